@@ -68,9 +68,12 @@ class Count(NamedTuple):
 
 
 def names_of(text: str) -> Iterator[str]:
-    """Yields the names of a file. Those within f-strings are left out, because Python 3.11 has no tokens for them."""
+    """Yields the names of a file. Those within f-strings are left out, because Python 3.11 has no tokens for them, and so is
+    Hypothesis's decorator, whose name a file does not choose."""
     depth = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.string == "given" and token.line.lstrip().startswith(("@given", "from hypothesis import")):
+            continue
         kind = tokenize.tok_name[token.type]
         depth += kind == "FSTRING_START"
         depth -= kind == "FSTRING_END"

@@ -108,7 +108,7 @@ def samples() -> Path:
 
 
 @pytest.fixture(scope="session")
-def others() -> Path:
+def real_captures() -> Path:
     """Captures made by others, beside the repository."""
     return needs.shared("captures")
 

@@ -73,8 +73,8 @@ def test_tables_are_sequences_of_rows(sample: Path) -> None:
         table = trace.table(name)
         rows = table.rows()
         assert list(table) == rows and len(table) == len(rows)
-        for wanted in (slice(None), slice(2, 5), slice(-3, None), slice(None, None, -1), slice(9, 1, -3), slice(7, 7)):
-            assert table[wanted] == rows[wanted]
+        for part in (slice(None), slice(2, 5), slice(-3, None), slice(None, None, -1), slice(9, 1, -3), slice(7, 7)):
+            assert table[part] == rows[part]
         for number in {0, len(rows) // 2, len(rows) - 1} if rows else ():
             assert table[number] == rows[number] and table[number - len(rows)] == rows[number]
         for number in (len(rows), -len(rows) - 1):
@@ -137,9 +137,9 @@ def test_inputs_may_be_lists(tmp_path: Path) -> None:
     for together in ([files], [tuple(files)], [files[:1], *files[1:]], [*files]):
         assert wiretale.analyze(*together).flows.rows() == apart.flows.rows()
     wrong: Any = [[[LOSSES]], [3], None, 3]
-    for one in wrong:
+    for argument in wrong:
         with pytest.raises(wiretale.UsageError, match="expected a path, or a list of paths"):
-            wiretale.analyze(one)
+            wiretale.analyze(argument)
 
 
 def test_errors_are_those_of_python_too(tmp_path: Path) -> None:
@@ -169,9 +169,9 @@ def test_damage_is_a_warning_at_the_line_of_the_caller(wiretale_run: Any) -> Non
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
             call(damaged)
-        (one,) = seen
-        assert one.category is wiretale.DamagedInputWarning and one.filename == __file__
-        assert str(one.message).startswith(f"{damaged}: at byte 6220")
+        (warning,) = seen
+        assert warning.category is wiretale.DamagedInputWarning and warning.filename == __file__
+        assert str(warning.message).startswith(f"{damaged}: at byte 6220")
     done = wiretale_run("analyze", damaged, "-q")
     assert done.returncode == 3 and done.stderr.count("\n") == 1 and "Warning" not in done.stderr
 
@@ -179,9 +179,9 @@ def test_damage_is_a_warning_at_the_line_of_the_caller(wiretale_run: Any) -> Non
 def rounded(value: Any) -> Any:
     """A JSON value with six digits of each number: DuckDB sums in the order of its threads."""
     if isinstance(value, dict):
-        return {name: rounded(one) for name, one in value.items()}
+        return {name: rounded(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [rounded(one) for one in value]
+        return [rounded(member) for member in value]
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
@@ -204,16 +204,22 @@ def test_results_are_the_objects_and_the_text_of_the_commands(
 
 def test_verify_returns_each_difference() -> None:
     needs.skip_without(needs.programs("tshark"))
-    found = wiretale.verify(SAMPLES / "fast_retransmissions.pcap")
-    assert found.kinds["fast_retransmission"].both == 6 and not found.unexplained and found.problem is None
-    assert {one.frame for one in found.differences} >= {176, 365} and found.as_dict()["wireshark"] == found.wireshark
+    verification = wiretale.verify(SAMPLES / "fast_retransmissions.pcap")
+    assert (
+        verification.kinds["fast_retransmission"].both == 6
+        and not verification.unexplained
+        and verification.problem is None
+    )
+    assert {difference.frame for difference in verification.differences} >= {176, 365} and verification.as_dict()[
+        "wireshark"
+    ] == verification.wireshark
     assert len(wiretale.verify(SAMPLES / "fast_retransmissions.pcap", differences=1).differences) == 2
 
 
 def test_compare_places_the_packet_that_is_missing(places: Path) -> None:
-    found = wiretale.compare(Path("sender.pcap"), Path("receiver.pcap"))
-    assert [ledger.lost for ledger in found.losses if ledger.lost] == [{"network": 1}]
-    assert found.lost_packets_total == 1 and found.lost_packets[0]["sender_frame"] == DROPPED
+    comparison = wiretale.compare(Path("sender.pcap"), Path("receiver.pcap"))
+    assert [ledger.lost for ledger in comparison.losses if ledger.lost] == [{"network": 1}]
+    assert comparison.lost_packets_total == 1 and comparison.lost_packets[0]["sender_frame"] == DROPPED
 
 
 def test_a_trace_can_be_compared_and_explained() -> None:
@@ -232,9 +238,9 @@ def test_a_flow_has_its_own_packets_and_findings() -> None:
     trace = wiretale.analyze(SAMPLES / "fast_retransmissions.pcap")
     for number, row in enumerate(trace.flows):
         flow = trace.flow(number)
-        assert flow.row == row and [one["flow"] for one in flow.directions] == [number, number]
+        assert flow.row == row and [entry["flow"] for entry in flow.directions] == [number, number]
         assert len(flow.packets()) == row["packets"] and set(flow.packets()["flow"]) == {number}
-        assert flow.findings() == [one for one in trace.findings if one["flow"] == number]
+        assert flow.findings() == [entry for entry in trace.findings if entry["flow"] == number]
     with pytest.raises(wiretale.UsageError, match="expected a number of the flows table"):
         trace.flow(len(trace.flows))
 

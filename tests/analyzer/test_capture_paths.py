@@ -29,9 +29,9 @@ from wiretale.reports.store.add import add
 
 
 def test_a_folder_is_searched_by_first_bytes_not_by_name(samples: Path, tmp_path: Path) -> None:
-    whole = (samples / "vlan_ipv6.pcap").read_bytes()
-    (tmp_path / "b").write_bytes(whole)
-    (tmp_path / "c.bin").write_bytes(gzip.compress(whole))
+    capture = (samples / "vlan_ipv6.pcap").read_bytes()
+    (tmp_path / "b").write_bytes(capture)
+    (tmp_path / "c.bin").write_bytes(gzip.compress(capture))
     (tmp_path / "below").mkdir()
     shutil.copy(samples / "two_interfaces.pcapng", tmp_path / "below" / "a")
     (tmp_path / "notes.pcap").write_text("this is no capture\n")
@@ -41,10 +41,10 @@ def test_a_folder_is_searched_by_first_bytes_not_by_name(samples: Path, tmp_path
     os.symlink(tmp_path / "b", tmp_path / "link.pcap")
     os.mkfifo(tmp_path / "pipe.pcap")
     with pytest.warns(wiretale.SkippedFileWarning) as warned:
-        found = [str(Path(path).relative_to(tmp_path)) for path in expand_paths([tmp_path])]
+        names = [str(Path(path).relative_to(tmp_path)) for path in expand_paths([tmp_path])]
         assert wiretale.analyze(tmp_path).totals["packets"] == 66 + 35 + 66
-    assert found == ["b", "below/a", "c.bin"]
-    skipped = [Path(str(one.message).split()[1].strip(":")).name for one in warned]
+    assert names == ["b", "below/a", "c.bin"]
+    skipped = [Path(str(warning.message).split()[1].strip(":")).name for warning in warned]
     assert skipped == 2 * ["empty.pcap", "notes.pcap", "notes.pcap.gz"]
 
 
@@ -112,12 +112,14 @@ def test_an_unreadable_file_does_not_end_the_others_of_a_store(samples: Path) ->
         (folder / "in").mkdir()
         for name in ("a.pcap", "b.pcap"):
             shutil.copy(samples / "tcp_losses.pcap", folder / "in" / name)
-        add_all = [one.outcome for one in add(folder / "other", expand_paths([folder / "in"]))]  # imports all modules
+        add_all = [
+            capture.outcome for capture in add(folder / "other", expand_paths([folder / "in"]))
+        ]  # imports all modules
         assert add_all == ["added", "present"]
         (folder / "in" / "a.pcap").chmod(0)
         with as_nobody():
-            found = list(add(folder / "store", [str(folder / "in" / name) for name in ("a.pcap", "b.pcap")]))
-        assert [(Path(one.path).name, one.outcome, one.reason) for one in found] == [
+            outcomes = list(add(folder / "store", [str(folder / "in" / name) for name in ("a.pcap", "b.pcap")]))
+        assert [(Path(capture.path).name, capture.outcome, capture.reason) for capture in outcomes] == [
             ("a.pcap", "failed", f"{folder}/in/a.pcap: Permission denied"),
             ("b.pcap", "added", ""),
         ]
@@ -135,21 +137,21 @@ COMMANDS = [
 def damaged_folder(samples: Path, folder: Path) -> dict[str, str]:
     """Makes a folder of good captures and of damaged ones, whose names and reasons are returned."""
     folder.mkdir()
-    whole, section = (samples / "tcp_losses.pcap").read_bytes(), (samples / "two_interfaces.pcapng").read_bytes()
-    packed, zst = gzip.compress(whole, mtime=0), pyarrow.compress(whole, codec="zstd", asbytes=True)
+    capture, section = (samples / "tcp_losses.pcap").read_bytes(), (samples / "two_interfaces.pcapng").read_bytes()
+    packed, zst = gzip.compress(capture, mtime=0), pyarrow.compress(capture, codec="zstd", asbytes=True)
     contents = {
         "00.pcapng": bytes(4) + section[4:],
         "01.pcapng": section[:8] + bytes(4) + section[12:],
-        "02.pcap3": b"\xff" * 4 + whole[4:],
+        "02.pcap3": b"\xff" * 4 + capture[4:],
         "03.pcap.gz": packed[:10] + b"\xff" * 20 + packed[30:],
         "04.pcap.zst": zst[:9] + b"\xff" * 20 + zst[29:],
         "05.PCAP": b"",
-        "06.cap": whole[:20],
+        "06.cap": capture[:20],
         "no name": section[:20],
     }
     for name, content in contents.items():
         (folder / name).write_bytes(content)
-    (folder / "10.pcap").write_bytes(whole)
+    (folder / "10.pcap").write_bytes(capture)
     (folder / "11.pcapng").write_bytes(section)
     (folder / "10.pcap.sha256").write_text("0" * 64)
     (folder / "notes.txt").write_text("no capture")
@@ -200,11 +202,11 @@ def test_steps_of_many_captures_show_their_progress(samples: Path, tmp_path: Pat
     words = [sys.executable, "-m", "wiretale", *command, "day"]
     subprocess.run(words, stderr=terminal, cwd=tmp_path, env={**os.environ, "TERM": "xterm"}, check=True)
     os.close(terminal)
-    shown = ""
+    output = ""
     with open(main, "rb", buffering=0) as end, contextlib.suppress(OSError):  # at the end of a terminal
         while piece := end.read(65536):
-            shown += piece.decode()
-    assert "/20" in shown and "captures" in shown
+            output += piece.decode()
+    assert "/20" in output and "captures" in output
 
 
 def test_an_interrupted_split_says_what_is_done(samples: Path, tmp_path: Path) -> None:
@@ -215,12 +217,12 @@ def test_an_interrupted_split_says_what_is_done(samples: Path, tmp_path: Path) -
     with subprocess.Popen(words, stderr=subprocess.PIPE, cwd=tmp_path, text=True) as process:
         wait_until(lambda: len(list(tmp_path.glob("split/files/*.json"))) > 5)
         process.send_signal(signal.SIGINT)
-        said = process.communicate()[1]
+        message = process.communicate()[1]
     assert process.returncode == 130
-    found = re.fullmatch(
-        r"wiretale: interrupted: (\d+) of 2,000 captures are split: the same command splits the others\n", said
+    matched = re.fullmatch(
+        r"wiretale: interrupted: (\d+) of 2,000 captures are split: the same command splits the others\n", message
     )
-    assert found and int(found[1]) <= len(list(tmp_path.glob("split/files/*.json"))) <= int(found[1]) + 1
+    assert matched and int(matched[1]) <= len(list(tmp_path.glob("split/files/*.json"))) <= int(matched[1]) + 1
 
 
 def test_outputs_in_the_folder_of_the_input_are_no_input(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:
@@ -269,8 +271,8 @@ def test_one_unreadable_file_does_not_end_the_analysis_of_others(samples: Path) 
             path.chmod(mode)
         if os.geteuid():
             private.chmod(0)
-        for given in ([folder], [sample, private]):
+        for arguments in ([folder], [sample, private]):
             with as_nobody(), pytest.warns(wiretale.SkippedFileWarning, match=r"skipped .*b\.pcap: Permission denied"):
-                assert expand_paths(given) == [str(sample)]
+                assert expand_paths(arguments) == [str(sample)]
         with as_nobody(), pytest.raises(InputError, match=r"b\.pcap: Permission denied"):
             wiretale.analyze(private)

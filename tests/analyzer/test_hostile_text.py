@@ -33,8 +33,8 @@ EARLIER = -(10**9) * 100  # of the first packet's time, ns
 
 
 def run(*words: str | bytes | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    chosen = {"capture_output": True, "timeout": 120, **options}
-    done: subprocess.CompletedProcess[bytes] = subprocess.run([WIRETALE, *words], **chosen)
+    settings = {"capture_output": True, "timeout": 120, **options}
+    done: subprocess.CompletedProcess[bytes] = subprocess.run([WIRETALE, *words], **settings)
     return done
 
 
@@ -49,10 +49,13 @@ def texts_capture(path: Path, name: str, comment: str, program: str) -> Path:
 
 def unescaped(cell: str) -> str:
     """The text of a cell, as the documentation has it."""
-    known = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
+    escapes = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
     cell = cell.removeprefix("'")
     return re.sub(
-        r"\\(?:x(..)|u(....)|(.))", lambda m: known[m[3]] if m[3] else chr(int(m[1] or m[2], 16)), cell, flags=re.DOTALL
+        r"\\(?:x(..)|u(....)|(.))",
+        lambda m: escapes[m[3]] if m[3] else chr(int(m[1] or m[2], 16)),
+        cell,
+        flags=re.DOTALL,
     )
 
 
@@ -63,18 +66,18 @@ def rows_of(text: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("texts", [(FORMULA, ESCAPES, BIDI), ("-5", "'quoted", "@SUM(1)"), ("+1", "\t=1", "\\")])
 def test_csv_neither_steers_a_terminal_nor_computes(tmp_path: Path, texts: tuple[str, str, str]) -> None:
     capture = texts_capture(tmp_path / "texts.pcapng", *texts)
-    shown = run("analyze", capture, "--csv", "--tables", "interfaces")
-    assert shown.returncode == 0, shown.stderr
+    printed = run("analyze", capture, "--csv", "--tables", "interfaces")
+    assert printed.returncode == 0, printed.stderr
     assert run("analyze", capture, "-q", "-o", tmp_path / "out", "--csv").returncode == 0
-    for written in (shown.stdout, (tmp_path / "out" / "interfaces.csv").read_bytes()):
+    for written in (printed.stdout, (tmp_path / "out" / "interfaces.csv").read_bytes()):
         text = written.decode().replace("\r\n", "\n")
         assert not STEERING.search(text)
         (row,) = rows_of(text)
         assert not any(
             cell[:1] in "=+-@\t\r" for cell in (row["name"], row["comment"], row["capture_application"]) if cell
         )
-        found = tuple(unescaped(row[name]) for name in ("name", "comment", "capture_application"))
-        assert found == texts
+        cells = tuple(unescaped(row[name]) for name in ("name", "comment", "capture_application"))
+        assert cells == texts
         # Numbers are as they were, negative ones too.
         assert (row["first_ns"], row["packets"], row["dropped_kernel"]) == (str(EARLIER), "1", "")
 
@@ -83,17 +86,17 @@ def test_csv_files_and_standard_output_have_the_same_texts(samples: Path, tmp_pa
     for sample in ("two_interfaces.pcapng", "damaged.pcap", "ip_fragments.pcap"):
         run("analyze", samples / sample, "-q", "-o", tmp_path / sample, "--csv")
         for name in ("interfaces", "flows", "events", "datagrams", "handshakes", "queries", "requests", "findings"):
-            shown = rows_of(run("analyze", samples / sample, "--csv", "--tables", name).stdout.decode())
+            printed = rows_of(run("analyze", samples / sample, "--csv", "--tables", name).stdout.decode())
             written = rows_of((tmp_path / sample / f"{name}.csv").read_text())
             texts = [
                 column
                 for column, kind, *_ in wiretale.analyze(samples / sample).table(name).columns()
                 if kind in ("text", "path")
             ]
-            assert [[row[text] for text in texts] for row in shown] == [
+            assert [[row[text] for text in texts] for row in printed] == [
                 [row[text] for text in texts] for row in written
             ]
-            assert len(shown) == len(written)
+            assert len(printed) == len(written)
 
 
 def test_json_shows_no_other_text_than_the_one_that_is_there(tmp_path: Path) -> None:
@@ -114,15 +117,15 @@ def test_json_shows_no_other_text_than_the_one_that_is_there(tmp_path: Path) -> 
     assert row["capture_application"] == f"名 {BIDI}" and row["file"] == str(capture)
 
 
-def files_in(found: dict[str, object]) -> list[str]:
+def files_in(document: dict[str, object]) -> list[str]:
     """The names of files in a JSON object, whatever member holds them."""
     names: list[str] = []
-    for key, value in found.items():
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, dict):
-                names += files_in(one)
-            elif key in ("inputs", "files", "file", "path") and isinstance(one, str):
-                names.append(one)
+    for key, value in document.items():
+        for member in value if isinstance(value, list) else [value]:
+            if isinstance(member, dict):
+                names += files_in(member)
+            elif key in ("inputs", "files", "file", "path") and isinstance(member, str):
+                names.append(member)
     return names
 
 
@@ -130,17 +133,17 @@ def files_in(found: dict[str, object]) -> list[str]:
 def test_a_file_name_that_is_not_utf8_survives_json(samples: Path, tmp_path: Path, command: str) -> None:
     if command == "verify":
         needs.skip_without(needs.programs("tshark"))
-    given = [os.path.join(os.fsencode(tmp_path), name) for name in (b"caf\xe9.pcap", b"\xff\xc3(\xed\xa0\x80.pcap")]
-    for path in given:
+    paths = [os.path.join(os.fsencode(tmp_path), name) for name in (b"caf\xe9.pcap", b"\xff\xc3(\xed\xa0\x80.pcap")]
+    for path in paths:
         with open(path, "wb") as file:
             file.write((samples / "tcp_losses.pcap").read_bytes())
     if command not in ("diff", "compare"):
-        given = given[:1]
-    done = run(command, *given, "--json")
+        paths = paths[:1]
+    done = run(command, *paths, "--json")
     assert done.returncode == 0 and b"\xe9" not in done.stdout, done.stderr
-    found = [os.fsencode(name) for name in files_in(json.loads(done.stdout))]
-    assert sorted(set(found)) == sorted(given)
-    for path in found:
+    names = [os.fsencode(name) for name in files_in(json.loads(done.stdout))]
+    assert sorted(set(names)) == sorted(paths)
+    for path in names:
         assert Path(os.fsdecode(path)).read_bytes() == (samples / "tcp_losses.pcap").read_bytes()
 
 
@@ -185,6 +188,6 @@ def test_csv_on_a_stream_has_the_rows_of_the_table(
     for name in ("interfaces", "flows", "directions", "findings"):
         out = io.StringIO()
         csv_text.write_csv([trace.table(name)], out)
-        found = list(csv.DictReader(io.StringIO(out.getvalue())))
+        records = list(csv.DictReader(io.StringIO(out.getvalue())))
         rows = trace.table(name).rows()
-        assert found == [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
+        assert records == [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]

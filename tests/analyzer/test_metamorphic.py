@@ -71,7 +71,7 @@ def types_of(table: str) -> dict[str, str]:
     """Types of the columns."""
     from wiretale.analyzer import _core
 
-    return {name: kind for known, _, columns in _core.schemas() if known == table for name, kind, *_ in columns}
+    return {name: kind for named, _, columns in _core.schemas() if named == table for name, kind, *_ in columns}
 
 
 def analyzed(*paths: Path) -> Tables:
@@ -165,12 +165,12 @@ def with_a_tag(packets: list[Packet], table: str, column: str, row: Row) -> Any:
 
 def cut_to_96(packets: list[Packet], table: str, column: str, row: Row) -> Any:
     """The snap length, and the bytes that it leaves."""
-    own = {
+    of_cut = {
         "snaplen": 96,
         "captured_bytes": sum(min(96, len(packet.data)) for packet in packets),
         "truncated_packets": sum(min(96, len(packet.data)) < packet.length for packet in packets),
     }
-    return own[column] if table == "interfaces" and column in own else row[column]
+    return of_cut[column] if table == "interfaces" and column in of_cut else row[column]
 
 
 # Link time has the tag, but frames of less than 60 bytes had room for it; findings with a share of it change with it.
@@ -192,17 +192,17 @@ CHANGES = {
 }
 
 
-def differences(expected: Tables, found: Tables, free: frozenset[str] = frozenset()) -> list[str]:
+def differences(expected: Tables, actual: Tables, free: frozenset[str] = frozenset()) -> list[str]:
     """Values that are not as expected."""
     wrong = [
-        f"{table}: {len(rows)} rows, {len(found[table])}"
+        f"{table}: {len(rows)} rows, {len(actual[table])}"
         for table, rows in expected.items()
-        if len(rows) != len(found[table])
+        if len(rows) != len(actual[table])
     ]
     return wrong or [
         f"{table}[{number}].{column}: expected {value!r}, found {after[column]!r}"
         for table, rows in expected.items()
-        for number, (row, after) in enumerate(zip(rows, found[table], strict=True))
+        for number, (row, after) in enumerate(zip(rows, actual[table], strict=True))
         for column, value in row.items()
         if value != after[column] and not free & {column, f"{table}.{column}", f"{row.get('code')}.{column}"}
     ]
@@ -211,13 +211,13 @@ def differences(expected: Tables, found: Tables, free: frozenset[str] = frozense
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("change", CHANGES)
 def test_rows_change_as_documented(change: str, name: str, before: Callable[[str], Tables], tmp_path: Path) -> None:
-    packets, known = packets_of(name), CHANGES[change]
+    packets, rule = packets_of(name), CHANGES[change]
     expected = {
-        table: [{column: known.becomes(packets, table, column, row) for column in row} for row in rows]
+        table: [{column: rule.becomes(packets, table, column, row) for column in row} for row in rows]
         for table, rows in before(name).items()
     }
-    found = analyzed(write_packets(tmp_path / "a.pcap", known.packets(packets), known.snaplen))
-    assert differences(expected, found, known.free) == []
+    actual = analyzed(write_packets(tmp_path / "a.pcap", rule.packets(packets), rule.snaplen))
+    assert differences(expected, actual, rule.free) == []
 
 
 # --- several files
@@ -263,31 +263,33 @@ def test_a_capture_in_parts_has_the_rows_of_the_whole(
     name: str, before: Callable[[str], Tables], tmp_path: Path
 ) -> None:
     """As `tcpdump -C` leaves it: frames are those of each part."""
-    packets, whole = packets_of(name), before(name)
+    packets, expected = packets_of(name), before(name)
     size = len(packets) // 3 + 1
     starts = range(0, len(packets), size)
     paths = [write_packets(tmp_path / f"{start:06}.pcap", packets[start : start + size]) for start in starts]
-    found = analyzed(*paths)
-    count_through(found, starts)
+    actual = analyzed(*paths)
+    count_through(actual, starts)
     mapped = frozenset(f"{table}.{name}" for table, columns in FRAMES.items() for name in columns)
-    free = frozenset(f"{table}.{name}" for table in of_flows(found) for name in FRAME_FREE) - mapped
+    free = frozenset(f"{table}.{name}" for table in of_flows(actual) for name in FRAME_FREE) - mapped
     free |= FRAME_FREE - {"last_frame"}
-    assert differences(of_flows(whole), of_flows(found), free) == []
-    assert findings_of(found) == {one for one in findings_of(whole) if one[0] != "reordering-extent"}
+    assert differences(of_flows(expected), of_flows(actual), free) == []
+    assert findings_of(actual) == {
+        code_of_flow for code_of_flow in findings_of(expected) if code_of_flow[0] != "reordering-extent"
+    }
     for column in ADDED:
-        assert sum(row[column] for row in found["interfaces"]) == whole["interfaces"][0][column], column
+        assert sum(row[column] for row in actual["interfaces"]) == expected["interfaces"][0][column], column
 
 
 def of_capture(tables: Tables, capture: int) -> Tables:
     """The flows of one of two files, numbered as in that file alone."""
     numbers = [row["flow"] for row in tables["flows"] if row["first_capture"] == capture]
     renumbered = {number: place for place, number in enumerate(numbers)}
-    own = {"first_capture": 0, "capture": 0, "before_capture": 0, "after_capture": 0}
+    numbers_there = {"first_capture": 0, "capture": 0, "before_capture": 0, "after_capture": 0}
     return {
         name: [
             {
                 **row,
-                **{column: own[column] for column in own if row.get(column) is not None},
+                **{column: numbers_there[column] for column in numbers_there if row.get(column) is not None},
                 "flow": renumbered[row["flow"]],
             }
             for row in rows
@@ -301,17 +303,17 @@ def of_capture(tables: Tables, capture: int) -> Tables:
 def test_merged_captures_have_the_rows_of_both(name: str, before: Callable[[str], Tables], tmp_path: Path) -> None:
     """Two captures of the same time, whose hosts have different addresses."""
     packets, alone = packets_of(name), before(name)
-    others = [with_other_addresses(packet) for packet in packets]
-    found = analyzed(write_packets(tmp_path / "a.pcap", packets), write_packets(tmp_path / "b.pcap", others))
+    moved = [with_other_addresses(packet) for packet in packets]
+    actual = analyzed(write_packets(tmp_path / "a.pcap", packets), write_packets(tmp_path / "b.pcap", moved))
     replaced = {
         table: [{column: with_addresses_replaced(packets, table, column, row) for column in row} for row in rows]
         for table, rows in alone.items()
     }
     for capture, expected in enumerate((alone, replaced)):
         flows = {**of_flows(expected), "events": [row for row in expected["events"] if row["flow"] is not None]}
-        assert differences(flows, of_capture(found, capture)) == []
+        assert differences(flows, of_capture(actual, capture)) == []
     codes = {code for code, _ in findings_of(alone)}  # severity may depend on the share of all flows
-    assert {code for code, _ in findings_of(found)} == codes - {"reordering-extent"}
+    assert {code for code, _ in findings_of(actual)} == codes - {"reordering-extent"}
 
 
 # --- one direction
@@ -338,7 +340,7 @@ def null_without_acks() -> set[str]:
     """Columns that are documented as null if one direction is absent, or as the column before, or as another."""
     from wiretale.analyzer import _core
 
-    found, above = set(), False
+    names, above = set(), False
     for name, _, _, meaning, _ in next(columns for table, _, columns in _core.schemas() if table == "directions"):
         if "null" not in meaning:
             continue
@@ -346,10 +348,10 @@ def null_without_acks() -> set[str]:
         if not same:
             above = bool(ABSENT.search(meaning))
         elif same[1] not in ("above", "there"):
-            above = same[1] in found
+            above = same[1] in names
         if above:
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def test_columns_that_need_both_directions_are_documented() -> None:
@@ -366,15 +368,17 @@ def test_what_needs_acknowledgments_is_null_without_them(
     side: int, name: str, before: Callable[[str], Tables], tmp_path: Path
 ) -> None:
     tables = before(name)
-    kept = [row for row in of_tcp(tables["directions"], tables) if row["direction"] == side and row["packets"]]
-    ends = {(ip_address(row["source"]).packed, row["source_port"].to_bytes(2, "big")) for row in kept}
-    found = analyzed(write_packets(tmp_path / "a.pcap", [one for one in packets_of(name) if is_sent_by(one, ends)]))
-    rows = {row_key(row): row for row in found["directions"]}
-    for row in kept:
+    sides = [row for row in of_tcp(tables["directions"], tables) if row["direction"] == side and row["packets"]]
+    ends = {(ip_address(row["source"]).packed, row["source_port"].to_bytes(2, "big")) for row in sides}
+    actual = analyzed(
+        write_packets(tmp_path / "a.pcap", [packet for packet in packets_of(name) if is_sent_by(packet, ends)])
+    )
+    rows = {row_key(row): row for row in actual["directions"]}
+    for row in sides:
         expected = {**{column: row[column] for column in OWN}, **dict.fromkeys(null_without_acks())}
         assert {column: rows[row_key(row)][column] for column in expected} == expected
-    assert found_values(found["flows"], "one_way") == {True}
-    events = of_tcp(found["events"], found)
+    assert found_values(actual["flows"], "one_way") == {True}
+    events = of_tcp(actual["events"], actual)
     assert not found_values(events, "kind") & NEEDS_ACKS and True not in found_values(events, "spurious")
     assert found_values(events, "place") <= {None, "upstream", "capture"}
 

@@ -156,9 +156,11 @@ def test_kept_packets_are_chosen_by_flow(samples: Path, tmp_path: Path) -> None:
     every, first, queried = from_stdin(samples / "fast_retransmissions.pcap", "keep", tmp_path)
     assert (len(every), len(first), len(queried)) == (563, 186, 563)
     assert first == [row for row in every if row["flow"] == 0]
-    kept = wiretale.analyze(samples / "fast_retransmissions.pcap", keep_packets=True)
-    assert kept.packets(0).rows() == first and kept.packets([2, 0]).rows() == [r for r in every if r["flow"] != 1]
-    assert kept.packets([0], most=5).rows() == first[:5] and len(kept.packets([])) == 0
+    trace_with_packets = wiretale.analyze(samples / "fast_retransmissions.pcap", keep_packets=True)
+    assert trace_with_packets.packets(0).rows() == first and trace_with_packets.packets([2, 0]).rows() == [
+        r for r in every if r["flow"] != 1
+    ]
+    assert trace_with_packets.packets([0], most=5).rows() == first[:5] and len(trace_with_packets.packets([])) == 0
 
 
 def test_a_table_that_was_not_made_is_an_error(samples: Path, tmp_path: Path) -> None:
@@ -173,7 +175,7 @@ def test_a_file_that_changed_has_no_packets_of_another(samples: Path, tmp_path: 
     file, other = tmp_path / "a.pcap", tmp_path / "b.pcap"
     shutil.copy(samples / "timeouts.pcap", file)
     shutil.copy(samples / "tcp_losses.pcap", other)
-    trace, kept = wiretale.analyze(file), wiretale.analyze(file, keep_packets=True)
+    trace, trace_with_packets = wiretale.analyze(file), wiretale.analyze(file, keep_packets=True)
     assert len(trace.packets()) == 251
     if how == "replaced":
         other.replace(file)
@@ -186,15 +188,15 @@ def test_a_file_that_changed_has_no_packets_of_another(samples: Path, tmp_path: 
         with pytest.raises(wiretale.InputError, match=r"a\.pcap: changed since it was analyzed"):
             read()
     assert trace.report(tmp_path / "page.html").exists()  # without packets, as of a pipe
-    assert len(kept.packets()) == 251
+    assert len(trace_with_packets.packets()) == 251
 
 
 def test_only_a_query_for_packets_reads_again(samples: Path, tmp_path: Path) -> None:
     copy = shutil.copy(samples / "timeouts.pcap", tmp_path / "gone.pcap")
-    trace, kept = wiretale.analyze(copy), wiretale.analyze(copy, keep_packets=True)
+    trace, trace_with_packets = wiretale.analyze(copy), wiretale.analyze(copy, keep_packets=True)
     Path(copy).unlink()
     assert trace.query("select sum(packets) from flows").fetchall() == [(251,)]
-    assert kept.query("select count(*) from packets").fetchall() == [(251,)]
+    assert trace_with_packets.query("select count(*) from packets").fetchall() == [(251,)]
     with pytest.raises(wiretale.InputError, match="gone"):
         trace.query("select count(*) from packets")
     with pytest.raises(wiretale.InputError, match="gone"):
@@ -247,30 +249,33 @@ def talk_of(client: str, port: int, at: float, count: int = 3) -> list[Packet]:
 def test_the_second_reading_skips_other_flows_without_changing_a_row(tmp_path: Path) -> None:
     """Pairs of addresses influence each other by the clock, by ICMP errors and by limits alone."""
     talks = [talk_of(f"10.0.0.{n % 20 + 1}", 1000 + n % 7, 40 * n) for n in range(200)]  # ports that are used again
-    errors = [IP(src="10.8.0.1", dst=one[0][IP].src) / ICMP(type=3, code=1) / one[0].copy() for one in talks[::9]]
-    for error, one in zip(errors, talks[::9], strict=True):
-        error.time = one[-1].time + 0.05
+    errors = [IP(src="10.8.0.1", dst=talk[0][IP].src) / ICMP(type=3, code=1) / talk[0].copy() for talk in talks[::9]]
+    for error, talk in zip(errors, talks[::9], strict=True):
+        error.time = talk[-1].time + 0.05
     large = talk_of("10.0.0.3", 9000, 5555, 1)[0] / bytes(4000)
     pieces = fragment(large, 1000)
     for k, piece in enumerate(pieces):
         piece.time = 5555 + k / 100
     path = tmp_path / "pairs.pcap"
-    wrpcap(str(path), sorted([p for one in talks for p in one] + errors + pieces, key=lambda p: float(p.time)))
+    wrpcap(str(path), sorted([p for talk in talks for p in talk] + errors + pieces, key=lambda p: float(p.time)))
     for options in ({}, {"max_flows": 3}, {"filter": "udp"}):
-        kept, trace = wiretale.analyze(path, keep_packets=True, **options), wiretale.analyze(path, **options)
-        every = kept.packets().rows()
+        trace_with_packets, trace = (
+            wiretale.analyze(path, keep_packets=True, **options),
+            wiretale.analyze(path, **options),
+        )
+        every = trace_with_packets.packets().rows()
         assert trace.totals["flows"] > 100 and {row["flow"] for row in every} == set(range(trace.totals["flows"]))
         for flows in ([0], [17, 90], [trace.totals["flows"] - 1], list(range(0, trace.totals["flows"], 11))):
-            chosen = [row for row in every if row["flow"] in flows]
-            assert trace.packets(flows).rows() == chosen != [], (options, flows)
+            of_flows = [row for row in every if row["flow"] in flows]
+            assert trace.packets(flows).rows() == of_flows != [], (options, flows)
 
 
 def test_each_flow_of_the_samples_is_read_again_as_it_was_kept(samples: Path) -> None:
     for path in sorted(samples.glob("*.pcap*")):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", wiretale.DamagedInputWarning)
-            kept, trace = wiretale.analyze(path, keep_packets=True), wiretale.analyze(path)
-        every = kept.packets().rows()
+            trace_with_packets, trace = wiretale.analyze(path, keep_packets=True), wiretale.analyze(path)
+        every = trace_with_packets.packets().rows()
         for flow in range(min(8, trace.totals["flows"])):
             assert trace.packets(flow).rows() == [row for row in every if row["flow"] == flow], (path, flow)
-            assert trace.limit_spans(flow).rows() == kept.limit_spans(flow).rows(), (path, flow)
+            assert trace.limit_spans(flow).rows() == trace_with_packets.limit_spans(flow).rows(), (path, flow)

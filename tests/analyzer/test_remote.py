@@ -113,10 +113,10 @@ def tables(run: Any, *words: str | Path, **options: Any) -> dict[str, Any]:
     """The output of analyze --json without the names of files."""
     done = run("analyze", "--json", *words, **options)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    for row in found["interfaces"]:
+    document: dict[str, Any] = json.loads(done.stdout)
+    for row in document["interfaces"]:
         row["file"] = Path(row["file"]).name
-    return {**found, "inputs": [Path(name).name for name in found["inputs"]]}
+    return {**document, "inputs": [Path(name).name for name in document["inputs"]]}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -141,15 +141,15 @@ def test_a_page_that_is_no_capture_is_refused(wiretale_run: Any, web: str) -> No
     assert f"{web}/README.md" in refusal(wiretale_run("analyze", f"{web}/README.md"), 4)
 
 
-@pytest.mark.parametrize("status, said", [(404, "not found"), (401, "401"), (403, "403"), (500, "500")])
-def test_a_refusal_has_the_status_of_the_server(wiretale_run: Any, web: str, status: int, said: str) -> None:
+@pytest.mark.parametrize("status, reason", [(404, "not found"), (401, "401"), (403, "403"), (500, "500")])
+def test_a_refusal_has_the_status_of_the_server(wiretale_run: Any, web: str, status: int, reason: str) -> None:
     url = f"{web}/status/{status}/x.pcap"
     text = refusal(wiretale_run("analyze", url), 4)
-    assert text.startswith(f"{url}: ") and said in text and ("not found" in text) == (status == 404)
+    assert text.startswith(f"{url}: ") and reason in text and ("not found" in text) == (status == 404)
 
 
 @pytest.mark.parametrize(
-    "place, said",
+    "place, reason",
     [
         ("status/404/", ": not found"),
         ("status/503/", ": the server answered 503 Service Unavailable"),
@@ -159,8 +159,8 @@ def test_a_refusal_has_the_status_of_the_server(wiretale_run: Any, web: str, sta
         ("page", ": is a web page: expected a capture, or for those in a folder a URL that ends with a slash"),
     ],
 )
-def test_each_answer_of_a_server_has_its_reason(wiretale_run: Any, web: str, place: str, said: str) -> None:
-    assert refusal(wiretale_run("info", f"{web}/{place}"), 4) == f"{web}/{place}{said}"
+def test_each_answer_of_a_server_has_its_reason(wiretale_run: Any, web: str, place: str, reason: str) -> None:
+    assert refusal(wiretale_run("info", f"{web}/{place}"), 4) == f"{web}/{place}{reason}"
 
 
 def test_a_server_that_is_down_is_not_an_empty_folder(wiretale_run: Any) -> None:
@@ -178,8 +178,13 @@ def test_a_folder_on_the_web_skips_what_is_no_capture(
 ) -> None:
     folder = tmp_path / "served"
     folder.mkdir()
-    whole = (SAMPLES / NAMES[0]).read_bytes()
-    for name, content in (("a.pcap", bytes(4) + whole[4:]), ("b.pcap", whole[:20]), ("c.pcap", b""), ("d.pcap", whole)):
+    capture = (SAMPLES / NAMES[0]).read_bytes()
+    for name, content in (
+        ("a.pcap", bytes(4) + capture[4:]),
+        ("b.pcap", capture[:20]),
+        ("c.pcap", b""),
+        ("d.pcap", capture),
+    ):
         (folder / name).write_bytes(content)
     (folder / "d.pcap.sha256").write_text("0" * 64)
     with web_server(folder) as url:
@@ -252,8 +257,8 @@ def test_a_split_of_captures_on_the_web_gives_the_files_of_one_run(wiretale_run:
     with web_server(served) as url:
         url = url.replace("://", "://me:word@")
         captures = [f"{url}/{NAMES[0]}?token=word", f"{url}/{NAMES[1]}", SAMPLES / "udp_fragments.pcap"]
-        one = wiretale_run("analyze", *captures, "-q", "-o", tmp_path / "one", "--tables", "packets")
-        assert one.returncode == 0, one.stderr
+        done = wiretale_run("analyze", *captures, "-q", "-o", tmp_path / "one", "--tables", "packets")
+        assert done.returncode == 0, done.stderr
         assert wiretale_run("split", *captures, "-q", "-o", split, "--shards", "2").returncode == 0
         for shard in ("shard-00", "shard-01"):
             assert wiretale_run("analyze", split / shard, "-q").returncode == 0
@@ -266,13 +271,13 @@ def test_a_split_of_captures_on_the_web_gives_the_files_of_one_run(wiretale_run:
     check_no_packets(wiretale_run, split, f"{NAMES[0]}: ")
 
 
-def check_no_packets(run: Any, split: Path, said: str) -> None:
+def check_no_packets(run: Any, split: Path, reason: str) -> None:
     """Without captures the tables are there, and one line names the capture."""
     done = run("gather", split, "-q", "-o", split.parent / "several")
     assert done.returncode == 0 and done.stderr.startswith("wiretale: the report has no packets: http://me@"), done
-    assert said in done.stderr and "word" not in done.stderr and done.stderr.count("\n") == 1
+    assert reason in done.stderr and "word" not in done.stderr and done.stderr.count("\n") == 1
     text = refusal(run("gather", split, "--json", "--tables", "packets"), 4)
-    assert said in text and "word" not in text
+    assert reason in text and "word" not in text
 
 
 def test_an_unreachable_server_is_one_line(wiretale_run: Any) -> None:
@@ -283,16 +288,16 @@ def test_an_unreachable_server_is_one_line(wiretale_run: Any) -> None:
 
 
 def test_a_bucket_a_pattern_and_a_folder(wiretale_run: Any, bucket: dict[str, str]) -> None:
-    one = tables(wiretale_run, "s3://captures/day/tcp_losses.pcap", env=bucket)
-    assert one == tables(wiretale_run, SAMPLES / "tcp_losses.pcap")
+    document = tables(wiretale_run, "s3://captures/day/tcp_losses.pcap", env=bucket)
+    assert document == tables(wiretale_run, SAMPLES / "tcp_losses.pcap")
     both = tables(wiretale_run, *(SAMPLES / name for name in sorted(NAMES)))
     assert tables(wiretale_run, "s3://captures/day/", env=bucket) == both
     assert tables(wiretale_run, "s3://captures/day/tcp_*", env=bucket) == both
     assert refusal(wiretale_run("analyze", "s3://captures/night/", env=bucket), 4) == "s3://captures/night/: not found"
     assert refusal(wiretale_run("analyze", "s3://captures/day/none.pcap", env=bucket), 4).endswith("not found")
     for words in ((), ("--cluster", "local", "--workers", "1")):
-        said = refusal(wiretale_run("analyze", "s3://captures/day", *words, env=bucket), 4)
-        assert said.startswith("s3://captures/day: is a folder: end the URL with a slash")
+        message = refusal(wiretale_run("analyze", "s3://captures/day", *words, env=bucket), 4)
+        assert message.startswith("s3://captures/day: is a folder: end the URL with a slash")
 
 
 @pytest.fixture(scope="module")
@@ -316,10 +321,10 @@ def test_a_capture_on_another_host_is_read_by_ssh(
     odd = tmp_path / "it's a capture; $HOME.pcap"
     shutil.copy(SAMPLES / "tcp_losses.pcap", odd)
     url, environment = host[0] + quote(str(odd)), host[1]
-    found = tables(wiretale_run, url, env=environment)
-    (row,), expected = found["interfaces"], tables(wiretale_run, odd)
+    document = tables(wiretale_run, url, env=environment)
+    (row,), expected = document["interfaces"], tables(wiretale_run, odd)
     assert row["file"] == quote(odd.name)
-    assert found["flows"] == expected["flows"] and found["directions"] == expected["directions"]
+    assert document["flows"] == expected["flows"] and document["directions"] == expected["directions"]
     missing = refusal(wiretale_run("analyze", url.replace("capture", "nothing"), env=environment), 4)
     assert missing.endswith("No such file or directory")
 
@@ -329,9 +334,9 @@ def test_the_rest_of_a_file_on_another_host_is_not_awaited(
     wiretale_run: Any, host: tuple[str, dict[str, str]], tmp_path: Path
 ) -> None:
     """More than a pipe holds is left if the file is no capture, or damaged: ssh would wait for its reader."""
-    (noise, damaged), rest = (tmp_path / "noise.pcap", tmp_path / "damaged.pcap"), 1_000_000
-    noise.write_bytes(b"n" * rest)
-    damaged.write_bytes((SAMPLES / "tcp_losses.pcap").read_bytes() + b"\xff" * rest)
+    (noise, damaged), tail_bytes = (tmp_path / "noise.pcap", tmp_path / "damaged.pcap"), 1_000_000
+    noise.write_bytes(b"n" * tail_bytes)
+    damaged.write_bytes((SAMPLES / "tcp_losses.pcap").read_bytes() + b"\xff" * tail_bytes)
     text = refusal(wiretale_run("analyze", f"{host[0]}{noise}", env=host[1]), 4)
     assert text.startswith(f"{host[0]}{noise} is not a capture")
     remote = wiretale_run("analyze", "--json", f"{host[0]}{damaged}", env=host[1])

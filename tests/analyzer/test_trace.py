@@ -91,12 +91,12 @@ def test_several_files_are_one_in_order_of_time(samples: Path, tmp_path: Path) -
     packets = rdpcap(str(samples / "vlan_ipv6.pcap"))
     for number in range(3):
         wrpcap(str(tmp_path / f"part{number}.pcap"), packets[number::3])
-    whole = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    expected = wiretale.analyze(samples / "vlan_ipv6.pcap")
     merged = wiretale.analyze(*(tmp_path / f"part{n}.pcap" for n in (2, 0, 1)))
-    ours = ["flow", "first_capture", "first_frame", "last_frame"]
-    without = [{k: v for k, v in row.items() if k not in ours[1:]} for row in whole.flows.rows()]
-    assert [{k: v for k, v in row.items() if k not in ours[1:]} for row in merged.flows.rows()] == without
-    assert merged.directions.rows() == whole.directions.rows()
+    of_files = ["flow", "first_capture", "first_frame", "last_frame"]
+    without = [{k: v for k, v in row.items() if k not in of_files[1:]} for row in expected.flows.rows()]
+    assert [{k: v for k, v in row.items() if k not in of_files[1:]} for row in merged.flows.rows()] == without
+    assert merged.directions.rows() == expected.directions.rows()
 
 
 def test_options_are_checked() -> None:
@@ -143,15 +143,15 @@ def test_wrong_times_are_refused(text: str) -> None:
 
 
 def test_captures_only_fills_that_table_as_a_whole_analysis_does(sample: Path) -> None:
-    quick, whole = wiretale.analyze(sample, interfaces_only=True), wiretale.analyze(sample)
+    quick, complete = wiretale.analyze(sample, interfaces_only=True), wiretale.analyze(sample)
     of_flows = ("mirror_duplicates", "second_port_duplicates", "second_port_ns_max")
-    assert quick.interfaces.rows() == [{**row, **dict.fromkeys(of_flows)} for row in whole.interfaces.rows()]
+    assert quick.interfaces.rows() == [{**row, **dict.fromkeys(of_flows)} for row in complete.interfaces.rows()]
     assert len(quick.flows) == len(quick.directions) == len(quick.findings) == 0
-    assert quick.totals["packets"] == whole.totals["packets"]
+    assert quick.totals["packets"] == complete.totals["packets"]
 
 
 @pytest.mark.parametrize(
-    "options, said",
+    "options, message",
     [
         ({"filter": 3}, "filter 3: expected a text as 'tcp port 443', or None"),
         ({"max_flows": "a"}, "max_flows 'a': expected a whole number from 1 to 2,147,483,647"),
@@ -160,8 +160,8 @@ def test_captures_only_fills_that_table_as_a_whole_analysis_does(sample: Path) -
         ({"block_size": "8KiB"}, "block_size '8KiB': expected a whole number from 32 to 1,073,741,824 bytes"),
     ],
 )
-def test_arguments_of_another_type_are_refused(samples: Path, options: dict[str, Any], said: str) -> None:
-    with pytest.raises(wiretale.UsageError, match=re.escape(said)):
+def test_arguments_of_another_type_are_refused(samples: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(wiretale.UsageError, match=re.escape(message)):
         wiretale.analyze(samples / "vlan_ipv6.pcap", **options)
 
 

@@ -140,12 +140,12 @@ def test_wrong_commands_are_one_line(wiretale_run: Any) -> None:
 
 
 def test_json_is_one_object_with_every_table_asked_for(wiretale_run: Any, sample: Path) -> None:
-    found = json.loads(wiretale_run("analyze", sample, "--json").stdout)
-    assert found["schema"] == "wiretale.analyze/3" and found["wiretale"] == wiretale.__version__
+    document = json.loads(wiretale_run("analyze", sample, "--json").stdout)
+    assert document["schema"] == "wiretale.analyze/3" and document["wiretale"] == wiretale.__version__
     for name in ("interfaces", "flows", "directions", "datagrams", "blocks_summary", "findings"):
-        assert isinstance(found[name], list)
+        assert isinstance(document[name], list)
     trace = wiretale.analyze(sample)
-    assert found["flows"] == trace.flows.rows() and found["directions"] == trace.directions.rows()
+    assert document["flows"] == trace.flows.rows() and document["directions"] == trace.directions.rows()
     other = json.loads(wiretale_run("analyze", sample, "--json", "--tables", "series,events,packets").stdout)
     assert other["series"] == trace.series.rows() and "flows" not in other
 
@@ -158,8 +158,8 @@ def test_standard_input_is_a_capture(wiretale_run: Any, samples: Path) -> None:
 
 
 def test_a_folder_stands_for_its_captures(wiretale_run: Any, samples: Path) -> None:
-    found = json.loads(wiretale_run("analyze", samples, "--json").stdout)
-    assert len({row["file"] for row in found["interfaces"]}) == len(list(samples.rglob("*.pcap*")))
+    document = json.loads(wiretale_run("analyze", samples, "--json").stdout)
+    assert len({row["file"] for row in document["interfaces"]}) == len(list(samples.rglob("*.pcap*")))
 
 
 def test_many_files_are_summed_up(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
@@ -377,13 +377,13 @@ def test_ctrl_c_while_the_command_is_imported_ends_quietly() -> None:
 
 def offset_in(process: subprocess.Popen[str], file: Path) -> int:
     """How far a process has read a file; -1 if it is not open."""
-    found = -1
+    offset = -1
     for descriptor in Path(f"/proc/{process.pid}/fd").iterdir():
         with contextlib.suppress(OSError):
             if os.readlink(descriptor) == str(file):
                 status = Path(f"/proc/{process.pid}/fdinfo", descriptor.name).read_text()
-                found = max(found, int(status.split()[1]))
-    return found
+                offset = max(offset, int(status.split()[1]))
+    return offset
 
 
 def test_ctrl_c_ends_a_comparison_before_the_capture_is_read(samples: Path, tmp_path: Path) -> None:
@@ -399,8 +399,8 @@ def test_ctrl_c_ends_a_comparison_before_the_capture_is_read(samples: Path, tmp_
             with contextlib.suppress(FileNotFoundError):  # the process has ended
                 most = max(most, offset_in(process, large))
         assert process.stdout and process.stderr
-        said = process.stdout.read(), process.stderr.read()
-    assert (process.returncode, said) == (130, ("", "wiretale: interrupted\n"))
+        output = process.stdout.read(), process.stderr.read()
+    assert (process.returncode, output) == (130, ("", "wiretale: interrupted\n"))
     assert most < large.stat().st_size / 2
 
 
@@ -470,12 +470,12 @@ def test_the_summary_fits_the_terminal(wiretale_run: Any, sample: Path, width: s
 def test_a_terminal_gets_colour_and_no_color_takes_it(samples: Path) -> None:
     def on_terminal(**env: str) -> str:
         main, terminal = os.openpty()
-        kept = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
         command = [*WIRETALE, "analyze", str(samples / "damaged.pcap")]
-        subprocess.run(command, stdout=terminal, check=False, env={**kept, "TERM": "xterm-256color", **env})
+        subprocess.run(command, stdout=terminal, check=False, env={**environment, "TERM": "xterm-256color", **env})
         os.close(terminal)
-        with open(main, "rb", buffering=0) as shown:
-            return shown.read(4096).decode()
+        with open(main, "rb", buffering=0) as screen:
+            return screen.read(4096).decode()
 
     assert "\x1b[1;31m" in on_terminal()
     assert "\x1b[1;31m" not in on_terminal(NO_COLOR="1")

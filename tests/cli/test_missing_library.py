@@ -78,8 +78,8 @@ def run_without(tmp_path: Path) -> RunWithout:
     def run(library: str, *command: str) -> Outcome:
         if not (library_folder() / library).exists():
             pytest.skip(f"{library} is not in {library_folder()}")
-        whole = without_libraries([library], scratch, *command)
-        return subprocess.run(whole, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+        arguments = without_libraries([library], scratch, *command)
+        return subprocess.run(arguments, capture_output=True, text=True, timeout=120, cwd=tmp_path)
 
     return run
 
@@ -158,15 +158,15 @@ def test_doctor_reports_a_program_that_does_not_run(tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     environment = {**os.environ, "WIRETALE_PROGRAMS": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run([*WIRETALE, "doctor", "--json"], capture_output=True, text=True, env=environment, timeout=120)
-    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
     assert done.returncode == 5
-    assert (found["wiretale-capture"]["state"], found["wiretale-link"]["state"]) == ("missing", "missing")
-    assert found["wiretale-capture"]["found"].startswith("no such device")
-    assert found["wiretale-link"]["found"].startswith("cannot be run: Exec format error")
-    assert found["wiretale-traffic"]["state"] == "warning"
-    assert found["wiretale-traffic"]["found"].endswith(f"expected {wiretale.__version__}")
-    assert found["tshark"]["state"] == "note" and found["tshark"]["found"] == "--version ended with 3"
-    assert {found[name]["remedy"] for name in ("wiretale-capture", "wiretale-link")} == {repair()}
+    assert (checks["wiretale-capture"]["state"], checks["wiretale-link"]["state"]) == ("missing", "missing")
+    assert checks["wiretale-capture"]["found"].startswith("no such device")
+    assert checks["wiretale-link"]["found"].startswith("cannot be run: Exec format error")
+    assert checks["wiretale-traffic"]["state"] == "warning"
+    assert checks["wiretale-traffic"]["found"].endswith(f"expected {wiretale.__version__}")
+    assert checks["tshark"]["state"] == "note" and checks["tshark"]["found"] == "--version ended with 3"
+    assert {checks[name]["remedy"] for name in ("wiretale-capture", "wiretale-link")} == {repair()}
 
 
 @needs.marked(needs.plain_processes())

@@ -41,8 +41,8 @@ def test_the_version_has_every_usual_spelling(wiretale_run: Any, word: str) -> N
 def test_a_capture_without_a_command_is_analyzed(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     file = samples / "tcp_losses.pcap"
     expected = wiretale_run("analyze", file)
-    found = wiretale_run(file)
-    assert (found.returncode, found.stdout) == (0, expected.stdout)
+    done = wiretale_run(file)
+    assert (done.returncode, done.stdout) == (0, expected.stdout)
     assert wiretale_run(file, "--json").stdout.startswith('{"schema": "wiretale.analyze/3"')
     folder = tmp_path / "captures"
     folder.mkdir()
@@ -62,7 +62,7 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "words, message",
     [
         ("analyse x", "there is no command 'analyse' (did you mean analyze?); see `wiretale --help`"),
         ("analyse t.pcap --json", "there is no command 'analyse' (did you mean analyze?); see `wiretale --help`"),
@@ -94,8 +94,8 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
         ("explain --code timeout", "(did you mean suspected-timeout or timeout-stalls?)"),
     ],
 )
-def test_the_error_has_the_probable_meaning(wiretale_run: Any, words: str, said: str) -> None:
-    assert said in refusal(wiretale_run(*words.split()))
+def test_the_error_has_the_probable_meaning(wiretale_run: Any, words: str, message: str) -> None:
+    assert message in refusal(wiretale_run(*words.split()))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_an_abbreviated_option_is_not_taken(wiretale_run: Any, words: str, optio
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "words, message",
     [
         ("-r FILE", "captures are named without an option: wiretale analyze FILE"),
         ("analyze -r FILE", "captures are named without an option: wiretale analyze FILE"),
@@ -130,9 +130,9 @@ def test_an_abbreviated_option_is_not_taken(wiretale_run: Any, words: str, optio
         ("verify FILE -x", "tshark -x"),
     ],
 )
-def test_options_of_tshark_and_tcpdump_have_a_hint(wiretale_run: Any, samples: Path, words: str, said: str) -> None:
+def test_options_of_tshark_and_tcpdump_have_a_hint(wiretale_run: Any, samples: Path, words: str, message: str) -> None:
     file = str(samples / "tcp_losses.pcap")
-    assert said in refusal(wiretale_run(*(word.replace("FILE", file) for word in words.split())))
+    assert message in refusal(wiretale_run(*(word.replace("FILE", file) for word in words.split())))
 
 
 @pytest.mark.parametrize("how", ["same", "symlink", "hardlink"])

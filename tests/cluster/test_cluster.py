@@ -46,7 +46,7 @@ class Gate:
 
     def __init__(self) -> None:
         self.is_open = threading.Event()
-        self.asked = threading.Event()
+        self.was_asked = threading.Event()
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -64,7 +64,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             if self.path.endswith(HELD) and not self.gate.is_open.is_set():
                 outputfile.write(source.read(1000))
                 outputfile.flush()
-                self.gate.asked.set()
+                self.gate.was_asked.set()
                 self.gate.is_open.wait(SECONDS)
             shutil.copyfileobj(source, outputfile)
 
@@ -72,30 +72,30 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture
 def gate() -> Iterator[tuple[Gate, str]]:
     """The gate of a web server, and the URL of HELD."""
-    one = Gate()
-    handler = functools.partial(Handler, directory=str(SAMPLES), gate=one)
+    waiting = Gate()
+    handler = functools.partial(Handler, directory=str(SAMPLES), gate=waiting)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield one, f"http://127.0.0.1:{server.server_port}/{HELD}"
-        one.is_open.set()
+        yield waiting, f"http://127.0.0.1:{server.server_port}/{HELD}"
+        waiting.is_open.set()
         server.shutdown()
 
 
 def members(session: int) -> dict[int, tuple[int, str]]:
     """Parent and words of each process of a session, but zombies."""
-    found = {}
+    processes = {}
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             state, parent, _, its_session = (path / "stat").read_text().rpartition(")")[2].split()[:4]
             if int(its_session) == session and state != "Z":
-                found[int(path.name)] = int(parent), (path / "cmdline").read_text().replace("\0", " ")
-    return found
+                processes[int(path.name)] = int(parent), (path / "cmdline").read_text().replace("\0", " ")
+    return processes
 
 
 def running_steps(session: int) -> list[tuple[int, int]]:
     """Processes of steps, and their workers."""
-    return [(one, parent) for one, (parent, words) in members(session).items() if "import serve" in words]
+    return [(member, parent) for member, (parent, words) in members(session).items() if "import serve" in words]
 
 
 @contextmanager
@@ -114,19 +114,19 @@ def started(folder: Path, *words: str | Path) -> Iterator[subprocess.Popen[str]]
     try:
         yield process
     finally:
-        for one in members(process.pid):
+        for member in members(process.pid):
             with suppress(ProcessLookupError):
-                os.kill(one, signal.SIGKILL)
+                os.kill(member, signal.SIGKILL)
         process.kill()
         process.wait()
 
 
-def same_tables(one: Path, other: Path) -> int:
+def same_tables(expected: Path, actual: Path) -> int:
     """Compares the files of two outputs byte by byte; returns their number."""
-    names = sorted(path.name for path in one.iterdir() if path.suffix == ".parquet")
-    assert names == sorted(path.name for path in other.iterdir() if path.suffix == ".parquet")
+    names = sorted(path.name for path in expected.iterdir() if path.suffix == ".parquet")
+    assert names == sorted(path.name for path in actual.iterdir() if path.suffix == ".parquet")
     for name in names:
-        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+        assert (expected / name).read_bytes() == (actual / name).read_bytes(), name
     return len(names)
 
 
@@ -137,14 +137,14 @@ def listening(processes: set[int]) -> set[tuple[str, int]]:
         for link in Path(f"/proc/{process}/fd").glob("*"):
             with suppress(OSError):
                 inodes.add(os.readlink(link))
-    found = set()
+    addresses = set()
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
             if words[3] == "0A" and f"socket:[{words[9]}]" in inodes:
                 address, _, port = words[1].partition(":")
-                found.add((address, int(port, 16)))
-    return found
+                addresses.add((address, int(port, 16)))
+    return addresses
 
 
 def first_answer(port: int) -> bytes:
@@ -158,12 +158,12 @@ def first_answer(port: int) -> bytes:
 
 def test_a_killed_worker_costs_a_retry(wiretale_run: Any, gate: tuple[Gate, str], tmp_path: Path) -> None:
     """Its step dies with it. Meanwhile all ports are on the loopback interface, and none serves a page or a plain connection."""
-    one, url = gate
+    held_gate, url = gate
     for name in NAMES:
         shutil.copy(SAMPLES / name, tmp_path)
     words = (*NAMES, url, "-o")
     with started(tmp_path, *words, "out", "--cluster", "local", "--workers", "2", "--shards", "3") as run:
-        wait_until(one.asked.is_set, "a step reads the capture that waits")
+        wait_until(held_gate.was_asked.is_set, "a step reads the capture that waits")
         ((step, worker),) = running_steps(run.pid)
         ports = listening(set(members(run.pid)))
         assert len(ports) >= 4 and {address for address, _ in ports} == {LOOPBACK}
@@ -172,11 +172,11 @@ def test_a_killed_worker_costs_a_retry(wiretale_run: Any, gate: tuple[Gate, str]
             assert b" 200 " not in answer and b"compression" not in answer, answer
         os.kill(worker, signal.SIGKILL)
         wait_until(lambda: step not in members(run.pid), "the step ends with its worker")
-        one.is_open.set()
-        out, said = run.communicate(timeout=SECONDS)
-        assert run.returncode == 0, said
+        held_gate.is_open.set()
+        out, messages = run.communicate(timeout=SECONDS)
+        assert run.returncode == 0, messages
         wait_until(lambda: not members(run.pid), "no process is left")
-    assert said.splitlines()[:3] and "split 4 files" in said and "analyzed 3 shards" in said, said
+    assert messages.splitlines()[:3] and "split 4 files" in messages and "analyzed 3 shards" in messages, messages
     single = wiretale_run("analyze", *words, "single", cwd=tmp_path)
     assert single.returncode == 0 and single.stdout == out
     assert same_tables(tmp_path / "single", tmp_path / "out") > 10
@@ -187,18 +187,18 @@ def test_workers_that_are_killed_while_they_start_are_one_line(tmp_path: Path) -
     """As by a system that is short of memory."""
     with started(tmp_path, SAMPLES / NAMES[0], "--cluster", "local", "--workers", "1") as run:
         while run.poll() is None:
-            for one, (_, words) in members(run.pid).items():
+            for member, (_, words) in members(run.pid).items():
                 if "spawn_main" in words:
                     with suppress(ProcessLookupError):
-                        os.kill(one, signal.SIGKILL)
+                        os.kill(member, signal.SIGKILL)
             time.sleep(0.02)
-        out, said = run.communicate(timeout=SECONDS)
+        out, messages = run.communicate(timeout=SECONDS)
         assert (
             run.returncode == 5
             and not out
-            and said.startswith("wiretale: --cluster local: the workers did not start (")
-        ), said
-        assert said.count("\n") == 1
+            and messages.startswith("wiretale: --cluster local: the workers did not start (")
+        ), messages
+        assert messages.count("\n") == 1
         wait_until(lambda: not members(run.pid), "no process is left")
 
 
@@ -209,8 +209,8 @@ def test_selected_packets_give_the_files_of_one_run(wiretale_run: Any, tmp_path:
         assert run.stdout
         run.stdout.close()  # as `| head` does: the files are written, and the working folder is removed
         run.stdout = None
-        _, said = run.communicate(timeout=SECONDS)
-        assert run.returncode == 0 and "analyzed 2 shards" in said, said
+        _, messages = run.communicate(timeout=SECONDS)
+        assert run.returncode == 0 and "analyzed 2 shards" in messages, messages
     assert same_tables(tmp_path / "one", tmp_path / "out") > 10
     assert not (tmp_path / "out.work").exists()
 
@@ -219,7 +219,7 @@ def test_an_interrupted_run_leaves_no_process_and_continues(
     wiretale_run: Any, gate: tuple[Gate, str], tmp_path: Path
 ) -> None:
     """Files that were lost or damaged in between are made again, the others are not."""
-    one, url = gate
+    held_gate, url = gate
     bad, work = tmp_path / "bad.pcap", tmp_path / "out.work"
     bad.write_bytes(b"no capture")
     cut = tmp_path / "cut.pcap"
@@ -227,13 +227,13 @@ def test_an_interrupted_run_leaves_no_process_and_continues(
     files = (SAMPLES / NAMES[1], bad, cut)
     words = ("-o", tmp_path / "out", "--cluster", "local", "--workers", "2", "--shards", "2")
     with started(tmp_path, *files, url, *words) as run:
-        wait_until(one.asked.is_set, "a step reads the capture that waits")
+        wait_until(held_gate.was_asked.is_set, "a step reads the capture that waits")
         wait_until((work / "files" / "000002.json").exists, "the other captures are split")
         os.killpg(run.pid, signal.SIGINT)
-        _, said = run.communicate(timeout=SECONDS)
-        assert run.returncode == 130 and said == "wiretale: interrupted\n", said
+        _, messages = run.communicate(timeout=SECONDS)
+        assert run.returncode == 130 and messages == "wiretale: interrupted\n", messages
         wait_until(lambda: not members(run.pid), "no process is left")
-    one.is_open.set()
+    held_gate.is_open.set()
     os.truncate(work / "shard-01" / "000002.pcapng.zst", 10)
     done = wiretale_run("analyze", *files, url, *words)
     assert done.returncode == 3, done
@@ -371,7 +371,7 @@ def test_an_address_without_a_scheduler_is_one_line(wiretale_run: Any, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "words, message",
     [
         (("--cluster", "somewhere:port"), "expected local, or HOST:PORT"),
         (("--cluster", "host:99999"), "expected local, or HOST:PORT"),
@@ -384,9 +384,9 @@ def test_an_address_without_a_scheduler_is_one_line(wiretale_run: Any, tmp_path:
         (("--cluster", "local", "-"), "expected a file or URL"),
     ],
 )
-def test_wrong_options_are_one_line(wiretale_run: Any, tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_wrong_options_are_one_line(wiretale_run: Any, tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     text = refusal(wiretale_run("analyze", *words, *([] if "-" in words else [SAMPLES / NAMES[0]]), cwd=tmp_path))
-    assert said in text and not list(tmp_path.iterdir())
+    assert message in text and not list(tmp_path.iterdir())
 
 
 def test_a_folder_of_others_is_refused_and_stays(wiretale_run: Any, tmp_path: Path) -> None:

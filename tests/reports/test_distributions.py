@@ -30,7 +30,11 @@ def with_losses(path: Path) -> Path:
     talk = Talk().open(RTT)
     for n in range(40):
         talk.data(30 + 2 * n, n * SEGMENT)
-        sack = ((max([10, *(one + 1 for one in LOST if one < n)]) * SEGMENT, (n + 1) * SEGMENT),) if n > LOST[0] else ()
+        sack = (
+            ((max([10, *(number + 1 for number in LOST if number < n)]) * SEGMENT, (n + 1) * SEGMENT),)
+            if n > LOST[0]
+            else ()
+        )
         if n not in LOST:
             talk.ack(30 + 2 * n + RTT, min(n + 1, LOST[0]) * SEGMENT, *sack)
     for k, n in enumerate(LOST):
@@ -58,11 +62,11 @@ def opened(made: tuple[wiretale.Trace, Path], browser: Any) -> Iterator[Page]:
 def figures(page: Page) -> dict[str, dict[str, Any]]:
     """Title, words and points of each figure that is drawn."""
     page.until("document.querySelectorAll('#distribution-plots .js-plotly-plot .cartesianlayer').length > 0")
-    found: list[dict[str, Any]] = page.page.evaluate(
+    plots: list[dict[str, Any]] = page.page.evaluate(
         "[...document.querySelectorAll('#distribution-plots figure')].map(one => ({title: one.querySelector('b').textContent,"
         " words: one.querySelector('span').textContent, x: one.lastChild.data[0].x, y: one.lastChild.data[0].y}))"
     )
-    return {one["title"]: one for one in found}
+    return {plot["title"]: plot for plot in plots}
 
 
 def test_runs_of_losses_are_those_of_the_stream(opened: Page, made: tuple[wiretale.Trace, Path]) -> None:
@@ -75,39 +79,39 @@ def test_runs_of_losses_are_those_of_the_stream(opened: Page, made: tuple[wireta
 def test_times_are_those_of_the_tables(opened: Page, made: tuple[wiretale.Trace, Path]) -> None:
     trace, _ = made
     packets = trace.packets([0]).rows()
-    found = figures(opened)
+    plots = figures(opened)
     rtts = [row["rtt_ns"] / 1e6 for row in packets if row["rtt_ns"] is not None and row["direction"] == 1]
-    assert f"median {show_duration(median_low(rtts) * 1e6)} of {len(rtts)}" in found["Round trip"]["words"]
-    assert found["Round trip"]["x"][-1] == pytest.approx(max(rtts)) and found["Round trip"]["y"][-1] == 100
+    assert f"median {show_duration(median_low(rtts) * 1e6)} of {len(rtts)}" in plots["Round trip"]["words"]
+    assert plots["Round trip"]["x"][-1] == pytest.approx(max(rtts)) and plots["Round trip"]["y"][-1] == 100
     changes = [abs(b - a) for a, b in itertools.pairwise(rtts)]
-    assert f"of {len(changes)}" in found["Jitter"]["words"] and found["Jitter"]["x"][-1] == pytest.approx(max(changes))
+    assert f"of {len(changes)}" in plots["Jitter"]["words"] and plots["Jitter"]["x"][-1] == pytest.approx(max(changes))
     sent = [row["time_ns"] for row in packets if row["payload_bytes"] and not row["direction"]]
     gaps = sorted((b - a) / 1e6 for a, b in itertools.pairwise(sent))
-    assert found["Time between packets"]["x"] == pytest.approx(gaps)
-    assert found["Time between losses"]["x"] == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)
+    assert plots["Time between packets"]["x"] == pytest.approx(gaps)
+    assert plots["Time between losses"]["x"] == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)
 
 
 def test_the_range_in_view_is_that_of_the_samples(page: Page, made: tuple[wiretale.Trace, Path]) -> None:
     page.open(made[1], OPENED)
-    whole = figures(page)["Time between packets"]["words"]
+    before = figures(page)["Time between packets"]["words"]
     page.page.evaluate("choose({range: [0.029, 0.041]})")
     page.until("document.getElementById('distribution-note').textContent.startsWith('Of the range')")
     part = figures(page)
-    assert "of 43" in whole and "of 5" in part["Time between packets"]["words"]
+    assert "of 43" in before and "of 5" in part["Time between packets"]["words"]
     assert "Losses in a row" not in part
 
 
 def test_numbers_that_no_block_has_are_runs(page: Page, tmp_path: Path) -> None:
     trace = wiretale.analyze(SAMPLES / "udp_blocks.pcap")
     page.open(trace.report(tmp_path / "report.html"), OPENED)
-    found = figures(page)
-    runs = found["Losses in a row"]
+    plots = figures(page)
+    runs = plots["Losses in a row"]
     assert (
         sum(int(x) * y for x, y in zip(runs["x"], runs["y"], strict=True)) == 3
     )  # two and one (sample_pcaps/README.md)
     delays = [row["latency_ns"] for row in trace.blocks.rows() if not row["flow"] and not row["direction"]]
-    assert f"of {len(delays)}" in found["Delay of blocks"]["words"]
-    assert found["Delay of blocks"]["x"][-1] == pytest.approx((max(delays) - min(delays)) / 1e6)
+    assert f"of {len(delays)}" in plots["Delay of blocks"]["words"]
+    assert plots["Delay of blocks"]["x"][-1] == pytest.approx((max(delays) - min(delays)) / 1e6)
 
 
 def test_the_section_opens_with_the_mouse_and_closes_with_back(page: Page, made: tuple[wiretale.Trace, Path]) -> None:

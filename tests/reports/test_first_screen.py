@@ -70,7 +70,7 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def test_the_list_of_findings_skips_no_number() -> None:
     trace = wiretale.analyze(SAMPLES / "tcp_losses.pcap", SAMPLES / "timeouts.pcap")
     listed = findings(trace, finding_rows(trace, 0))
-    named = [one["numbers"] or str(one["number"]) for one in [*listed["causes"], *listed["others"]]]
+    named = [entry["numbers"] or str(entry["number"]) for entry in [*listed["causes"], *listed["others"]]]
     ends = [list(map(int, part.split("–"))) for text in named for part in text.split(", ")]
     numbers = [number for end in ends for number in range(end[0], end[-1] + 1)]
     assert any("–" in text for text in named)
@@ -86,8 +86,8 @@ def desk(page: Page, report: tuple[wiretale.Trace, Path]) -> Iterator[Page]:
 
 
 def box(page: Page, selector: str) -> dict[str, float]:
-    found: dict[str, float] = page.page.locator(selector).bounding_box()
-    return found
+    corners: dict[str, float] = page.page.locator(selector).bounding_box()
+    return corners
 
 
 def drag_over(page: Page, start: float, end: float) -> None:
@@ -99,16 +99,16 @@ def drag_over(page: Page, start: float, end: float) -> None:
 
 def span(page: Page) -> tuple[float, float]:
     """The range of the link, in seconds."""
-    found = re.search(r"[#&]t=([-\d.]+?)-([\d.]+)", page.hash())
-    assert found, page.hash()
-    return float(found[1]), float(found[2])
+    matched = re.search(r"[#&]t=([-\d.]+?)-([\d.]+)", page.hash())
+    assert matched, page.hash()
+    return float(matched[1]), float(matched[2])
 
 
 def test_the_answer_fits_the_first_screen(desk: Page, report: tuple[wiretale.Trace, Path]) -> None:
     """With the widest common font, DejaVu Sans."""
     desk.page.add_style_tag(content="body { font-family: 'DejaVu Sans' !important; }")
     assert desk.page.inner_text("#verdict") == verdict(report[0])
-    with_time = ["#time"] if report[0].transfers.turns.split.whole else []
+    with_time = ["#time"] if report[0].transfers.turns.split.total_ns else []
     for selector in ("#verdict", ".judged", "#traffic", *with_time, "#findings", "#flow-list"):
         place = box(desk, selector)
         assert place["height"] > 0 and place["y"] >= 0 and place["y"] + place["height"] <= 900, (selector, place)
@@ -118,7 +118,7 @@ def test_the_answer_fits_the_first_screen(desk: Page, report: tuple[wiretale.Tra
 
 
 def test_the_default_flow_is_that_of_the_first_finding(desk: Page) -> None:
-    numbers = [int(one.get_attribute("data-show")) for one in desk.page.locator(".finding .cost [data-show]").all()]
+    numbers = [int(link.get_attribute("data-show")) for link in desk.page.locator(".finding .cost [data-show]").all()]
     flows = [desk.page.evaluate(f"data.findings[{number - 1}].cited_flow") for number in numbers]
     first = next((flow for flow in flows if flow is not None), 0)
     assert int(desk.page.evaluate("document.body.dataset.flow")) == first
@@ -201,28 +201,28 @@ def test_groups_hold_every_flow_and_the_search_reaches_all(desk: Page, report: t
 
 
 def test_the_list_says_whose_time_its_bars_show(desk: Page, report: tuple[wiretale.Trace, Path]) -> None:
-    known, flows = len(report[0].transfers.turns.by_flow()), len(report[0].flows)
+    timed, flows = len(report[0].transfers.turns.by_flow()), len(report[0].flows)
     note = desk.page.locator("#times-note")
-    assert note.is_visible() == (0 < known < flows)
+    assert note.is_visible() == (0 < timed < flows)
     if note.is_visible():
-        assert f"of {known:,} of {flows:,} flows" in note.inner_text()
+        assert f"of {timed:,} of {flows:,} flows" in note.inner_text()
 
 
 def test_paper_has_ten_findings_in_full_and_closes_them_afterwards(
     desk: Page, report: tuple[wiretale.Trace, Path]
 ) -> None:
-    shown = "[...document.querySelectorAll('#findings .evidence')].filter(one => one.checkVisibility()).length"
+    visible = "[...document.querySelectorAll('#findings .evidence')].filter(one => one.checkVisibility()).length"
     for event, media in (("beforeprint", "print"), ("afterprint", "screen")):
         desk.page.evaluate(f"dispatchEvent(new Event('{event}'))")
         desk.page.emulate_media(media=media)
         desk.until(f"document.documentElement.classList.contains('paper') === {str(media == 'print').lower()}")
         if media == "print":
-            assert 1 <= desk.page.evaluate(shown) <= 10
-            told = desk.page.evaluate(
+            assert 1 <= desk.page.evaluate(visible) <= 10
+            printed = desk.page.evaluate(
                 "[...document.querySelectorAll('#findings .brief')].map(one => one.checkVisibility())"
             )
-            assert all(told) and len(told) >= len(report[0].findings) - 10
-    assert desk.page.evaluate(shown) == 0 and desk.page.locator("#findings details[open]").count() == 0
+            assert all(printed) and len(printed) >= len(report[0].findings) - 10
+    assert desk.page.evaluate(visible) == 0 and desk.page.locator("#findings details[open]").count() == 0
 
 
 def test_commands_within_advice_are_code() -> None:
@@ -259,12 +259,12 @@ def test_sums_over_time_spread_a_row_over_its_bin(samples: Path) -> None:
     series = wiretale.analyze(samples / "tcp_losses.pcap").series
     rows = series.rows()
     start, width = min(row["start_ns"] for row in rows), rows[0]["width_ns"]
-    (whole,), (halves,) = (series._time_sums(["bytes"], start, width // parts, 1000 * parts) for parts in (1, 2))
-    assert {row["width_ns"] for row in rows} == {width} and sum(whole) == series.total("bytes")
-    assert [a + b for a, b in zip(halves[::2], halves[1::2], strict=True)] == pytest.approx(whole.tolist())
-    assert whole[0] == sum(row["bytes"] for row in rows if row["start_ns"] == start)
+    (bins,), (halves,) = (series._time_sums(["bytes"], start, width // parts, 1000 * parts) for parts in (1, 2))
+    assert {row["width_ns"] for row in rows} == {width} and sum(bins) == series.total("bytes")
+    assert [a + b for a, b in zip(halves[::2], halves[1::2], strict=True)] == pytest.approx(bins.tolist())
+    assert bins[0] == sum(row["bytes"] for row in rows if row["start_ns"] == start)
     (ticks,) = series._time_sums(["bytes"], start - 1, 1, 2)  # a time since 1970 is exact to 1 ns
-    assert ticks[0] == 0 < ticks[1] == pytest.approx(whole[0] / width)
+    assert ticks[0] == 0 < ticks[1] == pytest.approx(bins[0] / width)
     for wrong in (("bytes", 0, 1), ("bytes", 1, 0), ("bytes", 1, 10**6), ("flow_name", 1, 1)):
         with pytest.raises((ValueError, KeyError)):
             series._time_sums([wrong[0]], start, wrong[1], wrong[2])
@@ -274,12 +274,12 @@ def test_sums_over_time_spread_a_row_over_its_bin(samples: Path) -> None:
 
 
 def test_a_verdict_is_one_short_sentence(sample: Path) -> None:
-    said = verdict(wiretale.analyze(sample))
-    assert said.endswith(".") and len(said) <= LETTERS_MOST + ROOM_MORE and "likewise" not in said
+    sentence = verdict(wiretale.analyze(sample))
+    assert sentence.endswith(".") and len(sentence) <= LETTERS_MOST + ROOM_MORE and "likewise" not in sentence
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "sentence"),
     [
         (
             "lost_tail.pcap",
@@ -305,8 +305,8 @@ def test_a_verdict_is_one_short_sentence(sample: Path) -> None:
         ),
     ],
 )
-def test_a_verdict_says_who_what_and_how_much(samples: Path, name: str, said: str) -> None:
-    assert verdict(wiretale.analyze(samples / name)) == said
+def test_a_verdict_says_who_what_and_how_much(samples: Path, name: str, sentence: str) -> None:
+    assert verdict(wiretale.analyze(samples / name)) == sentence
 
 
 def test_a_capture_without_packets_has_a_verdict(samples: Path) -> None:
@@ -345,8 +345,8 @@ def test_findings_of_one_cause_are_told_together() -> None:
 
 
 def test_costs_of_different_units_are_not_added() -> None:
-    one, other = row("lost-downstream", 1, 2.0), {**row("lost-downstream", 2), "cost": 3000.0, "cost_unit": "bytes"}
-    (cause,) = causes([one, other])
+    first, second = row("lost-downstream", 1, 2.0), {**row("lost-downstream", 2), "cost": 3000.0, "cost_unit": "bytes"}
+    (cause,) = causes([first, second])
     assert cause.cost_text() == "" and cause.sentence() == "2 transfers lost segments after the capture point."
 
 
@@ -364,8 +364,8 @@ def test_colors_of_one_plot_differ_for_every_sight(page: Page, samples: Path, tm
     page.page.emulate_media(color_scheme=scheme)
     page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
     for names in ALIKE:
-        for sight in [one for one in SIGHTS if one != "tritanopia"]:
-            for one, other in combinations(names, 2):
-                assert difference(token(page, one), token(page, other), sight) >= DIFFERENT, (sight, one, other)
+        for sight in [first for first in SIGHTS if first != "tritanopia"]:
+            for first, second in combinations(names, 2):
+                assert difference(token(page, first), token(page, second), sight) >= DIFFERENT, (sight, first, second)
     for name in ("ink", "muted", "network-text", "accent"):
         assert contrast(token(page, name), token(page, "bg")) >= 4.5, name

@@ -69,8 +69,8 @@ def tab(browser: Any) -> Iterator[Page]:
 
 def number_of(shared: Shared, page: Page) -> int:
     """The number of the finding in the page's links."""
-    found = "data.findings.findIndex(one => one.code === 'shared-queue') + 1"
-    return int(page.page.evaluate(found))
+    script = "data.findings.findIndex(one => one.code === 'shared-queue') + 1"
+    return int(page.page.evaluate(script))
 
 
 def opened(page: Page, shared: Shared) -> Page:
@@ -87,18 +87,18 @@ def pictures(page: Page) -> list[dict[str, Any]]:
         " chosen: one.getAttribute('aria-current') === 'true'}"
     )
     every = "[...document.querySelectorAll('#members-pictures .member')]"
-    found: list[dict[str, Any]] = page.page.evaluate(f"{every}.map(one => ({about}))")
-    return found
+    members: list[dict[str, Any]] = page.page.evaluate(f"{every}.map(one => ({about}))")
+    return members
 
 
 def test_each_member_has_its_losses_and_its_rate(tab: Page, few: Shared) -> None:
-    shown = pictures(opened(tab, few))
-    assert [one["flows"] for one in shown] == [[flow] for flow in few.members]
+    drawn = pictures(opened(tab, few))
+    assert [member["flows"] for member in drawn] == [[flow] for flow in few.members]
     series = few.trace.series.rows()
-    for one in shown:
-        (flow,) = one["flows"]
-        lost = re.search(r"([\d,]+) lost, at most ([\d.]+) ([kM])bit/s", one["label"])
-        assert lost and int(lost[1]) == few.dropped(flow) and one["ticks"] > 0
+    for member in drawn:
+        (flow,) = member["flows"]
+        lost = re.search(r"([\d,]+) lost, at most ([\d.]+) ([kM])bit/s", member["label"])
+        assert lost and int(lost[1]) == few.dropped(flow) and member["ticks"] > 0
         fastest = max(row["throughput_bps"] for row in series if row["flow"] == flow)
         peak = float(lost[2]) * {"k": 1e3, "M": 1e6}[lost[3]]
         assert 0.3 * fastest < peak <= 1.01 * fastest
@@ -107,25 +107,27 @@ def test_each_member_has_its_losses_and_its_rate(tab: Page, few: Shared) -> None
 
 
 def test_many_members_are_grouped_by_client(tab: Page, many: Shared) -> None:
-    shown = pictures(opened(tab, many))
-    assert sorted(flow for one in shown for flow in one["flows"]) == sorted(many.members)
+    drawn = pictures(opened(tab, many))
+    assert sorted(flow for member in drawn for flow in member["flows"]) == sorted(many.members)
     sources = many.trace.flows.column("source")
-    assert len(shown) <= CLIENTS < len(many.members)
-    for one in shown:
-        assert len({sources[flow] for flow in one["flows"]}) == 1 and one["label"].startswith(sources[one["flows"][0]])
-        lost = re.search(r"([\d,]+) lost", one["label"])
-        assert lost and int(lost[1].replace(",", "")) == sum(map(many.dropped, one["flows"]))
+    assert len(drawn) <= CLIENTS < len(many.members)
+    for member in drawn:
+        assert len({sources[flow] for flow in member["flows"]}) == 1 and member["label"].startswith(
+            sources[member["flows"][0]]
+        )
+        lost = re.search(r"([\d,]+) lost", member["label"])
+        assert lost and int(lost[1].replace(",", "")) == sum(map(many.dropped, member["flows"]))
     assert "by client" in tab.page.inner_text("#members-note")
 
 
 def test_the_mouse_chooses_a_member_and_back_undoes_it(tab: Page, few: Shared) -> None:
     opened(tab, few)
     finding = number_of(few, tab)
-    wanted = few.members[2]
-    tab.page.click(f".member[data-flows='{wanted}']")
-    tab.until(f"document.body.dataset.flow === '{wanted}'")
-    assert f"flow={wanted}" in tab.hash() and f"finding={finding}" in tab.hash()
-    assert [one["flows"] for one in pictures(tab) if one["chosen"]] == [[wanted]]
+    flow = few.members[2]
+    tab.page.click(f".member[data-flows='{flow}']")
+    tab.until(f"document.body.dataset.flow === '{flow}'")
+    assert f"flow={flow}" in tab.hash() and f"finding={finding}" in tab.hash()
+    assert [member["flows"] for member in pictures(tab) if member["chosen"]] == [[flow]]
     tab.page.click("#next-member")
     tab.until(f"document.body.dataset.flow === '{few.members[3]}'")
     assert f"member 4 of {FEW}" in tab.page.inner_text("#members-at")
@@ -185,8 +187,8 @@ def test_members_and_distributions_are_for_everybody(browser: Any, few: Shared, 
     page.page.evaluate("choose({toggled: ['distributions']})")
     page.until("document.querySelectorAll('#distribution-plots .cartesianlayer').length > 0")
     page.page.evaluate(files(axe).joinpath("axe.min.js").read_text("utf-8") + ";0")
-    found = page.page.evaluate("axe.run('main').then(r => r.violations.map(v => [v.impact, v.id]))")
-    assert [one for one in found if one[0] in ("serious", "critical")] == []
+    violations = page.page.evaluate("axe.run('main').then(r => r.violations.map(v => [v.impact, v.id]))")
+    assert [violation for violation in violations if violation[0] in ("serious", "critical")] == []
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
     tab.close()
 

@@ -49,10 +49,10 @@ FURTHER = 8  # flows of one datagram each
 
 
 def steady(wire: Wire, port: int, kind: Kind) -> None:
-    one = Connection(wire, port).open(kind.begin, kind.trip)
+    talk = Connection(wire, port).open(kind.begin, kind.trip)
     for n in range(kind.count):
         at = kind.first_data + n * kind.gap
-        one.data(at, n * SEGMENT, SEGMENT).ack(at + kind.trip, (n + 1) * SEGMENT)
+        talk.data(at, n * SEGMENT, SEGMENT).ack(at + kind.trip, (n + 1) * SEGMENT)
 
 
 def known_flows(path: Path) -> Path:
@@ -81,8 +81,8 @@ def tab(browser: Any) -> Iterator[Page]:
 
 def overlaid(page: Page) -> list[int]:
     """The flows of the legend."""
-    found = page.page.evaluate("[...document.querySelectorAll('#with-list li')].map(one => Number(one.dataset.flow))")
-    return list(found)
+    flows = page.page.evaluate("[...document.querySelectorAll('#with-list li')].map(one => Number(one.dataset.flow))")
+    return list(flows)
 
 
 def at_value(page: Page, panel: str, seconds: float, value: float) -> tuple[str, str]:
@@ -104,7 +104,7 @@ def test_retransmissions_of_each_flow_are_marked(tab: Page, samples: Path, tmp_p
     truth = json.loads((samples / "timeouts.truth.json").read_text())["frames"]
     tab.open(wiretale.analyze(samples / "timeouts.pcap").report(tmp_path / "report.html"), RETRANSMITTED)
     for flow in (0, 1, 2):
-        of_flow = {int(frame): one["verdict"] for frame, one in truth.items() if one["flow"] == flow}
+        of_flow = {int(frame): packet["verdict"] for frame, packet in truth.items() if packet["flow"] == flow}
         expected = [frame for frame, verdict in of_flow.items() if verdict.endswith("retransmission")]
         assert expected and sorted(tab.frames(f"retransmitted@{flow}")) == sorted(expected)
         marks = {point.frame: point for point in tab.drawn() if point.trace == f"retransmitted@{flow}"}
@@ -119,9 +119,9 @@ def test_retransmissions_of_each_flow_are_marked(tab: Page, samples: Path, tmp_p
 
 def amount(text: str, flow: int) -> float:
     """The value of a flow in a head, such as 2.4 Mbit/s flow 2, without its prefix."""
-    found = re.search(rf"([\d.]+) ([kM]?)(?:bit/s|B|ms|bytes) flow {flow}\b", text)
-    assert found, text
-    return float(found[1]) * {"": 1, "k": 1e3, "M": 1e6}[found[2] if "ms" not in found[0] else ""]
+    matched = re.search(rf"([\d.]+) ([kM]?)(?:bit/s|B|ms|bytes) flow {flow}\b", text)
+    assert matched, text
+    return float(matched[1]) * {"": 1, "k": 1e3, "M": 1e6}[matched[2] if "ms" not in matched[0] else ""]
 
 
 def test_curves_have_the_rates_of_the_flows(tab: Page, report: Path) -> None:
@@ -203,8 +203,8 @@ def test_ctrl_and_shift_and_the_box_overlay_a_flow_and_back_undoes(tab: Page, re
 
 def colors_of(page: Page) -> dict[str, str]:
     of = "Object.fromEntries(document.getElementById('plot').data.map(one => [one.meta, one.line.color + one.marker.symbol]))"
-    found: dict[str, str] = page.page.evaluate(of)
-    return found
+    colors: dict[str, str] = page.page.evaluate(of)
+    return colors
 
 
 def test_a_flow_keeps_its_colour_while_others_leave_and_when_it_is_chosen(tab: Page, report: Path) -> None:
@@ -306,20 +306,22 @@ def test_keys_reach_boxes_legend_and_times(tab: Page, report: Path) -> None:
 def test_distributions_compare_the_flows(tab: Page, report: Path) -> None:
     tab.open(report, "#flow=0&with=1,2&toggled=distributions")
     tab.until("document.querySelectorAll('#distribution-plots .cartesianlayer').length > 2")
-    found = tab.page.evaluate(
+    plots = tab.page.evaluate(
         "Object.fromEntries([...document.querySelectorAll('#distribution-plots figure')].map(one =>"
         " [one.querySelector('b').textContent, {words: one.querySelector('span').textContent, traces: one.lastChild.data}]))"
     )
-    trips, between = found["Round trip"], found["Time between packets"]
-    assert [one["meta"] for one in trips["traces"]] == [0, 2] and [one["meta"] for one in between["traces"]] == [
+    trips, between = plots["Round trip"], plots["Time between packets"]
+    assert [trace["meta"] for trace in trips["traces"]] == [0, 2] and [
+        trace["meta"] for trace in between["traces"]
+    ] == [
         0,
         1,
         2,
     ]
     assert f"median 20 ms of {FAST.count + 1} (flow 0), median 40 ms of {SLOW.count + 1} (flow 2)" in trips["words"]
-    for one, gap in zip(between["traces"], (FAST.gap, BETWEEN, SLOW.gap), strict=True):
-        assert one["x"] == pytest.approx([gap] * len(one["x"]), abs=1e-6)
-    assert len({one["line"]["color"] + one["marker"]["symbol"] for one in between["traces"]}) == 3
+    for trace, gap in zip(between["traces"], (FAST.gap, BETWEEN, SLOW.gap), strict=True):
+        assert trace["x"] == pytest.approx([gap] * len(trace["x"]), abs=1e-6)
+    assert len({trace["line"]["color"] + trace["marker"]["symbol"] for trace in between["traces"]}) == 3
     tab.page.click("#with-list [data-flow='2'] .remove")
     tab.until("document.querySelector('#distribution-plots figure').lastChild.data.length === 1")
 
@@ -422,13 +424,13 @@ def test_packets_are_under_the_mouse_after_the_list_was_sorted(tab: Page, report
 def test_colours_of_flows_differ_for_everybody(tab: Page, report: Path, scheme: str) -> None:
     tab.page.emulate_media(color_scheme=scheme)
     tab.open(report)
-    colors = [from_hex(one) for one in tab.page.evaluate("Object.values(flowColors())")]
+    colors = [from_hex(first) for first in tab.page.evaluate("Object.values(flowColors())")]
     assert len(colors) == 8
     for color in colors:
         assert contrast(color, from_hex(PAPERS[scheme])) >= STANDS_OUT
     for sight in SIGHTS:
-        for one, other in combinations(colors, 2):
-            assert difference(one, other, sight) >= DIFFERENT, (sight, one, other)
+        for first, second in combinations(colors, 2):
+            assert difference(first, second, sight) >= DIFFERENT, (sight, first, second)
 
 
 @pytest.mark.parametrize("scheme", PAPERS)
@@ -439,8 +441,8 @@ def test_overlaid_flows_are_for_everybody(browser: Any, report: Path, scheme: st
     page = Page(opened).open(report, "#flow=0&with=1,2,999&toggled=distributions")
     page.until("document.querySelectorAll('#distribution-plots .cartesianlayer').length > 0")
     opened.evaluate(files(axe).joinpath("axe.min.js").read_text("utf-8") + ";0")
-    found = opened.evaluate("axe.run('main').then(r => r.violations.map(v => [v.impact, v.id]))")
-    assert [one for one in found if one[0] in ("serious", "critical")] == []
+    violations = opened.evaluate("axe.run('main').then(r => r.violations.map(v => [v.impact, v.id]))")
+    assert [violation for violation in violations if violation[0] in ("serious", "critical")] == []
     assert opened.evaluate("document.documentElement.scrollWidth") <= width
     if width == 390:
         sizes = "[...document.querySelectorAll('#with button:not([disabled])')].map(one => one.getBoundingClientRect().height)"

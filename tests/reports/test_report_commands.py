@@ -93,13 +93,13 @@ def test_the_command_of_a_flow_copies_the_packets_in_its_range(
     trace = opened(page, odd, ODD, fragment=f"#flow=0&t={range_[0]}-{range_[1]}" if range_ else "#flow=0")
     base = int(page.page.evaluate("data.base"))
     since = [(row["time_ns"] - base) / 1e9 for row in trace.packets([0]).rows()]
-    own = [time for time in since if not range_ or range_[0] <= time <= range_[1]]
-    assert page.page.inner_text("#packet-count").startswith(f"{len(own)} packet")
+    in_range = [time for time in since if not range_ or range_[0] <= time <= range_[1]]
+    assert page.page.inner_text("#packet-count").startswith(f"{len(in_range)} packet")
     command = selected(page, "flow-command")
     assert command == copied(page, "#copy-flow-cut") and ("--start" in command) == bool(range_)
-    found = run(command, odd)
-    assert found.name == "flow-0.pcapng"
-    assert [round(time - base / 1e9, 6) for time in times(found)] == [round(time, 6) for time in own]
+    cut_file = run(command, odd)
+    assert cut_file.name == "flow-0.pcapng"
+    assert [round(time - base / 1e9, 6) for time in times(cut_file)] == [round(time, 6) for time in in_range]
 
 
 def test_a_range_that_the_mouse_drew_is_cut_exactly(page: Page, odd: Path) -> None:
@@ -134,8 +134,8 @@ def test_flows_and_frames_of_several_files_have_their_commands(page: Page, odd: 
         assert len(times(run(selected(page, "flow-command"), odd))) == flow["packets"]
         assert page.page.inner_text("#frame-filter") == f"frame.number == {flow['last_frame']}"
         (time,) = times(run(f"{copied(page, '#copy-cut')} --overwrite", odd))
-        own = [row for row in trace.packets([flow["flow"]]).rows() if row["frame"] == flow["last_frame"]]
-        assert round(time * 1e6) == own[0]["time_ns"] // 1000
+        last_packets = [row for row in trace.packets([flow["flow"]]).rows() if row["frame"] == flow["last_frame"]]
+        assert round(time * 1e6) == last_packets[0]["time_ns"] // 1000
         (odd / f"flow-{flow['flow']}.pcapng").unlink()
 
 
@@ -198,16 +198,16 @@ SECRET = b"Passw0rd-is-hunter2"
 
 def inside(page: str) -> bytes:
     """All that a page holds: its text, and what is packed in it."""
-    found = [page.encode()]
+    contents = [page.encode()]
     for text in re.findall(r"[A-Za-z0-9+/]{24,}={0,2}", page):
         try:
             raw = base64.b64decode(text)
         except ValueError:
             continue
-        found.append(raw)
+        contents.append(raw)
         if raw[:2] == b"\x1f\x8b":
-            found.append(gzip.decompress(raw))
-    return b"\0".join(found)
+            contents.append(gzip.decompress(raw))
+    return b"\0".join(contents)
 
 
 @pytest.fixture
@@ -235,9 +235,9 @@ def test_a_report_without_frames_has_no_payload(wiretale_run: Run, private: Path
             text = (folder / f"out{has}" / "report.html").read_text()
         else:
             text = wiretale.analyze(private).report(report, frames=has).read_text()
-        held = inside(text)
-        assert ((SECRET in held), (b"wiretale cut" in held)) == (has, True)
-        assert has or SECRET.hex().encode() not in held.replace(b":", b"").replace(b" ", b"")
+        contents = inside(text)
+        assert ((SECRET in contents), (b"wiretale cut" in contents)) == (has, True)
+        assert has or SECRET.hex().encode() not in contents.replace(b":", b"").replace(b" ", b"")
         assert has or json.loads(re.findall(r'id="data">(.*?)</script>', text, re.DOTALL)[0])["frames"]["list"] == []
 
 

@@ -112,33 +112,33 @@ def tab(browser: Any) -> Iterator[Tab]:
     opened.set_default_timeout(90_000)
     yield Tab(opened)
     opened.close()
-    shown = [
+    figures = [
         f'<figure><img src="{path.name}" loading="lazy" width="360"><figcaption>{path.stem}</figcaption></figure>'
         for path in sorted(PICTURES.glob("*.jpg"))
     ]
     style = "body{display:flex;flex-wrap:wrap;gap:16px;font:12px sans-serif}figure{margin:0}"
-    (PICTURES / "index.html").write_text(f"<!doctype html><style>{style}</style>{''.join(shown)}")
+    (PICTURES / "index.html").write_text(f"<!doctype html><style>{style}</style>{''.join(figures)}")
 
 
 def check(tab: Tab, capture: Path, html: Path) -> Page:
     """Shows the report of a capture in all modes, and on paper."""
     new = tab.open(wiretale.analyze(capture).report(html, frames=False))  # no frame is chosen
-    found: dict[str, Any] = {}
+    problems: dict[str, Any] = {}
     for name, (size, scheme) in MODES.items():
         if name == "dark" and not new:
             continue
         tab.show(size, scheme)
-        found[name] = {**faults(tab.page), **({"hidden": hidden} if (hidden := tab.tab.evaluate(HIDDEN)) else {})}
+        problems[name] = {**faults(tab.page), **({"hidden": hidden} if (hidden := tab.tab.evaluate(HIDDEN)) else {})}
         if new:
-            found[f"axe {name}"] = violations(tab.page, RULES[name])
+            problems[f"axe {name}"] = violations(tab.page, RULES[name])
         tab.keep(f"{capture.name}-{name}")
     tab.show(PAPER, media="print")
-    found["paper"] = faults(tab.page)
+    problems["paper"] = faults(tab.page)
     if new:
         tab.tab.emulate_media(media="screen")
         pdf = tab.tab.pdf(format="A4", path=PICTURES / f"{capture.name}.pdf")
-        found["pages"] = max(0, len(re.findall(rb"/Type\s*/Page\b", pdf)) - PAGES_MOST)
-    assert {name: one for name, one in found.items() if one} == {}
+        problems["pages"] = max(0, len(re.findall(rb"/Type\s*/Page\b", pdf)) - PAGES_MOST)
+    assert {name: problem for name, problem in problems.items() if problem} == {}
     return tab.page
 
 
@@ -151,9 +151,9 @@ def test_a_report_is_sound_wherever_it_is_read(tab: Tab, capture: Path, tmp_path
 
 
 @pytest.mark.parametrize("name", grouped(list(OTHERS)))
-def test_reports_of_other_kinds_of_traffic_make_sense(tab: Tab, others: Path, name: str, tmp_path: Path) -> None:
-    (capture,) = (others / "tcpdump-tests").glob(f"{name}.pcap*")
+def test_reports_of_other_kinds_of_traffic_make_sense(tab: Tab, real_captures: Path, name: str, tmp_path: Path) -> None:
+    (capture,) = (real_captures / "tcpdump-tests").glob(f"{name}.pcap*")
     page = check(tab, capture, tmp_path / "report.html")
     text = page.page.inner_text("body")
-    said, unsaid = OTHERS[name]
-    assert re.search(said, text) and not re.search(unsaid, text), text
+    expected, unsaid = OTHERS[name]
+    assert re.search(expected, text) and not re.search(unsaid, text), text

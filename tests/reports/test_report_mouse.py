@@ -42,7 +42,7 @@ def opened(request: pytest.FixtureRequest, browser: Any, tmp_path_factory: pytes
     tab.close()
 
 
-def check_point(one: Opened, point: Point, points: list[Point], tooltip: str) -> None:
+def check_point(opened: Opened, point: Point, points: list[Point], tooltip: str) -> None:
     """Whether a tooltip is that of a point, and the point where the tables say."""
     if point.trace == "least":
         return  # a level, which has no packets of its own
@@ -55,37 +55,37 @@ def check_point(one: Opened, point: Point, points: list[Point], tooltip: str) ->
     assert frame in near, (point, tooltip)
     if near != {point.frame}:
         return
-    seconds, height = one.at(point)
-    width, tall = one.pixel_size(point.panel)
-    base = int(one.page.page.evaluate("data.base"))
-    if frame in one.packets:
-        assert abs((one.packets[frame]["time_ns"] - base) / 1e9 - seconds) <= 2 * width, (point, tooltip)
-    expected = [one.on_axis(point.panel, value) for value in heights(one, point, frame)]
+    seconds, height = opened.at(point)
+    width, tall = opened.pixel_size(point.panel)
+    base = int(opened.page.page.evaluate("data.base"))
+    if frame in opened.packets:
+        assert abs((opened.packets[frame]["time_ns"] - base) / 1e9 - seconds) <= 2 * width, (point, tooltip)
+    expected = [opened.on_axis(point.panel, value) for value in heights(opened, point, frame)]
     assert any(abs(value - height) <= 2 * tall for value in expected), (point, tooltip, height, expected)
 
 
 def test_a_report_opens_offline_and_every_panel_answers_the_mouse(opened: Opened) -> None:
     points = opened.page.drawn()
     for panel in {point.panel for point in points}:
-        own = [point for point in points if point.panel == panel]
-        for point in loneliest(own, LOOKED_AT):
-            check_point(opened, point, own, opened.page.hover(point))
+        in_panel = [point for point in points if point.panel == panel]
+        for point in loneliest(in_panel, LOOKED_AT):
+            check_point(opened, point, in_panel, opened.page.hover(point))
     assert opened.page.complaints == [] and opened.page.requests == [opened.path.as_uri()]
 
 
 def test_a_click_gives_a_filter_for_the_frame_or_the_bin(opened: Opened) -> None:
     points = opened.page.drawn()
     for panel in {point.panel for point in points}:
-        own = [point for point in points if point.panel == panel]
-        (point,) = loneliest(own, 1)
+        in_panel = [point for point in points if point.panel == panel]
+        (point,) = loneliest(in_panel, 1)
         text = "document.getElementById('packet-filter').textContent"
         opened.page.page.evaluate(f"{text} = ''")
         opened.page.click(point)
         if point.trace.startswith(BINS):
-            chosen = opened.page.until(f"{text}.includes('time_epoch') && {text}", 5)
-            assert re.search(r"&& frame\.time_epoch >= \d+\.\d{9} && frame\.time_epoch < \d+\.\d{9}$", chosen)
+            bin_filter = opened.page.until(f"{text}.includes('time_epoch') && {text}", 5)
+            assert re.search(r"&& frame\.time_epoch >= \d+\.\d{9} && frame\.time_epoch < \d+\.\d{9}$", bin_filter)
         else:
-            near = [f"frame.number == {other.frame}" for other in own if distance(point, other) < NEAR]
+            near = [f"frame.number == {other.frame}" for other in in_panel if distance(point, other) < NEAR]
             opened.page.until(f"{json.dumps(near)}.includes({text})", 5)
 
 
@@ -94,20 +94,20 @@ def test_a_box_zooms_both_axes_and_back_undoes_it(opened: Opened) -> None:
     page.page.evaluate(f"location.hash = '#flow={opened.flow}'")
     page.until("!location.hash.includes('frame') && choice.frame === null")
     page.drawn()
-    whole = page.range(), page.range(axis)
+    ranges = page.range(), page.range(axis)
     corners = []
-    for name, (start, end) in zip(("xaxis", axis), whole, strict=True):
+    for name, (start, end) in zip(("xaxis", axis), ranges, strict=True):
         corners.append([page.pixel(name, start + (end - start) * share) for share in (0.3, 0.7)])
     (left, right), (bottom, top) = corners
     page.drag((left, top), (right, bottom))
-    for name, (start, end) in zip(("xaxis", axis), whole, strict=True):
+    for name, (start, end) in zip(("xaxis", axis), ranges, strict=True):
         expected = [start + (end - start) * share for share in (0.3, 0.7)]
         assert page.range(name) == pytest.approx(expected, abs=(end - start) * 0.01), name
     assert re.fullmatch(rf"#flow={opened.flow}&t=[-\d.]+&y=\w+:[-\d.]+", page.hash())
     page.page.go_back()
     page.until(f"location.hash === '#flow={opened.flow}'")
-    page.until(f"Math.abs(document.getElementById('plot')._fullLayout.xaxis.range[0] - {whole[0][0]}) < 1e-9")
-    assert (page.range(), page.range(axis)) == whole
+    page.until(f"Math.abs(document.getElementById('plot')._fullLayout.xaxis.range[0] - {ranges[0][0]}) < 1e-9")
+    assert (page.range(), page.range(axis)) == ranges
 
 
 def test_packets_in_the_page_are_those_of_the_table(opened: Opened) -> None:
@@ -122,7 +122,7 @@ def test_packets_in_the_page_are_those_of_the_table(opened: Opened) -> None:
     )
     base = int(page.evaluate("data.base"))
     for row, *values in zip(packets.rows(), *loaded, strict=True):
-        who, seconds, frame, size, sequence, ack, window, flags, unique, rtt, known, ip_bytes, sacks = values
+        who, seconds, frame, size, sequence, ack, window, flags, unique, rtt, known_bits, ip_bytes, sacks = values
         assert (listed[who // 2], who % 2, frame) == (row["flow"], row["direction"], row["frame"])
         assert abs(seconds * 1e9 + base - row["time_ns"]) < 1000
         assert size == row["payload_bytes"]
@@ -132,8 +132,8 @@ def test_packets_in_the_page_are_those_of_the_table(opened: Opened) -> None:
             (window, "window", 4),
             (flags, "flags", 8),
         ):
-            assert (row[column] is not None) == bool(known & bit)
-            assert not known & bit or value == row[column]
+            assert (row[column] is not None) == bool(known_bits & bit)
+            assert not known_bits & bit or value == row[column]
         assert ip_bytes == row["ip_bytes"]
         blocks = [[row[f"sack{n}_start"], row[f"sack{n}_end"]] for n in ("", 2, 3, 4)]
         assert sacks == [block for block in blocks if block[0] is not None]
@@ -141,20 +141,20 @@ def test_packets_in_the_page_are_those_of_the_table(opened: Opened) -> None:
         assert row["rtt_ns"] is None or abs(rtt * 1e6 - row["rtt_ns"]) < 1
 
 
-@pytest.mark.parametrize("others", [[], ["vlan_ipv6.pcap"]], ids=["one", "two"])
+@pytest.mark.parametrize("further", [[], ["vlan_ipv6.pcap"]], ids=["one", "two"])
 def test_a_frame_of_several_files_has_the_name_of_its_file(
-    page: Page, samples: Path, tmp_path: Path, others: list[str]
+    page: Page, samples: Path, tmp_path: Path, further: list[str]
 ) -> None:
-    trace = wiretale.analyze(*(samples / name for name in ["tcp_losses.pcap", *others]))
+    trace = wiretale.analyze(*(samples / name for name in ["tcp_losses.pcap", *further]))
     (flow,) = [row["flow"] for row in trace.flows.rows() if row["source_port"] == 40110]
     page.open(trace.report(tmp_path / "report.html"), f"#flow={flow}")
     points = page.drawn()
     for trace_name in ("data", "ack", "rtt0", "lost", "fast_retransmission"):
         (point,) = loneliest([point for point in points if point.trace == trace_name], 1)
-        assert ("of tcp_losses.pcap" in page.hover(point)) == bool(others), trace_name
+        assert ("of tcp_losses.pcap" in page.hover(point)) == bool(further), trace_name
         page.click(point)
         page.until("document.getElementById('packet-filter').textContent.startsWith('frame.number')")
-        assert page.page.inner_text("#packet-file") == ("in tcp_losses.pcap" if others else "")
+        assert page.page.inner_text("#packet-file") == ("in tcp_losses.pcap" if further else "")
     assert page.complaints == []
 
 
@@ -163,28 +163,30 @@ def test_the_filter_of_a_bin_selects_its_packets(page: Page, samples: Path, tmp_
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
     page.open(trace.report(tmp_path / "report.html"))
     points = [point for point in page.drawn() if point.trace == "throughput0"]
-    point = min(points, key=lambda one: one.y)
+    point = min(points, key=lambda candidate: candidate.y)
     page.page.mouse.click(point.x + 3, point.y)
     page.until("!document.getElementById('packet').hidden")
-    chosen = page.page.inner_text("#packet-filter") + " && tcp.dstport == 5201"
-    start, end = (int(time.replace(".", "")) for time in re.findall(r"time_epoch [<>]=? (\d+\.\d{9})", chosen))
-    own = [row for row in trace.packets([0]).rows() if row["direction"] == 0 and start <= row["time_ns"] < end]
-    assert own and point.value == pytest.approx(8e9 * sum(row["ip_bytes"] for row in own) / (end - start), rel=1e-6)
-    fields = ["tshark", "-r", str(samples / "tcp_losses.pcap"), "-Y", chosen, "-T", "fields", "-e", "ip.len"]
+    bin_filter = page.page.inner_text("#packet-filter") + " && tcp.dstport == 5201"
+    start, end = (int(time.replace(".", "")) for time in re.findall(r"time_epoch [<>]=? (\d+\.\d{9})", bin_filter))
+    in_bin = [row for row in trace.packets([0]).rows() if row["direction"] == 0 and start <= row["time_ns"] < end]
+    assert in_bin and point.value == pytest.approx(
+        8e9 * sum(row["ip_bytes"] for row in in_bin) / (end - start), rel=1e-6
+    )
+    fields = ["tshark", "-r", str(samples / "tcp_losses.pcap"), "-Y", bin_filter, "-T", "fields", "-e", "ip.len"]
     lengths = subprocess.run(fields, capture_output=True, text=True, timeout=120, check=True).stdout.split()
-    assert sum(map(int, lengths)) == sum(row["ip_bytes"] for row in own) and len(lengths) == len(own)
+    assert sum(map(int, lengths)) == sum(row["ip_bytes"] for row in in_bin) and len(lengths) == len(in_bin)
 
 
 @pytest.mark.parametrize("average", [1, 4])
 @pytest.mark.parametrize("bin_", [0, 0.001, 0.1])
 def test_bins_of_a_view_hold_its_packets(page: Page, samples: Path, tmp_path: Path, bin_: float, average: int) -> None:
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
-    chosen = "".join(
+    zoomed = "".join(
         f"&toggled={name}%3A{value}"
         for name, value in (("bin", bin_), ("average", average))
         if value > (name == "average")
     )
-    page.open(trace.report(tmp_path / "report.html"), f"#flow=0&t=0.05-0.3{chosen}")
+    page.open(trace.report(tmp_path / "report.html"), f"#flow=0&t=0.05-0.3{zoomed}")
     width = page.page.evaluate("state.bin")
     assert width == bin_ or (not bin_ and 0.25 / 160 <= width <= 0.25 / 12)
     base = int(page.page.evaluate("data.base"))
@@ -193,8 +195,8 @@ def test_bins_of_a_view_hold_its_packets(page: Page, samples: Path, tmp_path: Pa
     assert starts[0] <= 0.05 and starts[-1] >= 0.3
     for start, rate in zip(starts[:-1], rates[:-1], strict=True):
         begin, end = start - (average - 1) * width, start + width
-        own = [row for row in packets if begin <= (row["time_ns"] - base) / 1e9 + 1e-9 < end]
-        assert rate == pytest.approx(8 * sum(row["ip_bytes"] for row in own) / (average * width), rel=1e-6, abs=1), (
+        in_bin = [row for row in packets if begin <= (row["time_ns"] - base) / 1e9 + 1e-9 < end]
+        assert rate == pytest.approx(8 * sum(row["ip_bytes"] for row in in_bin) / (average * width), rel=1e-6, abs=1), (
             start
         )
 
@@ -299,12 +301,12 @@ def test_every_flow_in_the_page_is_that_of_the_tables(opened: Opened) -> None:
     from wiretale.analyzer.display_filter import flow_filter
     from wiretale.analyzer.findings.model import flow_str
 
-    shown = opened.page.page.evaluate(
+    listed = opened.page.page.evaluate(
         "[...state.flows.number.keys()].map(row => ({...flowAt(row), filter: displayFilter(row), bytes: state.flows.bytes[row],"
         " rtt: state.flows.rtt[row], lasted: state.flows.lasted[row]}))"
     )
-    assert len(shown) == len(opened.trace.flows)
-    for row, flow in zip(opened.trace.flows.rows(), shown, strict=True):
+    assert len(listed) == len(opened.trace.flows)
+    for row, flow in zip(opened.trace.flows.rows(), listed, strict=True):
         assert (flow["flow"], flow["name"], flow["filter"]) == (row["flow"], flow_str(row), flow_filter(row))
         assert (flow["packets"], flow["bytes"], flow["path"]) == (row["packets"], row["wire_bytes"], row["path"] or "")
         if row["handshake_rtt_ns"] is not None:

@@ -57,18 +57,18 @@ def all_rows(page: Page) -> list[dict[str, Any]]:
     page.page.evaluate("document.getElementById('packets').scrollIntoView()")
     page.page.evaluate("document.getElementById('packet-rows').scrollTop = 0")
     page.page.hover("#packet-rows tbody tr:nth-child(3)")
-    found: dict[str, dict[str, Any]] = {}
+    by_frame: dict[str, dict[str, Any]] = {}
     for _ in range(1000):
         place = page.page.evaluate(AT_REST)
         rows = rows_of(page)
-        found.update(
+        by_frame.update(
             {
                 row["id"] or f"pause before {following['id']}": row
                 for row, following in zip(rows, rows[1:] + rows[-1:], strict=True)
             }
         )
         if place["ended"]:
-            return list(found.values())
+            return list(by_frame.values())
         page.page.mouse.wheel(0, 400)
         page.page.wait_for_function("top => document.getElementById('packet-rows').scrollTop > top", arg=place["top"])
     raise AssertionError("the list has no end")
@@ -83,7 +83,7 @@ def opened_flow(page: Page, path: Path, report: Path, fragment: str = "") -> tup
     return trace, int(page.page.evaluate("choice.flow"))
 
 
-def whole(value: int | None) -> str:
+def grouped_digits(value: int | None) -> str:
     """A number as the page writes it."""
     return "" if value is None else f"{value:,}"
 
@@ -95,16 +95,16 @@ def whole(value: int | None) -> str:
 def test_rows_are_those_of_the_packets_table(page: Page, samples: Path, tmp_path: Path, name: str) -> None:
     trace, flow = opened_flow(page, samples / name, tmp_path / "report.html")
     table = trace.packets([flow]).rows()
-    shown = [row for row in all_rows(page) if row["frame"] is not None]
-    assert [row["frame"] for row in shown] == [row["frame"] for row in table]
+    listed = [row for row in all_rows(page) if row["frame"] is not None]
+    assert [row["frame"] for row in listed] == [row["frame"] for row in table]
     base = int(page.page.evaluate("data.base"))
-    for row, packet in zip(shown, table, strict=True):
+    for row, packet in zip(listed, table, strict=True):
         _, time, arrow, sequence, length, ack, _ = row["cells"]
         assert float(time) == pytest.approx((packet["time_ns"] - base) / 1e9, abs=1e-6)
         assert arrow == "→←"[packet["direction"]]
-        assert length == (whole(packet["payload_bytes"]) if packet["payload_bytes"] else "")
-        assert ack == whole(packet["acknowledged"])
-        assert sequence in ("", whole(packet["sequence"])) and bool(sequence) >= bool(
+        assert length == (grouped_digits(packet["payload_bytes"]) if packet["payload_bytes"] else "")
+        assert ack == grouped_digits(packet["acknowledged"])
+        assert sequence in ("", grouped_digits(packet["sequence"])) and bool(sequence) >= bool(
             packet["payload_bytes"] and packet["sequence"] is not None
         )
     assert page.complaints == []
@@ -168,9 +168,9 @@ def test_verdicts_are_those_of_the_events(page: Page, samples: Path, tmp_path: P
 def test_a_segment_that_fills_a_gap_was_not_sent_before_it(page: Page, samples: Path, tmp_path: Path) -> None:
     trace, flow = opened_flow(page, samples / "fast_retransmissions.pcap", tmp_path / "report.html", "#flow=0")
     verdicts = {row["frame"]: row["cells"][6] for row in all_rows(page) if row["frame"]}
-    found = [event for event in trace.events.rows() if event["flow"] == flow and event["place"] == "upstream"]
-    assert found
-    for event in found:
+    upstream = [event for event in trace.events.rows() if event["flow"] == flow and event["place"] == "upstream"]
+    assert upstream
+    for event in upstream:
         assert f"fills the gap before frame {event['related_frame']}, lost upstream" in verdicts[event["frame"]]
         assert "lost" not in verdicts[event["related_frame"]]
 
@@ -211,7 +211,8 @@ def test_keys_choose_packets_and_keep_them_in_view(page: Page, samples: Path, tm
         page.until(f"location.hash.endsWith('frame={frames[at]}')")
         page.until(f"document.getElementById('h-frame').textContent === 'Frame {frames[at]}'")
         row, box = (
-            page.page.locator(one).bounding_box() for one in ("#packet-rows [aria-selected=true]", "#packet-rows")
+            page.page.locator(selector).bounding_box()
+            for selector in ("#packet-rows [aria-selected=true]", "#packet-rows")
         )
         assert box["y"] < row["y"] and row["y"] + row["height"] <= box["y"] + box["height"] + 1, key
         described = page.page.get_attribute("#packet-rows", "aria-activedescendant")
@@ -248,15 +249,15 @@ def test_the_ladder_has_an_arrow_for_each_packet(page: Page, samples: Path, tmp_
         "[...document.querySelectorAll('#ladder-rows g[data-frame]')].map(g => ({frame: Number(g.dataset.frame),"
         " back: g.querySelector('line').x1.baseVal.value > g.querySelector('line').x2.baseVal.value, text: g.textContent}))"
     )
-    assert [one["frame"] for one in drawn] == [row["frame"] for row in expected]
-    assert [one["back"] for one in drawn] == [bool(row["direction"]) for row in expected]
-    for one, row in zip(drawn, expected, strict=True):
+    assert [arrow["frame"] for arrow in drawn] == [row["frame"] for row in expected]
+    assert [arrow["back"] for arrow in drawn] == [bool(row["direction"]) for row in expected]
+    for arrow, row in zip(drawn, expected, strict=True):
         sent = (
             f"{row['sequence']:,} + {row['payload_bytes']:,}"
             if row["payload_bytes"]
             else f"ack {row['acknowledged']:,}"
         )
-        assert sent in one["text"]
+        assert sent in arrow["text"]
     page.page.click("#ladder-rows g[data-frame='338'] text")
     page.until("location.hash.includes('frame=338')")
     assert page.page.locator("#ladder-rows .chosen").get_attribute("data-frame") == "338"
@@ -324,9 +325,9 @@ def test_the_tree_has_the_values_of_tshark_and_marks_their_bytes(page: Page, sam
 def test_the_bytes_are_those_of_the_frame(page: Page, samples: Path, tmp_path: Path) -> None:
     path = samples / "tcp_losses.pcap"
     opened_flow(page, path, tmp_path / "report.html", "#flow=0&frame=338")
-    shown = re.findall(r"^[0-9a-f]{4}  ((?:[0-9a-f]{2} )+)", page.page.inner_text("#frame-bytes"), re.MULTILINE)
-    (found,) = wiretale.analyzer._core.frames([str(path)], [338], 100_000)
-    assert found and found[1] and bytes.fromhex("".join(shown)) == found[1][3]
+    hexadecimal = re.findall(r"^[0-9a-f]{4}  ((?:[0-9a-f]{2} )+)", page.page.inner_text("#frame-bytes"), re.MULTILINE)
+    (frame,) = wiretale.analyzer._core.frames([str(path)], [338], 100_000)
+    assert frame and frame[1] and bytes.fromhex("".join(hexadecimal)) == frame[1][3]
     assert "330 bytes, 96 captured" in page.page.inner_text("#frame-note")
 
 
@@ -376,11 +377,11 @@ def test_a_report_of_standard_input_has_no_bytes(samples: Path, monkeypatch: pyt
 
 def test_evidence_of_findings_is_among_the_frames(samples: Path) -> None:
     trace = wiretale.analyze(samples / "fast_retransmissions.pcap")
-    chosen = report_frames.cited(trace, trace.packets())
-    assert len(chosen) == len(set(chosen)) == report_frames.FRAMES_MAX
+    cited = report_frames.cited(trace, trace.packets())
+    assert len(cited) == len(set(cited)) == report_frames.FRAMES_MAX
     for row in placed(trace):
         if row["first_frame"] is not None:
-            assert {(row["capture"], row["first_frame"]), (row["capture"], row["last_frame"])} <= set(chosen), row[
+            assert {(row["capture"], row["first_frame"]), (row["capture"], row["last_frame"])} <= set(cited), row[
                 "code"
             ]
 
@@ -392,7 +393,7 @@ def test_frames_take_a_bounded_part_of_the_page(tmp_path: Path) -> None:
     wrpcap(str(tmp_path / "a.pcap"), [packet / Raw(payloads.randbytes(8960)) for packet in packets])
     made = report_frames.frame_data(wiretale.analyze(tmp_path / "a.pcap"), None, 0)
     assert len(made["list"]) == made["decoded"] == 200
-    assert {(one["length"], one["captured"], one["kept"]) for one in made["list"]} == {
+    assert {(entry["length"], entry["captured"], entry["kept"]) for entry in made["list"]} == {
         (9014, 9014, report_frames.BYTES_KEPT)
     }
     assert len(json.dumps(made)) < 1_500_000
@@ -400,8 +401,8 @@ def test_frames_take_a_bounded_part_of_the_page(tmp_path: Path) -> None:
 
 def test_trees_that_are_too_large_are_fewer() -> None:
     trees = [[[f"{number} {random.Random(number).randbytes(100).hex()}", 0, 0]] for number in range(64)]
-    kept, text = report_frames.fitting_trees(trees, 2500)
-    assert kept == trees[: len(kept)] and 0 < len(kept) < 64 and len(text) <= 2500
+    fitting, text = report_frames.fitting_trees(trees, 2500)
+    assert fitting == trees[: len(fitting)] and 0 < len(fitting) < 64 and len(text) <= 2500
 
 
 # --- a million packets

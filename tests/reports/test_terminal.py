@@ -25,10 +25,10 @@ def flows_part(text: str) -> str:
 @pytest.mark.parametrize("width", ["40", "60", "80", "100", "200"])
 @pytest.mark.parametrize("name", ["vlan_ipv6.pcap", "udp_fragments.pcap", "tcp_losses.pcap"])
 def test_no_address_and_no_figure_is_broken(wiretale_run: Any, samples: Path, name: str, width: str) -> None:
-    shown = flows_part(wiretale_run("analyze", samples / name, env={"COLUMNS": width}).stdout)
-    whole = flows_part(wiretale_run("analyze", samples / name, env={"COLUMNS": "300"}).stdout)
-    assert END.findall(whole) and sorted(END.findall(shown)) == sorted(END.findall(whole))
-    assert all(len(line) <= int(width) for line in shown.splitlines())
+    narrow = flows_part(wiretale_run("analyze", samples / name, env={"COLUMNS": width}).stdout)
+    wide = flows_part(wiretale_run("analyze", samples / name, env={"COLUMNS": "300"}).stdout)
+    assert END.findall(wide) and sorted(END.findall(narrow)) == sorted(END.findall(wide))
+    assert all(len(line) <= int(width) for line in narrow.splitlines())
 
 
 @pytest.mark.parametrize("width", ["84", "100", "120", "140"])
@@ -38,11 +38,11 @@ def test_no_word_of_a_problem_is_lost(wiretale_run: Any, samples: Path, width: s
 
 
 def test_wide_terminals_show_more(wiretale_run: Any, samples: Path) -> None:
-    def shown(width: str) -> str:
+    def wide_text(width: str) -> str:
         return str(wiretale_run("analyze", samples / "vlan_ipv6.pcap", env={"COLUMNS": width}).stdout)
 
-    assert "vlan 100 / vlan 30" in shown("200") and "vlan 100" not in shown("80")
-    assert "IP rate" in shown("100") and "initiator" not in shown("40")
+    assert "vlan 100 / vlan 30" in wide_text("200") and "vlan 100" not in wide_text("80")
+    assert "IP rate" in wide_text("100") and "initiator" not in wide_text("40")
 
 
 @pytest.mark.parametrize("columns", ["", "0", "-5", "1", "wide", "٣", "9" * 30])
@@ -70,8 +70,8 @@ def test_explain_begins_with_the_verdict_and_names_frames(wiretale_run: Any, sam
 
 
 def test_findings_that_code_hides_are_not_denied(wiretale_run: Any, samples: Path) -> None:
-    said = wiretale_run("explain", samples / "tcp_losses.pcap", "--code", "headers-cut").stdout
-    assert "problem is visible" not in said and "findings of other codes" in said
+    text = wiretale_run("explain", samples / "tcp_losses.pcap", "--code", "headers-cut").stdout
+    assert "problem is visible" not in text and "findings of other codes" in text
 
 
 @pytest.mark.parametrize("command", ["analyze", "explain"])
@@ -83,52 +83,53 @@ def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp
     path = write_pcap(
         tmp_path / "quic.pcap", ((START_NS + n * 10**6, frame) for n, (_, frame) in enumerate(wire.packets))
     )
-    said = " ".join(wiretale_run(command, path).stdout.split())
-    assert "hether there are problems cannot be determined from this capture." in said
+    text = " ".join(wiretale_run(command, path).stdout.split())
+    assert "hether there are problems cannot be determined from this capture." in text
 
 
 @pytest.mark.parametrize("command", ["analyze", "explain"])
 def test_no_problem_is_said_of_limits_that_are_unknown(wiretale_run: Any, tmp_path: Path, command: str) -> None:
     talk = Connection(Wire()).open().data(30, 0, 100).ack(50, 100)
     path = talk.wire.write(tmp_path / "short.pcap")
-    said = " ".join(wiretale_run(command, path).stdout.split())
-    assert "Judged: all packets for loss and round trip; no packet for limits." in said
-    assert "Not judged: for limits, too few packets (100% of packets)." in said
-    assert "No problem is visible in the part that was judged" in said
+    text = " ".join(wiretale_run(command, path).stdout.split())
+    assert "Judged: all packets for loss and round trip; no packet for limits." in text
+    assert "Not judged: for limits, too few packets (100% of packets)." in text
+    assert "No problem is visible in the part that was judged" in text
 
 
 @pytest.mark.parametrize("command", ["analyze", "explain"])
 def test_beside_notes_not_all_is_called_well(wiretale_run: Any, samples: Path, command: str) -> None:
     """Losses too few for a warning are named, and the next line does not deny them."""
-    said = {name: wiretale_run(command, samples / name).stdout for name in ("vlan_ipv6.pcap", "window_full.pcap")}
+    texts = {name: wiretale_run(command, samples / name).stdout for name in ("vlan_ipv6.pcap", "window_full.pcap")}
     assert (
-        "No problem is visible" in said["vlan_ipv6.pcap"] and "No other problem is visible" in said["window_full.pcap"]
+        "No problem is visible" in texts["vlan_ipv6.pcap"]
+        and "No other problem is visible" in texts["window_full.pcap"]
     )
 
 
 @pytest.mark.parametrize(
-    ("step_ns", "packets", "tick_ns", "said"),
+    ("step_ns", "packets", "tick_ns", "tick"),
     [(10**6, 40, 10**6, "clock ticks every 1 ms"), (1000, 40, 1000, None), (10**6, 16, None, None)],
 )
 def test_a_coarse_clock_is_a_fact_of_the_capture(
-    wiretale_run: Any, tmp_path: Path, step_ns: int, packets: int, tick_ns: int | None, said: str | None
+    wiretale_run: Any, tmp_path: Path, step_ns: int, packets: int, tick_ns: int | None, tick: str | None
 ) -> None:
     """Two packets have each time, so that eight pairs and eight steps show the tick."""
     (_, frame), *_ = Wire().udp(0, b"x").packets
     path = write_pcap(tmp_path / "wire.pcap", ((START_NS + i // 2 * step_ns, frame) for i in range(packets)))
     assert wiretale.analyze(path).interfaces.column("clock_tick_ns") == [tick_ns]
-    shown = wiretale_run("analyze", path).stdout
-    assert re.findall(r"clock ticks [^,\n]*", shown) == ([said] if said else [])
+    text = wiretale_run("analyze", path).stdout
+    assert re.findall(r"clock ticks [^,\n]*", text) == ([tick] if tick else [])
 
 
 def test_a_finding_stands_below_the_direction_that_it_is_about(wiretale_run: Any, tmp_path: Path) -> None:
     """Each end sends its data again long after the ACK of it."""
-    one = Connection(Wire()).open()
+    talk = Connection(Wire()).open()
     for side, at in ((0, 0), (1, 0)):
         for ms in (100, 500):
-            one.send(ms + 50 * side, side, at, 1000, ack=1000 * side)
-        one.send(170 + side, 1 - side, 1000 * side, ack=1000)
-    lines = wiretale_run("explain", one.wire.write(tmp_path / "both.pcap")).stdout.splitlines()
+            talk.send(ms + 50 * side, side, at, 1000, ack=1000 * side)
+        talk.send(170 + side, 1 - side, 1000 * side, ack=1000)
+    lines = wiretale_run("explain", talk.wire.write(tmp_path / "both.pcap")).stdout.splitlines()
     ends = ("10.0.0.1:40000 → 10.0.0.2:80", "10.0.0.2:80 → 10.0.0.1:40000")
     heads = [line.partition("  ")[0].split(" ", 3)[3] for line in lines if line.startswith("flow")]
     assert sorted(heads) == sorted(ends)

@@ -59,7 +59,7 @@ class Rows:
         self._head, self.parts = parts_of(self.content)
         assert content_of(self._head, self.parts) == self.content
         self._facts = layout.all_facts(self._split)
-        self.captures = [one.rows for one in self._facts]
+        self.captures = [fact.rows for fact in self._facts]
 
     def write_content(self, content: bytes) -> None:
         layout.write_rows(self._split, 0, self._rows._replace(content=content))
@@ -116,11 +116,11 @@ def test_a_value_that_no_analysis_writes_is_refused(
 
 @pytest.mark.parametrize("table", ["flows", "directions"])
 def test_rows_that_are_missing_or_twice_are_refused(rows: Rows, wiretale_run: Any, table: str) -> None:
-    positions, found = rows.parts[table]
+    positions, table_rows = rows.parts[table]
     for part in (
-        Part(positions[POSITION_SIZE:], found[1:]),
-        Part(positions + positions[:POSITION_SIZE], [*found, found[0]]),
-        Part(positions, [found[-1], *found[1:]]),
+        Part(positions[POSITION_SIZE:], table_rows[1:]),
+        Part(positions + positions[:POSITION_SIZE], [*table_rows, table_rows[0]]),
+        Part(positions, [table_rows[-1], *table_rows[1:]]),
     ):
         rows.write(table, part)
         assert f"{rows.path}: damaged" in refusal(wiretale_run("gather", rows.folder), 4)
@@ -176,11 +176,11 @@ def check_end(rows: Rows, capsys: pytest.CaptureFixture[str], outputs: list[str]
 
 def changed(draw: random.Random, content: bytes) -> bytes:
     """Changes, removes or adds some bytes."""
-    found = bytearray(content)
+    content_changed = bytearray(content)
     for _ in range(draw.choice((1, 1, 2, 8))):
-        at, size = draw.randrange(len(found)), draw.choice((0, 1, 1, 1, 1, 8, 100))
-        found[at : at + size] = draw.randbytes(draw.choice((size, size, size, 0, 8)))
-    return bytes(found)
+        at, size = draw.randrange(len(content_changed)), draw.choice((0, 1, 1, 1, 1, 8, 100))
+        content_changed[at : at + size] = draw.randbytes(draw.choice((size, size, size, 0, 8)))
+    return bytes(content_changed)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -200,9 +200,9 @@ def test_any_bytes_give_results_or_one_line(rows: Rows, capsys: pytest.CaptureFi
     assert check_end(rows, capsys, []) == 0
 
 
-def random_value(draw: random.Random, kind: str, others: list[Value]) -> Value:
+def random_value(draw: random.Random, kind: str, column_values: list[Value]) -> Value:
     """A value of its kind, or one of another row."""
-    values: list[Value] = [None, draw.choice(others)]
+    values: list[Value] = [None, draw.choice(column_values)]
     if kind in ("text", "path", "address"):
         return draw.choice([*values, draw.randbytes(draw.choice((0, 4, 16, 300)))])
     bits = {"bool": 1, "word": 6}.get(kind) or draw.choice((1, 8, 32, 59, 64))
@@ -216,12 +216,12 @@ def test_any_rows_give_results_or_one_line(rows: Rows, capsys: pytest.CaptureFix
     tables = [name for name, part in rows.parts.items() if part.rows]
     for number in range(100):
         table = draw.choice(tables)
-        found = [list(row) for row in rows.parts[table].rows]
+        table_rows = [list(row) for row in rows.parts[table].rows]
         for _ in range(draw.choice((1, 2, 4))):
             column = draw.randrange(len(COLUMNS[table]))
-            value = random_value(draw, COLUMNS[table][column][1], [row[column] for row in found])
-            for row in found if draw.random() < 0.4 else [draw.choice(found)]:
+            value = random_value(draw, COLUMNS[table][column][1], [row[column] for row in table_rows])
+            for row in table_rows if draw.random() < 0.4 else [draw.choice(table_rows)]:
                 row[column] = value
-        rows.write(table, Part(rows.parts[table].positions, found))
+        rows.write(table, Part(rows.parts[table].positions, table_rows))
         codes.add(check_end(rows, capsys, draw.choice(([], ["--json"])), seed, number, table))
     assert codes == {0, 4}

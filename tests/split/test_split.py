@@ -52,9 +52,9 @@ def gathered(files: Sequence[Path | str], folder: Path, shards: int) -> Trace:
 
 
 def check_equal(files: Sequence[Path | str], folder: Path, shards: int) -> None:
-    one, several = rows_of(analyze(*map(str, files))), rows_of(gathered(files, folder, shards))
-    for name, rows in one.items():
-        assert several[name] == rows, name
+    expected, gathered_rows = rows_of(analyze(*map(str, files))), rows_of(gathered(files, folder, shards))
+    for name, rows in expected.items():
+        assert gathered_rows[name] == rows, name
 
 
 @pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
@@ -68,14 +68,14 @@ def test_every_sample_gives_the_rows_of_one_run(tmp_path: Path, shards: int) -> 
 def fragments(source: str, target: str, number: int, ports: tuple[int, int] = (4000, 5000)) -> list[bytes]:
     """Three fragments of a UDP datagram of 3,000 bytes."""
     body = struct.pack("!HHHH", *ports, 3008, 0) + bytes(3000)
-    found = []
+    frames = []
     for at in (0, 1480, 2960):
         piece = body[at : at + 1480]
         wire = Wire().ip(0, source, target, 17, piece)
         frame = bytearray(wire.packets[0][1])
         frame[18:22] = struct.pack("!HH", number, (at // 8) | (0x2000 if at < 2960 else 0))
-        found.append(bytes(frame))
-    return found
+        frames.append(bytes(frame))
+    return frames
 
 
 def crossing_packets() -> list[tuple[float, bytes]]:
@@ -95,8 +95,8 @@ def crossing_packets() -> list[tuple[float, bytes]]:
         wire.ip(200 + host, "10.9.9.9", "10.0.0.1", 1, struct.pack("!BBHI", 3, 3, 0, 0) + sent[:28])
     for number in range(8):
         pieces = fragments("10.0.2.1", f"10.0.2.{10 + number}", 77)
-        kept = pieces if number % 2 else pieces[:2]
-        wire.packets += [(30 + number + 60 * n, piece) for n, piece in enumerate(kept)]
+        sent_pieces = pieces if number % 2 else pieces[:2]
+        wire.packets += [(30 + number + 60 * n, piece) for n, piece in enumerate(sent_pieces)]
     return sorted(wire.packets)
 
 
@@ -202,7 +202,7 @@ def test_counts_and_texts_of_interfaces_are_those_of_the_capture(tmp_path: Path)
     (row,) = trace.interfaces.rows()
     assert (row["name"], row["received"], row["dropped_interface"]) == ("eth7", 500, 7)
     assert row["truncated_packets"] == row["packets"] == len(crossing_packets())
-    assert "capture-dropped" in [one["code"] for one in trace.findings.rows()]
+    assert "capture-dropped" in [finding["code"] for finding in trace.findings.rows()]
     assert rows_of(trace) == rows_of(analyze(str(file)))
 
 
@@ -218,11 +218,11 @@ def test_shards_have_the_frames_of_the_capture_and_no_bulk_payload(tmp_path: Pat
     trace = gathered([file], tmp_path / "split", 3)
     assert rows_of(trace) == rows_of(analyze(str(file)))
     shards = sorted((tmp_path / "split").glob("shard-*/*.zst"))
-    found = [analyze(str(path), keep_packets=True) for path in shards]
-    frames = [frame for one in found for frame in one.packets()["frame"]]
+    shard_traces = [analyze(str(path), keep_packets=True) for path in shards]
+    frames = [frame for shard_trace in shard_traces for frame in shard_trace.packets()["frame"]]
     assert sorted(frames) == list(range(1, 404))
     assert sum(path.stat().st_size for path in shards) < len(content) / 10
-    read = [row["captured_bytes"] for one in found for row in one.interfaces.rows()]
+    read = [row["captured_bytes"] for shard_trace in shard_traces for row in shard_trace.interfaces.rows()]
     assert sum(read) < 70 * 1500 + 400 * 70  # the first 64 KiB, and headers
 
 
@@ -244,7 +244,7 @@ def test_the_commands_write_the_files_of_one_run(tmp_path: Path, wiretale_run: A
     planned = wiretale_run("split", *files, "-o", folder, "--shards", "4", "--plan")
     assert (planned.returncode, planned.stdout) == (0, "3\n")
     done = [wiretale_run("split", "-o", folder, "--only", n) for n in "012"]
-    assert [one.returncode for one in done] == [0, 3, 0] and "damaged.pcap: at byte" in done[1].stderr
+    assert [process.returncode for process in done] == [0, 3, 0] and "damaged.pcap: at byte" in done[1].stderr
     for shard in range(4):
         done.append(wiretale_run("analyze", folder / f"shard-0{shard}"))
         assert (done[-1].returncode, done[-1].stderr) == (0, f"wiretale: wrote {folder}/rows/shard-0{shard}.rows\n")
@@ -256,16 +256,16 @@ def test_the_commands_write_the_files_of_one_run(tmp_path: Path, wiretale_run: A
     assert len(written) == 2 * len(KEPT_TABLES) + 1
     for path in written:
         assert path.read_bytes() == (tmp_path / "several" / path.name).read_bytes(), path.name
-    one = wiretale_run("analyze", *files, "--json", "--tables", "flows,events,findings")
-    assert wiretale_run("gather", folder, "--json", "--tables", "flows,events,findings").stdout == one.stdout
+    process = wiretale_run("analyze", *files, "--json", "--tables", "flows,events,findings")
+    assert wiretale_run("gather", folder, "--json", "--tables", "flows,events,findings").stdout == process.stdout
     assert list((folder / "partial").iterdir()) == []
 
 
 def test_a_shard_has_tables_of_its_own(split: Path, tmp_path: Path, wiretale_run: Any) -> None:
     for shard in range(3):
         assert wiretale_run("analyze", split / f"shard-0{shard}", "-o", tmp_path / f"{shard}", "-q").returncode == 0
-    found = [analyze(str(split / f"shard-0{shard}")).totals["flows"] for shard in range(3)]
-    assert sum(found) == steps.gather(split).totals["flows"]
+    flow_counts = [analyze(str(split / f"shard-0{shard}")).totals["flows"] for shard in range(3)]
+    assert sum(flow_counts) == steps.gather(split).totals["flows"]
     assert (tmp_path / "0" / "flows.parquet").exists()
 
 
@@ -334,24 +334,26 @@ def test_a_limit_that_one_run_might_have_reached_is_an_error(split: Path, wireta
         assert wiretale_run("analyze", split / f"shard-0{shard}", "--max-flows", "5", "-q").returncode == 0
         if not shard:
             assert "analyzed with other options" in refusal(wiretale_run("gather", split))
-    said = refusal(wiretale_run("gather", split))
+    message = refusal(wiretale_run("gather", split))
     assert (
-        "the rows may not be those of one run" in said and " or fewer" in said and "--inexact accepts such rows" in said
+        "the rows may not be those of one run" in message
+        and " or fewer" in message
+        and "--inexact accepts such rows" in message
     )
     assert wiretale_run("gather", split, "--inexact", "-q").returncode == 0
 
 
-def check_selected(files: list[Path], folder: Path, shards: int, chosen: dict[str, Any]) -> None:
+def check_selected(files: list[Path], folder: Path, shards: int, selection: dict[str, Any]) -> None:
     """Compares the three steps with one run."""
-    layout.plan(list(map(str, files)), folder, shards, AnalysisOptions.of(chosen))
+    layout.plan(list(map(str, files)), folder, shards, AnalysisOptions.of(selection))
     steps.split_captures(folder, "test")
     for shard in range(shards):
         steps.analyze_shard(folder, shard)
-    several, one = steps.gather(folder), analyze(*map(str, files), **chosen)
-    assert several.empty_range == one.empty_range
-    found = rows_of(several)
-    for name, rows in rows_of(one).items():
-        assert found[name] == rows, (name, chosen)
+    several, expected = steps.gather(folder), analyze(*map(str, files), **selection)
+    assert several.empty_range == expected.empty_range
+    rows_gathered = rows_of(several)
+    for name, rows in rows_of(expected).items():
+        assert rows_gathered[name] == rows, (name, selection)
 
 
 @pytest.mark.parametrize("alternate", [False, True], ids=["one after the other", "at the same time"])
@@ -361,8 +363,8 @@ def test_selected_packets_give_the_rows_of_one_run(tmp_path: Path, alternate: bo
     half = len(packets) // 2
     parts = [packets[::2], packets[1::2]] if alternate else [packets[:half], packets[half:]]
     files = [write_part(tmp_path / f"{n}.pcap", part) for n, part in enumerate(parts)]
-    for number, chosen in enumerate(SELECTIONS):
-        check_selected(files, tmp_path / f"{number}", shards, chosen)
+    for number, selection in enumerate(SELECTIONS):
+        check_selected(files, tmp_path / f"{number}", shards, selection)
 
 
 @pytest.mark.filterwarnings("ignore::wiretale.analyzer.errors.DamagedInputWarning")
@@ -372,15 +374,15 @@ def test_selected_packets_of_every_sample(tmp_path: Path) -> None:
         first = min(filter(None, interfaces.column("first_ns")))
         last = max(filter(None, interfaces.column("last_ns")))
         middle = {"start": first + (last - first) // 4, "end": first + 3 * (last - first) // 4}
-        for chosen in ({"filter": "ip[8] & 1 = 0 or ip6"}, middle, {**middle, "filter": "greater 100"}):
-            check_selected([file], tmp_path / f"{number}-{len(chosen)}", 3, chosen)
+        for selection in ({"filter": "ip[8] & 1 = 0 or ip6"}, middle, {**middle, "filter": "greater 100"}):
+            check_selected([file], tmp_path / f"{number}-{len(selection)}", 3, selection)
 
 
 def test_times_that_step_back_in_one_capture(tmp_path: Path) -> None:
     draw = random.Random(21)
     packets = [(ms + draw.choice((0, 0, 0, 40)), frame) for ms, frame in crossing_packets()]
-    for number, chosen in enumerate(SELECTIONS):
-        check_selected([write_part(tmp_path / "back.pcap", packets)], tmp_path / f"{number}", 5, chosen)
+    for number, selection in enumerate(SELECTIONS):
+        check_selected([write_part(tmp_path / "back.pcap", packets)], tmp_path / f"{number}", 5, selection)
 
 
 def test_idle_flows_end_by_the_clock_of_selected_packets(tmp_path: Path) -> None:
@@ -404,11 +406,11 @@ def test_a_selected_packet_behind_a_later_one_needs_a_split_of_its_own(tmp_path:
 
 def test_the_commands_write_the_files_of_one_run_of_selected_packets(tmp_path: Path, wiretale_run: Any) -> None:
     files = [SAMPLES / name for name in ("tcp_losses.pcap", "udp_fragments.pcap", "two_interfaces.pcapng")]
-    chosen = ("-f", "not port 5001", "--start", "2026-01-15T12:00:00.010Z")
-    assert wiretale_run("analyze", *files, *chosen, "-o", tmp_path / "one", "-q").returncode == 0
+    selection = ("-f", "not port 5001", "--start", "2026-01-15T12:00:00.010Z")
+    assert wiretale_run("analyze", *files, *selection, "-o", tmp_path / "one", "-q").returncode == 0
     folder = tmp_path / "split"
-    assert wiretale_run("split", *files, *chosen, "-o", folder, "--shards", "3", "-q").returncode == 0
-    assert wiretale_run("split", "-o", folder, *chosen, "-q").returncode == 0
+    assert wiretale_run("split", *files, *selection, "-o", folder, "--shards", "3", "-q").returncode == 0
+    assert wiretale_run("split", "-o", folder, *selection, "-q").returncode == 0
     for shard in range(3):
         assert wiretale_run("analyze", folder / f"shard-0{shard}", "-q").returncode == 0
     assert wiretale_run("gather", folder, "-o", tmp_path / "several", "-q").returncode == 0

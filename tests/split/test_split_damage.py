@@ -30,7 +30,7 @@ FILES = [str(SAMPLES / name) for name in NAMES]
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def complete_split(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A split of two samples whose shards were analyzed."""
     folder: Path = tmp_path_factory.mktemp("whole") / "split"
     layout.plan(FILES, folder, 2)
@@ -41,9 +41,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def split(whole: Path, tmp_path: Path) -> Path:
+def split(complete_split: Path, tmp_path: Path) -> Path:
     """A copy of it."""
-    return Path(shutil.copytree(whole, tmp_path / "split"))
+    return Path(shutil.copytree(complete_split, tmp_path / "split"))
 
 
 def flip(path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_file_is_no_split(tmp_path: Path, wiretale_run: Any) -> None:
 
 def test_any_bytes_as_rows_are_refused(split: Path) -> None:
     facts = layout.all_facts(layout.open_split(split))
-    files = [(one.rows, one.spans, one.packets, 0, 0, 0, 0) for one in facts]
+    files = [(fact.rows, fact.spans, fact.packets, 0, 0, 0, 0) for fact in facts]
     good = [rows.content for n in range(2) if (rows := layout.read_rows(layout.open_split(split), n))]
     assert len(good) == 2
     for at in range(0, len(good[0]), 97):

@@ -64,30 +64,32 @@ def trace_rows(trace: wiretale.Trace, name: str) -> Rows:
 def selected(connection: duckdb.DuckDBPyConnection, name: str, key: str, same_flow: str, same_file: str) -> Rows:
     columns = [row[0] for row in connection.execute(f"DESCRIBE {name}").fetchall()]
     kinds = {row[0]: row[1] for row in connection.execute(f"DESCRIBE {name}").fetchall()}
-    shown = []
+    expressions = []
     for column in columns:
         if column in ("day", "capture_id", "flow", "impact"):
             continue
         if column in ("capture", "first_capture", "before_capture", "after_capture"):
-            shown.append(f"(SELECT file FROM interface_files AS i WHERE i.number = t.{column} {same_file}) AS {column}")
+            expressions.append(
+                f"(SELECT file FROM interface_files AS i WHERE i.number = t.{column} {same_file}) AS {column}"
+            )
         elif column == "end":
-            shown.append(f'if(t."end" IN {ENDED}, \'time\', t."end"::VARCHAR) AS ended')
+            expressions.append(f'if(t."end" IN {ENDED}, \'time\', t."end"::VARCHAR) AS ended')
         elif kinds[column].startswith("TIMESTAMP"):
-            shown.append(f"epoch_ns(t.{column}) AS {column}")
+            expressions.append(f"epoch_ns(t.{column}) AS {column}")
         else:
-            shown.append(f"t.{column}::VARCHAR AS {column}" if "ENUM" in kinds[column] else f"t.{column}")
+            expressions.append(f"t.{column}::VARCHAR AS {column}" if "ENUM" in kinds[column] else f"t.{column}")
     begin = f"""(SELECT file || '#' || b.first_frame FROM flows AS b JOIN interface_files AS i ON i.number = b.first_capture
         {same_file.replace("t.", "b.")} WHERE b.flow = t.flow {same_flow})"""
-    found = connection.execute(f"SELECT {begin} AS begin, {', '.join(shown)} FROM {name} AS t").fetchall()
-    return sorted(found, key=repr)
+    selection = connection.execute(f"SELECT {begin} AS begin, {', '.join(expressions)} FROM {name} AS t").fetchall()
+    return sorted(selection, key=repr)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Files of 40 s, with flows of up to 250 s."""
-    found = tmp_path_factory.mktemp("watch") / "captures"
-    write_files(found, rotated(traffic(1, 700, 300, 250), 40))
-    return found
+    captures = tmp_path_factory.mktemp("watch") / "captures"
+    write_files(captures, rotated(traffic(1, 700, 300, 250), 40))
+    return captures
 
 
 def command(folder: Path, store: Path, *options: str) -> list[str]:
@@ -181,12 +183,12 @@ def test_a_longer_flow_comes_in_pieces_without_a_gap_or_a_double(wiretale_run: A
     assert (done.returncode, done.stderr) == (0, ""), done
     flows = wiretale.analyze(files).flows
     with duckdb.connect() as connection:
-        found = connection.execute(
+        sums = connection.execute(
             f"""SELECT count(*), sum(packets), sum(payload_bytes), sum(if("end" = 'active_timeout', 1, 0))
             FROM read_parquet('{store}/day=*/capture_id=*/flows.parquet', union_by_name = true)"""
         ).fetchall()[0]
-    assert found[1:3] == (sum(flows["packets"]), sum(flows["payload_bytes"]))
-    assert found[0] > len(flows) and found[3] > 20
+    assert sums[1:3] == (sum(flows["packets"]), sum(flows["payload_bytes"]))
+    assert sums[0] > len(flows) and sums[3] > 20
 
 
 def test_twenty_kills_lose_and_repeat_nothing(wiretale_run: Any, tmp_path: Path) -> None:
@@ -232,14 +234,14 @@ def test_missing_damaged_and_other_files_are_named_once_and_listed(
     (folder / f"{names[0]}.part").write_bytes((folder / names[0]).read_bytes())
     done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert done.returncode == 3 and done.stderr.count("\n") == 3, done.stderr
-    found = captures_of(wiretale_run, store)
+    listed = captures_of(wiretale_run, store)
     missing = "eth0_*_00003.pcap"
-    assert set(found) == {*names[:2], *names[3:], missing, "wrong.pcap"}
-    assert found[missing]["damage"].startswith("1 file missing before ") and found[missing]["packets"] is None
-    assert "captured length" in found[names[3]]["damage"] and "not a capture" in found["wrong.pcap"]["damage"]
+    assert set(listed) == {*names[:2], *names[3:], missing, "wrong.pcap"}
+    assert listed[missing]["damage"].startswith("1 file missing before ") and listed[missing]["packets"] is None
+    assert "captured length" in listed[names[3]]["damage"] and "not a capture" in listed["wrong.pcap"]["damage"]
     again = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert (again.returncode, again.stderr) == (0, "")
-    assert captures_of(wiretale_run, store) == found
+    assert captures_of(wiretale_run, store) == listed
     assert wiretale_run("store", "check", store).stdout == "no problems\n"
 
 
@@ -270,7 +272,7 @@ def test_a_file_that_is_renamed_or_compressed_is_analyzed_once(
 ) -> None:
     folder, store = tmp_path / "captures", tmp_path / "store"
     files = rotated(traffic(5, 60, 30, 20), 20)
-    first, second, third, *others = write_files(folder, files)
+    first, second, third, *remaining = write_files(folder, files)
     with running(folder, store, "-q") as process:
         wait_until(lambda: waiting_in(store) == len(files), "all were read")
         if stopped:
@@ -287,11 +289,11 @@ def test_a_file_that_is_renamed_or_compressed_is_analyzed_once(
         assert process.stderr and process.stderr.read() == ""
     done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert (done.returncode, done.stderr) == (0, ""), done
-    found = {name: row["packets"] for name, row in captures_of(wiretale_run, store).items()}
-    names = ("renamed.pcap", "copied.pcap", f"{third.name}.gz", *(file.name for file in others))
-    assert found == dict(zip(names, (len(packets) for _, packets in files), strict=True))
+    packets_of = {name: row["packets"] for name, row in captures_of(wiretale_run, store).items()}
+    names = ("renamed.pcap", "copied.pcap", f"{third.name}.gz", *(file.name for file in remaining))
+    assert packets_of == dict(zip(names, (len(packets) for _, packets in files), strict=True))
     assert len(store_rows(store, "flows")) == len(trace_rows(wiretale.analyze(folder), "flows"))
-    subprocess.run(["gzip", *others], check=True)
+    subprocess.run(["gzip", *remaining], check=True)
     done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert (done.returncode, done.stderr) == (0, ""), done
     assert len(captures_of(wiretale_run, store)) == len(files)
@@ -411,10 +413,10 @@ def test_packets_behind_the_rest_of_a_closed_connection_are_a_flow(wiretale_run:
     wire = Wire()
     for number in range(100):
         wire.udp(number * 10_000, b"x" * 100, 30_000 + number)
-    one = Connection(wire, 40_000).open(190_000)
-    one.data(195_000, 0).ack(195_020, 1460)
-    one.send(199_000, 0, 1460, flags=FIN | ACK).send(199_020, 1, 0, flags=FIN | ACK, ack=1461)
-    one.send(201_000, 0, 1461, ack=1).send(310_000, 0, 1461, 10, ack=1)
+    talk = Connection(wire, 40_000).open(190_000)
+    talk.data(195_000, 0).ack(195_020, 1460)
+    talk.send(199_000, 0, 1460, flags=FIN | ACK).send(199_020, 1, 0, flags=FIN | ACK, ack=1461)
+    talk.send(201_000, 0, 1461, ack=1).send(310_000, 0, 1461, 10, ack=1)
     files, store = write_files(tmp_path / "captures", rotated(wire, 50)), tmp_path / "store"
     done = wiretale_run("watch", tmp_path / "captures", "--store", store, "--active", "800s", "--once", "-q")
     assert (done.returncode, done.stderr) == (0, "")
@@ -455,10 +457,10 @@ def test_a_closed_connection_is_not_cut_by_the_end_of_its_window(wiretale_run: A
     done = wiretale_run("watch", folder, "--store", store, "--active", "24s", "--once", "-q")
     assert (done.returncode, done.stderr) == (0, ""), done
     with duckdb.connect() as connection:
-        found = connection.execute(
+        ends_counted = connection.execute(
             f"""SELECT state::VARCHAR, "end"::VARCHAR, count(*)
             FROM read_parquet('{store}/day=*/capture_id=*/flows.parquet', union_by_name = true)
             WHERE state IN ('closed', 'reset', 'refused') GROUP BY ALL"""
         ).fetchall()
-    ends = {(state, end): count for state, end, count in found}
+    ends = {(state, end): count for state, end, count in ends_counted}
     assert {end for _, end in ends} <= {"idle", "ports_reused", "end_of_capture"} and ends["closed", "idle"] > 20

@@ -82,7 +82,10 @@ class DrawnTable:
         null = float("nan") if code in "fd" else 256 ** array(code).itemsize - 1
         return array(
             code,
-            [null if one is None else (one - offset) / divisor if code in "fd" else min(one, null) for one in numbers],
+            [
+                null if number is None else (number - offset) / divisor if code in "fd" else min(number, null)
+                for number in numbers
+            ],
         ).tobytes()
 
 
@@ -100,7 +103,6 @@ class DrawnTrace:
         self.totals = {name: self.count() for name in TOTALS}
         self.interfaces = DrawnTable([self.capture(number) for number in range(self.draw.choice((1, 2)))])
         self.decode_stops = drawn_of(self.interfaces, self.stops_of)
-        self.second_ports = DrawnTable([{**self.row("second_ports"), "rank": 1, "capture": 0}])
         self.flows = DrawnTable([self.flow(number) for number in range(self.draw.choice((1, 2, 7)))])
         self.totals["flows"] = len(self.flows)
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.drawn_rows for way in (0, 1)])
@@ -113,6 +115,7 @@ class DrawnTrace:
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.blocks = DrawnTable([])
         self.requests = DrawnTable([])
+        self.second_ports = DrawnTable([{**self.row("second_ports"), "rank": 1, "capture": 0}])
 
     @property
     def transfers(self) -> Transfers:
@@ -136,6 +139,9 @@ class DrawnTrace:
         row = self.row("interfaces")
         row["backward_ns_max"] += 1
         row["time_unknown"] += row["time_out_of_range"]
+        bursts = ("burst_10us_bytes", "burst_100us_bytes", "burst_1ms_bytes")
+        row.update(zip(bursts, sorted(row[name] for name in bursts), strict=True))
+        row["bytes"] = max(row["bytes"], row["burst_1ms_bytes"])
         return {
             **row,
             "capture": number,
@@ -215,23 +221,33 @@ class DrawnTrace:
         runs = min(max(row["block_loss_runs"], 1), row["blocks_lost"])
         return {"block_loss_runs": runs, "block_loss_run_max": row["blocks_lost"] - runs + 1 if runs else 0}
 
-    def events_of(self, one: Row) -> list[Row]:
-        found, frame = [], 1
+    def events_of(self, direction: Row) -> list[Row]:
+        events, frame = [], 1
         for _ in range(self.draw.choice((0, 1, 8, 8))):
             frame += self.draw.choice((1, 2, 5, 900))
-            row = {**self.row("events"), "flow": one["flow"], "direction": one["direction"], "frame": frame + 9}
+            row = {
+                **self.row("events"),
+                "flow": direction["flow"],
+                "direction": direction["direction"],
+                "frame": frame + 9,
+            }
             cause, detail = self.draw.choice(MEANINGS)
             row.update(kind=self.draw.choice(KINDS), related_frame=frame, cause=cause, detail=detail)
             row.update(bytes=self.draw.choice((None, 1460)))
             row.update(place=self.draw.choice(("upstream", "downstream", None)), time_ns=START_NS + frame * 10**6)
-            found.append(row)
-        return found
+            events.append(row)
+        return events
 
-    def bins_of(self, one: Row) -> list[Row]:
+    def bins_of(self, direction: Row) -> list[Row]:
         width, level = 10**7, self.draw.choice((12_500, 1_250_000, 0))
         rows = []
         for number in range(30):
-            row = {**self.row("series"), "flow": one["flow"], "direction": one["direction"], "width_ns": width}
+            row = {
+                **self.row("series"),
+                "flow": direction["flow"],
+                "direction": direction["direction"],
+                "width_ns": width,
+            }
             row.update(
                 start_ns=START_NS + number * width, wire_bytes=level or row["wire_bytes"], rtt_ns=row["rtt_ns"] + 1
             )
@@ -313,6 +329,7 @@ def schema() -> tuple[Schema, list[str]]:
     trace = wiretale.analyze(SAMPLES / "keep_alives.pcapng", interfaces_only=True)
     tables = (
         "interfaces",
+        "second_ports",
         "flows",
         "directions",
         "events",
@@ -323,8 +340,8 @@ def schema() -> tuple[Schema, list[str]]:
         "queries",
         "handshakes",
     )
-    found = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}
-    return found, list(trace.totals)
+    columns = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}
+    return columns, list(trace.totals)
 
 
 SCHEMA, TOTALS = schema()

@@ -43,26 +43,28 @@ def varint(value: int) -> bytes:
 
 def take_row(content: bytes, at: int, columns: list[tuple[str, str]]) -> tuple[list[Value], int]:
     size = (len(columns) + 7) // 8
-    known = int.from_bytes(content[at : at + size], "little")
+    known_bits = int.from_bytes(content[at : at + size], "little")
     at += size
     row: list[Value] = []
     for number, (_, kind) in enumerate(columns):
         value: Value = None
-        if known >> number & 1 and kind in TEXTS:
+        if known_bits >> number & 1 and kind in TEXTS:
             (length,) = struct.unpack_from("<H", content, at)
             value, at = content[at + 2 : at + 2 + length], at + 2 + length
-        elif known >> number & 1:
+        elif known_bits >> number & 1:
             value, at = take_varint(content, at)
         row.append(value)
     return row, at
 
 
 def row_bytes(row: list[Value]) -> bytes:
-    known = sum(1 << number for number, value in enumerate(row) if value is not None)
+    known_bits = sum(1 << number for number, value in enumerate(row) if value is not None)
     values = [
-        struct.pack("<H", len(one)) + one if isinstance(one, bytes) else varint(one) for one in row if one is not None
+        struct.pack("<H", len(cell)) + cell if isinstance(cell, bytes) else varint(cell)
+        for cell in row
+        if cell is not None
     ]
-    return known.to_bytes((len(row) + 7) // 8, "little") + b"".join(values)
+    return known_bits.to_bytes((len(row) + 7) // 8, "little") + b"".join(values)
 
 
 def table_ends(content: bytes, at: int) -> list[int] | None:

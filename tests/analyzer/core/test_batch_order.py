@@ -108,12 +108,12 @@ def write_with_steps(wire: Wire, path: Path) -> Path:
 def repeat(path: Path, times: int) -> int:
     """The capture again and again, each time 3 s later; returns its packets."""
     once = bytearray(path.read_bytes())
-    places, whole = list(records(bytes(once))), bytearray(once)
+    places, capture = list(records(bytes(once))), bytearray(once)
     for _ in range(times - 1):
         for at in places:
             struct.pack_into("<I", once, at, struct.unpack_from("<I", once, at)[0] + 3)
-        whole += once[FILE_HEADER:]
-    path.write_bytes(whole)
+        capture += once[FILE_HEADER:]
+    path.write_bytes(capture)
     return len(places) * times
 
 
@@ -137,8 +137,8 @@ def test_rows_are_the_same_over_several_batches(tmp_path: Path) -> None:
 def fragmented(wire: Wire, number: int, start: float) -> None:
     """Datagrams in two fragments, in either order, some without the second; errors about them and about connections."""
     source, target = f"10.4.{number % 5}.1", f"10.5.{number % 9}.1"
-    whole = raw(UDP(sport=7000 + number % 50, dport=53, len=8 + 1600)) + bytes(1600)
-    pieces = [(0, 1, whole[:1480]), (185, 0, whole[1480:])]
+    datagram = raw(UDP(sport=7000 + number % 50, dport=53, len=8 + 1600)) + bytes(1600)
+    pieces = [(0, 1, datagram[:1480]), (185, 0, datagram[1480:])]
     for late, (offset, more, piece) in enumerate(pieces if number % 3 else reversed(pieces)):
         if late and number % 4 == 0:
             continue
@@ -149,23 +149,23 @@ def fragmented(wire: Wire, number: int, start: float) -> None:
     wire.ip(start + 5, "10.9.9.9", f"10.1.{number % 7}.1", 1, raw(ICMP(type=3, code=1) / quoted))
 
 
-@pytest.mark.parametrize("whole", [False, True])
-def test_rows_do_not_depend_on_the_number_of_threads(tmp_path: Path, whole: bool) -> None:
+@pytest.mark.parametrize("over_limits", [False, True])
+def test_rows_do_not_depend_on_the_number_of_threads(tmp_path: Path, over_limits: bool) -> None:
     wire = entangled()
-    for number in range(200 if whole else 0):
+    for number in range(200 if over_limits else 0):
         fragmented(wire, number, 1.0 + 2.3 * number)
     path = write_with_steps(wire, tmp_path / "entangled.pcap")
     repeat(path, 8)
-    one = tables_of(path, "none", jobs=1)
-    assert len(one["events"]) > 1_000_000 and (len(one["datagrams"]) > 100_000) == whole
+    serial = tables_of(path, "none", jobs=1)
+    assert len(serial["events"]) > 1_000_000 and (len(serial["datagrams"]) > 100_000) == over_limits
     for jobs in (2, 3, 8):
-        assert tables_of(path, "none", jobs=jobs) == one
+        assert tables_of(path, "none", jobs=jobs) == serial
 
 
 def test_samples_give_the_same_rows_with_any_number_of_threads(sample: Path) -> None:
-    one = tables_of(sample, "all")
+    serial = tables_of(sample, "all")
     for jobs in (1, 2, 3, 8):
-        assert tables_of(sample, "none", jobs=jobs) == one
+        assert tables_of(sample, "none", jobs=jobs) == serial
 
 
 def test_flows_are_numbered_by_their_first_packets_and_events_follow_the_capture(tmp_path: Path) -> None:

@@ -62,9 +62,9 @@ def test_parquet_has_any_time_of_a_sender(tmp_path: Path) -> None:
     place = trace.write(tmp_path / "out") / "blocks.parquet"
     columns = "epoch_ns(sent_ns), epoch_ns(complete_ns), latency_ns"
     rows = duckdb.sql(f"select {columns} from '{place}' order by sequence").fetchall()
-    others = zip(trace.blocks.column("complete_ns"), trace.blocks.column("latency_ns"), strict=True)
+    more_columns = zip(trace.blocks.column("complete_ns"), trace.blocks.column("latency_ns"), strict=True)
     # The last would be infinity for DuckDB.
-    assert rows == [(min(ns, 2**63 - 2), *more) for ns, more in zip(sent, others, strict=True)]
+    assert rows == [(min(ns, 2**63 - 2), *more) for ns, more in zip(sent, more_columns, strict=True)]
 
 
 def test_the_same_with_headers_alone(tmp_path: Path) -> None:
@@ -187,8 +187,8 @@ def test_blocks_over_tcp_wait_for_a_lost_segment(tmp_path: Path) -> None:  # cas
     assert [row["verdict"] for row in rows] == ["delivered"] * 3 + ["head_of_line"] * 3
     filled = 30 + 0.1 * 25 + 1.5 * RTT
     for row in rows[3:]:
-        own = 30 + 0.1 * (10 * row["sequence"] + 9)
-        assert row["head_of_line_ns"] == pytest.approx((filled - own) * 1e6, abs=2000)
+        arrived = 30 + 0.1 * (10 * row["sequence"] + 9)
+        assert row["head_of_line_ns"] == pytest.approx((filled - arrived) * 1e6, abs=2000)
         assert row["complete_ns"] == pytest.approx((START + filled / 1000) * 1e9, abs=2000)
     out = trace.directions.rows()[0]
     assert (out["blocks"], out["blocks_lost"], out["blocks_head_of_line"]) == (6, 0, 3)

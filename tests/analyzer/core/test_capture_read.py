@@ -164,7 +164,7 @@ def test_the_rest_of_the_statistics_was_dropped_by_the_program(
     names = ("received", "dropped_kernel", "dropped_interface", "dropped_program")
     if all(count is None or count >= 0 for count in counts):
         assert tuple(row[name] for name in names) == counts
-        lost = [found["cost"] for found in trace.findings.rows() if found["code"] == "capture-dropped"]
+        lost = [finding["cost"] for finding in trace.findings.rows() if finding["code"] == "capture-dropped"]
         assert lost == [sum(filter(None, counts[1:]))] * any(counts[1:])
 
 

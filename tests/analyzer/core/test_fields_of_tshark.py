@@ -60,8 +60,8 @@ TREES = ("captures", "labelled")
 
 
 def fields_of(path: Path, *options: str) -> Iterator[Row]:
-    shown = [part for field in FIELDS for part in ("-e", field)]
-    command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "separator=|", "-E", "aggregator=;", *shown]
+    fields = [part for field in FIELDS for part in ("-e", field)]
+    command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-E", "separator=|", "-E", "aggregator=;", *fields]
     command += ["-o", "http.desegment_body:FALSE"]  # a status counts before its body is complete
     done = subprocess.run([*command, *options, "-Y", FILTER], capture_output=True, text=True, errors="replace")
     for line in done.stdout.splitlines():
@@ -95,8 +95,8 @@ def note_stream(stream: Row, row: Row) -> None:
     if "2" in types:
         version = row["tls.handshake.extensions.supported_version"] or row["tls.handshake.version"]
         stream.setdefault("version", VERSIONS[first(version)])
-        if chosen := row["tls.handshake.extensions_alpn_str"]:
-            stream["alpn"] = chosen
+        if alpn := row["tls.handshake.extensions_alpn_str"]:
+            stream["alpn"] = alpn
     if row["http.request.method"]:
         stream.setdefault("request", (first(row["http.request.method"]), first(row["http.host"]) or None))
     for status in map(int, filter(None, row["http.response.code"].split(";"))):
@@ -125,9 +125,9 @@ def facts_of_tshark(path: Path, *options: str) -> Facts:
     return +facts
 
 
-def facts_of(trace: wiretale.Trace, theirs: Facts) -> Facts:
+def facts_of(trace: wiretale.Trace, tshark: Facts) -> Facts:
     """The same by wiretale. tshark has no time of some answers, which are then compared without it."""
-    untimed = {fact[1] for fact in theirs if fact[0] == "answer" and fact[4] is None}
+    untimed = {fact[1] for fact in tshark if fact[0] == "answer" and fact[4] is None}
     facts = Counter[tuple[Any, ...]]()
     for row in trace.queries.rows():
         facts["query", row["first_frame"], row["id"], row["name"] or "<Root>"] += 1
@@ -185,11 +185,11 @@ def long_certificate() -> wire.Talk:
 def stream_of_questions() -> wire.Talk:
     """Five questions over one TCP connection, asked at once, and their answers."""
     names = [f"n{number}.example.org" for number in range(5)]
-    asked = b"".join(wire.vector(wire.question(number, name), 2) for number, name in enumerate(names))
+    questions = b"".join(wire.vector(wire.question(number, name), 2) for number, name in enumerate(names))
     answered = b"".join(wire.vector(wire.answer(number, name, code=number), 2) for number, name in enumerate(names))
     return (
         wire.Talk(53)
-        .send(0.02, asked)
+        .send(0.02, questions)
         .send(0.05, answered[:70], back=True)
         .send(0.06, answered[70:], back=True, position=70)
     )
@@ -197,10 +197,10 @@ def stream_of_questions() -> wire.Talk:
 
 def proxy_request() -> wire.Talk:
     """The first of two pipelined requests to a proxy, and 100 before its status."""
-    one = b"PUT http://www.example.org/a HTTP/1.1\r\nHost: www.example.org\r\nContent-Length: 0\r\n\r\n"
+    request = b"PUT http://www.example.org/a HTTP/1.1\r\nHost: www.example.org\r\nContent-Length: 0\r\n\r\n"
     two = b"GET http://other.example/ HTTP/1.1\r\nHost: other.example\r\n\r\n"
     done = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
-    return wire.Talk(3128).send(0.02, one + two).send(0.05, done, back=True)
+    return wire.Talk(3128).send(0.02, request + two).send(0.05, done, back=True)
 
 
 CRAFTED = (large_hello, hello_in_records, long_certificate, stream_of_questions, proxy_request)
@@ -210,8 +210,8 @@ CRAFTED = (large_hello, hello_in_records, long_certificate, stream_of_questions,
 @pytest.mark.parametrize("craft", CRAFTED)
 def test_crafted_fields_are_those_of_tshark(tmp_path: Path, craft: Callable[[], wire.Talk]) -> None:
     trace = craft().analyze(tmp_path)
-    theirs = facts_of_tshark(tmp_path / "crafted.pcap")
-    assert theirs and facts_of(trace, theirs) == theirs
+    tshark = facts_of_tshark(tmp_path / "crafted.pcap")
+    assert tshark and facts_of(trace, tshark) == tshark
 
 
 @needs.TSHARK
@@ -222,23 +222,23 @@ def test_dns_on_another_port_is_that_of_tshark(tmp_path: Path) -> None:
         (0.03, wire.datagram(wire.question(2, "b.example"), server=8600)),
     ]
     trace = analyze_timed(tmp_path, timed)
-    theirs = facts_of_tshark(tmp_path / "crafted.pcap", "-d", "udp.port==8600,dns")
-    assert len(theirs) == 3 and facts_of(trace, theirs) == theirs
+    tshark = facts_of_tshark(tmp_path / "crafted.pcap", "-d", "udp.port==8600,dns")
+    assert len(tshark) == 3 and facts_of(trace, tshark) == tshark
 
 
 @needs.TSHARK
 @pytest.mark.parametrize("name", READ)
 def test_fields_are_those_of_tshark(name: str) -> None:
     path = shared_captures()[name]
-    theirs = facts_of_tshark(path, *PORTS.get(name, ()))
+    tshark = facts_of_tshark(path, *PORTS.get(name, ()))
     trace = wiretale.analyze(path)
-    ours = facts_of(trace, theirs)
-    mdns = [fact for fact in theirs if fact[0] == "mdns"]
+    facts = facts_of(trace, tshark)
+    mdns = [fact for fact in tshark if fact[0] == "mdns"]
     assert bool(mdns) == ("mdns" in trace.flows.column("application"))
     for fact in mdns:
-        del theirs[fact]
-    assert {fact[0] for fact in theirs - ours} == set(DIFFERENCES.get(name, ("",))[:1]) - {""}, theirs - ours
-    assert (theirs or mdns) and not ours - theirs
+        del tshark[fact]
+    assert {fact[0] for fact in tshark - facts} == set(DIFFERENCES.get(name, ("",))[:1]) - {""}, tshark - facts
+    assert (tshark or mdns) and not facts - tshark
 
 
 def test_no_other_capture_has_such_fields() -> None:

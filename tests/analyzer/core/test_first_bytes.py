@@ -152,10 +152,10 @@ def test_mdns_and_llmnr_have_their_names(tmp_path: Path) -> None:
     several = bytes(
         DNS(id=0, qd=[DNSQR(qname="_ipp._tcp.local", qtype="PTR", unicastresponse=1), DNSQR(qname="b.local")])
     )
-    told = bytes(DNS(id=0, qr=1, aa=1, qd=[], an=[DNSRR(rrname="a.local", rdata="10.0.0.9")]))
+    reply = bytes(DNS(id=0, qr=1, aa=1, qd=[], an=[DNSRR(rrname="a.local", rdata="10.0.0.9")]))
     timed = [
         (0.0, multicast(several, 5353, 5353, "224.0.0.251")),
-        (0.1, multicast(told, 5353, 5353, "224.0.0.251")),
+        (0.1, multicast(reply, 5353, 5353, "224.0.0.251")),
         (0.2, multicast(question(name="printer"), 5355, 40001, "224.0.0.252")),
         (9.0, datagram(question(name="server"), server=5355)),
         (9.1, datagram(answer(name="server"), True, server=5355)),
@@ -181,12 +181,12 @@ def test_answers_behind_the_bytes_that_are_read_are_not_missing(tmp_path: Path) 
     """Questions over TCP whose answers are behind the first 16 kB of their direction have no row."""
     names = [f"{number}-" + "n" * 50 + ".example.org" for number in range(150)]
     filler = DNSRR(rrname="x.example", type="TXT", rdata=["t" * 200])
-    asked = b"".join(vector(question(number, name), 2) for number, name in enumerate(names))
+    questions = b"".join(vector(question(number, name), 2) for number, name in enumerate(names))
     answered = b"".join(
         vector(bytes(DNS(id=number, qr=1, qd=DNSQR(qname=name), an=filler)), 2) for number, name in enumerate(names)
     )
     talk = Talk(53)
-    for back, data, start in ((False, asked, 0.02), (True, answered, 0.1)):
+    for back, data, start in ((False, questions, 0.02), (True, answered, 0.1)):
         for at in range(0, len(data), 1400):
             talk.send(start + at / 1e6, data[at : at + 1400], back, at)
     rows = talk.analyze(tmp_path).queries.rows()
@@ -200,8 +200,8 @@ def test_dns_over_tcp_of_another_port(tmp_path: Path) -> None:
 
 
 def test_dns_over_tcp_in_pieces(tmp_path: Path) -> None:
-    asked, answered = vector(question(), 2), vector(answer(), 2)
-    talk = Talk(53).send(0.02, asked[:1]).send(0.03, asked[1:], position=1)
+    query, answered = vector(question(), 2), vector(answer(), 2)
+    talk = Talk(53).send(0.02, query[:1]).send(0.03, query[1:], position=1)
     talk.send(0.08, answered[:9], back=True).send(0.1, answered[9:], back=True, position=9)
     row = only_row(talk.analyze(tmp_path).queries)
     assert row["response_ns"] == pytest.approx(0.07e9, abs=2000) and row["code"] == "NOERROR"
@@ -300,8 +300,8 @@ def test_a_hello_over_records_has_its_fields(tmp_path: Path, size: int, segment:
 
 
 @pytest.mark.parametrize("lost", [False, True])
-@pytest.mark.parametrize("size, known", [(3000, True), (6000, True), (12_000, True), (20_000, False)])
-def test_a_handshake_ends_behind_a_long_certificate(tmp_path: Path, size: int, known: bool, lost: bool) -> None:
+@pytest.mark.parametrize("size, is_complete", [(3000, True), (6000, True), (12_000, True), (20_000, False)])
+def test_a_handshake_ends_behind_a_long_certificate(tmp_path: Path, size: int, is_complete: bool, lost: bool) -> None:
     """The certificate is skipped without being stored, also if one of its segments comes late."""
     first = hello(1, b"", SNI)
     flight = hello(2, b"t" * 32) + record(22, b"\x0b" + vector(bytes(size), 3)) + record(22, b"\x0e\0\0\0")
@@ -313,10 +313,10 @@ def test_a_handshake_ends_behind_a_long_certificate(tmp_path: Path, size: int, k
     talk.send(0.4, SECRET, position=len(first) + len(finished))
     row = only_row(talk.analyze(tmp_path).handshakes)
     assert (row["server_name"], row["version"]) == ("www.example.org", "1.2")
-    assert (row["round_trips"], row["alert"]) == (2 if known else None, None)
-    assert row["duration_ns"] == (pytest.approx(0.33e9, abs=2000) if known else None)
+    assert (row["round_trips"], row["alert"]) == (2 if is_complete else None, None)
+    assert row["duration_ns"] == (pytest.approx(0.33e9, abs=2000) if is_complete else None)
     arrived = 0.24 if lost else 0.04 + (len(flight) - 1) // 1400 * 1400 / 1e6
-    if known:
+    if is_complete:
         assert row["client_ns"] == pytest.approx((0.3 - arrived) * 1e9, abs=2e6)
 
 

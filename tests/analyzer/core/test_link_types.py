@@ -76,8 +76,8 @@ def test_every_link_header_leads_to_its_packet(tmp_path: Path, name: str) -> Non
     assert (len(trace.decode_stops), captured["lengths_cut"]) == (0, 0)
     if by_tshark and not needs.programs("tshark"):
         command = ["tshark", "-n", "-r", str(path), "-T", "fields", "-e", "udp.srcport", "-e", "udp.length"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-        assert said.stdout.split() == ["1111", "48"]
+        tshark = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+        assert tshark.stdout.split() == ["1111", "48"]
 
 
 @pytest.mark.parametrize("link_type", [7, 129, 182])

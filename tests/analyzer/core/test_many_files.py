@@ -40,7 +40,9 @@ class Parts(NamedTuple):
 def packets(samples: Path) -> list[Packet]:
     """Packets of several samples, 10 minutes apart, because they use the same addresses. No two have the same time."""
     wholes = [read_pcap(samples / f"{name}.pcap") for name in SOURCES]
-    return spread(replace(one, ns=one.ns + place * 600 * 10**9) for place, whole in enumerate(wholes) for one in whole)
+    return spread(
+        replace(packet, ns=packet.ns + place * 600 * 10**9) for place, part in enumerate(wholes) for packet in part
+    )
 
 
 def spread(packets: Iterable[Packet]) -> list[Packet]:
@@ -83,10 +85,10 @@ def order_of(trace: wiretale.Trace, parts: Parts) -> list[int]:
 def check_as_one(trace: wiretale.Trace, parts: Parts, packets: list[Packet], numbers: Sequence[int], path: Path) -> int:
     """Compares rows, and the order of packets, with those of one file with the packets of these numbers. Returns how many
     waits have the capture of their first packet."""
-    one = wiretale.analyze(write_packets(path, [packets[number] for number in numbers]))
-    assert rows(trace) == rows(one)
-    assert order_of(trace, parts) == [numbers[frame - 1] for frame in one.packets().column("frame")]
-    return check_waits(trace, parts, one, numbers)
+    joined = wiretale.analyze(write_packets(path, [packets[number] for number in numbers]))
+    assert rows(trace) == rows(joined)
+    assert order_of(trace, parts) == [numbers[frame - 1] for frame in joined.packets().column("frame")]
+    return check_waits(trace, parts, joined, numbers)
 
 
 def check_waits(trace: wiretale.Trace, parts: Parts, single: wiretale.Trace, numbers: Sequence[int]) -> int:
@@ -148,9 +150,9 @@ def test_overlapping_files_need_few_descriptors(wiretale_run: Run, packets: list
     """Each file is larger than a first read, so that it is opened again in the middle, also if it is compressed."""
     padded = spread(replace(packet, data=packet.data.ljust(1400, b"\0"), length=1400) for packet in packets)
     names = [f"{name:03}.pcap" + (".gz" if name % 9 == 0 else "") for name in range(50)]
-    whole = {name: list(range(place, len(padded), len(names))) for place, name in enumerate(names)}
-    parts = write_parts(tmp_path / "parts", padded, whole)
-    one = wiretale.analyze(write_packets(tmp_path / "one.pcap", padded))
+    numbers = {name: list(range(place, len(padded), len(names))) for place, name in enumerate(names)}
+    parts = write_parts(tmp_path / "parts", padded, numbers)
+    joined = wiretale.analyze(write_packets(tmp_path / "one.pcap", padded))
     assert min((parts.folder / name).stat().st_size for name in names[1:9]) > 16_384
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (40, before[1]))
@@ -161,9 +163,9 @@ def test_overlapping_files_need_few_descriptors(wiretale_run: Run, packets: list
     assert done.returncode == 0, done.stderr
     tables = json.loads(done.stdout)
     assert [row["damage"] for row in tables["interfaces"]] == [None] * len(names)
-    for name, expected in rows(one).items():
-        found = [without_places(row) for row in tables[name]]
-        assert found == json.loads(json.dumps(expected)), name
+    for name, expected in rows(joined).items():
+        placeless = [without_places(row) for row in tables[name]]
+        assert placeless == json.loads(json.dumps(expected)), name
 
 
 def test_damaged_and_empty_files_do_not_end_the_others(packets: list[Packet], tmp_path: Path) -> None:
@@ -180,7 +182,7 @@ def test_damaged_and_empty_files_do_not_end_the_others(packets: list[Packet], tm
     headless.write_bytes(content[:20])
     with pytest.warns(wiretale.DamagedInputWarning), pytest.warns(wiretale.SkippedFileWarning) as skipped:
         trace = wiretale.analyze(parts.folder)
-    assert [str(one.message) for one in skipped if one.category is wiretale.SkippedFileWarning] == [
+    assert [str(warning.message) for warning in skipped if warning.category is wiretale.SkippedFileWarning] == [
         f"skipped {parts.folder}/empty.pcap: empty, expected a pcap or pcapng header",
         f"skipped {headless}: at byte 0: expected a pcap header of 24 bytes, found 20",
     ]

@@ -166,34 +166,34 @@ def by_wiretale(path: Path) -> dict[int, dict[str, Any]]:
     """Each packet with its sender."""
     trace = wiretale.analyze(path)
     flows = {row["flow"]: row for row in trace.flows.rows()}
-    found = {}
+    by_frame = {}
     for row in trace.packets(list(flows)).rows():
         flow, end = flows[row["flow"]], ("source", "destination")[row["direction"]]
-        found[row["frame"]] = {
+        by_frame[row["frame"]] = {
             **row,
             **{"protocol": flow["protocol"], "sender": flow[end], "port": flow[f"{end}_port"]},
         }
-    return found
+    return by_frame
 
 
-def difference(ours: dict[str, Any] | None, theirs: dict[str, list[str]]) -> str | None:
+def difference(row: dict[str, Any] | None, fields: dict[str, list[str]]) -> str | None:
     """Differences between both programs about a frame."""
-    protocols = (theirs["frame.protocols"] or [""])[0].split(":")
-    if ours is None:
+    protocols = (fields["frame.protocols"] or [""])[0].split(":")
+    if row is None:
         has_ip = {"ip", "ipv6"} & set(protocols) and protocols[0] not in OTHER_LINKS
         return "not decoded" if has_ip else None
-    if ours["sender"] not in theirs["ip.src"] + theirs["ipv6.src"]:
+    if row["sender"] not in fields["ip.src"] + fields["ipv6.src"]:
         return "tunnel" if protocols[-1] == "udp" or protocols[-2:] == ["udp", "data"] else "sender"
-    return transport_difference(ours, theirs)
+    return transport_difference(row, fields)
 
 
-def transport_difference(ours: dict[str, Any], theirs: dict[str, list[str]]) -> str | None:
+def transport_difference(row: dict[str, Any], fields: dict[str, list[str]]) -> str | None:
     """The same above IP: ports, and the payload of TCP."""
-    tcp, known = ours["protocol"] == "tcp", ours["payload_bytes"] is not None
-    ports = theirs[{"tcp": "tcp.srcport", "udp": "udp.srcport"}.get(ours["protocol"], "frame.protocols")]
-    if ours["protocol"] in ("tcp", "udp") and ports and str(ours["port"]) not in ports:
-        return "port unknown" if ours["port"] is None else "port"
-    if tcp and known and theirs["tcp.len"] and str(ours["payload_bytes"]) not in theirs["tcp.len"]:
+    tcp, is_counted = row["protocol"] == "tcp", row["payload_bytes"] is not None
+    ports = fields[{"tcp": "tcp.srcport", "udp": "udp.srcport"}.get(row["protocol"], "frame.protocols")]
+    if row["protocol"] in ("tcp", "udp") and ports and str(row["port"]) not in ports:
+        return "port unknown" if row["port"] is None else "port"
+    if tcp and is_counted and fields["tcp.len"] and str(row["payload_bytes"]) not in fields["tcp.len"]:
         return "payload"
     return None
 
@@ -202,8 +202,10 @@ def known_captures() -> dict[str, tuple[int, Counter[str]]]:
     """Captures below ../shared/captures: packets, and the most differences of each kind. Others may be added there."""
     with (Path(__file__).parent / "captures_of_others.tsv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    pairs = {row["file"]: [one.rpartition(" ") for one in filter(None, row["differences"].split("; "))] for row in rows}
-    counts = {file: Counter({kind: int(count) for kind, _, count in found}) for file, found in pairs.items()}
+    pairs = {
+        row["file"]: [text.rpartition(" ") for text in filter(None, row["differences"].split("; "))] for row in rows
+    }
+    counts = {file: Counter({kind: int(count) for kind, _, count in kinds}) for file, kinds in pairs.items()}
     return {row["file"]: (int(row["packets"]), counts[row["file"]]) for row in rows}
 
 
@@ -211,32 +213,36 @@ def differences_of(files: list[Path], scratch: Path) -> dict[Path, tuple[int, Co
     """Packets of each file, and the differences of each kind; tshark reads all files as one, because it starts slowly."""
     readable = [file for file in files if is_mergeable(file, scratch / "one.pcapng")]
     merged(readable, scratch / "all.pcapng")
-    theirs = by_tshark(scratch / "all.pcapng")
-    found, start = {}, 0
+    tshark = by_tshark(scratch / "all.pcapng")
+    by_file, start = {}, 0
     for file in readable:
-        packets, ours = wiretale.analyze(file, interfaces_only=True).totals["packets"], by_wiretale(file)
-        kinds = (difference(ours.get(frame), theirs[start + frame]) for frame in range(1, packets + 1))
-        found[file] = (packets, Counter(kind for kind in kinds if kind))
+        packets, by_frame = wiretale.analyze(file, interfaces_only=True).totals["packets"], by_wiretale(file)
+        kinds = (difference(by_frame.get(frame), tshark[start + frame]) for frame in range(1, packets + 1))
+        by_file[file] = (packets, Counter(kind for kind in kinds if kind))
         start += packets
-    assert start == len(theirs)
-    return found
+    assert start == len(tshark)
+    return by_file
 
 
 # In captures of others: tunnels that Debian's tshark does not follow (Geneve and VXLAN whose inner packet it leaves as data);
 # ports and packets whose headers are broken, of which wiretale claims nothing; and fuzzed headers without an Ethernet frame,
 # or a segment with a wrong length, of which tshark reads less ("sender", "payload").
 @needs.marked(needs.programs("tshark", "mergecap"))
-def test_tshark_agrees_on_captures_of_others(tmp_path: Path, others: Path) -> None:
-    known = {others / name: expected for name, expected in known_captures().items() if (others / name).is_file()}
+def test_tshark_agrees_on_captures_of_others(tmp_path: Path, real_captures: Path) -> None:
+    captures = {
+        real_captures / name: expected
+        for name, expected in known_captures().items()
+        if (real_captures / name).is_file()
+    }
     wrong = {
-        str(file.relative_to(others)): (packets, dict(kinds))
-        for file, (packets, kinds) in differences_of(list(known), tmp_path).items()
-        if packets != known[file][0] or not kinds <= known[file][1]
+        str(file.relative_to(real_captures)): (packets, dict(kinds))
+        for file, (packets, kinds) in differences_of(list(captures), tmp_path).items()
+        if packets != captures[file][0] or not kinds <= captures[file][1]
     }
     assert wrong == {}
 
 
 @needs.marked(needs.programs("tshark", "mergecap"))
 def test_tshark_agrees_on_the_samples(tmp_path: Path, samples: Path) -> None:
-    found = differences_of(sorted(samples.glob("*.pcap")), tmp_path)
-    assert {file.name: kinds for file, (_, kinds) in found.items() if kinds} == {}
+    by_file = differences_of(sorted(samples.glob("*.pcap")), tmp_path)
+    assert {file.name: kinds for file, (_, kinds) in by_file.items() if kinds} == {}

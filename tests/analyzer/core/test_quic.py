@@ -48,17 +48,17 @@ TEXTS = (
 
 def expected_trips(path: Path) -> dict[Ports, dict[str, list[int]]]:
     """Round trips in microseconds to the server (right) and to the client (left), by the ports of a connection."""
-    found: dict[Ports, dict[str, list[int]]] = defaultdict(lambda: {"left": [], "right": []})
+    trips: dict[Ports, dict[str, list[int]]] = defaultdict(lambda: {"left": [], "right": []})
     ports = (0, 0)
     for line in path.with_suffix(".expected").read_text().splitlines():
         if qlog := re.search(r'"src_port": "(\d+)", "dst_port": "(\d+)"', line):
             ports = (int(qlog[1]), int(qlog[2]))
         if trip := re.search(r'"(left|right)_rtt": (\d+)', line):
-            found[ports][trip[1]].append(int(trip[2]))
+            trips[ports][trip[1]].append(int(trip[2]))
         for text in TEXTS:
             for match in text.finditer(line):
-                found[int(match[1]), int(match[2])][match[3].lower()].append(int(match[4]))
-    return found
+                trips[int(match[1]), int(match[2])][match[3].lower()].append(int(match[4]))
+    return trips
 
 
 def handshakes(path: Path) -> dict[Ports, dict[str, Any]]:
@@ -114,34 +114,34 @@ def test_handshake_is_the_sum_and_a_spin_rtt_is_near_it(path: Path) -> None:
 def test_spin_rtts_are_those_of_spindump() -> None:
     """A median is one of the samples that spindump prints."""
     needs.shared("labelled/spindump")
-    found = {}
+    rtts = {}
     for path in SPINDUMP:
         samples = [int(us) for line in FULL.findall(path.with_suffix(".expected").read_text()) for us in line if us]
         for ports, row in handshakes(path).items():
             if row["spin_rtt_ns"] is not None:
                 assert is_near(row["spin_rtt_ns"], samples)
-                found[path.stem, ports[0]] = row["spin_rtt_ns"] // 1000
-    assert found == SPINNING
+                rtts[path.stem, ports[0]] = row["spin_rtt_ns"] // 1000
+    assert rtts == SPINNING
 
 
 def tshark_names(path: Path) -> set[tuple[int, str, str]]:
     """Client's port, server name and ALPN of each ClientHello that tshark decrypts."""
     fields = ("udp.srcport", "tls.handshake.extensions_server_name", "tls.handshake.extensions_alpn_str")
     options = [option for field in fields for option in ("-e", field)]
-    chosen = ["-Y", "quic && tls.handshake.type == 1", "-T", "fields", "-E", "occurrence=a"]
-    command = ["tshark", "-n", "-r", str(path), *chosen, *options]
+    handshakes = ["-Y", "quic && tls.handshake.type == 1", "-T", "fields", "-E", "occurrence=a"]
+    command = ["tshark", "-n", "-r", str(path), *handshakes, *options]
     text = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
-    found = set()
+    names = set()
     for line in text.splitlines():
         port, name, alpn = line.split("\t")
-        found.add((int(port), name, alpn))
-    return found
+        names.add((int(port), name, alpn))
+    return names
 
 
 @needs.TSHARK
 @pytest.mark.parametrize("path", [*SPINDUMP_FILES, *TCPDUMP_FILES], ids=lambda path: path.stem)
 def test_names_are_those_of_tshark(path: Path) -> None:
     rows = handshakes(path)
-    ours = {(ports[0], row["server_name"] or "", row["alpn"] or "") for ports, row in rows.items()}
-    missing = tshark_names(path) - ours
+    names = {(ports[0], row["server_name"] or "", row["alpn"] or "") for ports, row in rows.items()}
+    missing = tshark_names(path) - names
     assert not missing

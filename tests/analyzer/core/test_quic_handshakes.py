@@ -35,7 +35,7 @@ def end(ms: float) -> Step:
 
 
 def payload(step: Step) -> bytes:
-    _, _, first, version, destination, source, rest = step
+    _, _, first, version, destination, source, length = step
     if first < 0x80:
         return bytes([first]) + bytes(39)
     head = struct.pack("!BI", first, version)
@@ -44,7 +44,7 @@ def payload(step: Step) -> bytes:
     if not version or first == RETRY:
         return head + b"\1" * 16  # versions, or a token
     token = b"\0" if first == INITIAL else b""
-    return head + token + struct.pack("!H", 0x4000 | rest) + b"\x55" * rest
+    return head + token + struct.pack("!H", 0x4000 | length) + b"\x55" * length
 
 
 def write(tmp_path: Path, *steps: Step) -> Path:
@@ -71,24 +71,24 @@ def test_a_plain_handshake(tmp_path: Path) -> None:
     assert times(row) == (30, 5, 36, 1)
     frames = [row[f"{name}_frame"] for name in ("client_hello", "server_hello", "finished")]
     assert (row["version"], row["retry"], frames) == ("1", False, [1, 2, 4])
-    assert kept(tmp_path) == 1200 + 26 + 2
+    assert initial_bytes(tmp_path) == 1200 + 26 + 2
 
 
-def kept(tmp_path: Path) -> int:
+def initial_bytes(tmp_path: Path) -> int:
     """Bytes of the Initials that the core keeps for the names, each after its size."""
     path = str(tmp_path / "quic.pcap")
     core = _core.Analysis([path], [path], NO_OPTIONS, ReadingMode())
     while core.step(1000):
         pass
     core.finish()
-    kept: list[bytes] = []
+    collected: list[bytes] = []
 
     def names_of(initials: bytes) -> tuple[None, None]:
-        kept.append(initials)
+        collected.append(initials)
         return None, None
 
     core.name_servers(names_of)
-    (initials,) = kept
+    (initials,) = collected
     return len(initials)
 
 
@@ -114,8 +114,8 @@ def test_packets_that_came_again_after_a_flight_give_no_time(
 
 def test_version_negotiation_is_a_round_trip(tmp_path: Path) -> None:
     offered = (100, C, INITIAL, 0x1A2A3A4A, "o", "c", 1200)
-    chosen = (146, C, INITIAL, 0xFF00001D, "p", "c", 1200)
-    row = handshake(tmp_path, offered, (140, S, 0x80, 0, "c", "o", 0), chosen)
+    selected = (146, C, INITIAL, 0xFF00001D, "p", "c", 1200)
+    row = handshake(tmp_path, offered, (140, S, 0x80, 0, "c", "o", 0), selected)
     assert times(row)[:2] == (40, 6)
     assert (row["version_negotiation"], row["version"]) == (True, "draft-29")
 
@@ -130,7 +130,7 @@ def test_a_retry_is_a_round_trip_and_a_second_one_is_ignored(tmp_path: Path) -> 
     )
     assert times(row) == (30, 4, 81, 2)
     assert row["retry"]
-    assert kept(tmp_path) == 1200 + 26 + 2
+    assert initial_bytes(tmp_path) == 1200 + 26 + 2
 
 
 def test_a_capture_that_begins_behind_the_first_initial_has_no_times(tmp_path: Path) -> None:

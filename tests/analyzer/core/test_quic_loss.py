@@ -37,18 +37,18 @@ def losses_of(trace: wiretale.Trace, side: str = "server") -> dict[str, int | No
     return {name: row[f"{side}_{name}"] for name in NAMES}
 
 
-def is_near(found: dict[str, int | None], sent: Sent) -> bool:
+def is_near(counts: dict[str, int | None], sent: Sent) -> bool:
     """The first block, the last ones and the last reports do not count: at most some 250 packets at this rate."""
     rate = (sent.upstream + sent.downstream) / sent.sent
     left_out = rate * (3 * Q_BLOCK + REPORT_AFTER)
-    whole = {
+    truths = {
         "lost_upstream": sent.upstream,
         "lost_downstream": sent.downstream,
         "lost": sent.upstream + sent.downstream,
     }
     return all(
-        (count := found[name]) is not None and abs(count - truth) <= 3 * left_out**0.5 + left_out + 0.005 * truth
-        for name, truth in whole.items()
+        (count := counts[name]) is not None and abs(count - truth) <= 3 * left_out**0.5 + left_out + 0.005 * truth
+        for name, truth in truths.items()
     )
 
 
@@ -78,12 +78,12 @@ def test_losses_are_those_that_were_made(tmp_path: Path, up: float, down: float,
     """Each place of loss is found within the packets that cannot count; reordering changes nothing."""
     sent = marked(COUNT, losses(7, up, down))
     trace = trace_of(tmp_path, reordered(sent.bits, 3, share, places))
-    found = losses_of(trace)
-    assert COUNT - 3 * Q_BLOCK <= (found["sent"] or 0) <= COUNT
-    assert is_near(found, sent), (found, sent.upstream, sent.downstream)
-    assert found["lost_upstream"] == found["missing"]
+    counts = losses_of(trace)
+    assert COUNT - 3 * Q_BLOCK <= (counts["sent"] or 0) <= COUNT
+    assert is_near(counts, sent), (counts, sent.upstream, sent.downstream)
+    assert counts["lost_upstream"] == counts["missing"]
     if not up:
-        assert found["lost_upstream"] == 0
+        assert counts["lost_upstream"] == 0
     assert losses_of(trace, "client") == NOTHING
 
 
@@ -104,8 +104,8 @@ def bursts(every: int, long: int, where: str) -> Iterator[str]:
 @pytest.mark.parametrize("long", [5, 20, 40, 64, 90])
 def test_a_burst_that_takes_a_whole_block_counts(tmp_path: Path, long: int) -> None:
     sent = marked(COUNT, bursts(1013, long, "up"))
-    found = losses_of(trace_of(tmp_path, sent.bits))
-    assert found["lost_upstream"] == pytest.approx(sent.upstream, abs=2 * long)
+    counts = losses_of(trace_of(tmp_path, sent.bits))
+    assert counts["lost_upstream"] == pytest.approx(sent.upstream, abs=2 * long)
 
 
 def dice(seed: int, mask: int, count: int = COUNT) -> list[int]:
@@ -118,10 +118,14 @@ def square(block: int, count: int = COUNT) -> list[int]:
     return marked(count, block=block).bits
 
 
-def interleaved(bits: list[int], others: list[int], every: int) -> list[int]:
+def interleaved(bits: list[int], further: list[int], every: int) -> list[int]:
     """Another connection between the same ports, whose bits are protected, sends each few packets."""
-    taken = iter(others)
-    return [bits_of for n, one in enumerate(bits) for bits_of in ((one, next(taken)) if n % every == 0 else (one,))]
+    remaining = iter(further)
+    return [
+        bits_of
+        for n, value in enumerate(bits)
+        for bits_of in ((value, next(remaining)) if n % every == 0 else (value,))
+    ]
 
 
 NO_SIGNAL: dict[str, Callable[[], list[int]]] = {
@@ -136,7 +140,7 @@ NO_SIGNAL: dict[str, Callable[[], list[int]]] = {
     "blocks of 128": lambda: square(128),
     "blocks of 256": lambda: square(256),
     "too short": lambda: square(Q_BLOCK, 9 * Q_BLOCK),
-    "each packet twice": lambda: [bits for one in square(Q_BLOCK) for bits in (one, one)],
+    "each packet twice": lambda: [bits for value in square(Q_BLOCK) for bits in (value, value)],
     "half of it is lost": lambda: marked(COUNT, losses(4, 0.5, 0.0)).bits,
     "another connection": lambda: interleaved(marked(COUNT, losses(4, 0.2, 0.0)).bits, dice(6, Q | L), 5),
     "random, then a wave": lambda: dice(5, Q | L, COUNT) + square(Q_BLOCK, COUNT // 8),
@@ -162,10 +166,10 @@ def test_random_bits_never_become_a_signal(tmp_path: Path) -> None:
 
 def test_a_reflected_square_is_not_taken_for_losses(tmp_path: Path) -> None:
     """RFC 9506 has a bit R in the place of L, which is set in half of the packets."""
-    bits = [one | (L if n // 63 % 2 else 0) for n, one in enumerate(marked(COUNT, losses(5, 0.01, 0.0)).bits)]
-    found = losses_of(trace_of(tmp_path, bits))
-    assert found["lost"] is None and found["lost_downstream"] is None
-    assert 150 < (found["lost_upstream"] or 0) < 250
+    bits = [value | (L if n // 63 % 2 else 0) for n, value in enumerate(marked(COUNT, losses(5, 0.01, 0.0)).bits)]
+    counts = losses_of(trace_of(tmp_path, bits))
+    assert counts["lost"] is None and counts["lost_downstream"] is None
+    assert 150 < (counts["lost_upstream"] or 0) < 250
 
 
 def test_datagrams_of_several_packets_are_not_counted(tmp_path: Path) -> None:
@@ -176,10 +180,10 @@ def test_datagrams_of_several_packets_are_not_counted(tmp_path: Path) -> None:
 def test_a_capture_that_drops_packets_is_not_taken_for_the_network(tmp_path: Path) -> None:
     """The sender declared nothing lost: the packets passed, but are not in the file."""
     bits = marked(COUNT).bits
-    trace = trace_of(tmp_path, [one for n, one in enumerate(bits) if n % 50])
-    found = losses_of(trace)
-    assert found["lost"] == 0 and found["lost_upstream"] is None and found["lost_downstream"] is None
-    assert 380 <= (found["missing"] or 0) <= 400
+    trace = trace_of(tmp_path, [value for n, value in enumerate(bits) if n % 50])
+    counts = losses_of(trace)
+    assert counts["lost"] == 0 and counts["lost_upstream"] is None and counts["lost_downstream"] is None
+    assert 380 <= (counts["missing"] or 0) <= 400
     (row,) = [row for row in trace.findings.rows() if row["code"] == "quic-lost"]
     assert (row["severity"], row["cost"]) == ("info", None)
     assert "declared 0 packets lost, but the capture lacks 39" in row["sentence"]
@@ -190,19 +194,19 @@ def test_a_capture_that_drops_packets_is_not_taken_for_the_network(tmp_path: Pat
 def test_losses_are_explained_and_judged(wiretale_run: Run, tmp_path: Path) -> None:
     sent = marked(COUNT, losses(7, 0.01, 0.03))
     trace = trace_of(tmp_path, sent.bits)
-    found = losses_of(trace)
+    counts = losses_of(trace)
     (row,) = [row for row in trace.findings.rows() if row["code"] == "quic-lost"]
     assert (row["severity"], row["cost_unit"]) == ("warning", "bytes")
-    whole = (found["lost_upstream"] or 0) + (found["lost_downstream"] or 0)
-    assert row["cost"] == pytest.approx(whole * (1200 + 66), rel=0.01)
-    assert f"10.0.0.2:443 → 10.0.0.1:40000 lost {whole:,} of {found['sent']:,} 1-RTT packets (" in row["sentence"]
-    places = f"{found['lost_upstream']:,} between sender and capture point and {found['lost_downstream']:,} between"
+    lost = (counts["lost_upstream"] or 0) + (counts["lost_downstream"] or 0)
+    assert row["cost"] == pytest.approx(lost * (1200 + 66), rel=0.01)
+    assert f"10.0.0.2:443 → 10.0.0.1:40000 lost {lost:,} of {counts['sent']:,} 1-RTT packets (" in row["sentence"]
+    places = f"{counts['lost_upstream']:,} between sender and capture point and {counts['lost_downstream']:,} between"
     assert places in row["sentence"] and "between capture point and receiver" in row["advice"]
-    said = " ".join(wiretale_run("explain", tmp_path / "quic.pcap").stdout.split())
-    assert "QUIC datagrams; round trip 20 ms (handshake); lost" in said
+    text = " ".join(wiretale_run("explain", tmp_path / "quic.pcap").stdout.split())
+    assert "QUIC datagrams; round trip 20 ms (handshake); lost" in text
     judged = json.loads(wiretale_run("analyze", tmp_path / "quic.pcap", "--json").stdout)["judged"]
     assert judged["loss"]["packets"] == len(sent.bits) + 1  # the server's direction
-    assert [(one["for"], one["packets"]) for one in judged["not_judged"]] == [
+    assert [(entry["for"], entry["packets"]) for entry in judged["not_judged"]] == [
         (["limits"], len(sent.bits) + 1),
         (["loss", "limits"], 2),
     ]

@@ -23,7 +23,7 @@ RFC_KEYS = {
 HELLO = hello(b"www.example.org", (b"h3", b"h3-29"))
 
 
-def kept(*packets: bytes) -> bytes:
+def records(*packets: bytes) -> bytes:
     """Initials as the core keeps them."""
     return b"".join(len(packet).to_bytes(2, "big") + packet for packet in packets)
 
@@ -35,21 +35,21 @@ def test_keys_are_those_of_the_rfc(version: int) -> None:
 
 def test_names_that_are_cut_end_in_a_mark() -> None:
     offers = tuple(b"p%d" % number for number in range(20))
-    name, protocols = quic.names_of(kept(initial(crypto(0, hello(b"n" * 300, offers)))))
+    name, protocols = quic.names_of(records(initial(crypto(0, hello(b"n" * 300, offers)))))
     assert name == "n" * 255 + "…" and protocols == ",".join(f"p{number}" for number in range(16)) + ",…"
 
 
 @pytest.mark.parametrize("version", SALTS)
 def test_names_of_an_initial(version: int) -> None:
-    assert quic.names_of(kept(initial(crypto(0, HELLO), version=version))) == ("www.example.org", "h3,h3-29")
+    assert quic.names_of(records(initial(crypto(0, HELLO), version=version))) == ("www.example.org", "h3,h3-29")
 
 
 def test_parts_come_in_any_order_and_overlap() -> None:
     long = hello(b"long.example", (b"h3",), filler=1500)
     first = initial(b"\x01" + crypto(900, long[900:1300]) + crypto(0, long[:700]), 1)
     second = initial(crypto(1200, long[1200:]) + crypto(600, long[600:950]), 0)
-    assert quic.names_of(kept(first, second)) == ("long.example", "h3")
-    assert quic.names_of(kept(first)) == (None, None)  # the names are behind the missing part
+    assert quic.names_of(records(first, second)) == ("long.example", "h3")
+    assert quic.names_of(records(first)) == (None, None)  # the names are behind the missing part
 
 
 def test_keys_stay_those_of_the_first_destination() -> None:
@@ -59,20 +59,20 @@ def test_keys_stay_those_of_the_first_destination() -> None:
     later = initial(
         b"\x02" + b"\x00" * 4 + crypto(middle, HELLO[middle:]), 1, destination=b"servers-", key_id=b"original"
     )
-    assert quic.names_of(kept(first, later)) == ("www.example.org", "h3,h3-29")
+    assert quic.names_of(records(first, later)) == ("www.example.org", "h3,h3-29")
     retried = initial(crypto(0, HELLO), destination=b"of-retry")
-    assert quic.names_of(kept(first, retried)) == ("www.example.org", "h3,h3-29")
+    assert quic.names_of(records(first, retried)) == ("www.example.org", "h3,h3-29")
 
 
 def test_unknown_versions_and_damage_have_no_name() -> None:
     good = initial(crypto(0, HELLO))
-    assert quic.names_of(kept(good[:1] + b"\x51\x30\x35\x30" + good[5:])) == (None, None)
-    assert quic.names_of(kept(good[:-1] + bytes([good[-1] ^ 1]))) == (None, None)
-    assert quic.names_of(kept(initial(b"\x1c" + crypto(0, HELLO)))) == (None, None)
+    assert quic.names_of(records(good[:1] + b"\x51\x30\x35\x30" + good[5:])) == (None, None)
+    assert quic.names_of(records(good[:-1] + bytes([good[-1] ^ 1]))) == (None, None)
+    assert quic.names_of(records(initial(b"\x1c" + crypto(0, HELLO)))) == (None, None)
 
 
 def test_names_are_printable() -> None:
-    assert quic.names_of(kept(initial(crypto(0, hello(b"a\x1b[31m\\\xff", (b"h3\n",)))))) == (
+    assert quic.names_of(records(initial(crypto(0, hello(b"a\x1b[31m\\\xff", (b"h3\n",)))))) == (
         "a\\027[31m\\092\\255",
         "h3\\010",
     )
@@ -80,7 +80,7 @@ def test_names_are_printable() -> None:
 
 @given(st.binary(max_size=1100))
 def test_any_frames_give_a_result(frames: bytes) -> None:
-    quic.names_of(kept(initial(frames)))
+    quic.names_of(records(initial(frames)))
 
 
 @given(st.binary(max_size=300))
@@ -90,7 +90,7 @@ def test_any_message_gives_a_result(message: bytes) -> None:
 
 @given(st.lists(st.binary(max_size=80), max_size=4))
 def test_any_packets_give_a_result(packets: list[bytes]) -> None:
-    quic.names_of(kept(*packets))
+    quic.names_of(records(*packets))
 
 
 def capture(path: Path) -> Path:

@@ -55,10 +55,10 @@ COLUMNS = (
 )
 
 
-def common_bits(one: bytes, other: bytes) -> int:
+def common_bits(first: bytes, second: bytes) -> int:
     """Length of the common prefix."""
-    differing = int.from_bytes(one) ^ int.from_bytes(other)
-    return len(one) * 8 - differing.bit_length()
+    differing = int.from_bytes(first) ^ int.from_bytes(second)
+    return len(first) * 8 - differing.bit_length()
 
 
 addresses = st.sampled_from((4, 16)).flatmap(
@@ -69,13 +69,13 @@ FIXED = {ip_address(text).packed for text in ("0.0.0.0", "255.255.255.255", "::"
 
 @given(addresses, st.integers(0, 128), st.binary(min_size=32, max_size=32))
 def test_pseudonyms_preserve_prefixes(pair: tuple[bytes, bytes], shared: int, key: bytes) -> None:
-    one, other = pair
-    bits = len(one) * 8
+    first, second = pair
+    bits = len(first) * 8
     mask = (1 << bits) - (1 << max(0, bits - shared))
-    other = ((int.from_bytes(one) & mask) | (int.from_bytes(other) & ~mask)).to_bytes(len(one))
-    mapped = [_core.pseudonym(address, key) for address in (one, other)]
-    if not FIXED & {one, other, *mapped}:
-        assert common_bits(one, other) == common_bits(*mapped)
+    second = ((int.from_bytes(first) & mask) | (int.from_bytes(second) & ~mask)).to_bytes(len(first))
+    mapped = [_core.pseudonym(address, key) for address in (first, second)]
+    if not FIXED & {first, second, *mapped}:
+        assert common_bits(first, second) == common_bits(*mapped)
 
 
 @given(st.binary(min_size=4, max_size=4), st.binary(min_size=16, max_size=16), st.binary(min_size=32, max_size=32))
@@ -113,18 +113,18 @@ def originals(capture: Path) -> set[bytes]:
     """Addresses of the flows of a capture and of the frames' link headers."""
     flows = wiretale.analyze(capture).flows
     texts = {text for name in ("source", "destination") for text in flows.column(name)}
-    found = {ip_address(text).packed for text in texts if text}
+    addresses = {ip_address(text).packed for text in texts if text}
     command = ["tshark", "-r", capture, "-T", "fields", "-e", "eth.addr", "-e", "arp.src.hw_mac"]
-    shown = subprocess.run(command, capture_output=True, text=True).stdout  # also of a damaged capture
-    found |= {bytes.fromhex(text.replace(":", "")) for text in shown.replace(",", " ").split()}
-    return {address for address in found if len(set(address)) > 1 and address[:1] != b"\0" and address not in FIXED}
+    output = subprocess.run(command, capture_output=True, text=True).stdout  # also of a damaged capture
+    addresses |= {bytes.fromhex(text.replace(":", "")) for text in output.replace(",", " ").split()}
+    return {address for address in addresses if len(set(address)) > 1 and address[:1] != b"\0" and address not in FIXED}
 
 
 @needs.marked(needs.programs("tshark"))
 def test_no_original_address_is_left(wiretale_run: Any, sample: Path, tmp_path: Path) -> None:
     content = anonymized(tmp_path, wiretale_run, sample, "--annotate").read_bytes()
-    known = {address for address in originals(sample) if address in content}
-    assert not known
+    leaked = {address for address in originals(sample) if address in content}
+    assert not leaked
 
 
 PEERS = IP(src="203.0.113.77", dst="198.51.100.88")

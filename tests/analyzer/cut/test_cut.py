@@ -59,31 +59,31 @@ def test_a_flow_has_its_packets_alone(cut: Any, samples: Path) -> None:
     trace = wiretale.analyze(capture)
     assert len(trace.flows) > 1
     for flow in range(len(trace.flows)):
-        wanted = sorted(trace.packets([flow]).column("frame"))
+        numbers = sorted(trace.packets([flow]).column("frame"))
         out = cut(capture, "--flow", flow, "--overwrite")
-        whole = packets(capture)
-        assert packets(out) == [whole[frame - 1] for frame in wanted] and wanted
+        of_capture = packets(capture)
+        assert packets(out) == [of_capture[frame - 1] for frame in numbers] and numbers
     both = cut(capture, "--flow", 0, "--flow", 1, "--overwrite")
     assert len(packets(both)) == len(trace.packets([0, 1]))
 
 
 def test_frames_and_times_are_chosen_and_add_up(cut: Any, samples: Path) -> None:
     capture = samples / "tcp_losses.pcap"
-    whole = packets(capture)
-    assert packets(cut(capture, "--frames", "1-10,15,340-")) == [*whole[:10], whole[14], *whole[339:]]
-    start, end = whole[100][0], whole[200][0]
+    of_capture = packets(capture)
+    assert packets(cut(capture, "--frames", "1-10,15,340-")) == [*of_capture[:10], of_capture[14], *of_capture[339:]]
+    start, end = of_capture[100][0], of_capture[200][0]
     ranged = cut(capture, "--start", start, "--end", end, name="range.pcapng")
-    assert packets(ranged) == [one for one in whole if float(start) <= float(one[0]) < float(end)]
+    assert packets(ranged) == [packet for packet in of_capture if float(start) <= float(packet[0]) < float(end)]
     limited = cut(capture, "--flow", 0, "--frames", "1-5", "--end", end, name="limited.pcapng")
-    assert packets(limited) == [one for one in whole if float(one[0]) < float(end)]
-    assert packets(cut(capture, name="all.pcapng")) == whole
+    assert packets(limited) == [packet for packet in of_capture if float(packet[0]) < float(end)]
+    assert packets(cut(capture, name="all.pcapng")) == of_capture
 
 
 def test_a_finding_has_the_packets_of_its_evidence(cut: Any, samples: Path) -> None:
     capture = samples / "tcp_losses.pcap"
     row = next(row for row in placed(wiretale.analyze(capture)) if row["code"] == "lost-downstream")
-    whole = packets(capture)
-    expected = whole[row["first_frame"] - 1 : row["last_frame"]]
+    of_capture = packets(capture)
+    expected = of_capture[row["first_frame"] - 1 : row["last_frame"]]
     assert packets(cut(capture, "--finding", row["finding"])) == expected
     assert packets(cut(capture, "--finding", "lost-downstream", name="code.pcapng")) == expected
 
@@ -108,10 +108,10 @@ def test_a_number_of_the_page_is_that_of_cut(
 
 def test_packets_around_are_those_within_the_time(cut: Any, samples: Path) -> None:
     capture = samples / "two_interfaces.pcapng"
-    whole = packets(capture)
-    at = float(whole[20][0])
+    of_capture = packets(capture)
+    at = float(of_capture[20][0])
     for seconds in (0.001, 0.02, 1000):
-        near = [one for one in whole if abs(float(one[0]) - at) <= seconds + 1e-9]
+        near = [packet for packet in of_capture if abs(float(packet[0]) - at) <= seconds + 1e-9]
         assert packets(cut(capture, "--frames", 21, "--around", seconds, "--overwrite")) == near
     assert len(packets(cut(capture, "--frames", "21,30", "--around", 0.000001, name="two.pcapng"))) >= 2
 
@@ -122,10 +122,10 @@ def test_verdicts_and_findings_are_comments_that_wireshark_filters(cut: Any, sam
     kinds = list(zip(trace.events.column("kind"), trace.events.column("frame"), strict=True))
     out = cut(capture, "--annotate")
     for kind in ("fast_retransmission", "duplicate_ack"):
-        wanted = sorted({frame for one, frame in kinds if one == kind})
-        said = kind.replace("_", " ")
-        found = fields(out, "frame.number", where=f'frame.comment contains "{said}"')
-        assert [int(row[0]) for row in found] == wanted and wanted
+        numbers = sorted({frame for kind_of_event, frame in kinds if kind_of_event == kind})
+        spoken = kind.replace("_", " ")
+        filtered = fields(out, "frame.number", where=f'frame.comment contains "{spoken}"')
+        assert [int(row[0]) for row in filtered] == numbers and numbers
     row = next(row for row in placed(trace) if row["first_frame"])
     comments = fields(out, "frame.comment", where=f"frame.number == {row['first_frame']}")
     assert f"({row['code']})" in comments[0][0] and f"frame {row['first_frame']}" in comments[0][0]
@@ -142,8 +142,8 @@ def test_servers_have_their_names(cut: Any, tmp_path: Path) -> None:
     ]
     out = cut(write_timed(tmp_path / "named.pcap", timed), "--annotate")
     command = ["tshark", "-N", "dn", "-r", out, "-T", "fields", "-e", "ip.dst_host"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
-    assert shown == ["www.example.org", "10.0.0.1", "www.example.org"]
+    names = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert names == ["www.example.org", "10.0.0.1", "www.example.org"]
     public = cut(tmp_path / "named.pcap", "--annotate", "--anonymize", name="public.pcapng")
     assert b"example" not in public.read_bytes()
 
@@ -172,7 +172,7 @@ def test_descriptions_counts_and_times_stay(cut: Any, tmp_path: Path) -> None:
 
 def test_every_format_is_read(cut: Any, samples: Path, tmp_path: Path) -> None:
     plain = samples / "tcp_losses.pcap"
-    whole = packets(plain)
+    of_capture = packets(plain)
     packed = tmp_path / "packed.pcap.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     files = [packed]
@@ -187,7 +187,7 @@ def test_every_format_is_read(cut: Any, samples: Path, tmp_path: Path) -> None:
     for file in files:
         out = cut(file, "--frames", "3-9", "--overwrite")
         assert [(float(time), digest) for time, digest in packets(out)] == [
-            (float(time), digest) for time, digest in whole[2:9]
+            (float(time), digest) for time, digest in of_capture[2:9]
         ]
 
 
@@ -203,9 +203,9 @@ def test_several_captures_are_merged(cut: Any, samples: Path, tmp_path: Path, wi
 
 def test_headers_end_behind_the_transport_header(cut: Any, samples: Path) -> None:
     out = cut(samples / "vlan_ipv6.pcap", "--headers")
-    whole = fields(samples / "vlan_ipv6.pcap", "frame.len", "tcp.hdr_len")
+    lengths = fields(samples / "vlan_ipv6.pcap", "frame.len", "tcp.hdr_len")
     cuts = fields(out, "frame.len", "tcp.hdr_len", "frame.cap_len", "ip.hdr_len", "vlan.id")
-    assert [row[:2] for row in cuts] == whole
+    assert [row[:2] for row in cuts] == lengths
     for _, header, captured, ip, vlan in (row for row in cuts if row[1]):
         assert int(captured) == 14 + 4 * len(vlan.split(",") if vlan else []) + int(ip or 40) + int(header)
 
@@ -254,7 +254,7 @@ def test_an_input_is_never_replaced(wiretale_run: Any, samples: Path, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["--flow", "9"], 2, "flow 9: expected 0 to 0"),
         (["--finding", "99"], 2, "finding 99: expected 1 to"),
@@ -269,9 +269,11 @@ def test_an_input_is_never_replaced(wiretale_run: Any, samples: Path, tmp_path: 
         (["--start", "2026-01-02", "--end", "2026-01-01"], 2, "expected a time before end"),
     ],
 )
-def test_wrong_usage(wiretale_run: Any, samples: Path, tmp_path: Path, words: list[str], code: int, said: str) -> None:
+def test_wrong_usage(
+    wiretale_run: Any, samples: Path, tmp_path: Path, words: list[str], code: int, message: str
+) -> None:
     done = wiretale_run("cut", samples / "tcp_losses.pcap", *words, "-o", tmp_path / "out.pcapng")
-    assert done.returncode == code and said in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert done.returncode == code and message in done.stderr and done.stderr.count("\n") == 1, done.stderr
     assert not list(tmp_path.iterdir())
 
 

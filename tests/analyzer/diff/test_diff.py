@@ -60,29 +60,29 @@ def write(tmp_path: Path) -> Write:
     return make
 
 
-def change(found: Any, name: str) -> Any:
-    return next(one for one in found.changes if one.measure.name == name)
+def change(difference: Any, name: str) -> Any:
+    return next(candidate for candidate in difference.changes if candidate.measure.name == name)
 
 
 def test_a_run_is_the_same_as_itself(write: Write) -> None:
     path = write("a.pcap", transfer())
-    found = diff_runs(load_run(str(path)), load_run(str(path)))
-    assert found.most_changed(5) == [] and found.appeared == [] and found.gone == []
-    assert {one.verdict for one in found.changes} == {"same"}
-    assert [pair.evidence for pair in found.flows] == ["ends"]
+    difference = diff_runs(load_run(str(path)), load_run(str(path)))
+    assert difference.most_changed(5) == [] and difference.appeared == [] and difference.gone == []
+    assert {candidate.verdict for candidate in difference.changes} == {"same"}
+    assert [pair.evidence for pair in difference.flows] == ["ends"]
 
 
 def test_losses_and_round_trips_are_measured(write: Write) -> None:
     before = load_run(str(write("a.pcap", transfer())))
     after = load_run(str(write("b.pcap", transfer(lost=frozenset({10}), rtt=40.0))))
-    found = diff_runs(before, after)
-    sent_again = change(found, "retransmissions")
+    difference = diff_runs(before, after)
+    sent_again = change(difference, "retransmissions")
     assert sent_again.before == 0 and sent_again.after == pytest.approx(100 / 41)
     assert sent_again.percent == float("inf") and sent_again.verdict == "worse"
-    assert change(found, "lost_downstream").difference == 1
-    median = change(found, "rtt_median")
+    assert change(difference, "lost_downstream").difference == 1
+    median = change(difference, "rtt_median")
     assert (median.before, median.after) == (pytest.approx(20e6, rel=0.02), pytest.approx(40e6, rel=0.02))
-    assert change(found, "packets").difference == 1  # one more segment, one acknowledgment less and one more
+    assert change(difference, "packets").difference == 1  # one more segment, one acknowledgment less and one more
 
 
 @pytest.mark.parametrize(("after", "verdict"), [(999_995.0, "same"), (998_000.0, "worse"), (1_002_000.0, "better")])
@@ -93,10 +93,10 @@ def test_a_change_that_rounds_to_nothing_is_none(after: float, verdict: str) -> 
 def test_goodput_is_payload_over_time(write: Write) -> None:
     before = load_run(str(write("a.pcap", transfer(count=100, gap=1.0))))
     after = load_run(str(write("b.pcap", transfer(count=100, gap=2.0))))
-    found = change(diff_runs(before, after), "goodput")
+    goodput = change(diff_runs(before, after), "goodput")
     # The direction's time is from the SYN to its last segment: 30 + 99 ms, and 30 + 198 ms.
-    assert found.before == pytest.approx(100_000 * 8 / 0.150, rel=0.2)
-    assert found.percent == pytest.approx(-42, abs=5) and found.verdict == "worse"
+    assert goodput.before == pytest.approx(100_000 * 8 / 0.150, rel=0.2)
+    assert goodput.percent == pytest.approx(-42, abs=5) and goodput.verdict == "worse"
 
 
 def test_flows_find_their_partners_by_ends_then_by_rank(write: Write) -> None:
@@ -113,8 +113,10 @@ def test_flows_find_their_partners_by_ends_then_by_rank(write: Write) -> None:
         transfer(10, client=5),
     )
     pairs = diff_runs(load_run(str(before)), load_run(str(after))).flows
-    found = {(p.before.label.split()[1], p.after.label.split()[1], p.evidence) for p in pairs if p.before and p.after}
-    assert found == {
+    partners = {
+        (p.before.label.split()[1], p.after.label.split()[1], p.evidence) for p in pairs if p.before and p.after
+    }
+    assert partners == {
         ("10.0.0.1:5", "10.0.0.1:5", "ends"),
         ("10.0.0.1:2222", "10.0.0.1:4444", "service"),
         ("10.0.0.1:1111", "10.0.0.1:3333", "service"),
@@ -122,8 +124,8 @@ def test_flows_find_their_partners_by_ends_then_by_rank(write: Write) -> None:
 
 
 def test_a_flow_without_partner_is_reported(write: Write) -> None:
-    one, two = write("a.pcap", transfer()), write("b.pcap", transfer(), transfer(5, client=77, address="10.0.0.9"))
-    pairs = diff_runs(load_run(str(one)), load_run(str(two))).flows
+    before, after = write("a.pcap", transfer()), write("b.pcap", transfer(), transfer(5, client=77, address="10.0.0.9"))
+    pairs = diff_runs(load_run(str(before)), load_run(str(after))).flows
     assert [(p.before is None, p.after.label.split()[1]) for p in pairs if not p.evidence and p.after] == [
         (True, "10.0.0.9:77")
     ]
@@ -132,18 +134,18 @@ def test_a_flow_without_partner_is_reported(write: Write) -> None:
 def test_findings_come_and_go(write: Write) -> None:
     before = load_run(str(write("a.pcap", transfer())))
     after = load_run(str(write("b.pcap", transfer(lost=frozenset({10})))))
-    found = diff_runs(before, after)
-    assert found.appeared and not found.gone
+    difference = diff_runs(before, after)
+    assert difference.appeared and not difference.gone
     turned = diff_runs(after, before)
-    assert turned.gone == found.appeared and not turned.appeared
+    assert turned.gone == difference.appeared and not turned.appeared
 
 
 def test_tables_of_an_analysis_measure_the_same(write: Write, tmp_path: Path) -> None:
     path = write("a.pcap", transfer(lost=frozenset({10})))
     tables = analyze(str(path)).write(tmp_path / "a.wiretale")
-    found = diff_runs(load_run(str(path)), load_run(str(tables)))
-    assert (found.before.kind, found.after.kind) == ("capture", "tables")
-    assert found.most_changed(5) == [] and [pair.evidence for pair in found.flows] == ["ends"]
+    difference = diff_runs(load_run(str(path)), load_run(str(tables)))
+    assert (difference.before.kind, difference.after.kind) == ("capture", "tables")
+    assert difference.most_changed(5) == [] and [pair.evidence for pair in difference.flows] == ["ends"]
 
 
 def report(path: Path, received: int, mbit: float, **more: Any) -> Path:
@@ -160,11 +162,11 @@ def report(path: Path, received: int, mbit: float, **more: Any) -> Path:
 
 def test_reports_of_the_generator_are_compared(tmp_path: Path) -> None:
     before, after = report(tmp_path / "a.json", 1000, 9.0), report(tmp_path / "b.json", 900, 8.1, host_dropped=60)
-    found = diff_runs(load_run(str(before)), load_run(str(after)))
-    assert change(found, "goodput").percent == pytest.approx(-10)
-    assert change(found, "block_loss").difference == pytest.approx(10)
-    assert change(found, "host_dropped").difference is None  # unknown in the first run
-    assert [pair.evidence for pair in found.flows] == ["ends"]
+    difference = diff_runs(load_run(str(before)), load_run(str(after)))
+    assert change(difference, "goodput").percent == pytest.approx(-10)
+    assert change(difference, "block_loss").difference == pytest.approx(10)
+    assert change(difference, "host_dropped").difference is None  # unknown in the first run
+    assert [pair.evidence for pair in difference.flows] == ["ends"]
 
 
 def test_tables_of_the_schema_before_are_one_error_that_names_both(tmp_path: Path) -> None:
@@ -184,12 +186,12 @@ def test_tests_of_an_experiment_are_paired_by_name(tmp_path: Path) -> None:
             got = json.loads(report(tmp_path / "x.json", received if test == "udp-large" else 1000, 9.0).read_text())
             (raw / f"{test}.json").write_text(json.dumps({"test": {"name": test}, "sessions": [{"report": got}]}))
         folders.append(str(tmp_path / name))
-    found = diff_runs(load_run(folders[0]), load_run(folders[1]))
-    assert {(p.before.label, p.after.label) for p in found.flows if p.before and p.after} == {
+    difference = diff_runs(load_run(folders[0]), load_run(folders[1]))
+    assert {(p.before.label, p.after.label) for p in difference.flows if p.before and p.after} == {
         ("udp-small", "udp-small"),
         ("udp-large", "udp-large"),
     }
-    assert change(found, "blocks_lost").difference == 50
+    assert change(difference, "blocks_lost").difference == 50
 
 
 @pytest.mark.parametrize(
@@ -245,8 +247,8 @@ def test_exit_codes_serve_scripts(write: Write, wiretale_run: Runner, tmp_path: 
     assert wiretale_run("diff", a, tmp_path / "none.pcap").returncode == 4
     (tmp_path / "text.json").write_text("{not json")
     assert wiretale_run("diff", a, tmp_path / "text.json").returncode == 4
-    whole = a.read_bytes()
-    (tmp_path / "cut.pcap").write_bytes(whole[:-7])
+    content = a.read_bytes()
+    (tmp_path / "cut.pcap").write_bytes(content[:-7])
     assert wiretale_run("diff", a, tmp_path / "cut.pcap").returncode == 3
 
 
@@ -278,8 +280,8 @@ def test_a_mirror_port_changes_neither_rates_nor_shares(write: Write) -> None:
 def test_the_verdict_comes_first_with_both_rates_in_one_unit(write: Write, wiretale_run: Runner) -> None:
     """100 segments of 1,000 bytes take 129 ms and 228 ms."""
     fast, slow = write("a.pcap", transfer(count=100, gap=1.0)), write("b.pcap", transfer(count=100, gap=2.0))
-    found = diff_runs(load_run(str(fast)), load_run(str(slow)))
-    rates = [change(found, "goodput").before / 1e6, change(found, "goodput").after / 1e6]
+    difference = diff_runs(load_run(str(fast)), load_run(str(slow)))
+    rates = [change(difference, "goodput").before / 1e6, change(difference, "goodput").after / 1e6]
     percent = 100 * (1 - rates[1] / rates[0])
     verdict = f"B is slower: goodput {rates[1]:.2f} against {rates[0]:.2f} Mbit/s, −{percent:.1f}%."
     lines = wiretale_run("diff", fast, slow).stdout.splitlines()
@@ -304,16 +306,16 @@ def test_the_verdict_says_if_the_runs_carried_different_payload(write: Write) ->
 def test_limits_and_findings_that_changed_are_ordered_by_cost(samples: Path, wiretale_run: Runner) -> None:
     clean, lossy = samples / "window_full.pcap", samples / "timeouts.pcap"
     result = json.loads(wiretale_run("diff", clean, lossy, "--json").stdout)
-    changes = [abs(one["change_seconds"]) for one in result["limits"]]
+    changes = [abs(entry["change_seconds"]) for entry in result["limits"]]
     assert changes and changes == sorted(changes, reverse=True)
-    (timeout,) = [one for one in result["limits"] if one["limit"] == "timeout"]
+    (timeout,) = [entry for entry in result["limits"] if entry["limit"] == "timeout"]
     truth = sum(row or 0 for row in analyze(lossy).directions.column("limit_timeout_ns")) / 1e9
     assert timeout["b_seconds"] == pytest.approx(truth) and truth > 0.2
-    seconds = [one for one in result["findings"] if one["cost_unit"] == "seconds"]
-    costs = [abs(one["change"]) for one in seconds]
+    seconds = [entry for entry in result["findings"] if entry["cost_unit"] == "seconds"]
+    costs = [abs(entry["change"]) for entry in seconds]
     assert costs == sorted(costs, reverse=True) and costs[0] > 0
     assert result["findings"][: len(seconds)] == seconds
-    stalls = next(one for one in seconds if one["code"] == "timeout-stalls")
+    stalls = next(entry for entry in seconds if entry["code"] == "timeout-stalls")
     assert (stalls["a_count"], stalls["a_cost"]) == (0, 0) and stalls["b_cost"] == stalls["change"]
     text = wiretale_run("diff", clean, lossy).stdout
     assert text.index("B is ") < text.index("Time by limit") < text.index("Findings that") < text.index("In total")
@@ -321,15 +323,15 @@ def test_limits_and_findings_that_changed_are_ordered_by_cost(samples: Path, wir
 
 
 def test_two_runs_without_goodput_have_no_verdict(tmp_path: Path, wiretale_run: Runner) -> None:
-    one = report(tmp_path / "a.json", 900, 9.0)
-    two = report(tmp_path / "b.json", 900, 9.0)
-    for path in (one, two):
-        told = json.loads(path.read_text())
-        del told["receiver"]["rate_mbit_s"], told["sender"]["rate_mbit_s"]
-        path.write_text(json.dumps(told))
-    done = wiretale_run("diff", one, two)
+    first = report(tmp_path / "a.json", 900, 9.0)
+    second = report(tmp_path / "b.json", 900, 9.0)
+    for path in (first, second):
+        record = json.loads(path.read_text())
+        del record["receiver"]["rate_mbit_s"], record["sender"]["rate_mbit_s"]
+        path.write_text(json.dumps(record))
+    done = wiretale_run("diff", first, second)
     assert "Which run is slower cannot be determined" in done.stdout
-    assert json.loads(wiretale_run("diff", one, two, "--json").stdout)["verdict"] is None
+    assert json.loads(wiretale_run("diff", first, second, "--json").stdout)["verdict"] is None
 
 
 def test_a_change_that_is_unknown_is_not_called_equal(samples: Path, wiretale_run: Runner) -> None:

@@ -21,7 +21,7 @@ Found = Callable[[Wire], dict[str, Row]]
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Found:
+def findings_of(tmp_path: Path) -> Found:
     """The first finding of each code."""
 
     def run(wire: Wire) -> dict[str, Row]:
@@ -44,8 +44,8 @@ def host_scan(hosts: int) -> Wire:
     return wire
 
 
-def test_a_port_scan_is_one_finding_with_its_extent(found: Found) -> None:
-    rows = found(port_scan(100))
+def test_a_port_scan_is_one_finding_with_its_extent(findings_of: Found) -> None:
+    rows = findings_of(port_scan(100))
     assert set(rows) == {"scan"}
     row = rows["scan"]
     assert row["sentence"] == (
@@ -58,30 +58,30 @@ def test_a_port_scan_is_one_finding_with_its_extent(found: Found) -> None:
     assert row["filter"] == "ip.src == 10.0.0.1 && tcp.flags.syn == 1 && tcp.flags.ack == 0"
 
 
-def test_a_host_scan_is_one_finding_with_its_extent(found: Found) -> None:
-    rows = found(host_scan(300))
+def test_a_host_scan_is_one_finding_with_its_extent(findings_of: Found) -> None:
+    rows = findings_of(host_scan(300))
     assert set(rows) == {"scan"}
     assert "scanned port 22 of 300 hosts in 300 connection attempts: 300 unanswered." in rows["scan"]["sentence"]
 
 
-def test_a_scan_of_ports_and_hosts_has_both(found: Found) -> None:
+def test_a_scan_of_ports_and_hosts_has_both(findings_of: Found) -> None:
     wire = Wire()
     for number in range(60):
         probe(wire, number, end(number % 3), number // 3 + 1, "refused")
-    assert "scanned 20 ports of 3 hosts in 60 connection attempts" in found(wire)["scan"]["sentence"]
+    assert "scanned 20 ports of 3 hosts in 60 connection attempts" in findings_of(wire)["scan"]["sentence"]
 
 
 @pytest.mark.parametrize("wire", [port_scan(17), host_scan(24)])
-def test_a_few_attempts_are_no_scan(wire: Wire, found: Found) -> None:
-    rows = found(wire)
+def test_a_few_attempts_are_no_scan(wire: Wire, findings_of: Found) -> None:
+    rows = findings_of(wire)
     assert "scan" not in rows and "syn-unanswered" in rows
 
 
-def test_a_busy_client_with_some_dead_servers_does_not_scan(found: Found) -> None:
+def test_a_busy_client_with_some_dead_servers_does_not_scan(findings_of: Found) -> None:
     wire = Wire()
     for number in range(100):
         probe(wire, number, end(number), 443, "unanswered" if number % 3 == 0 else "used")
-    rows = found(wire)
+    rows = findings_of(wire)
     assert (
         "scan" not in rows
         and "34 connection attempts from 10.0.0.1 to port 443 of 34 hosts got no answer"
@@ -89,29 +89,29 @@ def test_a_busy_client_with_some_dead_servers_does_not_scan(found: Found) -> Non
     )
 
 
-def test_peers_each_at_a_port_of_its_own_are_no_scan(found: Found) -> None:
+def test_peers_each_at_a_port_of_its_own_are_no_scan(findings_of: Found) -> None:
     wire = Wire()
     for number in range(100):
         probe(wire, number, end(number), 5000 + number, "unanswered")
-    assert set(found(wire)) == {"syn-unanswered"}
+    assert set(findings_of(wire)) == {"syn-unanswered"}
 
 
-def test_a_server_that_is_down_is_not_scanned(found: Found) -> None:
+def test_a_server_that_is_down_is_not_scanned(findings_of: Found) -> None:
     wire = Wire()
     for number in range(100):
         probe(wire, number, "10.0.0.2", 80, "refused")
-    assert set(found(wire)) == {"connection-refused"}
+    assert set(findings_of(wire)) == {"connection-refused"}
 
 
-def test_attempts_beside_a_scan_keep_their_findings(found: Found) -> None:
+def test_attempts_beside_a_scan_keep_their_findings(findings_of: Found) -> None:
     wire = port_scan(100)
     for number in range(100, 103):
         probe(wire, number, "10.0.0.2", 80, "unanswered", source="10.0.0.7")
-    rows = found(wire)
+    rows = findings_of(wire)
     assert set(rows) == {"scan", "syn-unanswered"} and rows["syn-unanswered"]["cost"] == 3
 
 
-def test_many_scans_are_summed_up(found: Found, tmp_path: Path) -> None:
+def test_many_scans_are_summed_up(findings_of: Found, tmp_path: Path) -> None:
     wire = Wire()
     for source in range(8):
         for number in range(20):
@@ -124,12 +124,12 @@ def test_many_scans_are_summed_up(found: Found, tmp_path: Path) -> None:
     ]
 
 
-def test_the_sources_of_a_flood_are_bounded(found: Found, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_sources_of_a_flood_are_bounded(findings_of: Found, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "SOURCES_MAX", 1)
     wire = port_scan(100)
     for number in range(100, 160):
         probe(wire, number, "10.0.0.2", number, "refused", source="10.0.0.7")
-    assert found(wire)["scan"]["cost"] == 100
+    assert findings_of(wire)["scan"]["cost"] == 100
 
 
 # --- handshakes
@@ -137,49 +137,49 @@ def test_the_sources_of_a_flood_are_bounded(found: Found, monkeypatch: pytest.Mo
 
 def handshake_with_losses() -> Wire:
     """The SYN is lost twice, and later data by an RTO."""
-    one = Connection(Wire())
+    talk = Connection(Wire())
     for ms in (0, 1000):
-        one.send(ms, 0, -1, flags=SYN, options=syn_options())
-    one.open(ms=3000)
+        talk.send(ms, 0, -1, flags=SYN, options=syn_options())
+    talk.open(ms=3000)
     for ms in (3050, 3550):
-        one.data(ms, 0, 100, PSH | ACK)
-    return one.ack(3570, 100).wire
+        talk.data(ms, 0, 100, PSH | ACK)
+    return talk.ack(3570, 100).wire
 
 
-def test_the_cost_of_a_late_handshake_is_its_own_wait(found: Found) -> None:
-    row = found(handshake_with_losses())["syn-lost"]
+def test_the_cost_of_a_late_handshake_is_its_own_wait(findings_of: Found) -> None:
+    row = findings_of(handshake_with_losses())["syn-lost"]
     assert row["cost"] == pytest.approx(3.0, abs=1e-5) and "after 2 retransmitted SYNs or SYN-ACKs" in row["sentence"]
     assert row["evidence"].startswith("frames 2, 3; flow 0 ") and row["filter"] == "frame.number in {2, 3}"
 
 
-def test_a_syn_ack_that_was_lost_is_one_wait(found: Found) -> None:
+def test_a_syn_ack_that_was_lost_is_one_wait(findings_of: Found) -> None:
     """SYN and SYN-ACK are both retransmitted in the same second."""
-    one = Connection(Wire())
-    one.send(0, 0, -1, flags=SYN, options=syn_options()).send(10, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
-    one.open(ms=1000)
-    one.data(1050, 0, 100, PSH | ACK).ack(1070, 100)
-    assert found(one.wire)["syn-lost"]["cost"] == pytest.approx(1.01, abs=1e-5)
+    talk = Connection(Wire())
+    talk.send(0, 0, -1, flags=SYN, options=syn_options()).send(10, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+    talk.open(ms=1000)
+    talk.data(1050, 0, 100, PSH | ACK).ack(1070, 100)
+    assert findings_of(talk.wire)["syn-lost"]["cost"] == pytest.approx(1.01, abs=1e-5)
 
 
 @pytest.mark.parametrize("data", [True, False])
-def test_a_reset_connection_came_about_if_it_was_acknowledged(found: Found, data: bool) -> None:
-    one = Connection(Wire())
-    one.send(0, 0, -1, flags=SYN, options=syn_options())
+def test_a_reset_connection_came_about_if_it_was_acknowledged(findings_of: Found, data: bool) -> None:
+    talk = Connection(Wire())
+    talk.send(0, 0, -1, flags=SYN, options=syn_options())
     if data:
-        one.open(ms=1000)
+        talk.open(ms=1000)
     else:
-        one.send(1000, 0, -1, flags=SYN, options=syn_options())
-        one.send(1020, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
-    one.send(1060, 0, 0, flags=RST)
-    assert ("syn-lost" in found(one.wire)) == data
+        talk.send(1000, 0, -1, flags=SYN, options=syn_options())
+        talk.send(1020, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+    talk.send(1060, 0, 0, flags=RST)
+    assert ("syn-lost" in findings_of(talk.wire)) == data
 
 
 @pytest.mark.parametrize("again", [0, 3])
-def test_a_half_open_attempt_is_found_if_its_syn_ack_was_retransmitted(found: Found, again: int) -> None:
-    one = Connection(Wire()).send(0, 0, -1, flags=SYN, options=syn_options())
+def test_a_half_open_attempt_is_found_if_its_syn_ack_was_retransmitted(findings_of: Found, again: int) -> None:
+    talk = Connection(Wire()).send(0, 0, -1, flags=SYN, options=syn_options())
     for i in range(again + 1):
-        one.send(20 + 1000 * (2**i - 1), 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
-    rows = found(one.wire)
+        talk.send(20 + 1000 * (2**i - 1), 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+    rows = findings_of(talk.wire)
     assert set(rows) == ({"half-open"} if again else set())
     assert (
         not again
@@ -188,11 +188,11 @@ def test_a_half_open_attempt_is_found_if_its_syn_ack_was_retransmitted(found: Fo
     )
 
 
-def test_a_syn_ack_after_the_handshake_was_deferred(found: Found) -> None:
-    one = Connection(Wire()).open()
-    one.send(31_020, 1, -1, flags=SYN | ACK, ack=0, options=syn_options()).send(31_040, 0, 0)
-    one.data(40_000, 0, 100, PSH | ACK).ack(40_020, 100)
-    rows = found(one.wire)
+def test_a_syn_ack_after_the_handshake_was_deferred(findings_of: Found) -> None:
+    talk = Connection(Wire()).open()
+    talk.send(31_020, 1, -1, flags=SYN | ACK, ack=0, options=syn_options()).send(31_040, 0, 0)
+    talk.data(40_000, 0, 100, PSH | ACK).ack(40_020, 100)
+    rows = findings_of(talk.wire)
     assert set(rows) == {"accept-deferred"}
     row = rows["accept-deferred"]
     assert row["severity"] == "info" and "retransmitted up to 31 s after the handshake" in row["sentence"]

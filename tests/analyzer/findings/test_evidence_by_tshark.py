@@ -65,7 +65,9 @@ def holds_data(row: dict[str, Any], first: Frame, last: Frame) -> bool:
 
 
 def is_fragment(row: dict[str, Any], first: Frame, last: Frame) -> bool:
-    return all(one["ip.flags.mf"] in SYN or number(one, "ip.frag_offset") > 0 for one in (first, last))
+    return all(
+        fields_row["ip.flags.mf"] in SYN or number(fields_row, "ip.frag_offset") > 0 for fields_row in (first, last)
+    )
 
 
 def is_acked_slowly(row: dict[str, Any], first: Frame, last: Frame) -> bool:

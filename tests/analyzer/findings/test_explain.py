@@ -71,11 +71,11 @@ def test_a_page_that_is_none() -> None:
 def test_findings_are_ranked_by_severity_then_time_lost() -> None:
     trace = wiretale.analyze(ROOT / "sample_pcaps" / "timeouts.pcap")
     ranked = sorted(registry.collapse(registry.every_finding(trace.transfers)), key=registry.rank)
-    assert [row["sentence"] for row in trace.findings.rows()] == [one.finding.sentence for one in ranked]
+    assert [row["sentence"] for row in trace.findings.rows()] == [entry.finding.sentence for entry in ranked]
     assert [row["severity"] for row in trace.findings.rows()] == sorted(
         trace.findings.column("severity"), key=registry.SEVERITIES.index
     )
-    assert len({one.finding.impact for one in ranked}) > 3
+    assert len({entry.finding.impact for entry in ranked}) > 3
 
 
 def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
@@ -101,8 +101,8 @@ def test_json_has_the_verdict_and_the_numbers_of_the_table(wiretale_run: Run, sa
         (row["finding"], row["code"]) for row in every[:10]
     }
     code = every[2]["code"]
-    chosen = json.loads(wiretale_run("explain", samples / "timeouts.pcap", "--json", "--code", code).stdout)
-    assert chosen["findings"] == [row for row in every if row["code"] == code]
+    of_code = json.loads(wiretale_run("explain", samples / "timeouts.pcap", "--json", "--code", code).stdout)
+    assert of_code["findings"] == [row for row in every if row["code"] == code]
 
 
 def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) -> None:
@@ -113,8 +113,8 @@ def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) ->
 
 def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, samples: Path) -> None:
     result = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
-    limits, whole = result["transfers"][0]["limits"], result["transfers"][0]["parted_seconds"]
-    assert sum(one["seconds"] for one in limits.values()) == pytest.approx(whole)
+    limits, parted = result["transfers"][0]["limits"], result["transfers"][0]["parted_seconds"]
+    assert sum(share["seconds"] for share in limits.values()) == pytest.approx(parted)
     shares = {
         row["code"]: float(row["sentence"].split("% of transfer time")[0].split()[-1].strip("("))
         for row in result["findings"]
@@ -184,10 +184,10 @@ def test_pages_and_list(wiretale_run: Run) -> None:
 
 
 def test_findings_can_be_chosen(wiretale_run: Run, samples: Path) -> None:
-    chosen = json.loads(
+    explained = json.loads(
         wiretale_run("explain", samples / "timeouts.pcap", "--code", "lost-downstream", "--json").stdout
     )
-    assert {row["code"] for row in chosen["findings"]} == {"lost-downstream"}
+    assert {row["code"] for row in explained["findings"]} == {"lost-downstream"}
     top = wiretale_run("explain", samples / "timeouts.pcap", "--top", "1")
     assert top.stdout.count("Stalled in retransmission timeouts") == 1 and "more findings (--all)" in top.stdout
 
@@ -195,17 +195,17 @@ def test_findings_can_be_chosen(wiretale_run: Run, samples: Path) -> None:
 def test_ten_findings_are_shown_and_the_rest_is_summed_by_kind(wiretale_run: Run, tmp_path: Path) -> None:
     wire = Wire()
     for port in range(12):  # on each of 6 connections a zero window and a loss
-        one = Connection(wire, 40000 + port).open(port)
-        one.data(100, 0).ack(120, 1460, window=0).ack(220, 1460).data(230, 1460).data(500, 1460).ack(520, 2920)
+        talk = Connection(wire, 40000 + port).open(port)
+        talk.data(100, 0).ack(120, 1460, window=0).ack(220, 1460).data(230, 1460).data(500, 1460).ack(520, 2920)
     file = str(wire.write(tmp_path / "a.pcap"))
     few, every = (wiretale_run("explain", file, *words) for words in ((), ("--all",)))
-    whole = json.loads(wiretale_run("explain", file, "--json").stdout)["findings"]
-    assert len(whole) > 10 and few.stdout.count("▲") + few.stdout.count("•") == 10
-    assert f"{len(whole) - 10} more finding" in few.stdout
-    left = Counter(row["code"] for row in whole[10:])
+    all_findings = json.loads(wiretale_run("explain", file, "--json").stdout)["findings"]
+    assert len(all_findings) > 10 and few.stdout.count("▲") + few.stdout.count("•") == 10
+    assert f"{len(all_findings) - 10} more finding" in few.stdout
+    left = Counter(row["code"] for row in all_findings[10:])
     for code, count in left.items():
         assert re.search(rf"{count} +{code} ", few.stdout), code
-    assert every.stdout.count("▲") + every.stdout.count("•") == len(whole) and "more finding" not in every.stdout
+    assert every.stdout.count("▲") + every.stdout.count("•") == len(all_findings) and "more finding" not in every.stdout
 
 
 @pytest.mark.parametrize(
@@ -222,10 +222,10 @@ def test_a_damaged_file_is_explained_with_exit_code_3(wiretale_run: Run, samples
 
 
 def test_goodput_is_drawn_against_the_link(tmp_path: Path) -> None:
-    one = Connection(Wire()).open()
+    talk = Connection(Wire()).open()
     for i in range(500):
-        one.data(30 + i * 2, i * 1460).ack(50 + i * 2, (i + 1) * 1460)
-    trace = wiretale.analyze(one.wire.write(tmp_path / "wire.pcap"))
+        talk.data(30 + i * 2, i * 1460).ack(50 + i * 2, (i + 1) * 1460)
+    trace = wiretale.analyze(talk.wire.write(tmp_path / "wire.pcap"))
     result = explain(trace, link_bps=10**7)[0]
     assert result.maximum_bps == pytest.approx(1e7 * 1460 / 1538) and result.used == pytest.approx(0.6, abs=0.02)
     assert explain(trace)[0].used is None
@@ -236,5 +236,5 @@ def test_a_capture_without_a_transfer_has_no_heading_of_transfers(wiretale_run: 
     talk = Connection(Wire())
     for second in (0, 1, 3):
         talk.send(1000 * second, 0, -1, flags=SYN, ack=0)
-    said = wiretale_run("explain", talk.wire.write(tmp_path / "syn.pcap")).stdout
-    assert "syn-unanswered" in said and "Other flows" in said and "Transfers" not in said
+    text = wiretale_run("explain", talk.wire.write(tmp_path / "syn.pcap")).stdout
+    assert "syn-unanswered" in text and "Other flows" in text and "Transfers" not in text

@@ -33,7 +33,7 @@ class Told:
 
     def __init__(self, file: Path) -> None:
         trace = wiretale.analyze(file)
-        self.first: Explained = max(explain(trace), key=lambda one: one.transfer.row["payload_bytes"])
+        self.first: Explained = max(explain(trace), key=lambda explained: explained.transfer.row["payload_bytes"])
         flow = self.first.transfer.row["flow"]
         rows = [row for row in trace.findings.rows() if row["flow"] == flow and row["scope"] != "capture"]
         self.codes = [row["code"] for row in rows]
@@ -66,7 +66,7 @@ def test_a_deep_queue_is_found_at_the_sender(path: DroppingPath, tmp_path: Path)
 def test_a_link_with_room_has_no_queue(path: DroppingPath, tmp_path: Path) -> None:
     sender, receiver = transfer(path, tmp_path, FAST, DEEP, "-b", "2M", "-l", "1000")
     assert "bufferbloat" not in sender.warned
-    assert all("the sending application" in one.first.headline for one in (sender, receiver))
+    assert all("the sending application" in side.first.headline for side in (sender, receiver))
 
 
 def test_a_small_receive_buffer_over_a_full_link_limits_nothing(path: DroppingPath, tmp_path: Path) -> None:

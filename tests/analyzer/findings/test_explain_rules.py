@@ -47,7 +47,7 @@ Found = Callable[[Wire], dict[str, Row]]
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> Found:
+def findings_of(tmp_path: Path) -> Found:
     """The first finding of each code, by rank."""
 
     def run(wire: Wire) -> dict[str, Row]:
@@ -59,8 +59,8 @@ def found(tmp_path: Path) -> Found:
     return run
 
 
-def warned(found: dict[str, Row]) -> set[str]:
-    return {code for code, row in found.items() if row["severity"] != "info"}
+def warned(findings: dict[str, Row]) -> set[str]:
+    return {code for code, row in findings.items() if row["severity"] != "info"}
 
 
 # --- silence
@@ -69,16 +69,16 @@ def warned(found: dict[str, Row]) -> set[str]:
 def stream_with_a_silence(missing: int, busy: bool = False, pause: float = 1500.0) -> Wire:
     """Beside the receiver: data 3 s after the handshake, 1.5 s of nothing, and data that goes on where it had stopped. In
     between the sender's host gave out `missing` numbers; `busy` with other things, it gives out others all the time."""
-    one, now = connection(rtt=40.0, near=39.9), 3000.0
+    talk, now = connection(rtt=40.0, near=39.9), 3000.0
     for number in range(400):
         if number == 200:
             now += pause
-            one.wire.ids["10.0.0.1"] += missing
+            talk.wire.ids["10.0.0.1"] += missing
         if busy and number % 5 == 0:
-            one.wire.ids["10.0.0.1"] += 2
-        one.data(now, number * MSS).ack(now + 0.1, (number + 1) * MSS)
+            talk.wire.ids["10.0.0.1"] += 2
+        talk.data(now, number * MSS).ack(now + 0.1, (number + 1) * MSS)
         now += 1.0
-    return one.wire
+    return talk.wire
 
 
 @pytest.mark.parametrize("missing", [3, 60, 120, 1000])
@@ -110,14 +110,14 @@ def test_a_control_connection_comes_after_its_data(tmp_path: Path, capsys: pytes
     path = str(wire.write(tmp_path / "wire.pcap"))
     main(["explain", path, "--json"])
     result = json.loads(capsys.readouterr().out)
-    assert [(one["name"].split(" ")[0], one["minor"]) for one in result["transfers"]] == [
+    assert [(transfer["name"].split(" ")[0], transfer["minor"]) for transfer in result["transfers"]] == [
         *(("10.0.0.1:41000", False), ("10.0.0.1:40000", True)),
     ]
     assert {row["severity"] for row in result["findings"]} == {"info"}
     main(["explain", path])
-    verdict, said = capsys.readouterr().out.split("\n\n", 1)
+    verdict, text = capsys.readouterr().out.split("\n\n", 1)
     assert "10.0.0.1:40000" in verdict  # of the first finding
-    above, below = said.split("Minor flows")
+    above, below = text.split("Minor flows")
     assert "10.0.0.1:41000" in above and "10.0.0.1:40000" not in above and "10.0.0.1:40000" in below
     main(["analyze", path])
     assert "10.0.0.1:40000" not in capsys.readouterr().out.split("Limiting factors")[1].split("Findings")[0]
@@ -127,17 +127,17 @@ def test_a_small_transfer_in_trouble_is_not_put_aside(tmp_path: Path, capsys: py
     wire = small_writes(41.0)
     steady(connection(wire, port=41000), 80)  # ten times as much: no main transfer
     main(["explain", str(wire.write(tmp_path / "wire.pcap"))])
-    said = capsys.readouterr().out
-    assert "delayed-ack" in said and "Next to nothing" not in said
-    assert said.index("10.0.0.1:40000") < said.index("10.0.0.1:41000")
+    text = capsys.readouterr().out
+    assert "delayed-ack" in text and "Next to nothing" not in text
+    assert text.index("10.0.0.1:40000") < text.index("10.0.0.1:41000")
 
 
 # --- limits
 
 
-def test_a_window_that_is_always_full_is_found(found: Found) -> None:
+def test_a_window_that_is_always_full_is_found(findings_of: Found) -> None:
     wire = flights(connection(window=160), 20, 14, window=160)  # 160 << 7 is 20,480 bytes: 14 segments
-    row = found(wire)["receive-window-limited"]
+    row = findings_of(wire)["receive-window-limited"]
     assert row["severity"] == "warning" and 0.3 < row["cost"] < 0.6 and row["cost_unit"] == "seconds"
     assert (
         "its median was 20.5 kB" in row["sentence"]
@@ -155,8 +155,8 @@ def many_large_and_a_small_one_that_waits() -> Wire:
     return wire
 
 
-def test_a_window_limit_is_found_in_a_flow_that_is_not_among_the_largest(found: Found) -> None:
-    row = found(many_large_and_a_small_one_that_waits())["receive-window-limited"]
+def test_a_window_limit_is_found_in_a_flow_that_is_not_among_the_largest(findings_of: Found) -> None:
+    row = findings_of(many_large_and_a_small_one_that_waits())["receive-window-limited"]
     assert "10.0.0.1:40000 → " in row["sentence"] and 0.1 < row["cost"] < 0.3
 
 
@@ -167,11 +167,13 @@ def test_flows_that_waited_and_are_left_out_are_counted(
     main(["explain", path, "--json"])
     result = json.loads(capsys.readouterr().out)
     assert result["transfers_left_out"] == 0
-    assert [one["limited_by"] for one in result["transfers"] if "40000" in one["name"]] == ["window"]
+    assert [transfer["limited_by"] for transfer in result["transfers"] if "40000" in transfer["name"]] == ["window"]
     monkeypatch.setattr(transfers, "STALLED_MAX", 0)
     main(["explain", path, "--json"])
     result = json.loads(capsys.readouterr().out)
-    assert result["transfers_left_out"] == 1 and not [one for one in result["transfers"] if "40000" in one["name"]]
+    assert result["transfers_left_out"] == 1 and not [
+        transfer for transfer in result["transfers"] if "40000" in transfer["name"]
+    ]
     main(["explain", path])
     assert "1 smaller flow with waiting times" in capsys.readouterr().out
 
@@ -184,57 +186,57 @@ def test_a_closed_window_says_so(samples: Path) -> None:
 
 def near_receiver(gap: float) -> Wire:
     """Data every `gap` ms where each is acknowledged at once; the handshake shows the whole RTT of 100 ms."""
-    one = connection(rtt=100.0, near=99.9, window=160)
+    talk = connection(rtt=100.0, near=99.9, window=160)
     for i in range(600):
-        one.data(110 + i * gap, i * MSS).ack(110.1 + i * gap, (i + 1) * MSS, window=160)
-    return one.wire
+        talk.data(110 + i * gap, i * MSS).ack(110.1 + i * gap, (i + 1) * MSS, window=160)
+    return talk.wire
 
 
-def test_small_writes_that_wait_for_delayed_acks_are_found(found: Found) -> None:
-    row = found(small_writes(41.0))["delayed-ack"]
+def test_small_writes_that_wait_for_delayed_acks_are_found(findings_of: Found) -> None:
+    row = findings_of(small_writes(41.0))["delayed-ack"]
     assert row["severity"] == "warning" and row["cost"] > 1.5 and "TCP_NODELAY" in row["advice"]
 
 
-def test_requests_that_wait_for_answers_are_no_delayed_acks(found: Found) -> None:
-    one, now = connection(rtt=1.0), 10.0
+def test_requests_that_wait_for_answers_are_no_delayed_acks(findings_of: Found) -> None:
+    talk, now = connection(rtt=1.0), 10.0
     for i in range(60):  # the server thinks for 50 ms, its answer acknowledges
-        one.data(now, i * 200, 200, PSH | ACK)
-        one.received[0] = i * 500
-        one.send(now + 50, 1, i * 500, 500, PSH | ACK, ack=(i + 1) * 200)
-        one.received[0] = (i + 1) * 500
+        talk.data(now, i * 200, 200, PSH | ACK)
+        talk.received[0] = i * 500
+        talk.send(now + 50, 1, i * 500, 500, PSH | ACK, ack=(i + 1) * 200)
+        talk.received[0] = (i + 1) * 500
         now += 50.5
-    assert found(one.wire) == {}
+    assert findings_of(talk.wire) == {}
 
 
 def backing_off() -> Wire:
     """The receiver is gone: one segment is retransmitted eight times, each RTO twice the last, and more data waits."""
-    one = connection()
-    steady(one, 20, 2.0)
+    talk = connection()
+    steady(talk, 20, 2.0)
     for turn in range(9):
-        one.data(300.0 * 2**turn, 20 * MSS)
-    return one.wire
+        talk.data(300.0 * 2**turn, 20 * MSS)
+    return talk.wire
 
 
-def test_a_receiver_that_sends_nothing_more_may_be_gone(found: Found) -> None:
-    row = found(backing_off())["retransmission-unlocated"]
+def test_a_receiver_that_sends_nothing_more_may_be_gone(findings_of: Found) -> None:
+    row = findings_of(backing_off())["retransmission-unlocated"]
     assert "the last data was never acknowledged despite 8 retransmissions" in row["sentence"]
     assert "because the receiver, or the path to it, may be gone" in row["sentence"] and "keep-alives" in row["advice"]
 
 
-def test_a_rate_that_loss_explains_is_found(found: Found) -> None:
-    rows = found(lossy(60))
+def test_a_rate_that_loss_explains_is_found(findings_of: Found) -> None:
+    rows = findings_of(lossy(60))
     assert "loss-limited-window" in warned(rows)
     assert "1.53%" in rows["loss-limited-window"]["sentence"]
     assert rows["recovery-limited"]["cost"] > 0.1
 
 
-def test_a_path_that_is_always_in_use_is_no_warning(found: Found) -> None:
-    rows = found(steady(connection(), 900))
+def test_a_path_that_is_always_in_use_is_no_warning(findings_of: Found) -> None:
+    rows = findings_of(steady(connection(), 900))
     assert rows["path-limited"]["severity"] == "info" and not warned(rows)
 
 
-def test_a_sender_without_data_is_no_warning(found: Found) -> None:
-    rows = found(bursts_of_work(80.0))
+def test_a_sender_without_data_is_no_warning(findings_of: Found) -> None:
+    rows = findings_of(bursts_of_work(80.0))
     assert rows["sender-idle"]["severity"] == "info" and 2.0 < rows["sender-idle"]["cost"] < 3.2 and not warned(rows)
 
 
@@ -253,26 +255,26 @@ def test_fast_retransmissions_are_no_stall(samples: Path) -> None:
     assert "timeout-stalls" not in wiretale.analyze(samples / "fast_retransmissions.pcap").findings.column("code")
 
 
-def test_retransmitted_bytes_are_summed(found: Found) -> None:
-    row = found(lossy(60))["retransmission-cost"]
+def test_retransmitted_bytes_are_summed(findings_of: Found) -> None:
+    row = findings_of(lossy(60))["retransmission-cost"]
     assert row["cost"] == 14 * MSS and row["cost_unit"] == "bytes"
 
 
 # --- queues
 
 
-def test_a_standing_queue_is_given_in_time_and_bytes(found: Found) -> None:
-    row = found(steady(connection(), 800, 2.0, lambda ms: min(RTT + ms / 4, 120.0)))["bufferbloat"]
+def test_a_standing_queue_is_given_in_time_and_bytes(findings_of: Found) -> None:
+    row = findings_of(steady(connection(), 800, 2.0, lambda ms: min(RTT + ms / 4, 120.0)))["bufferbloat"]
     assert row["severity"] == "warning" and row["cost"] == pytest.approx(0.1, abs=0.02)
     assert 70 < float(row["sentence"].partition("about ")[2].partition(" kB")[0]) < 80  # 6 Mbit/s for 100 ms
 
 
-def test_a_standing_queue_does_not_shrink_in_a_pause(found: Found) -> None:
-    one, at = connection(), 30.0
+def test_a_standing_queue_does_not_shrink_in_a_pause(findings_of: Found) -> None:
+    talk, at = connection(), 30.0
     for i in range(800):
         at += 3000.0 if i == 400 else 2.0
-        one.data(at, i * MSS).ack(at + min(RTT + i / 2, 120.0), (i + 1) * MSS)
-    row = found(one.wire)["bufferbloat"]
+        talk.data(at, i * MSS).ack(at + min(RTT + i / 2, 120.0), (i + 1) * MSS)
+    row = findings_of(talk.wire)["bufferbloat"]
     assert 60 < float(row["sentence"].partition("about ")[2].partition(" kB")[0]) < 85
 
 
@@ -318,28 +320,28 @@ def test_a_queue_delays_by_more_than_timestamps_go_backward(tmp_path: Path, back
     assert ("bufferbloat" in wiretale.analyze(path).findings.column("code")) == (backward_ms < 100)
 
 
-def asked(size: int, think: float, rounds: int = 60) -> Wire:
+def rounds_of_questions(size: int, think: float, rounds: int = 60) -> Wire:
     """A request, which the other host answers after it has thought."""
-    one, now, dice = connection(rtt=1.0), 10.0, random.Random(3)
+    talk, now, dice = connection(rtt=1.0), 10.0, random.Random(3)
     for i in range(rounds):
         for part in range(0, size, MSS):
-            one.data(now + part / MSS * 0.01, i * size + part, min(MSS, size - part), PSH | ACK)
+            talk.data(now + part / MSS * 0.01, i * size + part, min(MSS, size - part), PSH | ACK)
         answered = now + 1.0 + (think * dice.random() if i % 5 else 0.0)
-        one.received[0] = i * 500
-        one.send(answered, 1, i * 500, 500, PSH | ACK, ack=(i + 1) * size)
-        one.received[0] = (i + 1) * 500
+        talk.received[0] = i * 500
+        talk.send(answered, 1, i * 500, 500, PSH | ACK, ack=(i + 1) * size)
+        talk.received[0] = (i + 1) * 500
         now = answered + 0.5
-    return one.wire
+    return talk.wire
 
 
-def test_an_offer_above_the_path_s_rate_is_found(found: Found) -> None:
-    row = found(through_a_queue(4000))["udp-above-path"]
+def test_an_offer_above_the_path_s_rate_is_found(findings_of: Found) -> None:
+    row = findings_of(through_a_queue(4000))["udp-above-path"]
     assert row["severity"] == "warning" and row["cost_unit"] == "bytes"
     assert row["cost"] == pytest.approx(800 * 266, rel=0.1)  # a fifth of the packets
 
 
-def test_a_policer_delays_no_packet(found: Found) -> None:
-    row = found(numbered(4000, lambda i: i % 5 != 2))["udp-above-path"]
+def test_a_policer_delays_no_packet(findings_of: Found) -> None:
+    row = findings_of(numbered(4000, lambda i: i % 5 != 2))["udp-above-path"]
     assert "queue" not in row["sentence"]
 
 
@@ -349,8 +351,8 @@ def lost_at_random(count: int, share: float, seed: int) -> Wire:
     return numbered(count, lambda i: i in (0, count - 1) or dice.random() > share)
 
 
-def test_jitter_is_a_finding_from_5_ms_on(found: Found) -> None:
-    rows = found(numbered(1000, lambda i: True, lambda i: 60.0, late=50.0))
+def test_jitter_is_a_finding_from_5_ms_on(findings_of: Found) -> None:
+    rows = findings_of(numbered(1000, lambda i: True, lambda i: 60.0, late=50.0))
     assert rows["jitter"]["cost"] == pytest.approx(0.0167, abs=0.005) and rows["jitter"]["severity"] == "info"
 
 
@@ -358,19 +360,19 @@ def one_in_a_hundred_lost(gap: Callable[[int], float]) -> Wire:
     return numbered(4000, lambda i: i % 100 != 60 or i > 3900, gap)
 
 
-def test_an_uneven_share_has_jain_s_index(found: Found) -> None:
-    rows = found(side_by_side(3000, 750))
+def test_an_uneven_share_has_jain_s_index(findings_of: Found) -> None:
+    rows = findings_of(side_by_side(3000, 750))
     assert "Jain's index is 0.7" in rows["unfair-share"]["sentence"] and rows["unfair-share"]["severity"] == "warning"
 
 
-def test_an_uneven_share_says_more_than_that_the_path_was_the_limit(found: Found) -> None:
-    rows = list(found(side_by_side(3000, 750)))
+def test_an_uneven_share_says_more_than_that_the_path_was_the_limit(findings_of: Found) -> None:
+    rows = list(findings_of(side_by_side(3000, 750)))
     assert rows.index("unfair-share") < rows.index("path-limited")
 
 
 @pytest.mark.parametrize("flows", [1, 3])
-def test_a_full_wire_is_reported_with_its_payload(found: Found, flows: int) -> None:
-    row = found(paced(LINE_MS, flows))["wire-full"]
+def test_a_full_wire_is_reported_with_its_payload(findings_of: Found, flows: int) -> None:
+    row = findings_of(paced(LINE_MS, flows))["wire-full"]
     assert "Ethernet of 100 Mbit/s" in row["sentence"] and "95.7% is payload (95.7 Mbit/s)" in row["sentence"]
     assert row["severity"] == "info" and row["cost"] is None  # nothing is wrong
 
@@ -396,25 +398,25 @@ def lost_after_pauses() -> Wire:
 
 def overflowing(count: int = 6000) -> Wire:
     """A queue that fills, overflows at uneven times and is then empty."""
-    dice, one, now, full, lost = random.Random(5), connection(Wire(by_time=True)), 30.0, 300, -1
+    dice, talk, now, full, lost = random.Random(5), connection(Wire(by_time=True)), 30.0, 300, -1
     since = 0
     for i in range(count):
         now += 0.7
         since += 1
-        one.data(now, i * MSS)
+        talk.data(now, i * MSS)
         queue = min(since, full) * 0.2
         if since == full and i + 200 < count:
             lost = i
         if lost < 0:
-            one.ack(now + RTT + queue, (i + 1) * MSS)
+            talk.ack(now + RTT + queue, (i + 1) * MSS)
         elif i > lost:
-            one.ack(now + RTT + queue, lost * MSS, options=sack(((lost + 1) * MSS, (i + 1) * MSS)))
+            talk.ack(now + RTT + queue, lost * MSS, options=sack(((lost + 1) * MSS, (i + 1) * MSS)))
             if i == lost + 3:
-                one.data(now + RTT + queue + 0.1, lost * MSS)
+                talk.data(now + RTT + queue + 0.1, lost * MSS)
             if i == lost + 150:
-                one.ack(now + RTT + queue + 0.2, (i + 1) * MSS)
+                talk.ack(now + RTT + queue + 0.2, (i + 1) * MSS)
                 lost, since, full = -1, 0, dice.randint(150, 400)
-    return one.wire
+    return talk.wire
 
 
 PATTERNS: list[tuple[tuple[str, ...], Callable[[], Wire]]] = [
@@ -429,8 +431,8 @@ PATTERNS: list[tuple[tuple[str, ...], Callable[[], Wire]]] = [
 
 
 @pytest.mark.parametrize(("pieces", "make"), PATTERNS)
-def test_losses_have_a_pattern(found: Found, pieces: tuple[str, ...], make: Callable[[], Wire]) -> None:
-    words = pattern(found(make()))
+def test_losses_have_a_pattern(findings_of: Found, pieces: tuple[str, ...], make: Callable[[], Wire]) -> None:
+    words = pattern(findings_of(make()))
     assert all(piece in words for piece in pieces), words
 
 
@@ -439,12 +441,12 @@ def test_losses_have_a_pattern(found: Found, pieces: tuple[str, ...], make: Call
 
 def overtaken(places: int, times: int) -> Wire:
     """Every 50th segment comes `places` later, with its own IP id."""
-    one, wire = connection(), Wire()
+    talk, wire = connection(), Wire()
     count = 50 * times + 10
     for i in range(count):
-        one.data(30 + 0.5 * i, i * MSS)
-    sent = one.wire.packets[3:]
-    wire.packets = one.wire.packets[:3]
+        talk.data(30 + 0.5 * i, i * MSS)
+    sent = talk.wire.packets[3:]
+    wire.packets = talk.wire.packets[:3]
     for i, (ms, frame) in enumerate(sent):
         late = i % 50 == 25
         wire.packets.append((ms + 0.5 * places + 0.1 if late else ms, frame))
@@ -455,8 +457,8 @@ def overtaken(places: int, times: int) -> Wire:
     return wire
 
 
-def test_reordering_has_an_extent(found: Found) -> None:
-    row = found(overtaken(4, 4))["reordering-extent"]
+def test_reordering_has_an_extent(findings_of: Found) -> None:
+    row = findings_of(overtaken(4, 4))["reordering-extent"]
     assert "4 of 4 by three or more" in row["sentence"] and row["severity"] == "info"
 
 
@@ -464,11 +466,11 @@ def fragmented(lost: Callable[[int, int], bool], count: int = 60, pieces: int = 
     """Datagrams of 8192 bytes in six fragments, some of which are lost."""
     wire = Wire()
     for number in range(count):
-        whole = struct.pack("!HHHH", 4000, 5000, 8200, 0) + bytes(8192)
+        datagram = struct.pack("!HHHH", 4000, 5000, 8200, 0) + bytes(8192)
         for i in range(pieces):
             if lost(number, i):
                 continue
-            part = whole[i * 1480 : (i + 1) * 1480]
+            part = datagram[i * 1480 : (i + 1) * 1480]
             more = 0x2000 if i < pieces - 1 else 0
             header = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(part), number + 1, more | i * 185, 64, 17, 0)
             frame = bytes(12) + b"\x08\0" + header + bytes([10, 0, 0, 1, 10, 0, 0, 2]) + part
@@ -476,10 +478,10 @@ def fragmented(lost: Callable[[int, int], bool], count: int = 60, pieces: int = 
     return wire
 
 
-def test_loss_of_fragments_is_amplified(found: Found) -> None:
+def test_loss_of_fragments_is_amplified(findings_of: Found) -> None:
     dice = random.Random(6)
     gone = {(n, i) for n in range(60) for i in range(6) if dice.random() < 0.05}
-    rows = found(fragmented(lambda n, i: (n, i) in gone))
+    rows = findings_of(fragmented(lambda n, i: (n, i) in gone))
     share = len({n for n, _ in gone}) / 60
     row = rows["loss-amplified"]
     assert f"but {100 * share:.3g}% of datagrams" in row["sentence"] and row["severity"] == "warning"
@@ -490,16 +492,16 @@ def test_loss_of_fragments_is_amplified(found: Found) -> None:
     assert "1-(1-p)^n" in row["sentence"] and next(iter(rows)) == "loss-amplified"  # the cause before what it costs
 
 
-def test_fragments_dropped_by_a_full_queue_are_distinguished_from_random_loss(found: Found) -> None:
+def test_fragments_dropped_by_a_full_queue_are_distinguished_from_random_loss(findings_of: Found) -> None:
     dice = random.Random(6)
     room = [dice.randint(3, 6) for _ in range(60)]
-    row = found(fragmented(lambda n, i: i >= room[n]))["loss-amplified"]
+    row = findings_of(fragmented(lambda n, i: i >= room[n]))["loss-amplified"]
     cut = sum(size < 6 for size in room)
     assert f"{cut} of {cut} incomplete datagrams lack only their end: a queue" in row["sentence"]
     assert "congestion" in row["advice"] and "losses are not independent" in row["sentence"]
-    by_chance = found(fragmented(lambda n, i: dice.random() < 0.15))["loss-amplified"]
+    by_chance = findings_of(fragmented(lambda n, i: dice.random() < 0.15))["loss-amplified"]
     assert "queue" not in by_chance["sentence"] and "congestion" not in by_chance["advice"]
-    early = found(fragmented(lambda n, i: n % 2 == 0 and i < 2))["loss-amplified"]
+    early = findings_of(fragmented(lambda n, i: n % 2 == 0 and i < 2))["loss-amplified"]
     assert "queue" not in early["sentence"]
 
 
@@ -514,27 +516,27 @@ def bursts_of_blocks(lost: Callable[[int, int], bool], size: int = 20) -> Wire:
     return wire
 
 
-def test_the_ends_of_bursts_are_lost_by_a_queue_and_no_beginning_is_blamed(found: Found) -> None:
+def test_the_ends_of_bursts_are_lost_by_a_queue_and_no_beginning_is_blamed(findings_of: Found) -> None:
     dice = random.Random(5)
     room = [dice.randint(12, 18) for _ in range(60)]
-    words = pattern(found(bursts_of_blocks(lambda burst, i: i >= room[burst])))
+    words = pattern(findings_of(bursts_of_blocks(lambda burst, i: i >= room[burst])))
     assert "is tail drop: the beginning of each burst arrives and its end does not: a queue" in words
-    assert "is tail drop: the beginning" in pattern(found(bursts_of_blocks(lambda burst, i: i >= 15)))
+    assert "is tail drop: the beginning" in pattern(findings_of(bursts_of_blocks(lambda burst, i: i >= 15)))
 
 
-def test_the_beginnings_of_bursts_are_no_tail_drop(found: Found) -> None:
+def test_the_beginnings_of_bursts_are_no_tail_drop(findings_of: Found) -> None:
     dice = random.Random(5)
     late = [dice.randint(1, 4) for _ in range(60)]
-    assert "tail drop" not in pattern(found(bursts_of_blocks(lambda burst, i: burst > 0 and i < late[burst])))
+    assert "tail drop" not in pattern(findings_of(bursts_of_blocks(lambda burst, i: burst > 0 and i < late[burst])))
 
 
-def test_two_incomplete_datagrams_amplify_nothing(found: Found) -> None:
-    rows = found(fragmented(lambda n, i: (n, i) in {(5, 2), (9, 3)}))
+def test_two_incomplete_datagrams_amplify_nothing(findings_of: Found) -> None:
+    rows = findings_of(fragmented(lambda n, i: (n, i) in {(5, 2), (9, 3)}))
     assert "datagram-incomplete" in rows and "loss-amplified" not in rows
 
 
-def test_fragmentation_names_the_largest_payload_without_it(found: Found) -> None:
-    row = found(fragmented(lambda n, i: False))["fragmentation"]
+def test_fragmentation_names_the_largest_payload_without_it(findings_of: Found) -> None:
+    row = findings_of(fragmented(lambda n, i: False))["fragmentation"]
     assert "at most 1,472 bytes" in row["advice"] and "300 more frames" in row["sentence"]
     assert row["severity"] == "info" and "saves no bytes" in row["sentence"]
     assert (
@@ -545,120 +547,120 @@ def test_fragmentation_names_the_largest_payload_without_it(found: Found) -> Non
 # --- connections
 
 
-def test_a_syn_that_is_answered_at_the_second_try_is_found(found: Found) -> None:
-    one = Connection(Wire())
-    one.send(0, 0, -1, flags=SYN, options=b"")
-    one.open(ms=1000)
-    one.data(1050, 0, 100, PSH | ACK).ack(1060, 100)
-    row = found(one.wire)["syn-lost"]
+def test_a_syn_that_is_answered_at_the_second_try_is_found(findings_of: Found) -> None:
+    talk = Connection(Wire())
+    talk.send(0, 0, -1, flags=SYN, options=b"")
+    talk.open(ms=1000)
+    talk.data(1050, 0, 100, PSH | ACK).ack(1060, 100)
+    row = findings_of(talk.wire)["syn-lost"]
     assert (
         row["severity"] == "warning" and row["cost"] == pytest.approx(1.0, abs=0.05) and row["cost_unit"] == "seconds"
     )
 
 
-def test_a_syn_that_is_answered_at_once_is_not(found: Found) -> None:
-    one = connection()
-    one.data(50, 0, 100, PSH | ACK).ack(60, 100)
-    assert found(one.wire) == {}
+def test_a_syn_that_is_answered_at_once_is_not(findings_of: Found) -> None:
+    talk = connection()
+    talk.data(50, 0, 100, PSH | ACK).ack(60, 100)
+    assert findings_of(talk.wire) == {}
 
 
-def test_a_reset_after_a_long_silence_is_found(found: Found) -> None:
-    rows = found(ended(600))
+def test_a_reset_after_a_long_silence_is_found(findings_of: Found) -> None:
+    rows = findings_of(ended(600))
     assert (
         rows["idle-reset"]["severity"] == "warning" and "10 min" in rows["idle-reset"]["sentence"]
     ) or "600 s" in str(rows)
 
 
-def test_a_reset_out_of_silence_is_not(found: Found) -> None:
-    one = connection()
-    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
-    one.ack(45_000, 100)
-    rows = found(one.send(600_000, 1, 0, flags=RST).wire)
+def test_a_reset_out_of_silence_is_not(findings_of: Found) -> None:
+    talk = connection()
+    talk.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    talk.ack(45_000, 100)
+    rows = findings_of(talk.send(600_000, 1, 0, flags=RST).wire)
     assert "reset" in rows and "idle-reset" not in rows
 
 
 @pytest.mark.parametrize("resets", [1, 3])
-def test_a_reset_after_an_answer_is_not_of_the_idle_period(found: Found, resets: int) -> None:
+def test_a_reset_after_an_answer_is_not_of_the_idle_period(findings_of: Found, resets: int) -> None:
     """Both ends exchanged data after the idle period, and the RST answers a FIN; several RSTs without an answer do not."""
-    one = connection()
-    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
-    one.data(45_000, 100, 100, PSH | ACK).ack(45_020, 200)
-    one.send(46_000, 0, 200, flags=FIN | ACK).send(46_400, 0, 200, flags=FIN | ACK)
-    rows = found(one.send(46_420, 1, 0, flags=RST).wire)
+    talk = connection()
+    talk.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    talk.data(45_000, 100, 100, PSH | ACK).ack(45_020, 200)
+    talk.send(46_000, 0, 200, flags=FIN | ACK).send(46_400, 0, 200, flags=FIN | ACK)
+    rows = findings_of(talk.send(46_420, 1, 0, flags=RST).wire)
     assert "reset" in rows and "idle-reset" not in rows
     other = connection()
     other.data(50, 0, 100, PSH | ACK).ack(70, 100)
     for turn in range(resets):
         other.data(45_000 + turn, 100 + 100 * turn, 100, PSH | ACK).send(45_020 + turn, 1, 0, flags=RST)
-    assert found(other.wire)["idle-reset"]["severity"] == "warning"
+    assert findings_of(other.wire)["idle-reset"]["severity"] == "warning"
 
 
 def stalled_once(spurious: bool) -> Wire:
     """An RTO, whose data the receiver had or not: then its first ACK was late, and a DSACK reports the second copy."""
-    one = connection()
-    steady(one, 10)
-    one.data(400, 10 * MSS).data(900, 10 * MSS)
+    talk = connection()
+    steady(talk, 10)
+    talk.data(400, 10 * MSS).data(900, 10 * MSS)
     if spurious:
-        one.ack(901, 11 * MSS).ack(921, 11 * MSS, options=sack((10 * MSS, 11 * MSS)))
+        talk.ack(901, 11 * MSS).ack(921, 11 * MSS, options=sack((10 * MSS, 11 * MSS)))
     else:
-        one.ack(921, 11 * MSS)
-    return one.wire
+        talk.ack(921, 11 * MSS)
+    return talk.wire
 
 
-def test_the_advice_about_an_rto_follows_its_spuriousness(found: Found) -> None:
-    lost = found(stalled_once(False))["timeout-stalls"]
+def test_the_advice_about_an_rto_follows_its_spuriousness(findings_of: Found) -> None:
+    lost = findings_of(stalled_once(False))["timeout-stalls"]
     assert lost["advice"].startswith("Find the loss first.") and "spurious" not in lost["advice"]
-    late = found(stalled_once(True))["timeout-stalls"]
+    late = findings_of(stalled_once(True))["timeout-stalls"]
     assert late["advice"].startswith("Their data had arrived: find the delay") and "Find the loss" not in late["advice"]
 
 
-def test_a_reset_of_a_busy_connection_is_not(found: Found) -> None:
-    rows = found(ended(5))
+def test_a_reset_of_a_busy_connection_is_not(findings_of: Found) -> None:
+    rows = findings_of(ended(5))
     assert "reset" in rows and "idle-reset" not in rows
 
 
 def probed(answered: bool) -> Wire:
-    one = connection()
-    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    talk = connection()
+    talk.data(50, 0, 100, PSH | ACK).ack(70, 100)
     for i in range(1, 6):
-        one.send(50 + 10_000 * i, 0, 99)
+        talk.send(50 + 10_000 * i, 0, 99)
         if answered:
-            one.ack(70 + 10_000 * i, 100)
-    return one.wire
+            talk.ack(70 + 10_000 * i, 100)
+    return talk.wire
 
 
-def test_keep_alives_with_answers_are_not(found: Found) -> None:
-    assert found(probed(True)) == {}
+def test_keep_alives_with_answers_are_not(findings_of: Found) -> None:
+    assert findings_of(probed(True)) == {}
 
 
-def test_large_segments_that_never_arrive_are_a_black_hole(found: Found) -> None:
-    row = found(stuck(False))["path-mtu-black-hole"]
+def test_large_segments_that_never_arrive_are_a_black_hole(findings_of: Found) -> None:
+    row = findings_of(stuck(False))["path-mtu-black-hole"]
     assert row["severity"] == "warning" and "1,460 bytes" in row["sentence"] and "tcp.len >= 1460" in row["filter"]
 
 
-def test_a_large_segment_that_arrives_at_last_is_none(found: Found) -> None:
-    rows = found(stuck(True))
+def test_a_large_segment_that_arrives_at_last_is_none(findings_of: Found) -> None:
+    rows = findings_of(stuck(True))
     assert "path-mtu-black-hole" not in rows and "timeout-stalls" in rows
 
 
-def test_an_unreachable_host_is_no_path_mtu(found: Found) -> None:
-    rows = found(refused_by_icmp(1))
+def test_an_unreachable_host_is_no_path_mtu(findings_of: Found) -> None:
+    rows = findings_of(refused_by_icmp(1))
     assert "icmp-errors" in rows and "path-mtu" not in rows
 
 
-def test_marks_with_echo_are_not(found: Found) -> None:
-    rows = found(marked(True))
+def test_marks_with_echo_are_not(findings_of: Found) -> None:
+    rows = findings_of(marked(True))
     assert "ecn-ignored" not in rows and rows["congestion-marks"]["severity"] == "info"
 
 
-def test_packets_that_are_mostly_headers_are_found(found: Found) -> None:
-    row = found(datagrams_of(32))["small-packets"]
+def test_packets_that_are_mostly_headers_are_found(findings_of: Found) -> None:
+    row = findings_of(datagrams_of(32))["small-packets"]
     assert row["cost"] == round(1200 * (84 + 14 - 32 * 1538 / 1460))
     assert row["severity"] == "info" and "times as much" in row["sentence"]
 
 
-def test_a_microburst_has_its_rate_the_buffer_it_needs_and_its_sender(found: Found) -> None:
-    row = found(bursts_of(400, "10.0.0.7"))["microburst"]
+def test_a_microburst_has_its_rate_the_buffer_it_needs_and_its_sender(findings_of: Found) -> None:
+    row = findings_of(bursts_of(400, "10.0.0.7"))["microburst"]
     frames = 400  # 400 frames last 492 µs, so all of them are in 1 ms
     assert f"{frames * 1514 / 1000:.0f} kB of frames in its fullest 1 ms (4.84 Gbit/s" in row["sentence"]
     in_100us = -(-100_000 // 1230.4)  # frames that begin within 100 µs
@@ -667,38 +669,38 @@ def test_a_microburst_has_its_rate_the_buffer_it_needs_and_its_sender(found: Fou
     assert "10.0.0.7:4000 → 10.0.0.2:5000 sent " in row["sentence"] and row["severity"] == "info"
 
 
-def test_a_problem_that_costs_little_is_a_note(found: Found) -> None:
+def test_a_problem_that_costs_little_is_a_note(findings_of: Found) -> None:
     """A zero window of 15 µs, and of 500 ms, in a transfer of 2 s."""
 
     def closed(ms: float) -> Row:
-        one, now = connection(), 30.0
+        talk, now = connection(), 30.0
         for i in range(200):
-            one.data(now, i * MSS)
+            talk.data(now, i * MSS)
             if i == 100:
-                one.ack(now + RTT, (i + 1) * MSS, window=0)
-                one.ack(now + RTT + ms, (i + 1) * MSS)
+                talk.ack(now + RTT, (i + 1) * MSS, window=0)
+                talk.ack(now + RTT + ms, (i + 1) * MSS)
                 now += ms + RTT
             else:
-                one.ack(now + 5, (i + 1) * MSS)
+                talk.ack(now + 5, (i + 1) * MSS)
             now += 10
-        return found(one.wire)["zero-window"]
+        return findings_of(talk.wire)["zero-window"]
 
     short, long = closed(0.015), closed(500.0)
     assert (short["severity"], short["cost"], short["cost_unit"]) == ("info", pytest.approx(15e-6), "seconds")
     assert (long["severity"], long["cost"]) == ("warning", pytest.approx(0.5))
 
 
-def test_losses_cost_the_time_that_they_took(found: Found) -> None:
+def test_losses_cost_the_time_that_they_took(findings_of: Found) -> None:
     """One RTO of 1 s in a transfer of 9 s is a warning although 1 of 400 segments was lost."""
-    one, now = connection(), 30.0
+    talk, now = connection(), 30.0
     for i in range(400):
         if i == 200:
-            one.data(now, i * MSS)
+            talk.data(now, i * MSS)
             now += 1000.0
-        one.data(now, i * MSS)
-        one.ack(now + RTT, (i + 1) * MSS)
+        talk.data(now, i * MSS)
+        talk.ack(now + RTT, (i + 1) * MSS)
         now += RTT + 1
-    row = found(one.wire)["lost-downstream"]
+    row = findings_of(talk.wire)["lost-downstream"]
     assert row["severity"] == "warning" and row["cost_unit"] == "seconds"
     assert row["cost"] == pytest.approx(1.0, abs=0.05)
 
@@ -737,8 +739,8 @@ NEARLY: list[tuple[str, Callable[[], Wire]]] = [
     ("send-buffer-limited", lambda: bursts_of_work(80.0)),
     ("slow-start", lambda: flights(connection(rtt=100.0), 6, 14, trip=100.0)),  # flights of one size
     ("bufferbloat", lambda: steady(connection(rtt=120.0), 800, 2.0, lambda ms: 120.0)),  # a long path
-    ("bufferbloat", lambda: asked(200, 20.0)),
-    ("bufferbloat", lambda: asked(4000, 20.0)),
+    ("bufferbloat", lambda: rounds_of_questions(200, 20.0)),
+    ("bufferbloat", lambda: rounds_of_questions(4000, 20.0)),
     ("bufferbloat", lambda: steady(connection(), 800, 2.0, lambda ms: min(RTT + ms / 4, 120.0), size=20)),  # of others
     ("udp-above-path", lambda: numbered(4000, lambda i: not 2000 <= i < 2600)),  # one outage
     ("udp-above-path", lambda: lost_at_random(4000, 0.2, 1)),
@@ -759,53 +761,55 @@ NEARLY: list[tuple[str, Callable[[], Wire]]] = [
 
 
 @pytest.mark.parametrize(("code", "severity", "make"), SHOWN)
-def test_a_capture_that_shows_it(found: Found, code: str, severity: str, make: Callable[[], Wire]) -> None:
-    assert found(make())[code]["severity"] == severity
+def test_a_capture_that_shows_it(findings_of: Found, code: str, severity: str, make: Callable[[], Wire]) -> None:
+    assert findings_of(make())[code]["severity"] == severity
 
 
 @pytest.mark.parametrize(("code", "piece", "make"), SAID)
-def test_a_finding_says_it(found: Found, code: str, piece: str, make: Callable[[], Wire]) -> None:
-    assert piece in found(make())[code]["sentence"]
+def test_a_finding_says_it(findings_of: Found, code: str, piece: str, make: Callable[[], Wire]) -> None:
+    assert piece in findings_of(make())[code]["sentence"]
 
 
 @pytest.mark.parametrize(("code", "make"), NEARLY)
-def test_a_capture_that_nearly_shows_it_has_no_such_finding(found: Found, code: str, make: Callable[[], Wire]) -> None:
-    assert code not in found(make())
+def test_a_capture_that_nearly_shows_it_has_no_such_finding(
+    findings_of: Found, code: str, make: Callable[[], Wire]
+) -> None:
+    assert code not in findings_of(make())
 
 
 # --- healthy transfers
 
 
 def healthy() -> Iterator[Wire]:
-    one, end = connection(), 30 + 400 * 2.0
-    steady(one, 400)
-    one.send(end + 100, 0, 400 * MSS, flags=FIN | ACK)
-    one.send(end + 120, 1, 0, flags=FIN | ACK, ack=400 * MSS + 1)
-    yield one.send(end + 121, 0, 400 * MSS + 1, ack=1).wire
+    talk, end = connection(), 30 + 400 * 2.0
+    steady(talk, 400)
+    talk.send(end + 100, 0, 400 * MSS, flags=FIN | ACK)
+    talk.send(end + 120, 1, 0, flags=FIN | ACK, ack=400 * MSS + 1)
+    yield talk.send(end + 121, 0, 400 * MSS + 1, ack=1).wire
     yield numbered(2000, lambda i: True, late=0.5)
     yield bursts_of_work(30.0, 10)
     yield small_writes(1.0)
 
 
 @pytest.mark.parametrize("wire", list(healthy()))
-def test_a_healthy_transfer_gives_no_warning(wire: Wire, found: Found) -> None:
-    assert warned(found(wire)) == set()
+def test_a_healthy_transfer_gives_no_warning(wire: Wire, findings_of: Found) -> None:
+    assert warned(findings_of(wire)) == set()
 
 
 # --- captures
 
 
 @pytest.mark.parametrize("again", [True, False])
-def test_duplicates_of_unknown_origin_are_no_warning(found: Found, again: bool) -> None:
-    one = Connection(Wire())  # without SACK, which would report it
-    one.send(0, 0, -1, flags=SYN, options=NO_SCALE).send(20, 1, -1, flags=SYN | ACK, ack=0, options=NO_SCALE).data(
+def test_duplicates_of_unknown_origin_are_no_warning(findings_of: Found, again: bool) -> None:
+    talk = Connection(Wire())  # without SACK, which would report it
+    talk.send(0, 0, -1, flags=SYN, options=NO_SCALE).send(20, 1, -1, flags=SYN | ACK, ack=0, options=NO_SCALE).data(
         20, 0, 0
     )
     for i in range(20):
-        one.data(30 + i, i * MSS).ack(50 + i, (i + 1) * MSS)
+        talk.data(30 + i, i * MSS).ack(50 + i, (i + 1) * MSS)
         if again and i == 7:
-            one.wire.packets.append((37.2, one.wire.packets[-2][1]))
-    rows = found(one.wire)
+            talk.wire.packets.append((37.2, talk.wire.packets[-2][1]))
+    rows = findings_of(talk.wire)
     assert ({code for code in rows if code.endswith("duplicates")} != set()) == again and not warned(rows)
     assert ("unknown-duplicates" in rows) == again
 
@@ -825,13 +829,13 @@ def test_a_filter_that_does_not_fit_an_interface_is_reported(samples: Path, filt
     assert ("filter-refused" in trace.findings.column("code")) == refused
 
 
-@pytest.mark.parametrize(("link_type", "known"), [(1, True), (147, False)])
-def test_unsupported_link_types_are_reported(tmp_path: Path, link_type: int, known: bool) -> None:
+@pytest.mark.parametrize(("link_type", "is_supported"), [(1, True), (147, False)])
+def test_unsupported_link_types_are_reported(tmp_path: Path, link_type: int, is_supported: bool) -> None:
     path = Wire().udp(0, bytes(50)).write(tmp_path / "wire.pcap")
     data = bytearray(path.read_bytes())
     data[20] = link_type
     path.write_bytes(data)
-    assert ("undecoded" in wiretale.analyze(path).findings.column("code")) != known
+    assert ("undecoded" in wiretale.analyze(path).findings.column("code")) != is_supported
 
 
 @pytest.mark.parametrize(("pieces", "evicted"), [(65_000, False), (66_000, True)])
@@ -846,11 +850,11 @@ def test_too_many_open_datagrams_are_a_finding(tmp_path: Path, pieces: int, evic
 
 
 @pytest.mark.parametrize("corrupt", [True, False])
-def test_a_block_with_a_wrong_length_is_an_error(found: Found, corrupt: bool) -> None:
+def test_a_block_with_a_wrong_length_is_an_error(findings_of: Found, corrupt: bool) -> None:
     wire = Wire()
     for i in range(10):
         data = bytearray(block(i, 200, sent_ms=i))
         data[100] ^= corrupt and i == 5
         wire.udp(i, bytes(data))
-    rows = found(wire)
+    rows = findings_of(wire)
     assert ("blocks-corrupt" in rows) == corrupt and all(row["severity"] == "error" for row in rows.values())

@@ -100,8 +100,8 @@ def test_frames_of_several_files_do_not_make_one_place(samples: Path) -> None:
 
 
 def test_frames_of_rotated_files_are_named_with_their_file(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
-    whole, each = samples / "tcp_losses.pcap", 60
-    data, folder = whole.read_bytes(), tmp_path / "rotated"
+    capture, each = samples / "tcp_losses.pcap", 60
+    data, folder = capture.read_bytes(), tmp_path / "rotated"
     folder.mkdir()
     packets, place = [], 24
     while place < len(data):
@@ -110,13 +110,13 @@ def test_frames_of_rotated_files_are_named_with_their_file(wiretale_run: Any, sa
         place += length
     for number, first in enumerate(range(0, len(packets), each)):
         (folder / f"{number}.pcap").write_bytes(data[:24] + b"".join(packets[first : first + each]))
-    found = {}
-    for path in (whole, folder):
+    rows_of = {}
+    for path in (capture, folder):
         rows = json.loads(wiretale_run("explain", path, "--json").stdout)["findings"]
-        found[path] = next(row for row in rows if row["code"] == "lost-downstream")
-    texts = re.findall(r"([\d, ]+) of (\d)\.pcap", found[folder]["evidence"])
+        rows_of[path] = next(row for row in rows if row["code"] == "lost-downstream")
+    texts = re.findall(r"([\d, ]+) of (\d)\.pcap", rows_of[folder]["evidence"])
     frames = [each * int(file) + int(frame) for text, file in texts for frame in text.split(", ")]
-    assert [*map(int, re.findall(r"\d+", found[whole]["evidence"]))] == frames and len(texts) > 1
-    assert "frame.number" in found[whole]["filter"] and "frame.number" not in found[folder]["filter"]
-    shown = wiretale_run("analyze", folder).stdout
-    assert found[folder]["evidence"] in shown
+    assert [*map(int, re.findall(r"\d+", rows_of[capture]["evidence"]))] == frames and len(texts) > 1
+    assert "frame.number" in rows_of[capture]["filter"] and "frame.number" not in rows_of[folder]["filter"]
+    output = wiretale_run("analyze", folder).stdout
+    assert rows_of[folder]["evidence"] in output

@@ -44,14 +44,14 @@ def maker() -> Any:
 
 def unlayered(text: str) -> Iterator[str]:
     """Quantities of traffic without a layer."""
-    for found in QUANTITY.finditer(text):
-        around = text[max(found.start() - REACH, 0) : found.end() + REACH]
+    for quantity in QUANTITY.finditer(text):
+        around = text[max(quantity.start() - REACH, 0) : quantity.end() + REACH]
         if not LAYER.search(around) and not NO_TRAFFIC.search(around):
             yield around
 
 
-def texts(found: Finding) -> Iterator[str]:
-    row = found._asdict()
+def texts(finding: Finding) -> Iterator[str]:
+    row = finding._asdict()
     yield from (row[name] for name in ("sentence", "headline", "advice", "figures") if row[name])
     yield cost_text(row)
 
@@ -70,7 +70,10 @@ def test_a_huge_capture_fills_the_table_that_its_recorded_sentence_names(code: s
 
 def test_examples_name_files_that_exist() -> None:
     named = {
-        path for code in RULES if (one := example_of(code)) for path in re.findall(r"`(\w+/[^`]*)`", one["capture"])
+        path
+        for code in RULES
+        if (example := example_of(code))
+        for path in re.findall(r"`(\w+/[^`]*)`", example["capture"])
     }
     assert len(named) > 50 and all((ROOT / path).is_file() for path in named)
     assert {f"sample_pcaps/findings/{file.name}" for file in FILES} <= named
@@ -90,32 +93,32 @@ def test_captures_of_examples_are_small() -> None:
 
 @pytest.mark.parametrize("code", sorted(set(RULES) - ROWS_FULL))
 def test_an_example_follows_from_its_capture(maker: Any, code: str) -> None:
-    found = maker.findings_of(code)
+    findings = maker.findings_of(code)
     assert example_of(code) == maker.example_of(code)
-    said = [text for one in found if one.code not in UNLAYERED for text in texts(one)]
-    assert [text for one in said for text in unlayered(one)] == []
+    lines = [text for item in findings if item.code not in UNLAYERED for text in texts(item)]
+    assert [text for item in lines for text in unlayered(item)] == []
 
 
 @pytest.mark.parametrize("code", sorted(set(RULES) - ROWS_FULL - {"interrupted", *finding_captures.LARGE}))
 def test_little_costs_are_no_warnings(maker: Any, code: str, tmp_path: Path) -> None:
     transfers = maker.trace_of(code, tmp_path).transfers
-    for one in maker.findings_of(code):
-        page = RULES[one.code]
-        if one.flow is None or one.cost is None or page.weakens or page.delays:
+    for finding in maker.findings_of(code):
+        page = RULES[finding.code]
+        if finding.flow is None or finding.cost is None or page.weakens or page.delays:
             continue
-        concern = concern_of(transfers, one.flow)
-        share = concern.share(one.cost, one.cost_unit)
-        assert share is None or share >= NOTE_SHARE or one.severity == "info"
-        if one.cost_unit == "seconds" and concern.duration_ns:
-            assert one.cost <= 1.001 * concern.duration_ns / 1e9  # no advice saves more than all the time
+        concern = concern_of(transfers, finding.flow)
+        share = concern.share(finding.cost, finding.cost_unit)
+        assert share is None or share >= NOTE_SHARE or finding.severity == "info"
+        if finding.cost_unit == "seconds" and concern.duration_ns:
+            assert finding.cost <= 1.001 * concern.duration_ns / 1e9  # no advice saves more than all the time
 
 
 @pytest.mark.parametrize(("share", "severity"), [(0.009, "info"), (0.011, "warning")])
 def test_bytes_of_several_flows_are_compared_with_the_trace(share: float, severity: str) -> None:
     transfers = wiretale.analyze(SAMPLES / "udp_fragments.pcap").transfers
     fields = ("loss-amplified", "warning", "datagrams", None, None, "", "", "")
-    one = Finding(*fields, cost=share * transfers.wire_bytes, cost_unit="bytes")
-    assert judged(transfers, RULES["loss-amplified"], one).finding.severity == severity
+    costly = Finding(*fields, cost=share * transfers.wire_bytes, cost_unit="bytes")
+    assert judged(transfers, RULES["loss-amplified"], costly).finding.severity == severity
 
 
 def test_a_quantity_without_its_layer_is_found() -> None:

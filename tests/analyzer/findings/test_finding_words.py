@@ -42,52 +42,54 @@ WRONG = {
 
 
 @cache
-def said() -> tuple[Finding, ...]:
+def every_finding_said() -> tuple[Finding, ...]:
     """Everything that rules say of drawn traces and of their examples; each once."""
-    found: dict[str, Finding] = {}
+    by_sentence: dict[str, Finding] = {}
     for seed in range(SEEDS):
         trace: Any = DrawnTrace(seed)
         transfers = trace.transfers
         for rule in RULES.values():
-            found.update((one.sentence, one) for one in rule.findings(transfers))
-        found.update((one.sentence, one) for one in find(trace.transfers))
+            by_sentence.update((item.sentence, item) for item in rule.findings(transfers))
+        by_sentence.update((item.sentence, item) for item in find(trace.transfers))
     examples = [
-        Finding(code, one["severity"], "flow", None, None, one["sentence"], "", "")
+        Finding(code, item["severity"], "flow", None, None, item["sentence"], "", "")
         for code in RULES
-        if (one := example_of(code))
+        if (item := example_of(code))
     ]
-    found.update((one.sentence, one) for one in examples)
-    return tuple(found.values())
+    by_sentence.update((item.sentence, item) for item in examples)
+    return tuple(by_sentence.values())
 
 
 def texts() -> Iterator[str]:
-    for one in said():
-        yield ADDRESS.sub("HOST", one.sentence)
-        yield one.advice
-        yield one.headline
-        yield one.figures or ""
+    for finding in every_finding_said():
+        yield ADDRESS.sub("HOST", finding.sentence)
+        yield finding.advice
+        yield finding.headline
+        yield finding.figures or ""
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_no_sentence_has(name: str) -> None:
     wrong = re.compile(WRONG[name])
-    found = {text[max(place.start() - 60, 0) : place.end() + 30] for text in texts() for place in wrong.finditer(text)}
-    assert not found, "\n".join(sorted(found)[:20])
+    passages = {
+        text[max(place.start() - 60, 0) : place.end() + 30] for text in texts() for place in wrong.finditer(text)
+    }
+    assert not passages, "\n".join(sorted(passages)[:20])
 
 
 def test_every_finding_is_said() -> None:
-    assert set(RULES) == {one.code for one in said()}
+    assert set(RULES) == {finding.code for finding in every_finding_said()}
 
 
 def test_full_tables_are_reported() -> None:
     trace: Any = DrawnTrace(1)
     trace.totals |= {"events_dropped": 0, "blocks_dropped": 3, "turns_dropped": 1, "queries_dropped": 2}
-    found = {one.code: one.sentence for one in find(trace.transfers)}
-    assert "events-dropped" not in found
-    assert found["queries-dropped"].startswith("The queries table has no rows for 2 ")
-    assert found["turns-dropped"].startswith("The turns table has no rows for 1 turn, because it is full")
+    sentences = {finding.code: finding.sentence for finding in find(trace.transfers)}
+    assert "events-dropped" not in sentences
+    assert sentences["queries-dropped"].startswith("The queries table has no rows for 2 ")
+    assert sentences["turns-dropped"].startswith("The turns table has no rows for 1 turn, because it is full")
     assert (
-        found["blocks-dropped"]
+        sentences["blocks-dropped"]
         == "The blocks table has no rows for 3 blocks, because it is full; counters are complete."
     )
 
@@ -158,7 +160,7 @@ def test_headlines_are_well_said() -> None:
     lines = []
     for seed in range(SEEDS // 4):
         trace: Any = DrawnTrace(seed)
-        lines += [f"{carried(one.transfer)}; {one.headline}." for one in explain(trace, 10**9)]
+        lines += [f"{carried(explained.transfer)}; {explained.headline}." for explained in explain(trace, 10**9)]
     assert len(lines) > 100
     for name, wrong in WRONG.items():
         assert not [line for line in lines if re.search(wrong, line)], name

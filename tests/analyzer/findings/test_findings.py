@@ -55,19 +55,19 @@ def test_data_stored_after_its_acknowledgment_is_no_reordering(codes: Codes) -> 
 
 def test_gaps_that_only_the_receiver_reports(codes: Codes) -> None:
     acks = [back("A", 500, 100), back("A", 500, 100, options=[("SAck", (300, 400))]), back("A", 500, 400)]
-    found = codes([back("SA", 499, 100, options=[("MSS", 1460), ("SAckOK", b"")]), *acks])
-    assert "sack-gaps" in found and "lost-upstream" not in found
+    codes_seen = codes([back("SA", 499, 100, options=[("MSS", 1460), ("SAckOK", b"")]), *acks])
+    assert "sack-gaps" in codes_seen and "lost-upstream" not in codes_seen
 
 
 def test_sample_findings(samples: Path) -> None:
-    def found(name: str) -> set[str]:
+    def codes_in(name: str) -> set[str]:
         return set(wiretale.analyze(samples / name).findings.column("code"))
 
-    assert found("damaged.pcap") == {"capture-damaged"}
-    assert found("two_interfaces.pcapng") == {"capture-dropped", "icmp-errors"}
-    assert found("udp_fragments.pcap") == {"datagram-incomplete", "fragmentation"}
-    assert found("tcp_losses.pcap") == {"lost-downstream", "recovery-limited", "timeout-stalls"}
-    assert found("vlan_ipv6.pcap") == set()
+    assert codes_in("damaged.pcap") == {"capture-damaged"}
+    assert codes_in("two_interfaces.pcapng") == {"capture-dropped", "icmp-errors"}
+    assert codes_in("udp_fragments.pcap") == {"datagram-incomplete", "fragmentation"}
+    assert codes_in("tcp_losses.pcap") == {"lost-downstream", "recovery-limited", "timeout-stalls"}
+    assert codes_in("vlan_ipv6.pcap") == set()
 
 
 def test_repeated_payload(codes: Codes) -> None:
@@ -82,8 +82,8 @@ def test_gaps(codes: Codes) -> None:
 
 
 def test_bytes_that_the_capture_missed(codes: Codes) -> None:
-    found = codes([*HANDSHAKE, out("PA", 600, 500, 500), back("A", 500, 1100)])
-    assert found == {"capture-missed": "warning"}  # and no loss of the network is claimed
+    severities = codes([*HANDSHAKE, out("PA", 600, 500, 500), back("A", 500, 1100)])
+    assert severities == {"capture-missed": "warning"}  # and no loss of the network is claimed
 
 
 def test_a_full_receiver(codes: Codes) -> None:

@@ -26,9 +26,9 @@ ARP = bytes(6) + b"\2" + bytes(5) + b"\x08\x06" + bytes(28)
 
 
 def tcp(wire: Wire, count: int = 40) -> Wire:
-    one = Connection(wire).open()
+    talk = Connection(wire).open()
     for n in range(count):
-        one.data(30 + 2 * n, n * 1000, 1000).ack(50 + 2 * n, (n + 1) * 1000)
+        talk.data(30 + 2 * n, n * 1000, 1000).ack(50 + 2 * n, (n + 1) * 1000)
     return wire
 
 
@@ -66,38 +66,38 @@ def text(run: Run, command: str, path: Path) -> str:
 @pytest.mark.parametrize("command", ["analyze", "explain"])
 def test_each_packet_is_judged_or_has_a_reason(wiretale_run: Run, tmp_path: Path, command: str) -> None:
     path = mixed().write(tmp_path / "mixed.pcap")
-    found = result(wiretale_run, command, path)
-    reasons = {one["reason"]: one for one in found["not_judged"]}
-    assert {name: one["packets"] for name, one in reasons.items()} == {**REASONS, "short": 5}
+    judged = result(wiretale_run, command, path)
+    reasons = {entry["reason"]: entry for entry in judged["not_judged"]}
+    assert {name: entry["packets"] for name, entry in reasons.items()} == {**REASONS, "short": 5}
     assert reasons["short"]["for"] == ["limits"]
-    assert all(one["for"] == list(MEASURES) for name, one in reasons.items() if name != "short")
-    assert found["packets"] == WHOLE
-    assert [found[name]["packets"] for name in MEASURES] == [TCP_PACKETS + 5, TCP_PACKETS + 5, TCP_PACKETS]
+    assert all(entry["for"] == list(MEASURES) for name, entry in reasons.items() if name != "short")
+    assert judged["packets"] == WHOLE
+    assert [judged[name]["packets"] for name in MEASURES] == [TCP_PACKETS + 5, TCP_PACKETS + 5, TCP_PACKETS]
     assert reasons["no_flow"]["wire_bytes"] == 6 * (60 + 24) and reasons["no_flow"]["text"] == "not IP"
     assert reasons["quic"]["wire_bytes"] == 5 * (1200 + 42 + 24)
-    assert found["wire_bytes"] == sum(max(len(frame), 60) + 24 for _, frame in mixed().packets)
+    assert judged["wire_bytes"] == sum(max(len(frame), 60) + 24 for _, frame in mixed().packets)
     for name in MEASURES:
-        left_out = [one["wire_bytes"] for one in found["not_judged"] if name in one["for"]]
-        assert found[name]["wire_bytes"] + sum(left_out) == found["wire_bytes"]
+        left_out = [entry["wire_bytes"] for entry in judged["not_judged"] if name in entry["for"]]
+        assert judged[name]["wire_bytes"] + sum(left_out) == judged["wire_bytes"]
 
 
 @pytest.mark.parametrize("command", ["analyze", "explain"])
 def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path, command: str) -> None:
-    said = text(wiretale_run, command, mixed().write(tmp_path / "mixed.pcap"))
-    assert "Judged: 75.9% of packets and 83.9% of bytes for loss and round trip; 71.6% of packets" in said
+    output = text(wiretale_run, command, mixed().write(tmp_path / "mixed.pcap"))
+    assert "Judged: 75.9% of packets and 83.9% of bytes for loss and round trip; 71.6% of packets" in output
     assert (
         "Not judged: DNS has no sequence numbers, and no answer shows a round trip (6.90% of packets); not IP (5.17% of packets)"
-        in said
+        in output
     )
-    assert "problem is visible in this capture" not in said
+    assert "problem is visible in this capture" not in output
 
 
 def test_a_wholly_judged_capture_says_so(wiretale_run: Run, tmp_path: Path) -> None:
     path = tcp(Wire()).write(tmp_path / "tcp.pcap")
     for command in ("analyze", "explain"):
-        said = text(wiretale_run, command, path)
-        assert "Judged: all packets for loss, round trip and limits. " in said and "Not judged" not in said
-        assert re.search(r"No (other )?problem is visible in this capture[.;]", said)
+        output = text(wiretale_run, command, path)
+        assert "Judged: all packets for loss, round trip and limits. " in output and "Not judged" not in output
+        assert re.search(r"No (other )?problem is visible in this capture[.;]", output)
 
 
 @pytest.mark.parametrize("port", [53, 443, 7000])
@@ -107,10 +107,10 @@ def test_if_nothing_was_judged_nothing_is_claimed(wiretale_run: Run, tmp_path: P
         wire.udp(n, b"x" * 100, port=port)
     path = wire.write(tmp_path / "udp.pcap")
     for command in ("analyze", "explain"):
-        said = text(wiretale_run, command, path)
-        assert "Nothing was judged for loss, round trip or limits: " in said
-        assert "hether there are problems cannot be determined from this capture." in said
-        assert "problem is visible" not in said
+        output = text(wiretale_run, command, path)
+        assert "Nothing was judged for loss, round trip or limits: " in output
+        assert "hether there are problems cannot be determined from this capture." in output
+        assert "problem is visible" not in output
     page = wiretale.analyze(path).report(tmp_path / "udp.html").read_text("utf-8")
     assert "Nothing was judged for loss, round trip or limits: " in page and "problem is visible" not in page
 
@@ -123,20 +123,20 @@ def test_quic_is_judged_for_its_round_trip(wiretale_run: Run, tmp_path: Path) ->
     path = wire.write(tmp_path / "quic.pcap")
     trace = wiretale.analyze(path)
     assert sorted(trace.flows.column("handshake_rtt_ns")) == [20_000_000, 901_000_000]
-    found = judge(trace)
-    assert {name: amount.packets for name, amount in found.measures.items()} == {"loss": 0, "rtt": 26, "limits": 0}
-    assert [(one.reason, one.measures) for one in found.unjudged] == [("quic", ("loss", "limits"))]
+    judged = judge(trace)
+    assert {name: amount.packets for name, amount in judged.measures.items()} == {"loss": 0, "rtt": 26, "limits": 0}
+    assert [(part.reason, part.measures) for part in judged.unjudged] == [("quic", ("loss", "limits"))]
     for command in ("analyze", "explain"):
-        said = text(wiretale_run, command, path)
-        assert "Judged: no packet for loss and limits; all packets for round trip." in said
+        output = text(wiretale_run, command, path)
+        assert "Judged: no packet for loss and limits; all packets for round trip." in output
         assert (
-            "Only round trips were judged: whether there are problems cannot be determined from this capture." in said
+            "Only round trips were judged: whether there are problems cannot be determined from this capture." in output
         )
-        assert "problem is visible" not in said
+        assert "problem is visible" not in output
 
     Quic(wire, client=("10.0.0.1", 40002)).send(50, 0, long_header(INITIAL, b"original", b"client", 1200))
-    found = judge(wiretale.analyze(wire.write(tmp_path / "unanswered.pcap")))
-    assert [(one.measures, one.amount.packets) for one in found.unjudged] == [
+    judged = judge(wiretale.analyze(wire.write(tmp_path / "unanswered.pcap")))
+    assert [(part.measures, part.amount.packets) for part in judged.unjudged] == [
         (("loss", "limits"), 26),
         (("loss", "rtt", "limits"), 1),
     ]
@@ -145,13 +145,13 @@ def test_quic_is_judged_for_its_round_trip(wiretale_run: Run, tmp_path: Path) ->
 def test_answers_of_dns_are_round_trips(tmp_path: Path) -> None:
     timed = [(0.0, datagram(question(1))), (0.02, datagram(answer(1), back=True)), (1.0, datagram(question(2)))]
     timed += [(2.0, datagram(question(3), port=5000)), (3.0, datagram(question(4), port=6000, server=8600))]
-    found = judge(analyze_timed(tmp_path, timed))
-    assert {name: amount.packets for name, amount in found.measures.items()} == {"loss": 0, "rtt": 3, "limits": 0}
-    assert [(one.reason, one.measures, one.amount.packets) for one in found.unjudged] == [
+    judged = judge(analyze_timed(tmp_path, timed))
+    assert {name: amount.packets for name, amount in judged.measures.items()} == {"loss": 0, "rtt": 3, "limits": 0}
+    assert [(part.reason, part.measures, part.amount.packets) for part in judged.unjudged] == [
         ("dns", ("loss", "limits"), 3),
         ("dns", ("loss", "rtt", "limits"), 2),
     ]
-    assert "for loss and limits, DNS has no sequence numbers (60% of packets)" in found.sentence()
+    assert "for loss and limits, DNS has no sequence numbers (60% of packets)" in judged.sentence()
 
 
 def test_the_report_has_the_line_in_its_head(tmp_path: Path) -> None:
@@ -165,16 +165,16 @@ def test_packets_without_times_have_no_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "untimed.pcapng"
     simple = b"".join(
         block(3, struct.pack("<I", len(frame)) + frame)
-        for _, frame in sorted(tcp(Wire()).packets, key=lambda one: one[0])
+        for _, frame in sorted(tcp(Wire()).packets, key=lambda packet: packet[0])
     )
     path.write_bytes(section() + interface() + simple)
-    found = judge(wiretale.analyze(path))
-    assert {name: amount.packets for name, amount in found.measures.items()} == {
+    judged = judge(wiretale.analyze(path))
+    assert {name: amount.packets for name, amount in judged.measures.items()} == {
         "loss": TCP_PACKETS,
         "rtt": 0,
         "limits": 0,
     }
-    assert [one.reason for one in found.unjudged] == ["no_times"]
+    assert [packet.reason for packet in judged.unjudged] == ["no_times"]
 
 
 def test_limits_are_judged_where_the_table_has_them(samples: Path) -> None:
@@ -183,18 +183,18 @@ def test_limits_are_judged_where_the_table_has_them(samples: Path) -> None:
     for path in sorted(samples.glob("*.pcap*")):
         trace = wiretale.analyze(path)
         flows, directions = trace.flows.rows(), trace.directions.rows()
-        known = {"limits": "limit_network_ns", "rtt": "rtt_ns_min", "loss": "lost_downstream"}
-        found = judge(trace)
-        for name, column in known.items():
+        columns = {"limits": "limit_network_ns", "rtt": "rtt_ns_min", "loss": "lost_downstream"}
+        judged = judge(trace)
+        for name, column in columns.items():
             packets = 0
             for flow in flows:
                 sides = directions[2 * flow["flow"] : 2 * flow["flow"] + 2]
-                one = flow["protocol"] == "tcp" and any(side[column] is not None for side in sides)
-                one |= name == "rtt" and flow["handshake_rtt_ns"] is not None
-                packets += flow["packets"] if one else 0
+                is_judged = flow["protocol"] == "tcp" and any(side[column] is not None for side in sides)
+                is_judged |= name == "rtt" and flow["handshake_rtt_ns"] is not None
+                packets += flow["packets"] if is_judged else 0
                 if name == "loss" and flow["protocol"] != "tcp":
                     packets += sum(side["packets"] for side in sides if side["blocks"] is not None)
-            assert found.measures[name].packets == packets, (path.name, name)
+            assert judged.measures[name].packets == packets, (path.name, name)
             checked += packets > 0
     assert checked > 20
 

@@ -48,8 +48,10 @@ def pausing() -> Wire:
 def of_other_hosts(client: str, server: str) -> Wire:
     """The other transfer goes from `client` to `server`."""
     wire = behind_a_transfer(30.0, 70.0)
-    others = {inet_aton("10.0.0.1"): inet_aton(client), inet_aton("10.0.0.2"): inet_aton(server)}
-    moved = {frame: frame[:26] + others[frame[26:30]] + others[frame[30:34]] + frame[34:] for _, frame in wire.packets}
+    addresses = {inet_aton("10.0.0.1"): inet_aton(client), inet_aton("10.0.0.2"): inet_aton(server)}
+    moved = {
+        frame: frame[:26] + addresses[frame[26:30]] + addresses[frame[30:34]] + frame[34:] for _, frame in wire.packets
+    }
     wire.packets = [(ms, frame if frame[23] == 17 else moved[frame]) for ms, frame in wire.packets]
     return wire
 

@@ -64,7 +64,7 @@ def capture(tmp_path: Path) -> Path:
     return tmp_path / "talk.pcap"
 
 
-def found(talk: Talk, path: Path) -> list[Row]:
+def findings_of(talk: Talk, path: Path) -> list[Row]:
     wrpcap(str(path), talk.packets)
     return placed(wiretale.analyze(path))
 
@@ -80,7 +80,7 @@ def test_a_syn_scan_of_200_ports_is_one_finding(capture: Path) -> None:
     talk = Talk()
     for port in range(1, 201):
         talk.attempt("10.0.0.1", 50000, SERVER, port, refused=port % 4 != 0)
-    (row,) = found(talk, capture)
+    (row,) = findings_of(talk, capture)
     assert (row["code"], row["cost"]) == ("scan", 200)
     assert row["sentence"] == (
         "10.0.0.1 scanned 200 ports of 10.0.9.9 in 200 connection attempts: 150 refused by RST, 50 unanswered."
@@ -99,7 +99,7 @@ def test_fifty_clients_of_a_dead_server_are_one_finding(capture: Path) -> None:
         talk.attempt("10.0.2.1", 41000 + number, SERVER, 443)  # another port's filter must not include it
         talk.add(SERVER, "10.0.2.1", (443, 41000 + number), "SA", seq=500, ack=101)
         talk.add("10.0.2.1", SERVER, (41000 + number, 443), "A", seq=101, ack=501)
-    (row,) = (row for row in found(talk, capture) if row["code"] == "syn-unanswered")
+    (row,) = (row for row in findings_of(talk, capture) if row["code"] == "syn-unanswered")
     assert row["sentence"].startswith(
         "50 connection attempts from 50 clients to 10.0.9.66:443 got no answer at the capture "
     )
@@ -114,7 +114,7 @@ def test_a_server_that_answers_others_is_not_down(capture: Path) -> None:
         talk.request("10.0.2.1", 41000 + number)
     for number in range(4):
         talk.attempt("10.0.2.1", 42000 + number, SERVER, 443, tries=2)
-    (row,) = (row for row in found(talk, capture) if row["code"] == "syn-unanswered")
+    (row,) = (row for row in findings_of(talk, capture) if row["code"] == "syn-unanswered")
     assert row["sentence"] == (
         "4 connection attempts from 10.0.2.1 to 10.0.9.9:443 got no answer at the capture point, while 10 others were "
         "established: a full listen queue, a rate limit or loss dropped them."
@@ -141,7 +141,7 @@ def test_servers_are_told_apart_by_host_and_port_and_few_attempts_are_summed(cap
         talk.attempt(f"10.0.1.{number + 1}", 40001, DEAD, 8443, refused=True)
     for number in range(12):
         talk.attempt("10.0.5.1", 43000 + number, f"10.0.6.{number + 1}", 25)
-    rows = found(talk, capture)
+    rows = findings_of(talk, capture)
     unanswered = [row for row in rows if row["code"] == "syn-unanswered"]
     assert [row["sentence"].split(" got ")[0] for row in sorted(unanswered, key=lambda row: row["sentence"])] == [
         "12 connection attempts from 10.0.5.1 to port 25 of 12 hosts",
@@ -161,7 +161,7 @@ def test_resets_by_one_server_after_data_are_one_finding(capture: Path) -> None:
     for number in range(3):
         talk.request("10.0.4.1", 44000 + number).reset("10.0.4.1", 44000 + number, by_server=False)
     talk.connect("10.0.4.1", 45000, "10.0.9.10", 80).reset("10.0.4.1", 45000, server="10.0.9.10", service=80)
-    rows = [row for row in found(talk, capture) if row["code"] == "reset"]
+    rows = [row for row in findings_of(talk, capture) if row["code"] == "reset"]
     assert sorted(row["sentence"] for row in rows) == [
         "1 connection from 10.0.4.1 to 10.0.9.10:80 was ended by RST of the server, before any payload.",
         "3 connections from 10.0.4.1 to 10.0.9.9:443 were ended by RST of the client.",
@@ -181,7 +181,7 @@ def test_the_server_of_connections_that_were_open_before_is_their_shared_end(cap
         talk.add(SERVER, "10.0.1.1", (443, 40000 + number), "PA", seq=501, ack=201, payload=bytes(100))
         talk.add("10.0.1.1", SERVER, (40000 + number, 443), "A", seq=201, ack=601)
         talk.reset("10.0.1.1", 40000 + number)
-    (row,) = (row for row in found(talk, capture) if row["code"] == "reset")
+    (row,) = (row for row in findings_of(talk, capture) if row["code"] == "reset")
     assert row["sentence"] == "6 connections from 10.0.1.1 to 10.0.9.9:443 were ended by RST of the server."
     assert selected(capture, row) == 6
 
@@ -193,7 +193,7 @@ def test_half_open_attempts_are_grouped_by_server(capture: Path) -> None:
         talk.attempt(f"10.7.1.{number + 1}", 1024 + number, SERVER, 443)
         for _ in range(3):
             talk.add(SERVER, f"10.7.1.{number + 1}", (443, 1024 + number), "SA", after=1000, seq=500, ack=101)
-    (row,) = (row for row in found(talk, capture) if row["code"] == "half-open")
+    (row,) = (row for row in findings_of(talk, capture) if row["code"] == "half-open")
     assert row["sentence"].startswith(
         "60 connection attempts from 60 clients to 10.0.9.9:443 stayed half-open: 120 retransmitted SYN-ACKs got no ACK"
     )
@@ -207,7 +207,7 @@ def test_a_reset_after_an_idle_period_is_no_other_reset(capture: Path) -> None:
     for number in range(3):
         talk.add("10.0.1.1", SERVER, (40000 + number, 443), "PA", 60_000, seq=201, ack=601, payload=bytes(100))
         talk.add(SERVER, "10.0.1.1", (443, 40000 + number), "R", seq=601)
-    (row,) = (row for row in found(talk, capture) if "reset" in row["code"])
+    (row,) = (row for row in findings_of(talk, capture) if "reset" in row["code"])
     assert row["code"] == "idle-reset" and row["cost"] == 3 and selected(capture, row) == 3
     assert row["sentence"].startswith(
         "3 connections from 10.0.1.1 to 10.0.9.9:443 were reset after an idle period of up"

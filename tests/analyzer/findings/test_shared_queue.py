@@ -35,11 +35,11 @@ def shared(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row["code"] == "shared-queue"]
 
 
-def said(row: Row) -> tuple[int, int, int]:
+def sentence_figures(row: Row) -> tuple[int, int, int]:
     """Flows, losses and episodes of a sentence."""
-    found = re.match(r"(\d+) flows lose together .*?: ([\d,]+) segments \(.*?\) in (\d+) episodes", row["sentence"])
-    assert found, row["sentence"]
-    flows, losses, episodes = (int(text.replace(",", "")) for text in found.groups())
+    matched = re.match(r"(\d+) flows lose together .*?: ([\d,]+) segments \(.*?\) in (\d+) episodes", row["sentence"])
+    assert matched, row["sentence"]
+    flows, losses, episodes = (int(text.replace(",", "")) for text in matched.groups())
     return flows, losses, episodes
 
 
@@ -52,7 +52,9 @@ def test_flows_that_share_a_full_queue_are_one_finding(tmp_path: Path, count: in
     wire, flows = through_one_queue(count, RATE, ROOM, SECONDS)
     rows = findings(wire, tmp_path)
     (row,) = shared(rows)
-    assert said(row)[:2] == (count, lost(flows)) and "lose together after the capture point" in row["sentence"]
+    assert (
+        sentence_figures(row)[:2] == (count, lost(flows)) and "lose together after the capture point" in row["sentence"]
+    )
     sent = sum(len(frame) > 1000 for _, frame in wire.packets)
     assert f"segments ({show_share(lost(flows), sent)}) in" in row["sentence"]
     rate = re.search(r"They pass ([\d.]+) Mbit/s on the wire through it", row["sentence"])
@@ -98,7 +100,7 @@ def test_the_capture_point_may_be_behind_the_queue(tmp_path: Path) -> None:
     wire, flows = through_one_queue(2, RATE, ROOM, SECONDS, behind=True)
     rows = findings(wire, tmp_path)
     (row,) = shared(rows)
-    assert said(row)[:2] == (2, lost(flows)) and "lose together before the capture point" in row["sentence"]
+    assert sentence_figures(row)[:2] == (2, lost(flows)) and "lose together before the capture point" in row["sentence"]
     assert "cannot be seen behind it" in row["sentence"] and "pass up to 20 Mbit/s" in row["sentence"]
     assert not OWN_LOSSES & {each["code"] for each in rows}
 
@@ -124,8 +126,8 @@ def test_the_evidence_is_the_lost_segments(tmp_path: Path) -> None:
         "-e",
         "frame.number",
     ]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert [int(line) for line in found.stdout.split()] == frames
+    tshark = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert [int(line) for line in tshark.stdout.split()] == frames
 
 
 @pytest.mark.parametrize("count", [2, 6])
@@ -143,14 +145,14 @@ def together(*wires: Wire) -> Wire:
 
 
 def test_two_queues_are_two_findings_and_a_flow_alone_is_in_neither(tmp_path: Path) -> None:
-    one, some = through_one_queue(4, RATE, ROOM, SECONDS)
-    two, others = through_one_queue(5, 11e6, 40, SECONDS, net=2)
-    own, single = each_alone(1, RATE, 0.004, SECONDS, net=3)
-    rows = findings(together(one, two, own), tmp_path)
-    assert sorted(said(row)[:2] for row in shared(rows)) == [(4, lost(some)), (5, lost(others))]
+    first, some = through_one_queue(4, RATE, ROOM, SECONDS)
+    second, more = through_one_queue(5, 11e6, 40, SECONDS, net=2)
+    lonely, single = each_alone(1, RATE, 0.004, SECONDS, net=3)
+    rows = findings(together(first, second, lonely), tmp_path)
+    assert sorted(sentence_figures(row)[:2] for row in shared(rows)) == [(4, lost(some)), (5, lost(more))]
     for row in shared(rows):
         nets = set(re.findall(r"flow \d+ 10\.(\d)\.", row["evidence"]))
-        assert nets == ({"1"} if said(row)[0] == 4 else {"2"})
+        assert nets == ({"1"} if sentence_figures(row)[0] == 4 else {"2"})
     (alone,) = (row for row in rows if row["code"] == "lost-downstream")
     assert f"10.3.1.1:40000 → 10.3.2.1:80 lost {lost(single)} of" in alone["sentence"]
 
@@ -168,5 +170,5 @@ def test_an_outage_of_one_path_is_one_finding(tmp_path: Path, same: bool) -> Non
         assert not shared(rows)
         return
     (row,) = shared(rows)
-    assert said(row) == (6, lost(flows), 4)
+    assert sentence_figures(row) == (6, lost(flows), 4)
     assert "No queue: the RTT stays below" in row["sentence"] and "a link that fades or fails" in row["sentence"]

@@ -84,13 +84,13 @@ def transfer(folder: Path, ports: frozenset[int], rate: int, room: int) -> tuple
             listening.kill()
             listening.wait(timeout=60)
     (capture,) = (folder / "before").glob("*.pcap*")
-    (forward,) = (one for one in link_summary(folder)["directions"] if one["from"] == "left")
+    (forward,) = (direction for direction in link_summary(folder)["directions"] if direction["from"] == "left")
     return capture, forward["queue"]
 
 
 def at_one_time(first: Path, second: Path, folder: Path) -> Path:
     """Both captures in one file, the second one shifted to the time of the first."""
-    starts = [wiretale.analyze(one).interfaces.rows()[0]["first_ns"] for one in (first, second)]
+    starts = [wiretale.analyze(capture).interfaces.rows()[0]["first_ns"] for capture in (first, second)]
     shifted, merged = folder / "shifted.pcapng", folder / "merged.pcapng"
     shift = f"{(starts[0] - starts[1]) / 1e9:.6f}"
     subprocess.run(["editcap", "-t", shift, str(second), str(shifted)], check=True, timeout=60)
@@ -99,9 +99,9 @@ def at_one_time(first: Path, second: Path, folder: Path) -> Path:
 
 
 def figure(pattern: str, row: Row) -> float:
-    found = re.search(pattern, row["sentence"])
-    assert found, row["sentence"]
-    return float(found[1].replace(",", ""))
+    matched = re.search(pattern, row["sentence"])
+    assert matched, row["sentence"]
+    return float(matched[1].replace(",", ""))
 
 
 @pytest.mark.alone
@@ -113,10 +113,10 @@ def test_each_queue_is_one_finding_with_its_flows_rate_and_delay(tmp_path: Path)
         links = {ports: transfer(folder / str(rate), ports, rate, room) for ports, (rate, room) in QUEUES.items()}
         merged = at_one_time(*(capture for capture, _ in links.values()), folder)
         rows = [row for row in placed(wiretale.analyze(merged)) if row["code"] == "shared-queue"]
-        found = {frozenset(map(int, re.findall(rf"{SENDER}:(\d+)", row["evidence"]))): row for row in rows}
-        assert set(found) == set(QUEUES), [row["sentence"] for row in rows]
+        by_ports = {frozenset(map(int, re.findall(rf"{SENDER}:(\d+)", row["evidence"]))): row for row in rows}
+        assert set(by_ports) == set(QUEUES), [row["sentence"] for row in rows]
         for ports, (rate, room) in QUEUES.items():
-            row, dropped = found[ports], links[ports][1]
+            row, dropped = by_ports[ports], links[ports][1]
             assert "after the capture point" in row["sentence"] and "Tail drop" in row["sentence"]
             assert figure(r": ([\d,]+) segments", row) == pytest.approx(dropped, rel=0.02, abs=2)
             assert figure(r"They pass ([\d.]+) Mbit/s", row) == pytest.approx(rate * FULL, rel=0.06)

@@ -25,26 +25,26 @@ def talk(
     servers: list[float], pause: float = 100.0, size: int = 1400, port: int = 40000, wire: Wire | None = None
 ) -> Wire:
     """Requests, captured at the client, whose responses take so many ms of server time."""
-    one = Connection(wire or Wire(), port).open(0.0, RTT)
+    connection = Connection(wire or Wire(), port).open(0.0, RTT)
     now, sent = 100.0, [0, 0]
     for server in servers:
-        one.send(now, 0, sent[0], 200, ACK | PSH, ack=sent[1])
+        connection.send(now, 0, sent[0], 200, ACK | PSH, ack=sent[1])
         sent[0] += 200
-        one.send(now + RTT, 1, sent[1], ack=sent[0])
-        one.send(now + RTT + server, 1, sent[1], size, ACK | PSH, ack=sent[0])
+        connection.send(now + RTT, 1, sent[1], ack=sent[0])
+        connection.send(now + RTT + server, 1, sent[1], size, ACK | PSH, ack=sent[0])
         sent[1] += size
-        one.send(now + RTT + server, 0, sent[0], ack=sent[1])
+        connection.send(now + RTT + server, 0, sent[0], ack=sent[1])
         now += RTT + server + pause
-    return one.wire
+    return connection.wire
 
 
-def found(wire: Wire, folder: Path) -> list[dict[str, Any]]:
+def findings_in(wire: Wire, folder: Path) -> list[dict[str, Any]]:
     trace = wiretale.analyze(wire.write(folder / "talk.pcap"))
     return [row for row in placed(trace) if row["code"] == "slow-server"]
 
 
 def test_a_server_is_slow(tmp_path: Path) -> None:
-    (row,) = found(talk([800.0] * 6), tmp_path)
+    (row,) = findings_in(talk([800.0] * 6), tmp_path)
     assert row["sentence"] == (
         "The server 10.0.0.2:80 took 800 ms to answer each of 6 requests (4.80 s of 5.44 s): client and network waited "
         "for it."
@@ -54,50 +54,52 @@ def test_a_server_is_slow(tmp_path: Path) -> None:
 
 
 def test_slow_answers_among_fast_ones_are_info(tmp_path: Path) -> None:
-    (row,) = found(talk([5.0] * 200 + [300.0, 250.0]), tmp_path)
+    (row,) = findings_in(talk([5.0] * 200 + [300.0, 250.0]), tmp_path)
     assert row["severity"] == "info" and row["cost"] == pytest.approx(0.15)
     assert "took 250 ms to 300 ms" in row["sentence"] or "each of 2 requests" in row["sentence"]
 
 
 def test_a_fast_server_and_a_slow_client_have_no_finding(tmp_path: Path) -> None:
-    assert not found(talk([150.0] * 6, pause=3000.0), tmp_path)
+    assert not findings_in(talk([150.0] * 6, pause=3000.0), tmp_path)
 
 
 def test_flows_to_one_server_are_one_finding(tmp_path: Path) -> None:
     wire = talk([500.0] * 2)
     talk([500.0] * 2, port=40001, wire=wire)
-    (row,) = found(wire, tmp_path)
+    (row,) = findings_in(wire, tmp_path)
     assert "each of 4 requests" in row["sentence"] and row["flow"] is None
 
 
 def test_the_bar_says_who_was_slow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = talk([800.0] * 6).write(tmp_path / "talk.pcap")
     assert main(["explain", str(path)]) == 0
-    verdict, shown = capsys.readouterr().out.split("\n\n", 1)
+    verdict, details = capsys.readouterr().out.split("\n\n", 1)
     assert verdict.startswith("The server 10.0.0.2:80 took 800 ms to answer each of 6 requests")
-    assert shown.startswith("Where the time went  6 requests in 1 flow, 5.52 s")
-    assert "server 4.80 s (87%)" in shown.splitlines()[2] and "client 580 ms (10.5%)" in shown.splitlines()[2]
+    assert details.startswith("Where the time went  6 requests in 1 flow, 5.52 s")
+    assert "server 4.80 s (87%)" in details.splitlines()[2] and "client 580 ms (10.5%)" in details.splitlines()[2]
     assert (
-        "6 requests: server 4.80 s (88.2%)" in shown
-        and "The server took 4.80 s of 5.44 s to answer 6 requests" in shown
+        "6 requests: server 4.80 s (88.2%)" in details
+        and "The server took 4.80 s of 5.44 s to answer 6 requests" in details
     )
     assert main(["explain", "--json", str(path)]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["time"] == pytest.approx({"server": 4.8, "network": 0.14, "client": 0.58, "transfer": 0.0})
-    turns = {"count": 6, **told["time"], "client": 0.5}  # between requests
-    assert told["transfers"][0]["turns"] == pytest.approx(turns) and told["transfers"][0]["exchange"] == "turns"
+    explained = json.loads(capsys.readouterr().out)
+    assert explained["time"] == pytest.approx({"server": 4.8, "network": 0.14, "client": 0.58, "transfer": 0.0})
+    turns = {"count": 6, **explained["time"], "client": 0.5}  # between requests
+    assert (
+        explained["transfers"][0]["turns"] == pytest.approx(turns) and explained["transfers"][0]["exchange"] == "turns"
+    )
 
 
 def test_a_stall_after_the_last_response_is_time_in_the_network(tmp_path: Path) -> None:
     wire = talk([50.0] * 4)
-    one, bye = Connection(wire), 100.0 + 4 * (RTT + 150.0)
-    one.send(bye, 0, 800, 280, ACK | PSH, ack=5600)
-    one.send(bye + 1.2, 1, 5600, 224, ACK | PSH, ack=1080)
-    one.send(bye + 1.8, 1, 5824, 31, ACK | PSH | FIN, ack=1080)
-    one.send(bye + 2.4, 0, 1080, 94, ACK | PSH, ack=5824)  # before the response is complete: these are no turns
-    one.send(bye + 2.8, 0, 1174, 31, ACK | PSH | FIN, ack=5856)
+    connection, bye = Connection(wire), 100.0 + 4 * (RTT + 150.0)
+    connection.send(bye, 0, 800, 280, ACK | PSH, ack=5600)
+    connection.send(bye + 1.2, 1, 5600, 224, ACK | PSH, ack=1080)
+    connection.send(bye + 1.8, 1, 5824, 31, ACK | PSH | FIN, ack=1080)
+    connection.send(bye + 2.4, 0, 1080, 94, ACK | PSH, ack=5824)  # before the response is complete: these are no turns
+    connection.send(bye + 2.8, 0, 1174, 31, ACK | PSH | FIN, ack=5856)
     for late in (250, 750, 1750, 3750):  # RTOs: the client's last data are not acknowledged
-        one.send(bye + late, 0, 1080, 125, ACK | PSH | FIN, ack=5856)
+        connection.send(bye + late, 0, 1080, 125, ACK | PSH | FIN, ack=5856)
     trace = wiretale.analyze(wire.write(tmp_path / "stall.pcap"))
     turns = trace.transfers.turns
     assert len(turns) == 4 and turns.recovery_ns == pytest.approx(3.75e9, abs=1e7)
@@ -108,7 +110,7 @@ def test_idle_time_is_divided(tmp_path: Path) -> None:
     """From the first packet on, a direction waits for the other end, or for its own application."""
     times = [300.0, 10.0, 500.0, 0.0, 120.0] * 3
     trace = wiretale.analyze(talk(times, pause=400.0).write(tmp_path / "talk.pcap"))
-    client, server = sorted(trace.transfers.tcp(), key=lambda one: one.row["direction"])
+    client, server = sorted(trace.transfers.tcp(), key=lambda transfer: transfer.row["direction"])
     parts = trace.transfers.turns.idle_parts(server)
     assert parts["server"] == pytest.approx(sum(times) * 1e6, abs=1e6)
     assert parts["waiting for requests"] == pytest.approx((15 * RTT + 14 * 400 + 80) * 1e6, abs=1e6)
@@ -118,11 +120,11 @@ def test_idle_time_is_divided(tmp_path: Path) -> None:
 
 
 def test_a_transfer_that_waits_for_nothing_has_no_idle_parts(tmp_path: Path) -> None:
-    one = Connection(Wire(), 40000).open(0.0, RTT)
+    connection = Connection(Wire(), 40000).open(0.0, RTT)
     for i in range(40):
-        one.send(100 + 50.0 * i, 0, 1000 * i, 1000, ACK | PSH)
-        one.send(100 + 50.0 * i + RTT, 1, 0, ack=1000 * (i + 1))
-    trace = wiretale.analyze(one.wire.write(tmp_path / "stream.pcap"))
+        connection.send(100 + 50.0 * i, 0, 1000 * i, 1000, ACK | PSH)
+        connection.send(100 + 50.0 * i + RTT, 1, 0, ack=1000 * (i + 1))
+    trace = wiretale.analyze(connection.wire.write(tmp_path / "stream.pcap"))
     (transfer,) = trace.transfers.tcp()
     assert transfer.limits["limit_idle_ns"] and transfer.row["limit_waiting_ns"] is None
     assert trace.transfers.turns.idle_parts(transfer) == {}
@@ -137,8 +139,8 @@ def test_a_pause_within_a_response_is_time_of_the_server() -> None:
         row["response_pause_ns"] == pytest.approx(10.969e9, rel=1e-3) and row["response_ns"] > row["response_pause_ns"]
     )
     split = trace.transfers.turns.split
-    assert split.server / split.whole > 0.98  # beside the handshake
-    headlines = [one.headline for one in explain(trace) if one.transfer.row["flow"] == row["flow"]]
+    assert split.server / split.total_ns > 0.98  # beside the handshake
+    headlines = [explained.headline for explained in explain(trace) if explained.transfer.row["flow"] == row["flow"]]
     assert headlines == ["the server took 11 s of 11 s to answer 1 request"]
 
 
@@ -146,7 +148,7 @@ def test_latency2_was_slow_in_the_network() -> None:
     """A capture of others: SYN to SYN-ACK 0.88 s, request to its ACK 1.15 s, response 0.02 s later."""
     trace = wiretale.analyze(needs.shared("labelled/cases/latency2.pcapng"))
     split = trace.transfers.turns.split
-    assert split.network / split.whole > 0.95 and split.network == pytest.approx(2.03e9, rel=0.02)
+    assert split.network / split.total_ns > 0.95 and split.network == pytest.approx(2.03e9, rel=0.02)
     assert not [row for row in trace.findings.rows() if row["code"] == "slow-server"]
 
 

@@ -39,7 +39,7 @@ def rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rows:
 
         return run
 
-    made = [studies.Section(name, name.title(), measure(name), lambda found: f"{found}\n") for name in measured]
+    made = [studies.Section(name, name.title(), measure(name), lambda text: f"{text}\n") for name in measured]
     monkeypatch.setattr(studies, "all_sections", lambda folder: made)
     monkeypatch.setattr(studies, "TARGET", tmp_path / "studies.md")
     return measured
@@ -64,21 +64,23 @@ def test_without_an_earlier_run_only_the_section_changes(rows: Rows, tmp_path: P
     assert studies.TARGET.read_text("utf-8") == before.replace("kept", "new")
 
 
-@pytest.mark.parametrize("rest", [WiretaleError("no lab"), [("kept", "send", "", "", "no: expected `x`")]])
+@pytest.mark.parametrize("anomaly_rows", [WiretaleError("no lab"), [("kept", "send", "", "", "no: expected `x`")]])
 def test_a_section_that_fails_and_an_anomaly_without_its_cause_fail_the_run(
-    rows: Rows, tmp_path: Path, rest: Any
+    rows: Rows, tmp_path: Path, anomaly_rows: Any
 ) -> None:
-    rows["anomalies"] = rest
+    rows["anomalies"] = anomaly_rows
     assert studies.make_page(tmp_path, []).failed
     assert "if it lost 3 (wan), 3 were" in studies.TARGET.read_text("utf-8")
 
 
 def test_a_finding_must_have_the_cause_and_the_words_for_place_and_remedy() -> None:
-    one = next(one for one in ANOMALIES if one.name == "narrow")
+    anomaly = next(anomaly for anomaly in ANOMALIES if anomaly.name == "narrow")
     text = "more than the path before the capture point carries. *Send at most 1 Mbit/s.*"
-    assert judge(one, "udp-above-path", text) == "yes"
-    assert judge(one, "blocks-lost", text) == "no: expected `udp-above-path`"
-    assert judge(one, "udp-above-path", text.replace("before", "behind")) == "no: expected “before the capture point”"
+    assert judge(anomaly, "udp-above-path", text) == "yes"
+    assert judge(anomaly, "blocks-lost", text) == "no: expected `udp-above-path`"
+    assert (
+        judge(anomaly, "udp-above-path", text.replace("before", "behind")) == "no: expected “before the capture point”"
+    )
 
 
 def test_each_study_has_the_difference_and_its_reason() -> None:

@@ -31,7 +31,7 @@ needs.benchmarks()
 from studies.anomalies import ANOMALIES, compared_answer, judge, run_anomaly, top_finding
 
 RUN = 7  # of the numbered packets
-KNOWN = {one.name: one for one in ANOMALIES}
+KNOWN = {anomaly.name: anomaly for anomaly in ANOMALIES}
 HEADERS, FRAMING = 28, 38  # bytes of IPv4 and UDP; of Ethernet with its gap
 LINE_MS = (MSS + 40 + FRAMING) * 8 / 100e3  # of a full segment at 100 Mbit/s
 Offer = tuple[float, int, int]  # ms, number, bytes of the IP packet
@@ -74,15 +74,15 @@ def datagrams(count: int, size: int, gap: float, arrives: Callable[[float, int],
     wire = Wire()
     for number in range(count):
         payload = block(number, size, sent_ms=number * gap)
-        whole = struct.pack("!HHHH", 4000, 5000, 8 + size, 0) + payload
-        for start in range(0, len(whole), 1480):
-            part, now = whole[start : start + 1480], number * gap + start / 1480 * LINE_MS
+        datagram = struct.pack("!HHHH", 4000, 5000, 8 + size, 0) + payload
+        for start in range(0, len(datagram), 1480):
+            part, now = datagram[start : start + 1480], number * gap + start / 1480 * LINE_MS
             at = arrives(now, len(part) + 20)
             if at is None:
                 continue
             wire.ip(at, "10.0.0.1", "10.0.0.2", 17, part)
             ms, frame = wire.packets[-1]
-            flags = start // 8 | (0x2000 if start + 1480 < len(whole) else 0)
+            flags = start // 8 | (0x2000 if start + 1480 < len(datagram) else 0)
             wire.packets[-1] = ms, frame[:18] + struct.pack("!HH", number + 1, flags) + frame[22:]
     return wire
 
@@ -124,13 +124,13 @@ def bulk(
     wait: float = 0.0,
 ) -> None:
     """A TCP transfer captured near its receiver, with a segment every `gap(ms)` from `wait` ms after the handshake."""
-    one = Connection(wire, port, server_port=5001).open(begin, rtt=trip)
+    talk = Connection(wire, port, server_port=5001).open(begin, rtt=trip)
     now, at = begin + trip + wait, 0
     while now < end:
         now += gap(now)
-        one.data(now, at)
+        talk.data(now, at)
         at += MSS
-        one.ack(now + 0.05, at)
+        talk.ack(now + 0.05, at)
 
 
 def control_connection(wire: Wire, *turns: tuple[float, float]) -> None:
@@ -156,12 +156,12 @@ def mixed() -> Wire:
     """TCP with what five UDP transfers of 10 Mbit/s leave."""
     wire = Wire()
     udp = 1470 * 8 / 10e3
-    rest = LINE_MS / (0.99 - 5 * (1470 + HEADERS + FRAMING) * 8 / udp / 100e3)
-    bulk(wire, 0, 2000, lambda now: rest)
+    gap_ms = LINE_MS / (0.99 - 5 * (1470 + HEADERS + FRAMING) * 8 / udp / 100e3)
+    bulk(wire, 0, 2000, lambda now: gap_ms)
     for i in range(int(2000 / udp)):
-        for one in range(5):
-            now = (i + one / 5) * udp
-            wire.udp(now, block(i, 1470, sent_ms=now), 4001 + one)
+        for sender in range(5):
+            now = (i + sender / 5) * udp
+            wire.udp(now, block(i, 1470, sent_ms=now), 4001 + sender)
     return wire
 
 
@@ -177,48 +177,48 @@ def staggered() -> Wire:
 
 def losing_wan() -> Wire:
     """At the sender: flights over an RTT of 120 ms, three segments of every fourth one are lost behind the capture point."""
-    one = Connection(Wire(), server_port=5001).open(0, rtt=120)
+    talk = Connection(Wire(), server_port=5001).open(0, rtt=120)
     now, at, window = 130.0, 0, 64
     for flight in range(40):
         lost = [at + k * MSS for k in (5, 6, 20)] if flight % 4 == 3 else []
         for k in range(window):
-            one.data(now + k * 1.2, at + k * MSS)
+            talk.data(now + k * 1.2, at + k * MSS)
         base = now + 120
         if not lost:
             for k in range(0, window, 2):
-                one.ack(base + (k + 1) * 1.2, at + (k + 2) * MSS, 4096)
+                talk.ack(base + (k + 1) * 1.2, at + (k + 2) * MSS, 4096)
             now, at, window = base + 1.3, at + window * MSS, window + 8
             continue
         for k in range(5):
-            one.ack(base + k * 1.2, at + (k + 1) * MSS, 4096)
+            talk.ack(base + k * 1.2, at + (k + 1) * MSS, 4096)
         first, second, third = lost
         for k in range(7, window):
             there = [(at + 7 * MSS, at + min(k + 1, 20) * MSS)]
             if k > 20:
                 there.insert(0, (third + MSS, at + (k + 1) * MSS))
             if k != 20:
-                one.ack(base + k * 1.2, first, 4096, sack(*there))
+                talk.ack(base + k * 1.2, first, 4096, sack(*there))
         for k, missing in enumerate(lost):
-            one.data(base + 13 + k * 1.2 + (15 if missing == third else 0), missing)
+            talk.data(base + 13 + k * 1.2 + (15 if missing == third else 0), missing)
         again = base + 133
-        one.ack(again, second, 4096, sack((at + 7 * MSS, third), (third + MSS, at + window * MSS)))
-        one.ack(again + 1.2, third, 4096, sack((third + MSS, at + window * MSS)))
-        one.ack(again + 17.4, at + window * MSS, 4096)
+        talk.ack(again, second, 4096, sack((at + 7 * MSS, third), (third + MSS, at + window * MSS)))
+        talk.ack(again + 1.2, third, 4096, sack((third + MSS, at + window * MSS)))
+        talk.ack(again + 17.4, at + window * MSS, 4096)
         now, at, window = again + 18, at + window * MSS, 48
-    return one.wire
+    return talk.wire
 
 
 def short_and_far() -> Wire:
     """At the sender: 1 MB over an RTT of 40 ms is over in six flights, each twice as large as the one before."""
-    one = Connection(Wire(), server_port=5001).open(0, rtt=40)
+    talk = Connection(Wire(), server_port=5001).open(0, rtt=40)
     now, at, flight = 41.0, 0, 10
     while at < 720 * MSS:
         for k in range(flight):
-            one.data(now + k * LINE_MS, at + k * MSS)
+            talk.data(now + k * LINE_MS, at + k * MSS)
         for k in range(0, flight, 2):
-            one.ack(now + 40 + (k + 1) * LINE_MS, at + (k + 2) * MSS, 8192)
+            talk.ack(now + 40 + (k + 1) * LINE_MS, at + (k + 2) * MSS, 8192)
         now, at, flight = now + 40 + 2 * LINE_MS, at + flight * MSS, 2 * flight
-    return one.wire
+    return talk.wire
 
 
 # Each makes the capture of its anomaly; rates, sizes and queues are those of the study's profile.

@@ -33,11 +33,11 @@ def protocols_of(trace: wiretale.Trace) -> str | None:
 
 def transfer(every: int) -> list[bytes]:
     """A transfer; each packet of the receiver, and each `every`th of the sender, is behind a shim."""
-    one = Connection(Wire()).open()
+    talk = Connection(Wire()).open()
     for i in range(200):
-        one.data(30 + i, i * MSS).ack(30.5 + i, (i + 1) * MSS)
+        talk.data(30 + i, i * MSS).ack(30.5 + i, (i + 1) * MSS)
     frames, hidden = [], 0
-    for number, (_, frame) in enumerate(sorted(one.wire.packets, key=lambda packet: packet[0])):
+    for number, (_, frame) in enumerate(sorted(talk.wire.packets, key=lambda packet: packet[0])):
         is_answer = frame[26:30] == bytes([10, 0, 0, 2])
         hidden += is_answer
         shim = SHIM if (every == 1 and is_answer) or (every > 1 and number % every == every - 1) else b""
@@ -47,21 +47,22 @@ def transfer(every: int) -> list[bytes]:
 
 def test_a_direction_behind_a_shim_is_not_missing(tmp_path: Path, wiretale_run: Any) -> None:
     trace = analyzed(tmp_path, transfer(1))
-    found = trace.findings.rows()
-    assert (found[0]["code"], found[0]["severity"]) == ("undecoded", "warning")
+    findings = trace.findings.rows()
+    assert (findings[0]["code"], findings[0]["severity"]) == ("undecoded", "warning")
     assert (
-        "201 packets (49.9%)" in found[0]["sentence"] and "EtherType 0x88b5 (experimental): 201" in found[0]["sentence"]
+        "201 packets (49.9%)" in findings[0]["sentence"]
+        and "EtherType 0x88b5 (experimental): 201" in findings[0]["sentence"]
     )
     assert trace.flows.column("one_way") == [True]  # the column is about the decoded packets
     assert not {"one-way", "capture-missed"} & set(trace.findings.column("code"))
-    said = wiretale_run("explain", tmp_path / "wire.pcap").stdout
-    assert "problem is visible" not in said and said.index("undecoded") < said.index("Transfers")
+    text = wiretale_run("explain", tmp_path / "wire.pcap").stdout
+    assert "problem is visible" not in text and text.index("undecoded") < text.index("Transfers")
 
 
 def test_up_to_a_hundredth_is_a_note(tmp_path: Path) -> None:
     frames = [frame for frame in transfer(150) if frame[26:30] != bytes([10, 0, 0, 2])]
-    found = {row["code"]: row for row in analyzed(tmp_path, frames).findings.rows()}
-    assert (found["undecoded"]["severity"], found["undecoded"]["cost"]) == ("info", 2)
+    findings = {row["code"]: row for row in analyzed(tmp_path, frames).findings.rows()}
+    assert (findings["undecoded"]["severity"], findings["undecoded"]["cost"]) == ("info", 2)
 
 
 @pytest.mark.parametrize("share", [0, 1, 5])
@@ -105,9 +106,9 @@ NONE: dict[str, Packet | bytes] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_protocol_that_hides_ip_is_named(tmp_path: Path, name: str) -> None:
-    frame, said = CASES[name]
+    frame, protocols = CASES[name]
     trace = analyzed(tmp_path, [bytes(frame)])
-    assert (trace.interfaces["undecoded_packets"], protocols_of(trace)) == ([1], said)
+    assert (trace.interfaces["undecoded_packets"], protocols_of(trace)) == ([1], protocols)
     assert trace.findings.rows()[0]["code"] == "undecoded"
 
 
@@ -119,7 +120,7 @@ def test_a_protocol_without_ip_is_not(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("link_type", "frame", "said"),
+    ("link_type", "frame", "protocols"),
     [
         (147, bytes(20), "link type 147=1"),
         (9, bytes.fromhex("ff03 003d") + bytes(20), "PPP protocol 0x003d=1"),
@@ -127,10 +128,10 @@ def test_a_protocol_without_ip_is_not(tmp_path: Path, name: str) -> None:
         (9, bytes.fromhex("ff03 002b") + bytes(20), None),
     ],
 )
-def test_link_types_and_ppp_protocols(tmp_path: Path, link_type: int, frame: bytes, said: str | None) -> None:
+def test_link_types_and_ppp_protocols(tmp_path: Path, link_type: int, frame: bytes, protocols: str | None) -> None:
     trace = analyzed(tmp_path, [frame], link_type)
-    assert protocols_of(trace) == said
-    assert ("undecoded" in trace.findings.column("code")) == (said is not None)
+    assert protocols_of(trace) == protocols
+    assert ("undecoded" in trace.findings.column("code")) == (protocols is not None)
 
 
 def test_encrypted_packets_are_another_finding(tmp_path: Path) -> None:
@@ -158,8 +159,8 @@ def test_many_protocols_are_counted_and_the_most_frequent_named(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["tls_sgt.pcap", "vntag.pcap"])
 def test_captures_with_shims(name: str) -> None:
     trace = wiretale.analyze(needs.shared(f"labelled/cases/{name}"))
-    found = {row["code"]: row for row in trace.findings.rows()}
+    findings = {row["code"]: row for row in trace.findings.rows()}
     if trace.interfaces.total("undecoded_packets"):
-        assert "one-way" not in found and next(iter(found)) == "undecoded"
-    elif "one-way" in found:  # of a few ports that were used again
-        assert "of 6 TCP flows (7.32% of flows)" in found["one-way"]["sentence"]
+        assert "one-way" not in findings and next(iter(findings)) == "undecoded"
+    elif "one-way" in findings:  # of a few ports that were used again
+        assert "of 6 TCP flows (7.32% of flows)" in findings["one-way"]["sentence"]

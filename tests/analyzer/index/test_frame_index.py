@@ -32,20 +32,20 @@ STRETCH = 4 * SPACING  # bytes
 
 def by_reading(path: Path, frames: list[int]) -> list[Any]:
     """Link type, time, length and bytes of frames, by a reading of the file from its beginning."""
-    return [found and found[1] for found in _core.frames([str(path)], frames, ROOM)]
+    return [frame and frame[1] for frame in _core.frames([str(path)], frames, ROOM)]
 
 
 def by_index(path: Path, frames: list[int], folder: Path) -> list[Any]:
     """The same from captures of one frame each, by the index."""
     FrameIndex.make(str(path), folder / "capture-0")
     index = FrameIndex(str(path), folder / "capture-0")
-    found = []
+    raw_frames = []
     for frame in frames:
         cut = folder / "cut.pcap"
         cut.write_bytes(index.cut(frame))
         assert _core.frame_index(str(cut), EVERY)[1] == 1
-        found += by_reading(cut, [1])
-    return found
+        raw_frames += by_reading(cut, [1])
+    return raw_frames
 
 
 def large(path: Path, packets: int = 3000) -> Path:
@@ -148,14 +148,15 @@ def test_one_long_frame_is_copied_behind_its_first_stretch(program: str, long: P
 
 @pytest.mark.parametrize("program", ["gzip", "zstd", "lz4"])
 def test_any_range_of_a_compressed_file(program: str, long: Path, tmp_path: Path) -> None:
-    whole, numbers = long.read_bytes(), random.Random(5)
+    content, numbers = long.read_bytes(), random.Random(5)
     for packed in (compressed(long, program), in_parts(long, program, 9_000_001)):
         with (tmp_path / "store").open("w+b") as store:
             points = _core.seek_points(str(packed), store.fileno(), SPACING, POINTS_MOST)
             for _ in range(20):
-                offset, size = numbers.randrange(len(whole) + 9), numbers.choice([0, 1, 70_000, 1_200_000])
+                offset, size = numbers.randrange(len(content) + 9), numbers.choice([0, 1, 70_000, 1_200_000])
                 assert (
-                    _core.seek_read(str(packed), points, store.fileno(), offset, size) == whole[offset : offset + size]
+                    _core.seek_read(str(packed), points, store.fileno(), offset, size)
+                    == content[offset : offset + size]
                 )
             with pytest.raises(ValueError, match="expected a size up to"):
                 _core.seek_read(str(packed), points, store.fileno(), 0, 2**30)
@@ -164,16 +165,16 @@ def test_any_range_of_a_compressed_file(program: str, long: Path, tmp_path: Path
 @pytest.mark.parametrize("part", [100_000, 3_000_000, 12_000_000])
 @pytest.mark.parametrize("program", ["gzip", "zstd"])
 def test_the_number_of_points_is_bounded(program: str, part: int, long: Path, tmp_path: Path) -> None:
-    packed, whole, spacing = in_parts(long, program, part), long.read_bytes(), 50_000
+    packed, content, spacing = in_parts(long, program, part), long.read_bytes(), 50_000
     with (tmp_path / "store").open("w+b") as store:
         points = _core.seek_points(str(packed), store.fileno(), spacing, 16)
         restarts = [offset for offset, kind in kinds(points) if kind != 2]
         assert len(restarts) < 16
-        while spacing * 16 < len(whole):  # as often as it must have doubled, if points were everywhere
+        while spacing * 16 < len(content):  # as often as it must have doubled, if points were everywhere
             spacing *= 2
         assert all(after - before < 4 * spacing + BLOCK for (before, _), (after, _) in pairwise(kinds(points)))
-        for offset in range(0, len(whole), 1_000_003):
-            assert _core.seek_read(str(packed), points, store.fileno(), offset, 9000) == whole[offset : offset + 9000]
+        for offset in range(0, len(content), 1_000_003):
+            assert _core.seek_read(str(packed), points, store.fileno(), offset, 9000) == content[offset : offset + 9000]
 
 
 @pytest.mark.parametrize("program", ["gzip", "zstd"])
@@ -243,9 +244,9 @@ def test_sections_and_late_interfaces(order: str, other: str, tmp_path: Path) ->
     path = tmp_path / "sections.pcapng"
     path.write_bytes(sections(order, other))
     frames = [1, 256, 257, 299, 300, 301, 302, 557, 600, 601, 602, 603, 899, 900]
-    whole = by_reading(path, frames)
-    assert by_index(path, frames, tmp_path) == whole
-    assert {raw[0] for raw in whole} == {1, 101}
+    raw_frames = by_reading(path, frames)
+    assert by_index(path, frames, tmp_path) == raw_frames
+    assert {raw[0] for raw in raw_frames} == {1, 101}
 
 
 @pytest.mark.parametrize("magic", [0xA1B2C3D4, 0xA1B23C4D, 0xA1B2CD34])
@@ -259,9 +260,9 @@ def test_variants_of_pcap(magic: int, order: str, minor: int, tmp_path: Path) ->
         parts.append(struct.pack(order + "IIII", 10 + n, n, *lengths) + more + bytes(59) + bytes([n % 256]))
     path.write_bytes(b"".join(parts))
     frames = [1, 255, 256, 257, 600]
-    whole = by_reading(path, frames)
-    assert [raw[2] for raw in whole] == [80] * 5
-    assert by_index(path, frames, tmp_path) == whole
+    raw_frames = by_reading(path, frames)
+    assert [raw[2] for raw in raw_frames] == [80] * 5
+    assert by_index(path, frames, tmp_path) == raw_frames
 
 
 def test_a_file_that_is_another_now_is_an_error(tmp_path: Path) -> None:
@@ -300,8 +301,8 @@ def test_points_behind_copied_bytes_stay_if_there_are_too_many(tmp_path: Path) -
     deflate = zlib.compressobj(1, zlib.DEFLATED, 31)
     blocks = [deflate.compress(content[at : at + 64]) + deflate.flush(zlib.Z_BLOCK) for at in range(0, 6000, 64)]
     packed.write_bytes(b"".join(blocks) + deflate.flush())
-    with store.open("w+b") as kept:
-        points = _core.seek_points(str(packed), kept.fileno(), 1, 20)
+    with store.open("w+b") as points_file:
+        points = _core.seek_points(str(packed), points_file.fileno(), 1, 20)
         for at in range(6000):
             size = min(300, 6000 - at)
-            assert _core.seek_read(str(packed), points, kept.fileno(), at, size) == content[at : at + size]
+            assert _core.seek_read(str(packed), points, points_file.fileno(), at, size) == content[at : at + size]

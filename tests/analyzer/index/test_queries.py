@@ -64,12 +64,12 @@ def store(trace: wiretale.Trace, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def in_order(trace: wiretale.Trace, flow: int, begin: int | None = None, end: int | None = None) -> list[Row]:
     """The packets of a flow in a range, by time and frame."""
-    found = [
+    packets = [
         row
         for row in trace.packets(flow).rows()
         if (begin is None or row["time_ns"] >= begin) and (end is None or row["time_ns"] <= end)
     ]
-    return sorted(found, key=lambda row: (row["time_ns"], row["capture"], row["frame"]))
+    return sorted(packets, key=lambda row: (row["time_ns"], row["capture"], row["frame"]))
 
 
 FIELDS = [("flow", "I", 0, 1), ("direction", "B", 0, 1)]
@@ -95,8 +95,8 @@ def test_columns_are_those_of_the_analysis(sample: Path, tmp_path: Path) -> None
         for flow in [*range(min(20, len(trace.flows))), 10**9]:
             for name in DRAWN_TABLES:
                 fields = [*(FIELDS if name != "datagrams" else FIELDS[:1]), *FIELDS_OF[name]]
-                found = [column.tobytes() for column in store.columns(name, flow, fields)]
-                assert found == trace.table(name)._packed_columns(fields, [flow]), (name, flow)
+                columns = [column.tobytes() for column in store.columns(name, flow, fields)]
+                assert columns == trace.table(name)._packed_columns(fields, [flow]), (name, flow)
             sizes = {2 * row["flow"] + row["direction"]: row for row in trace.directions.rows() if row["flow"] == flow}
             larger = {
                 number
@@ -108,21 +108,21 @@ def test_columns_are_those_of_the_analysis(sample: Path, tmp_path: Path) -> None
 
 def test_all_packets_of_each_flow(trace: wiretale.Trace, store: Queries) -> None:
     for flow in range(len(trace.flows)):
-        whole = in_order(trace, flow)
-        found = store.packets(flow, most=10**9)
-        assert rows(found) == whole
-        assert (found.of, found.bucket) == (len(whole), 1)
+        expected = in_order(trace, flow)
+        answer = store.packets(flow, most=10**9)
+        assert rows(answer) == expected
+        assert (answer.of, answer.bucket) == (len(expected), 1)
 
 
 def test_ranges_are_exact(trace: wiretale.Trace, store: Queries) -> None:
-    whole = in_order(trace, 0)
-    assert len(whole) > 8 * TICK
-    times = [row["time_ns"] for row in whole]
+    expected = in_order(trace, 0)
+    assert len(expected) > 8 * TICK
+    times = [row["time_ns"] for row in expected]
     for first, last in ((0, 0), (1, TICK), (TICK, TICK), (TICK - 1, TICK + 1), (4000, 4100), (len(times) - 1,) * 2):
         begin, end = times[first], times[last]
         for more in (0, 1):
-            found = rows(store.packets(0, begin - more, end + more, most=10**9))
-            assert found == in_order(trace, 0, begin - more, end + more)
+            in_range = rows(store.packets(0, begin - more, end + more, most=10**9))
+            assert in_range == in_order(trace, 0, begin - more, end + more)
     assert rows(store.packets(0, times[0] - 10**9, times[0] - 1)) == []
     assert rows(store.packets(0, times[-1] + 1, times[-1] + 10**9)) == []
     assert rows(store.packets(0, times[50], times[20])) == []
@@ -133,33 +133,33 @@ def test_a_flow_that_does_not_exist(store: Queries) -> None:
     assert store.beginning(10**6) == []
 
 
-def extremes(found: list[Row], direction: int, name: str) -> tuple[int, int] | None:
-    values = [row[name] for row in found if row["direction"] == direction and row[name] is not None]
+def extremes(packets: list[Row], direction: int, name: str) -> tuple[int, int] | None:
+    values = [row[name] for row in packets if row["direction"] == direction and row[name] is not None]
     return (min(values), max(values)) if values else None
 
 
-def check_outline(whole: list[Row], found: Packets) -> None:
+def check_outline(expected: list[Row], answer: Packets) -> None:
     """Packets that stand for buckets are true packets, at most a few of each, with what must not be lost."""
-    kept, frames = rows(found), {row["frame"] for row in rows(found)}
-    by_frame = {row["frame"]: row for row in whole}
-    assert found.of == len(whole)
-    assert found.bucket > 1
-    assert len(kept) < len(whole)
-    assert [row["frame"] for row in kept] == [row["frame"] for row in whole if row["frame"] in frames]
-    assert all(row == by_frame[row["frame"]] for row in kept)
+    outline, frames = rows(answer), {row["frame"] for row in rows(answer)}
+    by_frame = {row["frame"]: row for row in expected}
+    assert answer.of == len(expected)
+    assert answer.bucket > 1
+    assert len(outline) < len(expected)
+    assert [row["frame"] for row in outline] == [row["frame"] for row in expected if row["frame"] in frames]
+    assert all(row == by_frame[row["frame"]] for row in outline)
     for direction in (0, 1):
         for name in ("sequence", "acknowledged", "window", "payload_bytes", "rtt_ns", "time_ns"):
-            assert extremes(kept, direction, name) == extremes(whole, direction, name), (direction, name)
+            assert extremes(outline, direction, name) == extremes(expected, direction, name), (direction, name)
 
 
 def test_many_packets_keep_their_outline(trace: wiretale.Trace, store: Queries) -> None:
-    whole = in_order(trace, 0)
-    found = store.packets(0)
-    check_outline(whole, found)
-    assert found.of // found.bucket < queries.BUCKETS
+    expected = in_order(trace, 0)
+    answer = store.packets(0)
+    check_outline(expected, answer)
+    assert answer.of // answer.bucket < queries.BUCKETS
     events = {row["frame"] for row in trace.events.rows() if row["flow"] == 0}
     assert events
-    assert len(events & {row["frame"] for row in rows(found)}) == len(events)  # no bucket has three
+    assert len(events & {row["frame"] for row in rows(answer)}) == len(events)  # no bucket has three
 
 
 def test_levels_of_a_large_flow(trace: wiretale.Trace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,16 +169,16 @@ def test_levels_of_a_large_flow(trace: wiretale.Trace, tmp_path: Path, monkeypat
     monkeypatch.setattr(queries, "BUCKETS", 100)
     write_index(trace, tmp_path, 0)
     with closing(Queries(CaptureIndex(tmp_path))) as store:
-        whole = in_order(trace, 0)
-        for begin, end in ((0, len(whole)), (1000, 8000), (3000, 5000)):
-            part = whole[begin:end]
-            found = store.packets(0, part[0]["time_ns"], part[-1]["time_ns"], most=500)
-            assert found.of == len(part)
-            kept = [row["frame"] for row in rows(found)]
-            assert len(part) // 400 < len(kept) < len(part)
-            assert set(kept) <= {row["frame"] for row in part}
-            if end == len(whole):
-                check_outline(part, found)
+        expected = in_order(trace, 0)
+        for begin, end in ((0, len(expected)), (1000, 8000), (3000, 5000)):
+            part = expected[begin:end]
+            answer = store.packets(0, part[0]["time_ns"], part[-1]["time_ns"], most=500)
+            assert answer.of == len(part)
+            outline = [row["frame"] for row in rows(answer)]
+            assert len(part) // 400 < len(outline) < len(part)
+            assert set(outline) <= {row["frame"] for row in part}
+            if end == len(expected):
+                check_outline(part, answer)
 
 
 def test_the_beginning_of_a_flow(trace: wiretale.Trace, store: Queries) -> None:
@@ -219,8 +219,8 @@ def test_packets_that_are_taken_between_steps(trace: wiretale.Trace) -> None:
         parts.append(core.take_packets())
     core.finish()
     assert len([part for part in parts if len(part)]) >= 1
-    taken = [row for part in parts for row in part.rows()]
-    assert taken == trace.packets().rows()
+    packets = [row for part in parts for row in part.rows()]
+    assert packets == trace.packets().rows()
     assert len(core.table("packets")) == 0
 
 

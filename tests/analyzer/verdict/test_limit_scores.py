@@ -14,7 +14,7 @@ needs.benchmarks()
 
 from score.limits.drawn import DRAWS, LEAST_BUFFER, draw_scenarios
 from score.limits.page import limits_section, replace_section, shortfalls
-from score.limits.rows import SHAPED, Row, chosen, score_limits
+from score.limits.rows import SHAPED, Row, scenarios_of, score_limits
 from score.limits.scenarios import SCENARIOS
 from score.limits.talk import Sample
 from score.limits.truth import BUFFER, COLUMNS, claimed_shares, dominant, greatest_difference, is_right, true_shares
@@ -178,8 +178,8 @@ def test_every_kind_is_run_under_each_control_with_and_without_timestamps() -> N
 def test_a_draw_can_be_repeated_and_each_has_other_scenarios() -> None:
     count = 2 * len(DRAWS)
     assert draw_scenarios(1, count) == draw_scenarios(1, count) != draw_scenarios(2, count)
-    assert chosen(["drawn-7-"], draw=7, drawn=3) == draw_scenarios(7, 3)
-    assert chosen((), draw=7, drawn=0) == SCENARIOS
+    assert scenarios_of(["drawn-7-"], draw=7, drawn=3) == draw_scenarios(7, 3)
+    assert scenarios_of((), draw=7, drawn=0) == SCENARIOS
     drawn = [one for draw in range(20) for one in draw_scenarios(draw, count)]
     assert len({one.name for one in drawn}) == len(drawn)
     assert {(one.control, bool(one.sysctl)) for one in drawn} >= {(one.control, bool(one.sysctl)) for one in SCENARIOS}
@@ -204,7 +204,7 @@ def test_drawn_rows_have_a_table_of_their_own() -> None:
 )
 def test_the_kernel_confirms_what_a_scenario_is_made_for(name: str, tmp_path: Path) -> None:
     needs.skip_without(missing(), needs.programs("tc"), needs.network_namespaces())
-    scenario = next(one for one in chosen([name], draw=1, drawn=0) if one.name == name)
+    scenario = next(one for one in scenarios_of([name], draw=1, drawn=0) if one.name == name)
     short = replace(scenario, talk=replace(scenario.talk, seconds=1.5))
     rows = score_limits([short], tmp_path, False)
     assert [row.point for row in rows] == list(POINTS)

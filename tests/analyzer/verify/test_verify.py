@@ -52,22 +52,22 @@ def flagged(*words: str) -> Flagged:
     return Flagged(frozenset(words), 0, ENDS)
 
 
-def compare(ours: Any, theirs: Any, given: Around | None = None) -> Comparison:
-    found = Comparison(given or Around())
-    found.take(ours, theirs)
-    return found
+def compare(rows: Any, frames: Any, surroundings: Around | None = None) -> Comparison:
+    comparison = Comparison(surroundings or Around())
+    comparison.take(rows, frames)
+    return comparison
 
 
-def counts(found: Comparison) -> dict[str, tuple[int, int, int]]:
-    every = {kind: (count.both, count.wiretale_only, count.wireshark_only) for kind, count in found.kinds.items()}
+def counts(comparison: Comparison) -> dict[str, tuple[int, int, int]]:
+    every = {kind: (count.both, count.wiretale_only, count.wireshark_only) for kind, count in comparison.kinds.items()}
     return {kind: three for kind, three in every.items() if any(three)}
 
 
-def of_one_frame(row: dict[str, Any] | None, words: tuple[str, ...], given: Around | None = None) -> Difference:
+def of_one_frame(row: dict[str, Any] | None, words: tuple[str, ...], surroundings: Around | None = None) -> Difference:
     """The one difference about frame 9, which must have one reason."""
-    found = compare({9: [row]} if row else {}, {9: flagged(*words)} if words else {}, given)
-    [difference] = found.differences
-    assert difference.frame == 9 and found.reasons.total() == 1
+    comparison = compare({9: [row]} if row else {}, {9: flagged(*words)} if words else {}, surroundings)
+    [difference] = comparison.differences
+    assert difference.frame == 9 and comparison.reasons.total() == 1
     return difference
 
 
@@ -81,15 +81,15 @@ AGREE = [
 
 @pytest.mark.parametrize(("word", "kind"), AGREE)
 def test_the_same_verdict_is_no_difference(word: str, kind: str) -> None:
-    found = compare({1: [event(kind)]}, {1: flagged(word)})
-    assert counts(found) == {kind: (1, 0, 0)} and not found.differences and not found.reasons
+    comparison = compare({1: [event(kind)]}, {1: flagged(word)})
+    assert counts(comparison) == {kind: (1, 0, 0)} and not comparison.differences and not comparison.reasons
 
 
 def test_a_spurious_retransmission_of_any_kind_agrees_when_it_is_proven() -> None:
     rows = [event("fast_retransmission", spurious=True, evidence="dsack")]
-    found = compare({1: rows}, {1: flagged("spurious_retransmission")})
-    assert counts(found) == {"fast_retransmission": (1, 0, 0), "spurious_retransmission": (1, 0, 0)}
-    assert not found.differences
+    comparison = compare({1: rows}, {1: flagged("spurious_retransmission")})
+    assert counts(comparison) == {"fast_retransmission": (1, 0, 0), "spurious_retransmission": (1, 0, 0)}
+    assert not comparison.differences
 
 
 # Wiretale's event, Wireshark's words, the rule and a piece of its sentence.
@@ -211,14 +211,14 @@ def test_differences_without_a_rule_are_unexplained(row: dict[str, Any] | None, 
 
 
 def test_counts_are_of_frames() -> None:
-    ours = {
+    rows = {
         1: [event(FAST, 1)],
         2: [event(LATE, 2)],
         3: [event("ambiguous", 3), event("ambiguous", 3)],
         4: [event("gap", 4), event("duplicate_ack", 4)],
         5: [event("mirror_duplicate", 5)],
     }
-    theirs = {
+    frames = {
         1: flagged(FAST),
         2: flagged("retransmission"),
         3: flagged(LATE),
@@ -226,7 +226,7 @@ def test_counts_are_of_frames() -> None:
         5: flagged("spurious_retransmission", "window_full"),
         6: flagged("ports_reused"),  # explains, is not compared
     }
-    assert counts(compare(ours, theirs)) == {
+    assert counts(compare(rows, frames)) == {
         FAST: (1, 0, 0),
         LATE: (0, 1, 1),
         "retransmission": (0, 0, 1),
@@ -242,13 +242,15 @@ def test_counts_are_of_frames() -> None:
 
 def test_a_duplicate_explains_every_verdict_of_wireshark() -> None:
     words = {"spurious_retransmission", "window_full", "acked_unseen_segment"}
-    assert {pair.ours for pair in pairs({"mirror_duplicate"}, words)} == {"mirror_duplicate"}
+    assert {pair.wiretale for pair in pairs({"mirror_duplicate"}, words)} == {"mirror_duplicate"}
     assert [pair.agree for pair in pairs({"mirror_duplicate", "window_full"}, words)].count(True) == 1
 
 
 def test_several_stretches_of_one_segment() -> None:
-    found = compare({1: [event(TIMEOUT), event("ambiguous")]}, {1: flagged("retransmission")})
-    assert [(d.wiretale, d.wireshark, d.rule) for d in found.differences] == [("ambiguous", None, "several-stretches")]
+    comparison = compare({1: [event(TIMEOUT), event("ambiguous")]}, {1: flagged("retransmission")})
+    assert [(d.wiretale, d.wireshark, d.rule) for d in comparison.differences] == [
+        ("ambiguous", None, "several-stretches")
+    ]
 
 
 EARLIER = [
@@ -286,23 +288,23 @@ def test_verdicts_on_the_same_frame_explain_differences() -> None:
 
 
 def test_data_acknowledged_unseen_is_no_gap_and_one_event() -> None:
-    ours = {3: [event("acked_unseen_segment", 3), event("gap", 3)]}
-    theirs = {
+    rows = {3: [event("acked_unseen_segment", 3), event("gap", 3)]}
+    frames = {
         2: flagged("gap"),
         3: flagged("gap", "acked_unseen_segment"),
         4: flagged("gap", "acked_unseen_segment"),
         5: flagged("acked_unseen_segment"),
     }
-    found = compare(ours, theirs)
-    rules = [(d.frame, d.wireshark, d.rule) for d in found.differences]
+    comparison = compare(rows, frames)
+    rules = [(d.frame, d.wireshark, d.rule) for d in comparison.differences]
     unseen = "acked_unseen_segment"
     again = [(4, unseen, "unseen-again"), (4, "gap", "gap-acknowledged"), (5, unseen, "unseen-again")]
     assert rules == [(2, "gap", None), *again]
 
 
 def test_neighbouring_events_explain_differences() -> None:
-    def rule(row: dict[str, Any] | None, words: tuple[str, ...], given: Around) -> str | None:
-        return of_one_frame(row, words, given).rule
+    def rule(row: dict[str, Any] | None, words: tuple[str, ...], surroundings: Around) -> str | None:
+        return of_one_frame(row, words, surroundings).rule
 
     assert rule(None, ("retransmission",), Around(shared_ends={ENDS})) == "same-addresses"
     assert rule(event(FAST), (LATE,), Around(shared_flows={0})) == "same-addresses"
@@ -340,21 +342,23 @@ def test_half_captured_conversations_are_explained(tmp_path: Path, which: str) -
     packets = [packet for packet in talk.in_order() if which != "acks" or packet["TCP"].sport == 80]
     keep = 66 if which == "cut" else None
     frames = [Frame(round(packet.time * 10**9), 0, bytes(packet)[:keep], 4, len(packet)) for packet in packets]
-    found = compared_with_wireshark(write_frames(frames, tmp_path / "half.pcap"))
-    assert found.differences and not [one for one in found.differences if one.rule is None]
+    comparison = compared_with_wireshark(write_frames(frames, tmp_path / "half.pcap"))
+    assert comparison.differences and not [
+        difference for difference in comparison.differences if difference.rule is None
+    ]
 
 
 def test_pieces_add_up_and_the_bound_holds_for_each_reason() -> None:
-    found = Comparison(most=2)
+    comparison = Comparison(most=2)
     for frame in range(1, 7):
-        found.take({frame: [event("ambiguous", frame)]}, {frame: flagged(LATE if frame % 2 else "retransmission")})
-    assert counts(found)["ambiguous"] == (0, 6, 0)
-    assert sorted(found.reasons.values()) == [3, 3] and [d.frame for d in found.differences] == [1, 2, 3, 4]
+        comparison.take({frame: [event("ambiguous", frame)]}, {frame: flagged(LATE if frame % 2 else "retransmission")})
+    assert counts(comparison)["ambiguous"] == (0, 6, 0)
+    assert sorted(comparison.reasons.values()) == [3, 3] and [d.frame for d in comparison.differences] == [1, 2, 3, 4]
 
 
 def test_kinds_that_wireshark_has_nothing_for_are_counted() -> None:
-    found = compare({1: [event("time_backward")]}, {})
-    assert found.not_compared == {"time_backward": 1} and not found.differences
+    comparison = compare({1: [event("time_backward")]}, {})
+    assert comparison.not_compared == {"time_backward": 1} and not comparison.differences
 
 
 def test_text_names_both_verdicts_the_evidence_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,9 +375,9 @@ def test_text_names_both_verdicts_the_evidence_and_the_reason(monkeypatch: pytes
 
 
 def line(frame: int, *fields: str, ack: str = "", sack: str = "") -> bytes:
-    given = {"frame.number": str(frame), "tcp.ack": ack, "tcp.options.sack_le": sack, "tcp.flags.reset": "0"}
-    given |= {f"tcp.analysis.{field}" if "." not in field else field: "1" for field in fields}
-    return "\t".join(given.get(field, "") for field in FIELDS).encode() + b"\n"
+    values = {"frame.number": str(frame), "tcp.ack": ack, "tcp.options.sack_le": sack, "tcp.flags.reset": "0"}
+    values |= {f"tcp.analysis.{field}" if "." not in field else field: "1" for field in fields}
+    return "\t".join(values.get(field, "") for field in FIELDS).encode() + b"\n"
 
 
 def test_a_line_of_tshark_is_read() -> None:
@@ -395,27 +399,29 @@ def test_events_come_in_the_order_of_frames(samples: Path) -> None:
     events = traces.analyze(samples / "tcp_losses.pcap").events
     every = Counter(row["frame"] for row in events.rows())
     ordered = FrameEvents(events)
-    first, rest, nothing = ordered.take(160), ordered.take(float("inf")), ordered.take(float("inf"))
+    first, remaining, nothing = ordered.take(160), ordered.take(float("inf")), ordered.take(float("inf"))
     assert list(first) == sorted(frame for frame in every if frame <= 160) and not nothing
-    assert {frame: len(rows) for frame, rows in (first | rest).items()} == every
+    assert {frame: len(rows) for frame, rows in (first | remaining).items()} == every
 
 
 def test_flows_that_differ_in_a_vlan_alone_are_known(samples: Path) -> None:
-    known = around(traces.analyze(samples / "vlan_ipv6.pcap"))
-    assert known.shared_flows == {0, 1, 3, 5}
-    assert frozenset({("10.0.0.1", "40000"), ("10.0.0.2", "80")}) in known.shared_ends
-    assert around(traces.analyze(samples / "tcp_losses.pcap")) == Around(shared_ends=known.shared_ends & frozenset())
+    surroundings = around(traces.analyze(samples / "vlan_ipv6.pcap"))
+    assert surroundings.shared_flows == {0, 1, 3, 5}
+    assert frozenset({("10.0.0.1", "40000"), ("10.0.0.2", "80")}) in surroundings.shared_ends
+    assert around(traces.analyze(samples / "tcp_losses.pcap")) == Around(
+        shared_ends=surroundings.shared_ends & frozenset()
+    )
 
 
 @needs.TSHARK
 def test_wireshark_agrees_with_the_verdicts_of_a_sample(samples: Path) -> None:
-    theirs = dict(Dissector().frames(str(samples / "tcp_losses.pcap")))
-    ours = {frame: [event("duplicate_ack", frame)] for frame, said in theirs.items() if "duplicate_ack" in said.words}
-    ours[155] = [event(FAST, 155, place="downstream", evidence="acks")]
-    ours[338] = [event(TIMEOUT, 338, place="downstream", evidence="time")]
-    found = compare(ours, theirs)
-    assert counts(found) == {FAST: (1, 0, 0), TIMEOUT: (1, 0, 0), "duplicate_ack": (41, 0, 0)}
-    assert not found.differences
+    frames = dict(Dissector().frames(str(samples / "tcp_losses.pcap")))
+    rows = {frame: [event("duplicate_ack", frame)] for frame, flags in frames.items() if "duplicate_ack" in flags.words}
+    rows[155] = [event(FAST, 155, place="downstream", evidence="acks")]
+    rows[338] = [event(TIMEOUT, 338, place="downstream", evidence="time")]
+    comparison = compare(rows, frames)
+    assert counts(comparison) == {FAST: (1, 0, 0), TIMEOUT: (1, 0, 0), "duplicate_ack": (41, 0, 0)}
+    assert not comparison.differences
 
 
 CRAFTED = {
@@ -436,9 +442,9 @@ AGREES_SINCE = {"window/probe_byte_accepted": (4, 2)}
 def compared_with_wireshark(capture: Path) -> Comparison:
     """The comparison of a small file at once."""
     trace = traces.analyze(capture)
-    found = Comparison(around(trace))
-    found.take(FrameEvents(trace.events).take(float("inf")), dict(Dissector().frames(str(capture))))
-    return found
+    comparison = Comparison(around(trace))
+    comparison.take(FrameEvents(trace.events).take(float("inf")), dict(Dissector().frames(str(capture))))
+    return comparison
 
 
 Compared = Callable[[int | None], tuple[str, Comparison, str]]
@@ -479,8 +485,8 @@ def compared(sample: Path, tshark: Recorded) -> Compared:
 @pytest.mark.parametrize("name", CRAFTED)
 def test_differences_of_crafted_conversations_are_explained(tmp_path: Path, name: str) -> None:
     frames = captured(read_scenario(SCENARIOS / f"{name}.txt", SCENARIOS), "ipv4")
-    found = compared_with_wireshark(write_frames(frames, tmp_path / "case.pcap"))
-    rules = {difference.rule for difference in found.differences}
+    comparison = compared_with_wireshark(write_frames(frames, tmp_path / "case.pcap"))
+    rules = {difference.rule for difference in comparison.differences}
     may_agree = name in AGREES_SINCE and version_numbers(wireshark()) >= AGREES_SINCE[name]
     assert rules == CRAFTED[name] or (may_agree and not rules)
 
@@ -491,17 +497,17 @@ def test_every_sample_is_compared(compared: Compared, capsys: pytest.CaptureFixt
     path, comparison, version = compared(None)
     assert exit_code(traces.analyze(path)) == (3 if path.endswith("damaged.pcap") else 0)
     show(path, comparison, version, as_json=True)
-    found = json.loads(capsys.readouterr().out)
-    assert found["schema"] == "wiretale.verify/1" and found["file"] == path
-    assert found["wireshark"] == version
-    assert list(found["kinds"]) == list(KINDS)
-    assert all(set(kind) == {"both", "wiretale_only", "wireshark_only"} for kind in found["kinds"].values())
-    for difference in found["differences"]:
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "wiretale.verify/1" and document["file"] == path
+    assert document["wireshark"] == version
+    assert list(document["kinds"]) == list(KINDS)
+    assert all(set(kind) == {"both", "wiretale_only", "wireshark_only"} for kind in document["kinds"].values())
+    for difference in document["differences"]:
         assert {"frame", "wiretale", "wireshark", "evidence", "rule", "reason"} <= set(difference)
         assert difference["reason"] and (difference["wiretale"] or difference["wireshark"])
-    assert sum(reason["count"] for reason in found["reasons"]) == len(found["differences"])
-    assert all(reason["rule"] for reason in found["reasons"]), "a difference that no rule explains"
-    duplicates, arguments = found["kinds"]["duplicate_ack"], ["-T", "fields", "-e", "frame.number"]
+    assert sum(reason["count"] for reason in document["reasons"]) == len(document["differences"])
+    assert all(reason["rule"] for reason in document["reasons"]), "a difference that no rule explains"
+    duplicates, arguments = document["kinds"]["duplicate_ack"], ["-T", "fields", "-e", "frame.number"]
     command = ["tshark", "-n", "-r", path, "-Y", "tcp.analysis.duplicate_ack", *arguments]
     frames = subprocess.run(command, capture_output=True, check=False).stdout.split()
     assert duplicates["both"] + duplicates["wireshark_only"] == len(frames)
@@ -563,8 +569,8 @@ def test_the_users_wireshark_profile_does_not_count(wiretale_run: Any, samples: 
     (tmp_path / "preferences").write_text("tcp.analyze_sequence_numbers: FALSE\n")
     (tmp_path / "init.lua").write_text("os.exit(7)\n")
     env = {"WIRESHARK_CONFIG_DIR": str(tmp_path)}
-    found = json.loads(wiretale_run("verify", samples / "tcp_losses.pcap", "--json", env=env).stdout)
-    assert found["kinds"]["duplicate_ack"]["both"] + found["kinds"]["duplicate_ack"]["wireshark_only"] == 41
+    document = json.loads(wiretale_run("verify", samples / "tcp_losses.pcap", "--json", env=env).stdout)
+    assert document["kinds"]["duplicate_ack"]["both"] + document["kinds"]["duplicate_ack"]["wireshark_only"] == 41
 
 
 def test_an_impossible_comparison_is_one_line(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
@@ -587,8 +593,8 @@ def test_an_impossible_comparison_is_one_line(wiretale_run: Any, samples: Path, 
 
 def test_a_missing_tshark_is_one_line_that_says_how_to_get_it(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     done = wiretale_run("verify", samples / "vlan_ipv6.pcap", env={"PATH": str(tmp_path)})
-    said = refusal(done, 5)
-    assert said.startswith("tshark is missing") and "apt-get install tshark" in said
+    message = refusal(done, 5)
+    assert message.startswith("tshark is missing") and "apt-get install tshark" in message
 
 
 def stand_in(folder: Path, script: str) -> dict[str, str]:
@@ -634,14 +640,14 @@ def test_frames_before_a_tshark_that_stops_are_compared(wiretale_run: Any, sampl
     """A later interface of a pcapng file may have a link type that only wiretale knows."""
     env = stand_in(tmp_path, STOPS.format(row=line(200, "retransmission").decode().rstrip("\n")))
     done = wiretale_run("verify", samples / "tcp_losses.pcap", "--json", env=env)
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["last_frame"]) == (4, 200) and UNSUPPORTED in found["error"]
-    assert found["kinds"]["retransmission"]["wireshark_only"] == 1
-    frames = [one["frame"] for one in found["differences"]]
+    document = json.loads(done.stdout)
+    assert (done.returncode, document["last_frame"]) == (4, 200) and UNSUPPORTED in document["error"]
+    assert document["kinds"]["retransmission"]["wireshark_only"] == 1
+    frames = [difference["frame"] for difference in document["differences"]]
     assert 155 in frames and max(frames) == 200
     assert "tshark stopped after frame 200" in done.stderr and done.stderr.count("\n") == 1
-    shown = wiretale_run("verify", samples / "tcp_losses.pcap", env=env)
-    assert shown.returncode == 4 and "Later frames are not compared" in shown.stdout
+    printed = wiretale_run("verify", samples / "tcp_losses.pcap", env=env)
+    assert printed.returncode == 4 and "Later frames are not compared" in printed.stdout
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -657,8 +663,8 @@ def test_a_file_that_cannot_be_compared_does_not_stop_the_others(
     assert "vlan_ipv6.pcap: tshark: " in messages[0] and "notes.pcap" in messages[1]
     if as_json:
         objects = [json.loads(text) for text in done.stdout.splitlines()]
-        assert [one["file"] for one in objects] == list(map(str, files))
-        assert [bool(one["error"]) for one in objects] == [True, True, False]
+        assert [document["file"] for document in objects] == list(map(str, files))
+        assert [bool(document["error"]) for document in objects] == [True, True, False]
     else:
         assert "keep_alives.pcapng" in done.stdout and "keep alive" in done.stdout
 
@@ -677,9 +683,9 @@ def test_warnings_of_a_tshark_that_goes_on_are_no_matter(wiretale_run: Any, samp
     row = line(2, "retransmission").decode().rstrip("\n")
     env = stand_in(tmp_path, f'sys.stderr.write("tshark: warning\\n" * 100000); print({row!r})')
     done = wiretale_run("verify", samples / "tcp_losses.pcap", "--json", env=env)
-    found = json.loads(done.stdout)
-    assert (done.returncode, done.stderr, found["wireshark"]) == (0, "", "9.8.7")
-    assert found["kinds"]["retransmission"]["wireshark_only"] == 1
+    document = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, document["wireshark"]) == (0, "", "9.8.7")
+    assert document["kinds"]["retransmission"]["wireshark_only"] == 1
 
 
 @needs.marked(needs.plain_processes())
@@ -704,10 +710,10 @@ def test_events_that_were_only_counted_are_no_mystery(wiretale_run: Any, tmp_pat
     for number in range(10_021):
         talk.send(0, 0, -1, flags=RST if number else SYN)
     capture = talk.wire.write(tmp_path / "resets.pcap")
-    found = json.loads(wiretale_run("verify", capture, "--json").stdout)
-    assert found["kinds"]["reset"] == {"both": 10_000, "wiretale_only": 0, "wireshark_only": 20}
-    assert [(reason["rule"], reason["count"]) for reason in found["reasons"]] == [("events-dropped", 20)]
-    assert found["events_dropped"] == 20
+    document = json.loads(wiretale_run("verify", capture, "--json").stdout)
+    assert document["kinds"]["reset"] == {"both": 10_000, "wiretale_only": 0, "wireshark_only": 20}
+    assert [(reason["rule"], reason["count"]) for reason in document["reasons"]] == [("events-dropped", 20)]
+    assert document["events_dropped"] == 20
 
 
 def test_every_reason_is_in_the_documents() -> None:

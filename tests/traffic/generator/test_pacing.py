@@ -31,14 +31,14 @@ PROFILE = '[both]\nrate = "20Mbit"\ndelay = "1ms"\nqueue = 8'
 
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    with receiving(tmp_path_factory.mktemp("receiver"), "--parallel", "4") as found:
-        yield found
+    with receiving(tmp_path_factory.mktemp("receiver"), "--parallel", "4") as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with lab_of(PROFILE, "pacing", tmp_path_factory.mktemp("lab")) as found:
-        yield found
+    with lab_of(PROFILE, "pacing", tmp_path_factory.mktemp("lab")) as running:
+        yield running
 
 
 def held_up(command: list[str]) -> Report:
@@ -50,8 +50,8 @@ def held_up(command: list[str]) -> Report:
     process.send_signal(signal.SIGCONT)
     out, _ = process.communicate(timeout=SECONDS)
     assert process.returncode == 0
-    found: Report = json.loads(out.splitlines()[-1])
-    return found
+    report: Report = json.loads(out.splitlines()[-1])
+    return report
 
 
 def test_a_quiet_run_is_of_constant_rate(receiver: Receiver) -> None:
@@ -161,14 +161,16 @@ def test_a_given_priority_stays(receiver: Receiver, options: tuple[str, ...]) ->
 
     def check() -> None:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        given = set()
+        policies = set()
         while process.poll() is None:
             with contextlib.suppress(OSError):  # a thread has ended
                 for task in Path(f"/proc/{process.pid}/task").iterdir():
-                    given.add((os.sched_getscheduler(int(task.name)), os.sched_getparam(int(task.name)).sched_priority))
+                    policies.add(
+                        (os.sched_getscheduler(int(task.name)), os.sched_getparam(int(task.name)).sched_priority)
+                    )
             time.sleep(0.02)
         out, _ = process.communicate(timeout=SECONDS)
-        assert given - {(os.SCHED_OTHER, 0)} == {(os.SCHED_FIFO, 7)}  # the usual one before chrt has changed it
+        assert policies - {(os.SCHED_OTHER, 0)} == {(os.SCHED_FIFO, 7)}  # the usual one before chrt has changed it
         assert json.loads(out)["sender"]["real_time"] is (True if options else None)
 
     undisturbed(check)
@@ -237,9 +239,11 @@ def test_the_kernel_paces_each_stream_without_bursts(tmp_path: Path) -> None:
                     assert report["test"]["fq_rate_bps"] == (20e6 if rate == "--fq-rate" else None)
                     streams = report["receiver"]["streams"] + report["reverse_receiver"]["streams"]
                     if rate == "--fq-rate":
-                        assert [one["rate_mbit_s"] for one in streams] == [pytest.approx(20, rel=0.06)] * len(streams)
-        found = [most_in_a_millisecond(times) for times in segments_at_the_link(folder).values()]
-        assert len(found) == 8 and max(found[:4]) <= 10 and min(found[4:]) >= 40, found
+                        assert [stream["rate_mbit_s"] for stream in streams] == [pytest.approx(20, rel=0.06)] * len(
+                            streams
+                        )
+        bursts = [most_in_a_millisecond(times) for times in segments_at_the_link(folder).values()]
+        assert len(bursts) == 8 and max(bursts[:4]) <= 10 and min(bursts[4:]) >= 40, bursts
 
     undisturbed(check, tries=4)
 

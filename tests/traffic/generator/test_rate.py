@@ -28,8 +28,8 @@ RATE_AND_TIME = (("throughput_mbit_s", "elapsed_s"), ("throughput_with_rtt_mbit_
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A link of 20 Mbit/s with room for all that is sent at once."""
-    with lab_of(PROFILE, "trial", tmp_path_factory.mktemp("lab")) as found:
-        yield found
+    with lab_of(PROFILE, "trial", tmp_path_factory.mktemp("lab")) as running:
+        yield running
 
 
 def at(lab: Lab, host: str) -> tuple[str, ...]:
@@ -62,8 +62,8 @@ def test_no_short_test_is_faster_than_the_link(tmp_path: Path, lab: Lab, size: i
 @pytest.fixture(scope="module")
 def loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     """The port of a receiver here."""
-    with receiving(tmp_path_factory.mktemp("receiver")) as one:
-        yield one.port
+    with receiving(tmp_path_factory.mktemp("receiver")) as running:
+        yield running.port
 
 
 @pytest.mark.parametrize("protocol", ["--tcp", "--udp"])

@@ -31,42 +31,42 @@ def test_the_flow_to_a_stopped_client_pauses(tmp_path: Path) -> None:
         return sum(line["blocks_sent"] for line in lines if line["schema"] == "wiretale.interval/1")
 
     with (
-        receiving(tmp_path, "--interval", "50ms") as one,
-        sending_early(tmp_path, one.port, "--udp", "--reverse", *LONG) as client,
+        receiving(tmp_path, "--interval", "50ms") as server,
+        sending_early(tmp_path, server.port, "--udp", "--reverse", *LONG) as client,
     ):
         client.wait_blocks(100)
         client.process.send_signal(signal.SIGSTOP)
         time.sleep(2.5)  # the receiver prints the last of its lines in it
-        before = sent(one)
+        before = sent(server)
         time.sleep(1.5)
-        assert before == sent(one) > 100
+        assert before == sent(server) > 100
         client.process.send_signal(signal.SIGCONT)
-        wait_until(lambda: sent(one) > before + 100, "the flow goes on")
+        wait_until(lambda: sent(server) > before + 100, "the flow goes on")
         assert client.end(signal.SIGINT) == 130
-        (report,) = one.wait_reports(1)
+        (report,) = server.wait_reports(1)
     assert report["sender"]["paused_ns"] > 3e9 and report["stopped_by"] == "signal"
 
 
 def test_a_quota_bounds_the_bytes_of_an_address(tmp_path: Path) -> None:
     """Of 100 kB in ten days."""
-    with receiving(tmp_path, "--quota", "100k/10d") as one:
+    with receiving(tmp_path, "--quota", "100k/10d") as server:
 
         def ask(*options: str, bind: str = "127.0.0.1") -> tuple[int, str]:
-            done = send_raw(one.port, "--size", "1000", "--bind", bind, "--wait", "5", *options)
+            done = send_raw(server.port, "--size", "1000", "--bind", bind, "--wait", "5", *options)
             return done.returncode, done.stderr.decode()
 
         assert ask("--count", "101")[0] == 4  # more than all
         assert ask("--count", "60")[0] == 0
-        code, said = ask("--count", "50")
-        assert code == 4 and said.count("\n") == 1 and "--quota" in said
-        assert "has 40 kB left of 100 kB" in said  # 0.1 B/s are added
+        code, message = ask("--count", "50")
+        assert code == 4 and message.count("\n") == 1 and "--quota" in message
+        assert "has 40 kB left of 100 kB" in message  # 0.1 B/s are added
         assert ask("--udp", "--rate", "1M", "--time", "0.1")[0] == 0  # 12.5 kB and a block at most
         assert ask("--udp", "--reverse", "--count", "20")[0] == 0
-        code, said = ask("--time", "10")  # of no known amount
-        assert code == 3, said
+        code, message = ask("--time", "10")  # of no known amount
+        assert code == 3, message
         assert ask("--count", "1")[0] == 4
         assert ask("--count", "100", bind="127.0.0.2")[0] == 0
-        reports = one.wait_reports(5)
+        reports = server.wait_reports(5)
         cut = reports[3]
         assert (cut["stopped_by"], cut["stopped_at"]) == ("limit", "receiver")
         total = sum(report["bytes_received"] for report in reports[:4])
@@ -74,27 +74,27 @@ def test_a_quota_bounds_the_bytes_of_an_address(tmp_path: Path) -> None:
 
 
 def test_a_test_that_moves_less_than_its_plan_gives_the_rest_back(tmp_path: Path) -> None:
-    with receiving(tmp_path, "--quota", "1M/10d") as one:
-        with sending_early(tmp_path, one.port, "--size", "100", "--rate", "500pps", "--bytes", "900k") as sender:
+    with receiving(tmp_path, "--quota", "1M/10d") as server:
+        with sending_early(tmp_path, server.port, "--size", "100", "--rate", "500pps", "--bytes", "900k") as sender:
             sender.wait_blocks(100)
-            refused = send_raw(one.port, "--bytes", "200k", "--wait", "0")
+            refused = send_raw(server.port, "--bytes", "200k", "--wait", "0")
             assert refused.returncode == 4  # the first test runs
             assert sender.end(signal.SIGINT) == 130
-        one.wait_reports(1)
-        assert send(one.port, "--bytes", "500k", "--size", "1000", "--wait", "20")["bytes_received"] == 500_000
+        server.wait_reports(1)
+        assert send(server.port, "--bytes", "500k", "--size", "1000", "--wait", "20")["bytes_received"] == 500_000
 
 
 def test_a_quota_counts_requests_and_responses(tmp_path: Path) -> None:
     """Turns of 1 kB and 9 kB."""
     turns = tmp_path / "turns.txt"
     turns.write_text("1000 1 9000 1\n")
-    with receiving(tmp_path, "--quota", "100k/10d") as one:
-        assert send(one.port, "--turns", str(turns), "--count", "5")["blocks_received"] == 5
-        refused = send_raw(one.port, "--bytes", "60k", "--size", "1000", "--wait", "5")
+    with receiving(tmp_path, "--quota", "100k/10d") as server:
+        assert send(server.port, "--turns", str(turns), "--count", "5")["blocks_received"] == 5
+        refused = send_raw(server.port, "--bytes", "60k", "--size", "1000", "--wait", "5")
         assert refused.returncode == 4 and b"has 50 kB left" in refused.stderr
-        cut = send_raw(one.port, "--turns", str(turns), "--count", "10", "--wait", "5")
+        cut = send_raw(server.port, "--turns", str(turns), "--count", "10", "--wait", "5")
         assert cut.returncode == 3
-        report = one.wait_reports(2)[1]
+        report = server.wait_reports(2)[1]
     assert report["stopped_by"] == "limit" and 5 <= report["blocks_received"] <= 6
 
 
@@ -103,10 +103,10 @@ def ask_by_hand(control: socket.socket, plan: str) -> list[str]:
     lines = control.makefile("rw", newline="\n")
     lines.write(f"wiretale/1 nonce={'0' * 64}\ntest run=7 streams=1 time_ns=60000000000 idle_ns=1000000000 {plan}\n")
     lines.flush()
-    said = [lines.readline()]
-    while not said[-1].startswith(("ready", "refused")):
-        said.append(lines.readline())
-    return said
+    answers = [lines.readline()]
+    while not answers[-1].startswith(("ready", "refused")):
+        answers.append(lines.readline())
+    return answers
 
 
 def read_most(data: socket.socket, most: int) -> int:
@@ -132,29 +132,29 @@ def read_most(data: socket.socket, most: int) -> int:
 )
 def test_the_bytes_of_a_block_that_is_not_complete_count(tmp_path: Path, plan: str, start: bytes, first: bytes) -> None:
     """The client leaves before the end of a block of 50 MB; the receiver sends as much as the quota has."""
-    with receiving(tmp_path, "--quota", "10M/10d") as one:
-        with socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS) as control:
+    with receiving(tmp_path, "--quota", "10M/10d") as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as control:
             assert ask_by_hand(control, plan)[-1] == "ready\n"
             control.sendall(start)
-            with socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS) as data:
+            with socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as data:
                 data.sendall(first)
                 assert 9_000_000 < read_most(data, 49_000_000) < 12_000_000
-        refused = send_raw(one.port, "--count", "1", "--size", "1000", "--wait", "20")
+        refused = send_raw(server.port, "--count", "1", "--size", "1000", "--wait", "20")
         assert refused.returncode == 4 and b"--quota" in refused.stderr
-        assert one.wait_reports(1)[0]["stopped_by"] == "limit"
+        assert server.wait_reports(1)[0]["stopped_by"] == "limit"
 
 
 def test_a_block_that_is_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
-    with receiving(tmp_path, "--max-bytes", "1M") as one:
-        refused = send_raw(one.port, "--size", "1000001", "--time", "1")
+    with receiving(tmp_path, "--max-bytes", "1M") as server:
+        refused = send_raw(server.port, "--size", "1000001", "--time", "1")
         assert refused.returncode == 4 and b"--max-bytes" in refused.stderr
 
 
 def test_duplicates_count_for_the_limit(tmp_path: Path) -> None:
     """One block that is sent again and again."""
     with (
-        receiving(tmp_path, "--max-bytes", "1M") as one,
-        socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS) as control,
+        receiving(tmp_path, "--max-bytes", "1M") as server,
+        socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS) as control,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
     ):
         *_, port, ready = ask_by_hand(control, "protocol=udp sizes_text=1000 unchecked=1")
@@ -189,10 +189,10 @@ def test_a_receiver_ends_if_no_test_begins_in_time(tmp_path: Path) -> None:
 def test_only_a_test_that_is_started_keeps_a_receiver(tmp_path: Path) -> None:
     """A connection that stays silent, a test that is refused, and one that is asked for after each other and not started."""
     plan = "sizes_text=100 direction=forward"
-    with contextlib.ExitStack() as stack, receiving(tmp_path, "--accept-timeout", "1") as one:
+    with contextlib.ExitStack() as stack, receiving(tmp_path, "--accept-timeout", "1") as server:
 
         def connect() -> socket.socket:
-            return stack.enter_context(socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS))
+            return stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=SECONDS))
 
         begun = time.monotonic()
         connect()
@@ -200,55 +200,57 @@ def test_only_a_test_that_is_started_keeps_a_receiver(tmp_path: Path) -> None:
         control = connect()
         assert ask_by_hand(control, plan)[-1] == "ready\n"
         assert "no test began in time" in unquote(control.makefile().readline())
-        assert one.process.wait(timeout=SECONDS) == 3
+        assert server.process.wait(timeout=SECONDS) == 3
         assert 0.9 < time.monotonic() - begun < 4  # a sender has 5 s for its start
-        assert "no test began for 1 s (--accept-timeout)" in one.errors.read_text() and not one.reports()
+        assert "no test began for 1 s (--accept-timeout)" in server.errors.read_text() and not server.reports()
 
 
 @pytest.mark.parametrize("options", [("--count", "20"), ("--udp", "--count", "20", "--reverse")])
 def test_a_sender_ends_a_receiver_that_permits_it(tmp_path: Path, options: tuple[str, ...]) -> None:
-    with receiving(tmp_path, "--let-stop") as one:
-        assert "anyone who reaches port" in one.errors.read_text() and "end this receiver" in one.errors.read_text()
-        assert not send(one.port, *options)["test"]["stop_receiver"]
-        report = send(one.port, *options, "--stop-receiver")
+    with receiving(tmp_path, "--let-stop") as server:
+        assert (
+            "anyone who reaches port" in server.errors.read_text() and "end this receiver" in server.errors.read_text()
+        )
+        assert not send(server.port, *options)["test"]["stop_receiver"]
+        report = send(server.port, *options, "--stop-receiver")
         assert report["complete"] and report["blocks_received"] == 20 and report["test"]["stop_receiver"]
-        assert one.process.wait(timeout=SECONDS) == 0
-        assert [test["complete"] for test in one.reports()] == [True, True]
-        assert "ended by a sender (--let-stop)" in one.errors.read_text()
-        assert send_raw(one.port, "--count", "1").returncode == 4  # nothing listens
+        assert server.process.wait(timeout=SECONDS) == 0
+        assert [test["complete"] for test in server.reports()] == [True, True]
+        assert "ended by a sender (--let-stop)" in server.errors.read_text()
+        assert send_raw(server.port, "--count", "1").returncode == 4  # nothing listens
 
 
 def test_no_sender_ends_a_receiver_that_does_not_permit_it(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one:
-        done = send_raw(one.port, "--count", "1", "-x")
+    with receiving(tmp_path) as server:
+        done = send_raw(server.port, "--count", "1", "-x")
         assert done.returncode == 4 and not done.stdout
         assert b"refused: senders may not stop this receiver, which has no --let-stop" in done.stderr
-        assert send(one.port, "--count", "3")["blocks_received"] == 3
-        assert "end this receiver" not in one.errors.read_text()
-        assert one.end() == 0
+        assert send(server.port, "--count", "3")["blocks_received"] == 3
+        assert "end this receiver" not in server.errors.read_text()
+        assert server.end() == 0
 
 
 def test_only_holders_of_the_key_end_a_receiver(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_bytes(b"a key of more than thirty-two bytes")
     key.chmod(0o600)
-    with receiving(tmp_path, "--key", str(key), "--let-stop") as one:
-        assert "anyone" not in one.errors.read_text()
-        done = send_raw(one.port, "--count", "1", "--stop-receiver")
+    with receiving(tmp_path, "--key", str(key), "--let-stop") as server:
+        assert "anyone" not in server.errors.read_text()
+        done = send_raw(server.port, "--count", "1", "--stop-receiver")
         assert done.returncode == 4 and b"expected --key FILE" in done.stderr
-        assert send(one.port, "--count", "1", "--key", str(key))["complete"]  # it goes on
-        send(one.port, "--count", "1", "--key", str(key), "--stop-receiver")
-        assert one.process.wait(timeout=SECONDS) == 0
+        assert send(server.port, "--count", "1", "--key", str(key))["complete"]  # it goes on
+        send(server.port, "--count", "1", "--key", str(key), "--stop-receiver")
+        assert server.process.wait(timeout=SECONDS) == 0
 
 
 def test_a_receiver_that_a_sender_ends_finishes_the_tests_of_others(tmp_path: Path) -> None:
-    with receiving(tmp_path, "--let-stop", "--parallel", "2") as one:
+    with receiving(tmp_path, "--let-stop", "--parallel", "2") as server:
         plan = ("--rate", "100pps", "--size", "100", "--time", "2", "--interval", "100ms")
-        slow = subprocess.Popen(sending(one.port, *plan), stdout=subprocess.PIPE)
+        slow = subprocess.Popen(sending(server.port, *plan), stdout=subprocess.PIPE)
         assert slow.stdout and b"interval" in slow.stdout.readline()  # it runs
-        send(one.port, "--count", "1", "--stop-receiver")
+        send(server.port, "--count", "1", "--stop-receiver")
         refused = b"refused: the receiver ends: a sender has stopped it"
-        wait_until(lambda: refused in send_raw(one.port, "--count", "1").stderr, one.errors.read_text)
+        wait_until(lambda: refused in send_raw(server.port, "--count", "1").stderr, server.errors.read_text)
         report = json.loads(slow.communicate(timeout=SECONDS)[0].splitlines()[-1])
         assert report["complete"] and report["blocks_received"] == report["blocks_sent"] >= 150
-        assert one.process.wait(timeout=SECONDS) == 0
+        assert server.process.wait(timeout=SECONDS) == 0

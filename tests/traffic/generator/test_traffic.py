@@ -20,8 +20,8 @@ pytestmark = pytest.mark.xdist_group("live")
 
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    with receiving(tmp_path_factory.mktemp("receiver")) as one:
-        yield one
+    with receiving(tmp_path_factory.mktemp("receiver")) as running:
+        yield running
 
 
 def assert_all_arrived(report: Report, blocks: int) -> None:
@@ -38,7 +38,7 @@ def test_every_block_arrives(receiver: Receiver, protocol: str, streams: int) ->
     report = send(receiver.port, *options)
     assert_all_arrived(report, 200 * streams)
     assert report["bytes_sent"] == 200 * streams * 1000
-    assert [one["blocks_received"] for one in report["receiver"]["streams"]] == [200] * streams
+    assert [stream["blocks_received"] for stream in report["receiver"]["streams"]] == [200] * streams
     there = receiver.wait_reports(before + 1)[before]
     for member in ("blocks_sent", "blocks_received", "bytes_received", "complete"):
         assert there[member] == report[member]
@@ -132,13 +132,13 @@ def test_time_ends_a_test(receiver: Receiver) -> None:
 def test_the_rate_asked_for_is_the_rate_sent(
     receiver: Receiver, protocol: str, rate: str, size: int, seconds: float
 ) -> None:
-    asked = {"10k": 10e3, "1.9M": 1.9e6, "50M": 50e6, "2000pps": 2000 * size * 8.0}[rate]
+    expected = {"10k": 10e3, "1.9M": 1.9e6, "50M": 50e6, "2000pps": 2000 * size * 8.0}[rate]
 
     def check() -> None:
         report = send(receiver.port, protocol, "--rate", rate, "--size", str(size), "--time", str(seconds))
         # The last block's share of time is not over when it is sent.
         sent = (report["sender"]["bytes_sent"] - size) * 8 / report["sender"]["elapsed_s"]
-        assert sent == pytest.approx(asked, rel=0.01)
+        assert sent == pytest.approx(expected, rel=0.01)
         assert report["test"]["pacing"] == "constant"
 
     undisturbed(check)
@@ -162,7 +162,7 @@ def test_staggered_streams_start_one_after_the_other(receiver: Receiver) -> None
 
     def check() -> None:
         report = send(receiver.port, *options, "--start-offset", "100ms", "--stagger", "200ms")
-        begun = [(one["first_ns"] - report["start_ns"]) / 1e9 for one in report["sender"]["streams"]]
+        begun = [(stream["first_ns"] - report["start_ns"]) / 1e9 for stream in report["sender"]["streams"]]
         assert begun == [pytest.approx(0.1 + 0.2 * i, abs=0.08) for i in range(3)]
 
     undisturbed(check)
@@ -196,9 +196,9 @@ def test_udp_reports_jitter_and_drops_of_the_host(receiver: Receiver) -> None:
 
 def test_a_receiver_that_is_overrun_says_so(tmp_path: Path) -> None:
     """The smallest of buffers, and bursts: all missing blocks were dropped by this host."""
-    with receiving(tmp_path) as one:
+    with receiving(tmp_path) as running:
         options = ["--udp", "--size", "1472", "--count", "20000", "--buffer", "4096"]
-        report = json.loads(send_raw(one.port, *options).stdout)
+        report = json.loads(send_raw(running.port, *options).stdout)
     assert report["blocks_lost"] > 0
     assert report["receiver"]["host_dropped"] == report["blocks_lost"]
 
@@ -208,14 +208,14 @@ def test_a_file_arrives_whole(tmp_path: Path, protocol: str) -> None:
     source, folder = tmp_path / "source.bin", tmp_path / "incoming"
     folder.mkdir()
     source.write_bytes(bytes(range(256)) * 4000 + b"the end")
-    with receiving(tmp_path, "--output-dir", str(folder)) as one:
-        report = send(one.port, protocol, "--file", str(source), "--size", "1400", "--rate", "80M")
-        there = one.wait_reports(1)[0]
+    with receiving(tmp_path, "--output-dir", str(folder)) as running:
+        report = send(running.port, protocol, "--file", str(source), "--size", "1400", "--rate", "80M")
+        there = running.wait_reports(1)[0]
     assert (folder / "source.bin").read_bytes() == source.read_bytes()
     assert [path.name for path in folder.iterdir()] == ["source.bin"]
     assert report["file"]["same"] is True and there["file"]["written"] is True
-    said = subprocess.run(["b2sum", "-l", "256", str(source)], capture_output=True, text=True).stdout.split()[0]
-    assert report["file"]["checksum"] == report["file"]["checksum_there"] == said
+    checksum = subprocess.run(["b2sum", "-l", "256", str(source)], capture_output=True, text=True).stdout.split()[0]
+    assert report["file"]["checksum"] == report["file"]["checksum_there"] == checksum
 
 
 def test_a_file_is_only_compared_without_a_folder(receiver: Receiver, tmp_path: Path) -> None:
@@ -226,11 +226,11 @@ def test_a_file_is_only_compared_without_a_folder(receiver: Receiver, tmp_path: 
 
 def test_standard_input_to_standard_output(tmp_path: Path) -> None:
     data = bytes(range(251)) * 999
-    with receiving(tmp_path, "--stdout", "--once") as one:
-        done = send_raw(one.port, "--file", "-", "--size", "1000", stdin=data)
+    with receiving(tmp_path, "--stdout", "--once") as running:
+        done = send_raw(running.port, "--file", "-", "--size", "1000", stdin=data)
         assert done.returncode == 0, done.stderr
-        assert one.process.wait(timeout=10) == 0
-        assert one.out.read_bytes() == data
+        assert running.process.wait(timeout=10) == 0
+        assert running.out.read_bytes() == data
 
 
 @pytest.mark.parametrize("protocol", ["--tcp", "--udp"])
@@ -267,5 +267,5 @@ def test_a_host_without_receiver_is_one_line() -> None:
 
 
 def test_version_is_the_projects() -> None:
-    said = subprocess.run([program(), "--version"], capture_output=True, text=True, timeout=10).stdout
-    assert said == f"wiretale-traffic {__version__}\n"
+    output = subprocess.run([program(), "--version"], capture_output=True, text=True, timeout=10).stdout
+    assert output == f"wiretale-traffic {__version__}\n"

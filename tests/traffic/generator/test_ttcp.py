@@ -90,9 +90,9 @@ def sent(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
 def report(process: Process, code: int = 0) -> dict[str, Any]:
     out, err = process.communicate(timeout=90)
     assert process.returncode == code, (process.returncode, err)
-    found: dict[str, Any] = json.loads(out or err.splitlines()[-1])
-    assert found["schema"] == "wiretale.ttcp/1"
-    return found
+    record: dict[str, Any] = json.loads(out or err.splitlines()[-1])
+    assert record["schema"] == "wiretale.ttcp/1"
+    return record
 
 
 class ClassicReceiver(threading.Thread):
@@ -154,13 +154,13 @@ def send_as_classic(port: str, datagrams: list[bytes], start: int = 1, marks: in
 
 def test_a_transfer_over_tcp_gives_the_classic_lines() -> None:
     with running("-s") as (receiver, port):
-        said = sent("-s", "-p", port, HOST).stdout.decode()
+        printed = sent("-s", "-p", port, HOST).stdout.decode()
         heard = receiver.communicate(timeout=90)[0].decode()
-    for role, lines in (("-t", said), ("-r", heard)):
-        found = re.search(
+    for role, lines in (("-t", printed), ("-r", heard)):
+        matched = re.search(
             rf"^ttcp{role}: 16777216 bytes in (\d+\.\d\d) real seconds = ([\d.]+) KB/sec \+\+\+$", lines, re.M
         )
-        assert found, lines
+        assert matched, lines
         assert re.search(rf"^ttcp{role}: \d+ I/O calls, msec/call = \d+\.\d\d, calls/sec = \d+\.\d\d$", lines, re.M)
         assert re.search(rf"^ttcp{role}: buflen=8192, .*align=16384/0, port={port}  tcp", lines, re.M)
 
@@ -190,9 +190,9 @@ def test_a_classic_transmitter_is_received_over_tcp() -> None:
     with running("-s", "-T", "--json") as (receiver, port):
         with socket.create_connection((HOST, int(port))) as sender:
             sender.sendall(b"x" * 123_456)
-        found = report(receiver)
-    assert (found["bytes"], found["ended_by"], found["complete"], found["peer"]) == (123_456, "close", True, HOST)
-    assert found["last_ns"] >= found["first_ns"] > 10**18
+        record = report(receiver)
+    assert (record["bytes"], record["ended_by"], record["complete"], record["peer"]) == (123_456, "close", True, HOST)
+    assert record["last_ns"] >= record["first_ns"] > 10**18
 
 
 def test_standard_input_arrives_at_standard_output_over_tcp(tmp_path: Path) -> None:
@@ -226,8 +226,8 @@ def test_an_empty_input_is_an_input(tmp_path: Path, kind: str) -> None:
     with empty.open() as file:
         options: dict[str, Any] = {"input": b""} if kind == "pipe" else {"stdin": file}
         done = sent("--json", "-p", receiver.port, HOST, **options)
-    found = json.loads(done.stdout)
-    assert (done.returncode, found["bytes"], found["sink_mode"]) == (0, 0, False)
+    record = json.loads(done.stdout)
+    assert (done.returncode, record["bytes"], record["sink_mode"]) == (0, 0, False)
     assert not receiver.finish().data
 
 
@@ -262,8 +262,8 @@ def test_a_peer_that_resets_the_connection_leaves_a_report_of_the_part() -> None
         wait_until(lambda: has_read(port, udp=False))
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         sender.close()
-        found = report(receiver, 3)
-    assert (found["bytes"], found["complete"], found["ended_by"]) == (5000, False, "peer gone")
+        record = report(receiver, 3)
+    assert (record["bytes"], record["complete"], record["ended_by"]) == (5000, False, "peer gone")
 
 
 def test_a_receiver_that_goes_away_ends_the_transmitter_with_a_report() -> None:
@@ -276,8 +276,8 @@ def test_a_receiver_that_goes_away_ends_the_transmitter_with_a_report() -> None:
         connection, _ = listener.accept()
         connection.recv(100_000)
         connection.close()
-        found = report(process, 3)
-    assert found["ended_by"] == "peer gone" and found["bytes"] > 0
+        record = report(process, 3)
+    assert record["ended_by"] == "peer gone" and record["bytes"] > 0
 
 
 def test_a_closed_port_is_one_clear_line() -> None:
@@ -325,8 +325,8 @@ def test_silence_ends_a_tcp_transfer_only_when_asked_for(idle: str) -> None:
         socket.create_connection((HOST, int(port))) as sender,
     ):
         sender.sendall(b"x" * 100)
-        found = report(receiver, 3)
-    assert (found["bytes"], found["ended_by"]) == (100, "idle")
+        record = report(receiver, 3)
+    assert (record["bytes"], record["ended_by"]) == (100, "idle")
 
 
 # --- UDP
@@ -363,16 +363,21 @@ def test_a_classic_receiver_ends_although_end_marks_are_lost(lost: int) -> None:
 def test_a_classic_transmitter_is_received_over_udp() -> None:
     with running("-s", "-u", "--json") as (receiver, port):
         send_as_classic(port, [b"d" * 1000] * 50)
-        found = report(receiver)
-    assert (found["bytes"], found["io_calls"], found["ended_by"], found["complete"]) == (50_000, 50, "end mark", True)
+        record = report(receiver)
+    assert (record["bytes"], record["io_calls"], record["ended_by"], record["complete"]) == (
+        50_000,
+        50,
+        "end mark",
+        True,
+    )
 
 
 def test_losing_every_end_mark_does_not_hang_the_receiver() -> None:
     with running("-s", "-u", "--json", "--idle", "1.2") as (receiver, port):
         send_as_classic(port, [b"d" * 1000] * 5, marks=0)
-        found = report(receiver, 3)
-    assert (found["bytes"], found["ended_by"], found["complete"]) == (5000, "idle", False)
-    assert found["elapsed_s"] < 1  # the silence is not part of the transfer
+        record = report(receiver, 3)
+    assert (record["bytes"], record["ended_by"], record["complete"]) == (5000, "idle", False)
+    assert record["elapsed_s"] < 1  # the silence is not part of the transfer
 
 
 def test_a_lost_start_mark_costs_nothing() -> None:
@@ -411,9 +416,9 @@ def test_a_stranger_does_not_count_in_another_ones_transfer() -> None:
         assert report(receiver)["bytes"] == 500
 
 
-@pytest.mark.parametrize("rest", [0, 1, 4, 5, 999])
-def test_the_end_of_standard_input_is_never_taken_for_a_mark(rest: int) -> None:
-    data = bytes(i * 7 % 251 for i in range(3000 + rest))
+@pytest.mark.parametrize("tail_bytes", [0, 1, 4, 5, 999])
+def test_the_end_of_standard_input_is_never_taken_for_a_mark(tail_bytes: int) -> None:
+    data = bytes(i * 7 % 251 for i in range(3000 + tail_bytes))
     with running("-u") as (receiver, port):
         assert sent("-u", "-l", "1000", "-p", port, HOST, input=data).returncode == 0
         out, err = receiver.communicate(timeout=90)
@@ -445,8 +450,8 @@ def test_a_stopped_receiver_reports_its_part(switches: list[str]) -> None:
         sender.send(b"x" * 1000)
         wait_until(lambda: has_read(port, udp=bool(switches)))
         receiver.send_signal(signal.SIGINT)
-        found = report(receiver, 130)
-    assert (found["bytes"], found["complete"], found["ended_by"]) == (1000, False, "signal")
+        record = report(receiver, 130)
+    assert (record["bytes"], record["complete"], record["ended_by"]) == (1000, False, "signal")
 
 
 def test_a_stopped_transmitter_reports_its_part_and_ends_the_receiver() -> None:
@@ -467,27 +472,27 @@ def test_rates_are_in_the_unit_asked_for(unit: str, name: str, ratio: float) -> 
     peer = ClassicReceiver(udp=False)
     lines = sent("-s", "-v", "-f", unit, "-p", peer.port, HOST).stdout.decode()
     peer.finish()
-    found = re.search(rf"in ([\d.]+) real seconds = ([\d.]+) {name}/sec", lines)
+    matched = re.search(rf"in ([\d.]+) real seconds = ([\d.]+) {name}/sec", lines)
     calls = re.search(r"(\d+) I/O calls, .*calls/sec = ([\d.]+)", lines)
-    assert found and calls, lines
+    assert matched and calls, lines
     bytes_per_second = 16777216 / int(calls[1]) * float(calls[2])
-    assert float(found[2]) == pytest.approx(bytes_per_second / ratio, rel=0.01, abs=0.01)
+    assert float(matched[2]) == pytest.approx(bytes_per_second / ratio, rel=0.01, abs=0.01)
     assert re.search(rf"CPU seconds = [\d.]+ {name}/cpu sec", lines)
 
 
 def test_buffers_begin_where_alignment_and_offset_say() -> None:
     peer = ClassicReceiver(udp=False)
     lines = sent("-s", "-v", "-n", "1", "-A", "4096", "-O", "17", "-p", peer.port, HOST).stdout.decode()
-    found = re.search(r"buffer address (0x[0-9a-f]+)", lines)
-    assert found and int(found[1], 16) % 4096 == 17
+    matched = re.search(r"buffer address (0x[0-9a-f]+)", lines)
+    assert matched and int(matched[1], 16) % 4096 == 17
     assert len(peer.finish().data) == 8192
 
 
 def test_a_port_in_use_is_one_clear_line() -> None:
-    with socket.socket() as taken:
-        taken.bind(("", 0))
-        taken.listen(1)
-        done = subprocess.run(ttcp("-r", "-s", "-p", str(taken.getsockname()[1])), capture_output=True, timeout=60)
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        listener.listen(1)
+        done = subprocess.run(ttcp("-r", "-s", "-p", str(listener.getsockname()[1])), capture_output=True, timeout=60)
     assert done.returncode == 4 and b"Address already in use" in done.stderr
 
 

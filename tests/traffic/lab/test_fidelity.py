@@ -32,8 +32,8 @@ LINE = re.compile(
 
 def link_of(lab: Lab) -> int:
     """Process of the link."""
-    (found,) = (pid for pid in processes_in(lab) if "wiretale-link" in Path(f"/proc/{pid}/cmdline").read_text())
-    return found
+    (process,) = (pid for pid in processes_in(lab) if "wiretale-link" in Path(f"/proc/{pid}/cmdline").read_text())
+    return process
 
 
 def stop_for(pid: int, seconds: float) -> None:
@@ -54,31 +54,31 @@ def fidelity_of(folder: Path, stopped: float = 0) -> dict[str, Any]:
                 stop_for(link_of(lab), stopped)
             assert not sender.wait(timeout=120)
         time.sleep(0.1)
-    found: dict[str, Any] = link_summary(folder)["fidelity"]
-    return found
+    fidelity: dict[str, Any] = link_summary(folder)["fidelity"]
+    return fidelity
 
 
 def test_a_link_that_was_stopped_is_not_valid(tmp_path: Path) -> None:
-    found = fidelity_of(tmp_path / "run", stopped=0.3)
-    assert found["valid"] is False
-    assert found["error_ns_max"] > 200e6
-    assert found["error_ns_p50"] <= found["error_ns_p99"] <= found["error_ns_max"]
-    match = LINE.fullmatch(fidelity_text(found))
+    fidelity = fidelity_of(tmp_path / "run", stopped=0.3)
+    assert fidelity["valid"] is False
+    assert fidelity["error_ns_max"] > 200e6
+    assert fidelity["error_ns_p50"] <= fidelity["error_ns_p99"] <= fidelity["error_ns_max"]
+    match = LINE.fullmatch(fidelity_text(fidelity))
     assert match and match[3] == "not valid"
 
 
 def test_packets_that_waited_longer_than_a_second_are_counted(tmp_path: Path) -> None:
-    found = fidelity_of(tmp_path / "run", stopped=1.6)
-    assert found["valid"] is False and found["restamped"] > 0
+    fidelity = fidelity_of(tmp_path / "run", stopped=1.6)
+    assert fidelity["valid"] is False and fidelity["restamped"] > 0
 
 
 def test_an_undisturbed_link_is_valid(tmp_path: Path) -> None:
     tries = itertools.count()
 
     def check() -> None:
-        found = fidelity_of(tmp_path / str(next(tries)))
-        assert (found["valid"], found["overruns"], found["restamped"]) == (True, 0, 0), found
-        assert found["error_ns_p99"] <= found["bound_ns_p99"]
+        fidelity = fidelity_of(tmp_path / str(next(tries)))
+        assert (fidelity["valid"], fidelity["overruns"], fidelity["restamped"]) == (True, 0, 0), fidelity
+        assert fidelity["error_ns_p99"] <= fidelity["bound_ns_p99"]
 
     undisturbed(check)
 
@@ -86,9 +86,9 @@ def test_an_undisturbed_link_is_valid(tmp_path: Path) -> None:
 def test_without_a_packet_validity_is_unknown(tmp_path: Path) -> None:
     with lab_of(PROFILE, "trial", tmp_path):
         pass
-    found = link_summary(tmp_path)["fidelity"]
-    assert (found["valid"], found["error_ns_p99"]) == (None, None)
-    assert "0 overruns: no packet left (bounds" in fidelity_text(found)
+    fidelity = link_summary(tmp_path)["fidelity"]
+    assert (fidelity["valid"], fidelity["error_ns_p99"]) == (None, None)
+    assert "0 overruns: no packet left (bounds" in fidelity_text(fidelity)
 
 
 def test_lab_down_prints_the_line(tmp_path: Path) -> None:

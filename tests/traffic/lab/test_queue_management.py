@@ -110,9 +110,9 @@ def test_with_ecn_packets_are_marked_and_none_is_dropped(tmp_path: Path, family:
     assert marked > 3
     assert link_summary(folder)["directions"][0]["marked"] == marked
     assert not marked_frames(folder / "before")
-    found = marked_frames(folder / "after")
-    assert len(found) == marked
-    assert family or not any(checksum(frame[ETHERNET : ETHERNET + 20]) for frame in found)
+    frames = marked_frames(folder / "after")
+    assert len(frames) == marked
+    assert family or not any(checksum(frame[ETHERNET : ETHERNET + 20]) for frame in frames)
 
 
 def test_a_queue_that_cannot_mark_is_refused() -> None:

@@ -69,12 +69,12 @@ def test_the_loss_changes_at_its_time(tmp_path: Path) -> None:
 @pytest.mark.alone
 def test_a_trace_of_wiretale_gives_its_opportunities(tmp_path: Path) -> None:
     new = folders(tmp_path)
-    wanted = lines_of(*TRACES["saw"])
+    opportunities = lines_of(*TRACES["saw"])
 
     def check() -> None:
         sent = send_through(new(), "trace=saw queue=1000", size=1500 - HEADERS, count=120, gap=0)
         for ms in (250, 500, 750):
-            assert due_by(sent, ms + 0.5) == pytest.approx(sum(time <= ms for time in wanted), abs=1)
+            assert due_by(sent, ms + 0.5) == pytest.approx(sum(time <= ms for time in opportunities), abs=1)
 
     undisturbed(check, 6)
 

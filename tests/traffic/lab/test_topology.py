@@ -94,9 +94,9 @@ def lab_up(name: str, profile: str, folder: Path) -> Iterator[None]:
 def round_trip_ms(name: str, host: str, address: str) -> float:
     """The shortest of three."""
     command = ["ip", "netns", "exec", f"wt-{name}-{host}", "ping", "-n", "-c", "3", "-i", "0.02", "-W", "2", address]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
-    match = re.search(r"= ([\d.]+)/", found)
-    assert match, (host, address, found)
+    output = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+    match = re.search(r"= ([\d.]+)/", output)
+    assert match, (host, address, output)
     return float(match[1])
 
 
@@ -116,18 +116,18 @@ def test_hosts_have_their_round_trips_and_share_the_bottleneck(tmp_path: Path) -
     receive = [find_program("wiretale-traffic"), "receive", "--parallel", "2", "--quiet"]
     with lab_up(name, "dumbbell", tmp_path):
         for address in ("10.99.0.2", *(["fd00:99::2"] if HAS_IPV6 else [])):
-            found = {host: round_trip_ms(name, host, address) for host in ROUND_TRIPS}
-            assert all(0 < found[host] - ms < 5 for host, ms in ROUND_TRIPS.items()), found
+            round_trips = {host: round_trip_ms(name, host, address) for host in ROUND_TRIPS}
+            assert all(0 < round_trips[host] - ms < 5 for host, ms in ROUND_TRIPS.items()), round_trips
         with subprocess.Popen([*COMMAND, "shell", name, "receiver", "--", *receive]) as receiver:
             senders = [send(name, host, "--udp", "--rate", "9M", "--wait", "5") for host in ("near", "far")]
             reports = [last_json(sender.communicate(timeout=60)[0]) for sender in senders]
             receiver.terminate()
         assert wiretale_lab("shell", "near", "--", "true").returncode == 0
     for host, address, report in zip(("near", "far"), ("10.98.1.2", "10.98.3.2"), reports, strict=True):
-        own = truth_rows(tmp_path / f"truth-{host}.parquet", BLOCKS)
+        of_host = truth_rows(tmp_path / f"truth-{host}.parquet", BLOCKS)
         came = truth_rows(tmp_path / "truth.parquet", f"{BLOCKS} AND source = '{address}'")
-        assert {row["source"] for row in own} == {address}
-        assert len(came) == delivered(own) == report["blocks_sent"]
+        assert {row["source"] for row in of_host} == {address}
+        assert len(came) == delivered(of_host) == report["blocks_sent"]
         assert delivered(came) == report["blocks_received"] < len(came)
     bottleneck = truth_rows(tmp_path / "truth.parquet", BLOCKS)
     gone = sorted((row["due_ns"], row["ip_bytes"]) for row in bottleneck if row["fate"] == "delivered")
@@ -149,14 +149,14 @@ def test_hosts_reach_each_other_over_all_hops(tmp_path: Path) -> None:
                 assert 0 < round_trip_ms(name, host, address) - ms < 5, (host, address)
         for address in ("10.99.1.1", "10.99.1.2", *(["fd00:99:1::2"] if HAS_IPV6 else [])):
             assert round_trip_ms(name, "client", address) > 40, address
-        own = wiretale_lab("attach", "receiver", f"netns:wt-{name}-client", "--name", name)
-        assert "this is a host of the lab" in refusal(own)
+        done = wiretale_lab("attach", "receiver", f"netns:wt-{name}-client", "--name", name)
+        assert "this is a host of the lab" in refusal(done)
         subprocess.run(["ip", "netns", "add", outside], check=True)
         attached = wiretale_lab("attach", "receiver", f"netns:{outside}", "--name", name)
         assert "attached as 10.98.4.2" in attached.stderr, attached.stderr
         assert 0 < round_trip_ms(name, "client", "10.98.4.2") - 70 < 5
-        own = wiretale_lab("shell", name, "middle", "--", "ip", "-4", "address")
-        assert own.returncode == 0 and "10.98.3.2/30" in own.stdout, own.stderr
+        done = wiretale_lab("shell", name, "middle", "--", "ip", "-4", "address")
+        assert done.returncode == 0 and "10.98.3.2/30" in done.stdout, done.stderr
         assert "left" in wiretale_lab("shell", "tracer.isp", "--", "ip", "link").stdout
         assert "down: expected sender, tracer, receiver, client" in refusal(wiretale_lab("shell", name, "down"))
     finally:
@@ -176,8 +176,8 @@ def test_a_lab_with_a_damaged_record_is_removed_with_all_its_hosts_and_no_other(
     subprocess.run(["ip", "netns", "add", other], check=True)
     try:
         record = tmp_path / "state" / "labs" / f"{name}.json"
-        whole = json.loads(record.read_text())
-        partly = {**whole, **json.loads(damage)} if damage != "half" else {}
+        content = json.loads(record.read_text())
+        partly = {**content, **json.loads(damage)} if damage != "half" else {}
         record.write_text(json.dumps(partly) if partly else record.read_text()[:40])
         assert f"{name} " in wiretale_lab("list").stdout
         down = wiretale_lab("down", name)
@@ -227,12 +227,12 @@ def test_a_run_that_overwrites_leaves_only_its_files_and_those_of_the_user(tmp_p
     first = names_in(out)
     gone = {name for name in first if "-client" in name or name.startswith("cross-")}
     assert {"truth-client.bin", "truth-client.parquet", "link-client.log", "cross-1-receiver.out"} <= gone
-    own = {"truth-mine.bin", "truth-client.txt", "link-notes.log", "cross-1.txt", "cross-33.log", "before/notes"}
-    for name in (*own, "results.json"):
+    of_user = {"truth-mine.bin", "truth-client.txt", "link-notes.log", "cross-1.txt", "cross-33.log", "before/notes"}
+    for name in (*of_user, "results.json"):
         (out / name).write_text("of the user, or of a study")
     done = wiretale_lab("run", str(tmp_path / "next.toml"), "-o", str(out), "--overwrite")
     assert done.returncode == 0, done.stderr
-    assert names_in(out) == first - gone | own
+    assert names_in(out) == first - gone | of_user
 
 
 def names_in(folder: Path) -> set[str]:
@@ -282,8 +282,8 @@ def test_the_fidelity_is_that_of_the_worst_link(tmp_path: Path) -> None:
     finally:
         down = wiretale_lab("down", name, "--force")
     assert "not valid" in down.stderr, down.stderr
-    own = {part: json.loads((tmp_path / "out" / f"link{part}.out").read_text()) for part in ("-metro", "-isp")}
-    most = [own[part]["fidelity"]["error_ns_max"] / 1e6 for part in ("-metro", "-isp")]
+    summaries = {part: json.loads((tmp_path / "out" / f"link{part}.out").read_text()) for part in ("-metro", "-isp")}
+    most = [summaries[part]["fidelity"]["error_ns_max"] / 1e6 for part in ("-metro", "-isp")]
     assert most[0] < most[1] and f"max {most[1]:.3g} ms" in down.stderr
 
 
@@ -291,7 +291,7 @@ def test_a_killed_run_takes_all_hosts_and_links_with_it(tmp_path: Path) -> None:
     (tmp_path / "chain.toml").write_text(CHAIN + RUN.partition("[scenario]")[0])
     out = tmp_path / "out"
     command = [*COMMAND, "run", "s5-rate-sweep", "--profile", str(tmp_path / "chain.toml"), "-o", str(out)]
-    with (tmp_path / "said").open("w") as said, subprocess.Popen(command, stderr=said) as process:
+    with (tmp_path / "said").open("w") as messages, subprocess.Popen(command, stderr=messages) as process:
         name = f"run-{process.pid}"
 
         def is_crossing() -> bool:
@@ -338,14 +338,14 @@ def test_a_sender_of_cross_traffic_that_failed_makes_the_run_fail_after_its_resu
     (tmp_path / "p.toml").write_text(text + second)
     done = wiretale_lab("run", str(tmp_path / "p.toml"), "-o", str(tmp_path / "out"))
     assert done.returncode == 5
-    said = done.stderr.splitlines()[-1]
-    assert re.search(r"p\.toml: cross 2: wiretale-traffic send: 10\.99\.0\.2 port 5902: .* \(exit code 4\)$", said), (
-        said
-    )
+    message = done.stderr.splitlines()[-1]
+    assert re.search(
+        r"p\.toml: cross 2: wiretale-traffic send: 10\.99\.0\.2 port 5902: .* \(exit code 4\)$", message
+    ), message
     result = json.loads((tmp_path / "out" / "result.json").read_text())
     first, failed = result["cross"]
     assert first["error"] is None and first["sender"]["blocks_sent"] > 10
-    assert failed["sender"] is None and failed["error"] and said.endswith(failed["error"])
+    assert failed["sender"] is None and failed["error"] and message.endswith(failed["error"])
     assert result["packets_received"] > 100
 
 
@@ -378,6 +378,6 @@ def test_an_option_that_is_refused_is_one_line_and_nothing_is_left(
     (tmp_path / "chain.toml").write_text((CHAIN + RUN).replace(*change))
     command = [*COMMAND, "run", str(tmp_path / "chain.toml"), "-o", str(tmp_path / "out")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        said, errors = process.communicate(timeout=60)
-    done = subprocess.CompletedProcess(command, process.returncode, said, errors)
+        output, errors = process.communicate(timeout=60)
+    done = subprocess.CompletedProcess(command, process.returncode, output, errors)
     assert expected in refusal(done) and left_of(f"run-{process.pid}") == []
