@@ -11,7 +11,7 @@
 #include "tcp/wire_segments.h"
 #include "tracker/steps.h"
 #include "tracker/turns.h"
-#include "verdict/missing_data.h"
+#include "verdict/verdict.h"
 #include "verdict/recent_verdicts.h"
 
 /* Quantiles in thousandths. */

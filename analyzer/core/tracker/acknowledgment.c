@@ -6,6 +6,7 @@
  * that data. */
 #include "tracker/steps.h"
 
+#include "flow/damage.h"
 #include "verdict/loss_report.h"
 #include "verdict/retransmit_cause.h"
 #include "verdict/verdict.h"

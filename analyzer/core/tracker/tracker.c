@@ -4,7 +4,7 @@
  *
  *   track_segment
  *     duplicate of a packet         verdict/duplicate.c (V4.1, V8)  ends here
- *     damaged segment               verdict/damage.c (V14)          only its data counts
+ *     damaged segment               flow/damage.c (V14)             only its data counts
  *     take_rare                   SYN, FIN, RST, rare flags and options
  *     take_data
  *       probe, keep-alive           receive_window.c (V4.2, V10)    ends here
@@ -19,6 +19,7 @@
  * functions that are never inlined. */
 #include "tracker/tracker.h"
 
+#include "flow/damage.h"
 #include "tracker/steps.h"
 #include "tracker/turns.h"
 #include "verdict/verdict.h"
@@ -464,6 +465,12 @@ static NOINLINE int64_t track_damaged(struct segment_context *seg) {
     return flight;
 }
 
+static NOINLINE void note_possible_damage(struct segment_context *seg) {
+    int64_t start = seg->effect.sequence;
+    if (seg->effect.positions_known)
+        note_damage(seg, start, start + seg->packet->payload_bytes);
+}
+
 NOINLINE int64_t track_segment(struct segment_context *seg) {
     struct tcp_stream *sender = seg->sender;
     const struct tcp_header *tcp = seg->tcp;
@@ -485,8 +492,8 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
     seg->data_frame_before = sender->last_data_frame;
     seg->data_ns_before = sender->last_data_ns;
     take_data(seg, sender, tcp, sequence, seg->packet->payload_bytes, fin);
-    if (!LIKELY(seg->damage == DAMAGE_NONE) && seg->effect.positions_known)
-        note_damage(seg, seg->effect.sequence, seg->effect.sequence + seg->packet->payload_bytes);
+    if (!LIKELY(seg->damage == DAMAGE_NONE))
+        note_possible_damage(seg);
     bool acknowledges = tcp->flags & TCP_ACK;
     if (acknowledges && !seg->connection->handshake_ack_seen)
         complete_handshake(seg, tcp);

@@ -2,7 +2,7 @@
 /* The holes of a stream that are left at its end, against what the receiver reported by SACK (rule
  * V7.12). A hole of both was lost before it reached the capture point, and nothing filled it. A
  * hole of the capture alone was missed by the capture. */
-#include "verdict/missing_data.h"
+#include "verdict/verdict.h"
 
 /* Returns the bytes of [start, end) that SACKs reported. */
 static int64_t reported_bytes(const struct scoreboard *board, int64_t start, int64_t end) {

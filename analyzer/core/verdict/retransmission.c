@@ -9,6 +9,7 @@
  *
  * A loss just before the capture point can also leave no gap, if nothing followed it: then only a
  * missing IP ID and the idle time of an RTO indicate it (rules V1). */
+#include "flow/damage.h"
 #include "verdict/loss_report.h"
 #include "verdict/retransmit_cause.h"
 #include "verdict/verdict.h"

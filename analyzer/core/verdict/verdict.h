@@ -52,20 +52,6 @@ void note_unheard_ack(const struct segment_context *seg, struct retransmission_r
  * they were late, or that later ones arrived in their place. */
 void take_echo(const struct segment_context *seg);
 
-/* damage.c: segments whose checksum is wrong, rules V14. */
-
-/* Notes the segment's data [start, end), of the range 0 without any; if its damage is certain, it
- * is an event. */
-void note_damage(struct segment_context *seg, int64_t start, int64_t end);
-
-/* Returns the frame of a damaged segment with data of [start, end), which is transmitted again; 0
- * without one. If its damage was only possible, the right checksum of this segment proves it. */
-uint32_t take_damage(struct segment_context *seg, int64_t start, int64_t end);
-
-/* The segment acknowledges data below `position`: what was damaged and not transmitted again was
- * damaged in the capture alone. */
-void settle_damage(struct segment_context *seg, int64_t position);
-
 /* duplicate.c: duplicates of packets, made by a mirror port or by the network, rules V8. */
 
 /* Returns true if the segment duplicates one of the sender's last packets (rules V8.1, V8.2); then
@@ -111,5 +97,18 @@ void process_repeated_ack(struct segment_context *seg);
 /* Settles the records below `position`, which the segment acknowledges for the first time: rules
  * V6.4, V6.5 and V7.4. seg->receiver->has_unsettled must be set. */
 void settle_retransmissions(struct segment_context *seg, int64_t position);
+
+/* missing_data.c: data that the receiver reports missing by SACK when the connection ends, rule
+ * V7.12.
+ */
+
+struct missing_data {
+    int64_t bytes;        /* that neither the capture point nor the receiver has seen */
+    int64_t since_ns;     /* time of the first sign of them; valid if there are any */
+    int64_t unseen_bytes; /* that the receiver reported, and the capture point has not seen */
+};
+
+/* Returns what SACKs show about data above snd_una, at the end of the connection. */
+struct missing_data find_missing_data(const struct tcp_stream *stream);
 
 #endif

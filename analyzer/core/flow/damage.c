@@ -5,7 +5,7 @@
  *
  * The list holds data that is neither retransmitted nor acknowledged; if it is full, the oldest
  * entry gives way. */
-#include "verdict/verdict.h"
+#include "flow/damage.h"
 
 static void drop_damaged(struct tcp_recovery_state *recovery, uint32_t index) {
     recovery->damaged_count--;
