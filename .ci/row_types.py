@@ -15,7 +15,7 @@ Column = tuple[str, str, str, str, bool]
 
 
 def row_name(table: str) -> str:
-    """`FlowRow` of flows, `QueryRow` of queries, `LimitSpanRow` of limit_spans."""
+    """`FlowRow` of flows, `QueryRow` of queries, `TimeSpanRow` of time_spans."""
     singular = table if table == "series" else table[:-3] + "y" if table.endswith("ies") else table.removesuffix("s")
     return "".join(map(str.capitalize, singular.split("_"))) + "Row"
 

@@ -214,11 +214,11 @@ class AnalysisKeywords(TypedDict, total=False):
 class ReadingMode(NamedTuple):
     """What one reading of the files is for, which no user chooses."""
 
-    #: a list of flows fills no other table but interfaces and limit_spans
+    #: a list of flows fills no other table but interfaces and time_spans
     packets: Packets = "none"
     packet_rows_most: int = PACKETS_MAX
     #: fills that table, for the flows whose packets are wanted
-    limit_spans: bool = False
+    time_spans: bool = False
     #: fills only that table
     interfaces_only: bool = False
     #: only packets of so many files begin flows; 0 for all

@@ -28,7 +28,7 @@ SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions"
 
 
 NOT_MADE = re.compile(
-    rf"table with name ({'|'.join(('packets', 'limit_spans', *OLD_VIEWS))}) does not exist", re.IGNORECASE
+    rf"table with name ({'|'.join(('packets', 'time_spans', *OLD_VIEWS))}) does not exist", re.IGNORECASE
 )
 
 

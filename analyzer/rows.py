@@ -266,16 +266,19 @@ class DirectionRow(TypedDict):
     first_ns: int | None
     last_ns: int | None
     idle_ns_max: int | None
-    limit_idle_ns: int | None
-    limit_waiting_ns: int | None
-    send_buffer_ns: int | None
+    time_pause_ns: int | None
+    time_delayed_ack_ns: int | None
+    time_window_ns: int | None
+    time_send_buffer_ns: int | None
+    time_loss_ns: int | None
+    time_network_ns: int | None
+    time_unknown_ns: int | None
+    slow_start_ns: int | None
+    timeout_ns: int | None
+    suspected_ns: int | None
+    recovery_ns: int | None
+    rto_idle_ns: int | None
     send_buffer_bytes: int | None
-    limit_delayed_ack_ns: int | None
-    limit_window_ns: int | None
-    limit_recovery_ns: int | None
-    limit_timeout_ns: int | None
-    limit_slow_start_ns: int | None
-    limit_network_ns: int | None
 
 
 class EventRow(TypedDict):
@@ -507,12 +510,12 @@ class PacketRow(TypedDict):
     fragment_offset: int | None
 
 
-class LimitSpanRow(TypedDict):
-    """Time in which one factor limited a direction; made only on request."""
+class TimeSpanRow(TypedDict):
+    """Time of a flow that went to one part; made only on request."""
 
     flow: int
-    direction: int
-    kind: str
+    direction: int | None
+    part: str
     start_ns: int
     end_ns: int
     merged: bool

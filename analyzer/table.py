@@ -30,7 +30,7 @@ check_core()  # before its schemas are read
 #: names of the tables, in the order of lists and files
 TABLES = tuple(name for name, _, _ in _core.schemas())
 #: those that are made if they are asked for, and those that every analysis has
-ASKED_TABLES = ("packets", "limit_spans")
+ASKED_TABLES = ("packets", "time_spans")
 OF_INTERFACES = ("interfaces", "decode_stops", "second_ports")
 OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
@@ -75,7 +75,10 @@ LEFT JOIN (SELECT {of}finding, first(flow) AS cited_flow FROM finding_flows GROU
     ),
     "directions_2": (
         ("directions", "waits"),
-        """SELECT directions.*, stall_frames, stall_ns, longest_waits
+        """SELECT directions.*, stall_frames, stall_ns, longest_waits, time_pause_ns + time_send_buffer_ns AS limit_idle_ns,
+    NULL::BIGINT AS limit_waiting_ns, time_send_buffer_ns AS send_buffer_ns, time_delayed_ack_ns AS limit_delayed_ack_ns,
+    time_window_ns AS limit_window_ns, greatest(time_loss_ns - rto_idle_ns, 0) AS limit_recovery_ns,
+    rto_idle_ns AS limit_timeout_ns, slow_start_ns AS limit_slow_start_ns, time_network_ns - slow_start_ns AS limit_network_ns
 FROM directions
 LEFT JOIN (
     SELECT {of}flow, direction,

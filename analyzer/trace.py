@@ -107,15 +107,15 @@ class Trace:
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:
-        """Returns a table by name, `packets` as by packets(), `limit_spans` likewise. Raises UsageError if there is none."""
+        """Returns a table by name, `packets` as by packets(), `time_spans` likewise. Raises UsageError if there is none."""
         if name not in TABLES:
             from wiretale.analyzer.units import one_of
 
             raise UsageError(f"there is no table {name!r} (expected {one_of(TABLES)})")
         if name in KEPT_TABLES:
             return Table(self._core.table(name))
-        if name == "limit_spans":
-            return self.limit_spans()
+        if name == "time_spans":
+            return self.time_spans()
         if self._packets is None:
             self._packets = self.packets()
         return self._packets
@@ -291,21 +291,21 @@ class Trace:
             yield from map(Table, packets_in_parts(core))
         self.check_readable()
 
-    def limit_spans(self, flows: Flows = None) -> Table[rows.LimitSpanRow]:
-        """Returns when which factor limited these flows (a number, several, or None for all), in order of flows and time.
+    def time_spans(self, flows: Flows = None) -> Table[rows.TimeSpanRow]:
+        """Returns where the time of these flows went (a number, several, or None for all), in order of flows and time.
 
         Reads the files a second time, like packets(), and raises the same errors.
         """
         return self._packets_and_spans(flow_numbers(flows, self.totals["flows"]), 0)[1]
 
-    def _packets_and_spans(self, flows: list[int], most: int) -> tuple[Table[rows.PacketRow], Table[rows.LimitSpanRow]]:
-        """Returns the packets of flows, at most `most`, and their limit_spans, in one reading."""
+    def _packets_and_spans(self, flows: list[int], most: int) -> tuple[Table[rows.PacketRow], Table[rows.TimeSpanRow]]:
+        """Returns the packets of flows, at most `most`, and their time_spans, in one reading."""
         if self._kept:
-            spans = Table(self._kept.table("limit_spans"))._of_flows(flows, ROWS_MAX)
+            spans = Table(self._kept.table("time_spans"))._of_flows(flows, ROWS_MAX)
             return self._kept_packets(self._kept, flows, most), spans
-        again = self._read_again(ReadingMode(packets=flows, packet_rows_most=most, limit_spans=True))
+        again = self._read_again(ReadingMode(packets=flows, packet_rows_most=most, time_spans=True))
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
-        return Table(again.table("packets")), Table(again.table("limit_spans"))
+        return Table(again.table("packets")), Table(again.table("time_spans"))
 
     def _read_again(self, mode: ReadingMode) -> _core.Analysis:
         self.check_readable()
@@ -581,7 +581,7 @@ def analyze_with(
     if not (expanded := expand_paths(paths)):
         raise UsageError("no capture given: expected a file, a folder, or - for standard input")
     packets: Packets = "all" if keep_packets else "none"
-    mode = ReadingMode(packets=packets, limit_spans=keep_packets, interfaces_only=interfaces_only)
+    mode = ReadingMode(packets=packets, time_spans=keep_packets, interfaces_only=interfaces_only)
     with core_errors(options.filter), streamed(expanded) as streams:
         inputs = dict(zip(streams.names, map(stamp_of, expanded), strict=True))
         core = _core.Analysis(streams.paths, streams.names, options, mode)

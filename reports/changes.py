@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.transfers import PARTS
 from wiretale.analyzer.units import UNKNOWN, show_change, show_duration, with_sign
 from wiretale.reports.phrases import cost_text
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wiretale.analyzer.diff.baseline import AgainstBaseline
-    from wiretale.analyzer.diff.difference import Change, FindingChange, LimitChange
+    from wiretale.analyzer.diff.difference import Change, FindingChange, TimeChange
 
-LIMITS_SHOWN, FINDINGS_SHOWN, SERVICES_SHOWN = 5, 10, 10
+TIMES_SHOWN, FINDINGS_SHOWN, SERVICES_SHOWN = 5, 10, 10
 MATCHED = {"service": "ports differ", "port": "hosts differ", "protocol": "by rank alone"}
 
 
@@ -43,10 +43,10 @@ def change_texts(change: Change) -> tuple[str, str]:
     return UNKNOWN if change.difference is None else "=", ""
 
 
-def limit_text(limit: LimitChange) -> str:
+def time_text(time: TimeChange) -> str:
     """`stalled in RTOs: 0.2 s → 1.4 s (+1.2 s)`."""
-    difference = with_sign(show_duration, limit.after - limit.before)
-    return f"{LIMITS[limit.name]}: {show_duration(limit.before)} → {show_duration(limit.after)} ({difference})"
+    difference = with_sign(show_duration, time.after - time.before)
+    return f"{PARTS[time.name]}: {show_duration(time.before)} → {show_duration(time.after)} ({difference})"
 
 
 def finding_cost(change: FindingChange) -> str:

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from wiretale.analyzer.diff.difference import Change
 from wiretale.analyzer.diff.measures import COUNT, MEASURES, PERCENT, RATE, TIME, Measure, Values
 from wiretale.analyzer.diff.run import Found, Run
-from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.transfers import PARTS
 from wiretale.analyzer.units import plural
 
 LEVEL = 0.05
@@ -54,8 +54,8 @@ BASELINE = {
         Measure("tls", TIME, -1, "median time of TLS and QUIC handshakes (handshakes.duration_ns)"),
         Measure("response", TIME, -1, "median server time of requests (turns.server_ns)"),
         *(
-            Measure(name[:-3], PERCENT, -1 if name in ("limit_recovery_ns", "limit_timeout_ns") else 0, f"time: {text}")
-            for name, text in LIMITS.items()
+            Measure(f"time_{part}", PERCENT, -1 if part == "loss" else 0, f"time: {text}")
+            for part, text in PARTS.items()
         ),
         MEASURES["findings"],
         *(MEASURES[name] for name in ("duration", "packets", "bytes", "flows")),
@@ -64,7 +64,7 @@ BASELINE = {
 UNTESTED = ("duration", "packets", "bytes", "flows")
 # The least spread of each unit: of times and rates relative, of shares in points.
 LEAST_SPREAD = {RATE.name: 0.02, TIME.name: 0.02, PERCENT.name: 0.1, COUNT.name: 1.0}
-LIMIT_SPREAD = 2.0  # points of a limit, which is a share of time
+TIME_SPREAD = 2.0  # points of a part of the time
 OFFSET = {RATE.name: 1e3, TIME.name: 1e4}  # below 1 kbit/s and 10 µs, differences are absolute
 
 
@@ -234,7 +234,7 @@ def scores_of(measure: Measure, values: Sequence[float | None], event: float) ->
         return []
     middle = median(known)
     low, high = (quantile_of(known, share) or 0.0 for share in (0.05, 0.95))
-    least = LIMIT_SPREAD if measure.name.startswith("limit_") else LEAST_SPREAD[unit]
+    least = TIME_SPREAD if measure.name.startswith("time_") else LEAST_SPREAD[unit]
     if unit == PERCENT.name:
         least = max(least, event)
     spread = max(NORMAL_MAD * median(abs(value - middle) for value in known), (high - low) / NORMAL_RANGE, least)

@@ -11,12 +11,13 @@ from wiretale.analyzer.diff.courses import connect_run
 from wiretale.analyzer.diff.measures import Values
 from wiretale.analyzer.diff.run import BY_FLOW, SUMS, Run, number, ratio, values_of
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.transfers import PARTS
 
 if TYPE_CHECKING:
     import duckdb
 
 TABLES = ("flows", "directions", "findings", "queries", "handshakes", "turns")
+FLOW_TIMES = tuple(f"time_{part}" for part in PARTS)
 TIMES = {"flows": ("first_ns", "last_ns"), "directions": ("first_ns", "last_ns")}
 # A key of 16 bytes takes less memory than 64 digits.
 KEY = "substr(capture_id, 1, 32)::UUID"
@@ -26,14 +27,14 @@ FAILED = "('syn_sent', 'refused')"
 ANSWERED = "('NOERROR', 'NXDOMAIN')"
 MORE = f""", any_value(f.handshake_rtt_ns) AS handshake,
     any_value(f.state IN {FAILED}) FILTER (f.protocol = 'tcp' AND f.initiator_known) AS failed,
-    sum(d.unseen_bytes) AS unseen_bytes, {", ".join(f"sum(d.{name}) AS {name}" for name in LIMITS)}"""
+    sum(d.unseen_bytes) AS unseen_bytes, {", ".join(f"any_value(f.{name}_ns) AS {name}" for name in FLOW_TIMES)}"""
 EACH_FLOW = f"""
 CREATE OR REPLACE TEMP TABLE each_flow AS SELECT *, protocol || coalesce('/' || destination_port, '') AS service FROM
     ({BY_FLOW.format(keys="capture_id, flow", schema="one.", more=MORE)})
 """
 GROUPS = "GROUP BY GROUPING SETS ((capture_id), (capture_id, service))"
 MEASURED = f"""
-SELECT capture_id, service, {", ".join(f"sum({name}) AS {name}" for name in (*SUMS, *LIMITS, "unseen_bytes"))},
+SELECT capture_id, service, {", ".join(f"sum({name}) AS {name}" for name in (*SUMS, *FLOW_TIMES, "unseen_bytes"))},
     min(rtt_min) AS rtt_min, min(first_ns) AS first_ns, max(last_ns) AS last_ns, count(*) AS flows,
     median(handshake) AS handshake, 100 * avg(failed::INT) AS failed FROM each_flow {GROUPS}
 """
@@ -48,8 +49,8 @@ OTHERS = (
 
 def measures_of(row: dict[str, Any]) -> Values:
     """Returns the measures of a row of MEASURED."""
-    found, limits = values_of(row), {name: number(row[name]) for name in LIMITS}
-    known = [value for value in limits.values() if value is not None]
+    found, times = values_of(row), {name: number(row[name]) for name in FLOW_TIMES}
+    known = [value for value in times.values() if value is not None]
     segments, packets = number(row["data_packets"]), found["packets"]
     return {
         **found,
@@ -62,7 +63,7 @@ def measures_of(row: dict[str, Any]) -> Values:
         "fragment_share": ratio(found["fragments"], packets, 100.0),
         "handshake": number(row["handshake"]),
         "failed": number(row["failed"]),
-        **{name[:-3]: ratio(value, sum(known), 100.0) for name, value in limits.items()},
+        **{name: ratio(value, sum(known), 100.0) for name, value in times.items()},
         "flows": float(row["flows"]),
     }
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from wiretale.analyzer.diff.measures import MEASURES, Measure, Values
 from wiretale.analyzer.diff.run import Found, Part, Run
-from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.transfers import PARTS
 from wiretale.analyzer.units import PREFIXES, show_bytes, show_change, show_rate, three_digits
 
 ROUNDING = 1e-9  # relative change that is noise of rounding
@@ -83,10 +83,10 @@ class FlowPair:
         return size * max((change.weight for change in self.changes if change.measure.better), default=1.0)
 
 
-class LimitChange(NamedTuple):
-    """Time by one limit over all flows of both runs, in ns."""
+class TimeChange(NamedTuple):
+    """One part of the time over all flows of both runs, in ns."""
 
-    name: str  # of LIMITS
+    name: str  # of PARTS
     before: float
     after: float
 
@@ -181,13 +181,14 @@ class Difference:
         return f" The runs carried different payload, {sizes}: compare rates and shares, not counts and sums."
 
     @property
-    def limits(self) -> list[LimitChange]:
-        """The limits whose time changed by more than 1% of the longer time, the largest change first."""
+    def times(self) -> list[TimeChange]:
+        """The parts of the time that changed by more than 1% of the longer time, the largest change first."""
         changes = [
-            LimitChange(name, before, after)
-            for name in LIMITS
-            if (before := self.before.limits.get(name)) is not None
-            and (after := self.after.limits.get(name)) is not None
+            TimeChange(name, before, after)
+            for name in PARTS
+            if name != "idle"
+            if (before := self.before.times.get(name)) is not None
+            and (after := self.after.times.get(name)) is not None
             and abs(after - before) > SAME_SPEED * max(before, after)
         ]
         return sorted(changes, key=lambda change: -abs(change.after - change.before))

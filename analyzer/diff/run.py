@@ -15,7 +15,7 @@ from wiretale.analyzer.compare.endpoint_log import part, read_reports
 from wiretale.analyzer.diff.measures import Values
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.findings.model import ON_WIRE, endpoint_str
-from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.transfers import PARTS
 from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.printable import utf8_name
 
@@ -94,7 +94,7 @@ class Part:
     flow: int | None = None
 
 
-LIMITED = f"SELECT {', '.join(f'sum({name}) AS {name}' for name in LIMITS)} FROM directions"
+FLOW_TIMES = f"SELECT {', '.join(f'sum(time_{part}_ns) AS time_{part}' for part in PARTS)} FROM flows"
 
 
 class Found(NamedTuple):
@@ -118,8 +118,8 @@ class Run:
     parts: list[Part] = field(default_factory=list)
     findings: list[Found] = field(default_factory=list)
     damaged: bool = False
-    #: ns by limit (names of LIMITS) over all flows; None if unknown
-    limits: Values = field(default_factory=dict)
+    #: ns by part (names of PARTS) over all flows; None if unknown
+    times: Values = field(default_factory=dict)
     #: a capture's analysis, if load_run() was to keep it
     trace: Trace | None = None
 
@@ -174,14 +174,14 @@ def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -
     (sums,) = dicts(connection, TOTAL)
     parts = [flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MAX}")]
     findings = [Found(**row) for row in dicts(connection, f"SELECT {', '.join(Found._fields)} FROM findings")]
-    (limits,) = dicts(connection, LIMITED)
+    (times,) = dicts(connection, FLOW_TIMES)
     total = values_of(sums)
     total["flows"] = float(sums["flows"])
     total["findings"] = float(sum(finding.severity in ("warning", "error") for finding in findings))
     if not sums["flows"]:  # no traffic is 0, not unknown
         total.update(goodput=0.0, throughput=0.0, packets=0.0, bytes=0.0)
     damaged = dicts(connection, "SELECT count(damage) AS n FROM interfaces")[0]["n"] > 0
-    return Run(path, kind, total, parts, findings, damaged, {name: number(limits[name]) for name in LIMITS})
+    return Run(path, kind, total, parts, findings, damaged, {part: number(times[f"time_{part}"]) for part in PARTS})
 
 
 def load_trace(trace: Trace, keep: bool = False) -> Run:

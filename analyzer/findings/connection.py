@@ -185,7 +185,7 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
             size=row["segment_max"],
             times=row["retransmissions"],
             icmp="An ICMP error confirms it" if flow["icmp_errors"] else "No ICMP error informed the sender",
-            cost=seconds(row["limit_timeout_ns"] or 0),
+            cost=seconds(row["rto_idle_ns"] or 0),
             bytes=left,
             figures=f"{plural(timeouts, 'RTO')}; {show_bytes(left)} of payload outstanding at the end",
             filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer import theory
+from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.findings.queueing import overload_of
 from wiretale.analyzer.findings.quic import headline as quic_line
-from wiretale.analyzer.findings.throughput_limit import held_share, limiting_loss, queue_grows
-from wiretale.analyzer.findings.transfers import LIMITS, Transfer, Transfers
+from wiretale.analyzer.findings.throughput_limit import limiting_loss, queue_grows
+from wiretale.analyzer.findings.transfers import TIMES, Transfer, Transfers
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -25,16 +26,21 @@ TOOK = {
     "network": "the network delayed {requests} and the responses by {time}",
     "client": "the client paused for {time} between or within {requests}",
     "transfer": "the data of {requests} and the responses took {time}",
+    "delayed": "delayed ACKs held up {requests} or the responses for {time}",
 }
+OF_TURNS = ("pause", "connecting", "waiting")  # of the time of a flow with turns, what its split says better
 #: headlines of other transfers, by limit
 HELD = {
-    "limit_idle_ns": "waited for data from the sending application for {time}",
-    "limit_delayed_ack_ns": "waited for delayed ACKs for {time}",
-    "limit_window_ns": "waited for the receive window for {time}",
-    "limit_recovery_ns": "recovered from loss for {time}",
-    "limit_timeout_ns": "stalled in {limit} for {time}",
-    "limit_slow_start_ns": "in slow start for {time}",
-    "limit_network_ns": "limited by {limit} for {time}",
+    "pause": "waited for data from the sending application for {time}",
+    "send_buffer": "waited for room in the send buffer for {time}",
+    "delayed_ack": "waited for delayed ACKs for {time}",
+    "window": "waited for the receive window for {time}",
+    "loss": "recovered from loss for {time}",
+    "timeout": "stalled in {limit} for {time}",
+    "slow_start": "in slow start for {time}",
+    "network": "limited by {limit} for {time}",
+    "connecting": "waited for the connection for {time}",
+    "waiting": "waited for the other end for {time}",
 }
 TRANSPORTS = {"tcp", "udp", "udplite", "sctp", "dccp"}
 
@@ -45,7 +51,7 @@ class Explained:
 
     transfer: Transfer
     headline: str
-    limited_by: str | None  # a name of LIMITS
+    limited_by: str | None  # a name of TIMES
     share: float | None  # of transfer time
     maximum_bps: float | None  # payload that the link could carry
 
@@ -71,31 +77,26 @@ def carried(transfer: Transfer) -> str:
 
 def limit_str(transfer: Transfer, name: str) -> str:
     """Returns the name of a limit; that of the network is more specific if losses or RTTs explain it."""
-    if name == "limit_timeout_ns" and transfer.row["suspected_timeouts"] and not transfer.row["timeouts"]:
+    if name == "timeout" and transfer.row["suspected_timeouts"] and not transfer.row["timeouts"]:
         return "suspected RTOs"
-    if name == "limit_idle_ns" and held_share(transfer) > transfer.share(name) / 2:
-        return "the sender's send buffer"
-    if name != "limit_network_ns":
-        return LIMITS[name]
+    if name != "network":
+        return TIMES[name]
     if limiting_loss(transfer):
         return "a congestion window that loss keeps small"
-    return "the path's rate" if queue_grows(transfer) else LIMITS[name]
+    return "the path's rate" if queue_grows(transfer) else TIMES[name]
 
 
-def accounted_str(transfer: Transfer) -> str:
-    """Returns the base of the shares if it is clearly less than the duration; otherwise nothing."""
-    if transfer.accounted_ns >= WHOLE_DURATION * transfer.duration_ns:
+def waited_str(transfer: Transfer) -> str:
+    """Returns the base of the shares if it is clearly less than the life of the flow; otherwise nothing."""
+    if transfer.waited_ns >= WHOLE_DURATION * (duration_of(transfer.flow) or 0):
         return ""
-    since = "its first packet if idle, else its 8th," if transfer.flow["exchange"] == "turns" else "its 8th packet"
-    return f"shares of {show_duration(transfer.accounted_ns)}, from {since} to its last data"
+    return f"shares of {show_duration(transfer.waited_ns)}: nobody waited in the rest"
 
 
 def main_limit(transfer: Transfer) -> tuple[str | None, float | None]:
-    """Returns the limit that took the most time, and its share."""
-    if not any(transfer.limits.values()):
-        return None, None
-    name = max(transfer.limits, key=transfer.limits.__getitem__)
-    return name, transfer.share(name)
+    """Returns the limit that took the most time, and its share; None if that is not known."""
+    name = max(transfer.times, key=transfer.times.__getitem__, default="unknown")
+    return (None, None) if name == "unknown" or not transfer.times[name] else (name, transfer.share(name))
 
 
 LIMITS_MIN_PACKETS = 8  # of a direction (ACCOUNTING_MIN_PACKETS of the core)
@@ -114,11 +115,15 @@ def unknown_because(transfer: Transfer) -> str:
 
 def turns_line(transfers: Transfers, transfer: Transfer) -> str:
     """Returns who took the most time of a flow with turns; nothing without turns."""
-    turns = transfers.turns.of_flow(transfer.row["flow"])
-    if turns is None or not turns.split.total_ns:
+    flow = transfer.row["flow"]
+    turns, split = transfers.turns.of_flow(flow), transfers.turns.split_of(flow)
+    if turns is None or split is None:
         return ""
-    name, ns = max(turns.split._asdict().items(), key=lambda part: part[1])
-    time = f"{show_duration(ns)} of {show_duration(turns.split.total_ns)}"
+    name, ns = max(split._asdict().items(), key=lambda part: part[1])
+    held_ns = sum(row["time_delayed_ack_ns"] or 0 for row in (transfer.row, transfer.back))
+    if 2 * held_ns > ns and name in ("server", "client"):
+        name, ns = "delayed", held_ns
+    time = f"{show_duration(ns)} of {show_duration(split.total_ns)}"
     return TOOK[name].format(time=time, requests=plural(len(turns.first_frames), "request"))
 
 
@@ -133,7 +138,7 @@ def datagrams_line(transfers: Transfers, transfer: Transfer) -> str:
 def headline(transfers: Transfers, transfer: Transfer) -> str:
     """Returns the limiting factor, or the losses if it is unknown, in one line."""
     name, share = main_limit(transfer)
-    if name in (None, "limit_idle_ns") and (line := turns_line(transfers, transfer)):
+    if (not share or share <= transfer.share(*OF_TURNS)) and (line := turns_line(transfers, transfer)):
         return line
     if name is not None and share is not None:
         return HELD[name].format(limit=limit_str(transfer, name), time=f"{show_share(share, 1)} of transfer time")

@@ -27,6 +27,14 @@ QUEUE_WARNING_NS, QUEUE_INFO_NS = 30_000_000, 5_000_000
 QUEUE_FACTOR = 2.0  # of the least RTT
 QUEUE_PACKETS = 2  # full ones that a standing queue holds at least
 LOADED_SHARE = 0.25  # of transfer time, in which the sender had data to send
+UNLOADED = (
+    "pause",
+    "send_buffer",
+    "delayed_ack",
+    "timeout",
+    "connecting",
+    "waiting",
+)  # times in which a sender does not load the path
 HEADERS = 40  # bytes of IPv4 and TCP
 LOSS_MIN = 0.02  # of the numbered packets
 BINS_MIN = 10
@@ -104,11 +112,9 @@ def queue_bytes(transfer: Transfer, queue_ns: int) -> float:
     Only a sender with data to send loads a path. The others wait for an answer, and that wait includes the time in which the
     other host prepares it.
     """
-    waiting = sum(
-        transfer.limits.get(name, 0) for name in ("limit_idle_ns", "limit_delayed_ack_ns", "limit_timeout_ns")
-    )
-    loaded_ns = transfer.accounted_ns - waiting
-    if loaded_ns < LOADED_SHARE * transfer.accounted_ns or loaded_ns <= 0:
+    waiting = sum(transfer.times.get(name, 0) for name in UNLOADED)
+    loaded_ns = transfer.waited_ns - waiting
+    if loaded_ns < LOADED_SHARE * transfer.waited_ns or loaded_ns <= 0:
         return 0.0
     queued = transfer.row["ip_bytes"] / loaded_ns * queue_ns
     return float(min(queued, transfer.row["flight_max"] or 0))

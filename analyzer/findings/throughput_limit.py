@@ -12,7 +12,7 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.model import SECOND, Match, Matches, endpoint_str, finding, seconds
 from wiretale.analyzer.findings.shared.places import longest_wait, opening, slow_start_of, stalls_of
-from wiretale.analyzer.findings.transfers import LIMITS, NULL_BYTE, RETRANSMISSIONS, Transfer, Transfers, median_of
+from wiretale.analyzer.findings.transfers import NULL_BYTE, RETRANSMISSIONS, TIMES, Transfer, Transfers, median_of
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 CHAPTER = "Throughput limits"
@@ -30,31 +30,29 @@ FLIGHT_MIN = 4.0  # segments: a smaller window cannot trigger fast retransmit
 PATH_WEIGHT = 0.1  # ranks after findings that explain it: an uneven share, a full link
 ETHERNET_MSS = 1460
 RETRANSMITTED_MIN = 10_000  # bytes
-LOSS_LIMITS = ("limit_network_ns", "limit_recovery_ns", "limit_timeout_ns")  # times that losses take
+LOSS_TIMES = ("network", "loss", "timeout")  # that losses take
 RECOVERED_MIN = 50_000  # bytes of a transfer that losses delay
 
 limit_finding = partial(finding, unit="seconds")
 
 ACCOUNTING = (
-    "Transfer time runs from the 8th packet to the last data. Each interval between two data segments is attributed to the "
-    "factor that limited the sender in its own view (directions.limit_*), which TSecr shows at any capture point: the newest "
+    "Each gap between two data segments is attributed to what its sender waited for in its own view (directions.time_*, the same "
+    "account as flows.time_*), if the direction has 8 packets or more. TSecr shows that view at any capture point: the newest "
     "ACK that the sender had processed (RFC 7323); without timestamps, the newest that passed the sender's RTT before. "
-    "The factor is the receive window if one more segment did not fit it; recovery from the first loss signal until the loss "
-    "is repaired; an RTO if only the timer ended the stall; the application if all data was acknowledged, or the last segment "
-    "was short, and neither an ACK nor a queue of the sender's host released the next, or if its send buffer had no room "
-    "(directions.send_buffer_ns); slow start until the flight last doubled before any loss; otherwise the network. "
+    "docs/tables.md has the rules (Where the time went). Shares are of the life of the flow without the time in which nobody "
+    "waited; the pauses of the sender of a flow without turns count. "
 )
 SENDER_VIEW = (
-    "Without timestamps, a queue between the sender and the capture point looks like the network; limits are null if it may "
+    "Without timestamps, a queue between the sender and the capture point looks like the network; the time is unknown if it may "
     "hide a full window or spread single writes for more than a tenth of the time, if the sender may have paced the segments "
-    "that filled the window for so long, or if the RTT to the sender is unknown. They are null, too, if a shaper in the sender's "
+    "that filled the window for so long, or if the RTT to the sender is unknown. It is unknown, too, if a shaper in the sender's "
     "host and too little data may have been the limit in turns: fewer than 10 segments in flight, with PSH. "
 )
 
 
 def examined(transfers: Transfers, limit: str | None = None, share: float = 0.0) -> Iterator[Transfer]:
-    """Returns TCP transfers whose limits are known over at least 200 ms, and one of which took at least this share."""
-    known = (one for one in transfers.limited() if one.limits and sum(one.limits.values()) >= DURATION_MIN_NS)
+    """Returns TCP transfers whose time is accounted over at least 200 ms, of which one part took at least this share."""
+    known = (one for one in transfers.limited() if one.times and one.waited_ns >= DURATION_MIN_NS)
     return (one for one in known if limit is None or one.share(limit) >= share)
 
 
@@ -66,9 +64,9 @@ def events_of(transfers: Transfers, one: Transfer, *kinds: str, back: bool = Fal
 
 def limited(one: Transfer, *limits: str, severity: str | None = None, weight: float = 1.0, **words: Any) -> Match:
     """Returns a match about the time of some limits."""
-    whole, ns = one.accounted_ns, sum(one.limits[name] for name in limits)
-    parts = sorted(one.limits.items(), key=lambda item: -item[1])
-    shares = ", ".join(f"{LIMITS[name]} {show_share(part, whole)}" for name, part in parts if part >= whole / 100)
+    whole, ns = one.waited_ns, sum(one.times[name] for name in limits)
+    parts = sorted(one.times.items(), key=lambda item: -item[1])
+    shares = ", ".join(f"{TIMES[name]} {show_share(part, whole)}" for name, part in parts if part >= whole / 100)
     return one.match(
         severity,
         time=show_duration(ns),
@@ -171,9 +169,9 @@ def timeout_advice(transfers: Transfers, one: Transfer) -> str:
     code="timeout-stalls",
     title="Stalled in retransmission timeouts",
     severity="warning if stalled for 1 s or 25% of transfer time, else info; info if all RTOs are suspected",
-    computed="Sums the idle time before each RTO (directions.limit_timeout_ns, RFC 6298), since the latest of: last "
+    computed="Sums the idle time before each RTO (directions.rto_idle_ns, RFC 6298), since the latest of: last "
     "transmission of the segment, last ACK that advanced, reopening of a zero window; for a suspected RTO, since the "
-    "previous data. Transfer time runs from the 8th packet to the last data. The evidence is the frames before and "
+    "previous data. The evidence is the frames before and "
     "after the longest stalls (waits); the filter selects them.",
     unknown="How long the sender would have waited without the loss.",
     sentence="{name} stalled {time} ({share} of transfer time) in {timeouts}{suspected}: no ACK triggered fast retransmit.",
@@ -184,15 +182,15 @@ def timeout_advice(transfers: Transfers, one: Transfer) -> str:
 def timeout_stalls(transfers: Transfers) -> Matches:
     for one in transfers.limited():
         suspected = one.row["suspected_timeouts"] or 0
-        ns, count = one.row["limit_timeout_ns"], (one.row["timeouts"] or 0) + suspected
+        ns, count = one.row["rto_idle_ns"], (one.row["timeouts"] or 0) + suspected
         if not ns or not count or not one.duration_ns:
             continue
-        share = min(ns / one.accounted_ns, 1.0)
+        share = min(ns / one.waited_ns, 1.0)
         probable = f" ({suspected:,} suspected)" if 0 < suspected < count else ""
         yield one.match(
             "info" if suspected == count else "warning" if ns >= STALL_WARNING_NS else severity_of(share),
             time=show_duration(ns),
-            share=show_share(ns, max(one.accounted_ns, ns)),
+            share=show_share(ns, max(one.waited_ns, ns)),
             advice=timeout_advice(transfers, one),
             timeouts=plural(count, "suspected RTO" if suspected == count else "RTO"),
             suspected=probable,
@@ -218,7 +216,7 @@ def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
     """Returns why the receive window limited a transfer, and the advice."""
     receiver = endpoint_str(one.row["destination"], one.row["destination_port"])
     closed = one.back["zero_window_ns"] or 0
-    if closed and closed >= one.limits["limit_window_ns"] / 2:
+    if closed and closed >= one.times["window"] / 2:
         return (
             f"it was zero for {show_duration(closed)}, because the application does not read fast enough",
             f"Profile the application on {receiver}: the network could carry more than it reads.",
@@ -249,11 +247,11 @@ def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
     advice="{advice}",
 )
 def receive_window_limited(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "limit_window_ns", SHARE_INFO):
+    for one in examined(transfers, "window", SHARE_INFO):
         reason, advice = window_reason(transfers, one)
         rtt = f" The RTT is {show_duration(one.path_rtt_ns)}." if one.path_rtt_ns else ""
         cited = longest_wait(transfers, one.row, "window") or events_of(transfers, one, "window_full")
-        yield limited_by_share(one, "limit_window_ns", reason=reason, rtt=rtt, advice=advice, cited=cited)
+        yield limited_by_share(one, "window", reason=reason, rtt=rtt, advice=advice, cited=cited)
 
 
 @limit_finding(
@@ -261,7 +259,7 @@ def receive_window_limited(transfers: Transfers) -> Matches:
     title="Small writes, Nagle and delayed ACKs",
     severity="warning from 25% of transfer time, else info; info for a control connection",
     computed="Sums waits of 30 ms or more for the ACK of a short segment, directly followed by the next data "
-    "(directions.limit_delayed_ack_ns), because Nagle's algorithm holds data back until then. Reported from 120 ms "
+    "(directions.time_delayed_ack_ns), because Nagle's algorithm holds data back until then. Reported from 120 ms "
     "and 10% of transfer time.",
     unknown="Whether the receiver was slow for another reason at those times.",
     sentence="{name} waited {time} ({share} of transfer time) for delayed ACKs of short segments: small writes, "
@@ -271,11 +269,11 @@ def receive_window_limited(transfers: Transfers) -> Matches:
     advice="Write whole messages at once (buffer, writev, TCP_CORK), or set TCP_NODELAY.",
 )
 def delayed_ack(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "limit_delayed_ack_ns", SHARE_INFO):
-        if one.limits["limit_delayed_ack_ns"] >= DELAYED_ACK_MIN_NS:
+    for one in examined(transfers, "delayed_ack", SHARE_INFO):
+        if one.times["delayed_ack"] >= DELAYED_ACK_MIN_NS:
             info = {"severity": "info"} if one.is_control_connection else {}
             cited = longest_wait(transfers, one.row, "delayed_ack")
-            yield limited_by_share(one, "limit_delayed_ack_ns", cited=cited, **info)
+            yield limited_by_share(one, "delayed_ack", cited=cited, **info)
 
 
 @limit_finding(
@@ -292,10 +290,10 @@ def delayed_ack(transfers: Transfers) -> Matches:
     "transfer); buffer tuning will not help.",
 )
 def recovery_limited(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "limit_recovery_ns", SHARE_INFO):
+    for one in examined(transfers, "loss", SHARE_INFO):
         if one.unique_bytes >= RECOVERED_MIN and one.number not in transfers.lost_together(None):
             cited = events_of(transfers, one, *RETRANSMISSIONS)
-            yield limited_by_share(one, "limit_recovery_ns", cited=cited)
+            yield limited_by_share(one, "loss", cited=cited)
 
 
 @finding(
@@ -362,7 +360,7 @@ def limiting_loss(one: Transfer) -> LimitingLoss | None:
         return None
     usual = path + rtt.median - rtt.least
     flight = rate / 8 * usual / SECOND / (one.back["mss"] or ETHERNET_MSS)
-    rounds = one.accounted_ns / usual / lost
+    rounds = one.waited_ns / usual / lost
     return LimitingLoss(lost / one.data_segments, rounds, flight) if rounds <= max(flight, FLIGHT_MIN) else None
 
 
@@ -377,14 +375,14 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]
     """Returns transfers of 1 MB and 1 s or more, with the loss that limits them most of the time."""
     for one in examined(transfers):
         if one.unique_bytes >= BULK_MIN and one.duration_ns >= STALL_WARNING_NS and one.row["goodput_bps"]:
-            yield one, limiting_loss(one) if one.share(*LOSS_LIMITS) >= 0.5 else None
+            yield one, limiting_loss(one) if one.share(*LOSS_TIMES) >= 0.5 else None
 
 
 @limit_finding(
     code="loss-limited-window",
     title="Congestion window limited by loss",
-    computed="Data must be in flight, or in recovery, for half of transfer time or more (directions.limit_network_ns, "
-    "limit_recovery_ns, limit_timeout_ns), RTTs must not grow, and six segments or more must be lost: one in as many round "
+    computed="Data must be in flight, or in recovery, for half of transfer time or more (directions.time_network_ns, "
+    "time_loss_ns), RTTs must not grow, and six segments or more must be lost: one in as many round "
     "trips as segments are in flight (goodput times RTT), or more. A congestion window that a loss has reduced does not "
     "grow back in that time (RFC 5681, 9438).",
     unknown="The rate without the losses. BBR hardly reduces its window after a loss. The cause of each loss.",
@@ -399,7 +397,7 @@ def loss_limited_window(transfers: Transfers) -> Matches:
         if loss and one.number not in transfers.lost_together(None):
             yield limited(
                 one,
-                *LOSS_LIMITS,
+                *LOSS_TIMES,
                 rate=show_rate(one.row["goodput_bps"]),
                 loss=one.loss_share(loss.share),
                 pace=loss_pace(loss.rounds, one.path_rtt_ns or 0),
@@ -432,10 +430,10 @@ def path_reason(one: Transfer) -> str:
 )
 def path_limited(transfers: Transfers) -> Matches:
     for one, loss in bulk(transfers):
-        if not loss and one.share("limit_network_ns") >= PATH_INFO:
+        if not loss and one.share("network") >= PATH_INFO:
             rate = show_rate(one.row["goodput_bps"])
             cited = longest_wait(transfers, one.row, "network")
-            yield limited(one, "limit_network_ns", weight=PATH_WEIGHT, rate=rate, reason=path_reason(one), cited=cited)
+            yield limited(one, "network", weight=PATH_WEIGHT, rate=rate, reason=path_reason(one), cited=cited)
 
 
 @limit_finding(
@@ -455,9 +453,9 @@ def window_scaling_off(transfers: Transfers) -> Matches:
         rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
         if not rtt or not rate or not not_scaled(one) or one.unique_bytes < BULK_MIN:
             continue
-        if rate / 8 * rtt / SECOND >= UNSCALED_MAX / 2 and one.share("limit_window_ns") < SHARE_INFO:
+        if rate / 8 * rtt / SECOND >= UNSCALED_MAX / 2 and one.share("window") < SHARE_INFO:
             most = show_rate(UNSCALED_MAX * 8 / rtt * SECOND)
-            yield limited(one, "limit_window_ns", most=most, rtt=show_duration(rtt), cited=opening(transfers, one))
+            yield limited(one, "window", most=most, rtt=show_duration(rtt), cited=opening(transfers, one))
 
 
 @limit_finding(
@@ -476,17 +474,12 @@ def window_scaling_off(transfers: Transfers) -> Matches:
     "window (RFC 6928) helps a little.",
 )
 def slow_start(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "limit_slow_start_ns", SLOW_START_INFO):
+    for one in examined(transfers, "slow_start", SLOW_START_INFO):
         if one.path_rtt_ns:
             size, rtt = show_bytes(one.row["unique_bytes"]), show_duration(one.path_rtt_ns)
-            saved = max(one.limits["limit_slow_start_ns"] - one.path_rtt_ns, 0)
+            saved = max(one.times["slow_start"] - one.path_rtt_ns, 0)
             cited = slow_start_of(transfers, one)
-            yield limited(one, "limit_slow_start_ns", size=size, rtt=rtt, cost=seconds(saved), cited=cited)
-
-
-def held_share(one: Transfer) -> float:
-    """Returns the share of transfer time in which the send buffer was full."""
-    return min((one.row["send_buffer_ns"] or 0) / (one.accounted_ns or 1), one.share("limit_idle_ns"))
+            yield limited(one, "slow_start", size=size, rtt=rtt, cost=seconds(saved), cited=cited)
 
 
 @limit_finding(
@@ -495,7 +488,7 @@ def held_share(one: Transfer) -> float:
     severity="warning from 25% of transfer time, else info",
     computed="In the sender's view, flight must not grow beyond one level for 8 round trips or more, while the receive window "
     "has room, no segment is lost and no queue makes round trips longer, and data must come in bursts with a long gap in each "
-    "round trip (directions.send_buffer_ns, a part of limit_idle_ns). A congestion window would grow (RFC 5681, 9438); BBR "
+    "round trip (directions.time_send_buffer_ns). A congestion window would grow (RFC 5681, 9438); BBR "
     "and a path that is full leave no gaps. Reported from 10% of transfer time, for 1 MB or more.",
     unknown="Whether the application has a window of its own (HTTP/2, SSH, SMB) and waits for its peer, which looks the "
     "same. A send buffer that holds as much as the path, or more, looks like the path.",
@@ -507,20 +500,16 @@ def held_share(one: Transfer) -> float:
     "its size to the system.",
 )
 def send_buffer_limited(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "limit_idle_ns", SHARE_INFO):
-        share, held_ns, most = held_share(one), one.row["send_buffer_ns"] or 0, one.row["send_buffer_bytes"]
-        if share >= SHARE_INFO and one.unique_bytes >= BULK_MIN and one.path_rtt_ns and most:
-            yield one.match(
-                severity_of(share),
-                time=show_duration(held_ns),
-                share=show_share(share, 1),
+    for one in examined(transfers, "send_buffer", SHARE_INFO):
+        most = one.row["send_buffer_bytes"]
+        if one.unique_bytes >= BULK_MIN and one.path_rtt_ns and most:
+            yield limited_by_share(
+                one,
+                "send_buffer",
                 most=show_bytes(most),
                 rtt=show_duration(one.path_rtt_ns),
                 sender=endpoint_str(one.row["source"], one.row["source_port"]),
-                cost=seconds(held_ns),
-                figures="series: flight_bytes, window_bytes, rtt_ns",
                 cited=longest_wait(transfers, one.row, "send_buffer"),
-                weight=share,
             )
 
 
@@ -529,8 +518,8 @@ def send_buffer_limited(transfers: Transfers) -> Matches:
     title="Limited by the sending application",
     severity="info",
     computed=ACCOUNTING
-    + "Reported from 50% of transfer time, for 1 MB or more, unless the flow has turns: then the bar of "
-    "`explain` divides its idle time.",
+    + "Reported from 50% of transfer time, for 1 MB or more, unless the flow has turns: then the time "
+    "of client and server is in its account.",
     unknown="The reason: disk, CPU, pacing, or an answer that the application awaited.",
     sentence="{name} had nothing to send for {time} ({share} of transfer time): the application limited the rate, not "
     "the network.",
@@ -539,8 +528,6 @@ def send_buffer_limited(transfers: Transfers) -> Matches:
     advice="Profile the sending application, its disk, CPU and pacing; the network is not the limit.",
 )
 def sender_idle(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "limit_idle_ns", IDLE_INFO):
-        if one.unique_bytes < BULK_MIN or transfers.turns.idle_parts(one):
-            continue
-        if one.share("limit_idle_ns") - held_share(one) >= IDLE_INFO:
-            yield limited(one, "limit_idle_ns", cited=longest_wait(transfers, one.row, "idle"))
+    for one in examined(transfers, "pause", IDLE_INFO):
+        if one.unique_bytes >= BULK_MIN and one.flow["exchange"] != "turns":
+            yield limited(one, "pause", cited=longest_wait(transfers, one.row, "idle"))

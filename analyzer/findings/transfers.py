@@ -49,17 +49,28 @@ ROWS_MAX = 200  # rows that one rule reads
 LOST = ("lost_upstream", "lost_downstream", "blocks_lost")
 LOSSES_MAX = 5000  # of a direction; a pattern shows in these
 CONTROL_SHARE, CONTROL_MAX = 0.01, 100_000  # of the largest flow's payload; bytes
-LIMITS = {  # time columns of directions, in the order of docs/tables.md
-    "limit_idle_ns": "the sender's application",
-    "limit_delayed_ack_ns": "delayed ACKs",
-    "limit_window_ns": "the receive window",
-    "limit_recovery_ns": "loss recovery",
-    "limit_timeout_ns": "RTOs",
-    "limit_slow_start_ns": "slow start",
-    "limit_network_ns": "the path or the congestion window",
+#: what a transfer can wait for, as Transfer.times has it
+TIMES = {
+    "pause": "the sender's application",
+    "send_buffer": "the send buffer",
+    "delayed_ack": "delayed ACKs",
+    "window": "the receive window",
+    "loss": "loss recovery",
+    "timeout": "RTOs",
+    "slow_start": "slow start",
+    "network": "the path or the congestion window",
+    "connecting": "connecting",
+    "waiting": "the other end",
+    "unknown": "what cannot be told",
 }
-#: limits that hardly delay a healthy transfer: flows that waited the longest for one are examined, whatever their size
-STALLS = ("limit_delayed_ack_ns", "limit_window_ns", "limit_recovery_ns", "limit_timeout_ns")
+#: the parts of the time of a flow (columns time_*_ns of flows)
+PARTS = {
+    **{"connecting": "connecting", "client": "the client", "server": "the server", "loss": "loss recovery"},
+    **{"queue": "queues", "path": "round trips", "window": "the receive window", "send_buffer": "the send buffer"},
+    **{"transfer": "transfer", "idle": "idle", "unknown": "not known"},
+}
+#: times that hardly delay a healthy transfer: flows that waited the longest for one are examined, whatever their size
+STALLS = ("time_delayed_ack_ns", "time_window_ns", "time_loss_ns", "rto_idle_ns")
 COUNTED = (
     *("blocks_corrupt", "blocks_duplicate", "blocks_head_of_line", "blocks_lost", "blocks_out_of_order", "ecn_ce"),
     *("checksum_errors", "fragment_overhead_bytes", "gaps", "incomplete_datagrams", "keep_alives", "capture_reordered"),
@@ -123,15 +134,6 @@ class RoundTrips(NamedTuple):
     median: int
     high: int  # 99th percentile
     service_least: int  # of all flows of the hosts and the service
-
-
-def fit_limits(limits: dict[str, int], duration_ns: int) -> dict[str, int]:
-    """Scales the limits to the duration. RTO stalls are kept, because other limits may count the same time again."""
-    others = sum(limits.values()) - limits["limit_timeout_ns"]
-    room = max(duration_ns - limits["limit_timeout_ns"], 0)
-    if others <= room:
-        return limits
-    return {name: ns if name == "limit_timeout_ns" else ns * room // others for name, ns in limits.items()}
 
 
 Service = tuple[str, str, int | None]  # addresses of sender and receiver, port of the responder
@@ -224,20 +226,41 @@ class Transfer:
         return RoundTrips(service if varies else least, median, high, service)
 
     @cached_property
-    def limits(self) -> dict[str, int]:
-        """Nanoseconds by limit; empty if unknown."""
-        if self.row["limit_network_ns"] is None:
+    def times(self) -> dict[str, int]:
+        """Nanoseconds by what its data waited for, in the order of TIMES; empty if they are not accounted. They sum to the life
+        of the flow without the time in which nobody waited, in which the sender of a flow without turns still paused."""
+        row, flow = self.row, self.flow
+        network, lost, unknown = row["time_network_ns"], row["time_loss_ns"], row["time_unknown_ns"]
+        idle, pause = flow["time_idle_ns"], row["time_pause_ns"] or 0
+        if network is None or lost is None or unknown is None or idle is None:
             return {}
-        return fit_limits({name: integer_in(self.row, name) or 0 for name in LIMITS}, self.duration_ns)
+        if flow["exchange"] == "turns":
+            pause = min(pause, (flow["time_client_ns"] or 0) + (flow["time_server_ns"] or 0))
+        else:
+            idle = max(idle - pause, 0)
+        timeout, suspected, slow_start = (row[name] or 0 for name in ("timeout_ns", "suspected_ns", "slow_start_ns"))
+        times = {
+            "pause": pause,
+            **{name: row[f"time_{name}_ns"] or 0 for name in ("send_buffer", "delayed_ack", "window")},  # type: ignore[literal-required]
+            "loss": lost - timeout,
+            "timeout": timeout + suspected,
+            "slow_start": slow_start,
+            "network": network - slow_start,
+            "connecting": flow["time_connecting_ns"] or 0,
+            "waiting": 0,
+            "unknown": unknown - suspected,
+        }
+        times["waiting"] = max((duration_of(flow) or 0) - idle - sum(times.values()), 0)
+        return times
 
     @cached_property
-    def accounted_ns(self) -> int:
-        """Transfer time that the limits share; the duration if they are unknown."""
-        return sum(self.limits.values()) or self.duration_ns
+    def waited_ns(self) -> int:
+        """The sum of its times; the duration if they are unknown."""
+        return sum(self.times.values()) or self.duration_ns
 
     def share(self, *names: str) -> float:
-        """Returns the share of transfer time of these limits, 0 to 1."""
-        return sum(self.limits[name] for name in names) / self.accounted_ns if any(self.limits.values()) else 0.0
+        """Returns the share of these times, 0 to 1."""
+        return sum(self.times[name] for name in names) / self.waited_ns if any(self.times.values()) else 0.0
 
     @cached_property
     def path_rtt_ns(self) -> int | None:

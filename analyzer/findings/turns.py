@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is slow: the time of turns (requests and responses) by server, network, client and transfer; servers that answer late.
+"""Who is slow: the time of flows by server, network, client and transfer; servers that answer late.
 
-The turns table has the times of each turn; columns are summed as packed arrays, and rows are read only for the flows that
-are explained. Pauses within a request or response are time of the end that sends it. A transfer without turns has its idle
-time at its sender, and its loss recovery in the network; the idle time of a pipelined flow counts for none.
+The sums are those of the time account of flows. The turns table has the times of each turn; its rows are read only for the flows
+that are explained.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.findings.transfers import Bins, Transfer, Transfers
+    from wiretale.analyzer.findings.transfers import Bins, Transfers
     from wiretale.analyzer.rows import FlowRow
 
 CHAPTER = "Requests and responses"
@@ -35,15 +34,8 @@ SLOW_FLOWS_MAX = 500  # flows with the longest server time that are examined
 OVERLAP = 1.1  # times the capture: a longer sum is one of flows that overlap
 PART_MIN = 0.005  # of the whole; a smaller part is not named
 STALLS = ("retransmission_client_ns", "retransmission_network_ns", "retransmission_server_ns")
-#: columns of `turns` by the part of the split that they belong to
-PARTS = {
-    "server": ("server_ns", "response_pause_ns"),
-    "network": ("network_ns", "client_network_ns", *STALLS),
-    "client": ("pause_ns", "request_pause_ns"),
-    "transfer": ("request_ns", "response_ns"),
-}
-PAUSES = ("request_pause_ns", "response_pause_ns")  # within the spreads
-COLUMNS = tuple(name for names in PARTS.values() for name in names)
+#: columns of `turns` that are read
+COLUMNS = ("request_ns", "network_ns", "server_ns", "response_ns", *STALLS)
 #: parts of a flow's time account in which somebody waited for the network, for a busy link or a limit of an end
 NETWORK_PARTS = ("connecting", "loss", "queue", "path")
 TRANSFER_PARTS = ("transfer", "window", "send_buffer")
@@ -76,18 +68,11 @@ class Split(NamedTuple):
         return ", ".join(f"{name} {show_duration(ns)} ({show_share(ns, self.total_ns)})" for name, ns in self.parts())
 
 
-def split_of(columns: dict[str, float]) -> Split:
-    """Sums the columns of `turns` by part."""
-    total = Split(**{part: math.fsum(columns[name] for name in names) for part, names in PARTS.items()})
-    return total._replace(transfer=max(total.transfer - math.fsum(columns[name] for name in PAUSES), 0.0))
-
-
 class FlowTurns(NamedTuple):
     """The turns of one flow. A time is NaN if it is unknown."""
 
     flow: int
     direction: int  # of the requests
-    handshake_ns: float  # its RTT, 0 if it was not captured
     columns: dict[str, array[float]]  # COLUMNS
     first_frames: array[float]
     last_frames: array[float]
@@ -98,8 +83,7 @@ class FlowTurns(NamedTuple):
     def ends(self, transfers: Transfers, number: int) -> list[Cited]:
         """Returns the first and the last packet of a turn; nothing of a packet whose file is unknown."""
         first_ns = self.started_ns[number]
-        names = ("request_ns", "network_ns", "server_ns", "response_ns", *STALLS)
-        last_ns = first_ns + math.fsum(self.columns[name][number] for name in names)
+        last_ns = first_ns + math.fsum(self.columns[name][number] for name in COLUMNS)
         first = transfers.cited(self.first_frames[number], first_ns, self.flow, self.capture)
         last = transfers.cited(self.last_frames[number], last_ns, self.flow, self.capture)
         flow, ends = row_at(transfers.trace.flows, self.flow), ((first, REQUEST), (last, RESPONSE))
@@ -108,21 +92,6 @@ class FlowTurns(NamedTuple):
     def known_ns(self, name: str) -> list[float]:
         """Returns the known values of a column, ns."""
         return [ns for ns in self.columns[name] if ns == ns]
-
-    @property
-    def sums(self) -> dict[str, float]:
-        """The sum of each column, ns."""
-        return {name: math.fsum(self.known_ns(name)) for name in COLUMNS}
-
-    @property
-    def stalled_ns(self) -> float:
-        """The time of recovery and RTOs in the turns."""
-        return math.fsum(ns for name in STALLS for ns in self.known_ns(name))
-
-    @property
-    def split(self) -> Split:
-        """The time by who took it, the handshake included."""
-        return split_of(self.sums).plus(Split(network=self.handshake_ns))
 
 
 class Turns:
@@ -168,10 +137,7 @@ class Turns:
         started = columns.pop("start_ns")
         asked_ns = [base_ns + start + ns for start, ns in zip(started, columns["request_ns"], strict=True)]
         row = row_at(self._transfers.trace.flows, flow)
-        handshake = float(row["handshake_rtt_ns"] or 0)
-        return FlowTurns(
-            flow, int(directions[0]), handshake, columns, first, last, asked_ns, started, row["first_capture"]
-        )
+        return FlowTurns(flow, int(directions[0]), columns, first, last, asked_ns, started, row["first_capture"])
 
     @cached_property
     def _accounts(self) -> dict[int, dict[str, float]]:
@@ -180,10 +146,20 @@ class Turns:
         rows = zip(*(array("d", data) for data in columns), strict=True)
         return {flow: dict(zip(ACCOUNT, row, strict=True)) for flow, row in enumerate(rows) if row[0] == row[0]}
 
+    def split_of(self, flow: int) -> Split | None:
+        """Returns the time in which somebody waited, of one flow; None if it is unknown or nobody did."""
+        account = self._accounts.get(flow)
+        split = split_of_account(account) if account else None
+        return split if split and split.total_ns else None
+
     def by_flow(self) -> dict[int, Split]:
         """Returns the time in which somebody waited, of each flow with a time account."""
-        splits = {flow: split_of_account(account) for flow, account in self._accounts.items()}
-        return {flow: split for flow, split in splits.items() if split.total_ns}
+        splits = {flow: self.split_of(flow) for flow in self._accounts}
+        return {flow: split for flow, split in splits.items() if split}
+
+    def waited_ns(self, flows: list[FlowRow]) -> float:
+        """Returns the time in which somebody waited, of some flows."""
+        return math.fsum(split.total_ns for row in flows if (split := self.split_of(row["flow"])))
 
     @cached_property
     def split(self) -> Split:
@@ -213,19 +189,6 @@ class Turns:
         """The number of flows in the split."""
         return len(self.by_flow())
 
-    def idle_parts(self, transfer: Transfer) -> dict[str, float]:
-        """Returns the idle time of a transfer whose flow has turns: its own application's, and that in which it waited
-        for data of the other end. Without turns it is empty."""
-        turns, idle = self.of_flow(transfer.row["flow"]), float(transfer.limits.get("limit_idle_ns", 0))
-        awaited_ns, idle_ns = transfer.row["limit_waiting_ns"], transfer.row["limit_idle_ns"]
-        if turns is None or not idle or awaited_ns is None or not idle_ns:
-            return {}
-        waiting = idle * min(awaited_ns / idle_ns, 1.0)
-        own_part, awaited = (
-            ("client", "responses") if transfer.row["direction"] == turns.direction else ("server", "requests")
-        )
-        return {own_part: idle - waiting, f"waiting for {awaited}": waiting}
-
 
 def split_of_account(account: dict[str, float]) -> Split:
     """Returns the time in which somebody waited; idle and unknown time is left out."""
@@ -243,14 +206,6 @@ class SlowServer(NamedTuple):
     def slow(self) -> list[float]:
         """Server times of the slow requests in ascending order, ns."""
         return sorted(ns for turns in self.turns for ns in turns.known_ns("server_ns") if ns >= SLOW_NS)
-
-    @property
-    def split(self) -> Split:
-        """The time of all turns."""
-        total = Split()
-        for turns in self.turns:
-            total = total.plus(turns.split)
-        return total
 
     @property
     def slowest(self) -> list[tuple[FlowTurns, int]]:
@@ -338,7 +293,7 @@ def took(times: list[float]) -> Words:
 @finding(
     code="slow-server",
     title="Slow server",
-    severity="warning from 10% of the time of the turns, else info",
+    severity="warning from 10% of the time in which somebody waited, else info",
     computed="Server time of a turn (turns.server_ns): from the last byte of a request to the first byte of its response, "
     "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
     "slowest turns' flows, by server; the cost is their time above 200 ms. TLS handshakes are turns, too. Stalls by loss "
@@ -357,7 +312,7 @@ def slow_server(transfers: Transfers) -> Matches:
     for server in slow_servers(transfers):
         flow, turns, slow = server.flows[0], server.turns[0], server.slow
         host, port = server_end(flow, turns)
-        time, total_ns = math.fsum(slow), server.split.total_ns
+        time, total_ns = math.fsum(slow), transfers.turns.waited_ns(server.flows)
         numbers, packets = [row["flow"] for row in server.flows], server.packets(transfers)
         cost = math.fsum(ns - SLOW_NS for ns in slow)
         yield Match(

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 FORMAT = 3
 INDEX_FILE = "index.json"
 KEPT_TABLES = ("series", "events", "blocks", "datagrams")
-DRAWN_TABLES = (*KEPT_TABLES, "limit_spans")
+DRAWN_TABLES = (*KEPT_TABLES, "time_spans")
 
 
 def write_index(trace: Trace, folder: Path, base_ns: int, told: Callable[[int], None] | None = None) -> None:
@@ -41,7 +41,7 @@ def write_index(trace: Trace, folder: Path, base_ns: int, told: Callable[[int], 
     with core_errors():
         frames = [FrameIndex.make(capture, folder / f"capture-{number}") for number, capture in enumerate(trace.inputs)]
         count, spans = write_packets(trace, folder, told)
-    tables = {**{name: trace.table(name) for name in KEPT_TABLES}, "limit_spans": spans}
+    tables = {**{name: trace.table(name) for name in KEPT_TABLES}, "time_spans": spans}
     with connected(folder) as connection:
         shifts = write_pyramid(connection, folder)
         write_drawn(tables, connection, folder)

@@ -58,14 +58,14 @@ def sql_path(path: Path) -> str:
 
 
 def second_reading(inputs: list[str], options: AnalysisOptions, flows: int) -> _core.Analysis:
-    """Returns an analysis that makes the packets of all flows, and their limit_spans."""
-    mode = ReadingMode(packets=list(range(flows)), packet_rows_most=ROWS_MAX, limit_spans=True)
+    """Returns an analysis that makes the packets of all flows, and their time_spans."""
+    mode = ReadingMode(packets=list(range(flows)), packet_rows_most=ROWS_MAX, time_spans=True)
     return _core.Analysis(inputs, inputs, options, mode)
 
 
 def write_packets(trace: Trace, folder: Path, progress: Callable[[int], None] | None = None) -> tuple[int, Table]:
     """Writes packets.parquet, the ticks and the rows of each flow (spans.parquet). Returns the number of packets, and the
-    limit_spans of all flows, which the same reading makes."""
+    time_spans of all flows, which the same reading makes."""
     count = 0
     core = second_reading(trace.inputs, trace.options, trace.totals["flows"])
     store = folder / "unsorted.duckdb"
@@ -85,7 +85,7 @@ def write_packets(trace: Trace, folder: Path, progress: Callable[[int], None] | 
     finally:
         connection.close()
         store.unlink(missing_ok=True)
-    return count, Table(core.table("limit_spans"))
+    return count, Table(core.table("time_spans"))
 
 
 def sort_packets(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

@@ -286,7 +286,7 @@ def keep_packets(folder: str | os.PathLike[str], trace: Trace) -> None:
     InputError if a capture cannot be read or has changed, MissingToolError if a library for its URL is missing.
     """
     files = open_split(folder).files
-    mode = ReadingMode(packets=list(range(trace.totals["flows"])), limit_spans=True, first=trace._core)
+    mode = ReadingMode(packets=list(range(trace.totals["flows"])), time_spans=True, first=trace._core)
     with core_errors(), streamed(files) as streams:
         again = _core.Analysis(streams.paths, streams.names, trace.options, mode)
         if read_all(again, None):

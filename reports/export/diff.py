@@ -8,11 +8,11 @@ from math import isinf
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, LimitChange
+    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, TimeChange
     from wiretale.analyzer.diff.fail_condition import Compared, Condition
     from wiretale.analyzer.diff.run import Run
 
-SCHEMA = "wiretale.diff/1"
+SCHEMA = "wiretale.diff/2"
 LARGEST = 5
 
 
@@ -39,11 +39,10 @@ def change_entry(change: Change) -> dict[str, Any]:
     }
 
 
-def limit_entry(change: LimitChange) -> dict[str, Any]:
-    """Returns the time by a limit, summed over all flows of each run."""
-    name = change.name.removeprefix("limit_").removesuffix("_ns")
+def time_entry(change: TimeChange) -> dict[str, Any]:
+    """Returns a part of the time, summed over all flows of each run."""
     seconds = {"a_seconds": change.before / 1e9, "b_seconds": change.after / 1e9}
-    return {"limit": name, **seconds, "change_seconds": (change.after - change.before) / 1e9}
+    return {"part": change.name, **seconds, "change_seconds": (change.after - change.before) / 1e9}
 
 
 def finding_entry(change: FindingChange) -> dict[str, Any]:
@@ -83,7 +82,7 @@ def diff_object(difference: Difference, conditions: Sequence[Condition], flows: 
         "b": run_entry(difference.after),
         "verdict": difference.verdict,
         "sentence": difference.sentence(),
-        "limits": [limit_entry(one) for one in difference.limits],
+        "times": [time_entry(one) for one in difference.times],
         "findings": [finding_entry(one) for one in difference.findings],
         "changed_most": [change.measure.name for change in difference.most_changed(LARGEST)],
         "measures": [change_entry(change) for change in difference.changes],

@@ -22,15 +22,10 @@ SCHEMA = "wiretale.explain/2"
 Row = dict[str, Any]
 
 
-def short_name(column: str) -> str:
-    """Returns `window` for `limit_window_ns`."""
-    return column.removeprefix("limit_").removesuffix("_ns")
-
-
 def transfer_object(explained: Explained) -> Row:
-    """Returns a transfer with its headline and its time by limit."""
+    """Returns a transfer with its headline and what it waited for."""
     row = explained.transfer.row
-    accounted_ns = explained.transfer.accounted_ns
+    times, waited_ns = explained.transfer.times, explained.transfer.waited_ns
     return {
         "flow": row["flow"],
         "direction": row["direction"],
@@ -40,12 +35,11 @@ def transfer_object(explained: Explained) -> Row:
         "server_name": explained.transfer.flow["server_name"],
         "headline": explained.headline,
         "minor": explained.transfer.is_control_connection,
-        "limited_by": short_name(explained.limited_by) if explained.limited_by else None,
+        "limited_by": explained.limited_by,
         "share": explained.share,
-        "parted_seconds": accounted_ns / 1e9 if explained.transfer.limits else None,
-        "limits": {
-            short_name(name): {"seconds": ns / 1e9, "share": ns / accounted_ns if accounted_ns else 0.0}
-            for name, ns in explained.transfer.limits.items()
+        "waited_seconds": waited_ns / 1e9 if times else None,
+        "times": {
+            name: {"seconds": ns / 1e9, "share": ns / waited_ns if waited_ns else 0.0} for name, ns in times.items()
         },
         "goodput_bps": row["goodput_bps"],
         "maximum_bps": explained.maximum_bps,
@@ -58,13 +52,12 @@ def seconds_of(split: Split) -> Row:
 
 
 def turns_object(trace: Trace, explained: Explained) -> Row:
-    """Returns how the flow's payload alternates, and the split of its turns; null without turns."""
-    turns = trace.transfers.turns
-    turns_of_flow = turns.of_flow(explained.transfer.row["flow"])
+    """Returns how the flow's payload alternates, its requests, and its time by who took it; null without turns."""
+    turns, flow = trace.transfers.turns, explained.transfer.row["flow"]
+    turns_of_flow, split = turns.of_flow(flow), turns.split_of(flow) or Split()
     return {
         "exchange": explained.transfer.flow["exchange"],
-        "turns": turns_of_flow and {"count": len(turns_of_flow.first_frames), **seconds_of(turns_of_flow.split)},
-        "idle": {name: ns / 1e9 for name, ns in turns.idle_parts(explained.transfer).items()} or None,
+        "turns": turns_of_flow and {"count": len(turns_of_flow.first_frames), **seconds_of(split)},
     }
 
 

@@ -19,7 +19,7 @@ LETTER_PX = 7  # width, on average
 # Their axes do not begin at 0.
 POSITIONS = ("sequence", "numbers")
 # Only the scripts of the page compute these series, packet by packet.
-PAGE_ONLY = {"cwnd", "acked", "limits"}
+PAGE_ONLY = {"cwnd", "acked", "parts"}
 DRAWN = tuple(series for series in SERIES if series.key not in PAGE_ONLY)
 DRAWN_PANELS = tuple(panel for panel in PANELS if any(series.panel == panel.name for series in DRAWN))
 ALIASES = {"throughput": "rate"}

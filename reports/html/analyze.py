@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.findings.explain import Explained, carried, explain
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import duration_of
-from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.html import offline_page
@@ -26,8 +26,8 @@ from wiretale.reports.html.finding_rows import cited_flows, finding_rows
 from wiretale.reports.html.first_screen import facts, findings, flow_times, time_bar
 from wiretale.reports.html.flow_columns import flow_columns
 from wiretale.reports.html.frames import frame_data, without_bytes
-from wiretale.reports.html.limit_bands import SPANS_MOST, TURNS_MOST, band_words, packed_turns, spans_of_flows
 from wiretale.reports.html.packing import base_time, encoded, numbered_words, packed_table
+from wiretale.reports.html.time_bands import SPANS_MOST, TURNS_MOST, band_words, packed_turns, spans_of_flows
 from wiretale.reports.html.timeline import timeline
 from wiretale.reports.phrases import choose_flows, drops_of
 from wiretale.reports.verdict import verdict
@@ -128,14 +128,14 @@ NO_PACKETS: dict[str, Any] = {"count": 0, "flows": [], "streams": {}, "cut": Fal
 def packed_packets(
     trace: Trace, ranked: Sequence[int], sizes: Sequence[int], base_ns: int, served: bool
 ) -> tuple[dict[str, Any], Table | None, Table | None]:
-    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h, their table, and their limit_spans.
+    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h, their table, and their time_spans.
 
-    If the first flow alone is too large, it returns the first packets of this flow; if the page is served, only limit_spans.
+    If the first flow alone is too large, it returns the first packets of this flow; if the page is served, only time_spans.
     """
     if not ranked or not trace.packets_made:
         return NO_PACKETS, None, None
     if served:
-        return NO_PACKETS, None, trace.limit_spans(ranked[:FLOWS_LARGEST])
+        return NO_PACKETS, None, trace.time_spans(ranked[:FLOWS_LARGEST])
     cut = sizes[ranked[0]] > PACKETS_MOST
     flows = [ranked[0]] if cut else fitting_flows(ranked, sizes, PACKETS_MOST)
     table, spans = trace._packets_and_spans(flows, PACKETS_MOST)
@@ -144,13 +144,13 @@ def packed_packets(
     return {"count": count, "flows": flows, "cut": cut, "streams": packed}, table, spans
 
 
-def limits_data(
+def bands_data(
     trace: Trace, spans: Table | None, ranked: Sequence[int], limited: Sequence[int], base_ns: int
 ) -> dict[str, Any]:
-    """Returns the limits over time of some flows, and the turns of those that fit."""
+    """Returns the time spans of some flows, and the turns of those that fit."""
     turned = fitting_flows(ranked, trace.turns._rows_by_flow(len(trace.flows)), TURNS_MOST)
     return {
-        "limits": None if spans is None else spans_of_flows(spans, limited, base_ns),
+        "spans": None if spans is None else spans_of_flows(spans, limited, base_ns),
         "turns": packed_turns(trace, turned, base_ns),
         "bands": band_words(),
     }
@@ -185,7 +185,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         dissected = beside.submit(frame_data, trace, packet_rows, base_ns) if frames else None
         with_spans = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
         limited = [] if spans is None else fitting_flows(with_spans, spans._rows_by_flow(len(sizes)), SPANS_MOST)
-        limits = limits_data(trace, spans, ranked, limited, base_ns)
+        limits = bands_data(trace, spans, ranked, limited, base_ns)
         traffic = timeline(trace, base_ns)
         # Awaited here, so that an interruption leaves the block, which ends only after tshark's folders are removed.
         frame_entries = dissected.result() if dissected else without_bytes(trace, NO_FRAMES)
@@ -233,15 +233,15 @@ def capture_facts(row: InterfaceRow) -> dict[str, Any]:
 
 
 def is_limited(explained: Explained) -> bool:
-    """Returns whether the limits of a transfer, or its share of the link's rate, are known; those of datagrams are not."""
-    has_limit = any(explained.transfer.limits.values()) or explained.used is not None
-    return has_limit and not explained.transfer.is_control_connection
+    """Returns whether the time of a transfer, or its share of the link's rate, are known; those of datagrams are not."""
+    has_time = any(explained.transfer.times.values()) or explained.used is not None
+    return has_time and not explained.transfer.is_control_connection
 
 
 def transfer_entry(explained: Explained) -> dict[str, Any]:
-    """Returns a transfer with its time by limit."""
-    total_ns = sum(explained.transfer.limits.values())
-    limits = sorted(explained.transfer.limits.items(), key=lambda item: -item[1]) if total_ns else []
+    """Returns a transfer with what it waited for."""
+    total_ns = sum(explained.transfer.times.values())
+    times = sorted(explained.transfer.times.items(), key=lambda item: -item[1]) if total_ns else []
     return {
         "flow": explained.transfer.row["flow"],
         "direction": explained.transfer.row["direction"],
@@ -251,13 +251,13 @@ def transfer_entry(explained: Explained) -> dict[str, Any]:
         "link": f"{show_share(explained.used, 1)} of {show_rate(explained.maximum_bps)}"
         if explained.used is not None
         else "",
-        "limits": [
+        "times": [
             {
-                "kind": name.split("_")[1],
-                "label": f"{LIMITS[name]} {show_share(ns, total_ns)}",
+                "kind": name,
+                "label": f"{TIMES[name]} {show_share(ns, total_ns)}",
                 "percent": 100 * ns / total_ns,
             }
-            for name, ns in limits
+            for name, ns in times
             if ns
         ],
     }

@@ -211,7 +211,7 @@ def render(difference: Difference) -> str:
         heading=difference.sentence().removesuffix(difference.size_note()),
         size_note=difference.size_note().strip(),
         runs=[run_row("A", difference.before), run_row("B", difference.after)],
-        limits=[changes.limit_text(limit) for limit in difference.limits[: changes.LIMITS_SHOWN]],
+        times=[changes.time_text(time) for time in difference.times[: changes.TIMES_SHOWN]],
         findings=finding_row(difference),
         findings_left=max(0, len(difference.findings) - changes.FINDINGS_SHOWN),
         pairs=[entry["label"] for entry in entries],

@@ -89,7 +89,7 @@ PANELS = (
     Panel("spacing", "Time since the previous packet", "ms", 64, log=True),
     Panel("fragments", "Fragments", "", 64),
     Panel("losses", "Lost so far", "", 64, shown=False),
-    Panel("limits", "Limited by", "", 14),
+    Panel("parts", "Time", "", 14),
 )
 
 # Verdicts as shapes on the sequence panel, by events.kind (page/flow/verdicts.js groups the rest).
@@ -144,7 +144,7 @@ SERIES = (
     Series("broken", "incomplete datagram", "fragments", "network", "marks", symbol="x-thin", size=8),
     Series("upstream", "before the capture point", "losses", "muted"),
     Series("downstream", "after the capture point", "losses", "network"),
-    Series("limits", "limited by", "limits", "muted", "bands"),
+    Series("parts", "time", "parts", "muted", "bands"),
 )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale diff`: which run is slower, then the limits and findings that changed, totals, flows and thresholds."""
+"""`wiretale diff`: which run is slower, then the times and findings that changed, totals, flows and thresholds."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import show_change
 from wiretale.reports.changes import (
     FINDINGS_SHOWN,
-    LIMITS_SHOWN,
     MATCHED,
+    TIMES_SHOWN,
     change_texts,
     finding_text,
-    limit_text,
+    time_text,
 )
 from wiretale.reports.terminal.console import INDENT, STYLES, print_parts, section
 from wiretale.reports.terminal.fitted import Column, fitted
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from wiretale.analyzer.diff.fail_condition import Compared, Condition
 
 FLOW_CHANGES = 6
-LOSSES = ("limit_recovery_ns", "limit_timeout_ns")  # limits of which less is better
 COLUMNS = (
     *(Column("measure"), Column("A", True), Column("B", True)),
     *(Column("change", True, 2), Column("relative", True), Column("", rank=1)),
@@ -50,11 +49,11 @@ def changes_grid(changes: Sequence[Change], width: int) -> RenderableType:
     return fitted(COLUMNS, map(change_row, changes), width)
 
 
-def limit_lines(difference: Difference) -> Iterator[Text]:
-    """Yields the limits whose time changed most."""
-    for limit in difference.limits[:LIMITS_SHOWN]:
-        style = VERDICTS["worse" if limit.after > limit.before else "better"] if limit.name in LOSSES else ""
-        yield Text(limit_text(limit), style=style)
+def time_lines(difference: Difference) -> Iterator[Text]:
+    """Yields the parts of the time that changed most."""
+    for time in difference.times[:TIMES_SHOWN]:
+        style = VERDICTS["worse" if time.after > time.before else "better"] if time.name == "loss" else ""
+        yield Text(time_text(time), style=style)
 
 
 def flow_block(pair: FlowPair, width: int) -> RenderableType:
@@ -104,8 +103,8 @@ def difference_parts(
         yield Text(f"{name}  {printable(run.path)} ({run.kind})", style="bold")
     colour = {"slower": VERDICTS["worse"], "faster": VERDICTS["better"]}.get(difference.verdict or "", "")
     yield Text(f"\n{difference.sentence()}", style=f"bold {colour}".strip())
-    if difference.limits:
-        yield section("Time by limit, summed over flows", *limit_lines(difference))
+    if difference.times:
+        yield section("Where the time went, summed over flows", *time_lines(difference))
     if difference.findings:
         yield section("Findings that appeared (+), disappeared (−) or changed (~)", *findings_block(difference))
     yield section("In total", changes_grid(difference.changes, width))

@@ -11,11 +11,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.findings.explain import Explained, accounted_str, carried, left_out
+from wiretale.analyzer.findings.explain import Explained, carried, left_out, waited_str
 from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, example_of, page_of
-from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.findings.turns import Split
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -32,15 +32,19 @@ if TYPE_CHECKING:
 MINOR_SHOWN = 5
 QUIET_SHOWN = 10  # transfers without a finding
 BAR_WIDTH_MOST, BAR_LEAST = 60, 0.02
-# Colour of each limit, and its letter if the console has no colours.
+# Colour of each of TIMES, and its letter if the console has no colours.
 BARS = {
-    "limit_idle_ns": ("bright_black", "·"),
-    "limit_delayed_ack_ns": ("magenta", "n"),
-    "limit_window_ns": ("yellow", "w"),
-    "limit_recovery_ns": ("red", "r"),
-    "limit_timeout_ns": ("bold red", "T"),
-    "limit_slow_start_ns": ("cyan", "s"),
-    "limit_network_ns": ("green", "="),
+    "pause": ("bright_black", "·"),
+    "send_buffer": ("blue", "b"),
+    "delayed_ack": ("magenta", "n"),
+    "window": ("yellow", "w"),
+    "loss": ("red", "r"),
+    "timeout": ("bold red", "T"),
+    "slow_start": ("cyan", "s"),
+    "network": ("green", "="),
+    "connecting": ("bright_cyan", "c"),
+    "waiting": ("white", "-"),
+    "unknown": ("bright_white", "?"),
 }
 # The same of the bar at the head.
 SPLIT_BARS = {
@@ -49,7 +53,7 @@ SPLIT_BARS = {
     "client": ("yellow", "c"),
     "transfer": ("bright_black", "="),
 }
-LEFT_OUT = "limit_*_ns in `wiretale analyze --json --tables directions`"
+LEFT_OUT = "time_*_ns in `wiretale analyze --json --tables directions`"
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
 
 
@@ -65,25 +69,25 @@ def finding_block(row: EvidentFinding, weakens: str | None = None) -> Renderable
 
 
 def bar(explained: Explained, console: Console) -> Iterator[RenderableType]:
-    """Yields the time of a transfer by limit, as a bar and in words."""
-    limits = {name: ns for name, ns in explained.transfer.limits.items() if ns}
-    total_ns = sum(limits.values())
+    """Yields the time of a transfer by what it waited for, as a bar and in words."""
+    times = {name: ns for name, ns in explained.transfer.times.items() if ns}
+    total_ns = sum(times.values())
     if not total_ns:
         return
     width = max(min(BAR_WIDTH_MOST, console.width - 2 * INDENT), 10)
     colored = bool(console.color_system) and not console.no_color
     drawn, legend = Text(), Text()
-    for name, ns in sorted(limits.items(), key=lambda item: -item[1]):
+    for name, ns in sorted(times.items(), key=lambda item: -item[1]):
         color, letter = BARS[name]
         mark = "█" if colored else letter
         drawn.append(mark * round(width * ns / total_ns), style=color)
         if ns >= BAR_LEAST * total_ns:
             legend.append("   " if legend else "").append(f"{mark} ", style=color)
-            legend.append(f"{LIMITS[name]} {show_share(ns, total_ns)}")
+            legend.append(f"{TIMES[name]} {show_share(ns, total_ns)}")
     drawn.truncate(width)
     yield drawn
     yield legend
-    if shares := accounted_str(explained.transfer):
+    if shares := waited_str(explained.transfer):
         yield Text(shares, style="dim")
 
 
@@ -126,19 +130,15 @@ def who_parts(trace: Trace, console: Console) -> Iterator[RenderableType]:
 
 
 def turns_lines(trace: Trace, explained: Explained) -> Iterator[RenderableType]:
-    """Yields the split of a flow with turns, and that of the idle time of this direction."""
-    turns = trace.transfers.turns.of_flow(explained.transfer.row["flow"])
-    if turns is None:
-        return
-    yield Text(f"{plural(len(turns.first_frames), 'request')}: {turns.split.text()}", style="dim")
-    idle = trace.transfers.turns.idle_parts(explained.transfer)
-    if idle and sum(idle.values()) >= BAR_LEAST * explained.transfer.accounted_ns:
-        parts = ", ".join(f"{name} {show_duration(ns)}" for name, ns in idle.items())
-        yield Text(f"nothing to send: {parts}", style="dim")
+    """Yields the time of a flow with turns by who took it."""
+    turns, flow = trace.transfers.turns, explained.transfer.row["flow"]
+    turns_of_flow, split = turns.of_flow(flow), turns.split_of(flow)
+    if turns_of_flow and split:
+        yield Text(f"{plural(len(turns_of_flow.first_frames), 'request')}: {split.text()}", style="dim")
 
 
 def transfer_head(trace: Trace, explained: Explained, console: Console) -> RenderableType:
-    """Returns endpoints and volume of a transfer, its headline, and its time by limit."""
+    """Returns endpoints and volume of a transfer, its headline, and what it waited for."""
     transfer = explained.transfer
     ends = Text.assemble(
         (f"flow {transfer.row['flow']} {application_str(transfer.flow)} ", "dim"), (printable(transfer.name), "bold")

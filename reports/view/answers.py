@@ -21,8 +21,8 @@ from wiretale.analyzer.index.capture_index import CaptureIndex
 from wiretale.analyzer.index.queries import Queries
 from wiretale.reports.html.analyze import TABLES, fields
 from wiretale.reports.html.frames import BYTES_KEPT, described
-from wiretale.reports.html.limit_bands import packed_spans, span_fields
 from wiretale.reports.html.packing import TIMES, encoded
+from wiretale.reports.html.time_bands import packed_spans, span_fields
 
 FRAME_ROOM = 16 * 2**20  # bytes of a frame
 NUMBER_MOST = 2**62  # a number of the page
@@ -85,7 +85,7 @@ class Answers:
         }
 
     def tables(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """flow: series, events and other tables of a flow, and its limits over time, packed as in a report; the page has those
+        """flow: series, events and other tables of a flow, and its time spans, packed as in a report; the page has those
         of some flows."""
         self._index.check()
         flow = required(query, "flow")
@@ -94,9 +94,9 @@ class Answers:
             chosen = [(column, code, self._base_ns * (column in TIMES), by) for column, code, by in fields(columns)]
             found = zip(chosen, self._queries.columns(name, flow, chosen), strict=True)
             packed[name] = {column: [code, encoded(data.tobytes())] for (column, code, *_), data in found}
-        spans = self._queries.columns("limit_spans", flow, span_fields(self._base_ns))
-        limits = packed_spans(spans, self._queries.words("limit_spans", "kind"))
-        return {"tables": packed, "limits": limits, "wire_mss": self._queries.segment_sizes(flow)}
+        span_columns = self._queries.columns("time_spans", flow, span_fields(self._base_ns))
+        spans = packed_spans(span_columns, self._queries.words("time_spans", "part"))
+        return {"tables": packed, "spans": spans, "wire_mss": self._queries.segment_sizes(flow)}
 
     def _raw(self, interface: int, frame: int) -> RawFrame:
         """Returns a frame, read by the core from a capture file of this frame alone."""

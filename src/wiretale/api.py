@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
     from wiretale.analyzer.diff.baseline import AgainstBaseline, Standing
-    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, LimitChange
+    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, TimeChange
     from wiretale.analyzer.diff.run import Run
     from wiretale.analyzer.findings.explain import Explained
     from wiretale.analyzer.rows import FindingRow
@@ -198,8 +198,8 @@ class RunDifference(_Shown):
     sentence: str
     #: by measure: goodput, throughput, retransmissions, rtt_median and more (`wiretale diff --help`)
     changes: dict[str, Change]
-    #: time by limit, over all flows of each run
-    limits: list[LimitChange]
+    #: where the time went, over all flows of each run
+    times: list[TimeChange]
     #: findings that appeared, disappeared or changed, the largest change first
     findings: list[FindingChange]
     #: each flow with its counterpart, most changed first
@@ -293,7 +293,7 @@ def diff(
         second,
         difference.sentence(),
         changes,
-        list(difference.limits),
+        list(difference.times),
         list(difference.findings),
         difference.flows,
         difference,

@@ -278,4 +278,4 @@ def test_each_flow_of_the_samples_is_read_again_as_it_was_kept(samples: Path) ->
         every = trace_with_packets.packets().rows()
         for flow in range(min(8, trace.totals["flows"])):
             assert trace.packets(flow).rows() == [row for row in every if row["flow"] == flow], (path, flow)
-            assert trace.limit_spans(flow).rows() == trace_with_packets.limit_spans(flow).rows(), (path, flow)
+            assert trace.time_spans(flow).rows() == trace_with_packets.time_spans(flow).rows(), (path, flow)

@@ -400,7 +400,7 @@ def test_keys_resize_a_panel_in_one_step(tab: Page, report: Path) -> None:
     tab.page.focus("#overlay [tabindex='0']")
     tab.page.keyboard.press("End")
     label = "document.activeElement.getAttribute('aria-label')"
-    assert tab.page.evaluate(label) == "Height of Limited by"  # a lane below the panels
+    assert tab.page.evaluate(label) == "Height of Time"  # a lane below the panels
     tab.page.keyboard.press("ArrowLeft")
     assert tab.page.evaluate(label) == "Height of Round trip"
     for height in (74, 84):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("report-access")
 
 STOPS_MOST = 36
 PAPER_PX = 703  # A4 less margins of 12 mm, at 96 dots an inch
-LIMITS = ("idle", "delayed", "window", "recovery", "timeout", "slow", "network")
+LIMITS = ("pause", "delayed_ack", "window", "loss", "timeout", "slow_start", "network")
 DIFFERENT = 20
 PAGES_MOST = 8
 SCHEMES = ("light", "dark")

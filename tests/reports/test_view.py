@@ -572,12 +572,12 @@ def test_the_page_names_a_capture_that_changed(samples: Path, tmp_path: Path, pa
         assert "mine.pcap: changed since it was analyzed" in page.page.locator("#missing").inner_text()
 
 
-def test_the_served_page_has_limits_over_time_and_waits(viewer: Viewer, page: Page) -> None:
+def test_the_served_page_has_the_time_by_part_and_waits(viewer: Viewer, page: Page) -> None:
     page.page.goto(f"{viewer.url}#flow=0")
     page.until("document.body.dataset.ready")
-    kinds = page.page.evaluate("[...new Set(limitsOf(0, 0).map(one => one.band.kind))]")
+    parts = page.page.evaluate("[...new Set(spansOf(0).map(one => one.band.part))]")
     shapes = page.page.evaluate("document.getElementById('plot').layout.shapes.map(shape => shape.name)")
-    assert kinds and {f"limit-{kind}" for kind in kinds} <= set(shapes)
+    assert parts and {f"part-{part}" for part in parts} <= set(shapes)
     assert page.page.evaluate("document.querySelectorAll('#flows .bands').length") >= 1
 
 
@@ -614,14 +614,12 @@ def test_flows_that_are_not_in_the_page_are_found_and_drawn(crowd: Path, page: P
             rows = [row for row in trace.table(name).rows() if row["flow"] == first]
             assert rows
             assert page.page.evaluate(f"({count})(state.{name})") == len(rows)
-        spans, base = trace.limit_spans(first).rows(), int(page.page.evaluate("data.base"))
-        found = page.page.evaluate(
-            "[0, 1].flatMap((d) => limitsOf(choice.flow, d)).map((one) => [one.band.kind, one.from])"
-        )
-        assert spans and [(kind, pytest.approx(since, abs=2e-6)) for kind, since in found] == [
-            (row["kind"], (row["start_ns"] - base) / 1e9) for row in spans
+        spans, base = trace.time_spans(first).rows(), int(page.page.evaluate("data.base"))
+        found = page.page.evaluate("spansOf(choice.flow).map((one) => [one.band.part, one.from])")
+        assert spans and [(part, pytest.approx(since, abs=2e-6)) for part, since in found] == [
+            (row["part"], (row["start_ns"] - base) / 1e9) for row in spans
         ]
-        assert "limit-" in page.page.evaluate(
+        assert "part-" in page.page.evaluate(
             "document.getElementById('plot').layout.shapes.map((one) => one.name).join()"
         )
         assert page.page.evaluate("document.body.dataset.of") == str(len(trace.packets(first)))

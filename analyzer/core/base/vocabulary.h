@@ -47,16 +47,23 @@
     X(TURNS, "turns")                                                                              \
     X(PIPELINED, "pipelined")                                                                      \
     X(STREAMING, "streaming")                                                                      \
-    /* limiting factors (limit_spans.kind) */                                                      \
-    X(LIMITED_WAITING, "waiting")                                                                  \
-    X(LIMITED_SEND_BUFFER, "send_buffer")                                                          \
-    X(LIMITED_DELAYED_ACK, "delayed_ack")                                                          \
-    X(LIMITED_WINDOW, "window")                                                                    \
-    X(LIMITED_RECOVERY, "recovery")                                                                \
-    X(LIMITED_TIMEOUT, "timeout")                                                                  \
-    X(LIMITED_SLOW_START, "slow_start")                                                            \
-    X(LIMITED_NETWORK, "network")                                                                  \
-    /* further kinds of waits (waits.kind) */                                                      \
+    /* parts of the time of a flow (time_spans.part), and idle */                                  \
+    X(PART_CONNECTING, "connecting")                                                               \
+    X(PART_CLIENT, "client")                                                                       \
+    X(PART_SERVER, "server")                                                                       \
+    X(PART_LOSS, "loss")                                                                           \
+    X(PART_QUEUE, "queue")                                                                         \
+    X(PART_PATH, "path")                                                                           \
+    X(PART_TRANSFER, "transfer")                                                                   \
+    X(PART_UNKNOWN, "unknown")                                                                     \
+    /* both these and kinds of waits (waits.kind) */                                               \
+    X(SEND_BUFFER, "send_buffer")                                                                  \
+    X(WINDOW, "window")                                                                            \
+    /* further kinds of waits, and idle */                                                         \
+    X(DELAYED_ACK, "delayed_ack")                                                                  \
+    X(TIMEOUT, "timeout")                                                                          \
+    X(SLOW_START, "slow_start")                                                                    \
+    X(NETWORK, "network")                                                                          \
     X(RTT, "rtt")                                                                                  \
     X(SLOWEST, "slowest")                                                                          \
     /* fragmented datagrams (datagrams.state) */                                                   \
@@ -134,7 +141,8 @@
     X(CHECKSUM, "checksum")                                                                        \
     X(TIME, "time")                                                                                \
     /* causes (events.cause): of retransmissions and reordering, also WORD_LIMITED_RECOVERY */     \
-    X(GO_BACK_N, "go_back_n")                           /* V5.2 */                                 \
+    X(GO_BACK_N, "go_back_n") /* V5.2 */                                                           \
+    X(RECOVERY, "recovery")                                                                        \
     X(CARRIED_DUPLICATE_ACKS, "carried_duplicate_acks") /* V5.6 */                                 \
     X(LATE_REPORT, "late_report")                       /* V5.7 */                                 \
     X(RACK, "rack")                                     /* V5.8 */                                 \

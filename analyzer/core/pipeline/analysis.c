@@ -141,7 +141,7 @@ struct analysis *analysis_open(const struct analysis_files *files,
     analysis->input.updater = &analysis->updater;
     analysis->packets = 1;
     analysis->updater.packets_all = mode->packets.kind == PACKETS_ALL;
-    analysis->updater.limit_spans = mode->limit_spans;
+    analysis->updater.time_spans = mode->time_spans;
     analysis->updater.block_size = options->block_size;
     analysis->updater.packet_rows_most = mode->packet_rows_most;
     analysis->updater.max_flows = options->max_flows;

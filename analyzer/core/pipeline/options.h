@@ -22,7 +22,7 @@ struct analysis_options {
 };
 
 /* The packets that become rows. PACKETS_OF_FLOWS fills no other table but interfaces and
- * limit_spans. */
+ * time_spans. */
 struct wanted_packet_rows {
     enum { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS } kind;
     const uint32_t *flows; /* flow numbers, for PACKETS_OF_FLOWS */
@@ -35,7 +35,7 @@ struct wanted_packet_rows {
 #define READING_MODES(X)                                                                           \
     X(struct wanted_packet_rows, packets, packets, {0})                                            \
     X(uint64_t, rows, packet_rows_most, 0)                                                         \
-    X(bool, flag, limit_spans, false)     /* fills that table, for flows with wanted packets */    \
+    X(bool, flag, time_spans, false)      /* fills that table, for flows with wanted packets */    \
     X(bool, flag, interfaces_only, false) /* fills only that table */                              \
     X(uint32_t, count, flow_files, 0)     /* only packets of so many files begin flows; 0: all */  \
     X(bool, flag, shard, false)                                                                    \

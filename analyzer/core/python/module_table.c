@@ -183,7 +183,7 @@ static PyObject *table_of_flows(PyObject *self, PyObject *args) {
     if (!PyArg_ParseTuple(args, "OK", &chosen, &most))
         return NULL;
     ptrdiff_t number = table->schema - schemas;
-    if (number != TABLE_packets && number != TABLE_limit_spans)
+    if (number != TABLE_packets && number != TABLE_time_spans)
         return PyErr_Format(PyExc_TypeError, "rows of this table cannot be chosen by flow");
     uint32_t *flows = binding_flow_numbers(chosen, &count);
     if (!flows)

@@ -12,7 +12,7 @@
 static const char *detail_of(enum word cause) {
     switch (cause) {
     case WORD_GO_BACK_N: return "go-back-N after an RTO";
-    case WORD_LIMITED_RECOVERY: return "in the recovery that an earlier segment began";
+    case WORD_RECOVERY: return "in the recovery that an earlier segment began";
     case WORD_CARRIED_DUPLICATE_ACKS:
         return "two duplicate ACKs, counted on from an earlier recovery";
     case WORD_LATE_REPORT: return "reported lost one sender RTT ago";

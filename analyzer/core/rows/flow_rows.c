@@ -97,8 +97,7 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
 
 /* The parts are in the order of enum time_part. */
 static void put_time(struct row *row, const struct flow *flow) {
-    const struct direction *a = &flow->directions[0], *b = &flow->directions[1];
-    if (flow->key.protocol != IP_TCP || !flow->timed || !a->packets || !b->packets)
+    if (!is_time_known(flow))
         return;
     for (unsigned part = 0; part < PARTS; part++)
         row_set(row, flows_time_connecting_ns + part, flow->tcp.time.ns[part]);
@@ -404,7 +403,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
                    recovery_of(data)->acks_lost);
         put_acked_verdicts(row, recovery, flow->tcp.streams[!number].reports_truncated);
         put_missing(row, flow, stream);
-        put_limits(row, flow, stream);
+        put_sender_times(row, &flow->tcp, stream);
     }
     put_wire(row, stream);
 }
@@ -449,5 +448,5 @@ void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
     bool handshake = flow->key.protocol == IP_TCP && handshake_rtt(&flow->tcp) >= 0;
     judged_count(&sink->judged, flow, application, directions, handshake);
     turn_rows_add(sink, flow);
-    limit_rows_add(sink, flow);
+    time_rows_add(sink, flow);
 }

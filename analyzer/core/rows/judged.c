@@ -45,6 +45,19 @@ static bool either_known(const struct row directions[static 2], unsigned column)
     return row_known(&directions[0], column) || row_known(&directions[1], column);
 }
 
+/* Whether half of the time of a direction or more is known. */
+static bool is_limit_known(const struct row *direction) {
+    static const unsigned columns[] = {directions_time_pause_ns,  directions_time_delayed_ack_ns,
+                                       directions_time_window_ns, directions_time_send_buffer_ns,
+                                       directions_time_loss_ns,   directions_time_network_ns};
+    int64_t known_ns = 0;
+    if (!row_known(direction, directions_time_unknown_ns))
+        return false;
+    for (unsigned i = 0; i < sizeof columns / sizeof *columns; i++)
+        known_ns = add_ns(known_ns, direction->value[columns[i]]);
+    return known_ns >= direction->value[directions_time_unknown_ns];
+}
+
 static void judge_tcp(struct judged_sums *sums, const struct flow *flow,
                       const struct row directions[static 2], bool has_handshake_rtt) {
     bool one_way = !flow->directions[0].packets || !flow->directions[1].packets;
@@ -58,7 +71,7 @@ static void judge_tcp(struct judged_sums *sums, const struct flow *flow,
     }
     if (!has_handshake_rtt && !either_known(directions, directions_rtt_ns_min))
         leave_out(sums, UNJUDGED_NO_ROUND_TRIP, flow);
-    if (!either_known(directions, directions_limit_network_ns))
+    if (!is_limit_known(&directions[0]) && !is_limit_known(&directions[1]))
         leave_out(sums, UNJUDGED_SHORT, flow);
 }
 

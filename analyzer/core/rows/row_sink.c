@@ -9,7 +9,7 @@
 static bool is_grouped(enum table_number number) {
     return number == TABLE_flows || number == TABLE_directions || number == TABLE_series ||
            number == TABLE_turns || number == TABLE_handshakes || number == TABLE_requests ||
-           number == TABLE_waits || number == TABLE_limit_spans;
+           number == TABLE_waits || number == TABLE_time_spans;
 }
 
 /* Tables whose rows are in the order of the packets that wrote them. */

@@ -37,12 +37,17 @@ enum word protocol_word(uint8_t number);
 void wait_rows_add(struct row_sink *sink, const struct flow *flow,
                    const struct row directions[static 2], const struct slowest slowest[static 2]);
 
-/* limit_rows.c */
-/* Sets the time by limiting factor of a direction that was answered, if the sender's view is known.
- */
-void put_limits(struct row *row, const struct flow *flow, const struct tcp_stream *stream);
+/* time_rows.c */
+/* Returns whether the time of the flow is accounted: packets of TCP passed in both directions. */
+static inline bool is_time_known(const struct flow *flow) {
+    return flow->key.protocol == IP_TCP && flow->timed && flow->directions[0].packets &&
+           flow->directions[1].packets;
+}
+/* Sets what the sender of a direction that was answered waited for. */
+void put_sender_times(struct row *row, const struct tcp_connection *connection,
+                      const struct tcp_stream *stream);
 /* Adds the spans of a flow that is over, if they are wanted. */
-void limit_rows_add(struct row_sink *sink, const struct flow *flow);
+void time_rows_add(struct row_sink *sink, const struct flow *flow);
 
 /* application_rows.c */
 /* Sets a column to a frame, unless it is 0. */

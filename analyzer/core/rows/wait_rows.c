@@ -50,7 +50,7 @@ static void add_stalls(struct wait_writer *writer, const struct tcp_recovery_sta
     for (uint32_t i = 0; i < recovery->stall_count; i++) {
         const struct stall *stall = &recovery->stalls[i];
         bool timed = stall->until_ns != TIME_UNKNOWN;
-        add_wait(writer, WORD_LIMITED_TIMEOUT, i + 1,
+        add_wait(writer, WORD_TIMEOUT, i + 1,
                  &(struct wait){.ns = stall->ns,
                                 .first_ns = timed ? stall->until_ns - stall->ns : TIME_UNKNOWN,
                                 .last_ns = stall->until_ns,
@@ -63,14 +63,14 @@ static void add_stalls(struct wait_writer *writer, const struct tcp_recovery_sta
 
 static void add_longest(struct wait_writer *writer, const struct tcp_stream *stream) {
     static const enum word kinds[WAIT_KINDS] = {[WAIT_IDLE] = WORD_IDLE,
-                                                [WAIT_DELAYED_ACK] = WORD_LIMITED_DELAYED_ACK,
-                                                [WAIT_WINDOW] = WORD_LIMITED_WINDOW,
-                                                [WAIT_NETWORK] = WORD_LIMITED_NETWORK,
-                                                [WAIT_SLOW_START] = WORD_LIMITED_SLOW_START,
-                                                [WAIT_SEND_BUFFER] = WORD_LIMITED_SEND_BUFFER,
+                                                [WAIT_DELAYED_ACK] = WORD_DELAYED_ACK,
+                                                [WAIT_WINDOW] = WORD_WINDOW,
+                                                [WAIT_NETWORK] = WORD_NETWORK,
+                                                [WAIT_SLOW_START] = WORD_SLOW_START,
+                                                [WAIT_SEND_BUFFER] = WORD_SEND_BUFFER,
                                                 [WAIT_RTT] = WORD_RTT};
     const struct wait *waits[WAIT_KINDS];
-    find_waits(stream, waits);
+    find_waits(&writer->flow->tcp, stream, waits);
     for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
         if (waits[kind])
             add_wait(writer, kinds[kind], 1, waits[kind]);
@@ -87,9 +87,9 @@ void wait_rows_add(struct row_sink *sink, const struct flow *flow,
     struct wait_writer writer = {.sink = sink, .flow = flow};
     for (unsigned i = 0; i < 2; i++) {
         writer.direction = i;
-        if (row_known(&directions[i], directions_limit_timeout_ns))
+        if (row_known(&directions[i], directions_rto_idle_ns))
             add_stalls(&writer, recovery_of(&flow->tcp.streams[i]));
-        if (row_known(&directions[i], directions_limit_network_ns) && flow->directions[i].timed)
+        if (row_known(&directions[i], directions_time_network_ns) && flow->directions[i].timed)
             add_longest(&writer, &flow->tcp.streams[i]);
         add_slowest(&writer, &slowest[i]);
     }

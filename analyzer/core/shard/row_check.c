@@ -23,11 +23,11 @@ static const struct word_range {
     {TABLE_events, events_kind, WORD_RETRANSMISSION, WORD_BLOCK_RESTART, WORD_RESET},
     {TABLE_events, events_place, WORD_UPSTREAM, WORD_CAPTURE, 0},
     {TABLE_events, events_evidence, WORD_DSACK, WORD_TIME, 0},
-    {TABLE_events, events_cause, WORD_GO_BACK_N, WORD_HOP_LIMIT_EXCEEDED, WORD_LIMITED_RECOVERY},
+    {TABLE_events, events_cause, WORD_GO_BACK_N, WORD_HOP_LIMIT_EXCEEDED, 0},
     {TABLE_datagrams, datagrams_state, WORD_COMPLETE, WORD_INCOMPLETE, 0},
     {TABLE_blocks, blocks_verdict, WORD_DELIVERED, WORD_UNFINISHED, WORD_OUT_OF_ORDER},
     {TABLE_handshakes, handshakes_protocol, WORD_TLS, WORD_QUIC, 0},
-    {TABLE_waits, waits_kind, WORD_LIMITED_SEND_BUFFER, WORD_SLOWEST, WORD_IDLE},
+    {TABLE_waits, waits_kind, WORD_SEND_BUFFER, WORD_SLOWEST, WORD_IDLE},
 };
 _Static_assert(WORD_COUNT <= UINT8_MAX, "words of ranges");
 

@@ -464,34 +464,39 @@
     X(last_ns, TIME, "ns", "time of the last")                                                     \
     X(idle_ns_max, DURATION, "ns",                                                                 \
       "longest time between two packets of this direction; null if there are fewer than two")      \
-    X(limit_idle_ns, DURATION, "ns",                                                               \
-      "TCP: of the time from the 8th packet to the last data, time in which the sender had "       \
-      "nothing to send: all was acknowledged, or the last segment was short; null if there are "   \
-      "fewer packets or one direction, or neither timestamps nor the RTT to the sender; in a "     \
-      "flow with turns from the first packet on")                                                  \
-    X(limit_waiting_ns, DURATION, "ns",                                                            \
-      "TCP: of limit_idle_ns, time in which the endpoint waited for a request or response of the " \
-      "other; the rest was its own; null as above, and unless exchange is turns")                  \
-    X(send_buffer_ns, DURATION, "ns",                                                              \
-      "TCP: part of limit_idle_ns in which the sender's host released no more data than a certain" \
-      " number of bytes in flight, as a small send buffer does; null as above")                    \
-    X(send_buffer_bytes, INT, "bytes",                                                             \
-      "TCP: that number of bytes, in the view of the sender; null if there was no such time")      \
-    X(limit_delayed_ack_ns, DURATION, "ns",                                                        \
-      "TCP: time in which a short segment waited for a delayed ACK (Nagle's algorithm); null as"   \
-      " above")                                                                                    \
-    X(limit_window_ns, DURATION, "ns",                                                             \
-      "TCP: time in which the receive window was full or closed in the view of the sender, which " \
-      "TSecr shows at any capture point; null as above")                                           \
-    X(limit_recovery_ns, DURATION, "ns", "TCP: time in fast recovery or go-back-N; null as above") \
-    X(limit_timeout_ns, DURATION, "ns",                                                            \
+    X(time_pause_ns, DURATION, "ns",                                                               \
+      "TCP: of the flow's time, what the data of the direction waited for the sender's "           \
+      "application; null if it has fewer than 8 packets, or only one direction was captured")      \
+    X(time_delayed_ack_ns, DURATION, "ns",                                                         \
+      "TCP: the same for an ACK of a short segment that its receiver delayed (Nagle's "            \
+      "algorithm): time of the other end in flows.time_*_ns; null as above")                       \
+    X(time_window_ns, DURATION, "ns",                                                              \
+      "TCP: part of flows.time_window_ns: the receive window was full or closed in the view of "   \
+      "the sender, which TSecr shows at any capture point; null as above")                         \
+    X(time_send_buffer_ns, DURATION, "ns",                                                         \
+      "TCP: part of flows.time_send_buffer_ns: the sender's host released no more data than a "    \
+      "certain number of bytes in flight; null as above")                                          \
+    X(time_loss_ns, DURATION, "ns", "TCP: part of flows.time_loss_ns; null as above")              \
+    X(time_network_ns, DURATION, "ns",                                                             \
+      "TCP: part of flows.time_path_ns, time_queue_ns and time_transfer_ns together, without the " \
+      "round trips between requests and responses: data was in flight; null as above")             \
+    X(time_unknown_ns, DURATION, "ns", "TCP: part of flows.time_unknown_ns; null as above")        \
+    X(slow_start_ns, DURATION, "ns",                                                               \
+      "TCP: of time_network_ns, until the flight doubled for the last time before any loss; null " \
+      "as above")                                                                                  \
+    X(timeout_ns, DURATION, "ns",                                                                  \
+      "TCP: of time_loss_ns, until an RTO that was needed, or at the end of a flow that never "    \
+      "acknowledged its last data; null as above")                                                 \
+    X(suspected_ns, DURATION, "ns",                                                                \
+      "TCP: of time_unknown_ns, until a suspected RTO; null as above")                             \
+    X(recovery_ns, DURATION, "ns",                                                                 \
+      "TCP: of time_network_ns, while the sender recovered from losses and the bottleneck was "    \
+      "busy; null as above")                                                                       \
+    X(rto_idle_ns, DURATION, "ns",                                                                 \
       "TCP: idle time that ended with an RTO, suspected ones included, over the whole life")       \
-    X(limit_slow_start_ns, DURATION, "ns",                                                         \
-      "TCP: time with data in flight, until the flight doubled for the last time before any "      \
-      "loss; null as above")                                                                       \
-    X(limit_network_ns, DURATION, "ns",                                                            \
-      "TCP: other time with data in flight: limited by the congestion window or the rate of the"   \
-      " path; null as above")
+    X(send_buffer_bytes, INT, "bytes",                                                             \
+      "TCP: the bytes in flight that time_send_buffer_ns means, in the view of the sender; null "  \
+      "if there was no such time")
 
 /* In the order of packets. Later packets amend rows (table_amend()), because a DSACK or a late
  * original can change a verdict. The flow must be the first column. 16 columns have masks of two
@@ -612,13 +617,13 @@
       "the same of data that was lost between capture point and server; null likewise")
 
 /* Grouped by flow; of a direction by kind and rank. Columns of directions have the sums
- * (limit_*_ns), these rows the longest parts: at most MAX_STALLS of timeout and one of each other
+ * (time_*_ns), these rows the longest parts: at most MAX_STALLS of timeout and one of each other
  * kind. */
 #define WAITS_COLUMNS(X)                                                                           \
     X(flow, KNOWN(INT), "", "flows row")                                                           \
     X(direction, KNOWN(INT), "", "direction of the data that waited")                              \
     X(kind, KNOWN(WORD), "",                                                                       \
-      "timeout: idle time that ended with an RTO (limit_timeout_ns). The others took a tenth of "  \
+      "timeout: idle time that ended with an RTO (rto_idle_ns). The others took a tenth of "       \
       "the time of the direction or more: idle, delayed_ack and send_buffer, between data and "    \
       "data; window and network, the longest time of data after data with this limit; "            \
       "slow_start, before the data that ended it; rtt, from data to its ACK. Numbered packets: "   \
@@ -848,22 +853,20 @@
       "packet with the end of the request's header; null if it was not captured")                  \
     X(response_frame, INT, "frame", "packet with the status line; null if it was not captured")
 
-/* Grouped by flow; of a direction in order of time. At most 512 of a direction. */
-#define LIMIT_SPANS_COLUMNS(X)                                                                     \
+/* Grouped by flow; in order of time. At most 1,024 of a flow. */
+#define TIME_SPANS_COLUMNS(X)                                                                      \
     X(flow, KNOWN(INT), "", "flows row")                                                           \
-    X(direction, KNOWN(INT), "", "direction of the data that was limited")                         \
-    X(kind, KNOWN(WORD), "",                                                                       \
-      "limiting factor, as in directions: idle, delayed_ack, window, recovery, timeout, "          \
-      "slow_start or network (limit_*_ns), and the parts of limit_idle_ns: waiting "               \
-      "(limit_waiting_ns) and send_buffer (send_buffer_ns). The spans of a kind sum to its "       \
-      "column, with both parts for limit_idle_ns")                                                 \
+    X(direction, INT, "",                                                                          \
+      "direction of the data that was waited for; null while connecting, and at the end")          \
+    X(part, KNOWN(WORD), "",                                                                       \
+      "connecting, client, server, loss, queue, path, window, send_buffer, transfer, idle or "     \
+      "unknown: the spans of a part sum to its column of flows (time_*_ns), but for packets that " \
+      "ran backward, which are unknown")                                                           \
     X(start_ns, KNOWN(TIME), "ns",                                                                 \
-      "when it began; before the accounting, in a flow with turns, without the stalls of the "     \
-      "turn; in an interval between two segments, idle time comes last")                           \
-    X(end_ns, KNOWN(TIME), "ns",                                                                   \
-      "when it ended; a timeout may overlap another span, as both columns count that time")        \
+      "when it began; in a gap between two segments, the time of an application comes last")       \
+    X(end_ns, KNOWN(TIME), "ns", "when it ended")                                                  \
     X(merged, KNOWN(BOOL), "",                                                                     \
-      "whether it is the sum of short spans of this kind nearby, because there were too many, so " \
+      "whether it is the sum of short spans of this part nearby, because there were too many, so " \
       "that its place is not exact")
 
 /* These three are filled by the caller after analysis_finish(). */
@@ -943,8 +946,8 @@
     X(queries, QUERIES_COLUMNS, "one DNS question, with its answer")                               \
     X(requests, REQUESTS_COLUMNS, "the first request of HTTP/1 of a flow")                         \
     X(packets, PACKETS_COLUMNS, "an IP packet of a flow; made only on request")                    \
-    X(limit_spans, LIMIT_SPANS_COLUMNS,                                                            \
-      "time in which one factor limited a direction; made only on request")                        \
+    X(time_spans, TIME_SPANS_COLUMNS,                                                              \
+      "time of a flow that went to one part; made only on request")                                \
     X(findings, FINDINGS_COLUMNS, "an explanation of an anomaly or a cost")                        \
     X(finding_frames, FINDING_FRAMES_COLUMNS, "a packet that shows a finding")                     \
     X(finding_flows, FINDING_FLOWS_COLUMNS, "a flow that a finding is about")
@@ -1007,7 +1010,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_handshakes(name, type, unit, meaning)     handshakes_##name,
 #define COLUMN_OF_queries(name, type, unit, meaning)        queries_##name,
 #define COLUMN_OF_requests(name, type, unit, meaning)       requests_##name,
-#define COLUMN_OF_limit_spans(name, type, unit, meaning)    limit_spans_##name,
+#define COLUMN_OF_time_spans(name, type, unit, meaning)     time_spans_##name,
 #define COLUMN_OF_findings(name, type, unit, meaning)       findings_##name,
 #define COLUMN_OF_finding_frames(name, type, unit, meaning) finding_frames_##name,
 #define COLUMN_OF_finding_flows(name, type, unit, meaning)  finding_flows_##name,

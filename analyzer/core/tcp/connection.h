@@ -4,8 +4,8 @@
 #define WIRETALE_TCP_CONNECTION_H
 
 #include "base/packet.h"
+#include "tcp/span_log.h"
 #include "tcp/stream.h"
-#include "tcp/time_account.h"
 
 #define REQUESTER_UNKNOWN 2u
 
@@ -36,7 +36,6 @@ struct tcp_connection {
     bool refused;             /* a RST answered the SYN */
     bool reset;
     bool loopback;               /* within a host: no network can duplicate a packet */
-    bool spans_wanted;           /* limit_log() is kept */
     bool captures_vary;          /* its packets are of several captures */
     bool duplicated;             /* a data packet was duplicated: pure ACKs may be, too */
     uint8_t requester;           /* direction of requests, by the ports; REQUESTER_UNKNOWN */
@@ -49,6 +48,7 @@ struct tcp_connection {
     int64_t handshake_rtt_ns;      /* from that SYN to the ACK of the SYN-ACK, or RTT_UNKNOWN */
     struct tcp_stream streams[2];  /* 0: sent by the initiator */
     struct capture_runs *captures; /* NULL unless they vary */
+    struct span_log *spans;        /* NULL unless they are wanted */
 };
 
 /* In the functions below, `stream` must be one of the connection's. */

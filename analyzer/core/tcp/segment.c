@@ -14,17 +14,6 @@ struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
     return stream->recovery ? stream->recovery : seg->spare;
 }
 
-struct limit_log *limit_log(const struct segment_context *seg, struct tcp_stream *stream) {
-    if (!seg->connection->spans_wanted)
-        return NULL;
-    struct tcp_recovery_state *recovery = recovery_state(seg, stream);
-    if (!stream->recovery)
-        return NULL;
-    if (!recovery->limits)
-        recovery->limits = pool_zeroed(seg->pool, sizeof *recovery->limits);
-    return recovery->limits;
-}
-
 /* Returns the last frame that the sender sent at least `ns` before the current segment, 0 if its
  * fingerprint is gone. */
 static uint32_t frame_before(const struct segment_context *seg, int64_t ns) {
@@ -59,9 +48,6 @@ void record_stall(const struct segment_context *seg, struct tcp_recovery_state *
                                         packet->time_ns - ns, stall.from, packet);
     uint32_t at = recovery->stall_count;
     recovery->rto_idle_ns = add_ns(recovery->rto_idle_ns, ns);
-    struct limit_log *log = limit_log(seg, seg->sender);
-    if (log)
-        limit_log_add(log, seg->pool, LIMIT_TIMEOUT, seg->packet->time_ns - ns, ns);
     while (at && recovery->stalls[at - 1].ns < ns)
         at--;
     if (at == MAX_STALLS || !stall.from || !stall.until)

@@ -162,9 +162,6 @@ static ALWAYS_INLINE void track_unacked(const struct segment_context *seg,
 struct tcp_recovery_state *recovery_state(const struct segment_context *seg,
                                           struct tcp_stream *stream);
 
-/* Returns the stream's spans of time; NULL if they are not wanted, or without memory. */
-struct limit_log *limit_log(const struct segment_context *seg, struct tcp_stream *stream);
-
 /* Adds the idle time before an RTO, `ns`, which the current segment ends and frame `from` began (0
  * if unknown: the sender's last frame before is looked up). */
 void record_stall(const struct segment_context *seg, struct tcp_recovery_state *recovery,

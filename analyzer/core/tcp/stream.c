@@ -65,9 +65,5 @@ void stream_free(struct tcp_stream *stream, struct pool *pool) {
         pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
     if (recovery)
         pool_release(pool, recovery->damaged, recovery->damaged_room, sizeof *recovery->damaged);
-    if (recovery && recovery->limits) {
-        limit_log_free(recovery->limits, pool);
-        pool_free(pool, recovery->limits, sizeof *recovery->limits);
-    }
     pool_release(pool, recovery, 1, sizeof *recovery);
 }

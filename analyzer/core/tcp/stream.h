@@ -17,11 +17,12 @@
 
 #include "base/bytes.h"
 #include "base/histogram.h"
+#include "base/int64.h"
 #include "base/range_set.h"
 #include "decode/headers.h"
 #include "sequence/tcp_blocks.h"
-#include "tcp/limit_log.h"
 #include "tcp/scoreboard.h"
+#include "tcp/time_account.h"
 #include "tcp/unacked_segments.h"
 
 #define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
@@ -228,7 +229,6 @@ struct tcp_recovery_state {
     struct damaged_data *damaged;          /* the oldest gives way */
     uint32_t damaged_room;
     uint16_t damaged_count;
-    struct limit_log *limits; /* NULL unless spans of time are wanted (limit_log.h) */
     uint32_t record_capacity;
     uint16_t record_count, record_next;
     int64_t settled_from;     /* an ACK below this settles no record */
@@ -289,7 +289,7 @@ struct steady_flight {
      * other. */
     struct wait longest[WAIT_KINDS];
     struct wait run;   /* of intervals with the same limit, the present one; not yet in `longest` */
-    uint8_t run_cause; /* enum limit_cause */
+    uint8_t run_cause; /* enum sender_time */
     bool begun;        /* round trips are compared */
     struct wait gap;   /* gap_ns */
     int64_t end;       /* an ACK of this position ends the round trip */
@@ -300,7 +300,6 @@ struct steady_flight {
     int64_t since_ns;  /* the same when flight first reached the level */
     int64_t previous;  /* highest flight of the round trip before */
     int64_t level;     /* bytes */
-    int64_t held_ns;   /* idle time for lack of room in the send buffer */
     int64_t active_ns; /* of the network, since the application was last idle */
     int64_t unsure_ns; /* of the network, before idle times: a queue may have spread one write */
     int64_t spread_ns; /* of the window: the sender may have paced the segments that filled it */
@@ -313,15 +312,14 @@ struct steady_flight {
     bool uncertain;  /* data were lost before the level was known */
 };
 
-/* A direction's time broken down by limiting factor. */
+/* A direction in the view of its sender, from its 8th packet on (tracker/time_accounting.c). */
 struct time_accounting {
-    int64_t ns[LIMIT_CAUSES];
-    int64_t transfer_ns; /* of the network's: the bottleneck was busy with this direction */
-    int64_t waiting_ns;  /* of LIMIT_IDLE: waiting for data of the other endpoint */
-    int64_t created_ns;  /* when its sender created the last segment */
-    int64_t doubled_ns;  /* when bytes in flight last doubled */
-    int64_t end;         /* snd_nxt after the last segment */
-    int64_t una;         /* that its sender had seen when it created that */
+    int64_t transfer_ns;   /* of SENDER_NETWORK: the bottleneck was busy with this direction */
+    int64_t slow_start_ns; /* the same until bytes in flight last doubled, before any loss */
+    int64_t created_ns;    /* when its sender created the last segment */
+    int64_t doubled_ns;    /* when bytes in flight last doubled */
+    int64_t end;           /* snd_nxt after the last segment */
+    int64_t una;           /* that its sender had seen when it created that */
     uint32_t doubled_bytes;
     bool slow_start_over;
     bool blocked; /* one more segment did not fit the receive window that the sender saw */

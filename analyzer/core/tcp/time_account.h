@@ -24,8 +24,26 @@ enum time_part {
 
 #define NO_DIRECTION 2u
 
-/* What the last data of a direction left behind, and the ACKs since. */
+/* The same of a direction, by what its sender waited for: columns time_*_ns of `directions`. */
+enum sender_time {
+    SENDER_PAUSE,       /* its application */
+    SENDER_DELAYED_ACK, /* of the receiver */
+    SENDER_WINDOW,
+    SENDER_BUFFER,
+    SENDER_LOSS,
+    SENDER_NETWORK, /* path, queue and transfer */
+    SENDER_UNKNOWN,
+    SENDER_TIMES
+};
+
+/* What the sender of a direction waited for, and what its last data left behind, and the ACKs
+ * since.
+ */
 struct sending_state {
+    int64_t ns[SENDER_TIMES];
+    int64_t timeout_ns;    /* of SENDER_LOSS: until an RTO */
+    int64_t suspected_ns;  /* of SENDER_UNKNOWN: until a suspected RTO */
+    int64_t recovery_ns;   /* of SENDER_NETWORK: recovering from losses, with a busy bottleneck */
     int64_t acked_ns;      /* when an ACK last moved snd_una or the window */
     uint32_t rtt_us;       /* latest sample of its data, 0 before the first */
     uint32_t peak_bytes;   /* flight when data was lost last, 0 before the first loss */
@@ -47,6 +65,7 @@ struct time_account {
     int64_t reduced_path_ns;        /* part of PART_PATH */
     int64_t pause_ns, pause_2nd_ns; /* the client's two longest pauses in PART_CLIENT */
     int64_t stream_pause_ns;        /* pauses while one direction alone had data */
+    int64_t first_pause_ns;         /* before the first data */
     int64_t fin_ns;                 /* of the first FIN, 0 before */
     struct sending_state sending[2];
     uint8_t last;        /* direction of the last data, NO_DIRECTION before */
@@ -54,14 +73,5 @@ struct time_account {
     bool connecting : 1; /* a SYN was seen, and nothing after the handshake */
     bool opened : 1;     /* the handshake was seen */
 };
-
-/* Moves up to `ns` from one part to another. Returns how much it moved. */
-static inline int64_t time_move(struct time_account *account, enum time_part from,
-                                enum time_part to, int64_t ns) {
-    int64_t moved = ns < account->ns[from] ? ns : account->ns[from];
-    account->ns[from] -= moved;
-    account->ns[to] += moved;
-    return moved;
-}
 
 #endif

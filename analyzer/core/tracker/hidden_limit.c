@@ -20,9 +20,8 @@
 #define RARE_LOSS       200 /* one of so many lets a congestion window of 17 grow (RFC 3649) */
 
 /* Returns the time in which nothing but the path held the direction back. */
-static int64_t path_ns(const struct time_accounting *accounting) {
-    return accounting->ns[LIMIT_NETWORK] + accounting->ns[LIMIT_SLOW_START] -
-           accounting->transfer_ns;
+static int64_t path_ns(const struct tcp_connection *connection, const struct tcp_stream *stream) {
+    return sender_time(connection, stream, SENDER_NETWORK) - stream->accounting->transfer_ns;
 }
 
 /* Returns true if the data of `delay_ns`, at the mean rate, fill the receive window. */
@@ -33,12 +32,14 @@ static bool fills_window(const struct tcp_connection *connection, const struct t
            (double)window * (double)life_ns <= (double)stream->unique_bytes * (double)delay_ns;
 }
 
-static bool may_be_spread(const struct time_accounting *accounting, int64_t life_ns) {
-    const struct steady_flight *steady = accounting->steady;
+static bool may_be_spread(const struct tcp_connection *connection, const struct tcp_stream *stream,
+                          int64_t life_ns) {
+    const struct steady_flight *steady = stream->accounting->steady;
     if (!steady)
         return false;
-    int64_t unsure = min64(steady->unsure_ns, path_ns(accounting));
-    return add_ns(unsure, min64(steady->spread_ns, accounting->ns[LIMIT_WINDOW])) >
+    int64_t unsure = min64(steady->unsure_ns, path_ns(connection, stream));
+    return add_ns(unsure,
+                  min64(steady->spread_ns, sender_time(connection, stream, SENDER_WINDOW))) >
            life_ns / UNSURE_PART;
 }
 
@@ -50,16 +51,16 @@ static bool may_hide_window(const struct tcp_connection *connection,
     bool far = near > SLACK_NS && NEAR_PART * near > rtt;
     if (stream->timestamps)
         return false;
-    if (far && may_be_spread(accounting, life_ns))
+    if (far && may_be_spread(connection, stream, life_ns))
         return true;
-    if (path_ns(accounting) < life_ns / UNSURE_PART)
+    if (path_ns(connection, stream) < life_ns / UNSURE_PART)
         return false;
     if (far)
         return fills_window(connection, stream, rtt + HIDDEN_QUEUE_NS, life_ns);
     /* The queue holds little of a window of which half is in flight behind the capture point. */
     return peer_of(connection, stream)->window <= SHAPED_WINDOW &&
            fills_window(connection, stream, rtt + SHAPED_QUEUE_NS, life_ns) &&
-           (path_ns(accounting) >= life_ns / 2 ||
+           (path_ns(connection, stream) >= life_ns / 2 ||
             !fills_window(connection, stream, 2 * rtt, life_ns));
 }
 
@@ -67,7 +68,7 @@ static bool may_lack_data(const struct tcp_connection *connection, const struct 
                           int64_t life_ns) {
     const struct time_accounting *accounting = stream->accounting;
     const struct steady_flight *steady = accounting->steady;
-    if (!steady || !steady->begun || path_ns(accounting) <= life_ns / UNSURE_PART)
+    if (!steady || !steady->begun || path_ns(connection, stream) <= life_ns / UNSURE_PART)
         return false;
     int64_t segment = full_segment_size(connection, stream), initial = INITIAL_WINDOW * segment;
     int64_t most = max64(steady->most, stream->flight_max), sent = accounting->end - steady->first;

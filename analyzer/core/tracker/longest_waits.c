@@ -8,11 +8,11 @@
  * its end, so that most short flows need no memory for it. */
 #include "tracker/steps.h"
 
-#define ACCOUNTED_MIN_NS 200000000 /* shares of a shorter transfer mean nothing */
-#define SHARE_PART       10        /* of the accounted time */
-#define BULK_MIN         1000000u  /* bytes of a transfer whose rate matters */
-#define QUEUE_RTTS_MIN   30u       /* samples */
-#define QUEUE_NS_MIN     5000000   /* of an RTT that may show a queue */
+#define SHARE_PART     10       /* of the accounted time */
+#define CITED_MIN_NS   20000000 /* that part of the shortest transfer whose shares mean anything */
+#define BULK_MIN       1000000u /* bytes of a transfer whose rate matters */
+#define QUEUE_RTTS_MIN 30u      /* samples */
+#define QUEUE_NS_MIN   5000000  /* of an RTT that may show a queue */
 
 struct steady_flight *steady_flight(const struct segment_context *seg,
                                     struct time_accounting *accounting) {
@@ -23,7 +23,7 @@ struct steady_flight *steady_flight(const struct segment_context *seg,
 
 /* Adds the interval to the run of the same factor, or begins one. */
 static void note_run(const struct segment_context *seg, struct steady_flight *steady,
-                     enum limit_cause cause, int64_t ns) {
+                     enum sender_time cause, int64_t ns) {
     struct wait *run = &steady->run;
     if (!run->first_frame || steady->run_cause != cause) {
         end_run(steady);
@@ -44,7 +44,7 @@ static void note_wait(const struct segment_context *seg, struct steady_flight *s
 }
 
 void note_waits(const struct segment_context *seg, struct time_accounting *accounting, int64_t idle,
-                int64_t held, enum limit_cause rest, int64_t ns) {
+                int64_t held, enum sender_time rest, int64_t ns) {
     struct steady_flight *steady = steady_flight(seg, accounting);
     if (!steady)
         return;
@@ -73,33 +73,38 @@ void note_rtt(const struct segment_context *seg, struct steady_flight *steady, i
 }
 
 /* Returns true if a finding may cite the longest wait of a kind. */
-static bool is_cited(const struct tcp_stream *stream, unsigned kind, int64_t total) {
-    static const uint8_t causes[WAIT_KINDS] = {
-        [WAIT_IDLE] = LIMIT_IDLE,        [WAIT_DELAYED_ACK] = LIMIT_DELAYED_ACK,
-        [WAIT_WINDOW] = LIMIT_WINDOW,    [WAIT_NETWORK] = LIMIT_NETWORK,
-        [WAIT_SEND_BUFFER] = LIMIT_IDLE, [WAIT_SLOW_START] = LIMIT_SLOW_START};
+static bool is_cited(const struct tcp_stream *stream, const int64_t *ns_of, unsigned kind,
+                     int64_t total) {
+    static const uint8_t times[WAIT_KINDS] = {[WAIT_IDLE] = SENDER_PAUSE,
+                                              [WAIT_DELAYED_ACK] = SENDER_DELAYED_ACK,
+                                              [WAIT_WINDOW] = SENDER_WINDOW,
+                                              [WAIT_NETWORK] = SENDER_NETWORK,
+                                              [WAIT_SEND_BUFFER] = SENDER_BUFFER};
     const struct time_accounting *accounting = stream->accounting;
     bool bulk = kind == WAIT_IDLE || kind == WAIT_NETWORK || kind == WAIT_SEND_BUFFER;
-    if (!accounting->steady->longest[kind].last_frame || total < ACCOUNTED_MIN_NS)
+    if (!accounting->steady->longest[kind].last_frame)
         return false;
     if (kind == WAIT_RTT)
         return stream->rtt.count >= QUEUE_RTTS_MIN &&
                accounting->steady->longest[kind].ns >= QUEUE_NS_MIN;
-    return accounting->ns[causes[kind]] >= total / SHARE_PART &&
+    int64_t ns = kind == WAIT_SLOW_START ? accounting->slow_start_ns : ns_of[times[kind]];
+    return ns >= max64(total / SHARE_PART, CITED_MIN_NS) &&
            (!bulk || stream->unique_bytes >= BULK_MIN);
 }
 
-void find_waits(const struct tcp_stream *stream, const struct wait *waits[static WAIT_KINDS]) {
+void find_waits(const struct tcp_connection *connection, const struct tcp_stream *stream,
+                const struct wait *waits[static WAIT_KINDS]) {
     const struct time_accounting *accounting = stream->accounting;
+    const int64_t *ns = connection->time.sending[stream != connection->streams].ns;
     int64_t total = 0;
     for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
         waits[kind] = NULL;
     if (!accounting || !accounting->steady)
         return;
     end_run(accounting->steady);
-    for (unsigned i = 0; i < LIMIT_CAUSES; i++)
-        total = add_ns(total, accounting->ns[i]);
+    for (unsigned i = 0; i < SENDER_TIMES; i++)
+        total = add_ns(total, ns[i]);
     for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
-        if (is_cited(stream, kind, total))
+        if (is_cited(stream, ns, kind, total))
             waits[kind] = &accounting->steady->longest[kind];
 }

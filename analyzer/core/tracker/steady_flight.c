@@ -11,9 +11,9 @@
  * - BBR, and a path that is full, leave no long gap in a round trip, and a queue makes it longer.
  *
  * Thus, if flight reaches the same level in STEADY_ROUNDS round trips with a long gap in each, and
- * the receive window has room, time in which the network seemed to be the limit is idle time, from
- * the first of these round trips on. An application that waits for its peer after as many bytes
- * (a window of its own protocol) looks the same, and is idle, too. */
+ * the receive window has room, time in which the network seemed to be the limit is the send
+ * buffer's, from the first of these round trips on. An application that waits for its peer after as
+ * many bytes (a window of its own protocol) looks the same. */
 #include "tcp/connection.h"
 #include "tracker/steps.h"
 
@@ -25,8 +25,8 @@
 #define GAP_SEGMENTS    3  /* and at the mean rate so many full segments would have filled it */
 
 /* Time that was accounted to the network since the direction began. */
-static inline int64_t network_ns(const struct time_accounting *accounting) {
-    return accounting->ns[LIMIT_NETWORK] + accounting->ns[LIMIT_SLOW_START];
+static inline int64_t network_ns(const struct segment_context *seg) {
+    return sender_time(seg->connection, seg->sender, SENDER_NETWORK);
 }
 
 /* Returns false if a loss makes the level uncertain. */
@@ -39,20 +39,20 @@ static bool check_losses(const struct segment_context *seg, struct steady_flight
     return !steady->uncertain;
 }
 
-/* Moves the network's time since `since_ns` of it to idle time. */
-static void move_to_idle(const struct segment_context *seg, struct time_accounting *accounting,
-                         int64_t since_ns) {
-    struct limit_log *log = recovery_of(seg->sender)->limits;
-    int64_t moved = min64(network_ns(accounting) - since_ns, accounting->ns[LIMIT_NETWORK]);
-    if (moved <= 0)
+/* The network's time since `since_ns` of it was time without room in the send buffer. */
+static void move_to_buffer(const struct segment_context *seg, struct time_accounting *accounting,
+                           int64_t since_ns) {
+    static const enum time_part parts[] = {PART_PATH, PART_QUEUE, PART_TRANSFER};
+    int64_t *times = sender_times(seg->connection, seg->sender);
+    int64_t ns = times[SENDER_NETWORK] - max64(since_ns, accounting->slow_start_ns);
+    if (ns <= 0)
         return;
-    accounting->ns[LIMIT_NETWORK] -= moved;
-    accounting->ns[LIMIT_IDLE] += moved;
-    accounting->transfer_ns = min64(accounting->transfer_ns, network_ns(accounting));
-    accounting->steady->held_ns += moved;
-    account_send_buffer(seg->connection, moved);
-    if (log)
-        limit_log_move(log, seg->pool, moved, SPAN_SEND_BUFFER);
+    times[SENDER_NETWORK] -= ns;
+    times[SENDER_BUFFER] += ns;
+    accounting->transfer_ns = min64(accounting->transfer_ns, network_ns(seg));
+    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+        ns -= time_move(seg->connection, seg->pool, parts[i], PART_SEND_BUFFER,
+                        segment_direction(seg), ns);
 }
 
 /* Returns true if a round trip of `span` ns was without a queue, and most of its data came in
@@ -72,17 +72,17 @@ static void compare_round(const struct segment_context *seg, struct time_account
     int64_t differs = steady->highest - steady->level;
     int64_t tolerance = STEADY_SEGMENTS * full_segment_size(seg->connection, seg->sender);
     bool gap = has_gap(seg, accounting, span);
-    bool network = network_ns(accounting) - steady->round_ns >= span / 2;
+    bool network = network_ns(seg) - steady->round_ns >= span / 2;
     bool doubles = 2 * steady->highest >= 3 * steady->previous;
     if (differs > tolerance) {
         steady->uncertain |= steady->retransmissions > 0;
         steady->level = steady->highest;
         steady->rounds = 0;
-        steady->since_ns = network_ns(accounting);
+        steady->since_ns = network_ns(seg);
     } else if (!gap || doubles) {
         steady->rounds -= steady->rounds > 0;
         if (!steady->rounds)
-            steady->since_ns = network_ns(accounting);
+            steady->since_ns = network_ns(seg);
     } else if (network && ++steady->rounds >= STEADY_ROUNDS) {
         steady->rounds = 2 * STEADY_ROUNDS;
     }
@@ -97,7 +97,7 @@ void begin_steady_flight(const struct segment_context *seg, struct time_accounti
     steady->end = steady->first = accounting->end;
     steady->pushes = steady->queued = 0;
     steady->began_ns = seg->packet->time_ns;
-    steady->round_ns = steady->since_ns = network_ns(accounting);
+    steady->round_ns = steady->since_ns = network_ns(seg);
     steady->retransmissions = recovery_of(seg->sender)->retransmissions;
 }
 
@@ -110,11 +110,11 @@ void end_round(const struct segment_context *seg, struct time_accounting *accoun
     if (check_losses(seg, steady))
         compare_round(seg, accounting, span);
     if (!steady->uncertain && steady->rounds >= STEADY_ROUNDS) {
-        move_to_idle(seg, accounting, steady->since_ns);
+        move_to_buffer(seg, accounting, steady->since_ns);
         keep_longest(&steady->longest[WAIT_SEND_BUFFER], &steady->gap);
-        steady->since_ns = network_ns(accounting);
+        steady->since_ns = network_ns(seg);
     }
-    steady->round_ns = network_ns(accounting);
+    steady->round_ns = network_ns(seg);
     steady->began_ns = created;
     steady->end = accounting->end;
     steady->highest = steady->gap_ns = 0;

@@ -17,25 +17,24 @@
 bool process_ack(struct segment_context *seg, struct tcp_stream *sender,
                  struct tcp_stream *receiver, const struct tcp_header *tcp);
 
-/* time_accounting.c: columns limit_*_ns of `directions`. */
+/* time_accounting.c */
 
 /* Must be called for each segment once its verdicts are known. Accounts the time since the last
  * segment, in both directions, after the segment was processed and left `flight` bytes of its
  * direction in flight (-1 if unknown: it is not accounted). */
 void account_segment(const struct segment_context *seg, int64_t flight);
 
-/* Moves network time of a direction, the newest first, to another factor. */
-static inline void move_network(const struct segment_context *seg,
-                                struct time_accounting *accounting, const struct tcp_stream *sender,
-                                int64_t ns, enum limit_cause cause) {
-    struct limit_log *log = recovery_of(sender)->limits;
-    accounting->ns[LIMIT_NETWORK] -= ns;
-    accounting->ns[cause] += ns;
-    if (log)
-        limit_log_move(log, seg->pool, ns, cause);
-}
+/* time_account.c: columns time_*_ns of `flows` and `directions`. */
 
-/* time_account.c: columns time_*_ns of `flows`. */
+/* Returns what the sender of the stream waited for, ns by enum sender_time. */
+static inline int64_t *sender_times(struct tcp_connection *connection,
+                                    const struct tcp_stream *stream) {
+    return connection->time.sending[stream != connection->streams].ns;
+}
+static inline int64_t sender_time(const struct tcp_connection *connection,
+                                  const struct tcp_stream *stream, enum sender_time time) {
+    return connection->time.sending[stream != connection->streams].ns[time];
+}
 
 /* Must be called for each segment with a time, for data of a direction with accounting after the
  * view has moved to it and before its state changes. */
@@ -44,12 +43,10 @@ void account_time(const struct segment_context *seg);
 /* Must be called for each such segment at the end. */
 void account_after(const struct segment_context *seg);
 
-/* `ns` of the path's time were time without room in the send buffer. */
-static inline void account_send_buffer(struct tcp_connection *connection, int64_t ns) {
-    static const enum time_part parts[] = {PART_PATH, PART_QUEUE, PART_TRANSFER};
-    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
-        ns -= time_move(&connection->time, parts[i], PART_SEND_BUFFER, ns);
-}
+/* Moves up to `ns` of the flow's time from one part to another; of spans, those of this direction.
+ * Returns how much it moved. */
+int64_t time_move(struct tcp_connection *connection, struct pool *pool, enum time_part from,
+                  enum time_part to, unsigned direction, int64_t ns);
 
 /* hidden_limit.c: whether the network's time in a flow of `life_ns` may be another limit's, which a
  * queue hides. The stream must have an accounting. */
@@ -108,7 +105,7 @@ static inline struct wait wait_before(const struct segment_context *seg, int64_t
 
 /* Returns the kind of wait that a run is. */
 static inline enum wait_kind kind_of_run(const struct steady_flight *steady) {
-    return steady->run_cause == LIMIT_WINDOW ? WAIT_WINDOW : WAIT_NETWORK;
+    return steady->run_cause == SENDER_WINDOW ? WAIT_WINDOW : WAIT_NETWORK;
 }
 
 /* Ends the run of intervals with the same limit; nothing if it is NULL. */
@@ -122,7 +119,7 @@ static inline void end_run(struct steady_flight *steady) {
 /* Notes the interval that the segment ends: how long the application was idle, how long a delayed
  * ACK held the data back, and the rest, which `rest` limited. */
 void note_waits(const struct segment_context *seg, struct time_accounting *accounting, int64_t idle,
-                int64_t held, enum limit_cause rest, int64_t ns);
+                int64_t held, enum sender_time rest, int64_t ns);
 
 /* Notes that the segment, an ACK, gave an RTT sample of data in frame `frame`. */
 void note_rtt(const struct segment_context *seg, struct steady_flight *steady, int64_t rtt_ns,
@@ -130,7 +127,8 @@ void note_rtt(const struct segment_context *seg, struct steady_flight *steady, i
 
 /* Sets the longest wait of each kind that took a tenth of the accounted time or more; NULL of the
  * other kinds. */
-void find_waits(const struct tcp_stream *stream, const struct wait *waits[static WAIT_KINDS]);
+void find_waits(const struct tcp_connection *connection, const struct tcp_stream *stream,
+                const struct wait *waits[static WAIT_KINDS]);
 
 /* receive_window.c: receive windows that are full or zero, the probes of a zero window, and
  * keep-alives, which look alike: rules V10. */

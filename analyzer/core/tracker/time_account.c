@@ -39,31 +39,53 @@
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
-static inline void add_part(struct time_account *account, enum time_part part, int64_t ns) {
+/* The endpoint that sends data of `direction` was waited for. */
+static inline void add_part(struct tcp_connection *connection, struct pool *pool,
+                            unsigned direction, enum time_part part, int64_t ns) {
+    struct time_account *account = &connection->time;
     account->ns[part] += ns;
+    if (connection->spans)
+        span_log_add(connection->spans, pool, part, direction, account->cursor_ns, ns);
     account->cursor_ns += ns;
 }
 
-/* The time that follows, as a limit of the direction's throughput: columns limit_*_ns. `kind` is an
- * enum limit_cause or SPAN_WAITING. */
-static void add_limit(const struct tcp_connection *connection, const struct tcp_stream *stream,
-                      struct pool *pool, unsigned kind, int64_t ns) {
-    struct time_accounting *accounting = stream->accounting;
-    struct limit_log *log = recovery_of(stream)->limits;
-    if (!accounting || ns <= 0)
-        return;
-    accounting->ns[kind == SPAN_WAITING ? LIMIT_IDLE : kind] += ns;
-    if (kind == SPAN_WAITING)
-        accounting->waiting_ns += ns;
-    if (log && kind != LIMIT_TIMEOUT) /* record_stall() logs those */
-        limit_log_add(log, pool, kind, connection->time.cursor_ns, ns);
+int64_t time_move(struct tcp_connection *connection, struct pool *pool, enum time_part from,
+                  enum time_part to, unsigned direction, int64_t ns) {
+    int64_t *parts = connection->time.ns, moved = max64(min64(ns, parts[from]), 0);
+    parts[from] -= moved;
+    parts[to] += moved;
+    if (connection->spans)
+        span_log_move(connection->spans, pool, from, to, direction, moved);
+    return moved;
 }
 
-/* The sender of the segment waited for one part, which limited it in one way. */
-static inline void spend(const struct segment_context *seg, enum time_part part, unsigned kind,
-                         int64_t ns) {
-    add_limit(seg->connection, seg->sender, seg->pool, kind, ns);
-    add_part(&seg->connection->time, part, ns);
+static inline void move_sender_time(int64_t *times, enum sender_time from, enum sender_time to,
+                                    int64_t ns) {
+    int64_t moved = max64(min64(ns, times[from]), 0);
+    times[from] -= moved;
+    times[to] += moved;
+}
+
+/* The data of `direction` waited for one part. */
+static void spend_in(struct tcp_connection *connection, struct pool *pool, unsigned direction,
+                     enum time_part part, int64_t ns) {
+    static const uint8_t times[PARTS] = {
+        [PART_LOSS] = SENDER_LOSS,         [PART_QUEUE] = SENDER_NETWORK,
+        [PART_PATH] = SENDER_NETWORK,      [PART_WINDOW] = SENDER_WINDOW,
+        [PART_TRANSFER] = SENDER_NETWORK,  [PART_UNKNOWN] = SENDER_UNKNOWN,
+        [PART_SEND_BUFFER] = SENDER_BUFFER};
+    connection->time.sending[direction].ns[times[part]] += ns;
+    add_part(connection, pool, direction, part, ns);
+}
+
+static inline void spend(const struct segment_context *seg, enum time_part part, int64_t ns) {
+    spend_in(seg->connection, seg->pool, segment_direction(seg), part, ns);
+}
+
+/* An answer was on its way. */
+static inline void spend_on_way(const struct segment_context *seg, enum time_part part,
+                                int64_t ns) {
+    add_part(seg->connection, seg->pool, segment_direction(seg), part, ns);
 }
 
 /* Returns the direction of the requests: of the turns, else by the ports, else the initiator's. */
@@ -79,14 +101,13 @@ static void add_pause(const struct segment_context *seg, unsigned direction, int
                       bool before) {
     struct tcp_connection *connection = seg->connection;
     struct time_account *account = &connection->time;
-    bool client = direction == requests_of(connection);
-    add_limit(connection, seg->sender, seg->pool,
-              direction == segment_direction(seg) ? LIMIT_IDLE : LIMIT_DELAYED_ACK, ns);
-    if (client && ns > LONG_PAUSE_NS) {
-        add_part(account, PART_IDLE, ns);
+    bool client = direction == requests_of(connection), idle = client && ns > LONG_PAUSE_NS;
+    enum time_part part = idle ? PART_IDLE : client ? PART_CLIENT : PART_SERVER;
+    bool own = direction == segment_direction(seg);
+    account->sending[segment_direction(seg)].ns[own ? SENDER_PAUSE : SENDER_DELAYED_ACK] += ns;
+    add_part(connection, seg->pool, segment_direction(seg), part, ns);
+    if (idle)
         return;
-    }
-    add_part(account, client ? PART_CLIENT : PART_SERVER, ns);
     if (!connection->turns)
         account->stream_pause_ns += ns;
     if (client && before && ns > account->pause_2nd_ns)
@@ -165,7 +186,9 @@ static void add_transfer(const struct segment_context *seg, int64_t ns, bool see
     if (!seen)
         note_burst(seg, ns);
     note_active(seg, ns);
-    spend(seg, PART_TRANSFER, sending_of(seg)->recovering ? LIMIT_RECOVERY : LIMIT_NETWORK, ns);
+    if (sending_of(seg)->recovering)
+        sending_of(seg)->recovery_ns += ns;
+    spend(seg, PART_TRANSFER, ns);
 }
 
 /* The part of the path in which the congestion window is below its level before the last loss. */
@@ -180,15 +203,15 @@ static void note_reduced(const struct segment_context *seg, int64_t path_ns) {
 static void add_round_trip(const struct segment_context *seg, int64_t ns, int64_t queue_ns) {
     int64_t least = path_rtt(seg->connection);
     if (least < 0) {
-        spend(seg, PART_UNKNOWN, LIMIT_NETWORK, ns);
+        spend(seg, PART_UNKNOWN, ns);
         return;
     }
     double share = queue_ns > 0 ? (double)queue_ns / (double)(queue_ns + max64(least, 1)) : 0;
     int64_t queued = (int64_t)((double)ns * share);
     note_active(seg, ns);
     note_reduced(seg, ns - queued);
-    spend(seg, PART_PATH, LIMIT_NETWORK, ns - queued);
-    spend(seg, PART_QUEUE, LIMIT_NETWORK, queued);
+    spend(seg, PART_PATH, ns - queued);
+    spend(seg, PART_QUEUE, queued);
 }
 
 /* --- gaps ------------------------------------------------------------------------------------ */
@@ -199,7 +222,7 @@ static void add_answer(const struct segment_context *seg, int64_t gap_ns) {
     const struct tcp_stream *data = seg->receiver; /* that it answers */
     int64_t least = sender_rtt(seg->connection, seg->sender);
     if (least < 0) {
-        spend(seg, PART_UNKNOWN, LIMIT_IDLE, gap_ns);
+        spend(seg, PART_UNKNOWN, gap_ns);
         return;
     }
     int64_t acked = data->una_advanced_ns - account->cursor_ns;
@@ -207,8 +230,8 @@ static void add_answer(const struct segment_context *seg, int64_t gap_ns) {
     bool separate = acked > 0 && acked < gap_ns && !delayed;
     int64_t path = min64(least, gap_ns);
     int64_t queue = separate ? max64(min64(acked, gap_ns) - path, 0) : 0;
-    spend(seg, PART_PATH, SPAN_WAITING, path);
-    spend(seg, PART_QUEUE, SPAN_WAITING, queue);
+    spend_on_way(seg, PART_PATH, path);
+    spend_on_way(seg, PART_QUEUE, queue);
     add_pause(seg, segment_direction(seg), gap_ns - path - queue, true);
 }
 
@@ -307,10 +330,10 @@ static void add_wait(const struct segment_context *seg, int64_t gap_ns, int64_t 
     if (paused)
         note_pause_after(seg);
     if (accounting)
-        note_waits(seg, accounting, paused, held, sending->blocked ? LIMIT_WINDOW : LIMIT_NETWORK,
+        note_waits(seg, accounting, paused, held, sending->blocked ? SENDER_WINDOW : SENDER_NETWORK,
                    rest);
     if (sending->blocked) {
-        spend(seg, PART_WINDOW, LIMIT_WINDOW, rest);
+        spend(seg, PART_WINDOW, rest);
     } else {
         note_burst(seg, rest);
         add_round_trip(seg, rest, queue);
@@ -331,11 +354,11 @@ static void add_continuation(const struct segment_context *seg, int64_t gap_ns) 
     int64_t until = recovered_ns(seg);
     if (until > cursor) {
         int64_t loss = min64(until - cursor, gap_ns);
-        spend(seg, PART_LOSS, LIMIT_RECOVERY, loss);
+        spend(seg, PART_LOSS, loss);
         gap_ns -= loss;
     }
     if (gap_ns && accounting && accounting->view.unknown)
-        spend(seg, PART_UNKNOWN, LIMIT_NETWORK, gap_ns);
+        spend(seg, PART_UNKNOWN, gap_ns);
     else if (gap_ns)
         add_wait(seg, gap_ns, queue);
 }
@@ -346,11 +369,12 @@ static void add_first(const struct segment_context *seg, int64_t gap_ns) {
     unsigned direction = segment_direction(seg);
     int64_t rtt = direction ? max64(sender_rtt(seg->connection, seg->sender), 0) : 0;
     if (!account->opened) {
-        spend(seg, PART_UNKNOWN, LIMIT_IDLE, gap_ns);
+        spend(seg, PART_UNKNOWN, gap_ns);
         return;
     }
-    spend(seg, PART_PATH, SPAN_WAITING, min64(rtt, gap_ns));
-    add_pause(seg, direction, gap_ns - min64(rtt, gap_ns), true);
+    spend_on_way(seg, PART_PATH, min64(rtt, gap_ns));
+    account->first_pause_ns = gap_ns - min64(rtt, gap_ns);
+    add_pause(seg, direction, account->first_pause_ns, true);
 }
 
 /* A timer ended the gap. It ran since the last ACK, or since the data: the time before that was a
@@ -358,12 +382,19 @@ static void add_first(const struct segment_context *seg, int64_t gap_ns) {
 static void add_timeout(const struct segment_context *seg, int64_t gap_ns) {
     int64_t waited = min64(seg->packet->time_ns - seg->sender->una_advanced_ns, gap_ns);
     if (sending_of(seg)->recovering)
-        spend(seg, PART_LOSS, LIMIT_RECOVERY, gap_ns - waited);
+        spend(seg, PART_LOSS, gap_ns - waited);
     else
         add_round_trip(seg, gap_ns - waited, queue_of(seg));
-    spend(seg, PART_LOSS, LIMIT_TIMEOUT, waited);
+    sending_of(seg)->timeout_ns += waited;
+    spend(seg, PART_LOSS, waited);
     if (seg->sender->accounting)
         end_run(seg->sender->accounting->steady);
+}
+
+/* An RTO is suspected to have ended the gap. */
+static void add_suspected(const struct segment_context *seg, int64_t gap_ns) {
+    sending_of(seg)->suspected_ns += gap_ns;
+    spend(seg, PART_UNKNOWN, gap_ns);
 }
 
 static void add_gap(const struct segment_context *seg, int64_t gap_ns) {
@@ -373,20 +404,19 @@ static void add_gap(const struct segment_context *seg, int64_t gap_ns) {
     struct sending_state *sending = &account->sending[direction];
     bool covers = seg->effect.acknowledges &&
                   seg->effect.acknowledged >= seg->receiver->snd_nxt - seg->receiver->fin_seen;
-    add_limit(seg->connection, seg->receiver, seg->pool, SPAN_WAITING, gap_ns);
     if ((uint16_t)recovery->rto_count != sending->rtos)
         add_timeout(seg, gap_ns);
     else if ((uint16_t)recovery->suspected_rto_count != sending->paused)
-        spend(seg, PART_UNKNOWN, LIMIT_TIMEOUT, gap_ns);
+        add_suspected(seg, gap_ns);
     else if (recovery->suspected_ns == seg->packet->time_ns)
-        spend(seg, PART_UNKNOWN, LIMIT_IDLE, gap_ns);
+        spend(seg, PART_UNKNOWN, gap_ns);
     else if (account->last == NO_DIRECTION)
         add_first(seg, gap_ns);
     else if (account->last != direction && covers)
         add_answer(seg, gap_ns);
     else if ((uint32_t)recovery->retransmissions != sending->resent &&
              !fills_queue(seg, gap_ns, queue_of(seg)) && !is_burst(seg, gap_ns))
-        spend(seg, PART_LOSS, LIMIT_RECOVERY, gap_ns);
+        spend(seg, PART_LOSS, gap_ns);
     else
         add_continuation(seg, gap_ns);
     if ((uint32_t)recovery->retransmissions != sending->resent &&
@@ -411,7 +441,7 @@ static NOINLINE void begin_account(struct time_account *account,
 /* Until a segment follows the handshake. */
 static NOINLINE void add_connecting(struct time_account *account, const struct segment_context *seg,
                                     int64_t gap_ns, bool data) {
-    add_part(account, PART_CONNECTING, max64(gap_ns, 0));
+    add_part(seg->connection, seg->pool, NO_DIRECTION, PART_CONNECTING, max64(gap_ns, 0));
     account->connecting = seg->tcp->flags & TCP_SYN || (!data && segment_direction(seg));
     if (data)
         account->last = (uint8_t)segment_direction(seg);
@@ -437,22 +467,20 @@ static inline bool is_small(const struct segment_context *seg,
 }
 
 /* The segments since the sender's view moved have filled the receive window together. */
-static NOINLINE void fill_window(const struct segment_context *seg, struct time_account *account,
-                                 struct sending_state *sending) {
+static NOINLINE void fill_window(const struct segment_context *seg, struct sending_state *sending) {
     struct time_accounting *accounting = seg->sender->accounting;
-    int64_t moved = time_move(account, PART_TRANSFER, PART_WINDOW, sending->burst_ns);
-    moved += time_move(account, PART_PATH, PART_WINDOW, sending->burst_ns - moved);
+    unsigned direction = segment_direction(seg);
+    int64_t moved = time_move(seg->connection, seg->pool, PART_TRANSFER, PART_WINDOW, direction,
+                              sending->burst_ns);
+    moved += time_move(seg->connection, seg->pool, PART_PATH, PART_WINDOW, direction,
+                       sending->burst_ns - moved);
     sending->burst_ns = 0;
-    if (!accounting)
-        return;
-    move_network(seg, accounting, seg->sender, min64(moved, accounting->ns[LIMIT_NETWORK]),
-                 LIMIT_WINDOW);
-    if (accounting->steady && !has_timestamps(seg))
+    move_sender_time(sending->ns, SENDER_NETWORK, SENDER_WINDOW, moved);
+    if (accounting && accounting->steady && !has_timestamps(seg))
         accounting->steady->spread_ns += moved;
 }
 
 static inline void note_sent(const struct segment_context *seg, struct sending_state *sending) {
-    struct time_account *account = &seg->connection->time;
     const struct time_accounting *accounting = seg->sender->accounting;
     sending->small = is_small(seg, sending);
     sending->ended = seg->tcp->flags & TCP_PSH && (sending->pushed || sending->small);
@@ -464,7 +492,7 @@ static inline void note_sent(const struct segment_context *seg, struct sending_s
     sending->blocked = seg->sender->accounting ? seg->sender->accounting->blocked
                                                : is_blocked(seg, seg->sender, seg->receiver);
     if (sending->blocked && sending->burst_ns)
-        fill_window(seg, account, sending);
+        fill_window(seg, sending);
 }
 
 /* The segment as an ACK of the other direction's data. */
@@ -528,23 +556,25 @@ static void add_tail(struct tcp_connection *connection, struct pool *pool, int64
     struct time_account *account = &connection->time;
     unsigned direction = account->last;
     if (account->connecting || direction == NO_DIRECTION) {
-        add_part(account, account->connecting ? PART_CONNECTING : PART_IDLE, ns);
+        add_part(connection, pool, NO_DIRECTION, account->connecting ? PART_CONNECTING : PART_IDLE,
+                 ns);
         return;
     }
     const struct tcp_stream *stream = &connection->streams[direction];
     int64_t least = stream->rtt.count ? least_sample(stream) : 0;
     if (stream->snd_una_known && stream->snd_una < stream->snd_nxt - stream->fin_seen) {
-        add_part(account, ns >= MIN_RTO_NS ? PART_LOSS : PART_PATH, ns);
+        bool silent = ns >= MIN_RTO_NS;
+        account->sending[direction].timeout_ns += silent ? ns : 0;
+        spend_in(connection, pool, direction, silent ? PART_LOSS : PART_PATH, ns);
         return;
     }
     if (peer_of(connection, stream)->zero_window) {
-        add_part(account, PART_WINDOW, ns);
+        spend_in(connection, pool, direction, PART_WINDOW, ns);
         return;
     }
     int64_t acked = min64(max64(stream->una_advanced_ns - account->cursor_ns, 0), ns);
     if (account->sending[direction].recovering) {
-        add_limit(connection, stream, pool, LIMIT_RECOVERY, acked);
-        add_part(account, PART_LOSS, acked);
+        spend_in(connection, pool, direction, PART_LOSS, acked);
         ns -= acked;
         acked = 0;
     }
@@ -553,25 +583,52 @@ static void add_tail(struct tcp_connection *connection, struct pool *pool, int64
     int64_t rest = ns - path - queue, closed = rest;
     if (account->fin_ns)
         closed = min64(max64(account->fin_ns - account->cursor_ns - path - queue, 0), rest);
-    add_part(account, PART_PATH, path);
-    add_part(account, PART_QUEUE, queue);
+    spend_in(connection, pool, direction, PART_PATH, path);
+    spend_in(connection, pool, direction, PART_QUEUE, queue);
     if (!is_unanswered(connection, direction))
         closed = 0;
-    add_part(account, PART_SERVER, closed);
-    add_part(account, PART_IDLE, rest - closed);
+    add_part(connection, pool, !direction, PART_SERVER, closed);
+    add_part(connection, pool, NO_DIRECTION, PART_IDLE, rest - closed);
 }
 
 /* A queue may hide what held the data of a direction back. */
-static void doubt_network(struct tcp_connection *connection, const struct tcp_stream *stream,
+static void doubt_network(struct tcp_connection *connection, struct pool *pool, unsigned direction,
                           int64_t life_ns) {
-    const struct time_accounting *accounting = stream->accounting;
-    if (!accounting || !hides_limit(connection, stream, life_ns))
+    const struct tcp_stream *stream = &connection->streams[direction];
+    int64_t *times = connection->time.sending[direction].ns;
+    if (!stream->accounting || !hides_limit(connection, stream, life_ns))
         return;
-    int64_t ns =
-        accounting->ns[LIMIT_NETWORK] + accounting->ns[LIMIT_SLOW_START] - accounting->transfer_ns;
-    ns -= time_move(&connection->time, PART_PATH, PART_UNKNOWN, ns);
-    time_move(&connection->time, PART_QUEUE, PART_UNKNOWN, ns);
-    time_move(&connection->time, PART_WINDOW, PART_UNKNOWN, accounting->ns[LIMIT_WINDOW]);
+    int64_t ns = times[SENDER_NETWORK] - stream->accounting->transfer_ns;
+    int64_t window = times[SENDER_WINDOW];
+    move_sender_time(times, SENDER_NETWORK, SENDER_UNKNOWN, ns);
+    move_sender_time(times, SENDER_WINDOW, SENDER_UNKNOWN, window);
+    ns -= time_move(connection, pool, PART_PATH, PART_UNKNOWN, direction, ns);
+    time_move(connection, pool, PART_QUEUE, PART_UNKNOWN, direction, ns);
+    time_move(connection, pool, PART_WINDOW, PART_UNKNOWN, direction, window);
+}
+
+/* What an RTO cost that was not needed was the wait in a queue. */
+static void move_needless(struct tcp_connection *connection, struct pool *pool,
+                          unsigned direction) {
+    struct sending_state *sending = &connection->time.sending[direction];
+    int64_t ns = recovery_of(&connection->streams[direction])->needless_ns;
+    time_move(connection, pool, PART_LOSS, PART_QUEUE, direction, ns);
+    move_sender_time(sending->ns, SENDER_LOSS, SENDER_NETWORK, ns);
+    sending->timeout_ns = max64(sending->timeout_ns - ns, 0);
+}
+
+/* Nobody waited in the pauses of a flow in which one direction alone has data, nor in one that is
+ * alone in its dialogue. */
+static void move_idle(struct tcp_connection *connection, struct pool *pool) {
+    struct time_account *account = &connection->time;
+    bool client = requests_of(connection) == account->last;
+    if (!connection->turns)
+        time_move(connection, pool, client ? PART_CLIENT : PART_SERVER, PART_IDLE, NO_DIRECTION,
+                  account->stream_pause_ns);
+    else if (account->pause_ns >= LONE_PAUSE_NS && account->pause_2nd_ns < account->pause_ns / 2)
+        time_move(connection, pool, PART_CLIENT, PART_IDLE, NO_DIRECTION, account->pause_ns);
+    if (!connection->turns && account->last != NO_DIRECTION) /* it was not yet sending */
+        account->sending[account->last].ns[SENDER_PAUSE] -= account->first_pause_ns;
 }
 
 void finish_time(struct tcp_connection *connection, struct pool *pool, int64_t first_ns,
@@ -580,15 +637,10 @@ void finish_time(struct tcp_connection *connection, struct pool *pool, int64_t f
     int64_t sum = 0;
     if (account->begun && last_ns > account->cursor_ns)
         add_tail(connection, pool, last_ns - account->cursor_ns);
-    if (!connection->turns)
-        time_move(account, requests_of(connection) == account->last ? PART_CLIENT : PART_SERVER,
-                  PART_IDLE, account->stream_pause_ns);
-    else if (account->pause_ns >= LONE_PAUSE_NS && account->pause_2nd_ns < account->pause_ns / 2)
-        time_move(account, PART_CLIENT, PART_IDLE, account->pause_ns);
+    move_idle(connection, pool);
     for (unsigned direction = 0; direction < 2; direction++) {
-        const struct tcp_stream *stream = &connection->streams[direction];
-        time_move(account, PART_LOSS, PART_QUEUE, recovery_of(stream)->needless_ns);
-        doubt_network(connection, stream, last_ns - first_ns);
+        move_needless(connection, pool, direction);
+        doubt_network(connection, pool, direction, last_ns - first_ns);
     }
     for (unsigned part = 0; part < PARTS; part++)
         sum += account->ns[part];

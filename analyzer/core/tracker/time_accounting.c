@@ -7,10 +7,9 @@
  * While bytes in flight double every few RTTs and nothing was lost, the network's time is slow
  * start (RFC 5681 section 3.1).
  *
- * A direction has this state from its 8th packet on; idle time begins with the first if the flow
- * has turns. A full segment is the largest seen, or the MSS if that is less. */
+ * A direction has this state from its 8th packet on. A full segment is the largest seen, or the MSS
+ * if that is less. */
 #include "tracker/steps.h"
-#include "tracker/turns.h"
 
 #define RTTS_PER_DOUBLING   3        /* slow start doubles in one or two */
 #define SLOW_START_CITED_NS 60000000 /* 30% of the shortest transfer whose shares are reported */
@@ -49,12 +48,12 @@ static NOINLINE void note_growth(const struct segment_context *seg,
         return;
     accounting->doubled_bytes = doubled_bytes(flight);
     accounting->doubled_ns = now;
-    move_network(seg, accounting, sender, accounting->ns[LIMIT_NETWORK], LIMIT_SLOW_START);
-    int64_t slow_start_ns = accounting->ns[LIMIT_SLOW_START];
-    struct steady_flight *steady =
-        slow_start_ns >= SLOW_START_CITED_NS ? steady_flight(seg, accounting) : accounting->steady;
+    accounting->slow_start_ns = sender_time(seg->connection, sender, SENDER_NETWORK);
+    struct steady_flight *steady = accounting->slow_start_ns >= SLOW_START_CITED_NS
+                                       ? steady_flight(seg, accounting)
+                                       : accounting->steady;
     if (steady)
-        steady->longest[WAIT_SLOW_START] = wait_before(seg, slow_start_ns);
+        steady->longest[WAIT_SLOW_START] = wait_before(seg, accounting->slow_start_ns);
 }
 
 /* --- segments -------------------------------------------------------------------------------- */
@@ -70,22 +69,6 @@ static inline void note_data(const struct segment_context *seg,
     }
 }
 
-/* The time of the turns so far: of the sender's own application, and that in which it waited. */
-static void begin_idle(const struct segment_context *seg, struct time_accounting *accounting,
-                       struct limit_log *log) {
-    const struct time_account *account = &seg->connection->time;
-    const int64_t *ns = account->ns;
-    bool client = segment_direction(seg) == seg->connection->turns->requester;
-    int64_t own = ns[client ? PART_CLIENT : PART_SERVER];
-    int64_t waiting = ns[client ? PART_SERVER : PART_CLIENT] + ns[PART_PATH] + ns[PART_QUEUE];
-    accounting->waiting_ns = waiting;
-    accounting->ns[LIMIT_IDLE] = waiting + own;
-    if (!log)
-        return;
-    limit_log_add(log, seg->pool, SPAN_WAITING, account->cursor_ns - own - waiting, waiting);
-    limit_log_add(log, seg->pool, LIMIT_IDLE, account->cursor_ns - own, own);
-}
-
 static NOINLINE struct time_accounting *begin_accounting(const struct segment_context *seg) {
     if (seg->sender->packets < ACCOUNTING_MIN_PACKETS)
         return NULL;
@@ -96,9 +79,6 @@ static NOINLINE struct time_accounting *begin_accounting(const struct segment_co
                                            .doubled_ns = seg->packet->time_ns,
                                            .doubled_bytes = doubled_bytes(seg->sender->flight_max)};
     begin_view(seg, &accounting->view);
-    struct limit_log *log = limit_log(seg, seg->sender);
-    if (seg->connection->turns)
-        begin_idle(seg, accounting, log);
     return seg->sender->accounting = accounting;
 }
 

@@ -140,8 +140,8 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
         flow->tcp.streams[i].window = -1;
     if (key->protocol == IP_TCP)
         flow->tcp.handshake_rtt_ns = RTT_UNKNOWN;
-    if (key->protocol == IP_TCP)
-        flow->tcp.spans_wanted = updater->limit_spans && flow->listed_packets;
+    if (key->protocol == IP_TCP && updater->time_spans && flow->listed_packets)
+        flow->tcp.spans = pool_zeroed(worker->rows.pool, sizeof *flow->tcp.spans);
     flow->first_ns = flow->last_ns = info->time_ns;
     flow->first_frame = info->frame;
     flow->first_capture = info->capture;

@@ -418,6 +418,7 @@ void flow_release(struct worker *worker, struct flow *flow) {
     if (flow->key.protocol == IP_TCP) {
         turns_free(&flow->tcp, worker->rows.pool);
         pool_release(worker->rows.pool, flow->tcp.captures, 1, sizeof *flow->tcp.captures);
+        span_log_free(flow->tcp.spans, worker->rows.pool);
     }
     for (unsigned number = 0; number < 2; number++) {
         time_bins_free(&flow->directions[number].series, worker->rows.pool);
@@ -438,7 +439,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct row directions[2];
     struct slowest slowest[2] = {{0}};
     bool tcp = flow->key.protocol == IP_TCP, with_rows = !worker->rows.sink->packets_only;
-    if (tcp && (with_rows || flow->tcp.spans_wanted)) {
+    if (tcp && (with_rows || flow->tcp.spans)) {
         for (unsigned number = 0; number < 2; number++) {
             settle_unheard_acks(&worker->events, &flow->tcp, &flow->tcp.streams[number]);
             settle_verdicts(&worker->events, &flow->tcp, &flow->tcp.streams[number],
@@ -461,7 +462,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
         if (flow->application)
             application_finish(worker, flow);
     } else {
-        limit_rows_add(worker->rows.sink, flow);
+        time_rows_add(worker->rows.sink, flow);
     }
     flow_release(worker, flow);
 }

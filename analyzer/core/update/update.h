@@ -88,7 +88,7 @@ struct updater {
     uint32_t max_flows;
     bool serial;        /* the first worker alone processes packets, in the order of the file */
     bool packets_all;   /* every flow's packets are wanted as rows */
-    bool limit_spans;   /* of the flows whose packets are wanted */
+    bool time_spans;    /* of the flows whose packets are wanted */
     int64_t block_size; /* of TCP streams without block headers, bytes; 0 for none */
     uint64_t packet_rows_most, packet_rows_dropped;
     uint8_t *packet_flows;       /* a bit for each flow whose packets are wanted */

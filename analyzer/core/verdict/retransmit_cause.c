@@ -324,7 +324,7 @@ struct retransmit_cause find_ack_cause(const struct segment_context *seg,
     if (is_reported_lost(seg, rtx->start, rtx->end)) /* V5.3, V5.4 */
         return fast(rtx->sent_ns, rtx->sent_frame, WORD_NONE);
     if (in_fast_recovery(seg, rtx)) /* V5.5 */
-        return fast(recovery->recovery_ns, recovery->recovery_frame, WORD_LIMITED_RECOVERY);
+        return fast(recovery->recovery_ns, recovery->recovery_frame, WORD_RECOVERY);
     if (dupack_counter_carried_over(seg, rtx)) /* V5.6 */
         return fast(rtx->sent_ns, rtx->sent_frame, WORD_CARRIED_DUPLICATE_ACKS);
     if (was_reported_lost(seg, rtx)) /* V5.7 */

@@ -59,7 +59,7 @@ window_full = CountRule(
     summary="filled the receive window",
     advice="If the receiver announced a zero window as well, profile its application; otherwise raise its "
     "receive buffer (SO_RCVBUF, net.ipv4.tcp_rmem) if the path should carry more.",
-    saves=lambda row, count: seconds_of(row["limit_window_ns"]),
+    saves=lambda row, count: seconds_of(row["time_window_ns"]),
 )
 
 congestion_marks = CountRule(

@@ -129,12 +129,8 @@ def pattern_of(queue: SharedQueue, delay: Delay | None, rates: Sequence[float], 
 
 def lost_time(members: Iterable[Member]) -> float | None:
     """Returns the ns in which recovery and RTOs delayed the members; None if that is unknown of all."""
-    limited = [member.transfer for member in members if member.transfer.limits]
-    return (
-        sum(member.limits["limit_recovery_ns"] + member.limits["limit_timeout_ns"] for member in limited)
-        if limited
-        else None
-    )
+    timed = [member.transfer for member in members if member.transfer.times]
+    return sum(transfer.times["loss"] + transfer.times["timeout"] for transfer in timed) if timed else None
 
 
 @finding(
@@ -165,7 +161,7 @@ def shared_queue(transfers: Transfers) -> Matches:
         rates, cost, total_ns = (
             rates_of(transfers, queue),
             lost_time(queue.members),
-            sum(member.accounted_ns for member in members),
+            sum(member.waited_ns for member in members),
         )
         pattern = pattern_of(queue, delay_of(queue), rates, rate_of(transfers, queue, rates))
         worst = sorted(queue.members, key=lambda member: -len(member.losses))

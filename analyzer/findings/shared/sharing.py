@@ -31,8 +31,8 @@ SHARES_SHOWN = 6
 FILLED_SHARE = 0.5  # of the wire bytes: the others fill the queue
 ROUNDED = 1e-3  # of a time bin: times are doubles
 FIRST_TTLS = {64, 128, 255}  # with which systems send packets
-LOSS_RESPONSES = ("limit_recovery_ns", "limit_timeout_ns")
-PATH_LIMITS = ("limit_network_ns", "limit_slow_start_ns")
+LOSS_RESPONSES = ("loss", "timeout")
+PATH_LIMITS = ("network", "slow_start")
 WANTING_SHARE, LOSS_SHARE_MAX = 0.5, 0.1  # of transfer time
 EQUALIZE = (
     "Check for different RTTs, late starts, losses or a UDP flow; a fair queue at the bottleneck (fq_codel, cake) equalizes "

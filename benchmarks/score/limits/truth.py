@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shares of transfer time by limit: those of the sender's kernel, and those of a row of `directions`.
+"""Shares of transfer time by limit: those of the sender's kernel, and those of the time account in a row of `directions`.
 
 Exact are the kernel's chronometers: idle (transfer time that is not busy), limited by the receive window, limited by the send
 buffer. The samples divide the rest of the busy time: recovery after a loss (with the silence before an RTO), nothing left to
@@ -15,22 +15,22 @@ from itertools import pairwise
 from typing import Any
 
 from score.limits.talk import Sample
-from wiretale.analyzer.findings.transfers import fit_limits
 
 Shares = dict[str, float]
 # Limits, and the columns that claim them. A send buffer that is too small is a limit of the sender's host: of the application.
 COLUMNS = {
-    "application": ("limit_idle_ns", "limit_delayed_ack_ns"),
-    "window": ("limit_window_ns",),
-    "loss": ("limit_recovery_ns", "limit_timeout_ns"),
-    "slow start": ("limit_slow_start_ns",),
-    "path": ("limit_network_ns",),
+    "application": ("time_pause_ns", "time_send_buffer_ns", "time_delayed_ack_ns"),
+    "window": ("time_window_ns",),
+    "loss": ("time_loss_ns", "suspected_ns", "recovery_ns"),
+    "slow start": ("slow_start_ns",),
+    "path": ("time_network_ns",),
 }
 NETWORK = ("loss", "slow start", "path")  # which the chronometers do not divide
 BUFFER = "send buffer"  # part of the application's share
 RECOVERY, LOSS = 3, 4  # TCP_CA_Recovery, TCP_CA_Loss
 QUEUED_RTT, QUEUED_US = 1.25, 2_000  # a greater RTT is that of a queue
 FILLED = 0.75  # of the congestion window: below this it is not the limit
+UNSURE = 0.1  # of the time: if more is not known, nothing is claimed
 TIE = 0.1  # a limit whose share is so close to the greatest is right, too
 
 
@@ -81,14 +81,16 @@ def true_shares(samples: Sequence[Sample]) -> Shares:
 
 
 def claimed_shares(row: Mapping[str, Any]) -> Shares | None:
-    """Returns the shares that a row of `directions` claims; None if its limits are not known."""
-    names = [name for columns in COLUMNS.values() for name in columns]
-    limits = {name: ns for name in names if (ns := row[name]) is not None}
-    if len(limits) < len(names) or not any(limits.values()):
+    """Returns the shares that a row of `directions` claims; None if more than UNSURE of its time is not known. A suspected RTO
+    is a claim, and so is a recovery while the link is busy, which the kernel counts as recovery."""
+    if row["time_unknown_ns"] is None:
         return None
-    limits = fit_limits(limits, (row["last_ns"] or 0) - (row["first_ns"] or 0))
-    total = sum(limits.values())
-    return {limit: sum(limits[name] for name in columns) / total for limit, columns in COLUMNS.items()}
+    claimed = {limit: float(sum(row[name] or 0 for name in columns)) for limit, columns in COLUMNS.items()}
+    claimed["path"] -= claimed["slow start"] + row["recovery_ns"]
+    total, unknown = sum(claimed.values()), row["time_unknown_ns"] - row["suspected_ns"]
+    if not total or unknown > UNSURE * (total + unknown):
+        return None
+    return {limit: ns / total for limit, ns in claimed.items()}
 
 
 def dominant(shares: Shares) -> str:

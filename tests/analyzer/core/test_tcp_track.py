@@ -221,7 +221,7 @@ def test_a_syn_ack_after_the_handshake_waited_no_longer_than_that(analyze: Analy
         2030, 1, "A", 0, 100
     )
     out, back = analyze(talk).directions.rows()
-    assert (out["limit_timeout_ns"], back["limit_timeout_ns"]) == (1_000_000_000, 0)
+    assert (out["rto_idle_ns"], back["rto_idle_ns"]) == (1_000_000_000, 0)
 
 
 def test_a_retransmitted_syn_or_fin_is_no_share_of_the_data(analyze: Analyze) -> None:

@@ -15,7 +15,7 @@ from wiretale.analyzer.diff.baseline import BASELINE, LEVEL, RUNS_LEAST, Against
 from wiretale.analyzer.diff.baseline_runs import FLOWS_MOST, measured_new, parts_of
 from wiretale.analyzer.diff.measures import Values
 from wiretale.analyzer.diff.run import Run, load_run
-from wiretale.analyzer.findings.transfers import LIMITS
+from wiretale.analyzer.findings.transfers import PARTS
 
 DRAWS = 1000
 # Standard errors of the share of false alarms over DRAWS draws, beyond which it is too large.
@@ -38,7 +38,7 @@ def drawn(draw: random.Random, **changed: float) -> RunMeasures:
         "reordering": 2.0 if draw.random() < 0.1 else 0.0,
         "jitter": None if draw.random() < 0.3 else draw.expovariate(1e-6),
         "findings": float(draw.randrange(3)),
-        **{name: draw.uniform(0, 30) for name in ("limit_network", "limit_window")},
+        **{name: draw.uniform(0, 30) for name in ("time_path", "time_window")},
         "bytes": 1e6,
         **changed,
     }
@@ -72,8 +72,8 @@ def test_better_and_neutral_changes_have_their_names() -> None:
     draw = random.Random(2)
     runs = [drawn(draw) for _ in range(60)]
     assert compare(drawn(draw, goodput=5e8), runs).verdict == "better"
-    assert compare(drawn(draw, limit_window=100_000.0), runs).verdict == "different"
-    assert "different from 60 runs" in compare(drawn(draw, limit_window=100_000.0), runs).sentence()
+    assert compare(drawn(draw, time_window=100_000.0), runs).verdict == "different"
+    assert "different from 60 runs" in compare(drawn(draw, time_window=100_000.0), runs).sentence()
 
 
 def test_a_change_too_small_to_matter_is_usual() -> None:
@@ -133,10 +133,10 @@ def test_every_measure_of_a_capture_has_a_name(tmp_path: Path) -> None:
     assert refused["tcp/80"]["failed"] == refused[None]["failed"] == 50.0
 
 
-def test_limits_are_shares_of_the_time_that_has_one(samples: Path) -> None:
+def test_parts_of_the_time_are_shares(samples: Path) -> None:
     values = measured_new(load_run(str(samples / "timeouts.pcap"), keep=True)).by_service[None]
-    shares = [values[name[:-3]] for name in LIMITS]
-    assert sum(share or 0.0 for share in shares) == pytest.approx(100) and (values["limit_timeout"] or 0) > 10
+    shares = [values[f"time_{part}"] for part in PARTS]
+    assert sum(share or 0.0 for share in shares) == pytest.approx(100) and (values["time_loss"] or 0) > 10
 
 
 def test_captures_are_measured_in_groups_of_bounded_size() -> None:

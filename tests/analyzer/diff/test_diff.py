@@ -256,7 +256,7 @@ def test_json_is_one_object_with_the_same_exit_code(write: Write, wiretale_run: 
     a, b = write("a.pcap", transfer()), write("b.pcap", transfer(lost=frozenset({10})))
     done = wiretale_run("diff", a, b, "--json", "--fail-if", "retransmissions>1")
     result = json.loads(done.stdout)
-    assert (done.returncode, result["schema"], result["failed"]) == (1, "wiretale.diff/1", True)
+    assert (done.returncode, result["schema"], result["failed"]) == (1, "wiretale.diff/2", True)
     measures = {row["measure"]: row for row in result["measures"]}
     assert measures["retransmissions"]["change_percent"] is None  # from 0
     assert result["conditions"][0]["holds"] is True
@@ -303,14 +303,14 @@ def test_the_verdict_says_if_the_runs_carried_different_payload(write: Write) ->
     assert other.startswith("B is faster: goodput ") and " times as much. The runs carried" in other
 
 
-def test_limits_and_findings_that_changed_are_ordered_by_cost(samples: Path, wiretale_run: Runner) -> None:
+def test_times_and_findings_that_changed_are_ordered_by_cost(samples: Path, wiretale_run: Runner) -> None:
     clean, lossy = samples / "window_full.pcap", samples / "timeouts.pcap"
     result = json.loads(wiretale_run("diff", clean, lossy, "--json").stdout)
-    changes = [abs(entry["change_seconds"]) for entry in result["limits"]]
+    changes = [abs(entry["change_seconds"]) for entry in result["times"]]
     assert changes and changes == sorted(changes, reverse=True)
-    (timeout,) = [entry for entry in result["limits"] if entry["limit"] == "timeout"]
-    truth = sum(row or 0 for row in analyze(lossy).directions.column("limit_timeout_ns")) / 1e9
-    assert timeout["b_seconds"] == pytest.approx(truth) and truth > 0.2
+    (loss,) = [entry for entry in result["times"] if entry["part"] == "loss"]
+    truth = sum(row or 0 for row in analyze(lossy).flows.column("time_loss_ns")) / 1e9
+    assert loss["b_seconds"] == pytest.approx(truth) and truth > 0.2
     seconds = [entry for entry in result["findings"] if entry["cost_unit"] == "seconds"]
     costs = [abs(entry["change"]) for entry in seconds]
     assert costs == sorted(costs, reverse=True) and costs[0] > 0
@@ -318,7 +318,9 @@ def test_limits_and_findings_that_changed_are_ordered_by_cost(samples: Path, wir
     stalls = next(entry for entry in seconds if entry["code"] == "timeout-stalls")
     assert (stalls["a_count"], stalls["a_cost"]) == (0, 0) and stalls["b_cost"] == stalls["change"]
     text = wiretale_run("diff", clean, lossy).stdout
-    assert text.index("B is ") < text.index("Time by limit") < text.index("Findings that") < text.index("In total")
+    assert (
+        text.index("B is ") < text.index("Where the time went") < text.index("Findings that") < text.index("In total")
+    )
     assert "+ timeout-stalls  " in text
 
 

@@ -20,7 +20,7 @@ from wiretale.analyzer import findings
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import registry
 from wiretale.analyzer.findings.explain import explain
-from wiretale.analyzer.findings.transfers import LIMITS, fit_limits
+from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.rows import FindingRow
 from wiretale.reports.terminal.explain import explain_parts
 
@@ -87,8 +87,8 @@ def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
     first = result["transfers"][0]
     assert first["limited_by"] == "window" and first["share"] > 0.9
     assert first["headline"].startswith("waited for the receive window for 9")
-    assert sum(limit["share"] for limit in first["limits"].values()) == pytest.approx(1)
-    assert set(first["limits"]) == {name.removeprefix("limit_").removesuffix("_ns") for name in LIMITS}
+    assert sum(limit["share"] for limit in first["times"].values()) == pytest.approx(1)
+    assert list(first["times"]) == list(TIMES)
     assert first["maximum_bps"] == pytest.approx(94.15e6, rel=0.01)
 
 
@@ -113,15 +113,15 @@ def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) ->
 
 def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, samples: Path) -> None:
     result = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
-    limits, parted = result["transfers"][0]["limits"], result["transfers"][0]["parted_seconds"]
-    assert sum(share["seconds"] for share in limits.values()) == pytest.approx(parted)
+    times, waited = result["transfers"][0]["times"], result["transfers"][0]["waited_seconds"]
+    assert sum(share["seconds"] for share in times.values()) == pytest.approx(waited)
     shares = {
         row["code"]: float(row["sentence"].split("% of transfer time")[0].split()[-1].strip("("))
         for row in result["findings"]
         if row["code"] in ("timeout-stalls", "recovery-limited")
     }
-    for code, limit in (("timeout-stalls", "timeout"), ("recovery-limited", "recovery")):
-        assert shares[code] == pytest.approx(100 * limits[limit]["share"], abs=0.06)
+    for code, name in (("timeout-stalls", "timeout"), ("recovery-limited", "loss")):
+        assert shares[code] == pytest.approx(100 * times[name]["share"], abs=0.06)
 
 
 def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale_run: Run, samples: Path) -> None:
@@ -129,14 +129,6 @@ def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale
     assert [row["code"] for row in result["findings"]][:2] == ["timeout-stalls", "suspected-timeout"]
     assert "in 1 suspected RTO: " in result["findings"][0]["sentence"]
     assert result["transfers"][0]["headline"].startswith("stalled in suspected RTOs for ")
-
-
-def test_parts_of_a_life_are_no_longer_than_the_life() -> None:
-    limits = dict.fromkeys(LIMITS, 0) | {"limit_timeout_ns": 70, "limit_recovery_ns": 30, "limit_network_ns": 10}
-    assert fit_limits(limits, 110) == limits
-    cut = fit_limits(limits, 90)
-    assert (cut["limit_timeout_ns"], cut["limit_recovery_ns"], cut["limit_network_ns"]) == (70, 15, 5)
-    assert sum(fit_limits(limits, 60).values()) == 70
 
 
 def test_retransmitted_bytes_add_up(samples: Path) -> None:

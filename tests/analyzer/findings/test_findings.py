@@ -214,4 +214,4 @@ def test_a_stall_lasts_from_the_one_frame_to_the_other(samples: Path) -> None:
         for row in trace.directions.rows():
             ends = (row["flow"], row["direction"])
             waited = [stall["waited_ns"] for stall in stalls if (stall["flow"], stall["direction"]) == ends]
-            assert sum(waited) == (row["limit_timeout_ns"] or 0) and waited == sorted(waited, reverse=True)
+            assert sum(waited) == (row["rto_idle_ns"] or 0) and waited == sorted(waited, reverse=True)

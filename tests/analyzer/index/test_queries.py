@@ -82,7 +82,7 @@ FIELDS_OF = {
     ],
     "blocks": [("sequence", "d", 0, 1), ("verdict", "B", 0, 1), ("stream", "H", 0, 1)],
     "datagrams": [("first_ns", "d", 9, 1_000_000), ("fragments", "I", 0, 1)],
-    "limit_spans": [("start_ns", "d", 9, 1_000), ("end_ns", "d", 9, 1_000), ("kind", "B", 0, 1), ("merged", "B", 0, 1)],
+    "time_spans": [("start_ns", "d", 9, 1_000), ("end_ns", "d", 9, 1_000), ("part", "B", 0, 1), ("merged", "B", 0, 1)],
 }
 
 

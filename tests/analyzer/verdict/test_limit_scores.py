@@ -22,7 +22,7 @@ from score.runs.testbed import POINTS, missing
 
 MS = 1_000_000
 OPEN = Sample(0, 0, 0, 0, 0, 0, 50_000, False, 10, 10, False, False, 20_000, 20_000)
-LIMITS = ("idle", "delayed_ack", "window", "recovery", "timeout", "slow_start", "network")
+TIMES = ("pause", "send_buffer", "delayed_ack", "window", "loss", "network", "unknown")
 
 
 def timeline(*spans: tuple[float, Sample], busy: float = 1, window: float = 0, buffer: float = 0) -> list[Sample]:
@@ -97,19 +97,20 @@ def test_silence_without_an_rto_stays_the_path() -> None:
     assert shares["path"] == pytest.approx(1)
 
 
-def direction(**limits: int | None) -> dict[str, int | None]:
-    times = {f"limit_{name}_ns": limits.get(name, 0) for name in LIMITS}
-    return {**times, "first_ns": 0, "last_ns": 1_000 * MS}
+def direction(**times: int | None) -> dict[str, int | None]:
+    parts = {f"{name}_ns": times.get(name, 0) for name in ("slow_start", "recovery", "suspected")}
+    return {**{f"time_{name}_ns": times.get(name, 0) for name in TIMES}, **parts}
 
 
 def test_columns_become_limits() -> None:
-    row = direction(idle=100 * MS, delayed_ack=50 * MS, window=200 * MS, recovery=50 * MS, timeout=100 * MS)
-    row["limit_slow_start_ns"], row["limit_network_ns"] = 200 * MS, 300 * MS
+    sender = {"pause": 60 * MS, "send_buffer": 40 * MS, "delayed_ack": 50 * MS}
+    network = {"network": 550 * MS, "slow_start": 200 * MS, "recovery": 50 * MS}
+    row = direction(**sender, **network, window=200 * MS, loss=60 * MS, suspected=40 * MS, unknown=140 * MS)
     expected = {"application": 0.15, "window": 0.2, "loss": 0.15, "slow start": 0.2, "path": 0.3}
     assert claimed_shares(row) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("row", [direction(window=None, network=1), direction(**dict.fromkeys(LIMITS)), direction()])
+@pytest.mark.parametrize("row", [direction(window=8, unknown=1), direction(**dict.fromkeys(TIMES)), direction()])
 def test_a_limit_that_is_not_known_makes_the_row_not_known(row: dict[str, int | None]) -> None:
     assert claimed_shares(row) is None
 

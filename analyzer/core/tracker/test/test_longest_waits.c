@@ -8,6 +8,7 @@
 
 static struct tcp_connection connection;
 static struct tcp_stream *const stream = &connection.streams[0];
+static int64_t *const times = connection.time.sending[0].ns;
 static struct time_accounting accounting;
 static struct pool pool;
 static const struct wait *waits[WAIT_KINDS];
@@ -25,7 +26,7 @@ static struct segment_context segment(const struct packet_info *packet, uint32_t
 }
 
 static void wait_for(uint32_t frame, int64_t at, int64_t idle, int64_t held, int64_t ns,
-                     enum limit_cause rest) {
+                     enum sender_time rest) {
     struct packet_info packet = {.time_ns = at, .capture = 3};
     struct segment_context seg = segment(&packet, frame, ns);
     note_waits(&seg, &accounting, idle, held, rest, ns);
@@ -48,7 +49,7 @@ static void begin(size_t bytes) {
 /* Returns how many kinds have a wait. */
 static unsigned find(void) {
     unsigned count = 0;
-    find_waits(stream, waits);
+    find_waits(&connection, stream, waits);
     for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
         count += waits[kind] != NULL;
     return count;
@@ -64,16 +65,16 @@ static void check_wait(enum wait_kind kind, uint32_t first, uint32_t last, int64
 
 static void test_the_longest_stays_and_runs_add_up(void) {
     begin(1 << 20);
-    accounting.ns[LIMIT_IDLE] = 300 * MS;
-    accounting.ns[LIMIT_WINDOW] = 300 * MS;
-    wait_for(5, 100 * MS, 10 * MS, 0, 10 * MS, LIMIT_NETWORK);
-    wait_for(9, 200 * MS, 30 * MS, 0, 30 * MS, LIMIT_NETWORK);
-    wait_for(12, 300 * MS, 20 * MS, 0, 20 * MS, LIMIT_NETWORK);
+    times[SENDER_PAUSE] = 300 * MS;
+    times[SENDER_WINDOW] = 300 * MS;
+    wait_for(5, 100 * MS, 10 * MS, 0, 10 * MS, SENDER_NETWORK);
+    wait_for(9, 200 * MS, 30 * MS, 0, 30 * MS, SENDER_NETWORK);
+    wait_for(12, 300 * MS, 20 * MS, 0, 20 * MS, SENDER_NETWORK);
     CHECK_INT(accounting.steady->longest[WAIT_IDLE].last_frame, 9);
-    wait_for(20, 400 * MS, 0, 0, 5 * MS, LIMIT_WINDOW);
-    wait_for(21, 410 * MS, 0, 0, 10 * MS, LIMIT_WINDOW);
-    wait_for(22, 450 * MS, 0, 0, 12 * MS, LIMIT_NETWORK); /* ends the run */
-    wait_for(23, 460 * MS, 0, 0, 14 * MS, LIMIT_WINDOW);
+    wait_for(20, 400 * MS, 0, 0, 5 * MS, SENDER_WINDOW);
+    wait_for(21, 410 * MS, 0, 0, 10 * MS, SENDER_WINDOW);
+    wait_for(22, 450 * MS, 0, 0, 12 * MS, SENDER_NETWORK); /* ends the run */
+    wait_for(23, 460 * MS, 0, 0, 14 * MS, SENDER_WINDOW);
     CHECK_INT(accounting.steady->longest[WAIT_WINDOW].ns, 15 * MS);
     CHECK_INT(find(), 2);
     check_wait(WAIT_IDLE, 8, 9, 170 * MS, 200 * MS);
@@ -82,27 +83,28 @@ static void test_the_longest_stays_and_runs_add_up(void) {
 
 static void test_small_shares_are_not_cited(void) {
     begin(1 << 20);
-    wait_for(9, 200 * MS, 30 * MS, 0, 30 * MS, LIMIT_NETWORK);
-    accounting.ns[LIMIT_IDLE] = 150 * MS;
+    wait_for(9, 200 * MS, 30 * MS, 0, 30 * MS, SENDER_NETWORK);
+    times[SENDER_PAUSE] = 15 * MS;
     CHECK(!find()); /* of a short transfer */
-    accounting.ns[LIMIT_RECOVERY] = 850 * MS;
+    times[SENDER_PAUSE] = 150 * MS;
+    times[SENDER_LOSS] = 850 * MS;
     CHECK(find());
-    accounting.ns[LIMIT_RECOVERY] = 1400 * MS;
+    times[SENDER_LOSS] = 1400 * MS;
     CHECK(!find()); /* less than a tenth */
-    accounting.ns[LIMIT_RECOVERY] = 850 * MS;
+    times[SENDER_LOSS] = 850 * MS;
     stream->unique_bytes--;
     CHECK(!find()); /* of a small transfer */
 }
 
 static void test_without_memory_or_frames_nothing_is_kept(void) {
     begin(0);
-    wait_for(9, 200 * MS, 30 * MS, 0, 30 * MS, LIMIT_NETWORK);
+    wait_for(9, 200 * MS, 30 * MS, 0, 30 * MS, SENDER_NETWORK);
     CHECK(!accounting.steady && !find());
     stream->accounting = NULL;
     CHECK(!find());
     begin(1 << 20);
-    wait_for(1, 200 * MS, 30 * MS, 0, 30 * MS, LIMIT_NETWORK); /* no data before it */
-    wait_for(0, 300 * MS, 40 * MS, 0, 40 * MS, LIMIT_NETWORK); /* a frame above 32 bits */
+    wait_for(1, 200 * MS, 30 * MS, 0, 30 * MS, SENDER_NETWORK); /* no data before it */
+    wait_for(0, 300 * MS, 40 * MS, 0, 40 * MS, SENDER_NETWORK); /* a frame above 32 bits */
     CHECK_INT(accounting.steady->longest[WAIT_IDLE].last_frame, 0);
 }
 

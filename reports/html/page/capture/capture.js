@@ -107,7 +107,7 @@ async function start() {
   pageKeys();
   state.flows = await loadFlows(data.flows);
   state.times = await loadTimes(data.times);
-  state.limits = await loadLimits(data.limits);
+  state.spans = await loadSpans(data.spans);
   state.turns = await loadTable(data.turns);
   makeHead();
   list();

@@ -4,7 +4,7 @@ const MEMBERS_SHOWN = 10; // and as many more at each click
 const PARTS = ["server", "network", "client", "transfer"];
 const PROTOCOL_PLACES = 2 ** 16; // ports
 
-// Returns the bars of a flow: its time by part, and below it its limits over time.
+// Returns the bars of a flow: its time by part, and below it the parts over time.
 const timeCell = (row) => element("span", { className: "bars" }, timeBar(timesOf(row)), rowBands(row));
 
 const groupAddress = (side) => (row) => state.flows.addresses[state.flows[side][row]];

@@ -115,7 +115,7 @@ const classOf = ({ number, wide, bars }) => [number ? "n" : "", wide ? "wide" : 
 
 function makeHead() {
   const row = $("flows").tHead.insertRow();
-  state.columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count || state.limits.size) && (key !== "state" || Object.keys(data.flows.words.state).length));
+  state.columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count || state.spans.size) && (key !== "state" || Object.keys(data.flows.words.state).length));
   for (const column of state.columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";

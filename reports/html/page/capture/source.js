@@ -62,11 +62,11 @@ function joined(table, other) {
 async function fetchTables(flow) {
   const answer = await answerTo("tables", { flow });
   if (!answer) return;
-  const tables = await Promise.all(Object.entries(answer.tables).map(async ([name, columns]) => [name, await loadTable(columns)])), limits = await loadLimits(answer.limits);
+  const tables = await Promise.all(Object.entries(answer.tables).map(async ([name, columns]) => [name, await loadTable(columns)])), spans = await loadSpans(answer.spans);
   if (fetched.flows.has(flow)) return; // another change was faster
   for (const [name, table] of tables) if (!state[name].flow.includes(flow)) state[name] = joined(state[name], table);
   if (!data.series_flows.includes(flow)) data.series_flows.push(flow);
-  for (const [side, place] of limits) state.limits.set(side, place);
+  for (const [number, place] of spans) state.spans.set(number, place);
   Object.assign(data.wire_mss, answer.wire_mss);
   fetched.flows.add(flow);
   state.drawn = null;

@@ -1,7 +1,6 @@
 // The lane of the timeline in which the chosen flow waited: for the server and for the client, by its turns, and in the network while it
 // stalled in an RTO or recovered from loss.
 const WAITS = { server: "waits for the server", client: "waits for the client", network: "stalled or recovering from loss" };
-const STALLED = ["timeout", "recovery"]; // kinds of limit_spans
 
 // Returns the waits of a flow in order of time: {kind, from, to}. Times are those at the capture point, so that half of the round trip
 // to the server is before its time, and half after.
@@ -14,9 +13,7 @@ function waitsOf(flow) {
     add("client", start - pauses[i] / 1e3, pauses[i] / 1e3);
     add("server", asked + networks[i] / 2e3, servers[i] / 1e3);
   }
-  for (const direction of [0, 1]) {
-    for (const { band, from, to } of limitsOf(flow, direction)) if (STALLED.includes(band.kind)) add("network", from, to - from);
-  }
+  for (const { band, from, to } of spansOf(flow)) if (band.part === "loss") add("network", from, to - from);
   return found.sort((a, b) => a.from - b.from);
 }
 

@@ -51,7 +51,7 @@ function* drawnPoints(only, pointer) {
 function nearest(x, y) {
   if (isOverlaid()) return nearestOverlaid(x, y) || nearestInTime(timeAt(x));
   const panel = panelAt(y), best = { value: NEAR_PX ** 2 };
-  if (state.used[panel]?.name === "limits") return bandAt(timeAt(x)) || nearestInTime(timeAt(x));
+  if (state.used[panel]?.name === "parts") return bandAt(timeAt(x)) || nearestInTime(timeAt(x));
   const bin = state.used[panel]?.name === "rate";
   if (!bin) {
     for (const point of drawnPoints(panel, [x, y])) {

@@ -46,7 +46,7 @@ function inLegend(panel) {
 }
 
 function legendOf(panel, own) {
-  if (panel.name === "limits") return bandLegend(state.all.limits.spans, state.range);
+  if (panel.name === "parts") return bandLegend(state.all.parts.spans, state.range);
   const legend = element("span", { className: "panel-legend" });
   for (const series of inLegend(panel)) {
     const key = series.switch ?? series.key, button = element("button", { type: "button", title: series.about }, legendIcon(series, own), nameOfSeries(series));

@@ -260,7 +260,7 @@ function datagramData(flow) {
 // Returns all series of a flow by key, each in order of time.
 function flowData(f) {
   const p = state.packets, place = p.places.get(f.flow), tcp = f.protocol === "tcp", main = tcp ? shownDirection(f) : 0;
-  const found = { ...blockData(f.flow), ...datagramData(f.flow), ...lossData(f.flow), ...(tcp ? bandData(f.flow, main) : {}) };
+  const found = { ...blockData(f.flow), ...datagramData(f.flow), ...lossData(f.flow), ...(tcp ? bandData(f.flow) : {}) };
   if (tcp) for (const key of Object.keys(found)) if (key.startsWith("number") || key === "missing" || key.startsWith("jitter")) delete found[key];
   if (place === undefined) return { ...found, ...seriesData(f.flow, main) };
   const held = packetsOfFlow(f.flow), { rows } = held, numbered = found.number0 || found.number1;

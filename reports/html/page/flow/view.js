@@ -114,7 +114,7 @@ function fromZero(panel, values) {
 
 // Returns the range of a panel in units of its axis: exponents of ten if it is logarithmic.
 function verticalRange(panel) {
-  if (panel.name === "limits") return [0, 1];
+  if (panel.name === "parts") return [0, 1];
   if (choice.vertical[panel.name]) return choice.vertical[panel.name].slice();
   let [values, windows] = valuesIn(panel, state.range);
   if (!values.length) [values, windows] = [windows, values];
@@ -208,7 +208,7 @@ function logTicks(range) {
 
 // Returns the ticks of a panel, and the unit that its head names.
 function valueTicks(panel, range) {
-  if (panel.name === "limits") return { tickvals: [], ticktext: [], unit: "" };
+  if (panel.name === "parts") return { tickvals: [], ticktext: [], unit: "" };
   if (isLog(panel)) return logTicks(range);
   const { step, values } = roundValues(range, heightOfPanel(panel) > 150 ? 5 : 2.5), whole_ = possibleValues(panel, values);
   const most = Math.max(...whole_.map(Math.abs), 0), [, msScale, msUnit] = MS_SCALES.find(([least]) => most >= least);
