@@ -4,10 +4,12 @@
  *
  * A host that leaves the checksum to its adapter captures packets before it is there: the field has
  * the sum of the pseudo-header alone (Linux CHECKSUM_PARTIAL, also after receive offload merged
- * segments), which some drivers compute without the length, or 0.
+ * segments), which some drivers compute without the length, or 0. One right checksum of TCP in
+ * 65,536 is 0, too, and counts as left out.
  *
- * The sum does not depend on the byte order, so that words are added as they are in memory: the
- * halves of 64 bits in two sums, of which none can overflow below 2^32 words. */
+ * The sum does not depend on the byte order, so that words are added as they are in memory: 64 bits
+ * with their carry, and of long packets the halves in two sums, of which none can overflow below
+ * 2^32 words. */
 #include "flow/checksum.h"
 
 #include "decode/step.h"
@@ -25,9 +27,10 @@
 typedef uint64_t words __attribute__((vector_size(16)));
 
 static inline uint16_t fold(uint64_t sum) {
-    while (sum >> 16)
-        sum = (sum & 0xffff) + (sum >> 16);
-    return (uint16_t)sum;
+    sum = (sum & UINT32_MAX) + (sum >> 32);
+    sum = (sum & UINT32_MAX) + (sum >> 32);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return (uint16_t)(sum + (sum >> 16));
 }
 
 static inline void add_block(words *low, words *high, const uint8_t *bytes) {
@@ -38,14 +41,31 @@ static inline void add_block(words *low, words *high, const uint8_t *bytes) {
     *high += (first >> 32) + (second >> 32);
 }
 
-static uint64_t sum_of(const uint8_t *bytes, uint32_t length) {
-    uint8_t last[BLOCK] = {0};
+static NOINLINE uint64_t sum_blocks(const uint8_t *bytes, uint32_t length) {
     words low = {0}, high = {0};
-    for (; length >= BLOCK; bytes += BLOCK, length -= BLOCK)
-        add_block(&low, &high, bytes);
-    memcpy(last, bytes, length);
-    add_block(&low, &high, last);
+    for (uint32_t at = 0; at < length; at += BLOCK)
+        add_block(&low, &high, bytes + at);
     return low[0] + low[1] + high[0] + high[1];
+}
+
+static inline uint64_t add_word(uint64_t sum, uint64_t word) {
+    sum += word;
+    return sum + (sum < word);
+}
+
+static inline uint64_t sum_of(const uint8_t *bytes, uint32_t length) {
+    uint64_t sum = 0;
+    if (length >= 4 * BLOCK) {
+        sum = sum_blocks(bytes, length - length % BLOCK);
+        bytes += length - length % BLOCK;
+        length %= BLOCK;
+    }
+    for (; length >= sizeof sum; bytes += sizeof sum, length -= (uint32_t)sizeof sum)
+        sum = add_word(sum, load_le64(bytes));
+    uint64_t last = 0;
+    for (uint32_t at = 0; at < length; at++)
+        last |= (uint64_t)bytes[at] << 8 * at;
+    return add_word(sum, last);
 }
 
 /* Returns the place of the checksum in the header, 0 if it is not verified. */
@@ -77,10 +97,13 @@ static uint32_t whole_length(const struct packet *packet, const struct headers *
 }
 
 /* Of addresses and protocol; IPv4 addresses are 0 behind their 4 bytes. */
-static uint64_t pseudo_sum(const struct headers *headers) {
-    return sum_of(headers->source, sizeof headers->source) +
-           sum_of(headers->destination, sizeof headers->destination) +
-           ((uint64_t)headers->protocol << 8);
+static inline uint64_t pseudo_sum(const struct headers *headers) {
+    const uint8_t *ends[] = {headers->source, headers->destination};
+    uint64_t sum = (uint64_t)headers->protocol << 8;
+    for (unsigned end = 0; end < 2; end++)
+        for (unsigned at = 0; at < (headers->ip_version == 4 ? 4u : 16u); at += 4)
+            sum += load_le32(ends[end] + at);
+    return sum;
 }
 
 /* Returns the length as the pseudo-header has it, in the byte order of the sum. */
@@ -95,15 +118,14 @@ enum packet_checksum checksum_verify(const struct packet *packet, const struct h
         return CHECKSUM_UNVERIFIED;
     const uint8_t *header = packet->data + headers->outer_length + headers->ip_header_length;
     uint16_t stored = load_le16(header + field);
-    if (headers->protocol == IP_UDP && !stored) /* RFC 768: the sender computed none */
-        return CHECKSUM_UNVERIFIED;
+    if (!stored) /* RFC 768: a sender of UDP computed none */
+        return headers->protocol == IP_UDP ? CHECKSUM_UNVERIFIED : CHECKSUM_OFFLOADED;
     uint64_t pseudo = headers->protocol == IP_ICMP ? 0 : pseudo_sum(headers);
     uint64_t pseudo_length = headers->protocol == IP_ICMP ? 0 : length_sum(length);
-    if (LIKELY(fold(sum_of(header, length) + pseudo + pseudo_length) == 0xffff))
+    if (fold(add_word(sum_of(header, length), pseudo + pseudo_length)) == 0xffff)
         return CHECKSUM_RIGHT;
-    if (!stored || stored == fold(pseudo + pseudo_length) || stored == fold(pseudo))
-        return CHECKSUM_OFFLOADED;
-    return CHECKSUM_WRONG;
+    bool partial = stored == fold(pseudo + pseudo_length) || stored == fold(pseudo);
+    return partial ? CHECKSUM_OFFLOADED : CHECKSUM_WRONG;
 }
 
 /* --- a direction ----------------------------------------------------------------------------- */
