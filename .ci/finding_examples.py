@@ -93,9 +93,9 @@ RECORDED = {
 def scenario_files(name: str, folder: Path) -> list[Path]:
     """Writes the capture of a scenario in its first variant."""
     scenario, wire = importlib.import_module("scenario"), importlib.import_module("scenario_wire")
-    one = scenario.read_scenario(SCENARIOS / f"{name}.txt", SCENARIOS)
-    address, _, writer = next(one.variants()).partition(" ")
-    written: list[Path] = wire.WRITERS[writer or "pcap"](scenario.captured(one, address), folder)
+    packets = scenario.read_scenario(SCENARIOS / f"{name}.txt", SCENARIOS)
+    address, _, writer = next(packets.variants()).partition(" ")
+    written: list[Path] = wire.WRITERS[writer or "pcap"](scenario.captured(packets, address), folder)
     return written
 
 
@@ -133,7 +133,7 @@ def trace_of(code: str, folder: Path) -> wiretale.Trace:
 @cache
 def findings_of(code: str) -> tuple[Any, ...]:
     """Returns all findings of the capture of a code."""
-    known = quic.has_library
+    has_library = quic.has_library
     with tempfile.TemporaryDirectory() as folder:
         trace = trace_of(code, Path(folder))
         try:
@@ -141,7 +141,7 @@ def findings_of(code: str) -> tuple[Any, ...]:
                 quic.has_library = lambda: False
             return tuple(find(Transfers(trace)))
         finally:
-            quic.has_library = known
+            quic.has_library = has_library
 
 
 def example_of(code: str) -> dict[str, str] | None:
@@ -151,17 +151,17 @@ def example_of(code: str) -> dict[str, str] | None:
     if not has_capture(code):
         return None
     name = ROOT.as_posix() + "/"
-    found = next((one for one in findings_of(code) if one.code == code), None)
-    if found is None:
+    shown_finding = next((finding for finding in findings_of(code) if finding.code == code), None)
+    if shown_finding is None:
         raise SystemExit(f"the capture of {code} ({label_of(code)}) does not show it")
-    sentence = found.sentence.replace(name, "")
-    cost = cost_text(found._asdict())
-    return {"capture": label_of(code), "severity": found.severity, "cost": cost, "sentence": sentence}
+    sentence = shown_finding.sentence.replace(name, "")
+    cost = cost_text(shown_finding._asdict())
+    return {"capture": label_of(code), "severity": shown_finding.severity, "cost": cost, "sentence": sentence}
 
 
 def examples() -> dict[str, dict[str, str]]:
     """Returns the examples of all findings that have one."""
-    return {code: one for code in RULES if (one := example_of(code))}
+    return {code: example for code in RULES if (example := example_of(code))}
 
 
 if __name__ == "__main__":

@@ -74,10 +74,10 @@ def flow_filter(flow: Mapping[str, Any]) -> str:
 
 def frame_filter(frames: Iterable[int]) -> str:
     """Returns a filter for frames of one file: `frame.number in {4, 7}`."""
-    chosen = sorted(set(frames))[:FRAMES_MAX]
-    if len(chosen) == 1:
-        return f"frame.number == {chosen[0]}"
-    return f"frame.number in {{{', '.join(map(str, chosen))}}}"
+    numbers = sorted(set(frames))[:FRAMES_MAX]
+    if len(numbers) == 1:
+        return f"frame.number == {numbers[0]}"
+    return f"frame.number in {{{', '.join(map(str, numbers))}}}"
 
 
 class NoCaptureFilter(Exception):
@@ -200,9 +200,9 @@ def port_range(primitive: str, operator: str, value: str) -> str:
 def is_display_filter(text: str) -> bool:
     """Returns whether a text, which is not a capture filter, has a field or protocol of Wireshark."""
     tokens = DisplayFilter(text).tokens
-    own = {*ADDRESSES, *PORTS, *NUMBERS, *NAMED, *FLAGS}
+    fields = {*ADDRESSES, *PORTS, *NUMBERS, *NAMED, *FLAGS}
     return any(
-        token in own
+        token in fields
         or (FIELD.fullmatch(token) and token.partition(".")[0] in {*PROTOCOLS, "frame", "eth", "data", "_ws"})
         for token in tokens
     ) or (bool(tokens) and tokens[0] in PROTOCOLS and PROTOCOLS[tokens[0]] != tokens[0])

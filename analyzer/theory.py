@@ -163,8 +163,8 @@ def datagram_most(link: Link) -> int:
 def segment_sizes(link: Link, block: int) -> Packets:
     """Returns the IP packets of a block in TCP segments of its own."""
     header = link.headers("tcp")
-    full, rest = divmod(block, link.mtu - header)
-    return [(size, count) for size, count in ((link.mtu, full), (header + rest, bool(rest))) if count]
+    full, remainder = divmod(block, link.mtu - header)
+    return [(size, count) for size, count in ((link.mtu, full), (header + remainder, bool(remainder))) if count]
 
 
 def check_block(link: Link, protocol: str, block: int) -> None:

@@ -20,9 +20,9 @@ def parse_time(text: str) -> int:
     """
     seconds = EPOCH.fullmatch(text)
     if seconds:
-        whole, fraction = seconds.groups()
+        integer, fraction = seconds.groups()
         ns = int((fraction or "").ljust(9, "0"))
-        return int(whole) * NS + (-ns if whole.startswith("-") else ns)
+        return int(integer) * NS + (-ns if integer.startswith("-") else ns)
     fraction_found = FRACTION.search(text)
     plain = FRACTION.sub("", text) if fraction_found else text
     try:
@@ -41,10 +41,10 @@ def parse_time(text: str) -> int:
 def show_time(ns: int) -> str:
     """`2026-01-15 12:00:00.250000000Z`: ISO 8601, UTC, to the nanosecond; plain seconds outside years 1 to 9999."""
     try:
-        whole = datetime.fromtimestamp(ns // NS, UTC)
+        moment = datetime.fromtimestamp(ns // NS, UTC)
     except (OverflowError, ValueError, OSError):
         return f"{ns // NS}.{ns % NS:09d} s"
-    return f"{whole:%Y-%m-%d %H:%M:%S}.{ns % NS:09d}Z"
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{ns % NS:09d}Z"
 
 
 def empty_range(packets: int, first_ns: int, last_ns: int, start_ns: int | None, end_ns: int | None) -> str:

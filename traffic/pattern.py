@@ -38,9 +38,9 @@ def parse_line(text: str, turns: bool) -> list[int] | None:
         return None
     if not all(word.isascii() and word.isdecimal() and len(word) < 16 for word in words):
         return None
-    found, most = [int(word) for word in words], MESSAGE_MOST if turns else SIZE_MOST
-    right = all(SIZE_LEAST <= size <= most for size in found[::2]) and all(gap <= GAP_MOST for gap in found[1::2])
-    return found if right else None
+    numbers, most = [int(word) for word in words], MESSAGE_MOST if turns else SIZE_MOST
+    right = all(SIZE_LEAST <= size <= most for size in numbers[::2]) and all(gap <= GAP_MOST for gap in numbers[1::2])
+    return numbers if right else None
 
 
 def read_pattern(path: Path, turns: bool = False) -> Pattern:
@@ -64,12 +64,12 @@ def read_pattern(path: Path, turns: bool = False) -> Pattern:
         text = line.decode("utf-8", "replace").strip(" \t\r")
         if not text or text.startswith("#"):
             continue
-        found = parse_line(text, turns)
-        if found is None or lines == LINES_MOST:
+        numbers = parse_line(text, turns)
+        if numbers is None or lines == LINES_MOST:
             sizes = f"a size ({SIZE_LEAST} to {SIZE_MOST} bytes) and a gap (ns)"
             words = "a request, a gap, a response and a server time (bytes and ns)" if turns else sizes
             raise ValueError(f"{path}: line {number}: expected at most {LINES_MOST} lines of {words}")
-        lines, largest = lines + 1, max(largest, *found[::2])
+        lines, largest = lines + 1, max(largest, *numbers[::2])
     if not lines:
         raise ValueError(f"{path}: expected at least one line of numbers")
     return Pattern(lines, largest, hashlib.sha256(content).hexdigest()[:16])

@@ -45,9 +45,9 @@ def loss_sentence(ledger: Ledger) -> str:
         arrived = agreeing(ledger.sent, "the only one", f"all {ledger.sent:,}")
         return f"{ledger.title}: {arrived} arrived." if ledger.sent else f"{ledger.title}: none."
     parts = ", ".join(f"{count:,} {PLACES[place]}" for place, count in ledger.lost.items())
-    whole = sum(ledger.lost.values())
-    fate = f"{agreeing(whole, 'is', 'are')} missing" if "capture" in ledger.lost else "did not arrive"
-    return f"{ledger.title}: {whole:,} of {ledger.sent:,} ({show_share(whole, ledger.sent)}) {fate}: {parts}."
+    total = sum(ledger.lost.values())
+    fate = f"{agreeing(total, 'is', 'are')} missing" if "capture" in ledger.lost else "did not arrive"
+    return f"{ledger.title}: {total:,} of {ledger.sent:,} ({show_share(total, ledger.sent)}) {fate}: {parts}."
 
 
 def tracer_sentence(ledger: Ledger) -> str | None:

@@ -87,14 +87,14 @@ class Clock:
     skew_error_ppm: float | None = None
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether the offset is known and delays are absolute."""
         return self.evidence in ("both", "same")
 
     @property
     def offset_ns(self) -> float | None:
         """Offset in the middle of the first stretch."""
-        return self.stretches[0].offset_ns if self.known else None
+        return self.stretches[0].offset_ns if self.is_known else None
 
     @property
     def skew_ppm(self) -> float | None:
@@ -207,18 +207,18 @@ def find_step(bins: Sequence[Bin]) -> int | None:
     """Returns the bin at which the clock was set, if it was: the offset jumps, the RTT does not."""
     level = detrended(bins)
     least = max(STEP_MIN_NS, 6 * median([abs(b - a) for a, b in pairwise(level)] or [0.0]))
-    found: list[tuple[float, float, int]] = []
+    steps: list[tuple[float, float, int]] = []
     for n in range(BINS_MIN, len(bins) - BINS_MIN + 1):
         before, after = slice(max(0, n - BINS_BESIDE), n), slice(n, n + BINS_BESIDE)
         change = abs(median(level[after]) - median(level[before]))
         trips = [median(f + b for _, f, b in bins[part]) for part in (after, before)]
         if change >= least and abs(trips[0] - trips[1]) < RTT_CHANGE_MAX * change:
-            found.append((change, abs(level[n] - level[n - 1]), n))
-    if not found:
+            steps.append((change, abs(level[n] - level[n - 1]), n))
+    if not steps:
         return None
     # Medians show a step some bins around it; the step is at the greatest jump.
-    largest = max(change for change, _, _ in found)
-    return max((jump, n) for change, jump, n in found if change >= 0.8 * largest)[1]
+    largest = max(change for change, _, _ in steps)
+    return max((jump, n) for change, jump, n in steps if change >= 0.8 * largest)[1]
 
 
 Cut = tuple[int, int]  # times between which the clock was set
@@ -279,10 +279,10 @@ def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: i
 def boundary(connection: duckdb.DuckDBPyConnection, names: dict[str, int], before: Stretch, after: Stretch) -> int:
     """Returns the time of a step: that of the first packet nearer to the next line."""
     time = "t{a}".format(**names)
-    found = connection.execute(
+    first_packet = connection.execute(
         BOUNDARY.format(**names, start=before.end_ns, stop=after.start_ns, line=before.sql(time), next=after.sql(time))
     ).fetchone()
-    return int(found[0]) if found and found[0] is not None else after.start_ns
+    return int(first_packet[0]) if first_packet and first_packet[0] is not None else after.start_ns
 
 
 def fit_all(

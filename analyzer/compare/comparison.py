@@ -93,8 +93,8 @@ class Comparison:
 
 def memory_bound() -> int:
     """Returns a quarter of the machine's memory, within bounds."""
-    whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(MEMORY_MIN, min(MEMORY_MAX, whole // 4))
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(MEMORY_MIN, min(MEMORY_MAX, memory // 4))
 
 
 @contextmanager
@@ -284,10 +284,10 @@ def run_notes(ledger: Ledger, log: EndpointLog) -> Iterator[str]:
         yield "the test did not complete"
 
 
-def logs_by_run(logs: Sequence[EndpointLog], found: set[int]) -> dict[int, list[EndpointLog]]:
+def logs_by_run(logs: Sequence[EndpointLog], numbers: set[int]) -> dict[int, list[EndpointLog]]:
     """Returns the logs of each test, forward first. A log without run number belongs to the only test of the captures."""
     named: dict[int, list[EndpointLog]] = {}
-    only = next(iter(found)) if len(found) == 1 else NO_RUN
+    only = next(iter(numbers)) if len(numbers) == 1 else NO_RUN
     for log in logs:
         named.setdefault(only if log.run is None else log.run, []).append(log)
     return named
@@ -295,18 +295,18 @@ def logs_by_run(logs: Sequence[EndpointLog], found: set[int]) -> dict[int, list[
 
 def run_ledgers(comparison: Comparison) -> Iterator[Ledger]:
     """Returns a ledger for each test and direction in captures or logs."""
-    found = comparison.rows(
+    rows = comparison.rows(
         "SELECT DISTINCT run, tcp, heading FROM runs JOIN headings USING (flow, direction) ORDER BY run, heading DESC"
     )
-    runs = {one["run"] for one in found}
+    runs = {row["run"] for row in rows}
     logs = logs_by_run(comparison.logs, runs)
-    shown = 0
-    for one in found:
-        both: list[EndpointLog | None] = [*logs.get(one["run"], [None])]
-        log = both[HEADINGS.index(one["heading"])] if len(both) > 1 else both[0]
-        shown += not log
-        if log or (not one["tcp"] and shown <= RUNS_MAX):
-            yield run_ledger(comparison, one["run"], one["tcp"], one["heading"], log)
+    listed = 0
+    for row in rows:
+        both: list[EndpointLog | None] = [*logs.get(row["run"], [None])]
+        log = both[HEADINGS.index(row["heading"])] if len(both) > 1 else both[0]
+        listed += not log
+        if log or (not row["tcp"] and listed <= RUNS_MAX):
+            yield run_ledger(comparison, row["run"], row["tcp"], row["heading"], log)
     # A receiver's log has all its tests. Those outside the captures are left out, unless the captures have none.
     for run, those in logs.items() if not runs & set(logs) else []:
         for log in those:
@@ -343,8 +343,8 @@ def capture_notes(comparison: Comparison) -> Iterator[str]:
         if point.unread:
             yield f"{plural(point.unread, 'packet')} of the {point.role}'s capture could not be read and are in no count"
     reported: set[str] = set()
-    known = {ledger.run for ledger in comparison.ledgers}
-    left = sum(log.run is not None and log.run not in known for log in comparison.logs)
+    with_ledger = {ledger.run for ledger in comparison.ledgers}
+    left = sum(log.run is not None and log.run not in with_ledger for log in comparison.logs)
     if left:
         yield f"{plural(left, 'test')} of the logs are in no capture"
     for ledger in comparison.ledgers:
@@ -368,12 +368,12 @@ def alone(comparison: Comparison) -> Iterator[str]:
 def fill(comparison: Comparison, files: list[list[str]], same_clock: bool) -> None:
     """Reads the files of each point and fills tables and results."""
     connection, roles = comparison.connection, ROLES[len(files)]
-    comparison.points = [load_point(connection, n, roles[n], found) for n, found in enumerate(files)]
+    comparison.points = [load_point(connection, n, roles[n], files_of_point) for n, files_of_point in enumerate(files)]
     clocks = match(connection, len(files), same_clock)
     comparison.clocks = [clocks[pair] for pair in sorted(clocks)]
     place_losses(connection, len(files))
     ledgers = (packet_ledger(comparison, heading) for heading in HEADINGS)
-    comparison.ledgers = [*run_ledgers(comparison), *(one for one in ledgers if one)]
+    comparison.ledgers = [*run_ledgers(comparison), *(ledger for ledger in ledgers if ledger)]
     comparison.delays = find_delays(comparison, hops_of(clocks, len(files)))
     comparison.flows = list_flows(comparison)
     comparison.notes = [*capture_notes(comparison), *alone(comparison)]

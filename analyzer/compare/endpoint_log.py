@@ -59,14 +59,14 @@ def read_reports(path: str) -> list[dict[str, Any]]:
             raise InputError(
                 f"{path}: expected a log of wiretale send or receive --json, of at most {LOG_BYTES_MAX:,} bytes"
             )
-        found = list(objects_in(Path(path).read_text("utf-8")))
+        objects = list(objects_in(Path(path).read_text("utf-8")))
     except InputError:
         raise
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise InputError(f"{path}: expected JSON, the output of wiretale send or receive --json") from None
-    reports = [one for one in found if isinstance(one, dict) and one.get("schema") in SCHEMAS]
+    reports = [report for report in objects if isinstance(report, dict) and report.get("schema") in SCHEMAS]
     if not reports:
         raise InputError(
             f'{path}: expected the output of wiretale send or receive --json, an object with "schema" {" or ".join(SCHEMAS)}'
@@ -94,9 +94,9 @@ def counted_losses(reports: Sequence[dict[str, Any]], name: str) -> dict[str, in
     members = {"sender_host": "sender_host", "receiver_host": "receiver_kernel", "receiver_program": "application"}
     for losses in (part(report, name) for report in reports):
         counts = {place: whole_number(losses.get(member)) for member, place in members.items()}
-        known = {place: count for place, count in counts.items() if count is not None}
-        if len(known) == len(members) and whole_number(losses.get("path")) is not None:
-            return known
+        counted = {place: count for place, count in counts.items() if count is not None}
+        if len(counted) == len(members) and whole_number(losses.get("path")) is not None:
+            return counted
     return {}
 
 
@@ -110,7 +110,7 @@ def merge_reports(sent: dict[str, Any], got: dict[str, Any], reverse: bool = Fal
     senders = [part(sent, f"{prefix}sender"), part(got, f"{prefix}sender")]
     receivers = [part(got, f"{prefix}receiver"), part(sent, f"{prefix}receiver")]
     errors = senders[0].get("send_errors") or senders[1].get("send_errors") or {}
-    sources = (text_of(one.get("host_dropped_source")) for one in receivers)
+    sources = (text_of(receiver.get("host_dropped_source")) for receiver in receivers)
     complete = sent.get("complete", got.get("complete"))
     return EndpointLog(
         run=whole_number(test.get("run")),

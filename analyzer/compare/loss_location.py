@@ -113,7 +113,7 @@ def settle(
     ledger: Ledger,
     unions: dict[str, int],
     host_dropped: int | None = None,
-    own: bool = False,
+    by_host: bool = False,
     capture_dropped: int | None = None,
     counted: Mapping[str, int] = MappingProxyType({}),
 ) -> Ledger:
@@ -128,7 +128,7 @@ def settle(
     for stage in reversed(ledger.stages):
         if stage.name == "received":
             stage.had = stage.seen
-            least = stage.seen + (host_dropped or 0 if own else 0)
+            least = stage.seen + (host_dropped or 0 if by_host else 0)
             continue
         stage.had = max(stage.seen, unions.get(stage.name, 0), least)
         least = stage.had

@@ -42,14 +42,14 @@ class Hop:
     clocks: list[Clock]
 
     @property
-    def known(self) -> bool:
+    def is_known(self) -> bool:
         """Whether delays are absolute."""
-        return all(clock.known for clock in self.clocks)
+        return all(clock.is_known for clock in self.clocks)
 
     @property
     def error_ns(self) -> float | None:
         """Error of the delays."""
-        return sum(clock.error_ns or 0 for clock in self.clocks) if self.known else None
+        return sum(clock.error_ns or 0 for clock in self.clocks) if self.is_known else None
 
     def offset(self) -> str:
         """Returns SQL: the offset of the end's clock against the start's, at a packet's time at the start."""
@@ -81,7 +81,7 @@ def hops_of(clocks: Mapping[tuple[int, int], Clock], count: int) -> list[Hop]:
     hops = [Hop(n, n + 1, [clocks[n, n + 1]]) for n in range(count - 1)]
     if count == 3:
         chain = [clocks[0, 1], clocks[1, 2]]
-        hops.append(Hop(0, 2, chain if all(clock.known for clock in chain) else [clocks[0, 2]]))
+        hops.append(Hop(0, 2, chain if all(clock.is_known for clock in chain) else [clocks[0, 2]]))
     return hops
 
 
@@ -93,7 +93,7 @@ def delays_sql(comparison: Comparison, hop: Hop, heading: int) -> str:
     first = next((clock for clock in comparison.clocks if (clock.earlier, clock.later) == (0, a)), None)
     if heading < 0:  # the end sent it, whose clock is the start's plus the offset
         moment = f"{moment} - ({hop.offset()})"
-    if first and first.known:
+    if first and first.is_known:
         moment = f"{moment} - {first.sql(f't{a}')}"
     return (
         f"SELECT flow, round({moment})::BIGINT AS moment, {heading} * ({difference}) AS d FROM outcomes "
@@ -110,15 +110,15 @@ def measure(comparison: Comparison, hop: Hop, heading: int) -> Delay | None:
     (row,) = comparison.rows(SUMMARY)
     if not row["packets"]:
         return None
-    delay = Delay(ends[0], ends[1], hop.known, hop.error_ns, row)
+    delay = Delay(ends[0], ends[1], hop.is_known, hop.error_ns, row)
     (span,) = comparison.rows("SELECT min(moment) AS start, max(moment) AS stop FROM delays")
     width = max((span["stop"] - span["start"]) // SERIES_BINS, 1)
     delay.series = comparison.rows(SERIES.format(start=span["start"], width=width))
     low, high = row["min"], row["p99"] * 1.2 - row["min"] * 0.2
     step = max((high - low) / HISTOGRAM_BINS, 1.0)
     counts = [0] * HISTOGRAM_BINS
-    for one in comparison.rows(HISTOGRAM.format(low=low, width=step, bins=HISTOGRAM_BINS)):
-        counts[one["bin"]] = one["packets"]
+    for bin_row in comparison.rows(HISTOGRAM.format(low=low, width=step, bins=HISTOGRAM_BINS)):
+        counts[bin_row["bin"]] = bin_row["packets"]
     delay.histogram = (low, step, counts)
     return delay
 

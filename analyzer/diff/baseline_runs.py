@@ -49,21 +49,21 @@ OTHERS = (
 
 def measures_of(row: dict[str, Any]) -> Values:
     """Returns the measures of a row of MEASURED."""
-    found, times = values_of(row), {name: number(row[name]) for name in FLOW_TIMES}
-    known = [value for value in times.values() if value is not None]
-    segments, packets = number(row["data_packets"]), found["packets"]
+    values, times = values_of(row), {name: number(row[name]) for name in FLOW_TIMES}
+    limit_times = [value for value in times.values() if value is not None]
+    segments, packets = number(row["data_packets"]), values["packets"]
     return {
-        **found,
+        **values,
         "spurious_share": ratio(number(row["spurious_retransmissions"]), segments, 100.0),
-        "upstream_loss": ratio(found["lost_upstream"], segments, 100.0),
-        "downstream_loss": ratio(found["lost_downstream"], segments, 100.0),
+        "upstream_loss": ratio(values["lost_upstream"], segments, 100.0),
+        "downstream_loss": ratio(values["lost_downstream"], segments, 100.0),
         "unseen": ratio(number(row["unseen_bytes"]), number(row["bytes"]), 100.0),
-        "reordering": ratio(found["out_of_order"], packets, 100.0),
-        "zero_window_share": ratio(found["zero_windows"], packets, 100.0),
-        "fragment_share": ratio(found["fragments"], packets, 100.0),
+        "reordering": ratio(values["out_of_order"], packets, 100.0),
+        "zero_window_share": ratio(values["zero_windows"], packets, 100.0),
+        "fragment_share": ratio(values["fragments"], packets, 100.0),
         "handshake": number(row["handshake"]),
         "failed": number(row["failed"]),
-        **{name: ratio(value, sum(known), 100.0) for name, value in times.items()},
+        **{name: ratio(value, sum(limit_times), 100.0) for name, value in times.items()},
         "flows": float(row["flows"]),
     }
 
@@ -73,25 +73,25 @@ def measured(connection: duckdb.DuckDBPyConnection) -> list[RunMeasures]:
     from wiretale.analyzer.query import dicts
 
     connection.execute(EACH_FLOW)
-    found: dict[str, RunMeasures] = {}
+    by_capture: dict[str, RunMeasures] = {}
     codes: dict[str, set[str]] = {}
     errors = "SELECT capture_id, code, count(*) FILTER (severity IN ('warning', 'error')) AS n FROM one.findings GROUP BY ALL"
     for row in dicts(connection, MEASURED):
-        run = found.setdefault(row["capture_id"], RunMeasures({}, {}, frozenset()))
+        run = by_capture.setdefault(row["capture_id"], RunMeasures({}, {}, frozenset()))
         run.by_service[row["service"]] = measures_of(row)
         run.events[row["service"]] = number(row["data_packets"]) or number(row["packets"])
     for sql in OTHERS:
         for row in dicts(connection, sql):
             capture, service = row.pop("capture_id"), row.pop("service")
-            found[capture].by_service[service].update({name: number(value) for name, value in row.items()})
-    for run in found.values():
+            by_capture[capture].by_service[service].update({name: number(value) for name, value in row.items()})
+    for run in by_capture.values():
         run.by_service[None]["findings"] = 0.0
     for row in dicts(connection, errors):
-        if run_found := found.get(row["capture_id"]):
+        if run_found := by_capture.get(row["capture_id"]):
             values = run_found.by_service[None]
             values["findings"] = (values["findings"] or 0.0) + row["n"]
             codes.setdefault(row["capture_id"], set()).add(row["code"])
-    return [run._replace(codes=frozenset(codes.get(capture, ()))) for capture, run in found.items()]
+    return [run._replace(codes=frozenset(codes.get(capture, ()))) for capture, run in by_capture.items()]
 
 
 def measured_new(run: Run) -> RunMeasures:
@@ -112,17 +112,17 @@ def measured_new(run: Run) -> RunMeasures:
 def measured_stored(connection: duckdb.DuckDBPyConnection, captures: Sequence[tuple[str, int]]) -> list[RunMeasures]:
     """Returns the measures of captures of a store, each with its number of flows. The connection has views of the tables."""
     connection.execute("CREATE SCHEMA one")
-    found: list[RunMeasures] = []
+    runs: list[RunMeasures] = []
     for some in parts_of(captures):
-        chosen = ", ".join(f"'{capture}'" for capture in some)
+        identifiers = ", ".join(f"'{capture}'" for capture in some)
         for name in TABLES:
             changed = [f"{KEY} AS capture_id", *(f"epoch_ns({time}) AS {time}" for time in TIMES.get(name, ()))]
             connection.execute(
                 f"CREATE OR REPLACE VIEW one.{name} AS SELECT * REPLACE ({', '.join(changed)}) FROM main.{name} "
-                f"WHERE capture_id IN ({chosen})"
+                f"WHERE capture_id IN ({identifiers})"
             )
-        found += measured(connection)
-    return found
+        runs += measured(connection)
+    return runs
 
 
 def parts_of(captures: Sequence[tuple[str, int]]) -> Iterator[list[str]]:

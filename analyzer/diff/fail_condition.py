@@ -67,13 +67,13 @@ class Condition:
 def parse_condition(text: str, measures: Mapping[str, Measure] = MEASURES, words: Iterable[str] = ()) -> Condition:
     """Parses a condition, which must be MEASURE OPERATOR VALUE. Else raises UsageError, which names the `words` that the
     caller takes instead."""
-    found = GRAMMAR.fullmatch(text)
-    if not found:
+    matched = GRAMMAR.fullmatch(text)
+    if not matched:
         raise UsageError(
             f"--fail-if {text!r}: expected MEASURE OPERATOR VALUE, as in 'goodput<-5%' or 'rtt_p99>20ms' "
             f"(operators: {' '.join(OPERATORS)}){''.join(f', or {word}' for word in words)}"
         )
-    name, sign, number, unit = found.groups()
+    name, sign, number, unit = matched.groups()
     measure = measures.get(name.lower().replace("-", "_"))
     if measure is None:
         raise UsageError(f"--fail-if {text!r}: there is no measure {name!r} (expected {one_of(measures)})")

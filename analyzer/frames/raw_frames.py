@@ -49,7 +49,7 @@ def pcapng(frames: Sequence[RawFrame]) -> bytes:
     return b"".join(parts)
 
 
-def raw_frames(trace: Trace, wanted: Iterable[tuple[int, int]]) -> list[RawFrame]:
+def raw_frames(trace: Trace, places: Iterable[tuple[int, int]]) -> list[RawFrame]:
     """Returns the frames (interfaces row, number) that the files have, in the order of files and numbers.
 
     Reads each file up to its last wanted frame. Raises UsageError if the input cannot be read again, InputError if it has
@@ -57,15 +57,15 @@ def raw_frames(trace: Trace, wanted: Iterable[tuple[int, int]]) -> list[RawFrame
     """
     files = trace.interfaces.column("file")
     numbers: dict[str, dict[int, int]] = {}
-    for capture, number in sorted(set(wanted)):
+    for capture, number in sorted(set(places)):
         numbers.setdefault(files[capture], {}).setdefault(number, capture)
     trace.check_readable()
-    found, room = [], ROOM
+    raw, room = [], ROOM
     for file, captures in numbers.items():
         order = sorted(captures)
         for number, frame in zip(order, _core.frames([file], order, room), strict=True):
             if frame and frame[1]:
-                found.append(RawFrame(captures[number], number, *frame[1]))
+                raw.append(RawFrame(captures[number], number, *frame[1]))
                 room -= len(frame[1][3])
     trace.check_readable()
-    return found
+    return raw

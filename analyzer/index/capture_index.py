@@ -33,14 +33,14 @@ KEPT_TABLES = ("series", "events", "blocks", "datagrams")
 DRAWN_TABLES = (*KEPT_TABLES, "time_spans")
 
 
-def write_index(trace: Trace, folder: Path, base_ns: int, told: Callable[[int], None] | None = None) -> None:
+def write_index(trace: Trace, folder: Path, base_ns: int, progress: Callable[[int], None] | None = None) -> None:
     """Writes the index of an analysis into a folder; `base_ns` is the base of the page's times.
 
     InputError if a capture changed meanwhile.
     """
     with core_errors():
         frames = [FrameIndex.make(capture, folder / f"capture-{number}") for number, capture in enumerate(trace.inputs)]
-        count, spans = write_packets(trace, folder, told)
+        count, spans = write_packets(trace, folder, progress)
     tables = {**{name: trace.table(name) for name in KEPT_TABLES}, "time_spans": spans}
     with connected(folder) as connection:
         shifts = write_pyramid(connection, folder)
@@ -141,11 +141,11 @@ def is_description(about: dict[str, Any]) -> bool:
     if not all(isinstance(about.get(name), kind) for name, kind in types.items()):
         return False
     parts = {"path": str, "stamp": list, "frames": int}
-    captures = [one for one in about["captures"] if isinstance(one, dict)]
+    captures = [entry for entry in about["captures"] if isinstance(entry, dict)]
     return (
         len(captures) == len(about["captures"])
-        and all(isinstance(one.get(name), kind) for one in captures for name, kind in parts.items())
-        and all(isinstance(one, int) and 0 <= one < len(captures) for one in about["interfaces"])
-        and all(isinstance(one, int) for one in about["shifts"])
+        and all(isinstance(entry.get(name), kind) for entry in captures for name, kind in parts.items())
+        and all(isinstance(entry, int) and 0 <= entry < len(captures) for entry in about["interfaces"])
+        and all(isinstance(entry, int) for entry in about["shifts"])
         and all(isinstance(about["words"].get(name), dict) for name in DRAWN_TABLES)
     )

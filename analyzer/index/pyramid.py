@@ -29,9 +29,9 @@ DRAWN = (  # values whose extremes are kept
 def selection(source: str, shift: int, key: str = "") -> str:
     """Returns the SQL of the rows of a source that stand for their buckets; `key` adds columns to group by."""
     extremes = [f"arg_{end}(row, {value})" for value in DRAWN for end in ("min", "max")]
-    kept = ["min(row)", "max(row)", "min(row) FILTER (marked)", "max(row) FILTER (marked)", *extremes]
+    rows_kept = ["min(row)", "max(row)", "min(row) FILTER (marked)", "max(row) FILTER (marked)", *extremes]
     return f"""SELECT s.* FROM {source} s SEMI JOIN (
-        SELECT unnest([{", ".join(kept)}]) AS row FROM {source} GROUP BY {key}direction, row >> {shift}
+        SELECT unnest([{", ".join(rows_kept)}]) AS row FROM {source} GROUP BY {key}direction, row >> {shift}
     ) k ON s.row = k.row"""
 
 

@@ -143,12 +143,14 @@ class Queries:
         shift = next(shift for shift in range(1, 64) if count >> shift < BUCKETS)
         if count > LEVELLED:
             shift = max(FIRST_SHIFT, shift + (shift - FIRST_SHIFT) % SHIFT_STEP)
-            wanted = min(shift, self._shifts[-1])
-            source, condition = self._file("pyramid.parquet"), f"shift = {wanted} AND"
+            level = min(shift, self._shifts[-1])
+            source, condition = self._file("pyramid.parquet"), f"shift = {level} AND"
             sql = f"SELECT {SELECTED} FROM {source} WHERE {condition} row >= ? AND row < ? ORDER BY row"
         else:
-            shown = f"(SELECT * FROM {self._file('packets.parquet')} WHERE row >= {span.first} AND row < {span.end})"
-            sql = f"SELECT {SELECTED} FROM ({selection(shown, shift)}) WHERE row >= ? AND row < ? ORDER BY row"
+            rows_in_span = (
+                f"(SELECT * FROM {self._file('packets.parquet')} WHERE row >= {span.first} AND row < {span.end})"
+            )
+            sql = f"SELECT {SELECTED} FROM ({selection(rows_in_span, shift)}) WHERE row >= ? AND row < ? ORDER BY row"
         return Packets(self._fetch(sql, span.first, span.end)[1], count, 1 << shift)
 
     def _raw(self, span: Span, count: int) -> Packets:

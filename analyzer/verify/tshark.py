@@ -78,9 +78,9 @@ def display_filter() -> str:
 
 def command_line(program: str, path: str) -> list[str]:
     """Returns the arguments. The path is absolute, so it cannot begin with a dash; of nested headers the inner counts."""
-    chosen = [argument for field in FIELDS for argument in ("-e", field)]
+    fields = [argument for field in FIELDS for argument in ("-e", field)]
     output = ("-T", "fields", "-E", "separator=/t", "-E", "occurrence=l")
-    return [program, "-n", "-r", os.path.abspath(path), *output, "-Y", display_filter(), *chosen]
+    return [program, "-n", "-r", os.path.abspath(path), *output, "-Y", display_filter(), *fields]
 
 
 def strongest(words: set[str]) -> set[str]:
@@ -109,14 +109,14 @@ def sack_word(ack: bytes, left_edge: bytes) -> str:
 def read_verdicts(text: bytes, sack: str) -> Flagged:
     """Parses a line after its numbers; `sack` is the result of sack_word()."""
     stream, *cells = text.decode("utf-8", "replace").split("\t")
-    known = (*VERDICTS, *FLAGS)
-    flags, rest = cells[: len(known)], cells[len(known) :]
-    types, addresses = rest[: len(ICMP_ERRORS)], rest[len(ICMP_ERRORS) :]
+    words_of_flags = (*VERDICTS, *FLAGS)
+    flags, further = cells[: len(words_of_flags)], cells[len(words_of_flags) :]
+    types, addresses = further[: len(ICMP_ERRORS)], further[len(ICMP_ERRORS) :]
     if len(addresses) != len(ADDRESSES):
         raise ValueError(f"{len(cells)} fields")
     if any(types):  # verdicts on the quoted packet do not count
         return Flagged(frozenset({"icmp_error"}))
-    words = {word for (word, _), flag in zip(known, flags, strict=True) if flag not in FALSE} | {sack}
+    words = {word for (word, _), flag in zip(words_of_flags, flags, strict=True) if flag not in FALSE} | {sack}
     if words.isdisjoint(word for word, _ in VERDICTS):
         words.clear()  # a frame that is listed for its length has no verdict that they explain
     return Flagged(frozenset(strongest(words - {""})), int(stream) if stream else None, ends_of(addresses))
@@ -130,9 +130,9 @@ def is_shortened(wire: bytes, *lengths: bytes) -> bool:
 def read_line(line: bytes) -> tuple[int, Flagged]:
     """Parses a line, which must have every field of FIELDS. Raises InputError otherwise."""
     try:
-        number, ack, left_edge, wire, ip, ipv6, rest = line.rstrip(b"\r\n").split(b"\t", 3 + len(LENGTHS))
-        found = read_verdicts(rest, sack_word(ack, left_edge))
-        return int(number), found._replace(shortened=True) if is_shortened(wire, ip, ipv6) else found
+        number, ack, left_edge, wire, ip, ipv6, cells = line.rstrip(b"\r\n").split(b"\t", 3 + len(LENGTHS))
+        flagged = read_verdicts(cells, sack_word(ack, left_edge))
+        return int(number), flagged._replace(shortened=True) if is_shortened(wire, ip, ipv6) else flagged
     except ValueError:
         raise InputError(f"tshark: expected a verdict, found {line[:40]!r}") from None
 
@@ -203,11 +203,11 @@ class Dissector:
     def version(self) -> str:
         """Returns the version: `4.0.17`. Raises MissingToolError if tshark does not print one."""
         with running(self.program, "--version") as run:
-            found = re.search(r"\d+(\.\d+)+", run.lines.read(LINE_MAX).decode("utf-8", "replace"))
-            if not found:
+            matched = re.search(r"\d+(\.\d+)+", run.lines.read(LINE_MAX).decode("utf-8", "replace"))
+            if not matched:
                 message = run.messages.line() or "no version number"
                 raise MissingToolError(f"tshark cannot be used ({message}): run `{INSTALL}`")
-        return found[0]
+        return matched[0]
 
     def frames(self, path: str) -> Iterator[tuple[int, Flagged]]:
         """Returns number and verdicts of each flagged frame in order; sets `problem` if tshark fails."""

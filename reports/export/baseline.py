@@ -16,48 +16,48 @@ if TYPE_CHECKING:
 SCHEMA = "wiretale.baseline/1"
 
 
-def standing_entry(one: Standing) -> dict[str, Any]:
+def standing_entry(standing: Standing) -> dict[str, Any]:
     """Returns a measure of the new run among the runs of the baseline."""
     return {
-        "measure": one.measure.name,
-        "service": one.service,
-        "unit": one.measure.unit.name,
-        "b": one.value,
-        "runs": len(one.known),
-        "median": one.quantile(0.5),
-        "p5": one.quantile(0.05),
-        "p95": one.quantile(0.95),
-        "least": one.quantile(0.0),
-        "greatest": one.quantile(1.0),
-        "change": one.change.difference,
-        "change_percent": finite(one.change.percent),
-        "score": one.scores[-1] if one.scores else None,
-        "p_alone": one.p_alone,
-        "p": one.p,
-        "verdict": one.verdict,
+        "measure": standing.measure.name,
+        "service": standing.service,
+        "unit": standing.measure.unit.name,
+        "b": standing.value,
+        "runs": len(standing.known),
+        "median": standing.quantile(0.5),
+        "p5": standing.quantile(0.05),
+        "p95": standing.quantile(0.95),
+        "least": standing.quantile(0.0),
+        "greatest": standing.quantile(1.0),
+        "change": standing.change.difference,
+        "change_percent": finite(standing.change.percent),
+        "score": standing.scores[-1] if standing.scores else None,
+        "p_alone": standing.p_alone,
+        "p": standing.p,
+        "verdict": standing.verdict,
     }
 
 
 def baseline_object(
-    found: AgainstBaseline, conditions: Sequence[Condition], failed: bool, version: str
+    difference: AgainstBaseline, conditions: Sequence[Condition], failed: bool, version: str
 ) -> dict[str, Any]:
     """Returns the object that `wiretale diff --store --json` prints."""
     return {
         "schema": SCHEMA,
         "wiretale": version,
-        "store": found.store,
-        "runs": found.runs,
+        "store": difference.store,
+        "runs": difference.runs,
         "runs_needed": RUNS_LEAST,
-        "left_out": found.left_out,
+        "left_out": difference.left_out,
         "level": LEVEL,
-        "b": run_entry(found.after),
-        "verdict": found.verdict,
-        "sentence": found.sentence(),
-        "unusual": [standing_entry(one) for one in found.unusual],
-        "measures": [standing_entry(one) for one in found.standings],
-        "findings": [{**one._asdict(), "runs": count} for one, count in found.findings],
-        "services_new": found.services_new,
-        "services_gone": found.services_gone,
-        "conditions": [condition_entry(condition, found) for condition in conditions],
+        "b": run_entry(difference.after),
+        "verdict": difference.verdict,
+        "sentence": difference.sentence(),
+        "unusual": [standing_entry(entry) for entry in difference.unusual],
+        "measures": [standing_entry(entry) for entry in difference.standings],
+        "findings": [{**entry._asdict(), "runs": count} for entry, count in difference.findings],
+        "services_new": difference.services_new,
+        "services_gone": difference.services_gone,
+        "conditions": [condition_entry(condition, difference) for condition in conditions],
         "failed": failed,
     }

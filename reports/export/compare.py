@@ -27,9 +27,9 @@ POINT_FIELDS = "role files packets first_ns last_ns dropped not_ip unread interf
 DELAY_FIELDS = "min mean median p90 p99 max deviation jitter"
 
 
-def fields(one: object, names: str) -> dict[str, Any]:
+def fields(record: object, names: str) -> dict[str, Any]:
     """Returns the attributes that `names` lists."""
-    return {name: getattr(one, name) for name in names.split()}
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def rounded(value: float | None) -> int | None:
@@ -45,7 +45,7 @@ def clock_entry(clock: Clock, roles: list[str]) -> dict[str, Any]:
         "evidence": clock.evidence,
         "offset_ns": rounded(clock.offset_ns),
         "error_ns": rounded(clock.error_ns),
-        "offset_at_ns": clock.stretches[0].middle_ns if clock.known and clock.stretches else None,
+        "offset_at_ns": clock.stretches[0].middle_ns if clock.is_known and clock.stretches else None,
         **fields(clock, "skew_ppm skew_error_ppm"),
         "least_rtt_ns": rounded(clock.least_rtt_ns),
         "steps": [{"time_ns": time, "change_ns": round(change)} for time, change in clock.steps],

@@ -31,7 +31,7 @@ def csv_cell(value: object) -> object:
     """Returns a value as it is written; text is escaped."""
     if not isinstance(value, str):
         return value
-    text = TO_ESCAPE.sub(lambda found: ESCAPES[found[0]], valid_text(value))
+    text = TO_ESCAPE.sub(lambda matched: ESCAPES[matched[0]], valid_text(value))
     return f"'{text}" if text.startswith(FORMULA) else text
 
 
@@ -49,10 +49,10 @@ def csv_sql(column: str) -> str:
     """Returns csv_cell() of a text column as an SQL expression of DuckDB."""
     escaped = column
     # The backslash first, because the others insert some.
-    for character in sorted(ESCAPES, key=lambda one: one != "\\"):
+    for character in sorted(ESCAPES, key=lambda character_of_set: character_of_set != "\\"):
         if character != "\0":  # text has no NUL
             escaped = f"replace({escaped}, chr({ord(character)}), {sql_text(ESCAPES[character])})"
-    pattern = sql_text("[" + "".join(f"\\x{{{ord(one):x}}}" for one in ESCAPES) + "]")
+    pattern = sql_text("[" + "".join(f"\\x{{{ord(character_of_set):x}}}" for character_of_set in ESCAPES) + "]")
     text = f"(CASE WHEN regexp_matches({column}, {pattern}) THEN {escaped} ELSE {column} END)"
     beginnings = ", ".join(map(sql_text, FORMULA))
     return f"CASE WHEN left({column}, 1) IN ({beginnings}) THEN {sql_text(chr(39))} || {text} ELSE {text} END"

@@ -68,9 +68,9 @@ def status(path: Path) -> os.stat_result | None:
         return None
 
 
-def is_replaced(place: Path, found: os.stat_result | None) -> bool:
+def is_replaced(place: Path, state: os.stat_result | None) -> bool:
     """Returns whether an output is written under another name and renamed."""
-    return found is None or (stat.S_ISREG(found.st_mode) and not is_magic(place))
+    return state is None or (stat.S_ISREG(state.st_mode) and not is_magic(place))
 
 
 def keep_rights(descriptor: int, place: Path, before: os.stat_result | None) -> None:
@@ -100,28 +100,30 @@ def remove_left(folder: Path) -> None:
         names = os.listdir(folder)
     for name in filter(PARTIAL.fullmatch, names):
         with suppress(OSError):
-            held = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                if is_locked(held):
-                    shutil.rmtree(folder / name) if stat.S_ISDIR(os.fstat(held).st_mode) else os.unlink(folder / name)
+                if is_locked(descriptor):
+                    shutil.rmtree(folder / name) if stat.S_ISDIR(os.fstat(descriptor).st_mode) else os.unlink(
+                        folder / name
+                    )
             finally:
-                os.close(held)
+                os.close(descriptor)
 
 
 def new_partial(path: Path, is_folder: bool) -> int | None:
     """Makes a temporary file or directory and returns its descriptor; None if another process removed it before its lock."""
     if not is_folder:
-        held = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     else:
         path.mkdir(0o700)
         try:
-            held = os.open(path, os.O_RDONLY)
+            descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
-    is_locked(held)
+    is_locked(descriptor)
     if path.exists():
-        return held
-    os.close(held)
+        return descriptor
+    os.close(descriptor)
     return None
 
 
@@ -129,31 +131,31 @@ def new_partial(path: Path, is_folder: bool) -> int | None:
 def partial_in(folder: Path, is_folder: bool = False) -> Iterator[tuple[Path, int]]:
     """A new temporary file or directory, locked, and its descriptor. It is removed at the end, if it is still there."""
     remove_left(folder)
-    held = None
-    while held is None:
+    descriptor = None
+    while descriptor is None:
         path = folder / f".partial-output-{os.urandom(8).hex()}"
-        held = new_partial(path, is_folder)
+        descriptor = new_partial(path, is_folder)
     try:
-        yield path, held
+        yield path, descriptor
     finally:
         shutil.rmtree(path, ignore_errors=True) if is_folder else path.unlink(missing_ok=True)
-        os.close(held)
+        os.close(descriptor)
 
 
 @contextmanager
 def replacing(place: Path, before: os.stat_result | None) -> Iterator[BinaryIO]:
     """A temporary file that is renamed to `place` at the end."""
-    with partial_in(place.parent) as (partial, held):
-        with open(held, "wb", closefd=False) as out:
-            keep_rights(held, place, before)
+    with partial_in(place.parent) as (partial, descriptor):
+        with open(descriptor, "wb", closefd=False) as out:
+            keep_rights(descriptor, place, before)
             yield out
         os.replace(partial, place)
 
 
 @contextmanager
-def opened(place: Path, found: os.stat_result) -> Iterator[BinaryIO]:
+def opened(place: Path, state: os.stat_result) -> Iterator[BinaryIO]:
     """A device, FIFO, socket or open file, opened without truncation or seeking."""
-    if stat.S_ISSOCK(found.st_mode):
+    if stat.S_ISSOCK(state.st_mode):
         import socket  # rare, so it must not slow down every start
 
         with socket.socket(socket.AF_UNIX) as connection:
@@ -161,7 +163,7 @@ def opened(place: Path, found: os.stat_result) -> Iterator[BinaryIO]:
             with connection.makefile("wb") as out:
                 yield out
         return
-    append = os.O_APPEND if stat.S_ISREG(found.st_mode) else 0
+    append = os.O_APPEND if stat.S_ISREG(state.st_mode) else 0
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_NOCTTY | append), "wb") as out:
         yield out
 
@@ -170,12 +172,12 @@ def opened(place: Path, found: os.stat_result) -> Iterator[BinaryIO]:
 def output_at(path: Path) -> Iterator[BinaryIO]:
     """As output_file(), but raises OSError."""
     place = resolve(path)
-    found = status(place)
-    if found is None or is_replaced(place, found):
-        with replacing(place, found) as out:
+    state = status(place)
+    if state is None or is_replaced(place, state):
+        with replacing(place, state) as out:
             yield out
     else:
-        with opened(place, found) as out:
+        with opened(place, state) as out:
             yield out
 
 
@@ -193,13 +195,13 @@ def output_file(path: Path) -> Iterator[BinaryIO]:
 
 def move(file: Path, path: Path) -> None:
     """Moves a finished file to its path, by the same rules."""
-    found = status(path)
-    if path.is_symlink() or not is_replaced(path, found):
+    state = status(path)
+    if path.is_symlink() or not is_replaced(path, state):
         with output_at(path) as out, file.open("rb") as made:
             shutil.copyfileobj(made, out)
         return
     with file.open("rb") as made:
-        keep_rights(made.fileno(), path, found)
+        keep_rights(made.fileno(), path, state)
     os.replace(file, path)
 
 
@@ -238,11 +240,11 @@ def output_folder(folder: Path) -> Iterator[Path]:
                 path.rmdir()
 
 
-def identity(found: os.stat_result) -> Identity | None:
+def identity(state: os.stat_result) -> Identity | None:
     """Returns the same value for two names of one file; None for a terminal or /dev/null, which may be input and output."""
-    if stat.S_ISCHR(found.st_mode):
+    if stat.S_ISCHR(state.st_mode):
         return None
-    return (-1, found.st_rdev) if stat.S_ISBLK(found.st_mode) else (found.st_dev, found.st_ino)
+    return (-1, state.st_rdev) if stat.S_ISBLK(state.st_mode) else (state.st_dev, state.st_ino)
 
 
 def identities(inputs: Inputs) -> dict[Identity, str]:
@@ -250,9 +252,9 @@ def identities(inputs: Inputs) -> dict[Identity, str]:
     names: dict[Identity, str] = {}
     for name in map(str, inputs):
         with suppress(OSError):
-            one = identity(os.fstat(0) if name == "-" else os.stat(name))
-            if one is not None:
-                names.setdefault(one, "standard input" if name == "-" else name)
+            number = identity(os.fstat(0) if name == "-" else os.stat(name))
+            if number is not None:
+                names.setdefault(number, "standard input" if name == "-" else name)
     return names
 
 
@@ -261,36 +263,36 @@ def refusal(path: Path) -> str:
     return os.strerror(errno.EROFS if os.statvfs(path).f_flag & os.ST_RDONLY else errno.EACCES)
 
 
-def check_writable(path: Path, place: Path, found: os.stat_result | None) -> None:
+def check_writable(path: Path, place: Path, state: os.stat_result | None) -> None:
     """Raises OutputError if the permissions do not allow to write."""
-    if found is not None and stat.S_ISDIR(found.st_mode):
+    if state is not None and stat.S_ISDIR(state.st_mode):
         raise OutputError(f"{path}: cannot write: it is a directory")
-    needed = [place] if found is not None else []
-    needed += [place.parent] if is_replaced(place, found) else []
+    needed = [place] if state is not None else []
+    needed += [place.parent] if is_replaced(place, state) else []
     if not all(map(os.path.exists, needed)):
         raise OutputError(f"{path}: cannot write: {os.strerror(errno.ENOENT)}")
-    for one in needed:
-        if not os.access(one, os.W_OK):
-            raise OutputError(f"{path}: cannot write: {refusal(one)}")
+    for path_needed in needed:
+        if not os.access(path_needed, os.W_OK):
+            raise OutputError(f"{path}: cannot write: {refusal(path_needed)}")
 
 
 def check_output(path: Path, names: dict[Identity, str], overwrite: bool, page: bool) -> None:
     """Checks one file; see check_outputs()."""
     try:
         place = resolve(path)
-        found = status(place)
+        state = status(place)
     except OSError as error:
         raise OutputError(f"{path}: cannot write: {error.strerror}") from None
-    same = names.get(identity(found) or (0, 0)) if found else None
+    same = names.get(identity(state) or (0, 0)) if state else None
     if same is not None:
         also = "" if same == str(path) else f" (as {same})"
         raise UsageError(f"{path}: is an input too{also}: expected another name for the output")
-    regular = found is None or stat.S_ISREG(found.st_mode)
+    regular = state is None or stat.S_ISREG(state.st_mode)
     if page and regular and path.suffix.lower() not in PAGE_SUFFIXES:
         raise UsageError(f"{path}: {PAGE_FORMATS}")
-    if found and regular and not overwrite and holds_capture(place):
+    if state and regular and not overwrite and holds_capture(place):
         raise UsageError(f"{path}: is a capture file: expected another name, or --overwrite to replace it")
-    check_writable(path, place, found)
+    check_writable(path, place, state)
 
 
 def check_outputs(paths: Iterable[Path], inputs: Inputs, overwrite: bool = False, page: bool = False) -> None:

@@ -15,27 +15,27 @@ SCHEMA = "wiretale.verify/1"
 
 def write_error(path: str, why: str, versions: tuple[str, str], out: IO[str]) -> None:
     """Writes the object of a file that was not compared."""
-    whole = {"schema": SCHEMA, "wiretale": versions[0], "wireshark": versions[1], "file": path, "error": why}
-    out.write(json.dumps(whole) + "\n")
+    document = {"schema": SCHEMA, "wiretale": versions[0], "wireshark": versions[1], "file": path, "error": why}
+    out.write(json.dumps(document) + "\n")
 
 
-def write_json(path: str, found: Comparison, versions: tuple[str, str], out: IO[str]) -> None:
+def write_json(path: str, comparison: Comparison, versions: tuple[str, str], out: IO[str]) -> None:
     """Writes one object, in one line; `versions` are wiretale's and Wireshark's."""
-    reasons = [{**reason._asdict(), "count": count} for reason, count in found.reasons.most_common()]
-    whole = {
+    reasons = [{**reason._asdict(), "count": count} for reason, count in comparison.reasons.most_common()]
+    document = {
         "schema": SCHEMA,
         "wiretale": versions[0],
         "wireshark": versions[1],
         "file": path,
-        "kinds": {kind: asdict(count) for kind, count in found.kinds.items()},
+        "kinds": {kind: asdict(count) for kind, count in comparison.kinds.items()},
         "reasons": reasons,
-        "events_dropped": found.around.dropped,
-        "not_compared": dict(found.not_compared),
-        "error": found.problem,
-        "last_frame": found.last_frame,
+        "events_dropped": comparison.around.dropped,
+        "not_compared": dict(comparison.not_compared),
+        "error": comparison.problem,
+        "last_frame": comparison.last_frame,
     }
     # There may be many differences: each is serialized alone.
-    out.write(json.dumps(whole)[:-1] + ', "differences": [')
-    for number, difference in enumerate(found.differences):
+    out.write(json.dumps(document)[:-1] + ', "differences": [')
+    for number, difference in enumerate(comparison.differences):
         out.write(", " * bool(number) + json.dumps(difference._asdict()))
     out.write("]}\n")

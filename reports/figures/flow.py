@@ -36,9 +36,9 @@ MARGIN = 0.05  # of a range
 FRAME = "frame %{customdata}<br>"
 
 
-def chosen_panels(wanted: Sequence[str], drawn: set[str], flow: int) -> list[Panel]:
+def chosen_panels(asked_panels: Sequence[str], drawn: set[str], flow: int) -> list[Panel]:
     """Returns the panels to draw, from the top. UsageError if one does not exist or has no data."""
-    names = panel_names(wanted)
+    names = panel_names(asked_panels)
     with_data = [panel.name for panel in DRAWN_PANELS if panel.name in drawn]
     if not with_data:
         raise UsageError(f"flow {flow}: it has no data for a figure")
@@ -54,16 +54,16 @@ def numbered(name: str, number: int) -> str:
 
 def bars(values: Sequence[Any], ends: Sequence[Any]) -> list[Any]:
     """Returns start, end and a gap for each bar."""
-    return [one for pair in zip(values, ends, strict=True) for one in (*pair, None)]
+    return [value for pair in zip(values, ends, strict=True) for value in (*pair, None)]
 
 
-def range_of(panel: Panel, found: dict[str, Points]) -> list[float] | None:
+def range_of(panel: Panel, points: dict[str, Points]) -> list[float] | None:
     """Returns the range of a panel; None if Plotly should choose it."""
-    own = [series.key for series in DRAWN if series.panel == panel.name and series.key in found]
-    sizing = [found[key] for key in own if key not in OFTEN_OUTSIDE]
-    if not sizing or len(sizing) == len(own):
+    keys = [series.key for series in DRAWN if series.panel == panel.name and series.key in points]
+    sizing = [points[key] for key in keys if key not in OFTEN_OUTSIDE]
+    if not sizing or len(sizing) == len(keys):
         return None
-    values = [y for one in sizing for y in (*one.y, *(high for high in one.y2 if high is not None))]
+    values = [y for line in sizing for y in (*line.y, *(high for high in line.y2 if high is not None))]
     positions = panel.name in POSITIONS
     low, high = min(values) if positions else 0, max(values)
     margin = MARGIN * (high - low) or 1.0
@@ -99,7 +99,7 @@ def trace_of(series: Series, points: Points, number: int) -> dict[str, Any]:
     return {**trace, "hovertemplate": hover + "<extra></extra>", "connectgaps": False}
 
 
-def layout_of(panels: Sequence[Panel], found: dict[str, Points], title: str, since: str) -> dict[str, Any]:
+def layout_of(panels: Sequence[Panel], points: dict[str, Points], title: str, since: str) -> dict[str, Any]:
     """Returns the layout: panels one below the other over one time axis, each with its legend at the right."""
     inner = sum(map(height_of, panels)) + BETWEEN_PX * (len(panels) - 1)
     layout: dict[str, Any] = {
@@ -122,7 +122,7 @@ def layout_of(panels: Sequence[Panel], found: dict[str, Points], title: str, sin
             "domain": [max(0.0, 1 - below / inner), 1 - top / inner],
             "type": "log" if panel.log else "linear",
             "rangemode": "normal" if panel.name in POSITIONS else "tozero",
-            "range": range_of(panel, found),
+            "range": range_of(panel, points),
             "zeroline": False,
             "exponentformat": "SI",
             "gridcolor": GRID,
@@ -140,10 +140,10 @@ def make_figure(trace: Trace, flow: int, panels: Sequence[str], most: int | None
 
     name = trace.flow(flow).name
     with FlowPoints(trace, flow, None if most is None else max(MOST_EACH, most // len(DRAWN))) as points:
-        found = points.all()
-    chosen = chosen_panels(panels, {series.panel for series in DRAWN if series.key in found}, flow)
-    places = {panel.name: number for number, panel in enumerate(chosen, start=1)}
-    shown = [series for series in DRAWN if series.key in found and series.panel in places]
-    traces = [trace_of(series, found[series.key], places[series.panel]) for series in shown]
+        points_by_key = points.all()
+    panels_drawn = chosen_panels(panels, {series.panel for series in DRAWN if series.key in points_by_key}, flow)
+    places = {panel.name: number for number, panel in enumerate(panels_drawn, start=1)}
+    series_drawn = [series for series in DRAWN if series.key in points_by_key and series.panel in places]
+    traces = [trace_of(series, points_by_key[series.key], places[series.panel]) for series in series_drawn]
     since = f"seconds since {show_time(base_time(trace))[:19]}"
-    return go.Figure(traces, layout_of(chosen, found, name.replace("<", "&lt;"), since))
+    return go.Figure(traces, layout_of(panels_drawn, points_by_key, name.replace("<", "&lt;"), since))

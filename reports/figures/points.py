@@ -172,11 +172,11 @@ class FlowPoints:
 
     def all(self) -> dict[str, Points]:
         """Returns the points of each series that has some."""
-        found = {key: self.points(sql) for key, sql in self.queries()}
+        by_key = {key: self.points(sql) for key, sql in self.queries()}
         for sql in self.grouped_queries():
             for (key,) in self.connection.execute(f"SELECT DISTINCT key FROM ({sql}) ORDER BY key").fetchall():
-                found[key] = self.points(f"SELECT * FROM ({sql}) WHERE key = '{key}'")
-        return {key: points for key, points in found.items() if points.x}
+                by_key[key] = self.points(f"SELECT * FROM ({sql}) WHERE key = '{key}'")
+        return {key: points for key, points in by_key.items() if points.x}
 
     def points(self, sql: str) -> Points:
         """Returns the points of a query, thinned."""

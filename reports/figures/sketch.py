@@ -51,31 +51,31 @@ class Scale:
 
 def values_of(points: Iterable[Points]) -> list[float]:
     """Returns every y of these series."""
-    return [y for one in points for y in (*one.y, *(high for high in one.y2 if high is not None))]
+    return [y for line in points for y in (*line.y, *(high for high in line.y2 if high is not None))]
 
 
-def first_panel(found: dict[str, Points]) -> tuple[Panel, list[Series]] | None:
+def first_panel(points: dict[str, Points]) -> tuple[Panel, list[Series]] | None:
     """Returns the first panel that has data, and its series."""
     for panel in DRAWN_PANELS:
-        shown = [series for series in DRAWN if series.panel == panel.name and series.key in found]
-        if shown:
-            return panel, shown
+        series_drawn = [series for series in DRAWN if series.panel == panel.name and series.key in points]
+        if series_drawn:
+            return panel, series_drawn
     return None
 
 
 def sketch(trace: Trace, flow: int) -> str:
     """Returns the first panel of a flow that has data, as SVG; nothing if no panel has any."""
     with FlowPoints(trace, flow, POINTS_EACH) as read:
-        found = {key: points for key, points in read.all().items() if key not in LEFT_OUT}
-    chosen = first_panel(found)
-    if chosen is None:
+        points_by_key = {key: points for key, points in read.all().items() if key not in LEFT_OUT}
+    first = first_panel(points_by_key)
+    if first is None:
         return ""
-    panel, shown = chosen
-    points = [found[series.key] for series in shown]
-    across = Scale([x for one in points for x in one.x], LEFT, WIDTH - LEFT)
+    panel, series_drawn = first
+    points = [points_by_key[series.key] for series in series_drawn]
+    across = Scale([x for line in points for x in line.x], LEFT, WIDTH - LEFT)
     up = Scale([*values_of(points), *([] if panel.name in POSITIONS else [0])], HEIGHT - BOTTOM, TOP)
-    parts = [part for series in shown for part in drawn(series, found[series.key], across, up)]
-    names = f"{title_of(panel)}: {', '.join(series.name for series in shown)}"
+    parts = [part for series in series_drawn for part in drawn(series, points_by_key[series.key], across, up)]
+    names = f"{title_of(panel)}: {', '.join(series.name for series in series_drawn)}"
     return svg(parts, {TOP - 8: names, HEIGHT - 6: f"{across.low:.3f} to {across.high:.3f} s"})
 
 

@@ -33,12 +33,12 @@ MARK_OF = {
 }
 
 
-def panel_names(wanted: Iterable[str]) -> set[str]:
+def panel_names(names_asked: Iterable[str]) -> set[str]:
     """Returns the names of panels without aliases. UsageError if one does not exist."""
-    known = [panel.name for panel in DRAWN_PANELS]
-    names = {ALIASES.get(name, name) for name in wanted}
-    for name in sorted(names - set(known)):
-        raise UsageError(f"panel {name!r}: expected {one_of(known)}")
+    panels = [panel.name for panel in DRAWN_PANELS]
+    names = {ALIASES.get(name, name) for name in names_asked}
+    for name in sorted(names - set(panels)):
+        raise UsageError(f"panel {name!r}: expected {one_of(panels)}")
     return names
 
 

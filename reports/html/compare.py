@@ -30,21 +30,23 @@ def first_time(comparison: Comparison) -> int:
 
 def diagrams(comparison: Comparison) -> list[int]:
     """Returns the numbers of ledgers with losses or missed packets, which get a diagram; else that of the first."""
-    lossy = [n for n, one in enumerate(comparison.ledgers) if one.lost or any(stage.missed for stage in one.stages)]
-    return lossy[:DIAGRAMS_MOST] or [n for n, one in enumerate(comparison.ledgers[:1]) if one.sent]
+    lossy = [
+        n for n, ledger in enumerate(comparison.ledgers) if ledger.lost or any(stage.missed for stage in ledger.stages)
+    ]
+    return lossy[:DIAGRAMS_MOST] or [n for n, ledger in enumerate(comparison.ledgers[:1]) if ledger.sent]
 
 
 def figures(comparison: Comparison) -> dict[str, Any]:
     """Returns all figures by the id of their element."""
     base_ns = first_time(comparison)
-    found = {f"sankey{n}": sankey(comparison.ledgers[n]) for n in diagrams(comparison)}
+    made = {f"sankey{n}": sankey(comparison.ledgers[n]) for n in diagrams(comparison)}
     if comparison.delays:
-        found["delays"] = delays_over_time(comparison.delays, base_ns)
-        found["distribution"] = distribution(comparison.delays)
+        made["delays"] = delays_over_time(comparison.delays, base_ns)
+        made["distribution"] = distribution(comparison.delays)
     lost = losses_by_time(comparison)
     if lost:
-        found["losses"] = losses_over_time(lost, base_ns)
-    return found
+        made["losses"] = losses_over_time(lost, base_ns)
+    return made
 
 
 def lost_rows(comparison: Comparison) -> tuple[list[dict[str, Any]], int]:

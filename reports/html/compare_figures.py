@@ -67,14 +67,14 @@ def losses_between(ledger: Ledger, before: str, after: str) -> list[tuple[str, i
     places = ["capture", place] if after == ledger.stages[-1].name else [place]
     if after == "received":
         places = ["receiver_kernel", place]
-    return [(one, ledger.lost[one]) for one in dict.fromkeys(places) if ledger.lost.get(one)]
+    return [(where, ledger.lost[where]) for where in dict.fromkeys(places) if ledger.lost.get(where)]
 
 
 def sankey(ledger: Ledger) -> dict[str, Any]:
     """Returns the diagram of stages and losses."""
     traces: list[dict[str, Any]] = []
     labels: list[dict[str, Any]] = []
-    sent, shown = max(ledger.sent, 1), 0
+    sent, branches = max(ledger.sent, 1), 0
     heights = [stage.had / sent for stage in ledger.stages]
     for number, (stage, height) in enumerate(zip(ledger.stages, heights, strict=True)):
         missed = f"<br>{stage.missed:,} unseen" if stage.missed else ""
@@ -98,12 +98,12 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
             words = "<br>".join(wrap(PLACES[place], LABEL_WIDTH))
             share = f"<b>{count:,}</b> ({show_share(count, sent)})"
             labels.append(label(number + end, -DEPTH - 0.04, f"{share}<br>{words}", yanchor="top"))
-            shown += 1
-    depth = -DEPTH - 0.62 if shown else -0.05
+            branches += 1
+    depth = -DEPTH - 0.62 if branches else -0.05
     axis = {"visible": False, "fixedrange": True}
     diagram = plot(
         traces,
-        height=400 if shown else 230,
+        height=400 if branches else 230,
         margin={"l": 8, "r": 8, "t": 8, "b": 8},
         dragmode=False,
         annotations=labels,
@@ -148,9 +148,9 @@ def distribution(delays: list[Delay]) -> dict[str, Any]:
     traces = []
     for number, delay in enumerate(delays):
         low, width, counts = delay.histogram
-        whole = sum(counts) or 1
+        total = sum(counts) or 1
         x = [(low + width * n) / 1e6 for n in range(len(counts) + 1)]
-        y = [100 * share / whole for share in accumulate(counts, initial=0)]
+        y = [100 * share / total for share in accumulate(counts, initial=0)]
         hover = f"{delay_name(delay)}<br>%{{y:.1f}}% within %{{x:.3f}} ms"
         line = {"color": COLORS[number % len(COLORS)], "width": 1.8, "shape": "hv"}
         traces.append(scatter(legend_name(delay_name(delay)), x, y, hover, mode="lines", line=line))

@@ -54,9 +54,9 @@ def chosen_flows(trace: Trace) -> list[int] | None:
     return sorted(trace.transfers.largest_flows(FLOWS_MOST))
 
 
-def of_chosen(values: Sequence[Any], chosen: list[int] | None) -> Sequence[Any]:
+def of_chosen(values: Sequence[Any], flows: list[int] | None) -> Sequence[Any]:
     """Returns the values of these flows."""
-    return values if chosen is None else [values[flow] for flow in chosen]
+    return values if flows is None else [values[flow] for flow in flows]
 
 
 def greater(values: array[Any]) -> array[float]:
@@ -71,20 +71,26 @@ def rounded(values: array[float]) -> bytes:
     return array("I", [(bits + half) & mask for bits in array("I", values.tobytes())]).tobytes()
 
 
-def arrays(table: Table, fields: list[Field], chosen: list[int] | None) -> Iterator[array[Any]]:
+def arrays(table: Table, fields: list[Field], flows: list[int] | None) -> Iterator[array[Any]]:
     """Yields columns of some flows."""
-    for (_, code, *_), data in zip(fields, table._packed_columns(fields, chosen), strict=True):
+    for (_, code, *_), data in zip(fields, table._packed_columns(fields, flows), strict=True):
         yield array(code, data)
 
 
-def measured_columns(trace: Trace, chosen: list[int] | None, base_ns: int) -> dict[str, Column]:
+def measured_columns(trace: Trace, flows: list[int] | None, base_ns: int) -> dict[str, Column]:
     """Returns throughput, RTT, duration and start, and whether the second direction carries more payload."""
     of_flows = [("handshake_rtt_ns", "f", 0, 1), *((name, "d", base_ns, 1_000_000) for name in ("first_ns", "last_ns"))]
-    handshakes, firsts, lasts = arrays(trace.flows, of_flows, chosen)
+    handshakes, firsts, lasts = arrays(trace.flows, of_flows, flows)
     of_directions = [("throughput_bps", "f", 0, 1), ("rtt_ns_median", "f", 0, 1), ("payload_bytes", "d", 0, 1)]
-    rates, round_trips, payload = arrays(trace.directions, of_directions, chosen)
+    rates, round_trips, payload = arrays(trace.directions, of_directions, flows)
     medians = greater(round_trips)
-    rtts = array("f", [known if known == known else median for known, median in zip(handshakes, medians, strict=True)])
+    rtts = array(
+        "f",
+        [
+            handshake_ns if handshake_ns == handshake_ns else median
+            for handshake_ns, median in zip(handshakes, medians, strict=True)
+        ],
+    )
     lasted = array("f", map(sub, lasts, firsts))
     main = bytes(map(gt, payload[1::2], payload[::2]))
     return {
@@ -96,44 +102,44 @@ def measured_columns(trace: Trace, chosen: list[int] | None, base_ns: int) -> di
     }
 
 
-def sparse_problems(trace: Trace, chosen: list[int] | None) -> list[dict[str, Any]]:
+def sparse_problems(trace: Trace, flows_kept: list[int] | None) -> list[dict[str, Any]]:
     """Returns label and unit of each problem, the flows that have it, and their counts."""
-    held = None if chosen is None else set(chosen)
-    found = []
+    kept_set = None if flows_kept is None else set(flows_kept)
+    problems = []
     for label, unit, sums in problem_sums(trace):
-        flows = sorted(sums if held is None else held & sums.keys())
+        flows = sorted(sums if kept_set is None else kept_set & sums.keys())
         columns = {"flows": ("I", flows), "counts": ("d", [sums[flow] for flow in flows])}
         packed = {name: planes(code, array(code, values).tobytes()) for name, (code, values) in columns.items()}
-        found.append({"label": label, "unit": unit, **packed})
-    return found
+        problems.append({"label": label, "unit": unit, **packed})
+    return problems
 
 
 def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
     """Returns the columns that the page lists, searches and filters by."""
-    chosen = chosen_flows(trace)
-    packed = trace.flows._packed_columns([(column, code, 0, 1) for _, column, code in FIELDS], chosen)
+    flows_kept = chosen_flows(trace)
+    packed = trace.flows._packed_columns([(column, code, 0, 1) for _, column, code in FIELDS], flows_kept)
     columns = {name: planes(code, data) for (name, _, code), data in zip(FIELDS, packed, strict=True)}
-    ends = [of_chosen(trace.flows.column(name), chosen) for name in ("source", "destination")]
-    held = len(ends[0])
+    ends = [of_chosen(trace.flows.column(name), flows_kept) for name in ("source", "destination")]
+    flow_count = len(ends[0])
     addresses, numbers = texts([*ends[0], *ends[1]])
-    paths, path_numbers = texts(of_chosen(trace.flows.column("path"), chosen))
-    servers, server_numbers = texts(of_chosen(trace.flows.column("server_name"), chosen))
+    paths, path_numbers = texts(of_chosen(trace.flows.column("path"), flows_kept))
+    servers, server_numbers = texts(of_chosen(trace.flows.column("server_name"), flows_kept))
     fragmented = trace.datagrams._rows_by_flow(len(trace.flows))
     columns |= {
-        "source": planes("I", numbers[:held].tobytes()),
-        "destination": planes("I", numbers[held:].tobytes()),
+        "source": planes("I", numbers[:flow_count].tobytes()),
+        "destination": planes("I", numbers[flow_count:].tobytes()),
         "path": planes("I", path_numbers.tobytes()),
         "server": planes("I", server_numbers.tobytes()),
-        "fragmented": planes("B", bytes([count > 0 for count in of_chosen(fragmented, chosen)])),
-        **measured_columns(trace, chosen, base_ns),
+        "fragmented": planes("B", bytes([count > 0 for count in of_chosen(fragmented, flows_kept)])),
+        **measured_columns(trace, flows_kept, base_ns),
     }
     return {
         "count": len(trace.flows),
-        "held": held,
+        "held": flow_count,
         "columns": columns,
         "words": {name: numbered_words(data) for (name, *_), data in zip(FIELDS, packed, strict=True) if name in WORDS},
         "addresses": encoded("\n".join(addresses).encode()),
         "paths": paths,
         "servers": servers,
-        "problems": sparse_problems(trace, chosen),
+        "problems": sparse_problems(trace, flows_kept),
     }

@@ -41,18 +41,18 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(min(gzipped(data, 6, zlib.Z_RLE), gzipped(data, 1), key=len)).decode()
 
 
-def planes(code: str, data: bytes, kept: int = 0) -> Column:
+def planes(code: str, data: bytes, most: int = 0) -> Column:
     """Returns a column as byte planes: the most significant byte of all values, then the next, because similar bytes in a row
     compress better. Of a float only the first `kept` planes may be stored."""
     size = array(code).itemsize
-    order = range(size - 1, size - 1 - (kept or size), -1)
+    order = range(size - 1, size - 1 - (most or size), -1)
     return [code, len(order), encoded(b"".join(data[place::size] for place in order))]
 
 
 def shorter(code: str, data: bytes) -> Column:
     """Returns a column as it is or as byte planes: few different values compress better as they are."""
-    whole, divided = [code, encoded(data)], planes(code, data)
-    return divided if len(divided[-1]) < len(whole[-1]) else whole
+    plain, divided = [code, encoded(data)], planes(code, data)
+    return divided if len(divided[-1]) < len(plain[-1]) else plain
 
 
 def base_time(trace: Trace) -> int:

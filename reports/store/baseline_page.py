@@ -23,32 +23,32 @@ COLORS = {"worse": RED, "better": GREEN, "different": ORANGE}
 FARTHEST = 12.0  # spreads from the median; points beyond are drawn at the edge
 
 
-def signed_scores(one: Standing) -> list[tuple[float, float]]:
+def signed_scores(standing: Standing) -> list[tuple[float, float]]:
     """Returns distance from the median in spreads, and value, of the baseline's runs, then of the new one, sorted but for it."""
-    middle = one.quantile(0.5) or 0.0
+    middle = standing.quantile(0.5) or 0.0
     pairs = [
         (score if value >= middle else -score, value)
-        for score, value in zip(one.scores, [*one.runs, one.value], strict=True)
+        for score, value in zip(standing.scores, [*standing.runs, standing.value], strict=True)
         if score is not None and value is not None
     ]
-    known = sorted(pairs[:-1])
-    step = max(1, -(-len(known) // RUNS_DRAWN))
-    return [*known[::step], pairs[-1]]
+    ordered = sorted(pairs[:-1])
+    step = max(1, -(-len(ordered) // RUNS_DRAWN))
+    return [*ordered[::step], pairs[-1]]
 
 
 def standing_figure(standings: Sequence[Standing]) -> dict[str, Any]:
     """Returns a row of points for each measure: the runs of the baseline, and the new one."""
     points: dict[str, tuple[list[float], list[str], list[str]]] = {"runs": ([], [], []), "B": ([], [], [])}
     colors = []
-    for one in standings:
-        *runs, new = signed_scores(one)
+    for standing in standings:
+        *runs, new = signed_scores(standing)
         for name, each in (("runs", runs), ("B", [new])):
             for score, value in each:
                 x, y, text = points[name]
                 x.append(round(max(-FARTHEST, min(FARTHEST, score)), 4))
-                y.append(label_of(one))
-                text.append(one.measure.unit.show(value))
-        colors.append(COLORS.get(one.verdict or "", BLUE))
+                y.append(label_of(standing))
+                text.append(standing.measure.unit.show(value))
+        colors.append(COLORS.get(standing.verdict or "", BLUE))
     looks = {
         "runs": {"color": GREY, "size": 6, "opacity": 0.5},
         "B": {"color": colors, "size": 11, "symbol": "diamond", "line": {"width": 1, "color": "#ffffff"}},
@@ -65,7 +65,7 @@ def standing_figure(standings: Sequence[Standing]) -> dict[str, Any]:
         )
         for name, (x, y, text) in points.items()
     ]
-    names = [label_of(one) for one in standings]
+    names = [label_of(standing) for standing in standings]
     return plot(
         traces,
         height=90 + ROW * len(names),
@@ -80,35 +80,49 @@ def standing_figure(standings: Sequence[Standing]) -> dict[str, Any]:
     )
 
 
-def row_of(one: Standing) -> list[str]:
+def row_of(standing: Standing) -> list[str]:
     """Returns the row of a measure; its verdict is last."""
-    show = one.measure.unit.show
-    spread = [show(one.quantile(share)) for share in (0.5, 0.05, 0.95)]
-    chances = ["" if p is None else shown_p(p) for p in (one.p_alone, one.p)]
-    mark = one.verdict if one.is_unusual else "outside all runs" if one.is_outside and one.p is not None else ""
-    label = f"{one.measure.label} of {one.service}" if one.service else one.measure.label
-    return [label, show(one.value), percent_text(one.change), *spread, f"{len(one.known):,}", *chances, mark or ""]
+    show = standing.measure.unit.show
+    spread = [show(standing.quantile(share)) for share in (0.5, 0.05, 0.95)]
+    chances = ["" if p is None else shown_p(p) for p in (standing.p_alone, standing.p)]
+    mark = (
+        standing.verdict
+        if standing.is_unusual
+        else "outside all runs"
+        if standing.is_outside and standing.p is not None
+        else ""
+    )
+    label = f"{standing.measure.label} of {standing.service}" if standing.service else standing.measure.label
+    return [
+        label,
+        show(standing.value),
+        percent_text(standing.change),
+        *spread,
+        f"{len(standing.known):,}",
+        *chances,
+        mark or "",
+    ]
 
 
-def render(found: AgainstBaseline) -> str:
+def render(difference: AgainstBaseline) -> str:
     """Returns the page."""
-    drawn = sorted(found.tested, key=lambda one: (not one.is_unusual, -one.score))[:MEASURES_DRAWN]
+    drawn = sorted(difference.tested, key=lambda standing: (not standing.is_unusual, -standing.score))[:MEASURES_DRAWN]
     return offline_page.render(
         "baseline.html",
         {"figures": {"standing": standing_figure(drawn)} if drawn else {}},
         style=offline_page.part("diff.css"),
-        title=f"{Path(found.after.path).name} and {Path(found.store).name}",
-        heading=found.sentence(),
-        found=found,
+        title=f"{Path(difference.after.path).name} and {Path(difference.store).name}",
+        heading=difference.sentence(),
+        found=difference,
         drawn=len(drawn),
         measures=MEASURES_DRAWN,
         level=LEVEL,
         least=SCORE_LEAST,
-        lines=list(baseline_lines(found)),
-        rows=[row_of(one) for one in found.standings],
+        lines=list(baseline_lines(difference)),
+        rows=[row_of(standing) for standing in difference.standings],
     )
 
 
-def write_report(found: AgainstBaseline, path: Path) -> Path:
+def write_report(difference: AgainstBaseline, path: Path) -> Path:
     """Writes the page and returns its path. OutputError if it cannot be written; an existing file is then unchanged."""
-    return offline_page.write(render(found), path)
+    return offline_page.write(render(difference), path)

@@ -34,10 +34,10 @@ class Found(NamedTuple):
 def stamp_at(path: Path) -> Stamp | None:
     """Returns the stamp of a file that is not empty; None if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns) if found.st_size else None
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns) if status.st_size else None
 
 
 def has_writer(path: Path) -> bool | None:
@@ -81,34 +81,34 @@ class Folder:
     def finished(self) -> list[Found]:
         """Returns the captures that no program writes to, by name. OSError if the folder cannot be read."""
         self._looked_ns = time.time_ns()
-        found: dict[str, Stamp] = {}
-        others: dict[str, Stamp] = {}
+        finished: dict[str, Stamp] = {}
+        unfinished: dict[str, Stamp] = {}
         self._unfinished = False
         with os.scandir(self.path) as entries:
-            names = sorted(one.name for one in entries if one.is_file(follow_symlinks=False))
+            names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
         for name in names:
             path = self.path / name
             if name.startswith(".") or name.endswith(TEMPORARY) or (stamp := stamp_at(path)) is None:
                 continue
             if self._others.get(name) == stamp:
-                others[name] = stamp
+                unfinished[name] = stamp
             elif self._finished.get(name) == stamp:
-                found[name] = stamp
+                finished[name] = stamp
             elif self._is_written(path, stamp):
                 self._unfinished = True
             elif is_named_capture(path):
-                found[name] = stamp
+                finished[name] = stamp
             else:
-                others[name] = stamp
-        self._finished, self._others = found, others
-        return [Found(self.path / name, stamp) for name, stamp in found.items()]
+                unfinished[name] = stamp
+        self._finished, self._others = finished, unfinished
+        return [Found(self.path / name, stamp) for name, stamp in finished.items()]
 
     def capture_below(self) -> Path | None:
         """Returns a subfolder that has captures by their names; subfolders are not read."""
         with suppress(OSError):
-            for one in sorted(self.path.iterdir()):
-                if one.is_dir() and not one.name.startswith(".") and any(map(is_named, os.listdir(one))):
-                    return one
+            for entry in sorted(self.path.iterdir()):
+                if entry.is_dir() and not entry.name.startswith(".") and any(map(is_named, os.listdir(entry))):
+                    return entry
         return None
 
     def _is_written(self, path: Path, stamp: Stamp) -> bool:
@@ -118,8 +118,8 @@ class Folder:
 
 def place_in_series(name: str) -> tuple[str, str, int] | None:
     """Returns the series of a numbered name, its time, and its number; None for other names."""
-    found = NUMBERED.fullmatch(name)
-    return (f"{found[1]}|{found[4]}", found[2], int(found[3])) if found else None
+    matched = NUMBERED.fullmatch(name)
+    return (f"{matched[1]}|{matched[4]}", matched[2], int(matched[3])) if matched else None
 
 
 def missing_before(name: str, seen: Iterable[str]) -> tuple[str, int] | None:
@@ -131,10 +131,14 @@ def missing_before(name: str, seen: Iterable[str]) -> tuple[str, int] | None:
     if place is None:
         return None
     series, at, number = place
-    before = [one for one in map(place_in_series, seen) if one and one[0] == series and one[1:] < (at, number)]
+    before = [
+        numbered
+        for numbered in map(place_in_series, seen)
+        if numbered and numbered[0] == series and numbered[1:] < (at, number)
+    ]
     if not before:
         return None
-    last = max(before, key=lambda one: one[1:])[2]
+    last = max(before, key=lambda numbered: numbered[1:])[2]
     first = last + 1 if number > last else 1
     if number <= first:
         return None

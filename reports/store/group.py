@@ -43,26 +43,26 @@ class Analyzed(NamedTuple):
 def is_full(waiting: Sequence[Analyzed]) -> bool:
     """Returns whether captures must not wait longer."""
     age_ns = time.monotonic_ns() - waiting[0].at_ns
-    return len(waiting) >= MOST or sum(one.bytes for one in waiting) >= MOST_BYTES or age_ns >= LONGEST_NS
+    return len(waiting) >= MOST or sum(capture.bytes for capture in waiting) >= MOST_BYTES or age_ns >= LONGEST_NS
 
 
 def digest_of_group(group: Sequence[Analyzed]) -> str:
     """Returns the name of a group, which depends on its captures alone."""
-    return hashlib.sha256("".join(sorted(one.digest for one in group)).encode()).hexdigest()
+    return hashlib.sha256("".join(sorted(capture.digest for capture in group)).encode()).hexdigest()
 
 
 def register_group(connection: duckdb.DuckDBPyConnection, group: Sequence[Analyzed]) -> list[str]:
     """Gives a connection the joined tables of a group, and `grouped` with a row for each capture; returns their names."""
-    names = [name for name in KEPT_TABLES if any(name in one.tables for one in group)]
+    names = [name for name in KEPT_TABLES if any(name in capture.tables for capture in group)]
     for name in names:
-        connection.register(TIMED + name, Joined([one.trace.table(name) for one in group], times=True))
-    connection.register("interfaces", Joined([one.trace.interfaces for one in group]))
+        connection.register(TIMED + name, Joined([capture.trace.table(name) for capture in group], times=True))
+    connection.register("interfaces", Joined([capture.trace.interfaces for capture in group]))
     values = {
         "table_number": list(range(len(group))),
-        "capture_id": [one.digest for one in group],
-        "path": [one.path.encode("utf-8", "replace").decode() for one in group],
-        "bytes": [one.bytes for one in group],
-        "flows": [one.trace.totals["flows"] for one in group],
+        "capture_id": [capture.digest for capture in group],
+        "path": [capture.path.encode("utf-8", "replace").decode() for capture in group],
+        "bytes": [capture.bytes for capture in group],
+        "flows": [capture.trace.totals["flows"] for capture in group],
     }
     columns = ", ".join(f"unnest(${name}) AS {name}" for name in values)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE grouped AS SELECT {columns}", values)

@@ -91,9 +91,11 @@ class Answers:
         flow = required(query, "flow")
         packed = {}
         for name, (_, columns) in TABLES.items():
-            chosen = [(column, code, self._base_ns * (column in TIMES), by) for column, code, by in fields(columns)]
-            found = zip(chosen, self._queries.columns(name, flow, chosen), strict=True)
-            packed[name] = {column: [code, encoded(data.tobytes())] for (column, code, *_), data in found}
+            wire_fields = [
+                (column, code, self._base_ns * (column in TIMES), by) for column, code, by in fields(columns)
+            ]
+            columns_of_fields = zip(wire_fields, self._queries.columns(name, flow, wire_fields), strict=True)
+            packed[name] = {column: [code, encoded(data.tobytes())] for (column, code, *_), data in columns_of_fields}
         span_columns = self._queries.columns("time_spans", flow, span_fields(self._base_ns))
         spans = packed_spans(span_columns, self._queries.words("time_spans", "part"))
         return {"tables": packed, "spans": spans, "wire_mss": self._queries.segment_sizes(flow)}
@@ -103,10 +105,10 @@ class Answers:
         cut = self._index.cut(interface, frame)
         with tempfile.NamedTemporaryFile(prefix="wiretale-", suffix=".pcap") as file:
             Path(file.name).write_bytes(cut)
-            (found,) = _core.frames([file.name], [1], FRAME_ROOM)
-        if found is None or found[1] is None:
+            (raw,) = _core.frames([file.name], [1], FRAME_ROOM)
+        if raw is None or raw[1] is None:
             raise InputError(f"frame {frame:,} has no packet")
-        return RawFrame(interface, frame, *found[1])
+        return RawFrame(interface, frame, *raw[1])
 
     def frame(self, query: Mapping[str, str]) -> dict[str, Any]:
         """interface, frame, flow: bytes and tshark's tree of a frame, as the frames of a report.
@@ -115,19 +117,19 @@ class Answers:
         """
         interface, number_of_frame = required(query, "interface"), required(query, "frame")
         flow = number(query, "flow")
-        wanted = self._raw(interface, number_of_frame)
+        raw = self._raw(interface, number_of_frame)
         context = self._queries.beginning(flow) if flow is not None else []
-        before = [self._raw(*one) for one in context if one[1] < number_of_frame]
+        before = [self._raw(*place) for place in context if place[1] < number_of_frame]
         made_by, reason = None, None
         trees: list[Tree] = []
         try:
-            made_by, trees = dissect([*before, wanted])
+            made_by, trees = dissect([*before, raw])
         except MissingToolError as error:
             reason = str(error)
         tree = trees[len(before) :]
-        data = wanted.data[:BYTES_KEPT]
+        data = raw.data[:BYTES_KEPT]
         return {
-            "list": [described(wanted, len(data), self._base_ns)],
+            "list": [described(raw, len(data), self._base_ns)],
             "bytes": encoded(data),
             "trees": encoded(json.dumps(tree, separators=(",", ":")).encode()),
             "decoded": len(tree),

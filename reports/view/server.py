@@ -55,7 +55,7 @@ class PageServer(ThreadingHTTPServer):
         self._room = BoundedSemaphore(CONNECTIONS_MOST)
         self._open: dict[Any, Thread] = {}  # connections, each with the thread that answers it
         super().__init__((HOST, port), PageHandler)
-        self.own = {f"{name}:{self.server_port}" for name in NAMES}
+        self.names = {f"{name}:{self.server_port}" for name in NAMES}
 
     @property
     def url(self) -> str:
@@ -114,10 +114,10 @@ class PageHandler(BaseHTTPRequestHandler):
     def _refusal(self) -> str | None:
         """Returns the reason why a request gets nothing; None if it is allowed."""
         hosts = self.headers.get_all("Host", [])
-        if len(hosts) != 1 or hosts[0].lower() not in self.server.own:
+        if len(hosts) != 1 or hosts[0].lower() not in self.server.names:
             return "the Host header is not this server's"
         origin = self.headers.get("Origin")
-        if origin is not None and origin.lower() not in {f"http://{name}" for name in self.server.own}:
+        if origin is not None and origin.lower() not in {f"http://{name}" for name in self.server.names}:
             return "the request comes from another page"
         if not self.path.startswith("/"):  # the form for proxies, whose host would count instead
             return "the request is for another server"

@@ -30,8 +30,8 @@ def package_of_library(file: str) -> str:
 
 def missing_library(text: str) -> tuple[str, str] | None:
     """Returns the library that the dynamic linker did not find, and the command that installs it."""
-    found = ABSENT_LIBRARY.search(text)
-    return (found[1], f"apt-get install {package_of_library(found[1])}") if found else None
+    matched = ABSENT_LIBRARY.search(text)
+    return (matched[1], f"apt-get install {package_of_library(matched[1])}") if matched else None
 
 
 def explain_import(error: ImportError) -> str:

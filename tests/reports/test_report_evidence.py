@@ -35,13 +35,13 @@ VIEWED = """(() => {
 
 
 def viewed(page: Page) -> dict[str, Any]:
-    found: dict[str, Any] = page.page.evaluate(VIEWED)
-    return found
+    view: dict[str, Any] = page.page.evaluate(VIEWED)
+    return view
 
 
 def findings_of(page: Page) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = page.page.evaluate("data.findings")
-    return found
+    findings: list[dict[str, Any]] = page.page.evaluate("data.findings")
+    return findings
 
 
 def shown_text(number: int) -> str:
@@ -74,7 +74,9 @@ def assert_shows(page: Page, finding: dict[str, Any], number: int) -> dict[str, 
     (left, right), (start, end), to = now["range"], now["band"], finding["to"] or finding["from"]
     assert left - NS <= start <= finding["from"] + NS and to - NS <= end and to <= right + NS
     assert finding["whole"] or end - start < right - left
-    assert now["pixels"] and all(one["height"] > 0 and 0 <= one["left"] <= VIEW["width"] for one in now["pixels"])
+    assert now["pixels"] and all(
+        rectangle["height"] > 0 and 0 <= rectangle["left"] <= VIEW["width"] for rectangle in now["pixels"]
+    )
     return now
 
 
@@ -82,10 +84,10 @@ def assert_shows(page: Page, finding: dict[str, Any], number: int) -> dict[str, 
 def test_show_of_every_finding(path: Path, page: Page, tmp_path: Path) -> None:
     page.open(wiretale.analyze(path).report(tmp_path / "report.html"), "#flow=0")
     findings, before = findings_of(page), viewed(page)
-    numbers = [int(number) for one in page.page.locator(".finding").all() for number in data_numbers(one)]
+    numbers = [int(number) for entry in page.page.locator(".finding").all() for number in data_numbers(entry)]
     assert sorted(numbers) == list(range(1, len(findings) + 1))
-    timed = [number for number, one in enumerate(findings, 1) if one["from"] is not None]
-    assert len([one for one in findings if one["scope"] != "capture" and one["from"] is None]) == 0
+    timed = [number for number, entry in enumerate(findings, 1) if entry["from"] is not None]
+    assert len([entry for entry in findings if entry["scope"] != "capture" and entry["from"] is None]) == 0
     for number in timed:
         show(page, number)
         after = assert_shows(page, findings[number - 1], number)
@@ -110,7 +112,7 @@ def test_show_of_every_finding(path: Path, page: Page, tmp_path: Path) -> None:
 def test_a_stall_is_shown_between_its_frames(page: Page, samples: Path, tmp_path: Path) -> None:
     trace = wiretale.analyze(samples / "go_back_n.pcap")
     page.open(trace.report(tmp_path / "report.html"))
-    number = 1 + [one["code"] for one in findings_of(page)].index("timeout-stalls")
+    number = 1 + [entry["code"] for entry in findings_of(page)].index("timeout-stalls")
     show(page, number)
     times = {row["frame"]: row["time_ns"] for row in trace.packets([0]).rows()}
     base = int(page.page.evaluate("data.base"))
@@ -124,7 +126,7 @@ def test_a_stall_is_shown_between_its_frames(page: Page, samples: Path, tmp_path
 def test_frames_of_the_evidence_are_marked(page: Page, samples: Path, tmp_path: Path) -> None:
     trace = wiretale.analyze(samples / "go_back_n.pcap")
     page.open(trace.report(tmp_path / "report.html"))
-    number = 1 + [one["code"] for one in findings_of(page)].index("spurious")
+    number = 1 + [entry["code"] for entry in findings_of(page)].index("spurious")
     show(page, number)
     shapes = page.page.evaluate("document.getElementById('plot')._fullLayout.shapes.map(({name, x0}) => [name, x0])")
     base, times = (
@@ -160,8 +162,8 @@ def test_the_page_opens_at_the_evidence_of_the_first_finding(page: Page, samples
     assert lasted[0] <= opened["range"][0] < opened["band"][0] and opened["band"][1] < opened["range"][1] <= lasted[1]
     page.page.locator("#whole-flow").click()
     page.until("choice.range === null")
-    whole = viewed(page)
-    assert whole["range"] == lasted and whole["band"] == opened["band"] and "finding=1" in whole["hash"]
+    view = viewed(page)
+    assert view["range"] == lasted and view["band"] == opened["band"] and "finding=1" in view["hash"]
     page.page.go_back()
     page.until(f"location.hash === '{opened['hash']}'")
     assert viewed(page)["range"] == opened["range"]
@@ -189,7 +191,7 @@ def test_another_flow_has_no_mark(page: Page, samples: Path, tmp_path: Path) -> 
 def test_flows_of_findings_have_their_packets_in_the_page(page: Page, tmp_path: Path) -> None:
     trace = wiretale.analyze(many_flows(tmp_path / "many.pcap"), SAMPLES / "tcp_losses.pcap")
     page.open(trace.report(tmp_path / "report.html"))
-    cited = {one["cited_flow"] for one in findings_of(page)[:10] if one["cited_flow"] is not None}
+    cited = {entry["cited_flow"] for entry in findings_of(page)[:10] if entry["cited_flow"] is not None}
     assert cited <= set(page.page.evaluate("data.packets.flows"))
 
 
@@ -198,8 +200,8 @@ def test_a_flow_without_its_packets_shows_its_series_and_the_command(
 ) -> None:
     monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", 1)
     page.open(wiretale.analyze(samples / "zero_window.pcap").report(tmp_path / "report.html"))
-    findings, held = findings_of(page), page.page.evaluate("data.packets.flows")
-    number = next(number for number, one in enumerate(findings, 1) if one["cited_flow"] not in held)
+    findings, flows = findings_of(page), page.page.evaluate("data.packets.flows")
+    number = next(number for number, entry in enumerate(findings, 1) if entry["cited_flow"] not in flows)
     show(page, number)
     assert_shows(page, findings[number - 1], number)
     assert "wiretale analyze" in page.page.inner_text("#again-command")

@@ -67,7 +67,7 @@ def command_text(value: object) -> str:
 def read_program(table: PlanTable) -> Program:
     """Returns a table [[test.program]]."""
     command = table.need("command", command_text)
-    found = Program(
+    program = Program(
         command,
         at=table.take("at", read.word(*ENDS), "sender"),
         start_s=table.take("start", read.duration, 0.0),
@@ -75,15 +75,15 @@ def read_program(table: PlanTable) -> Program:
         label=table.take("label", read.text, shlex.split(command)[0]),
     )
     table.end()
-    return found
+    return program
 
 
 def read_programs(table: PlanTable) -> tuple[Program, ...]:
     """Returns the programs of a test."""
-    found = tuple(map(read_program, table.tables("program")))
-    if len(found) > PROGRAMS_MOST:
-        raise table.error("program", f"expected at most {PROGRAMS_MOST}, found {len(found)}")
-    return found
+    programs = tuple(map(read_program, table.tables("program")))
+    if len(programs) > PROGRAMS_MOST:
+        raise table.error("program", f"expected at most {PROGRAMS_MOST}, found {len(programs)}")
+    return programs
 
 
 def ping_interval(value: object) -> float:
@@ -97,7 +97,7 @@ def ping_interval(value: object) -> float:
 def read_ping(table: PlanTable) -> Ping | None:
     """Returns the keys `ping` and `ping_alone` of a test; None without the first."""
     if "ping" not in table.data:
-        table.known.update(("ping", "ping_alone"))
+        table.known_keys.update(("ping", "ping_alone"))
         return None
     return Ping(table.need("ping", ping_interval), table.take("ping_alone", read.duration, 2.0))
 
@@ -105,15 +105,15 @@ def read_ping(table: PlanTable) -> Ping | None:
 def round_trips(output: str) -> Iterator[tuple[int, float, float | None]]:
     """Yields number, time in s since the epoch and round trip in ms of each echo request; None if no answer came, whose time is
     that of the next request."""
-    found: dict[int, tuple[float, float | None]] = {}
+    replies: dict[int, tuple[float, float | None]] = {}
     latest = 0
     for at, short, ms in LINE.findall(output):
         number = int(short) + (latest - int(short) + NUMBERS // 2) // NUMBERS * NUMBERS
         latest = max(latest, number)
-        if ms or number not in found:
-            found[number] = float(at), float(ms) if ms else None
-    for number in sorted(found):
-        yield number, *found[number]
+        if ms or number not in replies:
+            replies[number] = float(at), float(ms) if ms else None
+    for number in sorted(replies):
+        yield number, *replies[number]
 
 
 def latency_rows(data: dict[str, Any]) -> Iterator[dict[str, Any]]:

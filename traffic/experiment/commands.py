@@ -24,7 +24,9 @@ class CaptureProgram:
 
     def arguments(self, tracer: Tracer, where: str, program: str) -> list[str]:
         """Returns the program with its options."""
-        fixed = [one.format(interface=tracer.interface, snaplen=tracer.snaplen, where=where) for one in self.options]
+        fixed = [
+            option.format(interface=tracer.interface, snaplen=tracer.snaplen, where=where) for option in self.options
+        ]
         return [program, *fixed, *([tracer.filter] if tracer.filter else [])]
 
 
@@ -93,7 +95,7 @@ def test_commands(plan: Plan, test: Test, capture: CaptureProgram | None) -> Ite
     for program in test.programs:
         limit = f"timeout {program.seconds:g} " if program.seconds else ""
         yield f"(sleep {program.start_s:g}; {limit}{shlex.join(program.words(plan))}) &"
-    for session in sorted(test.sessions, key=lambda one: one.start_s):
+    for session in sorted(test.sessions, key=lambda item: item.start_s):
         after = f"sleep {session.start_s:g}; " if session.start_s else ""
         line = f"{after}{shlex.join(sender_command(plan, session))}"
         yield f"({line}) &" if together else line

@@ -55,16 +55,16 @@ def script(address: str) -> str:
 
 def parse(output: str) -> dict[str, Any]:
     """Returns the facts by name: lists of lines, and the settings by name; None of a fact that is unknown."""
-    found: dict[str, Any] = {name: None for name, _ in FACTS}
+    facts: dict[str, Any] = {name: None for name, _ in FACTS}
     for part in output.split(MARK)[1:]:
         name, _, text = part.partition("\n")
         lines = [line.rstrip() for line in text[:OUTPUT_MOST].splitlines() if line.strip()]
-        if name in found and lines:
-            found[name] = lines
-    if found["settings"]:
-        pairs = (line.partition(" = ") for line in found["settings"])
-        found["settings"] = {name: " ".join(value.split()) or None for name, _, value in pairs}
-    return found
+        if name in facts and lines:
+            facts[name] = lines
+    if facts["settings"]:
+        pairs = (line.partition(" = ") for line in facts["settings"])
+        facts["settings"] = {name: " ".join(value.split()) or None for name, _, value in pairs}
+    return facts
 
 
 def host_facts(end: Endpoint, address: str) -> dict[str, Any] | None:

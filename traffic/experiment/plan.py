@@ -50,7 +50,7 @@ class Tracer:
     endpoint: Endpoint
     interface: str = read.key(read.text)
     filter: str | None = read.key(read.text, None)
-    snaplen: int = read.key(read.whole(68, 262_144), 128)
+    snaplen: int = read.key(read.integer(68, 262_144), 128)
     margin_s: float = 0.5
     optional: bool = read.key(read.switch, False)
 
@@ -141,7 +141,7 @@ def named_endpoint(value: object) -> str | Endpoint:
         unknown = set(value) - {"ssh", "netns"}
         if unknown:
             raise ValueError(f"{', '.join(sorted(unknown))}: expected ssh or netns")
-        return Endpoint(**{key: read.text(one) for key, one in value.items()})
+        return Endpoint(**{key: read.text(text) for key, text in value.items()})
     if value in ("sender", "receiver"):
         return str(value)
     return parse_endpoint(read.text(value))
@@ -152,8 +152,8 @@ def read_tracer(table: PlanTable, sender: Endpoint, receiver: Endpoint) -> Trace
     if not table.data:
         return None
     where = table.take("endpoint", named_endpoint, "receiver")
-    chosen = where if isinstance(where, Endpoint) else {"sender": sender, "receiver": receiver}[where]
-    return table.fill(Tracer, endpoint=chosen, margin_s=table.take("margin", read.duration, 0.5))
+    endpoint = where if isinstance(where, Endpoint) else {"sender": sender, "receiver": receiver}[where]
+    return table.fill(Tracer, endpoint=endpoint, margin_s=table.take("margin", read.duration, 0.5))
 
 
 def size_fault(protocol: str, size: int, has_file: bool) -> str | None:
@@ -173,14 +173,14 @@ def check_size(table: PlanTable, key: str, protocol: str, size: int, has_file: b
 
 def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, Any]]:
     """Returns the amount of each size; a test must have exactly one key of an amount."""
-    given = [key for key in AMOUNTS if key in table.data]
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        raise table.error("", f"expected one of {', '.join(AMOUNTS)}, found {found}")
-    table.known.update(AMOUNTS)
-    (key,) = given
+    amounts = [key for key in AMOUNTS if key in table.data]
+    if len(amounts) != 1:
+        names = " and ".join(amounts) or "none"
+        raise table.error("", f"expected one of {', '.join(AMOUNTS)}, found {names}")
+    table.known_keys.update(AMOUNTS)
+    (key,) = amounts
     if key == "counts":
-        counts = table.need(key, read.several(read.whole(1, 2**53)))
+        counts = table.need(key, read.several(read.integer(1, 2**53)))
         if len(counts) != len(nominal):
             raise table.error(key, f"expected {len(nominal)} numbers, one for each size, found {len(counts)}")
         return [{"count": count} for count in counts]
@@ -188,7 +188,7 @@ def read_amounts(table: PlanTable, nominal: tuple[int, ...]) -> list[dict[str, A
         total = table.need(key, read.byte_count)
         return [{"count": max(1, total // size)} for size in nominal]
     if key == "count":
-        amount: dict[str, Any] = {"count": table.need(key, read.whole(1, 2**53))}
+        amount: dict[str, Any] = {"count": table.need(key, read.integer(1, 2**53))}
     elif key == "seconds":
         amount = {"seconds": table.need(key, read.long_duration)}
     else:
@@ -200,9 +200,9 @@ def read_cases(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session
     """Yields a case with a single session for each size and rate."""
     protocol = table.need("protocol", read.word("tcp", "udp"))
     nominal = table.need("sizes", read.several(read.byte_count))
-    header = table.take("header", read.whole(0, 1024), 0)
+    header = table.take("header", read.integer(0, 1024), 0)
     rates = table.take("rates", read.several(read.bit_rate), [None])
-    streams = table.take("streams", read.whole(1, 64), 1)
+    streams = table.take("streams", read.integer(1, 64), 1)
     has_file = "file" in table.data
     amounts = read_amounts(table, nominal)
     sending = read_sending(table, protocol, all(rates), has_file)
@@ -238,7 +238,7 @@ def read_lines(table: PlanTable, protocol: str) -> dict[str, Any]:
     except ValueError as error:
         raise table.error(key, str(error)) from None
     seconds = table.take("seconds", read.long_duration, None)
-    count = table.take("count", read.whole(1, 2**53), None if seconds else pattern.lines)
+    count = table.take("count", read.integer(1, 2**53), None if seconds else pattern.lines)
     if seconds and count:
         raise table.error("", "expected one of count and seconds, found both")
     return {
@@ -263,15 +263,15 @@ def read_sized(table: PlanTable, protocol: str) -> dict[str, Any]:
 def read_session(table: PlanTable) -> Iterator[Session]:
     """Yields a session as often as it is repeated."""
     protocol = table.need("protocol", read.word("tcp", "udp"))
-    table.known.update(("pattern", "turns", "draw", "size", "rate"))
+    table.known_keys.update(("pattern", "turns", "draw", "size", "rate"))
     has_lines = "pattern" in table.data or "turns" in table.data
     traffic = (read_lines if has_lines else read_sized)(table, protocol)
     sending = read_sending(table, protocol, bool(traffic.get("rate_bps")), "file" in traffic)
     if sending.reverse and "turns" in traffic:
         raise table.error("reverse", "expected no turns, which go both ways")
     start, every = table.take("start", read.duration, 0.0), table.take("every", read.duration, 0.0)
-    streams = table.take("streams", read.whole(1, 1 if has_lines else 64), 1)
-    repeat = table.take("repeat", read.whole(1, SESSIONS_MOST), 1)
+    streams = table.take("streams", read.integer(1, 1 if has_lines else 64), 1)
+    repeat = table.take("repeat", read.integer(1, SESSIONS_MOST), 1)
     label = table.take("label", read.text, protocol)
     table.end()
     for number in range(repeat):
@@ -284,9 +284,12 @@ def read_together(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Sess
     """Yields a case with the sessions that run at the same time for each combination of the values in their lists."""
     tables = table.tables("session")
     table.end()
-    for combination in itertools.product(*(list(variants(one)) for one in tables)):
-        own = [PlanTable(one.file, one.where, data) for one, (_, data) in zip(tables, combination, strict=True)]
-        sessions = tuple(session for one in own for session in read_session(one))
+    for combination in itertools.product(*(list(variants(session_table)) for session_table in tables)):
+        copies = [
+            PlanTable(session_table.file, session_table.where, data)
+            for session_table, (_, data) in zip(tables, combination, strict=True)
+        ]
+        sessions = tuple(session for session_table in copies for session in read_session(session_table))
         if len(sessions) > SESSIONS_MOST:
             raise table.error("session", f"expected at most {SESSIONS_MOST} at the same time, found {len(sessions)}")
         yield slug("-".join([name, *(word for words, _ in combination for word in words)])), sessions
@@ -295,9 +298,9 @@ def read_together(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Sess
 def read_alone(table: PlanTable, name: str) -> Iterator[tuple[str, tuple[Session, ...]]]:
     """Yields the cases of a test with a single session, for each combination of the values in its lists."""
     for words, data in list(variants(table)):
-        own = PlanTable(table.file, table.where, data)
-        own.known = table.known
-        for case, sessions in read_cases(own, name):
+        copy = PlanTable(table.file, table.where, data)
+        copy.known_keys = table.known_keys
+        for case, sessions in read_cases(copy, name):
             yield slug("-".join([case, *words])), sessions
 
 
@@ -305,7 +308,7 @@ def read_test(table: PlanTable, trials: int) -> list[Test]:
     """Returns all trials of all cases of a test."""
     name = table.need("name", read.text)
     table.where += f" ({name})"
-    trials = table.take("trials", read.whole(1, 1000), trials)
+    trials = table.take("trials", read.integer(1, 1000), trials)
     programs, ping = read_programs(table), read_ping(table)
     cases = list((read_together if "session" in table.data else read_alone)(table, name))
     return [
@@ -348,7 +351,7 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{file}: {error}") from None
     top = PlanTable(file, "", data)
-    own_trials = top.take("trials", read.whole(1, 1000), 1)
+    own_trials = top.take("trials", read.integer(1, 1000), 1)
     tests = top.tables("test")
     if trials is not None:
         for test in tests:
@@ -376,28 +379,28 @@ def read_plan(text: str, file: str, name: str, trials: int | None = None) -> Pla
     return plan
 
 
-def plan_text(given: str) -> tuple[str, str, str]:
+def plan_text(name: str) -> tuple[str, str, str]:
     """Returns text, file and name of a plan: a built-in one, or a file. InputError if neither exists."""
-    if given in BUILT_IN:
+    if name in BUILT_IN:
         folder = files("wiretale.traffic.experiment").joinpath("plans")
-        return folder.joinpath(f"{given}.toml").read_text("utf-8"), given, given
-    path = Path(given)
+        return folder.joinpath(f"{name}.toml").read_text("utf-8"), name, name
+    path = Path(name)
     try:
         with path.open("rb") as opened:
             content = opened.read(PLAN_BYTES_MOST + 1)
         if len(content) > PLAN_BYTES_MOST:
-            raise InputError(f"{given}: expected a plan of at most {PLAN_BYTES_MOST} bytes")
-        return content.decode(), given, path.stem
+            raise InputError(f"{name}: expected a plan of at most {PLAN_BYTES_MOST} bytes")
+        return content.decode(), name, path.stem
     except InputError:
         raise
     except FileNotFoundError:
         # A name is a wrong choice, as that of a profile; a path is a file that is missing.
         kind = InputError if path.suffix or len(path.parts) > 1 else UsageError
-        raise kind(f"{given}: no such plan: expected a file, or one of {', '.join(BUILT_IN)}") from None
+        raise kind(f"{name}: no such plan: expected a file, or one of {', '.join(BUILT_IN)}") from None
     except UnicodeDecodeError:
-        raise InputError(f"{given}: expected text in UTF-8") from None
+        raise InputError(f"{name}: expected text in UTF-8") from None
     except OSError as error:
-        raise InputError(f"{given}: {error.strerror}") from None
+        raise InputError(f"{name}: {error.strerror}") from None
 
 
 def with_sessions(plan: Plan, change: Callable[[Session], Session]) -> Plan:

@@ -76,7 +76,7 @@ def plain(least: int, most: int) -> Callable[[object], int]:
     )
 
 
-def whole(least: int, most: int) -> Callable[[object], int]:
+def integer(least: int, most: int) -> Callable[[object], int]:
     """Returns a parser of whole numbers within bounds, also spelled as "10k"."""
     parse = plain(least, most)
     return lambda value: parse(parse_count(value) if isinstance(value, str) else value)
@@ -104,7 +104,7 @@ def several(parse: Callable[[object], Value]) -> Callable[[object], tuple[Value,
     def parse_all(value: object) -> tuple[Value, ...]:
         if isinstance(value, list) and not value:
             raise ValueError("expected at least one value")
-        return tuple(parse(one) for one in (value if isinstance(value, list) else [value]))
+        return tuple(parse(item) for item in (value if isinstance(value, list) else [value]))
 
     return parse_all
 
@@ -124,7 +124,7 @@ class PlanTable:
         if not isinstance(data, dict):
             raise UsageError(f"{file}: {where}: expected a table")
         self.data: dict[str, Any] = dict(data)
-        self.known: set[str] = set()
+        self.known_keys: set[str] = set()
 
     def error(self, key: str, why: str) -> UsageError:
         """Returns an error with the position of a key."""
@@ -132,12 +132,12 @@ class PlanTable:
 
     def take(self, key: str, parse: Callable[[object], Value], default: Default) -> Value | Default:
         """Returns the value of a key, or the default if it is missing. UsageError if it is invalid."""
-        self.known.add(key)
+        self.known_keys.add(key)
         return self.need(key, parse) if key in self.data else default
 
     def need(self, key: str, parse: Callable[[object], Value]) -> Value:
         """Returns the value of a required key."""
-        self.known.add(key)
+        self.known_keys.add(key)
         if key not in self.data:
             raise self.error(key, "is missing")
         value = self.data.pop(key)
@@ -150,34 +150,38 @@ class PlanTable:
 
     def values(self, kind: Callable[..., Any]) -> dict[str, Any]:
         """Returns the values of a dataclass's fields that key() made, from the keys of their names."""
-        found = {}
-        for one in fields(cast(Any, kind)):
-            if parse := one.metadata.get("parse"):
-                required = one.default is MISSING
-                found[one.name] = self.need(one.name, parse) if required else self.take(one.name, parse, one.default)
-        return found
+        parsed = {}
+        for field_of_kind in fields(cast(Any, kind)):
+            if parse := field_of_kind.metadata.get("parse"):
+                required = field_of_kind.default is MISSING
+                parsed[field_of_kind.name] = (
+                    self.need(field_of_kind.name, parse)
+                    if required
+                    else self.take(field_of_kind.name, parse, field_of_kind.default)
+                )
+        return parsed
 
-    def fill(self, kind: Callable[..., Value], **given: Any) -> Value:
+    def fill(self, kind: Callable[..., Value], **settings: Any) -> Value:
         """Returns a dataclass: `given`, and values(). No key must be left."""
-        filled = kind(**given, **self.values(kind))
+        filled = kind(**settings, **self.values(kind))
         self.end()
         return filled
 
     def tables(self, key: str) -> list[PlanTable]:
         """Returns the tables of an array of tables."""
-        self.known.add(key)
-        found = self.data.pop(key, [])
-        if not isinstance(found, list):
+        self.known_keys.add(key)
+        entries = self.data.pop(key, [])
+        if not isinstance(entries, list):
             raise self.error(key, f"expected [[{key}]], with two brackets")
         inside = f"{self.where}, " if self.where else ""
-        return [PlanTable(self.file, f"{inside}{key} {n}", one) for n, one in enumerate(found, start=1)]
+        return [PlanTable(self.file, f"{inside}{key} {n}", entry) for n, entry in enumerate(entries, start=1)]
 
     def table(self, key: str) -> PlanTable:
         """Returns a table, which is empty if the key is missing."""
-        self.known.add(key)
+        self.known_keys.add(key)
         return PlanTable(self.file, f"[{key}]", self.data.pop(key, {}))
 
     def end(self) -> None:
         """Raises UsageError if keys are left."""
         for key in self.data:
-            raise self.error(key, f"unknown key: expected {one_of(sorted(self.known))}")
+            raise self.error(key, f"unknown key: expected {one_of(sorted(self.known_keys))}")

@@ -40,46 +40,50 @@ FIGURES: tuple[tuple[Any, ...], ...] = (
 
 def line(name: str, rows: list[Row], x: str, y: str | Callable[[Row], float], factor: float = 1) -> Line:
     """Returns two columns as a line, without rows where one is unknown."""
-    known = [row for row in rows if row[x] and (callable(y) or row[y])]
-    values = [y(row) if callable(y) else float(row[y]) * factor for row in known]
-    return {"name": name, "x": [float(row[x]) for row in known], "y": values}
+    complete = [row for row in rows if row[x] and (callable(y) or row[y])]
+    values = [y(row) if callable(y) else float(row[y]) * factor for row in complete]
+    return {"name": name, "x": [float(row[x]) for row in complete], "y": values}
 
 
 def lines(study: str, table: str, keys: tuple[str, ...], *columns: Any) -> list[Line]:
     """Returns a line for each group of rows with the same keys."""
-    found: dict[str, list[Row]] = {}
+    by_name: dict[str, list[Row]] = {}
     for row in published_rows(table):
-        found.setdefault(f"{study} " + ", ".join(row[key] for key in keys), []).append(row)
-    return [line(name, rows, *columns) for name, rows in found.items()]
+        by_name.setdefault(f"{study} " + ", ".join(row[key] for key in keys), []).append(row)
+    return [line(name, rows, *columns) for name, rows in by_name.items()]
 
 
 def parallel_tcp() -> list[Line]:
     """S5: throughput of each session; x is the experiment and the number of the session in it."""
-    found: dict[str, dict[int, list[float]]] = {}
+    by_group: dict[str, dict[int, list[float]]] = {}
     for row in published_rows("parallel_tcp"):
         number = int(row["port"]) - 5000
-        found.setdefault(row["experiment"], {}).setdefault(number, []).append(float(row["throughput_mbps"]))
+        by_group.setdefault(row["experiment"], {}).setdefault(number, []).append(float(row["throughput_mbps"]))
     return [
         {"name": "S5", "group": group, "session": number, "trials": trials}
-        for group, sessions in found.items()
+        for group, sessions in by_group.items()
         for number, trials in sessions.items()
     ]
 
 
 def tcp_udp_mix() -> list[Line]:
     """S5: rate of a single session by the number of sessions of the other protocol."""
-    found = []
+    made = []
     for measured, other in (("tcp", "udp"), ("udp", "tcp")):
         rows = [row for row in published_rows("tcp_udp_mix") if row["measured"] == measured]
-        found.append({**line("S5", rows, f"{other}_sessions", "bandwidth_mbps"), "measured": measured})
-    return found
+        made.append({**line("S5", rows, f"{other}_sessions", "bandwidth_mbps"), "measured": measured})
+    return made
 
 
 def published(study: str | None) -> dict[str, list[Line]]:
     """Returns the published lines of a study by figure."""
-    found = {figure: lines(one, *columns) for one, figure, *columns in FIGURES if one == study}
+    figures = {
+        figure: lines(study_of_figure, *columns)
+        for study_of_figure, figure, *columns in FIGURES
+        if study_of_figure == study
+    }
     if study == "S2":  # findings, each a sentence and a number
-        found["findings"] = [dict(row) for row in published_rows("controller_findings")]
+        figures["findings"] = [dict(row) for row in published_rows("controller_findings")]
     if study == "S5":
-        found |= {"sessions": parallel_tcp(), "mix": tcp_udp_mix()}
-    return found
+        figures |= {"sessions": parallel_tcp(), "mix": tcp_udp_mix()}
+    return figures

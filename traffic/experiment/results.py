@@ -61,8 +61,8 @@ REPORTED = (
 
 def part(report: Row, name: str) -> Row:
     """Returns the part of a report by one end; empty if it is missing."""
-    found = report.get(name)
-    return found if isinstance(found, dict) else {}
+    member = report.get(name)
+    return member if isinstance(member, dict) else {}
 
 
 def difference(more: int | None, less: int | None) -> int | None:
@@ -72,8 +72,8 @@ def difference(more: int | None, less: int | None) -> int | None:
 
 def elapsed(sender: Row, receiver: Row) -> float | None:
     """Returns the time from first to last block at the end where it was longer, each by its own clock."""
-    known = [end["elapsed_s"] for end in (sender, receiver) if end.get("elapsed_s")]
-    return max(known, default=None)
+    durations = [end["elapsed_s"] for end in (sender, receiver) if end.get("elapsed_s")]
+    return max(durations, default=None)
 
 
 def throughput(received: int | None, took: float | None, receiver: Row) -> float | None:
@@ -89,19 +89,19 @@ def throughput(received: int | None, took: float | None, receiver: Row) -> float
 def measures(report: Row) -> Row:
     """Returns the columns of a session that follow from its report."""
     parts = {"": report, "sender": part(report, "sender"), "receiver": part(report, "receiver")}
-    found = {column: parts[end].get(name) for column, end, name in REPORTED}
-    sent, received = found["bytes_sent"], found["bytes_received"]
+    values = {column: parts[end].get(name) for column, end, name in REPORTED}
+    sent, received = values["bytes_sent"], values["bytes_received"]
     took = elapsed(parts["sender"], parts["receiver"])
     rate = throughput(received, took, parts["receiver"])
     with_rtt = with_round_trip(took, report.get("rtt_us"))
     return {
-        **found,
+        **values,
         "elapsed_s": took,
         "throughput_kb_s": rate and rate / 1e3,
         "throughput_mbit_s": rate and rate * 8 / 1e6,
         "bytes_lost": difference(sent, received),
         "percent_received": 100 * received / sent if sent and received is not None else None,
-        "delay_ns": difference(found["end_ns"], found["start_ns"]),
+        "delay_ns": difference(values["end_ns"], values["start_ns"]),
         "rtt_s": report["rtt_us"] / 1e6 if report.get("rtt_us") else None,
         "elapsed_with_rtt_s": with_rtt,
         "throughput_with_rtt_mbit_s": rate * 8 / 1e6 * took / with_rtt if rate and took and with_rtt else None,
@@ -174,7 +174,7 @@ def latencies(tests: Iterable[Row]) -> Iterator[Row]:
 def programs(tests: Iterable[Row]) -> Iterator[Row]:
     """Yields the results of the programs beside the sessions, with their tests."""
     for data in tests:
-        yield from ({"test": data["test"]["name"], **one} for one in data.get("programs", []))
+        yield from ({"test": data["test"]["name"], **program} for program in data.get("programs", []))
 
 
 def read_outcome(folder: Path) -> Outcome:
@@ -194,7 +194,7 @@ def read_outcome(folder: Path) -> Outcome:
         programs=list(programs(tests)),
         other_flows=list(chain.from_iterable(other_flows(data, folder, plan["port"]) for data in tests)),
         hosts=store.hosts(),
-        together=[one for one in together if one],
+        together=[series for series in together if series],
         published=published(plan["study"]),
         failures=[(data["test"]["name"], data["error"]) for data in tests if data["error"]],
         started_ns=min(data["started_ns"] for data in tests),

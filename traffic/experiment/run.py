@@ -104,7 +104,7 @@ class Runner:
         results of the programs, which are then stopped."""
         begin = time.monotonic()
         listed: list[tuple[int, Session | Program]] = [*enumerate(test.sessions), *enumerate(test.programs)]
-        waiting = sorted(listed, key=lambda one: one[1].start_s)
+        waiting = sorted(listed, key=lambda sender: sender[1].start_s)
         running: dict[int, Child] = {}
         beside: dict[int, Beside] = {}
         until = begin + test.seconds + SPARE_S if all(s.seconds for s in test.sessions) else float("inf")
@@ -118,8 +118,8 @@ class Runner:
                 else:
                     command = sender_command(self.plan, item)
                     running[number] = stack.enter_context(Child(command, self.plan.sender.is_remote))
-            for one in beside.values():
-                one.stop_in_time(now)
+            for sender in beside.values():
+                sender.stop_in_time(now)
             if now > until:
                 raise ProgramError(f"still running {SPARE_S:g} s after its planned end")
             time.sleep(POLL_S)
@@ -153,14 +153,14 @@ class Runner:
             return
         with Child(test.ping.words(self.plan), self.plan.sender.is_remote) as child:
             time.sleep(test.ping.alone_s)
-            found: dict[str, Any] = {"command": child.command, "from_ns": time.time_ns()}
-            yield found
-            found["to_ns"] = time.time_ns()
+            record: dict[str, Any] = {"command": child.command, "from_ns": time.time_ns()}
+            yield record
+            record["to_ns"] = time.time_ns()
             time.sleep(test.ping.alone_s)
             if not child.is_running:
                 raise ProgramError(f"ping: {child.last_line()}")
             child.stop()
-            found["output"] = child.output()
+            record["output"] = child.output()
 
     def run_test(self, test: Test) -> str | None:
         """Runs a test, writes its result, and returns its error."""
@@ -173,7 +173,7 @@ class Runner:
         }
         try:
             result = self.run_sessions(test)
-            error = next((one["error"] for one in [*result["sessions"], *result["programs"]] if one["error"]), None)
+            error = next((part["error"] for part in [*result["sessions"], *result["programs"]] if part["error"]), None)
         except ProgramError as problem:
             if self.tracer_is_dispensable(problem):
                 return self.run_test(test)
@@ -258,15 +258,15 @@ class Beside:
 
 def json_lines(text: str) -> list[dict[str, Any]]:
     """Returns the JSON objects among the lines; a truncated line is skipped."""
-    found = []
+    objects = []
     for line in text.splitlines():
         try:
-            one = json.loads(line)
+            value = json.loads(line)
         except ValueError:
             continue
-        if isinstance(one, dict):
-            found.append(one)
-    return found
+        if isinstance(value, dict):
+            objects.append(value)
+    return objects
 
 
 def session_result(session: Session, child: Child) -> dict[str, Any]:

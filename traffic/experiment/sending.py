@@ -55,8 +55,8 @@ def algorithm(value: object) -> str:
 
 def joined(value: object) -> str | None:
     """Returns whether the kernel gets joined datagrams; None, the generator's default, only if captures stay true to the wire."""
-    found = read.word("default", *OFFLOADS)(value)
-    return None if found == "default" else found
+    setting = read.word("default", *OFFLOADS)(value)
+    return None if setting == "default" else setting
 
 
 @dataclass(frozen=True)
@@ -68,50 +68,50 @@ class Sending:
     write_each: bool = read.key(read.switch, False)
     congestion: str | None = read.key(algorithm, None)
     dscp: str | None = read.key(dscp, None)
-    ttl: int | None = read.key(read.whole(1, 255), None)
-    mss: int | None = read.key(read.whole(88, 32_767), None)
+    ttl: int | None = read.key(read.integer(1, 255), None)
+    mss: int | None = read.key(read.integer(88, 32_767), None)
     fq_rate: int | None = read.key(fq_rate, None)
     df: str | None = read.key(read.word("do", "dont", "want", "probe"), None)
     offload: str | None = read.key(joined, None)
     kernel_pacing: bool = read.key(read.switch, False)
     poisson: bool = read.key(read.switch, False)
-    burst: int | None = read.key(read.whole(1, 1_000_000), None)
-    burst_cap: int | None = read.key(read.whole(1, 1_000_000), None)
+    burst: int | None = read.key(read.integer(1, 1_000_000), None)
+    burst_cap: int | None = read.key(read.integer(1, 1_000_000), None)
     reverse: bool = read.key(read.switch, False)
 
-    def given(self) -> dict[str, Any]:
+    def set_values(self) -> dict[str, Any]:
         """Returns the options that differ from the defaults."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: value for name, value in values.items() if value is not None and value is not False}
 
     def options(self) -> list[str]:
         """Returns the options of the command."""
-        given = self.given()
-        offload = given.pop("offload", None)
+        settings_set = self.set_values()
+        offload = settings_set.pop("offload", None)
         return [
             *([OFFLOADS[offload]] if offload else []),
             *(
                 word
-                for name, value in given.items()
+                for name, value in settings_set.items()
                 for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
             ),
         ]
 
 
-NAMES = tuple(one.name for one in fields(Sending))
+NAMES = tuple(item.name for item in fields(Sending))
 IN_LISTS = (*NAMES, "streams")
 
 
 def settings(sending: dict[str, Any]) -> str:
     """Returns the options of a session of a stored plan as text: `buffer=65536 no_delay`."""
-    given = Sending(**sending).given()
-    return " ".join(name if value is True else f"{name}={value}" for name, value in given.items())
+    settings_set = Sending(**sending).set_values()
+    return " ".join(name if value is True else f"{name}={value}" for name, value in settings_set.items())
 
 
 def read_sending(table: PlanTable, protocol: str, has_rate: bool, has_file: bool) -> Sending:
     """Returns the options of a session. UsageError if they contradict each other or the session."""
     sending = Sending(**table.values(Sending))
-    given = sending.given()
+    settings_set = sending.set_values()
     wrong = [
         *((name, "expected only in tcp") for name in OF_TCP if protocol != "tcp"),
         *((name, "expected only in udp") for name in OF_UDP if protocol != "udp"),
@@ -121,7 +121,7 @@ def read_sending(table: PlanTable, protocol: str, has_rate: bool, has_file: bool
         *([("burst_cap", "expected at least burst")] if (sending.burst_cap or 0) < (sending.burst or 0) else []),
     ]
     for name, why in wrong:
-        if name in given:
+        if name in settings_set:
             raise table.error(name, why)
     return sending
 
@@ -136,8 +136,8 @@ def variants(table: PlanTable) -> Iterator[tuple[list[str], dict[str, Any]]]:
     for number, values in enumerate(combinations):
         if number == VARIANTS_MOST:
             raise table.error("", f"expected at most {VARIANTS_MOST} combinations of {', '.join(listed)}")
-        chosen = dict(zip(listed, values, strict=True))
-        yield [word(name, value) for name, value in chosen.items()], {**table.data, **chosen}
+        combination = dict(zip(listed, values, strict=True))
+        yield [word(name, value) for name, value in combination.items()], {**table.data, **combination}
 
 
 def word(name: str, value: object) -> str:

@@ -71,18 +71,18 @@ def assign(directions: list[Row], sessions: Sequence[tuple[str, int | None, int]
         if start is not None and protocol == row["protocol"]
     )
     room = [streams for *_, streams in sessions]
-    found: dict[tuple[int, int], int] = {}
+    assigned: dict[tuple[int, int], int] = {}
     for distance, place, number in pairs:
         key = (directions[place]["flow"], directions[place]["direction"])
-        if distance <= NEAR_NS and key not in found and room[number]:
-            found[key] = number
+        if distance <= NEAR_NS and key not in assigned and room[number]:
+            assigned[key] = number
             room[number] -= 1
-    return found
+    return assigned
 
 
 def first_start(data: Row) -> int:
     """Returns the start of the first session of a test."""
-    starts: list[int | None] = [(one["report"] or {}).get("start_ns") for one in data["sessions"]]
+    starts: list[int | None] = [(session["report"] or {}).get("start_ns") for session in data["sessions"]]
     return min([start for start in starts if start] or [int(data["started_ns"])])
 
 
@@ -122,7 +122,7 @@ def other_flows(data: Row, folder: Path, port: int) -> list[Row]:
 def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
     """Returns the bytes of each session in the capture; None if a file or a session is missing."""
     planned = data["test"]["sessions"]
-    senders = [((one["report"] or {}).get("sender") or {}) for one in data["sessions"]]
+    senders = [((session["report"] or {}).get("sender") or {}) for session in data["sessions"]]
     sessions = [(p["protocol"], s.get("first_ns"), p["streams"]) for p, s in zip(planned, senders, strict=True)]
     trace = capture_of(data, folder)
     if trace is None:
@@ -141,36 +141,39 @@ def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]]
 
 def fairness(lines: Sequence[Sequence[float]], pieces: Sequence[Sequence[Piece]], bin_s: float) -> list[float | None]:
     """Returns the index of each bin that at least two sessions cover completely."""
-    spans = [(min(p[0] for p in own), max(p[1] for p in own)) if own else (0.0, 0.0) for own in pieces]
-    found: list[float | None] = []
+    spans = [
+        (min(p[0] for p in session_pieces), max(p[1] for p in session_pieces)) if session_pieces else (0.0, 0.0)
+        for session_pieces in pieces
+    ]
+    indices: list[float | None] = []
     for number in range(len(lines[0])):
         begin, end = number * bin_s, (number + 1) * bin_s
         sharing = [
             line[number] for line, (first, last) in zip(lines, spans, strict=True) if first <= begin and end <= last
         ]
-        found.append(jain(sharing) if len(sharing) > 1 else None)
-    return found
+        indices.append(jain(sharing) if len(sharing) > 1 else None)
+    return indices
 
 
 def session_series(data: Row, folder: Path) -> Row | None:
     """Returns rates of the sessions of a test in Mbit/s per bin, and Jain's index; None if no session has data."""
     start_ns = first_start(data)
     captured = captured_pieces(data, folder, start_ns)
-    pieces = captured or [from_intervals(one, start_ns) for one in data["sessions"]]
-    known = [piece for own in pieces for piece in own]
-    seconds = max((end for _, end, _ in known), default=0.0)
+    pieces = captured or [from_intervals(session, start_ns) for session in data["sessions"]]
+    every_piece = [piece for session_pieces in pieces for piece in session_pieces]
+    seconds = max((end for _, end, _ in every_piece), default=0.0)
     if seconds <= 0:
         return None
     # A bin must not be narrower than the intervals of the data.
-    bin_s = bin_seconds(max(seconds, BINS_MOST * max(end - start for start, end, _ in known)))
+    bin_s = bin_seconds(max(seconds, BINS_MOST * max(end - start for start, end, _ in every_piece)))
     count = math.ceil(seconds / bin_s)
-    lines = [[size * 8e-6 / bin_s for size in spread(own, bin_s, count)] for own in pieces]
+    lines = [[size * 8e-6 / bin_s for size in spread(session_pieces, bin_s, count)] for session_pieces in pieces]
     test = data["test"]
     return {
         **{"test": test["name"], "group": test["group"], "trial": test["trial"]},
         "source": "capture" if captured else "senders",
         "bin_s": bin_s,
-        "labels": [one["label"] for one in test["sessions"]],
+        "labels": [session["label"] for session in test["sessions"]],
         "rates": lines,
         "fairness": fairness(lines, pieces, bin_s),
     }

@@ -47,12 +47,12 @@ def read_json(path: Path, schema: str) -> dict[str, Any]:
 def changes(before: dict[str, Any], now: dict[str, Any]) -> list[str]:
     """Returns the differences of two plans, the first of them by name."""
     tests = [{test["name"]: test for test in plan["tests"]} for plan in (before, now)]
-    found = [key for key in now if key != "tests" and before.get(key) != now[key]]
-    found += [f"{name} is new" for name in tests[1] if name not in tests[0]]
-    found += [f"{name} is gone" for name in tests[0] if name not in tests[1]]
-    found += [name for name in tests[0] if name in tests[1] and tests[0][name] != tests[1][name]]
-    left = len(found) - NAMED_MOST
-    return [*found[:NAMED_MOST], *([f"{left} more"] if left > 0 else [])]
+    differing = [key for key in now if key != "tests" and before.get(key) != now[key]]
+    differing += [f"{name} is new" for name in tests[1] if name not in tests[0]]
+    differing += [f"{name} is gone" for name in tests[0] if name not in tests[1]]
+    differing += [name for name in tests[0] if name in tests[1] and tests[0][name] != tests[1][name]]
+    left = len(differing) - NAMED_MOST
+    return [*differing[:NAMED_MOST], *([f"{left} more"] if left > 0 else [])]
 
 
 class Store:
@@ -65,15 +65,15 @@ class Store:
     def files(self) -> list[Path]:
         """Returns the existing files of the experiment."""
         beside = (self.folder / name for name in (PLAN_FILE, RESULTS, SUMMARIES, LATENCIES, HOSTS))
-        found = [*beside, *self.raw.glob("*"), *(self.folder / CAPTURES).glob("*")]
-        return [path for path in found if path.is_file()]
+        paths = [*beside, *self.raw.glob("*"), *(self.folder / CAPTURES).glob("*")]
+        return [path for path in paths if path.is_file()]
 
     def check(self, inputs: Iterable[str], overwrite: bool) -> None:
         """Raises UsageError if an input would be replaced, or a capture that is not of this experiment and not `overwrite`."""
         inputs, begun = list(inputs), (self.folder / PLAN_FILE).exists()
         for path in [self.folder / RESULTS, *self.files()]:
-            own = begun and path.parent.name == CAPTURES
-            check_folder(self.folder, [str(path.relative_to(self.folder))], inputs, overwrite or own)
+            is_own_capture = begun and path.parent.name == CAPTURES
+            check_folder(self.folder, [str(path.relative_to(self.folder))], inputs, overwrite or is_own_capture)
 
     def begin(self, plan: Plan) -> None:
         """Makes the directory of a plan. UsageError if it has results of another plan."""

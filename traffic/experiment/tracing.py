@@ -35,7 +35,7 @@ class Recording:
 
     program: str
     files: list[str] = field(default_factory=list)  # relative to the directory of the experiment
-    said: str = ""
+    log: str = ""
 
 
 def remote_output(endpoint: Endpoint, script: str) -> bytes:
@@ -101,14 +101,14 @@ def fetch(endpoint: Endpoint, folder: str, into: Path) -> None:
             )
 
 
-def keep_files(found: list[Path], test: str, into: Path) -> list[str]:
+def keep_files(files: list[Path], test: str, into: Path) -> list[str]:
     """Moves captures into the experiment and returns their names."""
-    kept = []
-    for number, path in enumerate(found, start=1):
-        name = test + (f".{number}" if len(found) > 1 else "") + path.suffix
+    names = []
+    for number, path in enumerate(files, start=1):
+        name = test + (f".{number}" if len(files) > 1 else "") + path.suffix
         move(path, into / name)
-        kept.append(f"{CAPTURES}/{name}")
-    return kept
+        names.append(f"{CAPTURES}/{name}")
+    return names
 
 
 def collect(tracer: Tracer, folder: str, test: str, into: Path) -> list[str]:
@@ -156,12 +156,12 @@ def tracing(tracer: Tracer, capture: CaptureProgram, test: str, experiment: Path
     try:
         with Child(start_command(tracer, capture, folder), tracer.endpoint.is_remote) as child:
             name = f"the tracer ({capture.name} on {tracer.interface}, {tracer.endpoint})"
-            child.wait_until(lambda said: capture.ready in said, READY_S, name)
+            child.wait_until(lambda log: capture.ready in log, READY_S, name)
             yield recording
             time.sleep(tracer.margin_s)  # for packets in flight
             if capture.logs_counts and not tracer.endpoint.is_remote:
                 drain(child)
             child.stop()
-            recording.said = child.log()
+            recording.log = child.log()
     finally:
         recording.files = collect(tracer, folder, test, into)

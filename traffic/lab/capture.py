@@ -30,12 +30,12 @@ DROPS = (
 
 def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
     """Returns the command that captures an interface into a directory, and the word of its log once it captures."""
-    own = program_path("wiretale-capture")
-    if own:
+    program = program_path("wiretale-capture")
+    if program:
         options = ["-s", str(SNAPLEN), "-w", str(folder)]  # on SIGTERM, it reads the packets in the kernel first
         with suppress(OSError):
             folder.rmdir()  # it must make the directory itself: in one of root it would make a subdirectory
-        return [own, "-i", interface, *options], "capturing"
+        return [program, "-i", interface, *options], "capturing"
     if USER in os.environ:  # tcpdump drops its groups, which a user namespace does not allow
         target = str(folder / f"{interface}.pcapng")
         return [find_program("dumpcap"), "-q", "-i", interface, "-s", str(SNAPLEN), "-w", target], "Capturing on"
@@ -85,8 +85,8 @@ def capture_drops(folder: Path) -> dict[str, int | None]:
     drops: dict[str, int | None] = {}
     for point in POINTS:
         log = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
-        found = next((match for pattern in DROPS if (match := re.search(pattern, log))), None)
-        drops[point] = sum(map(int, found.groups())) if found else None
+        matched = next((match for pattern in DROPS if (match := re.search(pattern, log))), None)
+        drops[point] = sum(map(int, matched.groups())) if matched else None
     return drops
 
 

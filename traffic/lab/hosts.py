@@ -149,13 +149,13 @@ def part_tcp(lab: Lab) -> None:
 
 def processes_in(lab: Lab) -> list[int]:
     """Returns the processes on the hosts."""
-    found: list[int] = []
+    processes: list[int] = []
     for host in lab.spaces:
         if namespace_exists(lab, host):
             command = [find_program("ip"), "netns", "pids", lab.namespace(host)]
-            said = subprocess.run(command, capture_output=True, text=True, timeout=30)
-            found += [int(word) for word in said.stdout.split()]
-    return [pid for pid in found if pid != os.getpid()]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+            processes += [int(word) for word in done.stdout.split()]
+    return [pid for pid in processes if pid != os.getpid()]
 
 
 def user_of(lab: Lab) -> str:

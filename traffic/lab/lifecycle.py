@@ -54,7 +54,7 @@ def write_down(lab: Lab) -> None:
 
 
 def new_lab(name: str, profile: Profile, folder: Path, **more: Any) -> Lab:
-    hosts, hops = ([one.name for one in kind] for kind in (profile.topology.hosts, profile.topology.hops))
+    hosts, hops = ([node.name for node in kind] for kind in (profile.topology.hosts, profile.topology.hops))
     bps = 0 if hosts else link_bps(profile) or 0  # packets of other hosts may not cross the link
     place = str(folder.resolve())
     return Lab(name, profile.name, profile.description, place, link_bps=bps, hosts=hosts, hops=hops, **more)
@@ -112,7 +112,7 @@ def start_watcher(lab: Lab) -> subprocess.Popen[bytes]:
 
 def check_whole(lab: Lab) -> None:
     """Raises LabRemovedError if another process removed the lab or some of its hosts."""
-    written = [known for known in known_labs() if known.name == lab.name and not known.is_ending]
+    written = [recorded for recorded in known_labs() if recorded.name == lab.name and not recorded.is_ending]
     if not written or not all(namespace_exists(lab, host) for host in lab.spaces):
         raise LabRemovedError(lab.name)
 

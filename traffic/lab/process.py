@@ -57,8 +57,8 @@ def wait_until(process: subprocess.Popen[bytes], messages: Path, word: str, name
     deadline = time.monotonic() + READY_SECONDS
     while word not in messages.read_text("utf-8", "replace"):
         if process.poll() is not None:
-            said = messages.read_text("utf-8", "replace").strip()
-            error = last_line(said).removeprefix("wiretale-link: ") if said else f"{messages} is empty (full disk?)"
+            text = messages.read_text("utf-8", "replace").strip()
+            error = last_line(text).removeprefix("wiretale-link: ") if text else f"{messages} is empty (full disk?)"
             raise ERRORS.get(process.returncode, WiretaleError)(f"{name}: {error}")
         if time.monotonic() > deadline:
             process.kill()

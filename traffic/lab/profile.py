@@ -138,19 +138,21 @@ def link_bps(profile: Profile) -> int | None:
 
     rates = []
     for spec in (profile.forward, profile.reverse):
-        given = dict(setting.partition("=")[::2] for setting in spec.split())
-        bounds = [given["rate"]] if "rate" in given and "schedule" not in given else []
+        settings = dict(setting.partition("=")[::2] for setting in spec.split())
+        bounds = [settings["rate"]] if "rate" in settings and "schedule" not in settings else []
         bounds += [profile.card] if profile.card else []
         try:
             rates.append(min(map(parse_rate, bounds), default=None))
         except UsageError:  # the link reports it
             rates.append(None)
-    known = [rate for rate in rates if rate is not None]
-    return max(known) if len(known) == len(rates) else None
+    rates_known = [rate for rate in rates if rate is not None]
+    return max(rates_known) if len(rates_known) == len(rates) else None
 
 
 def study_profiles(study: str) -> list[Profile]:
     """Returns the profiles of the rows of a study, in order."""
     profiles = map(load_profile, profile_names())
-    rows = {one.scenario.row: one for one in profiles if one.scenario and one.scenario.study == study}
+    rows = {
+        profile.scenario.row: profile for profile in profiles if profile.scenario and profile.scenario.study == study
+    }
     return [rows[row] for row in sorted(rows)]

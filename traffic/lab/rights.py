@@ -132,12 +132,12 @@ def is_marked(pid: int) -> bool:
 
 def processes_of(space: int) -> list[int]:
     """Returns the processes in a user namespace, or none if it is not a lab's."""
-    found = []
+    processes = []
     for entry in os.listdir("/proc"):
         with suppress(OSError):
             if entry.isdecimal() and os.stat(f"/proc/{entry}/ns/user").st_ino == space:
-                found.append(int(entry))
-    return found if any(map(is_marked, found)) else []
+                processes.append(int(entry))
+    return processes if any(map(is_marked, processes)) else []
 
 
 def end_space(space: int) -> None:

@@ -40,8 +40,8 @@ Note = Callable[[str], None]
 
 def old_captures(folder: Path) -> list[str]:
     """Returns the captures that a run in this directory would remove."""
-    found = (path for point in POINTS for kind in CAPTURES for path in (folder / point).glob(kind) if path.is_file())
-    return [str(path.relative_to(folder)) for path in found]
+    paths = (path for point in POINTS for kind in CAPTURES for path in (folder / point).glob(kind) if path.is_file())
+    return [str(path.relative_to(folder)) for path in paths]
 
 
 def check_lab_folder(folder: Path, inputs: Iterable[str], overwrite: bool) -> None:
@@ -135,10 +135,10 @@ def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
 
 def remove_other_results(folder: Path, results: dict[str, Any]) -> None:
     """Removes the results that an earlier run of another kind left; `results` are those of this run."""
-    own = ["results.json" if "rows" in results else "result.json"]
-    own += ["report.html"] if results["schema"] != PLAN_SCHEMA else []
+    names_of_run = ["results.json" if "rows" in results else "result.json"]
+    names_of_run += ["report.html"] if results["schema"] != PLAN_SCHEMA else []
     try:
-        for name in {*REPORT_FILES, "result.json"}.difference(own):
+        for name in {*REPORT_FILES, "result.json"}.difference(names_of_run):
             (folder / name).unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"{error.filename}: cannot remove: {error.strerror}") from None
@@ -158,12 +158,12 @@ def run_kind(
             f"there is no scenario or plan {scenario!r} (expected {one_of([*names, *BUILT_IN])}); "
             "for a plan of your own: wiretale lab run FILE.toml --profile PROFILE"
         )
-    chosen = with_seed(load_profile(scenario), seed)
-    if not chosen.scenario:
+    single = with_seed(load_profile(scenario), seed)
+    if not single.scenario:
         raise UsageError(
             f"{scenario}: expected a profile with a scenario; for a plan over it: wiretale lab run PLAN --profile {scenario}"
         )
-    return run_single(chosen, folder, note)
+    return run_single(single, folder, note)
 
 
 def run_lab(

@@ -122,9 +122,9 @@ def own_folder(folder: Path) -> Path:
 
 def state_folder() -> Path:
     """Returns the directory of the records of this user."""
-    chosen = os.environ.get("WIRETALE_STATE")
-    if chosen:
-        return Path(chosen)
+    folder = os.environ.get("WIRETALE_STATE")
+    if folder:
+        return Path(folder)
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     user = os.environ.get(USER, str(os.getuid()))
     if user == "0":
@@ -176,8 +176,8 @@ def forget_lab(lab: Lab) -> None:
 
 def named_spaces(name: str) -> list[str]:
     """Returns the hosts, routers and tracers of which network namespaces exist; no host has a - in its name."""
-    found = (path.name.rpartition("-") for path in Path("/run/netns").glob(f"wt-{name}-*"))
-    return sorted(space for lab, _, space in found if lab == f"wt-{name}" and SPACE.fullmatch(space))
+    parts = (path.name.rpartition("-") for path in Path("/run/netns").glob(f"wt-{name}-*"))
+    return sorted(space for lab, _, space in parts if lab == f"wt-{name}" and SPACE.fullmatch(space))
 
 
 def read_lab(path: Path) -> Lab:
@@ -186,12 +186,12 @@ def read_lab(path: Path) -> Lab:
         content = json.loads(path.read_text())
         lab = Lab(**{**content, "name": check_name(path.stem)})
         is_whole = all(type(value) is type(getattr(MODEL, name)) for name, value in asdict(lab).items())
-        if is_whole and all(isinstance(one, str) for one in (*lab.hosts, *lab.hops)):
+        if is_whole and all(isinstance(host, str) for host in (*lab.hosts, *lab.hops)):
             return lab
     except (OSError, ValueError, TypeError, UsageError):
         pass
-    others = {space.removeprefix("tracer.") for space in named_spaces(path.stem)}.difference(HOSTS)
-    return Lab(path.stem, "unknown", keeps=False, hosts=sorted(others))
+    further = {space.removeprefix("tracer.") for space in named_spaces(path.stem)}.difference(HOSTS)
+    return Lab(path.stem, "unknown", keeps=False, hosts=sorted(further))
 
 
 def known_labs() -> list[Lab]:
@@ -203,8 +203,8 @@ def known_labs() -> list[Lab]:
 def find_lab(name: str | None) -> Lab:
     """Returns the lab of a name, or the only lab. UsageError if it does not exist."""
     labs = known_labs()
-    found = [lab for lab in labs if name in (None, lab.name)]
-    if len(found) == 1:
-        return found[0]
+    matches = [lab for lab in labs if name in (None, lab.name)]
+    if len(matches) == 1:
+        return matches[0]
     there = ", ".join(lab.name for lab in labs) or "none"
     raise UsageError(f"{'expected the name of a lab' if name is None else f'there is no lab {name!r}'} (labs: {there})")

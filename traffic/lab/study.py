@@ -85,7 +85,7 @@ def rounded(value: Any) -> Any:
 
 def disturbances(row: dict[str, Any]) -> list[str]:
     """Returns disturbances by this machine, which make the figures of a run doubtful."""
-    found = [
+    sentences = [
         f"The capture {point} the link dropped {plural(drops, 'packet')}: the figures are doubtful."
         for point, drops in row["capture_drops"].items()
         if drops
@@ -94,11 +94,11 @@ def disturbances(row: dict[str, Any]) -> list[str]:
     for name, direction in ((name, direction) for name, link in links.items() for direction in link):
         if direction["overruns"]:
             lost = plural(direction["overruns"], "packet")
-            found.append(f"The link{name} itself lost {lost} from {direction['from']}: this machine was too slow.")
+            sentences.append(f"The link{name} itself lost {lost} from {direction['from']}: this machine was too slow.")
     late_ms = row.get("sender_late_ms") or 0
     if late_ms > LATE_MS_MOST:
-        found.append(f"The sender was up to {late_ms:.0f} ms late and sent a burst: this machine was too busy.")
-    return found
+        sentences.append(f"The sender was up to {late_ms:.0f} ms late and sent a burst: this machine was too busy.")
+    return sentences
 
 
 def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tuple[dict[str, Any], FlowMeasures]:
@@ -112,10 +112,10 @@ def run_row(profile: Profile, folder: Path, note: Callable[[str], None]) -> tupl
         row = study_row(profile, measures, run)
         if is_shared(profile):
             measures.bins["waiting"] = [None] * len(measures.bins["waiting"])
-        found = disturbances(row)
-        row.update(attempts=attempt, disturbances=found)
-        if not found or attempt == ATTEMPTS:
+        disturbed = disturbances(row)
+        row.update(attempts=attempt, disturbances=disturbed)
+        if not disturbed or attempt == ATTEMPTS:
             break
-        note(f"{profile.name} is run again: {found[0]}")
+        note(f"{profile.name} is run again: {disturbed[0]}")
     write_json(folder / "result.json", row)
     return row, measures

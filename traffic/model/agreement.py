@@ -88,11 +88,11 @@ def tested(samples: Samples, session: str, first: Place, second: Place, resoluti
 
 def modelled(data: dict[str, Any]) -> dict[int, tuple[int, int]]:
     """Returns the flow and direction that each session of a test was modelled from."""
-    found = {}
+    flows = {}
     for number, session in enumerate(data["test"]["sessions"]):
         if match := LABEL.fullmatch(session["label"]):
-            found[number] = (int(match[1]), 0 if match[2] == "turns" else DIRECTIONS.index(match[2]))
-    return found
+            flows[number] = (int(match[1]), 0 if match[2] == "turns" else DIRECTIONS.index(match[2]))
+    return flows
 
 
 def resolution_of(report: dict[str, Any]) -> int:
@@ -123,7 +123,7 @@ def sent_flows(
 def of_test(original: Trace, data: dict[str, Any], folder: Path, resolution_ns: int | None) -> Iterator[Measure]:
     """Yields the measures of all sessions of a test. InputError if it has no capture with them."""
     test, sessions = data["test"], modelled(data)
-    reports = [one["report"] or {} for one in data["sessions"]]
+    reports = [entry["report"] or {} for entry in data["sessions"]]
     rerun = capture_of(data, folder)
     if rerun is None:
         raise InputError(f"{folder}: {test['name']}: expected a capture: run the plan in a lab, or with --interface")
@@ -157,13 +157,13 @@ def experiment_folder(folder: Path) -> Path:
 def agreement(original: Trace, folder: Path, resolution_ns: int | None = None) -> list[Measure]:
     """Returns the measures of all modelled sessions; `resolution_ns` replaces that of their senders."""
     place = experiment_folder(folder)
-    known = original.totals["flows"]
-    found: list[Measure] = []
+    flow_count = original.totals["flows"]
+    measures: list[Measure] = []
     for data in Store(place).tests():
         for flow, _ in modelled(data).values():
-            if flow >= known:
+            if flow >= flow_count:
                 raise UsageError(f"{place}: its plan has flow {flow}: expected the capture that it was modelled from")
-        found += of_test(original, data, place, resolution_ns)
-    if not found:
+        measures += of_test(original, data, place, resolution_ns)
+    if not measures:
         raise InputError(f"{place}: expected a completed test of a plan that `wiretale model` made")
-    return found
+    return measures

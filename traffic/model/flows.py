@@ -62,21 +62,21 @@ def why_not(flow: Row) -> str | None:
 def chosen_flows(trace: Trace, numbers: Sequence[int]) -> tuple[list[Row], list[str]]:
     """Returns the flows to model, and remarks about the others. UsageError if a chosen one is missing or cannot be modelled."""
     with connect(trace) as connection:
-        known = {flow["flow"]: flow for flow in dicts(connection, FLOWS)}
+        by_number = {flow["flow"]: flow for flow in dicts(connection, FLOWS)}
     for number in numbers:
-        if number not in known:
-            raise UsageError(f"--flow {number}: the capture has {plural(len(known), 'flow')}, numbered from 0")
-        if reason := why_not(known[number]):
+        if number not in by_number:
+            raise UsageError(f"--flow {number}: the capture has {plural(len(by_number), 'flow')}, numbered from 0")
+        if reason := why_not(by_number[number]):
             raise UsageError(f"--flow {number}: cannot be modelled, because {reason}")
     if numbers:
-        return [known[number] for number in dict.fromkeys(numbers)], []
-    refused = [(flow, reason) for flow in known.values() if (reason := why_not(flow))]
-    found = [flow for flow in known.values() if not why_not(flow)]
+        return [by_number[number] for number in dict.fromkeys(numbers)], []
+    refused = [(flow, reason) for flow in by_number.values() if (reason := why_not(flow))]
+    modelled = [flow for flow in by_number.values() if not why_not(flow)]
     remarks = [f"Not modelled: flow {flow['flow']}, {place(flow)}: {reason}." for flow, reason in refused[:FLOWS_MOST]]
-    others = len(refused[FLOWS_MOST:]) + len(found[FLOWS_MOST:])
-    if others:
-        remarks.append(f"Not modelled: {plural(others, 'other flow')}.")
-    return found[:FLOWS_MOST], remarks
+    left_out = len(refused[FLOWS_MOST:]) + len(modelled[FLOWS_MOST:])
+    if left_out:
+        remarks.append(f"Not modelled: {plural(left_out, 'other flow')}.")
+    return modelled[:FLOWS_MOST], remarks
 
 
 def udp_session(flow: Row, direction: int, datagrams: Datagrams) -> ModelSession | None:
@@ -88,7 +88,7 @@ def udp_session(flow: Row, direction: int, datagrams: Datagrams) -> ModelSession
     order = f"drawn from {LINES_MOST} of them" if draws else "all in their order"
     label = f"flow {number} {DIRECTIONS[direction]}"
     keys: dict[str, Value] = {"label": label, "protocol": "udp", "count": count}
-    keys |= {name: True for name, given in (("draw", draws), ("reverse", direction)) if given}
+    keys |= {name: True for name, is_set in (("draw", draws), ("reverse", direction)) if is_set}
     remark = f"{label}, {place(flow)}: sizes and gaps of {plural(count, 'datagram')}, {order}."
     return ModelSession(datagrams.first_ns(place_of), keys, remark, datagrams.lines(place_of, LINES_MOST))
 
@@ -122,19 +122,19 @@ def turns_session(flow: Row, turns: Turns) -> ModelSession | None:
 def sessions_of(flow: Row, datagrams: Datagrams | None, turns: Turns) -> list[ModelSession]:
     """Returns the sessions of a flow."""
     if flow["exchange"] == "turns":
-        found = [turns_session(flow, turns)]
+        candidates = [turns_session(flow, turns)]
     elif flow["protocol"] == "tcp" or datagrams is None:
-        found = [tcp_session(flow)]
+        candidates = [tcp_session(flow)]
     else:
-        found = [udp_session(flow, direction, datagrams) for direction in range(len(DIRECTIONS))]
-    return [session for session in found if session]
+        candidates = [udp_session(flow, direction, datagrams) for direction in range(len(DIRECTIONS))]
+    return [session for session in candidates if session]
 
 
-def add_in_time(found: list[tuple[Row, ModelSession]], model: Model, is_chosen: bool) -> None:
+def add_in_time(pairs: list[tuple[Row, ModelSession]], model: Model, is_chosen: bool) -> None:
     """Adds the sessions that a plan can start. UsageError if another one is of a chosen flow."""
-    first_ns = min((session.start_ns for _, session in found), default=0)
+    first_ns = min((session.start_ns for _, session in pairs), default=0)
     why = "it begins more than a day after the first"
-    for flow, session in found:
+    for flow, session in pairs:
         if session.start_ns - first_ns <= DAY_NS:
             model.sessions.append(session)
         elif is_chosen:
@@ -150,8 +150,8 @@ def model_of(trace: Trace, numbers: Sequence[int] = ()) -> Model:
     datagrams = Datagrams().add(trace, udp) if udp else None
     turns = Turns().add(trace)
     model = Model([], remarks)
-    found = [(flow, session) for flow in flows for session in sessions_of(flow, datagrams, turns)]
-    add_in_time(found, model, bool(numbers))
+    pairs = [(flow, session) for flow in flows for session in sessions_of(flow, datagrams, turns)]
+    add_in_time(pairs, model, bool(numbers))
     if not model.sessions:
         why = f" ({remarks[0]})" if remarks else ""
         raise UsageError(

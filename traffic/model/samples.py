@@ -40,8 +40,8 @@ class Samples:
 
     def row(self, sql: str, values: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the first row of a result."""
-        found: tuple[Any, ...] | None = self.connection.execute(sql, list(values)).fetchone()
-        return found or ()
+        record: tuple[Any, ...] | None = self.connection.execute(sql, list(values)).fetchone()
+        return record or ()
 
     def count(self, place: Place) -> int:
         """Returns the number of rows."""

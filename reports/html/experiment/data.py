@@ -80,12 +80,12 @@ def points(
 ) -> dict[str, list[Point]]:
     """Returns lines by name: a point for each x, with all trials that have a value."""
     name = name or names(rows)
-    found: dict[str, dict[float, list[tuple[int, float]]]] = {}
+    lines: dict[str, dict[float, list[tuple[int, float]]]] = {}
     for row in rows:
         if row[y] is not None:
-            found.setdefault(name(row), {}).setdefault(x(row), []).append((row["trial"], row[y]))
+            lines.setdefault(name(row), {}).setdefault(x(row), []).append((row["trial"], row[y]))
     return {
-        line: [Point(where, tuple(trials)) for where, trials in sorted(cases.items())] for line, cases in found.items()
+        line: [Point(where, tuple(trials)) for where, trials in sorted(cases.items())] for line, cases in lines.items()
     }
 
 
@@ -96,11 +96,11 @@ def longest(lines: dict[str, list[Point]]) -> int:
 
 def mix_counts(rows: Iterable[Row]) -> dict[str, dict[str, int]]:
     """Returns the number of sessions per protocol of each test."""
-    found: dict[str, dict[str, int]] = {}
+    by_test: dict[str, dict[str, int]] = {}
     for row in rows:
-        counts = found.setdefault(row["test"], {"tcp": 0, "udp": 0})
+        counts = by_test.setdefault(row["test"], {"tcp": 0, "udp": 0})
         counts[row["protocol"]] += 1
-    return found
+    return by_test
 
 
 def mix_points(rows: Sequence[Row]) -> dict[str, list[Point]]:

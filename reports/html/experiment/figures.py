@@ -56,8 +56,8 @@ def fine_ticks(low: float, high: float) -> list[float]:
 
 def log_axis(title: str, values: Sequence[float]) -> Row:
     """Returns a logarithmic axis with ticks at 1, 2 and 5, or only at powers of ten if there are many."""
-    known = [value for value in values if value > 0] or [1.0]
-    low, high = min(known), max(known)
+    positive = [value for value in values if value > 0] or [1.0]
+    low, high = min(positive), max(positive)
     powers = range(math.floor(math.log10(low)) - 1, math.ceil(math.log10(high)) + 1)
     steps = (1, 2, 5) if len(powers) <= 6 else (1,)
     ticks = [step * 10.0**power for power in powers for step in steps]
@@ -73,9 +73,9 @@ def fixed_axis(title: str, _: Sequence[float], **more: Any) -> Row:
 
 def rate_axis(title: str, values: Sequence[float]) -> Row:
     """Returns an axis from zero, or a logarithmic one if the least value would be invisible beside the greatest."""
-    known = [value for value in values if value > 0]
-    if known and max(known) > FAR_APART * min(known):
-        return log_axis(title, known)
+    positive = [value for value in values if value > 0]
+    if positive and max(positive) > FAR_APART * min(positive):
+        return log_axis(title, positive)
     return axis(title, rangemode="tozero")
 
 
@@ -178,7 +178,7 @@ def line_figure(
     data = [*first]
     for number, (name, line) in enumerate(lines.items()):
         data += [mean_line(name, line, number, hover), *trial_lines(name, line, number, hover)]
-    data += [published_line(one, number, hover) for number, one in enumerate(published)]
+    data += [published_line(series, number, hover) for number, series in enumerate(published)]
     if published:
         note += f" Dotted with open marks: published by {outcome.plan['study']}, measured in its own networks."
     x_axis, y_axis = axes
@@ -204,13 +204,13 @@ def sent_lines(outcome: Outcome) -> list[Row]:
     ]
 
 
-def against_size(y: str, theirs: str, title: str, y_axis: MakeAxis, outcome: Outcome) -> Iterator[Row]:
+def against_size(y: str, published_name: str, title: str, y_axis: MakeAxis, outcome: Outcome) -> Iterator[Row]:
     """Yields a measure by block size; throughput beside the sending rates of UDP."""
     lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
     if longest(lines) >= 2:
-        published = [one for one in outcome.published.get(theirs, []) if one["x"]]
+        published = [published_row for published_row in outcome.published.get(published_name, []) if published_row["x"]]
         axes = size_axis, y_axis
-        sent = sent_lines(outcome) if theirs == "throughput" else []
+        sent = sent_lines(outcome) if published_name == "throughput" else []
         note = (
             f"{SPREAD} Dashed: sending rates of UDP; the sender's socket takes them, the network may not."
             if sent
@@ -279,28 +279,28 @@ def received_by_offered(outcome: Outcome) -> Iterator[Row]:
 def rate_of_one(outcome: Outcome) -> Iterator[Row]:
     """Yields the rate of a single session of a protocol by the number of sessions of the other."""
     for protocol, line in mix_points(outcome.rows).items() if has_mix(outcome) else ():
-        own, other = ("TCP", "UDP") if protocol == "tcp" else ("UDP", "TCP")
+        protocol_name, other = ("TCP", "UDP") if protocol == "tcp" else ("UDP", "TCP")
         if len(line) >= 2:
             yield line_figure(
                 outcome,
-                f"One {own} session beside {other} sessions",
-                {f"1 {own}": line},
-                [one for one in outcome.published.get("mix", []) if one["measured"] == protocol],
+                f"One {protocol_name} session beside {other} sessions",
+                {f"1 {protocol_name}": line},
+                [row for row in outcome.published.get("mix", []) if row["measured"] == protocol],
                 f"beside %{{x}} {other} sessions",
                 (partial(fixed_axis, f"{other} sessions", dtick=1), partial(rate_axis, "throughput, Mbit/s")),
-                f"Throughput of the {own} session. {SPREAD}",
+                f"Throughput of the {protocol_name} session. {SPREAD}",
                 height=360,
             )
 
 
 def session_labels(outcome: Outcome) -> dict[tuple[str, str], list[float]]:
     """Returns trials of throughput by group and session: of tests with several sessions, and of published ones with one."""
-    wanted = {one["group"] for one in [*outcome.together, *outcome.published.get("sessions", [])]}
-    found: dict[tuple[str, str], list[float]] = {}
+    groups = {entry["group"] for entry in [*outcome.together, *outcome.published.get("sessions", [])]}
+    rates: dict[tuple[str, str], list[float]] = {}
     for row in outcome.rows:
-        if row["group"] in wanted and row["throughput_mbit_s"] is not None:
-            found.setdefault((row["group"], row["session"]), []).append(row["throughput_mbit_s"])
-    return found
+        if row["group"] in groups and row["throughput_mbit_s"] is not None:
+            rates.setdefault((row["group"], row["session"]), []).append(row["throughput_mbit_s"])
+    return rates
 
 
 def bars(name: str, places: list[list[str]], trials: list[list[float]], color: str, pattern: str) -> Row:
@@ -316,16 +316,16 @@ def bars(name: str, places: list[list[str]], trials: list[list[float]], color: s
     }
 
 
-def published_bars(published: Sequence[Row], found: dict[tuple[str, str], list[float]]) -> Row | None:
+def published_bars(published: Sequence[Row], rates: dict[tuple[str, str], list[float]]) -> Row | None:
     """Returns published throughput of the same sessions, each beside the measured one."""
     labels: dict[str, list[str]] = {}
-    for group, label in found:
+    for group, label in rates:
         labels.setdefault(group, []).append(label)
-    known = [one for one in published if one["session"] <= len(labels.get(one["group"], []))]
-    if not known:
+    with_label = [row for row in published if row["session"] <= len(labels.get(row["group"], []))]
+    if not with_label:
         return None
-    places = [[one["group"] for one in known], [labels[one["group"]][one["session"] - 1] for one in known]]
-    return bars(f"{known[0]['name']} (published)", places, [one["trials"] for one in known], GREY, "/")
+    places = [[row["group"] for row in with_label], [labels[row["group"]][row["session"] - 1] for row in with_label]]
+    return bars(f"{with_label[0]['name']} (published)", places, [row["trials"] for row in with_label], GREY, "/")
 
 
 def has_mix(outcome: Outcome) -> bool:
@@ -337,10 +337,10 @@ def throughput_of_sessions(outcome: Outcome) -> Iterator[Row]:
     """Yields each session of tests that have several, with published figures."""
     if not outcome.together or has_mix(outcome):
         return
-    found = session_labels(outcome)
-    published = published_bars(outcome.published.get("sessions", []), found)
-    places = [[group for group, _ in found], [label for _, label in found]]
-    data = [bars("measured", places, list(found.values()), BLUE, ""), *([published] if published else [])]
+    rates = session_labels(outcome)
+    published = published_bars(outcome.published.get("sessions", []), rates)
+    places = [[group for group, _ in rates], [label for _, label in rates]]
+    data = [bars("measured", places, list(rates.values()), BLUE, ""), *([published] if published else [])]
     yield figure(
         "Throughput of each session",
         BAR_SPREAD + (" Hatched: published." if published else ""),
@@ -354,17 +354,17 @@ def throughput_of_sessions(outcome: Outcome) -> Iterator[Row]:
 
 def sessions_over_time(outcome: Outcome) -> Iterator[Row]:
     """Yields rates over time of sessions that ran together, and Jain's fairness index."""
-    for one in outcome.together[:TOGETHER_MOST]:
-        trials = sum(other["group"] == one["group"] for other in outcome.together)
-        times = [number * one["bin_s"] for number in range(len(one["fairness"]) + 1)]
+    for entry in outcome.together[:TOGETHER_MOST]:
+        trials = sum(other["group"] == entry["group"] for other in outcome.together)
+        times = [number * entry["bin_s"] for number in range(len(entry["fairness"]) + 1)]
         data = [
             over_time(label, times, rates, COLORS[number % len(COLORS)], "y")
-            for number, (label, rates) in enumerate(zip(one["labels"], one["rates"], strict=True))
+            for number, (label, rates) in enumerate(zip(entry["labels"], entry["rates"], strict=True))
         ]
         yield figure(
-            f"Sessions over time: {one['group']}" + (f", trial {one['trial']}" if trials > 1 else ""),
-            time_note(one),
-            [*data, over_time("Jain's fairness index", times, one["fairness"], RED, "y2")],
+            f"Sessions over time: {entry['group']}" + (f", trial {entry['trial']}" if trials > 1 else ""),
+            time_note(entry),
+            [*data, over_time("Jain's fairness index", times, entry["fairness"], RED, "y2")],
             xaxis=axis("seconds since the first session's start", anchor="y2", rangemode="tozero"),
             yaxis=axis("Mbit/s", rangemode="tozero", domain=[0.34, 1]),
             yaxis2=axis("fairness", range=[0, 1.08], domain=[0, 0.24]),
@@ -372,14 +372,14 @@ def sessions_over_time(outcome: Outcome) -> Iterator[Row]:
         )
 
 
-def time_note(one: Row) -> str:
+def time_note(entry: Row) -> str:
     """Returns the source of the figures, and the definition of the index."""
-    captured = one["source"] == "capture"
+    captured = entry["source"] == "capture"
     source = "Payload that passed the tracer" if captured else "Payload as its sender sent it (no capture)"
-    known = [value for value in one["fairness"] if value is not None]
-    mean = f" Its mean is {fmean(known):.3f}." if known else ""
+    values = [value for value in entry["fairness"] if value is not None]
+    mean = f" Its mean is {fmean(values):.3f}." if values else ""
     return (
-        f"{source}, in bins of {one['bin_s']:g} s. Jain's index over the sessions that run throughout a bin, if there are "
+        f"{source}, in bins of {entry['bin_s']:g} s. Jain's index over the sessions that run throughout a bin, if there are "
         f"at least two: 1 if all get the same rate, 1/n if one of n gets everything.{mean}"
     )
 

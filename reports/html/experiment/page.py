@@ -55,7 +55,7 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
     """Returns the facts about the run."""
     plan = outcome.plan
     tests = plural(len(plan["tests"]) - outcome.missing, "test")
-    found = [
+    pairs = [
         ("plan", f"{plan['name']}: {plan['title']}"),
         ("run", f"{tests}, from {show_time(outcome.started_ns).partition('.')[0]}Z"),
         ("from", where(plan["sender"])),
@@ -63,17 +63,17 @@ def facts(outcome: Outcome) -> list[tuple[str, str]]:
         ("captured by", outcome.tracer or "no capture"),
     ]
     if outcome.missing:
-        found.append(("still to run", plural(outcome.missing, "test")))
-    return found
+        pairs.append(("still to run", plural(outcome.missing, "test")))
+    return pairs
 
 
 def mean_of(rows: list[Row], group: str, name: str) -> dict[int, float]:
     """Returns means over the trials by block size without header, which all groups of a sweep share."""
-    found: dict[int, list[float]] = {}
+    by_size: dict[int, list[float]] = {}
     for row in rows:
         if row["group"] == group and row[name] is not None:
-            found.setdefault(row["block_bytes"] - row["header_bytes"], []).append(row[name])
-    return {size: fmean(values) for size, values in found.items()}
+            by_size.setdefault(row["block_bytes"] - row["header_bytes"], []).append(row[name])
+    return {size: fmean(values) for size, values in by_size.items()}
 
 
 def ratio(rows: list[Row], over: str, under: str) -> str:
@@ -98,9 +98,9 @@ def findings(outcome: Outcome) -> list[Row]:
         "TCP percent received": share(outcome.rows, "tcp"),
     }
     listed = []
-    for one in outcome.published.get("findings", []):
-        key = one["finding"] if one["finding"] in measured else one["finding"].split()[0]
-        listed.append({**one, "measured": measured.get(key, UNKNOWN)})
+    for row in outcome.published.get("findings", []):
+        key = row["finding"] if row["finding"] in measured else row["finding"].split()[0]
+        listed.append({**row, "measured": measured.get(key, UNKNOWN)})
     return listed
 
 
@@ -122,14 +122,14 @@ def summary_table(outcome: Outcome) -> Row | None:
     cases: dict[tuple[str, ...], Row] = {}
     for row in outcome.summary:
         if row["trials"] > 1:
-            found = cases.setdefault((*case_name(row), str(row["streams"])), {"trials": 0})
-            found["trials"] = max(found["trials"], row["trials"])
-            found[row["measure"]] = show_number(row, "mean")
+            cells = cases.setdefault((*case_name(row), str(row["streams"])), {"trials": 0})
+            cells["trials"] = max(cells["trials"], row["trials"])
+            cells[row["measure"]] = show_number(row, "mean")
     if not cases:
         return None
     heads = ["test", "session", "bytes", "offered", "options", "streams", "trials", *measures.values()]
     listed = [
-        [*case, str(found["trials"]), *(found.get(name, UNKNOWN) for name in measures)] for case, found in cases.items()
+        [*case, str(cells["trials"]), *(cells.get(name, UNKNOWN) for name in measures)] for case, cells in cases.items()
     ]
     return {
         "heads": heads,
@@ -153,12 +153,14 @@ def latency_table(outcome: Outcome) -> Row | None:
     listed = []
     for test, parts in tests.items():
         for loaded, rows in parts.items():
-            known = [row["rtt_ms"] for row in rows if row["rtt_ms"] is not None]
-            shown = (
-                [number(median(known)), number(percentile(known, 0.99)), number(max(known))] if known else [UNKNOWN] * 3
+            round_trips = [row["rtt_ms"] for row in rows if row["rtt_ms"] is not None]
+            figures = (
+                [number(median(round_trips)), number(percentile(round_trips, 0.99)), number(max(round_trips))]
+                if round_trips
+                else [UNKNOWN] * 3
             )
             state = "while sessions ran" if loaded else "before and after"
-            listed.append([test, state, show_count(len(rows)), show_count(len(rows) - len(known)), *shown])
+            listed.append([test, state, show_count(len(rows)), show_count(len(rows) - len(round_trips)), *figures])
     heads = ["test", "load", "requests", "without answer", "median, ms", "99%, ms", "largest, ms"]
     return {"heads": heads, "rows": listed[:ROWS_MOST], "numeric": [False, False, *[True] * 5]}
 
@@ -166,9 +168,9 @@ def latency_table(outcome: Outcome) -> Row | None:
 def programs_table(outcome: Outcome) -> Row | None:
     """Returns the programs beside the sessions; None if there were none."""
     listed = []
-    for one in outcome.programs:
-        ended = "stopped with the sessions" if one["exit_code"] is None else f"exit code {one['exit_code']}"
-        listed.append([one["test"], one["label"], one["error"] or ended])
+    for program in outcome.programs:
+        ended = "stopped with the sessions" if program["exit_code"] is None else f"exit code {program['exit_code']}"
+        listed.append([program["test"], program["label"], program["error"] or ended])
     heads = ["test", "program", "end"]
     return {"heads": heads, "rows": listed[:ROWS_MOST], "numeric": [False] * 3} if listed else None
 
@@ -176,16 +178,16 @@ def programs_table(outcome: Outcome) -> Row | None:
 def flows_table(outcome: Outcome) -> Row | None:
     """Returns the flows of other programs in the captures; None if there were none."""
     listed = []
-    for one in outcome.other_flows:
-        source, to = (f"{one[end]} port {one[f'{end}_port']}" for end in ("source", "destination"))
-        rate = one["goodput_bps"] and one["goodput_bps"] / 1e6
+    for flow in outcome.other_flows:
+        source, to = (f"{flow[end]} port {flow[f'{end}_port']}" for end in ("source", "destination"))
+        rate = flow["goodput_bps"] and flow["goodput_bps"] / 1e6
         figures = [
-            show_bytes(one["bytes"]),
+            show_bytes(flow["bytes"]),
             number(rate),
-            show_count(one["retransmissions"]),
-            show_duration(one["rtt_ns"]),
+            show_count(flow["retransmissions"]),
+            show_duration(flow["rtt_ns"]),
         ]
-        listed.append([one["test"], one["protocol"], source, to, *figures])
+        listed.append([flow["test"], flow["protocol"], source, to, *figures])
     heads = ["test", "protocol", "from", "to", "bytes", "Mbit/s", "retransmissions", "round trip"]
     return {"heads": heads, "rows": listed, "numeric": [False] * 4 + [True] * 4} if listed else None
 
@@ -216,7 +218,7 @@ def tables(outcome: Outcome) -> list[Row]:
         ("Other programs", programs_table(outcome), "Their output is in raw/."),
         ("Flows of other programs", flows_table(outcome), "As captured; the largest of each test."),
     )
-    return [{"title": title, "table": one, "note": note} for title, one, note in listed if one]
+    return [{"title": title, "table": entry, "note": note} for title, entry, note in listed if entry]
 
 
 def table(outcome: Outcome) -> Row:

@@ -123,11 +123,11 @@ def is_capture_name(word: str) -> bool:
 
 def as_command(arguments: list[str]) -> list[str]:
     """Maps `help COMMAND` to `COMMAND --help`, `version` to `--version`, and captures without a command to analyze."""
-    first, *rest = arguments or [""]
-    if first == "--" and rest:
-        return rest if rest[0] in COMMANDS else ["analyze", *arguments]
+    first, *further = arguments or [""]
+    if first == "--" and further:
+        return further if further[0] in COMMANDS else ["analyze", *arguments]
     if first == "help":
-        return [*(word for word in rest if word != "help" and not word.startswith("-")), "--help"]
+        return [*(word for word in further if word != "help" and not word.startswith("-")), "--help"]
     if first == "version":
         return ["--version"]
     if first not in COMMANDS and is_capture_name(first):
@@ -144,13 +144,13 @@ def show_skipped() -> list[str]:
     files: list[str] = []
     usual = warnings.showwarning
 
-    def show(message: Warning | str, category: type[Warning], *others: Any, **options: Any) -> None:
+    def show(message: Warning | str, category: type[Warning], *places: Any, **options: Any) -> None:
         if issubclass(category, SkippedFileWarning):
             note(str(message))
             if not issubclass(category, SkippedFolderWarning):
                 files.append(str(message))
         else:
-            usual(message, category, *others, **options)
+            usual(message, category, *places, **options)
 
     warnings.showwarning = show
     warnings.simplefilter("once", SkippedFileWarning)
@@ -199,9 +199,9 @@ def command() -> NoReturn:
         os._exit(process.interrupted_code())
 
 
-def main(given: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit code."""
-    arguments = as_command(list(sys.argv[1:] if given is None else given))
+    arguments = as_command(list(sys.argv[1:] if words is None else words))
     gc.set_threshold(100_000)  # instead of 700 new objects, because commands make few reference cycles
     process.prepare_streams()
     process.take_signals()

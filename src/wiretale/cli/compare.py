@@ -92,7 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         from wiretale.analyzer.capture_paths import expand_paths
         from wiretale.reports.export.compare import TABLES
 
-        inputs = [path for given in arguments.captures for path in expand_paths([given], local=True)]
+        inputs = [path for argument in arguments.captures for path in expand_paths([argument], local=True)]
         inputs += [log for log in logs.values() if log]
         options.check_outputs(arguments, inputs, [f"{name}.parquet" for name in TABLES])
     with compare_captures(*arguments.captures, **logs, same_clock=arguments.same_clock) as comparison:

@@ -206,7 +206,7 @@ def dry_run(plan: Plan) -> int:
     from wiretale.traffic.experiment.commands import CAPTURE_PROGRAMS, all_commands
     from wiretale.traffic.program import program_path
 
-    installed = [one for one in CAPTURE_PROGRAMS if program_path(one.name)]
+    installed = [program for program in CAPTURE_PROGRAMS if program_path(program.name)]
     try:
         for line in all_commands(plan, (installed or CAPTURE_PROGRAMS)[0]):
             print(line)

@@ -47,12 +47,12 @@ def help_of(parser: Parser) -> str:
     return "\n\n".join("\n".join(lines) for lines in parts if lines) + "\n"
 
 
-def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+def wrap(text: str, width: int, first: str = "", following: str = "") -> list[str]:
     """Returns the text in lines; words are not broken."""
     import textwrap
 
     return textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+        text, width, initial_indent=first, subsequent_indent=following, break_long_words=False, break_on_hyphens=False
     )
 
 
@@ -78,7 +78,11 @@ def group_parts(parser: Parser, width: int) -> list[list[str]]:
     """Returns a part for each group of arguments: positional ones, named groups, other options."""
     positional, optional, *named = parser._action_groups
     parts = []
-    for group, heading in ((positional, "arguments"), *((one, one.title) for one in named), (optional, "options")):
+    for group, heading in (
+        (positional, "arguments"),
+        *((group_of_options, group_of_options.title) for group_of_options in named),
+        (optional, "options"),
+    ):
         lines = [line for action in group._group_actions for line in action_lines(action, width)]
         if lines:
             parts.append([f"{heading}:", *lines])
@@ -131,9 +135,9 @@ def fit_command(command: str, width: int) -> list[str]:
         if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
             lines.append("")
         lines[-1] = f"{lines[-1]} {word}".strip()
-    first, *rest = lines
-    shown = [f"  {first}", *(" " * HANGING + line for line in rest)]
-    return [f"{line} \\" for line in shown[:-1]] + shown[-1:]
+    first, *further = lines
+    indented = [f"  {first}", *(" " * HANGING + line for line in further)]
+    return [f"{line} \\" for line in indented[:-1]] + indented[-1:]
 
 
 def exit_code_lines(codes: Mapping[int, str], width: int) -> list[str]:

@@ -242,16 +242,16 @@ def labs_to_remove(name: str | None, every: bool, force: bool) -> list[Lab]:
     from wiretale.traffic.lab.hosts import user_of
     from wiretale.traffic.lab.state import find_lab, known_labs
 
-    found = [find_lab(name)] if name else known_labs()
-    users = {} if force else {lab.name: user for lab in found if (user := user_of(lab))}
+    labs = [find_lab(name)] if name else known_labs()
+    users = {} if force else {lab.name: user for lab in labs if (user := user_of(lab))}
     if name and users:
         raise UsageError(f"the lab {name} is in use by {users[name]}: stop that process, or add --force")
     for used, user in users.items():
         note(f"the lab {used} is kept: {user} uses it")
-    free = [lab for lab in found if lab.name not in users]
+    free = [lab for lab in labs if lab.name not in users]
     if name or every or len(free) == 1:
         return free
-    raise UsageError(f"expected the name of a lab, or --all (labs: {', '.join(lab.name for lab in found) or 'none'})")
+    raise UsageError(f"expected the name of a lab, or --all (labs: {', '.join(lab.name for lab in labs) or 'none'})")
 
 
 def down_action(arguments: argparse.Namespace) -> int:

@@ -38,10 +38,10 @@ def resolution(text: str) -> int:
     """Returns the ns of a time."""
     from wiretale.analyzer.units import parse_duration
 
-    found = parse_duration(text)
-    if found is None or found > 10**12:
+    duration_ns = parse_duration(text)
+    if duration_ns is None or duration_ns > 10**12:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a time such as 200us or 1ms")
-    return found
+    return duration_ns
 
 
 def flow_number(text: str) -> int:

@@ -114,8 +114,8 @@ def prepare_streams() -> None:
     """
     for descriptor, name, mode in ((1, "stdout", os.O_RDONLY), (2, "stderr", os.O_WRONLY)):
         if getattr(sys, name) is None or not is_open(descriptor):
-            held = os.open(os.devnull, mode)  # keeps an output file from getting the descriptor of the stream
-            setattr(sys, name, open(held, "w"))  # noqa: SIM115 (open until the process ends)
+            null_device = os.open(os.devnull, mode)  # keeps an output file from getting the descriptor of the stream
+            setattr(sys, name, open(null_device, "w"))  # noqa: SIM115 (open until the process ends)
         stream = getattr(sys, name)
         if stream is getattr(sys, f"__{name}__"):
             raw = Discarding(descriptor, "w", closefd=False)

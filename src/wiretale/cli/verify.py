@@ -75,16 +75,16 @@ def lasting_paths(files: list[str]) -> list[str]:
     return paths
 
 
-def show(path: str, found: Comparison, wireshark: str, as_json: bool) -> None:
+def show(path: str, comparison: Comparison, wireshark: str, as_json: bool) -> None:
     """Prints the comparison of one file."""
     if as_json:
         from wiretale.reports.export.verify import write_json
 
-        write_json(path, found, (__version__, wireshark), sys.stdout)
+        write_json(path, comparison, (__version__, wireshark), sys.stdout)
     else:
         from wiretale.reports.terminal.verify import print_comparison
 
-        print_comparison(path, found, wireshark, sys.stdout)
+        print_comparison(path, comparison, wireshark, sys.stdout)
     sys.stdout.flush()
 
 
@@ -98,10 +98,10 @@ def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argp
     with progress_bar(True) as progress:
         trace = analyze_whole(path, progress=progress)
     with waiting(path):
-        found = compare_file(trace, path, dissector, most)
-    show(path, found, wireshark, arguments.json)
-    if found.problem:
-        note(f"{path}: {found.problem}")
+        comparison = compare_file(trace, path, dissector, most)
+    show(path, comparison, wireshark, arguments.json)
+    if comparison.problem:
+        note(f"{path}: {comparison.problem}")
         return InputError.exit_code
     return exit_code(trace)
 

@@ -58,18 +58,18 @@ class Watch:
     def workers(self) -> int:
         """Returns the number of workers."""
         about = self._client.scheduler_info()
-        found: int = about.get("n_workers", len(about.get("workers", ())))
+        count: int = about.get("n_workers", len(about.get("workers", ())))
         if self._client.status not in ("running", "connecting"):
             raise MissingToolError("the scheduler is gone: start one, and run the same command again, which continues")
         now = time.monotonic()
-        if found:
+        if count:
             self._seen = now
         elif now - self._seen > self._seconds:
             raise MissingToolError(
                 f"the cluster has had no worker for {self._seconds:.0f} s (one without wiretale ends at its first task): "
                 "start some and run the same command again, which continues"
             )
-        return found
+        return count
 
 
 def run_tasks(

@@ -131,8 +131,8 @@ def test_the_difference_is_that_of_what_the_chronometers_divide() -> None:
     assert greatest_difference(shares_of(path=0.7, window=0.3), shares_of(path=1.0)) == pytest.approx(0.3)
 
 
-SHAPED_ONE = next(one for one in SCENARIOS if one.shaper)
-PLAIN = next(one for one in SCENARIOS if not one.shaper)
+SHAPED_ONE = next(case for case in SCENARIOS if case.shaper)
+PLAIN = next(case for case in SCENARIOS if not case.shaper)
 
 
 def test_a_row_is_right_near_or_not_known() -> None:
@@ -168,11 +168,11 @@ def test_the_page_has_what_is_right_wrong_and_not_known(tmp_path: Path) -> None:
 
 
 def test_every_kind_is_run_under_each_control_with_and_without_timestamps() -> None:
-    assert len({one.name for one in SCENARIOS}) == len(SCENARIOS)
-    kinds = {one.kind for one in SCENARIOS}
+    assert len({case.name for case in SCENARIOS}) == len(SCENARIOS)
+    kinds = {case.kind for case in SCENARIOS}
     assert kinds == set(COLUMNS)
     for kind in kinds:
-        runs = {(one.control, bool(one.sysctl)) for one in SCENARIOS if one.kind == kind}
+        runs = {(case.control, bool(case.sysctl)) for case in SCENARIOS if case.kind == kind}
         assert runs == {(control, off) for control in ("cubic", "bbr", "reno") for off in (False, True)}
 
 
@@ -181,10 +181,12 @@ def test_a_draw_can_be_repeated_and_each_has_other_scenarios() -> None:
     assert draw_scenarios(1, count) == draw_scenarios(1, count) != draw_scenarios(2, count)
     assert scenarios_of(["drawn-7-"], draw=7, drawn=3) == draw_scenarios(7, 3)
     assert scenarios_of((), draw=7, drawn=0) == SCENARIOS
-    drawn = [one for draw in range(20) for one in draw_scenarios(draw, count)]
-    assert len({one.name for one in drawn}) == len(drawn)
-    assert {(one.control, bool(one.sysctl)) for one in drawn} >= {(one.control, bool(one.sysctl)) for one in SCENARIOS}
-    buffers = [one.talk.send_buffer for one in drawn if one.talk.send_buffer]
+    drawn = [case for draw in range(20) for case in draw_scenarios(draw, count)]
+    assert len({case.name for case in drawn}) == len(drawn)
+    assert {(case.control, bool(case.sysctl)) for case in drawn} >= {
+        (case.control, bool(case.sysctl)) for case in SCENARIOS
+    }
+    buffers = [case.talk.send_buffer for case in drawn if case.talk.send_buffer]
     assert buffers and min(buffers) >= LEAST_BUFFER
 
 
@@ -205,7 +207,7 @@ def test_drawn_rows_have_a_table_of_their_own() -> None:
 )
 def test_the_kernel_confirms_what_a_scenario_is_made_for(name: str, tmp_path: Path) -> None:
     needs.skip_without(missing(), needs.programs("tc"), needs.network_namespaces())
-    scenario = next(one for one in scenarios_of([name], draw=1, drawn=0) if one.name == name)
+    scenario = next(case for case in scenarios_of([name], draw=1, drawn=0) if case.name == name)
     short = replace(scenario, talk=replace(scenario.talk, seconds=1.5))
     rows = score_limits([short], tmp_path, False)
     assert [row.point for row in rows] == list(POINTS)

@@ -27,10 +27,10 @@ def target_space(target: str) -> tuple[str, Path]:
         raise UsageError(f"{target}: expected netns:NAME, or pid:NUMBER of a process in it")
     path = Path("/proc", name, "ns/net") if kind == "pid" else Path("/run/netns", name)
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError as error:
         raise UsageError(f"{target}: {path}: {error.strerror}") from None
-    if found.st_ino == Path("/proc/self/ns/net").stat().st_ino:
+    if status.st_ino == Path("/proc/self/ns/net").stat().st_ino:
         raise UsageError(f"{target}: expected another network namespace than that of this command")
     return name, path
 
@@ -47,8 +47,12 @@ def attach_space(lab: Lab, host: str, target: str) -> str:
     if ATTACHED in run_program([*inside, ip, "-o", "link"]):
         raise UsageError(f"{target}: is attached to a lab already")
     listed = (["-o", "link"], ["route"])  # the other hosts keep routes to a namespace that was deleted
-    known = "".join(run_program([ip, "-n", lab.namespace(name), *words]) for name in lab.path for words in listed)
-    free = (one for one in range(1, ATTACHED_MOST + 1) if f" to{one}@" not in known and f"10.98.{one}.0/" not in known)
+    links = "".join(run_program([ip, "-n", lab.namespace(name), *words]) for name in lab.path for words in listed)
+    free = (
+        place
+        for place in range(1, ATTACHED_MOST + 1)
+        if f" to{place}@" not in links and f"10.98.{place}.0/" not in links
+    )
     number = next(free, 0)
     if not number:
         raise UsageError(f"the lab {lab.name} has {ATTACHED_MOST} attached namespaces: no more can be attached")

@@ -46,9 +46,9 @@ def check_cross(profile: Profile) -> None:
             )
         except subprocess.TimeoutExpired:
             raise UsageError(f"{cross.where}: send: expected options of a test that begins at once") from None
-        said = last_line(done.stderr if done.returncode else "expected options of a test").removeprefix(SAYS)
-        if not said.startswith(" port ".join(NO_RECEIVER)):
-            raise UsageError(f"{cross.where}: send: {said.partition('; see')[0]}")
+        message = last_line(done.stderr if done.returncode else "expected options of a test").removeprefix(SAYS)
+        if not message.startswith(" port ".join(NO_RECEIVER)):
+            raise UsageError(f"{cross.where}: send: {message.partition('; see')[0]}")
 
 
 def output_names(number: int) -> tuple[str, ...]:
@@ -110,10 +110,10 @@ def cross_traffic(lab: Lab, profile: Profile, folder: Path) -> Iterator[list[int
 def report_in(text: str) -> dict[str, Any] | None:
     """Returns the report of a sender; None if it had not begun, or if it could not be written whole."""
     try:
-        found = json.loads(last_line(text))
+        report = json.loads(last_line(text))
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return report if isinstance(report, dict) else None
 
 
 def cross_results(profile: Profile, folder: Path, codes: list[int | None]) -> list[dict[str, Any]]:

@@ -69,25 +69,29 @@ class Topology:
 
 def tables(top: PlanTable, kind: str) -> list[PlanTable]:
     """Returns the tables of a kind, which must not be too many."""
-    found = top.tables(kind)
-    if len(found) > MOST[kind]:
-        raise top.error(kind, f"expected at most {MOST[kind]}, found {len(found)}")
-    return found
+    listed = top.tables(kind)
+    if len(listed) > MOST[kind]:
+        raise top.error(kind, f"expected at most {MOST[kind]}, found {len(listed)}")
+    return listed
 
 
-def take_name(table: PlanTable, taken: list[str]) -> str:
+def take_name(table: PlanTable, names: list[str]) -> str:
     """Returns the name of a host or router, which must be new."""
-    expected = f"a name of up to 15 small letters and digits, none of {', '.join(taken)}"
-    is_new = read.checked(lambda one: isinstance(one, str) and NAME.fullmatch(one) and one not in taken, expected)
-    taken.append(table.need("name", is_new))
-    return taken[-1]
+    expected = f"a name of up to 15 small letters and digits, none of {', '.join(names)}"
+    is_new = read.checked(
+        lambda value: isinstance(value, str) and NAME.fullmatch(value) and value not in names, expected
+    )
+    names.append(table.need("name", is_new))
+    return names[-1]
 
 
 def directions(table: PlanTable, folder: Path | None) -> tuple[str, str]:
     """Returns the settings of both directions from the keys that are left."""
-    own = [PlanTable(table.file, f"{table.where}, {name}", table.data.pop(name, {})) for name in ("forward", "reverse")]
+    own_tables = [
+        PlanTable(table.file, f"{table.where}, {name}", table.data.pop(name, {})) for name in ("forward", "reverse")
+    ]
     both = dict(table.data)
-    return settings(own[0], both, folder), settings(own[1], both, folder)
+    return settings(own_tables[0], both, folder), settings(own_tables[1], both, folder)
 
 
 def send_options(value: object) -> tuple[str, ...]:
@@ -108,13 +112,13 @@ def read_cross(table: PlanTable, hosts: list[str], has_scenario: bool) -> Cross:
 
 def read_topology(top: PlanTable, folder: Path | None, has_scenario: bool) -> Topology:
     """Returns the topology of a profile. UsageError, with its place, if a value is invalid."""
-    taken = list(HOSTS)
-    hops = tuple(Hop(take_name(one, taken), *directions(one, folder)) for one in tables(top, "hop"))
+    names = list(HOSTS)
+    hops = tuple(Hop(take_name(table, names), *directions(table, folder)) for table in tables(top, "hop"))
     places = read.word(*ENDS, *(hop.name for hop in hops))
     hosts = []
-    for one in tables(top, "host"):
-        name, at = take_name(one, taken), one.take("at", places, "sender")
-        hosts.append(Host(name, *directions(one, folder), at=at))
+    for table in tables(top, "host"):
+        name, at = take_name(table, names), table.take("at", places, "sender")
+        hosts.append(Host(name, *directions(table, folder), at=at))
     ends = [*ENDS, *(host.name for host in hosts)]
-    cross = tuple(read_cross(one, ends, has_scenario) for one in tables(top, "cross"))
+    cross = tuple(read_cross(table, ends, has_scenario) for table in tables(top, "cross"))
     return Topology(hops, tuple(hosts), cross)

@@ -39,8 +39,8 @@ def schedule_text(value: Any) -> str:
     for number, step in enumerate(value, start=1):
         if "at" not in step or not set(step) - {"at"} <= {"rate", "delay", "loss"} or len(step) < 2:
             raise ValueError(f"step {number}: expected at, and one or more of rate, delay and loss")
-        for name, one in step.items():
-            if isinstance(one, list):
+        for name, setting in step.items():
+            if isinstance(setting, list):
                 raise ValueError(f"step {number}: {name}: expected a number or a text, no list")
         words = [setting_text(step["at"]), *(f"{name}={setting_text(step[name])}" for name in step if name != "at")]
         steps.append(":".join(words))
