@@ -186,21 +186,21 @@ def test_counts(sample_truth: tuple[str, wiretale.Trace, dict[str, Any]]) -> Non
     other_verdict = {kind for sample, kind in OTHER_VERDICTS if sample == name}
     for counts in truth["counts"]:
         row = trace.directions.rows()[2 * counts["flow"] + counts["direction"]]
-        wanted = {key: value for key, value in counts.items() if key in row}
-        assert wanted and (other_verdict or {key: row[key] for key in wanted} == wanted)
+        expected = {key: value for key, value in counts.items() if key in row}
+        assert expected and (other_verdict or {key: row[key] for key in expected} == expected)
 
 
 def test_frames(sample_truth: tuple[str, wiretale.Trace, dict[str, Any]]) -> None:
     name, trace, truth = sample_truth
-    wanted = {
+    expected = {
         (int(frame), OTHER_VERDICTS.get((name, entry["verdict"]), entry["verdict"]))
         for frame, entry in truth["frames"].items()
         if entry["verdict"] in FRAME_VERDICTS
     }
     kinds = FRAME_VERDICTS | {"suspected_timeout"}
-    found = {(row["frame"], row["kind"]): row for row in trace.events.rows() if row["kind"] in kinds}
-    assert set(found) == wanted
-    for (frame, kind), row in found.items():
+    rows_by_frame = {(row["frame"], row["kind"]): row for row in trace.events.rows() if row["kind"] in kinds}
+    assert set(rows_by_frame) == expected
+    for (frame, kind), row in rows_by_frame.items():
         entry = truth["frames"][str(frame)]
         if kind.endswith("retransmission"):
             assert row["spurious"] == entry["spurious"]

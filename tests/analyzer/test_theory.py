@@ -49,10 +49,10 @@ def test_fragments_are_those_that_scapy_makes(size: int, mtu: int) -> None:
     made = [len(p) for p in fragment(IP() / UDP() / Raw(bytes(size)), (mtu - 20) // 8 * 8)]
     # Scapy's last fragment holds whole units alone, wiretale's fills the MTU; these sizes are split alike
     link = theory.Link(10**9, mtu)
-    ours = [size for size, count in theory.fragment_sizes(link, size + 8) for _ in range(count)]
-    assert sum(ours) - 20 * len(ours) == size + 8 and max(ours) <= mtu
-    assert abs(len(ours) - len(made)) <= ((mtu - 20) % 8 != 0)
-    wire = sum(max(60, 14 + length) + 24 for length in ours)
+    sizes = [size for size, count in theory.fragment_sizes(link, size + 8) for _ in range(count)]
+    assert sum(sizes) - 20 * len(sizes) == size + 8 and max(sizes) <= mtu
+    assert abs(len(sizes) - len(made)) <= ((mtu - 20) % 8 != 0)
+    wire = sum(max(60, 14 + length) + 24 for length in sizes)
     assert theory.block_maximum(link, "udp", size).wire_bytes_per_block == wire
 
 
@@ -77,7 +77,7 @@ def test_ipv6_fragments_carry_a_header_of_their_own() -> None:
 
 def test_framings_differ_by_their_headers() -> None:
     full = {name: theory.maximum(theory.Link(10**9, framing=name), "udp") for name in theory.FRAMINGS}
-    assert {name: one.wire_bytes_per_frame for name, one in full.items()} == {
+    assert {name: capacity.wire_bytes_per_frame for name, capacity in full.items()} == {
         **{"ethernet": 1538, "vlan": 1542, "qinq": 1546, "mpls": 1542, "pppoe": 1546, "ip": 1500},
     }
 
@@ -133,8 +133,12 @@ def test_rates_and_sizes() -> None:
 
 def test_the_command(wiretale_run: Run) -> None:
     done = wiretale_run("theory", "--link", "1G", "--block", "10000", "--json")
-    found = json.loads(done.stdout)
-    assert done.returncode == 0 and found["schema"] == "wiretale.theory/1" and found["udp"]["fragments_per_block"] == 7
+    document = json.loads(done.stdout)
+    assert (
+        done.returncode == 0
+        and document["schema"] == "wiretale.theory/1"
+        and document["udp"]["fragments_per_block"] == 7
+    )
     text = wiretale_run("theory", "--link", "1G", "--block", "70000").stdout
     assert "118.660" in text and "119.635" in text and "expected at most 65507" in text
     only = json.loads(wiretale_run("theory", "--link", "1G", "--protocol", "udp", "--json").stdout)

@@ -59,8 +59,8 @@ def test_a_plan_takes_them(kind: str, text: str, value: int) -> None:
     if kind == "size" and value > 2**20:
         pytest.skip("a block has at most 1 MiB")
     session = read_plan(plan_of(kind, text), "plan.toml", "plan").tests[0].sessions[0]
-    found = getattr(session, PLAN_KEYS[kind][1])
-    assert found == (value / 1e9 if kind == "time" else value)
+    setting = getattr(session, PLAN_KEYS[kind][1])
+    assert setting == (value / 1e9 if kind == "time" else value)
 
 
 def test_a_profile_takes_a_rate_with_a_blank(tmp_path: Path) -> None:
@@ -97,8 +97,8 @@ def test_the_others_are_refused(wiretale_run: Any, samples: Path, kind: str, tex
 @pytest.mark.parametrize("text, value", SPELLINGS["size"].items())
 def test_a_block_size_takes_them(wiretale_run: Any, samples: Path, text: str, value: int) -> None:
     file = samples / "vlan_ipv6.pcap"
-    taken = wiretale_run("analyze", file, f"--block-size={text}", "--none-such")
-    assert taken.returncode == 2 and "there is no option --none-such" in taken.stderr, (value, taken.stderr)
+    done = wiretale_run("analyze", file, f"--block-size={text}", "--none-such")
+    assert done.returncode == 2 and "there is no option --none-such" in done.stderr, (value, done.stderr)
 
 
 @pytest.mark.parametrize("text", ["31", "2GiB", "1.5", "8KiBit", "8kbit", "-1", ""])

@@ -47,8 +47,10 @@ def opened(request: pytest.FixtureRequest, browser: Any, reports: dict[str, Path
 
 def plots(page: Page) -> list[str]:
     """Ids of the plots."""
-    found: list[str] = page.page.evaluate("[...document.querySelectorAll('.js-plotly-plot')].map(plot => plot.id)")
-    return found
+    identifiers: list[str] = page.page.evaluate(
+        "[...document.querySelectorAll('.js-plotly-plot')].map(plot => plot.id)"
+    )
+    return identifiers
 
 
 # --- the mouse in every figure
@@ -57,8 +59,8 @@ def plots(page: Page) -> list[str]:
 def numbers_in(tooltip: str) -> list[float]:
     """Numbers as Plotly writes them, 1,234 and 976.5k, with the prefix taken as part of the number and of its unit."""
     scale = {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "m": 1e-3, "µ": 1e-6}
-    found = re.findall(r"(-?\d[\d,]*\.?\d*) ?([kMGmµ]?)(?![A-Za-z])", tooltip.replace("−", "-").replace("bit/s", ""))
-    return [float(number.replace(",", "")) * factor for number, unit in found for factor in (1, scale[unit])]
+    pairs = re.findall(r"(-?\d[\d,]*\.?\d*) ?([kMGmµ]?)(?![A-Za-z])", tooltip.replace("−", "-").replace("bit/s", ""))
+    return [float(number.replace(",", "")) * factor for number, unit in pairs for factor in (1, scale[unit])]
 
 
 def test_every_panel_answers_the_mouse(opened: Page) -> None:
@@ -68,8 +70,8 @@ def test_every_panel_answers_the_mouse(opened: Page) -> None:
         points = opened.drawn(plot)
         assert points, plot
         for panel in {point.panel for point in points}:
-            own = [point for point in points if point.panel == panel]
-            (point,) = loneliest(own, 1)
+            in_panel = [point for point in points if point.panel == panel]
+            (point,) = loneliest(in_panel, 1)
             tooltip = opened.hover(point, plot)
             assert tooltip, (plot, point)
             if point.value is not None:
@@ -146,11 +148,11 @@ def test_rows_are_reached_by_arrows_and_the_plot_by_keys(page: Page, reports: di
         page.page.keyboard.press("Tab")
         if page.page.evaluate("document.activeElement.id") == "plot":
             break
-    whole = page.range()
+    before = page.range()
     page.page.keyboard.press("+")
     page.until("location.hash.includes('&t=')")
     start, end = page.range()
-    assert end - start == pytest.approx((whole[1] - whole[0]) / 2)
+    assert end - start == pytest.approx((before[1] - before[0]) / 2)
     frames = []
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "PageDown"):
         page.page.keyboard.press(key)
@@ -167,7 +169,7 @@ def test_rows_are_reached_by_arrows_and_the_plot_by_keys(page: Page, reports: di
     assert page.range()[0] == pytest.approx(start + (end - start) / 4)
     page.page.keyboard.press("0")
     page.until(f"location.hash === '#flow={second}'")
-    assert page.range() == pytest.approx(whole)
+    assert page.range() == pytest.approx(before)
 
 
 def focus_of(page: Page) -> str:
@@ -221,15 +223,15 @@ def test_the_listed_keys_are_those_of_the_page(page: Page, reports: dict[str, Pa
     page.until(f"choice.finding > {first}")
     page.page.keyboard.press("p")
     page.until(f"choice.finding === {first}")
-    chosen = page.page.evaluate("choice.frame")
+    frame = page.page.evaluate("choice.frame")
     page.page.focus("#plot")
     page.page.keyboard.press("PageDown")
     page.page.keyboard.press("Enter")
-    page.until(f"choice.frame !== {chosen}")
-    chosen = page.page.evaluate("choice.frame")
+    page.until(f"choice.frame !== {frame}")
+    frame = page.page.evaluate("choice.frame")
     page.page.keyboard.press("ArrowLeft")
     page.page.keyboard.press("Enter")
-    page.until(f"choice.frame < {chosen}")
+    page.until(f"choice.frame < {frame}")
 
 
 # --- screen readers
@@ -273,8 +275,8 @@ def test_the_color_blind_can_distinguish_limits(page: Page, reports: dict[str, P
     page.open(reports["analyze"])
     colors = {kind: color_of(page, kind) for kind in LIMITS}
     for sight in SIGHTS:
-        for one, other in combinations(LIMITS, 2):
-            assert difference(colors[one], colors[other], sight) >= DIFFERENT, (sight, one, other)
+        for first, second in combinations(LIMITS, 2):
+            assert difference(colors[first], colors[second], sight) >= DIFFERENT, (sight, first, second)
 
 
 @pytest.mark.parametrize("name", ["BLUE", "ORANGE", "GREEN", "RED", "GREY", "PURPLE"])
@@ -287,8 +289,8 @@ def test_a_dark_page_has_no_white_buttons(page: Page, reports: dict[str, Path]) 
     page.page.emulate_media(color_scheme="dark")
     page.open(reports["experiment"])
     assert page.page.locator(".updatemenu-button").count() == 0
-    shown = "[...document.querySelectorAll('button, .modebar')].map(b => getComputedStyle(b).backgroundColor)"
-    for text in page.page.evaluate(shown):
+    script = "[...document.querySelectorAll('button, .modebar')].map(b => getComputedStyle(b).backgroundColor)"
+    for text in page.page.evaluate(script):
         red, green, blue, *alpha = (float(part) for part in re.findall(r"[\d.]+", text))
         assert alpha == [0] or min(red, green, blue) < 200, text
     pressed, other = (
@@ -336,11 +338,11 @@ def test_paper_names_the_rows_that_it_leaves_out_only_where_it_does(opened: Page
     page.visit(opened)
     page.page.emulate_media(media="print")
     page.until("document.documentElement.className === 'paper'")
-    for cut, shown in page.page.evaluate(
+    for cut, named in page.page.evaluate(
         "[...document.querySelectorAll('.printed')].map(note => [note.closest('section').querySelectorAll('tbody tr')"
         ".length > 40, note.checkVisibility()])"
     ):
-        assert shown == cut
+        assert named == cut
 
 
 # --- windows of another size

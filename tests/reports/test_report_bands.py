@@ -40,12 +40,12 @@ def opened(page: Page, made: Made) -> Page:
 
 
 def box(page: Page, selector: str) -> dict[str, float]:
-    found: dict[str, float] = page.page.evaluate(
+    corners: dict[str, float] = page.page.evaluate(
         f"(e => {{ e.scrollIntoView({{block: 'center'}}); const b = e.getBoundingClientRect();"
         f" return {{x: b.x, y: b.y, width: b.width, height: b.height}}; }})(document.querySelector('{selector}'))"
     )
-    assert found["width"] > 40 and found["height"] > 2, (selector, found)
-    return found
+    assert corners["width"] > 40 and corners["height"] > 2, (selector, corners)
+    return corners
 
 
 def title_at(page: Page, selector: str, share: float, height: float = 0.5) -> str:
@@ -88,8 +88,8 @@ def test_the_legend_has_the_shares_of_the_view(opened: Page, made: Made) -> None
     start, end = made.full / 1e3 + 0.05, made.opened / 1e3 - 0.05
     opened.page.evaluate(f"choose({{range: [{start}, {end}]}})")
     opened.until("document.querySelector('.band-legend').textContent === 'the receive window 100%'")
-    (shown,) = opened.page.evaluate(LANES)
-    assert shown[:3] == ["window", start, end]
+    (lane,) = opened.page.evaluate(LANES)
+    assert lane[:3] == ["window", start, end]
 
 
 def test_both_directions_have_the_time_of_the_flow(opened: Page, made: Made) -> None:

@@ -59,9 +59,9 @@ class Viewer:
             connection.putheader(name, value)
         connection.endheaders()
         response = connection.getresponse()
-        found = response.status, response.read(), dict(response.headers)
+        answer = response.status, response.read(), dict(response.headers)
         connection.close()
-        return found
+        return answer
 
     def answer(self, name: str, **query: int) -> dict[str, Any]:
         """The answer to a query, which must succeed."""
@@ -171,8 +171,8 @@ def test_requests_that_no_browser_sends(viewer: Viewer) -> None:
     assert b" 414 " in raw_answer(viewer, b"GET /" + b"a" * 70_000 + b" HTTP/1.1\r\n" + host + b"\r\n")[:20]
     assert b"505" in raw_answer(viewer, b"GET\xff\x00 / HTTP/9.9\r\n\r\n")
     idle = [socket.create_connection(("127.0.0.1", urlsplit(viewer.url).port or 0), SECONDS) for _ in range(100)]
-    for one in idle:
-        one.close()
+    for connection in idle:
+        connection.close()
     until, status = time.monotonic() + SECONDS, 0
     while status != 200 and time.monotonic() < until:  # connections that have ended leave room for others
         with suppress(OSError, http.client.HTTPException):
@@ -231,10 +231,10 @@ def test_packets_of_a_range_are_those_of_the_trace(viewer: Viewer, capture: Path
     trace = wiretale.analyze(capture)
     times = trace.interfaces.column("first_ns")
     base = times[0] // 10**9 * 10**9
-    whole = viewer.answer("packets", flow=1)
+    answer = viewer.answer("packets", flow=1)
     count, expected = trace.packets(1)._packet_streams([1], base)
-    assert (whole["count"], whole["of"], whole["bucket"]) == (count, count, 1)
-    assert streams(whole) == expected
+    assert (answer["count"], answer["of"], answer["bucket"]) == (count, count, 1)
+    assert streams(answer) == expected
     begin, end = 2 * 10**9, 3 * 10**9
     part = viewer.answer("packets", flow=0, **{"from": begin, "to": end})
     rows = [row for row in trace.packets(0).rows() if base + begin <= row["time_ns"] <= base + end]
@@ -313,7 +313,7 @@ def test_an_index_that_is_damaged_is_an_error(samples: Path, tmp_path: Path, wir
     with viewing(samples / "timeouts.pcap", "-o", tmp_path / "kept") as viewer:
         viewer.end()
     about = tmp_path / "kept" / "index.json"
-    whole = json.loads(about.read_text())
+    description = json.loads(about.read_text())
     for change in (
         {"captures": [1]},
         {"words": {}},
@@ -322,7 +322,7 @@ def test_an_index_that_is_damaged_is_an_error(samples: Path, tmp_path: Path, wir
         {"shifts": ["x"]},
         {"format": 1},
     ):
-        about.write_text(json.dumps({**whole, **change}))
+        about.write_text(json.dumps({**description, **change}))
         assert "index.json: is " in refusal(wiretale_run("view", tmp_path / "kept"), 4)
     about.write_text("{" * 100_000)
     assert "index.json" in refusal(wiretale_run("view", tmp_path / "kept"), 4)
@@ -349,13 +349,13 @@ def test_nohup_keeps_it_when_the_terminal_is_closed(samples: Path, tmp_path: Pat
 
 def test_it_ends_while_it_answers(capture: Path, tmp_path: Path) -> None:
     with viewing(capture, folder=tmp_path) as viewer, ThreadPoolExecutor(8) as pool:
-        asked = [
+        requests = [
             pool.submit(viewer.ask, f"{viewer.path}frame?interface=0&frame={n}&flow=0") for n in range(1, 20_000, 1000)
         ]
-        asked[0].result()
+        requests[0].result()
         assert viewer.end() == (0, "")
-        for one in asked:
-            assert one.exception() is None or isinstance(one.exception(), (OSError, http.client.HTTPException))
+        for request in requests:
+            assert request.exception() is None or isinstance(request.exception(), (OSError, http.client.HTTPException))
     assert not [file for file in tmp_path.iterdir() if file.name.startswith("wiretale-view-")]
 
 
@@ -420,8 +420,8 @@ def test_output_folders_and_folders_of_captures(samples: Path, tmp_path: Path, w
         packets = viewer.answer("packets", flow=0)
         viewer.end()
     assert (tmp_path / "out" / "view" / "index.json").exists()
-    said = refusal(wiretale_run("view", captures, "-o", tmp_path / "out"))
-    assert said == f"{tmp_path / 'out'}: has tables of `wiretale analyze -o`: expected another folder"
+    message = refusal(wiretale_run("view", captures, "-o", tmp_path / "out"))
+    assert message == f"{tmp_path / 'out'}: has tables of `wiretale analyze -o`: expected another folder"
     with viewing(tmp_path / "out") as viewer:
         assert viewer.answer("packets", flow=0) == packets
     with viewing(captures) as viewer:
@@ -433,10 +433,10 @@ def test_output_folders_and_folders_of_captures(samples: Path, tmp_path: Path, w
 
 def test_an_output_folder_keeps_filter_and_options(samples: Path, tmp_path: Path, wiretale_run: Run) -> None:
     path, out = Path(shutil.copy(samples / "two_interfaces.pcapng", tmp_path / "it's.pcapng")), tmp_path / "out"
-    whole = wiretale.analyze(path)
-    port = next(row["destination_port"] for row in whole.flows.rows() if row["destination_port"])
-    chosen = wiretale.analyze(path, filter=f"port {port}", block_size=4096)
-    assert 0 < len(chosen.flows) < len(whole.flows)
+    complete = wiretale.analyze(path)
+    port = next(row["destination_port"] for row in complete.flows.rows() if row["destination_port"])
+    selected = wiretale.analyze(path, filter=f"port {port}", block_size=4096)
+    assert 0 < len(selected.flows) < len(complete.flows)
     done = wiretale_run("analyze", path, "-f", f"port {port}", "--block-size", 4096, "-o", out, "-q")
     assert done.returncode == 0
     with viewing(out) as viewer:
@@ -444,9 +444,9 @@ def test_an_output_folder_keeps_filter_and_options(samples: Path, tmp_path: Path
         assert f'"filter":"port {port}"' in data.replace('": ', '":')
         assert "--block-size 4096" in data
         flows = json.loads((out / "view" / "index.json").read_text())["packets"]
-        assert flows == sum(row["packets"] for row in chosen.flows.rows())
-    for given in (("-f", "tcp"), ("--start", "0"), ("--end", "9"), ("--max-flows", "7"), ("--block-size", "100")):
-        assert f"{given[0]}: {out} has the options" in refusal(wiretale_run("view", out, *given), 2)
+        assert flows == sum(row["packets"] for row in selected.flows.rows())
+    for option in (("-f", "tcp"), ("--start", "0"), ("--end", "9"), ("--max-flows", "7"), ("--block-size", "100")):
+        assert f"{option[0]}: {out} has the options" in refusal(wiretale_run("view", out, *option), 2)
     shutil.rmtree(out / "view")
     path.write_bytes(path.read_bytes() + bytes(8))
     assert "it's.pcapng: changed since" in refusal(wiretale_run("view", out), 4)
@@ -462,9 +462,9 @@ def test_input_that_cannot_be_viewed(samples: Path, tmp_path: Path, wiretale_run
     text.write_text("no capture at all\n")
     assert "text.txt" in refusal(wiretale_run("view", text), 4)
     with viewing(samples / "timeouts.pcap") as viewer:
-        taken = urlsplit(viewer.url).port
-        done = wiretale_run("view", samples / "timeouts.pcap", "--port", taken)
-        assert f"--port {taken}: Address already in use" in refusal(done, 2)
+        port = urlsplit(viewer.url).port
+        done = wiretale_run("view", samples / "timeouts.pcap", "--port", port)
+        assert f"--port {port}: Address already in use" in refusal(done, 2)
 
 
 def test_damage_is_reported_and_the_rest_is_served(samples: Path) -> None:
@@ -522,8 +522,8 @@ def test_flows_over_each_other_are_fetched_in_view(viewer: Viewer, page: Page) -
     before = len(page.requests)
     page.page.evaluate("choose({ toggled: ['relative'], range: [0.53, 0.56] })")
     page.until("!document.querySelector('#with-list .lack')")
-    asked = [url.split("?")[1] for url in page.requests[before:]]
-    assert {words.split("&")[0] for words in asked} == {"flow=0", "flow=1"}
+    queries = [url.split("?")[1] for url in page.requests[before:]]
+    assert {words.split("&")[0] for words in queries} == {"flow=0", "flow=1"}
     first = "document.getElementById('plot').data.find(one => one.meta === 'sequence@0').x.find(time => time >= 0.53)"
     assert page.page.evaluate(first) == pytest.approx(0.53)  # 30 ms after its first packet, as in flow 1 from 0.5 s on
     before = len(page.requests)
@@ -551,8 +551,8 @@ def test_commands_of_the_served_page_copy_what_it_shows(
         assert copied[:2] == ["wiretale", "cut"] and "--start" in copied
         done = wiretale_run(*copied[1:], cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        (found,) = wiretale.analyze(tmp_path / "flow-2.pcapng").flows.rows()
-        assert 0 < count == found["packets"] < wiretale.analyze(path).flows.column("packets")[2]
+        (copied_flow,) = wiretale.analyze(tmp_path / "flow-2.pcapng").flows.rows()
+        assert 0 < count == copied_flow["packets"] < wiretale.analyze(path).flows.column("packets")[2]
         page.page.locator("#packet-rows tbody tr[data-frame]").nth(3).click()
         frame = int(page.until("choice.frame"))
         page.page.click("#copy-cut")
@@ -587,11 +587,11 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wire = Wire()
     for n in range(7000):
         size = 10 if n == 0 else 900
-        one = Connection(wire, port=10_000 + n).open(10.0 * n)
+        talk = Connection(wire, port=10_000 + n).open(10.0 * n)
         for k in range(12 if n == 0 else 1):
-            one.data(10.0 * n + 3 + 5 * k, k * size, size).ack(10.0 * n + 5 + 5 * k, (k + 1) * size)
+            talk.data(10.0 * n + 3 + 5 * k, k * size, size).ack(10.0 * n + 5 + 5 * k, (k + 1) * size)
         for again in range(1 if n == 0 else 3):
-            one.data(10.0 * n + 300 + 300 * again, 0, size).ack(10.0 * n + 302 + 300 * again, size)
+            talk.data(10.0 * n + 300 + 300 * again, 0, size).ack(10.0 * n + 302 + 300 * again, size)
     return wire.write(tmp_path_factory.mktemp("crowd") / "crowd.pcap")
 
 
@@ -615,8 +615,8 @@ def test_flows_that_are_not_in_the_page_are_found_and_drawn(crowd: Path, page: P
             assert rows
             assert page.page.evaluate(f"({count})(state.{name})") == len(rows)
         spans, base = trace.time_spans(first).rows(), int(page.page.evaluate("data.base"))
-        found = page.page.evaluate("spansOf(choice.flow).map((one) => [one.band.part, one.from])")
-        assert spans and [(part, pytest.approx(since, abs=2e-6)) for part, since in found] == [
+        bands = page.page.evaluate("spansOf(choice.flow).map((one) => [one.band.part, one.from])")
+        assert spans and [(part, pytest.approx(since, abs=2e-6)) for part, since in bands] == [
             (row["part"], (row["start_ns"] - base) / 1e9) for row in spans
         ]
         assert "part-" in page.page.evaluate(

@@ -61,9 +61,9 @@ def test_blocks_are_lost_before_and_after_the_tracer(tmp_path: Path) -> None:
     blocks_with_fates(points, 1000, {"before": before, "after": after})
     answer_now_and_then(points, 1)
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "blocks")
-        assert stages(found) == {"sender": 1000, "tracer": 980, "receiver": 1000 - len(before | after)}
-        assert found.lost == {"before_tracer": 20, "after_tracer": len(after - before)}
+        ledger = ledger_of(comparison, "blocks")
+        assert stages(ledger) == {"sender": 1000, "tracer": 980, "receiver": 1000 - len(before | after)}
+        assert ledger.lost == {"before_tracer": 20, "after_tracer": len(after - before)}
         rows = comparison.rows("SELECT key1 AS n, place FROM outcomes WHERE kind = 2 AND place IS NOT NULL")
         assert {row["n"] for row in rows if row["place"] == "before_tracer"} == before
         assert {row["n"] for row in rows if row["place"] == "after_tracer"} == after - before
@@ -73,9 +73,9 @@ def test_a_packet_that_a_capture_missed_is_no_loss(tmp_path: Path) -> None:
     points = Points()
     blocks_with_fates(points, 300, {"before": {5}, "tracer": {10, 11, 12}, "after": {20}})
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "blocks")
-        assert found.lost == {"before_tracer": 1, "after_tracer": 1}
-        assert {stage.role: stage.missed for stage in found.stages} == {"sender": 0, "tracer": 3, "receiver": 0}
+        ledger = ledger_of(comparison, "blocks")
+        assert ledger.lost == {"before_tracer": 1, "after_tracer": 1}
+        assert {stage.role: stage.missed for stage in ledger.stages} == {"sender": 0, "tracer": 3, "receiver": 0}
         assert any("tracer's capture missed 3" in note for note in comparison.notes)
 
 
@@ -89,10 +89,10 @@ def test_logs_add_losses_that_captures_cannot_show(tmp_path: Path) -> None:
     came = {"blocks_received": arrived - 8, "host_dropped": 6, "host_dropped_source": "SO_RXQ_OVFL"}
     receiver = log(tmp_path / "r.json", test=test, receiver=came)
     with compared(points, tmp_path, sender_log=str(sender), receiver_log=str(receiver)) as comparison:
-        found = ledger_of(comparison, "blocks")
+        ledger = ledger_of(comparison, "blocks")
         # The receiver's capture has 958 of 962; its log proves 960 of them: two more may be lost after the tracer.
-        assert found.lost == {"never_sent": 3, "before_tracer": 10, "after_tracer": 27, "receiver_kernel": 6}
-        assert (found.sent, found.arrived) == (1000, arrived - 8)
+        assert ledger.lost == {"never_sent": 3, "before_tracer": 10, "after_tracer": 27, "receiver_kernel": 6}
+        assert (ledger.sent, ledger.arrived) == (1000, arrived - 8)
 
 
 def test_kernel_and_application_are_kept_apart(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_every_place_of_losses_has_advice_and_none_is_given_without_losses(tmp_p
     points = Points()
     blocks_with_fates(points, 300, {"tracer": {10}})
     with compared(points, tmp_path) as comparison:
-        assert not any(said.startswith("For those") for said in answers(comparison))
+        assert not any(answer.startswith("For those") for answer in answers(comparison))
 
 
 @pytest.mark.parametrize(("received", "dropped", "saw"), [(994, 0, None), (990, 4, None), (1000, 0, False)])
@@ -126,10 +126,10 @@ def test_the_tracer_alone_answers_whether_it_saw_it_all(
     came = {"blocks_received": received, "host_dropped": dropped}
     receiver = log(tmp_path / "r.json", test={"run": RUN}, sender={"blocks_sent": 1000}, receiver=came)
     with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
-        found = ledger_of(comparison, "blocks", "run")
-        assert saw_all(found) is saw
-        assert found.lost.get("before_tracer", 0) == 1000 - max(995, received + dropped)
-        assert found.lost.get("receiver_kernel", 0) == dropped
+        ledger = ledger_of(comparison, "blocks", "run")
+        assert saw_all(ledger) is saw
+        assert ledger.lost.get("before_tracer", 0) == 1000 - max(995, received + dropped)
+        assert ledger.lost.get("receiver_kernel", 0) == dropped
 
 
 def test_clocks_that_differ_are_compared_within_the_error(tmp_path: Path) -> None:
@@ -199,10 +199,10 @@ def test_a_retransmission_is_distinguished_from_its_original(tmp_path: Path, ver
         if fate != "arrives":  # again, 60 ms later, the same bytes
             points.pass_by(tcp(n * 1000, 1000, ip_id=5000 + n, version=version), 80 + n, (0, 2, 5))
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "packets")
+        ledger = ledger_of(comparison, "packets")
         counts = Counter(fates)
-        assert found.lost == {"before_tracer": counts["before"], "after_tracer": counts["after"]}
-        assert found.sent == 2 + 400 + counts["before"] + counts["after"]
+        assert ledger.lost == {"before_tracer": counts["before"], "after_tracer": counts["after"]}
+        assert ledger.sent == 2 + 400 + counts["before"] + counts["after"]
         delays = {(delay.start, delay.end): delay.summary for delay in comparison.delays}
         assert delays["sender", "receiver"]["max"] - delays["sender", "receiver"]["min"] < MS
 
@@ -216,8 +216,8 @@ def test_translated_addresses_are_the_same_flow(tmp_path: Path) -> None:
     for n in range(200):
         points.pass_by(udp(b"voice %d" % n, 7000 + n, ("10.0.0.1", 5004)), n, (0, 2, 5))
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "packets")
-        assert (found.sent, found.lost) == (2 + 100 + 200, {"after_tracer": 1})
+        ledger = ledger_of(comparison, "packets")
+        assert (ledger.sent, ledger.lost) == (2 + 100 + 200, {"after_tracer": 1})
         rows = comparison.rows("SELECT evidence FROM members WHERE point = 1")
         assert {row["evidence"] for row in rows} == {"carried"}
         assert not [note for note in comparison.notes if "only the" in note]
@@ -235,9 +235,9 @@ def test_super_segments_are_split_as_on_the_wire(tmp_path: Path) -> None:
             times = [None, None if fate == "before" else start + 2 * MS + k, None if fate else start + 5 * MS + k]
             points.put(tcp(n * 10_000 + k * 1000, 1000, ip_id=100 + 10 * n + k), times)
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "packets")
-        assert found.sent == 102
-        assert found.lost == {"before_tracer": 2, "after_tracer": 1}
+        ledger = ledger_of(comparison, "packets")
+        assert ledger.sent == 102
+        assert ledger.lost == {"before_tracer": 2, "after_tracer": 1}
         places = comparison.rows(
             "SELECT key1::BIGINT - 1099511627776 AS start, place FROM outcomes WHERE place IS NOT NULL ORDER BY start"
         )
@@ -251,13 +251,13 @@ def test_a_datagram_is_lost_when_a_fragment_is(tmp_path: Path) -> None:
     for n in range(50):
         points.pass_by(udp(block(RUN, 0, n, 4000), 500 + n), n, (0, 2, 5))
     captures = points.write(tmp_path)
-    held = points.held["receiver"]
+    at_receiver = points.held["receiver"]
     for n in (10, 20):  # a middle fragment, a last one
-        del held[3 * n + 1 + (n == 20) - (n > 10)]
+        del at_receiver[3 * n + 1 + (n == 20) - (n > 10)]
     points.write(tmp_path)
     with compare_captures(*map(str, captures)) as comparison:
-        found = ledger_of(comparison, "blocks")
-        assert (found.sent, found.lost) == (50, {"after_tracer": 2})
+        ledger = ledger_of(comparison, "blocks")
+        assert (ledger.sent, ledger.lost) == (50, {"after_tracer": 2})
         assert ledger_of(comparison, "packets").incomplete == 2
 
 
@@ -286,8 +286,8 @@ def test_copies_made_by_the_network_are_no_packets_of_their_own(tmp_path: Path) 
         if n % 50 == 0:
             points.pass_by(packet, n, (None, None, 6))
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "packets")
-        assert (found.sent, found.arrived, found.copies, found.lost) == (200, 200, 4, {})
+        ledger = ledger_of(comparison, "packets")
+        assert (ledger.sent, ledger.arrived, ledger.copies, ledger.lost) == (200, 200, 4, {})
 
 
 def test_ports_used_again_are_another_connection(tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_ports_used_again_are_another_connection(tmp_path: Path) -> None:
             sent = base + (20 + n) * MS
             points.put(tcp(n * 100, 100, ip_id=n + 1, isn=isn), [sent, None if (turn, n) == (1, 4) else sent + 5 * MS])
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "packets")
-        assert (found.sent, found.lost) == (63, {"network": 1})
+        ledger = ledger_of(comparison, "packets")
+        assert (ledger.sent, ledger.lost) == (63, {"network": 1})
         assert len({row["flow"] for row in comparison.flows}) == 3
 
 
@@ -313,6 +313,6 @@ def test_an_acknowledgment_proves_that_the_last_capture_missed_data(tmp_path: Pa
         points.pass_by(tcp(n * 100, 100, ip_id=10 + n), 20 + n, (0, None if n == 25 else 5))
         points.pass_by(tcp(0, back=True, ack=100 * n + 100, ip_id=10 + n), 20 + n, (10, 5.000001))
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "packets")
-        assert found.lost == {}
-        assert {stage.role: stage.missed for stage in found.stages} == {"sender": 0, "receiver": 1}
+        ledger = ledger_of(comparison, "packets")
+        assert ledger.lost == {}
+        assert {stage.role: stage.missed for stage in ledger.stages} == {"sender": 0, "receiver": 1}

@@ -46,8 +46,8 @@ def test_blocks_that_hardware_segments_are_counted_singly(tmp_path: Path) -> Non
             if n + k not in lost:
                 points.put(udp(block(RUN, 0, n + k, 300), n + k), [None, sent + 5 * MS + k])
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "blocks")
-        assert (found.sent, found.lost) == (40, {"network": 3})
+        ledger = ledger_of(comparison, "blocks")
+        assert (ledger.sent, ledger.lost) == (40, {"network": 3})
 
 
 def test_segments_cut_anew_on_the_way_are_found(tmp_path: Path) -> None:
@@ -61,11 +61,11 @@ def test_segments_cut_anew_on_the_way_are_found(tmp_path: Path) -> None:
             if not (n == 7 and start) and n != 9:
                 points.put(tcp(n * 1400 + start, size, ip_id=500 + 2 * n + (start > 0)), [None, sent + 5 * MS + start])
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "packets")
+        ledger = ledger_of(comparison, "packets")
         segments = comparison.rows("SELECT key1::BIGINT - 1099511627776 AS start, place FROM outcomes WHERE kind = 0")
         lost = sorted({row["start"] // 1400 for row in segments if row["place"]})
         assert lost == [7, 9]
-        assert not [stage for stage in found.stages if stage.missed]
+        assert not [stage for stage in ledger.stages if stage.missed]
 
 
 @pytest.mark.parametrize("handshake", [True, False])
@@ -100,9 +100,9 @@ def test_a_tracer_with_two_interfaces_sees_each_packet_once(tmp_path: Path) -> N
             writer.write(packet)
     writer.close()
     with compare_captures(str(captures[0]), str(tmp_path / "both.pcapng"), str(captures[2])) as comparison:
-        assert {"left", "right"} <= {one["name"] for one in comparison.points[1].interfaces}
-        found = ledger_of(comparison, "packets")
-        assert (found.sent, found.copies, found.lost) == (100, 0, {"after_tracer": 1})
+        assert {"left", "right"} <= {interface["name"] for interface in comparison.points[1].interfaces}
+        ledger = ledger_of(comparison, "packets")
+        assert (ledger.sent, ledger.copies, ledger.lost) == (100, 0, {"after_tracer": 1})
 
 
 def test_the_tracer_and_a_log_describe_a_stream(tmp_path: Path) -> None:
@@ -116,9 +116,9 @@ def test_the_tracer_and_a_log_describe_a_stream(tmp_path: Path) -> None:
     both = {"sender": {"bytes_sent": 30_000}, "receiver": {"bytes_received": 30_000}}
     receiver = log(tmp_path / "r.json", test={"run": RUN, "protocol": "tcp"}, **both)
     with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
-        found = ledger_of(comparison, "bytes", "run")
-        assert found.lost == {}
-        assert {stage.role: stage.missed for stage in found.stages}["tracer"] == 2000
+        ledger = ledger_of(comparison, "bytes", "run")
+        assert ledger.lost == {}
+        assert {stage.role: stage.missed for stage in ledger.stages}["tracer"] == 2000
 
 
 def test_packets_of_one_host_head_one_way(tmp_path: Path) -> None:
@@ -167,12 +167,12 @@ def test_sent_packets_arrived_or_were_lost_at_a_place(tmp_path: Path, fates: lis
             points.put(packet, [None, None, sent + 6 * MS])
     counts = Counter(fates)
     with compared(points, tmp_path) as comparison:
-        found = ledger_of(comparison, "packets")
-        assert found.sent == len(fates)
-        assert found.sent == found.arrived + sum(found.lost.values())
-        assert found.lost == {f"{fate}_tracer": counts[fate] for fate in ("before", "after") if counts[fate]}
-        assert found.copies == counts["twice"]
-        assert [stage.missed for stage in found.stages] == [0, counts["unseen"], 0]
+        ledger = ledger_of(comparison, "packets")
+        assert ledger.sent == len(fates)
+        assert ledger.sent == ledger.arrived + sum(ledger.lost.values())
+        assert ledger.lost == {f"{fate}_tracer": counts[fate] for fate in ("before", "after") if counts[fate]}
+        assert ledger.copies == counts["twice"]
+        assert [stage.missed for stage in ledger.stages] == [0, counts["unseen"], 0]
 
 
 COUNTS = st.one_of(st.none(), st.integers(0, 1000))
@@ -233,16 +233,16 @@ def test_tests_of_a_log_that_no_capture_has_are_left_out(tmp_path: Path) -> None
     receiver = tmp_path / "r.json"
     receiver.write_text("\n".join(['{"schema": "wiretale.interval/1"}', *lines]))
     with compared(points, tmp_path, receiver_log=str(receiver)) as comparison:
-        assert [one.run for one in comparison.ledgers if one.unit == "blocks"] == [RUN]
+        assert [ledger.run for ledger in comparison.ledgers if ledger.unit == "blocks"] == [RUN]
         assert ledger_of(comparison, "blocks", "run").lost == {"after_tracer_or_host": 2}
         assert "2 tests of the logs are in no capture" in comparison.notes
 
 
 def pcapng(path: Path, packets: list[tuple[int, bytes]], dropped: int) -> Path:
     """Raw IP packets, and statistics with drops (isb_osdrop)."""
-    held = section() + interface(option(9, b"\x09"), link_type=101)
-    held += b"".join(enhanced(time, data) for time, data in packets)
-    path.write_bytes(held + chunk(5, struct.pack("<III", 0, 0, 0) + option(7, struct.pack("<Q", dropped))))
+    content = section() + interface(option(9, b"\x09"), link_type=101)
+    content += b"".join(enhanced(time, data) for time, data in packets)
+    path.write_bytes(content + chunk(5, struct.pack("<III", 0, 0, 0) + option(7, struct.pack("<Q", dropped))))
     return path
 
 

@@ -98,11 +98,11 @@ def test_json_is_one_object(captures: list[Path], wiretale_run: Runner) -> None:
     done = wiretale_run("compare", *captures, *logs, "--json")
     result = json.loads(done.stdout)
     assert (done.returncode, result["schema"], done.stdout.count("\n")) == (0, "wiretale.compare/1", 1)
-    blocks = next(one for one in result["losses"] if one["unit"] == "blocks")
+    blocks = next(entry for entry in result["losses"] if entry["unit"] == "blocks")
     assert blocks["lost"] == {"before_tracer": 5, "after_tracer": 7, "receiver_kernel": 8}
     assert blocks["sent"] == blocks["arrived"] + blocks["lost_total"]
     assert blocks["tracer_saw_all"] is None and blocks["tracer_missed"] == 0
-    clock = next(one for one in result["clocks"] if (one["from"], one["to"]) == ("sender", "receiver"))
+    clock = next(entry for entry in result["clocks"] if (entry["from"], entry["to"]) == ("sender", "receiver"))
     assert abs(clock["offset_ns"] - 250 * MS) <= clock["error_ns"] == 5 * MS
     lost = result["lost_packets"]
     assert len(lost) == result["lost_packets_total"] == 12

@@ -72,17 +72,17 @@ def talk(path: TracedPath, server: list[str], client: list[str], ready: str) -> 
             wait_until(
                 lambda: ready in path.run(path.receiver, "cat", "/proc/net/udp", "/proc/net/tcp"), "the server listens"
             )
-            said = path.run(path.sender, *client)
+            sender_log = path.run(path.sender, *client)
             heard, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert not process.returncode, errors
-    return said, heard
+    return sender_log, heard
 
 
-def logs_of(folder: Path, said: str, heard: str) -> dict[str, str]:
+def logs_of(folder: Path, sender_log: str, heard: str) -> dict[str, str]:
     """The reports of both ends, as arguments of a comparison."""
-    (folder / "send.json").write_text(said)
+    (folder / "send.json").write_text(sender_log)
     (folder / "receive.json").write_text(heard)
     return {"sender_log": str(folder / "send.json"), "receiver_log": str(folder / "receive.json")}
 
@@ -93,19 +93,21 @@ def test_losses_are_where_the_counters_say(path: TracedPath, tmp_path: Path) -> 
     path.drop(path.tracer, packets, 50)
     with path.capturing(tmp_path) as files:
         program = [sys.executable, str(ENDS)]
-        said, heard = talk(path, [*program, "receive", str(COUNT)], [*program, "send", str(COUNT)], f":{PORT:04X} ")
-    logs = logs_of(tmp_path, said, heard)
+        sender_log, heard = talk(
+            path, [*program, "receive", str(COUNT)], [*program, "send", str(COUNT)], f":{PORT:04X} "
+        )
+    logs = logs_of(tmp_path, sender_log, heard)
     received = json.loads(heard)["receiver"]
     assert received["host_dropped"] > 0
     with compare_captures(*map(str, files), **logs) as comparison:
-        found = ledger_of(comparison, "blocks")
-        assert found.lost == {
+        ledger = ledger_of(comparison, "blocks")
+        assert ledger.lost == {
             "before_tracer": path.dropped_by(path.router),
             "after_tracer": path.dropped_by(path.tracer),
             "receiver_kernel": received["host_dropped"],
         }
-        assert (found.sent, found.arrived) == (COUNT, received["blocks_received"])
-        (clock,) = [one for one in comparison.clocks if (one.earlier, one.later) == (0, 2)]
+        assert (ledger.sent, ledger.arrived) == (COUNT, received["blocks_received"])
+        (clock,) = [host_clock for host_clock in comparison.clocks if (host_clock.earlier, host_clock.later) == (0, 2)]
         assert clock.offset_ns is not None and clock.error_ns is not None
         assert abs(clock.offset_ns) <= clock.error_ns  # one machine, one clock
         for delay in comparison.delays:
@@ -125,12 +127,12 @@ def test_retransmitted_segments_are_lost_where_the_counters_say(path: TracedPath
             lambda: "tcp" not in path.run(path.sender, "ss", "-tnH", "state", "established"), "connections are closed"
         )
     with compare_captures(*map(str, files)) as comparison:
-        found = ledger_of(comparison, "packets")
-        assert found.lost == {
+        ledger = ledger_of(comparison, "packets")
+        assert ledger.lost == {
             "before_tracer": path.dropped_by(path.router),
             "after_tracer": path.dropped_by(path.tracer),
         }
-        assert not [stage for stage in found.stages if stage.missed]
+        assert not [stage for stage in ledger.stages if stage.missed]
 
 
 def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_path: Path) -> None:
@@ -144,10 +146,10 @@ def test_the_generators_own_logs_agree_with_the_captures(path: TracedPath, tmp_p
         server = [program, "receive", "--port", str(PORT), "--json", "--once"]
         client = [program, "send", RECEIVER, "--port", str(PORT), "--json", "--udp", "--size", "1200"]
         client += ["--count", "3000", "--rate", "40M"]
-        said, heard = talk(path, server, client, f":{PORT:04X} ")
-    logs = logs_of(tmp_path, said, heard)
+        sender_log, heard = talk(path, server, client, f":{PORT:04X} ")
+    logs = logs_of(tmp_path, sender_log, heard)
     with compare_captures(*map(str, files), **logs) as comparison:
-        found = ledger_of(comparison, "blocks")
+        ledger = ledger_of(comparison, "blocks")
         lost = {"before_tracer": path.dropped_by(path.router), "after_tracer": path.dropped_by(path.tracer)}
-        assert {place: count for place, count in found.lost.items() if place in lost} == lost
-        assert (found.sent, found.arrived) == (3000, json.loads(said)["blocks_received"])
+        assert {place: count for place, count in ledger.lost.items() if place in lost} == lost
+        assert (ledger.sent, ledger.arrived) == (3000, json.loads(sender_log)["blocks_received"])

@@ -39,7 +39,7 @@ def back(packet: bytes) -> bytes:
 def observed(folder: Path, packets: Iterable[tuple[bytes, int]]) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Rows and counts of packets, of which so many bytes were captured."""
     path = folder / "packets.pcapng"
-    records = (enhanced(at, packet[:kept], length=len(packet)) for at, (packet, kept) in enumerate(packets))
+    records = (enhanced(at, packet[:captured], length=len(packet)) for at, (packet, captured) in enumerate(packets))
     path.write_bytes(section() + interface(link_type=RAW_IP) + b"".join(records))
     return read(path)
 
@@ -48,9 +48,9 @@ def read(path: Path) -> tuple[list[dict[str, Any]], dict[str, int]]:
     observations = _core.Observations([str(path)])
     with duckdb.connect() as connection:
         connection.register("observations", observations)
-        found = connection.execute("FROM observations")
-        names = [column[0] for column in found.description or ()]
-        rows = [dict(zip(names, row, strict=True)) for row in found.fetchall()]
+        result = connection.execute("FROM observations")
+        names = [column[0] for column in result.description or ()]
+        rows = [dict(zip(names, row, strict=True)) for row in result.fetchall()]
     return rows, observations.counts()
 
 

@@ -84,11 +84,11 @@ def test_no_burst_is_known_if_a_time_is_missing(tmp_path: Path) -> None:
     assert row["time_unknown"] == 1 and {row[name] for name in (*WINDOWS, "burst_ns", "burst_frame")} == {None}
 
 
-@pytest.mark.parametrize(("back_ns", "known"), [(5_000, 3), (50_000, 2), (500_000, 1), (5_000_000, 0)])
-def test_a_step_back_hides_the_windows_that_are_no_longer(tmp_path: Path, back_ns: int, known: int) -> None:
+@pytest.mark.parametrize(("back_ns", "windows_known"), [(5_000, 3), (50_000, 2), (500_000, 1), (5_000_000, 0)])
+def test_a_step_back_hides_the_windows_that_are_no_longer(tmp_path: Path, back_ns: int, windows_known: int) -> None:
     times = [0, 20_000_000, 20_000_000 - back_ns, 40_000_000]
     row = row_of(write_pcap(tmp_path / "a.pcap", [(START_NS + ns, bytes(100)) for ns in times]))
-    assert [row[name] for name in WINDOWS] == [None] * (3 - known) + [200] * known
+    assert [row[name] for name in WINDOWS] == [None] * (3 - windows_known) + [200] * windows_known
 
 
 def test_bursts_are_those_of_each_interface(tmp_path: Path) -> None:

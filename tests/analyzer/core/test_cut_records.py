@@ -22,21 +22,21 @@ ETHERNET = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
 
 def transfer() -> Wire:
     """A transfer of 40 segments with a loss behind the capture point."""
-    one = Connection(Wire(by_time=True)).open()
+    talk = Connection(Wire(by_time=True)).open()
     for i in range(40):
-        one.data(30 + i, i * MSS)
+        talk.data(30 + i, i * MSS)
         at = i + 1 if i < 10 else 10
-        one.ack(50 + i, at * MSS, options=sack((11 * MSS, (i + 1) * MSS)) if i > 10 else b"")
-    one.data(75, 10 * MSS)
-    one.ack(95, 40 * MSS)
-    one.send(100, 0, 40 * MSS, flags=FIN | ACK)
-    return one.wire
+        talk.ack(50 + i, at * MSS, options=sack((11 * MSS, (i + 1) * MSS)) if i > 10 else b"")
+    talk.data(75, 10 * MSS)
+    talk.ack(95, 40 * MSS)
+    talk.send(100, 0, 40 * MSS, flags=FIN | ACK)
+    return talk.wire
 
 
-def write(path: Path, frames: Iterable[bytes], kept: int = KEPT, rewritten: bool = True) -> Path:
+def write(path: Path, frames: Iterable[bytes], snap_length: int = KEPT, rewritten: bool = True) -> Path:
     """Frames 1 ms apart, cut to `kept` bytes; `rewritten`: the length on the wire is lost."""
-    times = ((START_NS + i * 10**6, frame[:kept] if rewritten else frame) for i, frame in enumerate(frames))
-    return write_pcap(path, times, snaplen=kept)
+    times = ((START_NS + i * 10**6, frame[:snap_length] if rewritten else frame) for i, frame in enumerate(frames))
+    return write_pcap(path, times, snaplen=snap_length)
 
 
 def frames(wire: Wire) -> list[bytes]:
@@ -49,12 +49,12 @@ def tables(trace: wiretale.Trace) -> dict[str, list[dict[str, Any]]]:
 
 def test_rewritten_lengths_change_no_row_of_a_flow(tmp_path: Path) -> None:
     lost = wiretale.analyze(write(tmp_path / "lost.pcap", frames(transfer())))
-    kept = wiretale.analyze(write(tmp_path / "kept.pcap", frames(transfer()), rewritten=False))
-    assert tables(lost) == tables(kept)
+    unchanged = wiretale.analyze(write(tmp_path / "kept.pcap", frames(transfer()), rewritten=False))
+    assert tables(lost) == tables(unchanged)
     assert lost.directions.rows()[0]["fast_retransmissions"] == 1
     codes = lost.findings.column("code")
     assert codes.count("lengths-cut") == 1 and not {"malformed", "capture-missed"} & set(codes)
-    assert set(codes) - {"lengths-cut"} == set(kept.findings.column("code"))
+    assert set(codes) - {"lengths-cut"} == set(unchanged.findings.column("code"))
     row = lost.interfaces.rows()[0]
     assert (row["lengths_cut"], row["length_cut_frame"], row["malformed"]) == (41, 4, 0)
     assert (
@@ -86,9 +86,9 @@ CUT = {
 @pytest.mark.parametrize("name", CUT)
 def test_a_cut_record_is_as_one_with_its_length(tmp_path: Path, name: str) -> None:
     frame = bytes(CUT[name])
-    lost = wiretale.analyze(write(tmp_path / "lost.pcap", [frame], kept=120))
-    kept = wiretale.analyze(write(tmp_path / "kept.pcap", [frame], kept=120, rewritten=False))
-    assert tables(lost) == tables(kept)
+    lost = wiretale.analyze(write(tmp_path / "lost.pcap", [frame], snap_length=120))
+    unchanged = wiretale.analyze(write(tmp_path / "kept.pcap", [frame], snap_length=120, rewritten=False))
+    assert tables(lost) == tables(unchanged)
     assert lost.flows.rows()[0]["payload_bytes"] > 700
     assert (lost.interfaces.total("lengths_cut"), lost.interfaces.total("malformed")) == (1, 0)
 
@@ -98,14 +98,14 @@ def test_a_packet_that_was_cut_before_its_tunnel_needs_a_right_checksum(tmp_path
     inner = bytearray(bytes(ETHERNET / V4 / LARGE)[:200])
     inner[24] ^= 0 if right else 1  # of the checksum
     mirrored = ETHERNET / V4 / UDP(dport=4789) / VXLAN(flags=8, vni=7) / Raw(bytes(inner))
-    trace = wiretale.analyze(write(tmp_path / "one.pcap", [bytes(mirrored)], kept=2000))
+    trace = wiretale.analyze(write(tmp_path / "one.pcap", [bytes(mirrored)], snap_length=2000))
     (row,) = trace.flows.rows()
     assert (row["path"], row["payload_bytes"]) == (("vxlan 7", 1000) if right else (None, 208))
     assert trace.interfaces.total("lengths_cut") == right
 
 
 def test_a_record_with_its_length_is_not_counted(tmp_path: Path) -> None:
-    trace = wiretale.analyze(write(tmp_path / "one.pcap", frames(transfer()), kept=5000))
+    trace = wiretale.analyze(write(tmp_path / "one.pcap", frames(transfer()), snap_length=5000))
     assert trace.interfaces.total("lengths_cut") == 0 and "lengths-cut" not in trace.findings.column("code")
 
 
@@ -146,7 +146,7 @@ def test_a_time_out_of_range_is_null(tmp_path: Path, options: bytes, ticks: int)
 @pytest.mark.parametrize("layer", [UDP, TCP])
 def test_port_0_is_a_port(tmp_path: Path, layer: Any, ports: tuple[int, int]) -> None:
     packet = ETHERNET / V4 / layer(sport=ports[0], dport=ports[1]) / Raw(b"x" * 40)
-    trace = wiretale.analyze(write(tmp_path / "one.pcap", [bytes(packet)], kept=2000))
+    trace = wiretale.analyze(write(tmp_path / "one.pcap", [bytes(packet)], snap_length=2000))
     (row,) = trace.flows.rows()
     assert (row["source_port"], row["destination_port"]) == ports
     assert [row["source_port"] for row in trace.directions.rows()] == list(ports)
@@ -155,5 +155,5 @@ def test_port_0_is_a_port(tmp_path: Path, layer: Any, ports: tuple[int, int]) ->
 def test_a_packet_without_ports_has_none(tmp_path: Path) -> None:
     later = fragment(V4 / LARGE, fragsize=800)[1]
     for packet in (ETHERNET / V4 / ICMP(), ETHERNET / later):
-        (row,) = wiretale.analyze(write(tmp_path / "one.pcap", [bytes(packet)], kept=2000)).flows.rows()
+        (row,) = wiretale.analyze(write(tmp_path / "one.pcap", [bytes(packet)], snap_length=2000)).flows.rows()
         assert (row["source_port"], row["destination_port"]) == (None, None)

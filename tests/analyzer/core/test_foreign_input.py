@@ -121,14 +121,14 @@ def test_a_folder_names_the_captures_that_it_skips(
         compressed(kind, folder / f"b.pcap.{kind}", (samples / SAMPLE).read_bytes())
     compressed("zip", folder / "a.docx", b"no capture")
     (folder / "a.txt").write_text("no capture\n")
-    said = f"{folder}/b.pcap.bz2 is a bzip2 file; convert it: bunzip2 -c {folder}/b.pcap.bz2 | wiretale analyze -"
+    message = f"{folder}/b.pcap.bz2 is a bzip2 file; convert it: bunzip2 -c {folder}/b.pcap.bz2 | wiretale analyze -"
     text = failure(wiretale_run, *command, "day", code=4, cwd=tmp_path).replace("day/", f"{folder}/")
-    assert text == f"day: no capture files in this folder; {said} (and 2 more such)"
+    assert text == f"day: no capture files in this folder; {message} (and 2 more such)"
     shutil.copy(samples / "timeouts.pcap", folder)
     done = wiretale_run(*command, "day", cwd=tmp_path)
     lines = [line for line in done.stderr.splitlines() if "wrote" not in line]
     assert done.returncode == 3 and len(lines) == 3
-    assert lines[0] == f"wiretale: skipped {said}".replace(str(folder), "day")
+    assert lines[0] == f"wiretale: skipped {message}".replace(str(folder), "day")
 
 
 def test_a_folder_with_a_capture_of_another_program(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
@@ -209,14 +209,14 @@ def test_a_display_filter_is_rewritten(wiretale_run: Any, samples: Path, display
 
 
 @needs.TSHARK
-@pytest.mark.parametrize("display", [one for one in FILTERS if not re.match("http|tls|dns", one)])
+@pytest.mark.parametrize("display", [text for text in FILTERS if not re.match("http|tls|dns", text)])
 def test_a_rewritten_filter_selects_the_same_packets(wiretale_run: Any, samples: Path, display: str) -> None:
     import json
 
-    found = json.loads(wiretale_run("analyze", samples / SAMPLE, "-f", FILTERS[display], "--json").stdout)
+    document = json.loads(wiretale_run("analyze", samples / SAMPLE, "-f", FILTERS[display], "--json").stdout)
     tshark = ["tshark", "-r", str(samples / SAMPLE), "-Y", display]
     done = subprocess.run(tshark, capture_output=True, text=True, timeout=60, check=True)
-    assert sum(row["packets"] for row in found["interfaces"]) == done.stdout.count("\n")
+    assert sum(row["packets"] for row in document["interfaces"]) == done.stdout.count("\n")
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ def test_every_block_is_in_the_packets_table(tmp_path: Path, blocks: Blocks) -> 
         talk.data(10 + number, 1000 * number, 1000)
     talk.ack(30, 1000, options=sack(*blocks) if blocks else b"")
     rows = wiretale.analyze(talk.wire.write(tmp_path / "sack.pcap")).packets([0]).rows()
-    found = [(rows[-1][start], rows[-1][start.replace("start", "end")]) for start in STARTS]
-    assert found == blocks + [(None, None)] * (4 - len(blocks))
+    blocks_of_row = [(rows[-1][start], rows[-1][start.replace("start", "end")]) for start in STARTS]
+    assert blocks_of_row == blocks + [(None, None)] * (4 - len(blocks))
     assert all(row[start] is None for row in rows[:-1] for start in STARTS)
 
 

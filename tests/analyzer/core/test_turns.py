@@ -22,17 +22,19 @@ class Talk:
     """A connection whose ends talk in turns, captured `NEAR` ms of round trip from the client."""
 
     def __init__(self, wire: Wire | None = None, handshake: bool = True, port: int = 40000, server: int = 80) -> None:
-        self.one = Connection(wire or Wire(), port, server_port=server)
+        self.connection = Connection(wire or Wire(), port, server_port=server)
         self.sent = [0, 0]
         self.now = 100.0
         if handshake:
             # the SYN-ACK passes FAR after the SYN, and the ACK NEAR after it
-            self.one.open(0.0, RTT, NEAR)
+            self.connection.open(0.0, RTT, NEAR)
 
     def say(self, side: int, size: int, ms: float | None = None, ack: int | None = None) -> None:
         """New data of a side, which acknowledges all before if nothing else is given."""
         ms = self.now if ms is None else ms
-        self.one.send(ms, side, self.sent[side], size, ACK | PSH, ack=self.sent[1 - side] if ack is None else ack)
+        self.connection.send(
+            ms, side, self.sent[side], size, ACK | PSH, ack=self.sent[1 - side] if ack is None else ack
+        )
         self.sent[side] += size
 
     def message_with_a_loss(self, side: int, ms: float, seen: bool) -> None:
@@ -46,7 +48,7 @@ class Talk:
 
     def acked(self, side: int, ms: float) -> None:
         """A pure ACK of a side for all data so far."""
-        self.one.send(ms, side, self.sent[side], ack=self.sent[1 - side])
+        self.connection.send(ms, side, self.sent[side], ack=self.sent[1 - side])
 
     def turn(
         self, server: float, pause: float, request: Sequence[int] = (200,), response: Sequence[int] = (MSS,)
@@ -77,7 +79,7 @@ def test_each_turn_has_its_times(turns: Any) -> None:
     talk = Talk()
     for server, pause in ((30, 50), (800, 10), (0, 0), (200, 100)):
         talk.turn(server, pause, (MSS, MSS, 10), (MSS, MSS, MSS, 77))
-    rows, exchange = turns(talk.one.wire)
+    rows, exchange = turns(talk.connection.wire)
     assert exchange == "turns" and [row["turn"] for row in rows] == [0, 1, 2, 3]
     assert [row["server_ns"] for row in rows] == [30 * MS, 800 * MS, 0, 200 * MS]
     assert [row["pause_ns"] for row in rows] == [None, 50 * MS, 10 * MS, 0]
@@ -96,15 +98,17 @@ def test_data_of_one_direction_alone_is_a_stream(turns: Any) -> None:
     for i in range(20):
         talk.say(0, MSS, 100.0 + i)
         talk.acked(1, 100.5 + i)
-    assert turns(talk.one.wire) == ([], "streaming")
+    assert turns(talk.connection.wire) == ([], "streaming")
 
 
 def test_a_direction_that_was_not_captured_leaves_nothing_known(turns: Any) -> None:
     talk = Talk()
     for _ in range(5):
         talk.turn(30, 20)
-    talk.one.wire.packets = [(ms, frame) for ms, frame in talk.one.wire.packets if frame[26:30] == bytes([10, 0, 0, 1])]
-    assert turns(talk.one.wire) == ([], None)
+    talk.connection.wire.packets = [
+        (ms, frame) for ms, frame in talk.connection.wire.packets if frame[26:30] == bytes([10, 0, 0, 1])
+    ]
+    assert turns(talk.connection.wire) == ([], None)
 
 
 def test_pipelined_requests_have_no_turns(turns: Any) -> None:
@@ -115,7 +119,7 @@ def test_pipelined_requests_have_no_turns(turns: Any) -> None:
     for ms, side, _ in sorted(wire):
         seen = max((k + 1 for t, who, k in wire if who != side and t <= ms - (NEAR if side == 0 else FAR)), default=0)
         talk.say(side, 300, ms, ack=300 * seen)
-    assert turns(talk.one.wire) == ([], "pipelined")
+    assert turns(talk.connection.wire) == ([], "pipelined")
 
 
 def test_a_request_under_way_with_its_response_is_not_divided(turns: Any) -> None:
@@ -132,7 +136,7 @@ def test_a_request_under_way_with_its_response_is_not_divided(turns: Any) -> Non
     talk.now = start + 200
     for _ in range(3):
         talk.turn(60, 70)
-    rows, exchange = turns(talk.one.wire)
+    rows, exchange = turns(talk.connection.wire)
     assert exchange == "turns" and [row["server_ns"] for row in rows] == [30 * MS, 60 * MS, 60 * MS, 60 * MS]
     assert [row["pause_ns"] for row in rows] == [None, None, 70 * MS, 70 * MS]
 
@@ -150,7 +154,7 @@ def test_data_that_crosses_the_request_is_not_its_response(turns: Any) -> None:
     talk.acked(0, start + FAR + 2 + FAR + 120 + NEAR)
     talk.now = start + 400
     talk.turn(30, 50)
-    rows, _ = turns(talk.one.wire)
+    rows, _ = turns(talk.connection.wire)
     assert [(row["request_bytes"], row["server_ns"], row["response_bytes"]) for row in rows] == [
         (200, 30 * MS, MSS),
         (264, 120 * MS, 900),
@@ -165,15 +169,15 @@ def test_a_stall_in_the_request_is_charged_to_the_place_of_its_loss(turns: Any, 
     talk.turn(30, 50)
     start, at = talk.now, talk.sent[0]
     talk.message_with_a_loss(0, start, seen)
-    talk.one.send(start + FAR, 1, talk.sent[1], ack=at + MSS)
-    talk.one.send(start + 2 + FAR, 1, talk.sent[1], ack=at + MSS)
-    talk.one.send(start + 302, 0, at + MSS, MSS, ACK, ack=talk.sent[1])
+    talk.connection.send(start + FAR, 1, talk.sent[1], ack=at + MSS)
+    talk.connection.send(start + 2 + FAR, 1, talk.sent[1], ack=at + MSS)
+    talk.connection.send(start + 302, 0, at + MSS, MSS, ACK, ack=talk.sent[1])
     talk.acked(1, start + 302 + FAR)
     talk.say(1, MSS, start + 302 + FAR + 80)
     talk.acked(0, start + 302 + FAR + 80 + NEAR)
     talk.now = start + 500
     talk.turn(30, 50)
-    row = turns(talk.one.wire)[0][1]
+    row = turns(talk.connection.wire)[0][1]
     places = {place: row[f"retransmission_{place}_ns"] for place in ("client", "network", "server")}
     assert places == {"client": 0, "network": 0, "server": 0} | {"server" if seen else "client": 300 * MS}
     assert (row["request_ns"], row["server_ns"], row["request_bytes"]) == (2 * MS, 80 * MS, 2 * MSS + 100)
@@ -189,12 +193,12 @@ def test_a_stall_in_the_response_is_charged_to_the_place_of_its_loss(turns: Any,
     now = start + FAR + 80
     talk.message_with_a_loss(1, now, seen)
     for ms in (now + NEAR, now + 2 + NEAR):
-        talk.one.send(ms, 0, talk.sent[0], ack=at + MSS)
-    talk.one.send(now + 252, 1, at + MSS, MSS, ACK, ack=talk.sent[0])
+        talk.connection.send(ms, 0, talk.sent[0], ack=at + MSS)
+    talk.connection.send(now + 252, 1, at + MSS, MSS, ACK, ack=talk.sent[0])
     talk.acked(0, now + 252 + NEAR)
     talk.now = now + 252 + NEAR + 40
     talk.turn(30, 50)
-    rows, _ = turns(talk.one.wire)
+    rows, _ = turns(talk.connection.wire)
     places = {place: rows[1][f"retransmission_{place}_ns"] for place in ("client", "network", "server")}
     assert places == {"client": 0, "network": 0, "server": 0} | {"client" if seen else "server": 250 * MS}
     assert (rows[1]["response_ns"], rows[1]["server_ns"], rows[1]["response_bytes"]) == (2 * MS, 80 * MS, 2 * MSS + 100)
@@ -211,7 +215,7 @@ def test_a_capture_may_begin_in_a_response(turns: Any, server: int) -> None:
     talk.now += NEAR + 50
     for _ in range(3):
         talk.turn(30, 50)
-    rows, exchange = turns(talk.one.wire)
+    rows, exchange = turns(talk.connection.wire)
     assert exchange == "turns" and {row["direction"] for row in rows} == {int(server == 80)}
     if server == 80:
         assert [row["server_ns"] for row in rows] == [30 * MS] * 3
@@ -223,7 +227,7 @@ def test_a_request_without_a_response_has_no_server_time(turns: Any) -> None:
     talk.turn(30, 50)
     talk.say(0, 200)
     talk.acked(1, talk.now + FAR)
-    rows, _ = turns(talk.one.wire)
+    rows, _ = turns(talk.connection.wire)
     assert rows[1]["request_bytes"] == 200 and rows[1]["pause_ns"] == 50 * MS
     assert all(rows[1][name] is None for name in ("server_ns", "network_ns", "response_ns", "response_bytes"))
 
@@ -235,7 +239,7 @@ def test_without_an_unforced_acknowledgment_the_round_trip_is_unknown(turns: Any
         talk.say(0, 200)
         talk.say(1, 200, talk.now + FAR + 10)
         talk.now += FAR + 10 + NEAR + 50
-    rows, exchange = turns(talk.one.wire)
+    rows, exchange = turns(talk.connection.wire)
     assert exchange == "turns" and len(rows) == 4
     assert {row[name] for row in rows for name in ("server_ns", "network_ns", "pause_ns")} == {None}
 
@@ -244,10 +248,10 @@ def test_a_half_closed_connection_is_answered(turns: Any) -> None:
     """The FIN of the client is under way when the server answers."""
     talk = Talk()
     talk.say(0, 200)
-    talk.one.send(talk.now + 1, 0, 200, flags=ACK | FIN, ack=0)
+    talk.connection.send(talk.now + 1, 0, 200, flags=ACK | FIN, ack=0)
     talk.acked(1, talk.now + FAR)
     talk.say(1, 900, talk.now + FAR + 40)
-    rows, _ = turns(talk.one.wire)
+    rows, _ = turns(talk.connection.wire)
     assert [(row["server_ns"], row["response_bytes"]) for row in rows] == [(40 * MS, 900)]
 
 
@@ -270,7 +274,7 @@ def test_a_pause_of_the_sender_within_a_message_is_known(turns: Any, acked: bool
     talk.acked(0, now + 500 + NEAR)
     talk.now = now + 500 + NEAR + 40
     talk.turn(30, 50)
-    rows, _ = turns(talk.one.wire)
+    rows, _ = turns(talk.connection.wire)
     assert [row["request_pause_ns"] for row in rows] == [0, 300 * MS, 0]
     assert [row["response_pause_ns"] for row in rows] == [0, 500 * MS, 0]
     assert (rows[1]["request_ns"], rows[1]["response_ns"]) == (300 * MS, 500 * MS)
@@ -287,13 +291,15 @@ def test_a_round_of_the_congestion_window_is_no_pause(turns: Any) -> None:
         for i in range(count):
             at = now + 0.1 * i
             last = count == 7 and i == 6
-            talk.one.send(at, 1, talk.sent[1], 500 if last else MSS, ACK | PSH if last else ACK, ack=talk.sent[0])
+            talk.connection.send(
+                at, 1, talk.sent[1], 500 if last else MSS, ACK | PSH if last else ACK, ack=talk.sent[0]
+            )
             talk.sent[1] += 500 if last else MSS
         talk.acked(0, now + 0.1 * count + NEAR)
         now += 0.1 * count + RTT
     talk.now = now + 100
     talk.turn(30, 50)
-    rows, _ = turns(talk.one.wire)
+    rows, _ = turns(talk.connection.wire)
     assert [row["response_pause_ns"] for row in rows] == [0, 0, 0] and rows[1]["response_ns"] > 2 * RTT * MS
 
 
@@ -308,7 +314,7 @@ def test_an_ack_that_ends_nagles_delay_is_no_pause(turns: Any) -> None:
     talk.acked(1, start + 2 * FAR + 40 + NEAR)
     talk.say(1, 900, start + 2 * FAR + 40 + NEAR + 80)
     talk.acked(0, start + 2 * FAR + 40 + NEAR + 80 + NEAR)
-    rows, _ = turns(talk.one.wire)
+    rows, _ = turns(talk.connection.wire)
     assert (rows[1]["request_pause_ns"], rows[1]["request_ns"]) == (0, (FAR + 40 + NEAR) * MS)
 
 
@@ -319,7 +325,7 @@ def test_a_first_transmission_that_was_lost_upstream_leaves_the_time_unknown(
 ) -> None:
     """Without an IP ID that is missing, 300 ms are the client's pause or the server's time."""
     talk = Talk()
-    ids = talk.one.wire.ids
+    ids = talk.connection.wire.ids
     for _ in range(4):
         talk.turn(30, 50)
     talk.say(0, 200)
@@ -335,7 +341,7 @@ def test_a_first_transmission_that_was_lost_upstream_leaves_the_time_unknown(
         ids["10.0.0.1"] += missing
         talk.now += 300
     talk.turn(30, 50)
-    rows, _ = turns(talk.one.wire)
+    rows, _ = turns(talk.connection.wire)
     column, stall = [("pause_ns", "retransmission_client_ns"), ("server_ns", "retransmission_server_ns")][side]
     row = rows[4 + (side == 0)]
     assert (row[column], row[stall]) == ((None, None) if missing else ((330 if side else 350) * MS, 0))
@@ -347,8 +353,8 @@ def test_a_retransmission_after_the_response_does_not_hide_the_next_request(turn
     talk.turn(30, 50)
     at = talk.sent[0]
     talk.turn(300, 50)
-    talk.one.send(talk.now - 52, 0, at, 200, ACK | PSH, ack=talk.sent[1] - MSS)
+    talk.connection.send(talk.now - 52, 0, at, 200, ACK | PSH, ack=talk.sent[1] - MSS)
     talk.turn(60, 50)
     talk.turn(70, 50)
-    rows, exchange = turns(talk.one.wire)
+    rows, exchange = turns(talk.connection.wire)
     assert exchange == "turns" and [row["server_ns"] for row in rows] == [30 * MS, 300 * MS, 60 * MS, 70 * MS]

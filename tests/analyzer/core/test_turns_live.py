@@ -54,13 +54,13 @@ def link_truth(path: Path) -> list[Row]:
 
 def lateness(truths: dict[str, list[Row]]) -> float:
     """The longest time by which this machine delayed a packet beyond the link's delay."""
-    return max(float(one["out_ns"]) - int(one["due_ns"]) for rows in truths.values() for one in rows if one["out_ns"])
+    return max(float(row["out_ns"]) - int(row["due_ns"]) for rows in truths.values() for row in rows if row["out_ns"])
 
 
 def lost_segments(truths: dict[str, list[Row]], link: str, direction: int, begin: int, end: int) -> int:
     """Segments with payload that a link lost in this time."""
-    lost = (one for one in truths[link] if one["fate"] != "delivered" and int(one["payload_bytes"]))
-    return sum(int(one["direction"]) == direction and begin <= int(one["in_ns"]) < end for one in lost)
+    lost = (row for row in truths[link] if row["fate"] != "delivered" and int(row["payload_bytes"]))
+    return sum(int(row["direction"]) == direction and begin <= int(row["in_ns"]) < end for row in lost)
 
 
 class Compared:
@@ -144,10 +144,10 @@ def play(folder: Path, seed: int, loss: str) -> tuple[list[Row], dict[str, list[
         trials.append((lateness(truths), place, log, truths))
         if lateness(truths) <= ON_TIME_NS:
             break
-    _, place, log, truths = min(trials, key=lambda one: one[0])
-    for i, one in enumerate(log):
-        one["before"] = log[i - 1]["pause"] if i else 0
-        one["end"] = one["begin"] + one["whole"]
+    _, place, log, truths = min(trials, key=lambda entry: entry[0])
+    for i, entry in enumerate(log):
+        entry["before"] = log[i - 1]["pause"] if i else 0
+        entry["end"] = entry["begin"] + entry["whole"]
     for point in POINTS:
         (place / f"{point}.pcap").rename(folder / f"{point}.pcap")
     return log, truths
@@ -158,5 +158,5 @@ def test_each_part_is_measured_at_each_point(tmp_path: Path, seed: int, loss: st
     log, truths = play(tmp_path, seed, loss)
     wrong = [text for point in POINTS for text in Compared(point, tmp_path / f"{point}.pcap", log, truths).compare()]
     assert not wrong
-    retransmitted = sum(one["fate"] != "delivered" and int(one["payload_bytes"]) > 0 for one in truths["near"])
+    retransmitted = sum(row["fate"] != "delivered" and int(row["payload_bytes"]) > 0 for row in truths["near"])
     assert bool(loss) == bool(retransmitted)

@@ -32,8 +32,8 @@ PSEUDONYMS = """
 
 def kept_bits(first: int) -> int:
     """The mask of the bits of the first byte of an IPv4 address that stay: up to the first 0, at most four."""
-    ones = f"{first:08b}".index("0") if first != 0xFF else 8
-    return 0xF0 if ones >= 4 else (0xFF << (7 - ones)) & 0xFF
+    leading = f"{first:08b}".index("0") if first != 0xFF else 8
+    return 0xF0 if leading >= 4 else (0xFF << (7 - leading)) & 0xFF
 
 
 def expected(original: str, pseudonym: str) -> str:
@@ -48,12 +48,17 @@ def test_addresses_get_the_pseudonyms_of_the_sample_trace(wiretale_run: Any, tmp
     words = PSEUDONYMS.split()
     pairs = list(zip(words[::2], words[1::2], strict=True))
     timed = [
-        (number / 10, ether((IPv6 if ":" in one else IP)(src=one, dst="ff02::1" if ":" in one else "0.0.0.0") / UDP()))
-        for number, (one, _) in enumerate(pairs)
+        (
+            number / 10,
+            ether(
+                (IPv6 if ":" in address else IP)(src=address, dst="ff02::1" if ":" in address else "0.0.0.0") / UDP()
+            ),
+        )
+        for number, (address, _) in enumerate(pairs)
     ]
     key, public = tmp_path / "key", tmp_path / "public.pcapng"
     key.write_bytes(KEY)
     done = wiretale_run("cut", write_timed(tmp_path / "private.pcap", timed), "--anonymize", "--key", key, "-o", public)
     assert done.returncode == 0, done.stderr
-    found = [packet.payload.src for packet in rdpcap(str(public))]
-    assert found == [expected(*pair) for pair in pairs]
+    pseudonyms = [packet.payload.src for packet in rdpcap(str(public))]
+    assert pseudonyms == [expected(*pair) for pair in pairs]

@@ -59,13 +59,15 @@ def test_false_alarms_are_as_rare_as_promised(count: int) -> None:
 
 
 def test_changes_are_found_and_named() -> None:
-    draw, found = random.Random(1), {"rtt_median": 0, "downstream_loss": 0}
+    draw, verdicts = random.Random(1), {"rtt_median": 0, "downstream_loss": 0}
     for _ in range(100):
         runs = [drawn(draw) for _ in range(60)]
         for name, value in (("rtt_median", 60e6), ("downstream_loss", 5.0)):
             result = compare(drawn(draw, **{name: value}), runs)
-            found[name] += result.verdict == "worse" and any(one.measure.name == name for one in result.unusual)
-    assert min(found.values()) >= 80, found
+            verdicts[name] += result.verdict == "worse" and any(
+                unusual.measure.name == name for unusual in result.unusual
+            )
+    assert min(verdicts.values()) >= 80, verdicts
 
 
 def test_better_and_neutral_changes_have_their_names() -> None:
@@ -99,7 +101,7 @@ def test_unknown_measures_are_neither_0_nor_tested() -> None:
         run.by_service[None]["rtt_p99"] = None
     new = drawn(draw)
     new.by_service[None]["rtt_min"] = None
-    standings = {one.measure.name: one for one in compare(new, runs).standings}
+    standings = {standing.measure.name: standing for standing in compare(new, runs).standings}
     least, greatest = standings["rtt_min"], standings["rtt_p99"]
     assert (least.value, least.p, least.verdict, least.change.difference) == (None, None, None, None)
     assert (greatest.p, greatest.verdict, len(greatest.known)) == (None, None, 10)  # known in too few runs
@@ -115,11 +117,11 @@ def test_every_measure_of_a_capture_has_a_name(tmp_path: Path) -> None:
     assert values[None]["dns"] == pytest.approx(100e6) and values["udp/53"]["dns_failed"] == 50.0
     assert values[None]["rtt_median"] is None and values[None]["handshake"] is None and values[None]["failed"] is None
     tls = write_timed(tmp_path / "tls.pcap", tls_handshake(0.3))
-    whole = measured_new(load_run(str(tls), keep=True)).by_service
+    services = measured_new(load_run(str(tls), keep=True)).by_service
     assert (
-        whole[None]["tls"]
-        and whole[None]["tls"] >= 300e6
-        and set(whole[None])
+        services[None]["tls"]
+        and services[None]["tls"] >= 300e6
+        and set(services[None])
         <= set(BASELINE)
         | {
             *("spurious", "blocks_lost", "lost_upstream", "lost_downstream", "out_of_order", "fragments"),

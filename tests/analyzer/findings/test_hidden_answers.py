@@ -25,45 +25,45 @@ def codes(tmp_path: Path) -> Codes:
 
 def attempt(wire: Wire, ms: float = 0.0, port: int = 40000, ends: tuple[str, str] = HOSTS) -> Connection:
     """Two SYNs."""
-    one = Connection(wire, port, ends)
+    talk = Connection(wire, port, ends)
     for later in (0, 1000):
-        one.send(ms + later, 0, -1, flags=SYN, options=syn_options())
-    return one
+        talk.send(ms + later, 0, -1, flags=SYN, options=syn_options())
+    return talk
 
 
 def two_way(wire: Wire, ends: tuple[str, str], packets: int = 10) -> None:
-    one = Connection(wire, 50000, ends).open()
+    talk = Connection(wire, 50000, ends).open()
     for i in range(packets):
-        one.data(30 + i, 100 * i, 100).ack(50.5 + i, 100 * (i + 1))
+        talk.data(30 + i, 100 * i, 100).ack(50.5 + i, 100 * (i + 1))
 
 
 def one_way(wire: Wire, ends: tuple[str, str], port: int = 51000) -> None:
     """The initiator goes on, so the other end answered."""
-    one = Connection(wire, port, ends).send(0, 0, -1, flags=SYN, options=syn_options()).send(20, 0, 0)
+    talk = Connection(wire, port, ends).send(0, 0, -1, flags=SYN, options=syn_options()).send(20, 0, 0)
     for i in range(3):
-        one.data(21 + i, 100 * i, 100)
+        talk.data(21 + i, 100 * i, 100)
 
 
 @pytest.mark.parametrize("protocol", [ESP, IPCOMP])
-@pytest.mark.parametrize(("ends", "found"), [(HOSTS, False), (HOSTS[::-1], False), (OTHERS, True)])
+@pytest.mark.parametrize(("ends", "is_named"), [(HOSTS, False), (HOSTS[::-1], False), (OTHERS, True)])
 def test_packets_between_the_same_hosts_may_be_the_answer(
-    codes: Codes, protocol: int, ends: tuple[str, str], found: bool
+    codes: Codes, protocol: int, ends: tuple[str, str], is_named: bool
 ) -> None:
     wire = Wire()
     attempt(wire)
     two_way(wire, OTHERS, 200)
     wire.ip(100, *ends, protocol, DEFLATE)
-    assert ("syn-unanswered" in codes(wire)) == found
+    assert ("syn-unanswered" in codes(wire)) == is_named
 
 
-@pytest.mark.parametrize(("hidden", "found"), [(0, True), (1, True), (20, False)])
-def test_packets_of_unknown_hosts_may_be_the_answer(codes: Codes, hidden: int, found: bool) -> None:
+@pytest.mark.parametrize(("hidden", "is_named"), [(0, True), (1, True), (20, False)])
+def test_packets_of_unknown_hosts_may_be_the_answer(codes: Codes, hidden: int, is_named: bool) -> None:
     wire = Wire()
     attempt(wire)
     two_way(wire, OTHERS, 100)
     for i in range(hidden):
         wire.packets.append((i, bytes(12) + bytes.fromhex("88b50001") + bytes(60)))
-    assert ("syn-unanswered" in codes(wire)) == found
+    assert ("syn-unanswered" in codes(wire)) == is_named
 
 
 def test_esp_of_other_hosts_hides_nothing(codes: Codes) -> None:
@@ -83,13 +83,13 @@ def test_a_direction_that_is_missing_entirely(codes: Codes) -> None:
     assert codes(wire) == {"one-way"}
 
 
-@pytest.mark.parametrize(("ends", "found"), [(HOSTS, False), (("10.0.0.1", "10.0.0.7"), True)])
-def test_a_direction_that_is_missing_between_two_hosts(codes: Codes, ends: tuple[str, str], found: bool) -> None:
+@pytest.mark.parametrize(("ends", "is_named"), [(HOSTS, False), (("10.0.0.1", "10.0.0.7"), True)])
+def test_a_direction_that_is_missing_between_two_hosts(codes: Codes, ends: tuple[str, str], is_named: bool) -> None:
     wire = Wire()
     attempt(wire)
     two_way(wire, OTHERS)
     one_way(wire, ends)
-    assert ("syn-unanswered" in codes(wire)) == found
+    assert ("syn-unanswered" in codes(wire)) == is_named
 
 
 def test_a_connection_in_both_directions_shows_that_answers_are_captured(codes: Codes) -> None:
@@ -100,26 +100,26 @@ def test_a_connection_in_both_directions_shows_that_answers_are_captured(codes: 
     assert "syn-unanswered" in codes(wire)
 
 
-@pytest.mark.parametrize(("hidden", "found"), [(False, {"scan"}), (True, {"one-way"})])
-def test_a_scan_of_which_only_the_syns_were_captured(codes: Codes, hidden: bool, found: set[str]) -> None:
+@pytest.mark.parametrize(("hidden", "codes_named"), [(False, {"scan"}), (True, {"one-way"})])
+def test_a_scan_of_which_only_the_syns_were_captured(codes: Codes, hidden: bool, codes_named: set[str]) -> None:
     """Without its answers, a host that opens many connections looks like one."""
     wire = Wire()
     for number in range(30):
         attempt(wire, number, 40000 + number, (HOSTS[0], f"10.1.0.{number + 1}"))
     if hidden:
         one_way(wire, HOSTS)
-    assert codes(wire) == found
+    assert codes(wire) == codes_named
 
 
-@pytest.mark.parametrize(("protocol", "found"), [(TCP_PROTOCOL, True), (ESP, False)])
-def test_the_ack_of_a_half_open_attempt_may_be_hidden(codes: Codes, protocol: int, found: bool) -> None:
+@pytest.mark.parametrize(("protocol", "is_named"), [(TCP_PROTOCOL, True), (ESP, False)])
+def test_the_ack_of_a_half_open_attempt_may_be_hidden(codes: Codes, protocol: int, is_named: bool) -> None:
     wire = Wire()
-    one = attempt(wire)
+    talk = attempt(wire)
     for ms in (20, 1020, 3020):
-        one.send(ms, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+        talk.send(ms, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
     if protocol == ESP:
         wire.ip(40, *HOSTS, ESP, bytes(60))
-    assert ("half-open" in codes(wire)) == found
+    assert ("half-open" in codes(wire)) == is_named
 
 
 @pytest.mark.parametrize("esp", [0, 2])
@@ -130,14 +130,17 @@ def test_a_packet_that_is_not_decoded_counts_in_one_finding(tmp_path: Path, esp:
     for i in range(esp):
         wire.ip(10 + i, *HOSTS, ESP, bytes(60))
     trace = wiretale.analyze(wire.write(tmp_path / "wire.pcap"))
-    found = {row["code"]: row["sentence"] for row in trace.findings.rows()}
-    assert "3 packets" in found["undecoded"] and "IP protocol 108 (IPComp): 3" in found["undecoded"]
-    assert ("not-understood" in found) == bool(esp)
+    sentences = {row["code"]: row["sentence"] for row in trace.findings.rows()}
+    assert "3 packets" in sentences["undecoded"] and "IP protocol 108 (IPComp): 3" in sentences["undecoded"]
+    assert ("not-understood" in sentences) == bool(esp)
     if esp:
-        assert "2 packets have" in found["not-understood"] and "40%; 2 encrypted packets)" in found["not-understood"]
+        assert (
+            "2 packets have" in sentences["not-understood"]
+            and "40%; 2 encrypted packets)" in sentences["not-understood"]
+        )
 
 
 def test_a_real_capture_of_one_direction() -> None:
     """An SSH session whose server was not captured, and a SYN to each of five ports."""
-    found = set(wiretale.analyze(needs.shared("captures/tcpdump-tests/ipoib.pcap")).findings.column("code"))
-    assert "one-way" in found and not {"syn-unanswered", "scan"} & found
+    codes_named = set(wiretale.analyze(needs.shared("captures/tcpdump-tests/ipoib.pcap")).findings.column("code"))
+    assert "one-way" in codes_named and not {"syn-unanswered", "scan"} & codes_named

@@ -23,14 +23,14 @@ SPANS_MOST = 1024  # MAX_TIME_SPANS
 
 
 def sums(spans: Table, flow: int) -> Counter[str]:
-    found: Counter[str] = Counter()
+    times: Counter[str] = Counter()
     before = 0
     for row in spans.rows():
         if row["flow"] == flow:
             assert row["end_ns"] > row["start_ns"] >= before
-            found[row["part"]] += row["end_ns"] - row["start_ns"]
+            times[row["part"]] += row["end_ns"] - row["start_ns"]
             before = row["end_ns"]
-    return found
+    return times
 
 
 def check_sums(path: Path) -> int:
@@ -40,32 +40,32 @@ def check_sums(path: Path) -> int:
     counts = Counter(row["flow"] for row in spans.rows())
     assert not counts or max(counts.values()) <= SPANS_MOST
     for row in trace.flows.rows():
-        found = sums(spans, row["flow"]) if counts else Counter()
+        times = sums(spans, row["flow"]) if counts else Counter()
         expected = {part: row[f"time_{part}_ns"] or 0 for part in PARTS}  # type: ignore[literal-required]
-        backward = expected.pop("unknown") - found.pop("unknown", 0)
-        assert backward >= 0 and {part: found[part] for part in expected} == expected, (path.name, row["flow"])
+        backward = expected.pop("unknown") - times.pop("unknown", 0)
+        assert backward >= 0 and {part: times[part] for part in expected} == expected, (path.name, row["flow"])
     return len(spans)
 
 
 @pytest.mark.filterwarnings("ignore::wiretale.DamagedInputWarning")
 def test_spans_sum_to_the_times_of_every_sample() -> None:
-    found = {path.name: check_sums(path) for path in sorted(SAMPLES.glob("*.pcap*"))}
-    assert sum(map(bool, found.values())) >= 10, found
+    counts = {path.name: check_sums(path) for path in sorted(SAMPLES.glob("*.pcap*"))}
+    assert sum(map(bool, counts.values())) >= 10, counts
 
 
 def test_spans_sum_to_the_times_of_every_scenario(tmp_path: Path) -> None:
-    found = 0
+    count = 0
     for path in sorted(SCENARIOS.rglob("*.txt")):
-        found += check_sums(write_pcap(captured(read_scenario(path, SCENARIOS), "ipv4"), tmp_path / "case.pcap"))
-    assert found > 100
+        count += check_sums(write_pcap(captured(read_scenario(path, SCENARIOS), "ipv4"), tmp_path / "case.pcap"))
+    assert count > 100
 
 
 @pytest.mark.parametrize(("point", "timestamps"), list(product(POINTS, (True, False))))
 def test_spans_sum_to_the_times_of_a_small_send_buffer(tmp_path: Path, point: str, timestamps: bool) -> None:
     wire = Sender(timestamps, POINTS[point], send_buffer=12 * 1460).wire()
     check_sums(wire.write(tmp_path / "wire.pcap"))
-    found = sums(wiretale.analyze(tmp_path / "wire.pcap").time_spans(), 0)
-    assert found["send_buffer"] > 0.5 * sum(found.values()), found
+    times = sums(wiretale.analyze(tmp_path / "wire.pcap").time_spans(), 0)
+    assert times["send_buffer"] > 0.5 * sum(times.values()), times
 
 
 def test_too_many_spans_are_put_together_and_keep_their_sums(tmp_path: Path) -> None:
@@ -122,17 +122,17 @@ def test_a_timeout_lasts_until_its_retransmission_is_acknowledged(tmp_path: Path
     talk.sent += MSS
     talk.send(at + 270, 0, "A", 100, 500 + talk.sent)
     talk.burst(at + 271, 5)
-    found = [(start, end) for kind, start, end in spans_of(talk, tmp_path) if kind == "loss"]
-    assert found == [(pytest.approx(at), pytest.approx(at + 270, abs=0.1))], (
-        found
+    losses = [(start, end) for kind, start, end in spans_of(talk, tmp_path) if kind == "loss"]
+    assert losses == [(pytest.approx(at), pytest.approx(at + 270, abs=0.1))], (
+        losses
     )  # until the ACK of the retransmission
 
 
 def test_kept_packets_have_the_same_spans(tmp_path: Path) -> None:
     path = SAMPLES / "tcp_losses.pcap"
-    kept, again = wiretale.analyze(path, keep_packets=True), wiretale.analyze(path)
-    assert kept.time_spans().rows() == again.time_spans().rows() != []
-    assert kept.time_spans([0]).rows() == again.time_spans(0).rows()
+    with_packets, again = wiretale.analyze(path, keep_packets=True), wiretale.analyze(path)
+    assert with_packets.time_spans().rows() == again.time_spans().rows() != []
+    assert with_packets.time_spans([0]).rows() == again.time_spans(0).rows()
     assert len(again.query("SELECT part, sum(end_ns - start_ns) FROM time_spans GROUP BY part")) > 0
 
 

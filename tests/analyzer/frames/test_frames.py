@@ -55,11 +55,11 @@ def values(path: Path) -> list[list[str]]:
 
 def test_frames_are_the_bytes_of_the_file(samples: Path) -> None:
     path = samples / "tcp_losses.pcap"
-    whole = records(path)
-    found = raw_frames(wiretale.analyze(path), [(0, 342), (0, 1), (0, 155), (0, 155), (0, 9_999)])
-    assert [frame.number for frame in found] == [1, 155, 342]
-    for frame in found:
-        data, at = whole[frame.number - 1]
+    expected = records(path)
+    frames = raw_frames(wiretale.analyze(path), [(0, 342), (0, 1), (0, 155), (0, 155), (0, 9_999)])
+    assert [frame.number for frame in frames] == [1, 155, 342]
+    for frame in frames:
+        data, at = expected[frame.number - 1]
         assert (frame.data, frame.length) == (data, at.wirelen), frame.number
         assert frame.time_ns == at.sec * 10**9 + at.usec * 1000
 
@@ -75,7 +75,7 @@ def test_frames_of_two_files_have_their_own_numbers(samples: Path) -> None:
 
 def test_frames_beyond_the_room_are_left_out(samples: Path) -> None:
     path = str(samples / "tcp_losses.pcap")
-    sizes = [found and found[1] and len(found[1][3]) for found in _core.frames([path], [1, 2, 3], 74 + 66)]
+    sizes = [frame and frame[1] and len(frame[1][3]) for frame in _core.frames([path], [1, 2, 3], 74 + 66)]
     assert sizes == [74, None, 66]
     assert _core.frames([path], [1], -1) == [(("ok", 6, True, False), None)]
     texts: Any = ["1"]
@@ -105,10 +105,10 @@ def test_trees_have_the_values_that_tshark_finds_in_the_capture(samples: Path, n
     path = samples / name
     trace, expected = wiretale.analyze(path), values(path)
     starts = [row["frame"] for flow in range(len(trace.flows)) for row in trace.packets([flow], 3).rows()]
-    chosen = sorted({*starts, *range(1, len(expected) + 1, 7), len(expected)})
-    frames = raw_frames(trace, [(0, number) for number in chosen])
+    numbers = sorted({*starts, *range(1, len(expected) + 1, 7), len(expected)})
+    frames = raw_frames(trace, [(0, number) for number in numbers])
     made_by, trees = dissect(frames)
-    assert made_by.startswith("tshark ") and len(trees) == len(frames) == len(chosen)
+    assert made_by.startswith("tshark ") and len(trees) == len(frames) == len(numbers)
     compared = 0
     for frame, tree in zip(frames, trees, strict=True):
         labels = [node[0] for node in nodes_of(tree)]
@@ -159,8 +159,8 @@ def test_trees_are_limited_in_nodes_and_depth() -> None:
         b"</field>" * 200 + b'<field name="b" showname="b" pos="-1" size="x"/>' * 2000 + b"</packet></pdml>"
     )
     (tree,) = builder.trees
-    found = nodes_of(tree)
-    assert len(found) == NODES_MAX and all(node[1:3] == [0, 0] for node in found)
+    nodes = nodes_of(tree)
+    assert len(nodes) == NODES_MAX and all(node[1:3] == [0, 0] for node in nodes)
     depth, level = 0, tree
     while level:
         depth, level = depth + 1, level[0][3] if len(level[0]) > 3 else []
