@@ -11,8 +11,8 @@
 #include "tcp/wire_segments.h"
 #include "tracker/steps.h"
 #include "tracker/turns.h"
-#include "verdict/verdict.h"
 #include "verdict/recent_verdicts.h"
+#include "verdict/verdict.h"
 
 /* Quantiles in thousandths. */
 #define MEDIAN 500
