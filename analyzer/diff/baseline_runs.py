@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.diff.baseline import RunMeasures
 from wiretale.analyzer.diff.courses import connect_run
 from wiretale.analyzer.diff.measures import Values
-from wiretale.analyzer.diff.run import BY_FLOW, SUMS, Run, number, ratio, values_of
+from wiretale.analyzer.diff.run import BY_FLOW, SUMS, Run, data_share, number, ratio, values_of
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings.transfers import PARTS
 
@@ -51,12 +51,12 @@ def measures_of(row: dict[str, Any]) -> Values:
     """Returns the measures of a row of MEASURED."""
     values, times = values_of(row), {name: number(row[name]) for name in FLOW_TIMES}
     limit_times = [value for value in times.values() if value is not None]
-    segments, packets = number(row["data_packets"]), values["packets"]
+    packets = values["packets"]
     return {
         **values,
-        "spurious_share": ratio(number(row["spurious_retransmissions"]), segments, 100.0),
-        "upstream_loss": ratio(values["lost_upstream"], segments, 100.0),
-        "downstream_loss": ratio(values["lost_downstream"], segments, 100.0),
+        "spurious_share": data_share(row, "spurious_retransmissions"),
+        "upstream_loss": data_share(row, "lost_upstream"),
+        "downstream_loss": data_share(row, "lost_downstream"),
         "unseen": ratio(number(row["unseen_bytes"]), number(row["bytes"]), 100.0),
         "reordering": ratio(values["out_of_order"], packets, 100.0),
         "zero_window_share": ratio(values["zero_windows"], packets, 100.0),

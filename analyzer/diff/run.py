@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wiretale.analyzer.compare.endpoint_log import part, read_reports
 from wiretale.analyzer.diff.measures import Values
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.findings.model import ON_WIRE, endpoint_str
+from wiretale.analyzer.findings.model import ON_WIRE, SYN_FIN, endpoint_str
 from wiretale.analyzer.findings.transfers import PARTS
 from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.printable import utf8_name
@@ -34,7 +34,7 @@ TIMES = {
 FLOWS_MAX = 100_000
 #: columns that tables of earlier versions do not have
 ADDED = {
-    "directions": ", ".join(f"NULL::BIGINT AS {name}" for name in (*ON_WIRE.values(), "wire_mss")),
+    "directions": ", ".join(f"NULL::BIGINT AS {name}" for name in (*ON_WIRE.values(), *SYN_FIN.values(), "wire_mss")),
     "events": "NULL::BIGINT AS blocks",
 }
 # throughput_bps leaves out the duplicates of a mirror port
@@ -59,6 +59,7 @@ SELECT {{keys}}, any_value(f.protocol) AS protocol, any_value(f.source) AS sourc
     sum(d.goodput_bps::DOUBLE * (d.last_ns - d.first_ns)) / 8e9 AS useful_bytes, sum({IP_BYTES}) AS ip_bytes,
     min(f.first_ns) AS first_ns, max(f.last_ns) AS last_ns,
     {", ".join(f"sum(coalesce(d.{ON_WIRE[name]}, d.{name})) AS {name}" for name in ON_WIRE)},
+    {", ".join(f"sum(d.{name}) AS {name}" for name in SYN_FIN.values())},
     sum(d.blocks_lost) AS blocks_lost,
     sum({NUMBERED}) FILTER (blocks IS NOT NULL) AS numbered,
     {of_direction_with_most("rtt_samples", "rtt_ns_min")} AS rtt_min,
@@ -72,7 +73,7 @@ SELECT {{keys}}, any_value(f.protocol) AS protocol, any_value(f.source) AS sourc
 FROM {{schema}}flows AS f JOIN {{schema}}directions AS d USING ({{keys}}) GROUP BY {{keys}}
 """
 SUMS = (
-    *("useful_bytes", "ip_bytes", *ON_WIRE),
+    *("useful_bytes", "ip_bytes", *ON_WIRE, *SYN_FIN.values()),
     *("blocks_lost", "numbered", "rtt_median", "rtt_p99", "samples", "jitter", "jittered", "out_of_order", "fragments"),
     *("incomplete_datagrams", "zero_windows", "packets", "bytes"),
 )
@@ -129,6 +130,12 @@ def ratio(part_of: float | None, total: float | None, factor: float = 1.0) -> fl
     return None if part_of is None or not total else factor * part_of / total
 
 
+def data_share(row: dict[str, Any], column: str) -> float | None:
+    """Returns the percentage of the data segments that a column counts, without SYNs and FINs; None if unknown."""
+    count, total = number(row[column]), number(row["data_packets"])
+    return None if count is None else ratio(count - (number(row[SYN_FIN[column]]) or 0), total, 100.0)
+
+
 def number(value: Any) -> float | None:
     """Returns a float; DuckDB returns sums as decimals."""
     return None if value is None else float(value)
@@ -142,7 +149,7 @@ def values_of(row: dict[str, Any]) -> Values:
     return {
         "goodput": ratio(r["useful_bytes"], span, 8e9),
         "throughput": ratio(r["ip_bytes"], span, 8e9),
-        "retransmissions": ratio(r["retransmissions"], r["data_packets"], 100.0),
+        "retransmissions": data_share(r, "retransmissions"),
         "spurious": r["spurious_retransmissions"],
         "block_loss": ratio(r["blocks_lost"], r["numbered"], 100.0),
         "rtt_median": ratio(r["rtt_median"], r["samples"]),

@@ -12,6 +12,7 @@ import wiretale
 from checkout import SCENARIOS
 from scenario import captured, read_scenario
 from scenario_wire import write_pcap
+from wiretale.analyzer.diff.run import load_run
 
 
 def findings(scenario: str, folder: Path) -> dict[str, dict[str, Any]]:
@@ -39,6 +40,12 @@ def findings(scenario: str, folder: Path) -> dict[str, dict[str, Any]]:
 )
 def test_a_fin_is_no_data_segment(scenario: str, code: str, words: str, tmp_path: Path) -> None:
     assert words in findings(scenario, tmp_path)[code]["sentence"]
+
+
+def test_a_fin_is_in_no_share_of_a_run(tmp_path: Path) -> None:
+    frames = captured(read_scenario(SCENARIOS / "open_close" / "fin_and_data_lost.txt", SCENARIOS), "ipv4")
+    total = load_run(str(write_pcap(frames, tmp_path / "case.pcap"))).total
+    assert (total["retransmissions"], total["lost_downstream"]) == (pytest.approx(100 / 3), 2)
 
 
 @pytest.mark.parametrize(
