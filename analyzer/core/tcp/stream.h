@@ -143,10 +143,11 @@ struct retransmission_record {
 
 /* ACKs that passed and did not reach the sender in time (verdict/lost_acks.c). */
 struct unheard_acks {
-    int64_t passed_ns;                /* the first of them */
-    int64_t first_ns, last_ns;        /* retransmissions in spite of them */
-    uint32_t first_tsval, last_tsval; /* of the ACKs */
-    uint8_t count;                    /* of ACKs before different retransmissions, 0 if none */
+    int64_t passed_ns;         /* the first of them */
+    int64_t first_ns, last_ns; /* retransmissions in spite of them */
+    uint32_t last_tsval;       /* of the last of them */
+    uint32_t heard_tsval;      /* the newest that the sender had received */
+    uint8_t count;             /* of ACKs before different retransmissions, 0 if none */
 };
 
 /* Loss-recovery state, allocated at the first irregular segment: counters, the sender's recovery as
@@ -194,6 +195,7 @@ struct tcp_recovery_state {
     /* Reports of the receiver on this stream's data. */
     uint64_t acks_lost; /* on their way from the capture point to the sender, at least */
     struct unheard_acks unheard;
+    int64_t acks_late_ns;        /* when the sender last received an ACK late, 0 if never */
     int64_t last_loss_signal_ns; /* last duplicate ACK or SACK */
     int64_t third_dup_ack_ns;    /* the duplicate ACK that last reached DUP_ACK_THRESH */
     int64_t rack_xmit_ns;        /* RACK.xmit_ts (RFC 8985), of retransmissions only; 0 if none */

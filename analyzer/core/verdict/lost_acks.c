@@ -31,6 +31,37 @@ static int64_t usual_way_ns(const struct tcp_connection *connection,
     return max64(rtt + rtt / 2, way->count ? way->greatest : 0) + SLACK_NS;
 }
 
+/* Ends the wait for an echo. `lost`: the number of ACKs, 0 if it is not known that they were. */
+static void end_wait(const struct event_sink *sink, struct tcp_stream *data, uint32_t lost) {
+    struct tcp_recovery_state *recovery = data->recovery;
+    recovery->acks_lost += lost;
+    recovery->unheard = (struct unheard_acks){0};
+    data->awaits_echo = false;
+    for (uint32_t i = 0; i < recovery->record_count; i++) {
+        struct retransmission_record *record = &recovery->records[i];
+        if (record->unheard && lost)
+            amend_event(
+                sink, record->event,
+                &(struct event){.kind = record->kind,
+                                .evidence = record->dsacked ? WORD_DSACK : WORD_ACKNOWLEDGED,
+                                .cause = WORD_LOST_ACK});
+        record->unheard = false;
+    }
+}
+
+/* Returns true if the sender has received a packet since its last retransmission that had passed
+ * before that: ACKs are late, and those that had passed by now may be as well. */
+static bool take_late_echo(const struct segment_context *seg, struct tcp_recovery_state *recovery) {
+    const struct unheard_acks *unheard = &recovery->unheard;
+    uint32_t echo = seg->tcp->timestamp_echo;
+    if (!unheard->count || (int32_t)(echo - unheard->heard_tsval) <= 0 ||
+        (int32_t)(echo - unheard->last_tsval) > 0)
+        return false;
+    recovery->acks_late_ns = seg->packet->time_ns;
+    end_wait(seg->sink, seg->sender, 0);
+    return true;
+}
+
 void note_unheard_ack(const struct segment_context *seg, struct retransmission_record *record) {
     struct tcp_stream *data = seg->sender;
     const struct tcp_stream *acks = seg->receiver;
@@ -42,9 +73,10 @@ void note_unheard_ack(const struct segment_context *seg, struct retransmission_r
         passed_ns <= usual_way_ns(seg->connection, data))
         return;
     struct unheard_acks *unheard = &data->recovery->unheard;
+    if (take_late_echo(seg, data->recovery) || acks->tsval_ns <= data->recovery->acks_late_ns)
+        return;
     bool another = !unheard->count || (int32_t)(acks->max_tsval - unheard->last_tsval) > 0;
     if (!unheard->count) {
-        unheard->first_tsval = acks->max_tsval;
         unheard->first_ns = seg->packet->time_ns;
         unheard->passed_ns = acks->tsval_ns;
     }
@@ -52,6 +84,7 @@ void note_unheard_ack(const struct segment_context *seg, struct retransmission_r
     if (another && unheard->count < UINT8_MAX)
         unheard->count++;
     unheard->last_tsval = acks->max_tsval;
+    unheard->heard_tsval = seg->tcp->timestamp_echo;
     data->awaits_echo = true;
     record->unheard = true;
     record->passed_us = (uint32_t)min64(passed_ns / 1000, UINT32_MAX);
@@ -79,24 +112,6 @@ static uint32_t count_unheard(const struct tcp_connection *connection, struct tc
         made_later += record->unheard;
     }
     return made_later < recovery->unheard.count ? made_later : recovery->unheard.count;
-}
-
-/* Ends the wait for an echo. `lost`: the number of ACKs, 0 if it is not known that they were. */
-static void end_wait(const struct event_sink *sink, struct tcp_stream *data, uint32_t lost) {
-    struct tcp_recovery_state *recovery = data->recovery;
-    recovery->acks_lost += lost;
-    recovery->unheard = (struct unheard_acks){0};
-    data->awaits_echo = false;
-    for (uint32_t i = 0; i < recovery->record_count; i++) {
-        struct retransmission_record *record = &recovery->records[i];
-        if (record->unheard && lost)
-            amend_event(
-                sink, record->event,
-                &(struct event){.kind = record->kind,
-                                .evidence = record->dsacked ? WORD_DSACK : WORD_ACKNOWLEDGED,
-                                .cause = WORD_LOST_ACK});
-        record->unheard = false;
-    }
 }
 
 /* Returns whether the sender answers within a round trip and `slack_ns` of its last retransmission,
@@ -127,11 +142,10 @@ static bool shows_loss(const struct segment_context *seg, uint32_t count) {
 NOINLINE void take_echo(const struct segment_context *seg) {
     struct tcp_stream *data = seg->sender;
     const struct unheard_acks *unheard = &recovery_of(data)->unheard;
-    uint32_t echo = seg->tcp->timestamp_echo;
-    if (!has_timestamps(seg) || (int32_t)(echo - unheard->first_tsval) < 0)
+    if (!has_timestamps(seg) || (int32_t)(seg->tcp->timestamp_echo - unheard->heard_tsval) <= 0 ||
+        take_late_echo(seg, data->recovery))
         return;
-    bool late = (int32_t)(echo - unheard->last_tsval) <= 0;
-    uint32_t count = late ? 0 : count_unheard(seg->connection, data);
+    uint32_t count = count_unheard(seg->connection, data);
     end_wait(seg->sink, data, shows_loss(seg, count) ? count : 0);
 }
 
