@@ -62,15 +62,25 @@ static bool take_late_echo(const struct segment_context *seg, struct tcp_recover
     return true;
 }
 
+/* Returns how long before the segment the newest packet of the receiver passed, if the sender has
+ * not received it although it should have, and it acknowledges the record's data; else 0. */
+static int64_t unheard_for_ns(const struct segment_context *seg,
+                              const struct retransmission_record *record) {
+    const struct tcp_stream *data = seg->sender, *acks = seg->receiver;
+    bool acknowledged = record->start >= 0 && data->snd_una_known && record->end <= data->snd_una &&
+                        acks->tsval_ns >= data->una_advanced_ns;
+    if (!acknowledged || !has_timestamps(seg) || !acks->timestamps || !seg->packet->time_known ||
+        (int32_t)(acks->max_tsval - seg->tcp->timestamp_echo) <= 0)
+        return 0;
+    int64_t passed_ns = seg->packet->time_ns - acks->tsval_ns - clock_step_ns(seg);
+    return passed_ns > usual_way_ns(seg->connection, data) ? passed_ns : 0;
+}
+
 void note_unheard_ack(const struct segment_context *seg, struct retransmission_record *record) {
     struct tcp_stream *data = seg->sender;
     const struct tcp_stream *acks = seg->receiver;
-    int64_t passed_ns = seg->packet->time_ns - acks->tsval_ns - clock_step_ns(seg);
-    if (!data->recovery || record->start < 0 || !has_timestamps(seg) || !acks->timestamps ||
-        !seg->packet->time_known || !data->snd_una_known || record->end > data->snd_una ||
-        acks->tsval_ns < data->una_advanced_ns ||
-        (int32_t)(acks->max_tsval - seg->tcp->timestamp_echo) <= 0 ||
-        passed_ns <= usual_way_ns(seg->connection, data))
+    int64_t passed_ns = data->recovery ? unheard_for_ns(seg, record) : 0;
+    if (!passed_ns)
         return;
     struct unheard_acks *unheard = &data->recovery->unheard;
     if (take_late_echo(seg, data->recovery) || acks->tsval_ns <= data->recovery->acks_late_ns)
