@@ -170,11 +170,13 @@ void take_delivered(struct flow *flow, unsigned number, uint32_t count) {
 int64_t damaged_packets(const struct flow *flow, unsigned number) {
     const struct direction *direction = &flow->directions[number];
     const struct checksum_counts *counts = checksum_counts_of(flow, number);
-    bool tcp = flow->key.protocol == IP_TCP;
-    bool proven = tcp && recovery_of(&flow->tcp.streams[number])->checksum_retransmissions;
-    int64_t damaged = (int64_t)counts->wrong - counts->delivered;
-    if (!direction->right_checksums || (damaged && !proven && !is_damage(direction, counts)) ||
-        (damaged && 2 * (uint64_t)counts->delivered > counts->wrong_data))
+    int64_t damaged = (int64_t)counts->wrong - counts->delivered, proven = 0;
+    if (flow->key.protocol == IP_TCP)
+        proven = (int64_t)recovery_of(&flow->tcp.streams[number])->checksum_retransmissions;
+    bool delivered = damaged && 2 * (uint64_t)counts->delivered > counts->wrong_data;
+    if (!direction->right_checksums || delivered)
         return -1;
-    return damaged;
+    if (!damaged || is_damage(direction, counts))
+        return damaged;
+    return proven ? proven : -1;
 }

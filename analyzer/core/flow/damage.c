@@ -51,7 +51,7 @@ uint32_t take_damage(struct segment_context *seg, int64_t start, int64_t end) {
         const struct damaged_data *entry = &recovery->damaged[i];
         if (entry->start >= end || start >= entry->end)
             continue;
-        if (entry->certain || right)
+        if (entry->certain || (right && start == entry->start && end == entry->end))
             frame = entry->frame;
         drop_damaged(recovery, i);
     }

@@ -10,7 +10,8 @@
 void note_damage(struct segment_context *seg, int64_t start, int64_t end);
 
 /* Returns the frame of a damaged segment with data of [start, end), which is transmitted again; 0
- * without one. If its damage was only possible, the right checksum of this segment proves it. */
+ * without one. If its damage was only possible, the right checksum of this segment with the same
+ * data proves it. */
 uint32_t take_damage(struct segment_context *seg, int64_t start, int64_t end);
 
 /* The segment acknowledges data below `position`: what was damaged and not transmitted again was

@@ -182,9 +182,10 @@ COUNTERS = {"TCP": "TcpInCsumErrors", "UDP": "UdpInCsumErrors", "ICMP": "IcmpInC
 def damage_words(row: DirectionRow, count: int) -> Words:
     """`counter` counts the same at a receiver that runs Linux."""
     protocol = "ICMP" if row["source_port"] is None else "UDP" if row["retransmissions"] is None else "TCP"
+    verified = max(row["checksums_verified"], count)
     return {
-        "whole": row["checksums_verified"],
-        "share": show_share(count, row["checksums_verified"]),
+        "whole": verified,
+        "share": show_share(count, verified),
         "protocol": protocol,
         "counter": f"`nstat -az {COUNTERS[protocol]}`",
         "source": row["source"],
