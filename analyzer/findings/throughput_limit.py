@@ -280,7 +280,9 @@ def delayed_ack(transfers: Transfers) -> Matches:
     code="recovery-limited",
     title="Limited by loss recovery",
     severity="warning from 25% of transfer time, else info",
-    computed=ACCOUNTING + "Reported from 10% of transfer time.",
+    computed=ACCOUNTING
+    + "Recovery while the bottleneck was busy (directions.recovery_ns) counts, RTOs (timeout_ns) do not. Reported from 10% of "
+    "transfer time.",
     unknown="The rate without the losses.",
     sentence="{name} spent {time} ({share} of transfer time) in loss recovery, each time with a reduced congestion "
     "window.",

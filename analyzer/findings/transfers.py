@@ -238,14 +238,15 @@ class Transfer:
             pause = min(pause, (flow["time_client_ns"] or 0) + (flow["time_server_ns"] or 0))
         else:
             idle = max(idle - pause, 0)
-        timeout, suspected, slow_start = (row[name] or 0 for name in ("timeout_ns", "suspected_ns", "slow_start_ns"))
+        timeout, suspected = row["timeout_ns"] or 0, row["suspected_ns"] or 0
+        slow_start, recovery = row["slow_start_ns"] or 0, row["recovery_ns"] or 0
         times = {
             "pause": pause,
             **{name: row[f"time_{name}_ns"] or 0 for name in ("send_buffer", "delayed_ack", "window")},  # type: ignore[literal-required]
-            "loss": lost - timeout,
+            "loss": lost - timeout + recovery,
             "timeout": timeout + suspected,
             "slow_start": slow_start,
-            "network": network - slow_start,
+            "network": network - slow_start - recovery,
             "connecting": flow["time_connecting_ns"] or 0,
             "waiting": 0,
             "unknown": unknown - suspected,

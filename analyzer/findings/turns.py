@@ -55,10 +55,6 @@ class Split(NamedTuple):
         """The sum."""
         return math.fsum(self)
 
-    def plus(self, other: Split) -> Split:
-        """Returns the sum of both."""
-        return Split(*(a + b for a, b in zip(self, other, strict=True)))
-
     def parts(self) -> list[tuple[str, float]]:
         """Returns names and times that matter, in the order of the bar."""
         return [(name, ns) for name, ns in self._asdict().items() if ns > 0 and ns >= PART_MIN * self.total_ns]

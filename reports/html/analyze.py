@@ -185,7 +185,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         dissected = beside.submit(frame_data, trace, packet_rows, base_ns) if frames else None
         with_spans = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
         limited = [] if spans is None else fitting_flows(with_spans, spans._rows_by_flow(len(sizes)), SPANS_MOST)
-        limits = bands_data(trace, spans, ranked, limited, base_ns)
+        bands = bands_data(trace, spans, ranked, limited, base_ns)
         traffic = timeline(trace, base_ns)
         # Awaited here, so that an interruption leaves the block, which ends only after tshark's folders are removed.
         frame_entries = dissected.result() if dissected else without_bytes(trace, NO_FRAMES)
@@ -204,7 +204,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         "whole_flows": sorted(set(limited).intersection(*fitting.values())) if served else [],
         "wire_mss": segment_sizes(trace, sorted(fitting["events"])),
         **packed,
-        **limits,
+        **bands,
         "words": {
             **dict(zip(EVENT_WORDS, map(numbered_words, event_words), strict=True)),
             "verdict": numbered_words(trace.blocks._packed("verdict", "B")),

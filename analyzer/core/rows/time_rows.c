@@ -42,8 +42,10 @@ void put_sender_times(struct row *row, const struct tcp_connection *connection,
         row_set(row, columns[i], ns[i]);
     row_set(row, directions_timeout_ns, min64(sending->timeout_ns, ns[SENDER_LOSS]));
     row_set(row, directions_suspected_ns, sending->suspected_ns);
-    row_set(row, directions_slow_start_ns, min64(accounting->slow_start_ns, ns[SENDER_NETWORK]));
-    row_set(row, directions_recovery_ns, min64(sending->recovery_ns, ns[SENDER_NETWORK]));
+    int64_t slow_start_ns = min64(accounting->slow_start_ns, ns[SENDER_NETWORK]);
+    row_set(row, directions_slow_start_ns, slow_start_ns);
+    row_set(row, directions_recovery_ns,
+            min64(sending->recovery_ns, ns[SENDER_NETWORK] - slow_start_ns));
     if (ns[SENDER_BUFFER])
         row_set(row, directions_send_buffer_bytes, accounting->steady->level);
 }

@@ -227,7 +227,7 @@ def stalled_seconds(row: DirectionRow, count: int) -> Saved | None:
     )
     total = sum(segments(row, name) or 0 for name in causes) + (row["suspected_timeouts"] or 0)
     needless = max((row["rto_idle_ns"] or 0) - (row["timeout_ns"] or 0), 0)  # of RTOs without a loss
-    ns = (row["time_loss_ns"] or 0) + needless
+    ns = (row["time_loss_ns"] or 0) + (row["recovery_ns"] or 0) + needless
     return saved_share(ns / 1e9, count, max(total, count), SECONDS)
 
 
