@@ -179,6 +179,7 @@ TAG_FREE = {
     *("findings.impact", "findings.cost", "findings.bytes", "fragmentation.sentence"),
     *("burst_10us_bytes", "burst_100us_bytes", "burst_1ms_bytes", "burst_ns", "burst_frame"),
 }
+CHECKSUMS = frozenset({"checksum_errors", "checksums_verified"})  # of whole packets
 CHANGES = {
     "later by 400 days": Change(lambda packets: later(packets, DAYS_400), with_later_times),
     "other addresses in another order": Change(
@@ -188,7 +189,7 @@ CHANGES = {
     ),
     "numbers that wrap": Change(with_other_numbers, with_another_start),
     "in a VLAN": Change(lambda packets: [in_vlan(packet, 7) for packet in packets], with_a_tag, frozenset(TAG_FREE)),
-    "snap length 96": Change(lambda packets: packets, cut_to_96, snaplen=96),
+    "snap length 96": Change(lambda packets: packets, cut_to_96, CHECKSUMS, snaplen=96),
 }
 
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 TAGS = (0x8100, 0x88A8)
 IPV4, IPV6 = 0x0800, 0x86DD
-TCP, UDP, HOP_BY_HOP, FRAGMENT = 6, 17, 0, 44
-CHECKSUM_AT = {TCP: 16, UDP: 6}
+TCP, UDP, HOP_BY_HOP, FRAGMENT, ICMPV6 = 6, 17, 0, 44, 58
+CHECKSUM_AT = {TCP: 16, UDP: 6, ICMPV6: 2}
 FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
 
@@ -87,14 +87,17 @@ def words(data: bytes) -> int:
 
 
 def put(data: bytearray, at: int, new: bytes, *checksums: int) -> None:
-    """Replaces bytes at an even distance from the checksums, and updates these (RFC 1624)."""
-    old = bytes(data[at : at + len(new)])
-    data[at : at + len(new)] = new
+    """Replaces bytes, and updates the checksums (RFC 1624), whose words may begin a byte before."""
+    original, end = bytes(data), at + len(new)
+    data[at:end] = new
     for place in checksums:
+        start = at - (at - place) % 2
+        span = slice(start, end + (end - start) % 2)
+        old, changed = (bytes(part[span]) + b"\0" * (len(part[span]) % 2) for part in (original, data))
         before = struct.unpack_from("!H", data, place)[0] if place + 2 <= len(data) else 0
         if not before:  # none, as UDP may have
             continue
-        total = (before ^ 0xFFFF) + words(bytes(byte ^ 0xFF for byte in old)) + words(new)
+        total = (before ^ 0xFFFF) + words(bytes(byte ^ 0xFF for byte in old)) + words(changed)
         while total >> 16:
             total = (total & 0xFFFF) + (total >> 16)
         struct.pack_into("!H", data, place, total ^ 0xFFFF)

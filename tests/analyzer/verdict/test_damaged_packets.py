@@ -79,5 +79,5 @@ def test_damaged_packets_are_those_that_the_kernel_discards(tmp_path: Path) -> N
     assert (segments["lost_upstream"], segments["lost_downstream"], segments["unplaced_retransmissions"]) == (0, 0, 0)
     answers = [row for row in trace.directions.rows() if row["source"] == damaged_link.HOST and row["packets"]]
     assert [row["checksum_errors"] for row in answers] == [0] * len(answers)
-    found = {row["code"] for row in trace.findings}
-    assert "damaged-packets" in found and not found & {"lost-downstream", "lost-upstream"}
+    codes = {row["code"] for row in trace.findings}
+    assert "damaged-packets" in codes and not codes & {"lost-downstream", "lost-upstream"}
