@@ -77,8 +77,9 @@ LEFT JOIN (SELECT {of}finding, first(flow) AS cited_flow FROM finding_flows GROU
         ("directions", "waits"),
         """SELECT directions.*, stall_frames, stall_ns, longest_waits, time_pause_ns + time_send_buffer_ns AS limit_idle_ns,
     NULL::BIGINT AS limit_waiting_ns, time_send_buffer_ns AS send_buffer_ns, time_delayed_ack_ns AS limit_delayed_ack_ns,
-    time_window_ns AS limit_window_ns, greatest(time_loss_ns - rto_idle_ns, 0) AS limit_recovery_ns,
-    rto_idle_ns AS limit_timeout_ns, slow_start_ns AS limit_slow_start_ns, time_network_ns - slow_start_ns AS limit_network_ns
+    time_window_ns AS limit_window_ns, time_loss_ns - timeout_ns + recovery_ns AS limit_recovery_ns,
+    rto_idle_ns AS limit_timeout_ns, slow_start_ns AS limit_slow_start_ns,
+    time_network_ns - slow_start_ns - recovery_ns AS limit_network_ns
 FROM directions
 LEFT JOIN (
     SELECT {of}flow, direction,

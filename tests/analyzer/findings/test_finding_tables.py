@@ -134,6 +134,11 @@ def test_old_columns_are_in_views(samples: Path) -> None:
     assert trace.query(sql).fetchall()[0] == ("lost-downstream", 0, 0, 155, 338, "frames 155, 338")
     sql = "SELECT stall_frames, stall_ns, longest_waits FROM directions_2 ORDER BY flow, direction"
     assert trace.query(sql).fetchall()[0] == ("337-338", "224010000", "rtt 316-337 162135000-222135000 0")
+    sql = "SELECT limit_idle_ns, limit_recovery_ns, limit_timeout_ns, limit_network_ns FROM directions_2 ORDER BY direction"
+    (row, _) = trace.directions.rows()
+    recovered = row["time_loss_ns"] - row["timeout_ns"] + row["recovery_ns"]
+    network = row["time_network_ns"] - row["slow_start_ns"] - row["recovery_ns"]
+    assert trace.query(sql).fetchall() == [(0, recovered, 224_010_000, network), (None, None, 0, None)]
     assert trace.query("SELECT frames FROM handshakes_2 UNION ALL SELECT frames FROM requests_2").fetchall() == []
     assert len(trace.query("FROM directions_2").fetchall()) == len(trace.directions)
 
