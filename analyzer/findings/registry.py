@@ -45,8 +45,8 @@ LAST = (
     *("unfair-share", "wire-full", "loss-limited-window", "path-limited", "window-scaling-off", "slow-start"),
     "sender-idle",
 )
-#: The findings of losses with their place, and those of their effects, which rank behind a loss that took most of their time.
-LOSSES = {"lost-downstream", "lost-upstream"}
+#: The findings of losses and damage with their place, and those of their effects, which rank behind a loss that took most of their time.
+LOSSES = {"lost-downstream", "lost-upstream", "damaged-packets"}
 EFFECTS_OF_LOSS = {"recovery-limited", "timeout-stalls", "retransmission-cost"}
 RATE_OF_LOSS = "loss-limited-window"  # an effect of the losses, whatever time they took by themselves
 #: If it is no info, it comes before all others: these are about the packets that were decoded.

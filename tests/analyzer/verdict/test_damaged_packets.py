@@ -81,3 +81,11 @@ def test_damaged_packets_are_those_that_the_kernel_discards(tmp_path: Path) -> N
     assert [row["checksum_errors"] for row in answers] == [0] * len(answers)
     codes = {row["code"] for row in trace.findings}
     assert "damaged-packets" in codes and not codes & {"lost-downstream", "lost-upstream"}
+
+
+def test_damage_is_the_headline_where_recovery_from_it_took_the_time() -> None:
+    trace = wiretale.analyze(needs.shared("labelled/questions") / "corruption_full.pcap.gz")
+    codes = [row["code"] for row in trace.findings.rows()]
+    row = trace.directions.rows(0, 1)[0]
+    assert codes[0] == "damaged-packets"
+    assert (row["checksum_errors"], row["checksum_retransmissions"], row["lost_downstream"]) == (11, 11, 0)
