@@ -45,7 +45,7 @@ LAST = (
     *("unfair-share", "wire-full", "loss-limited-window", "path-limited", "window-scaling-off", "slow-start"),
     "sender-idle",
 )
-#: The findings of losses with their place and of damage, and those of their effects, which rank behind if it took most of their time.
+#: Findings of losses with their place and of damage, and those of their effects, which rank behind one that took most time.
 LOSSES = {"lost-downstream", "lost-upstream", "damaged-packets"}
 EFFECTS_OF_LOSS = {"recovery-limited", "timeout-stalls", "retransmission-cost"}
 RATE_OF_LOSS = "loss-limited-window"  # an effect of the losses, whatever time they took by themselves
