@@ -103,7 +103,7 @@ def explain(
     >>> import wiretale
     >>> explanation = wiretale.explain("sample_pcaps/tcp_losses.pcap", link="100M")
     >>> explanation.transfers[0].headline, explanation.findings[0]["code"]
-    ('stalled in RTOs for 44.3% of transfer time', 'lost-downstream')
+    ('stalled in RTOs for 42.6% of transfer time', 'lost-downstream')
     """
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
