@@ -163,6 +163,18 @@ def service_of(flow: FlowRow, row: DirectionRow) -> Service:
     return row["source"], row["destination"], flow["destination_port"]
 
 
+def times_in_flight(row: DirectionRow, network: int, lost: int) -> dict[str, int]:
+    """Returns the times of a direction whose data waited for its host or the path, with RTOs and slow start apart."""
+    timeout, slow_start, recovery = row["timeout_ns"] or 0, row["slow_start_ns"] or 0, row["recovery_ns"] or 0
+    return {
+        **{name: row[f"time_{name}_ns"] or 0 for name in ("send_buffer", "delayed_ack", "window")},  # type: ignore[literal-required]
+        "loss": lost - timeout + recovery,
+        "timeout": timeout + (row["suspected_ns"] or 0),
+        "slow_start": slow_start,
+        "network": network - slow_start - recovery,
+    }
+
+
 class Transfer:
     """One direction of a flow that carried payload."""
 
@@ -238,18 +250,12 @@ class Transfer:
             pause = min(pause, (flow["time_client_ns"] or 0) + (flow["time_server_ns"] or 0))
         else:
             idle = max(idle - pause, 0)
-        timeout, suspected = row["timeout_ns"] or 0, row["suspected_ns"] or 0
-        slow_start, recovery = row["slow_start_ns"] or 0, row["recovery_ns"] or 0
         times = {
             "pause": pause,
-            **{name: row[f"time_{name}_ns"] or 0 for name in ("send_buffer", "delayed_ack", "window")},  # type: ignore[literal-required]
-            "loss": lost - timeout + recovery,
-            "timeout": timeout + suspected,
-            "slow_start": slow_start,
-            "network": network - slow_start - recovery,
+            **times_in_flight(row, network, lost),
             "connecting": flow["time_connecting_ns"] or 0,
             "waiting": 0,
-            "unknown": unknown - suspected,
+            "unknown": unknown - (row["suspected_ns"] or 0),
         }
         times["waiting"] = max((duration_of(flow) or 0) - idle - sum(times.values()), 0)
         return times

@@ -127,7 +127,7 @@ static int compare_places(const void *left, const void *right) {
 static bool sort_positions(const struct table *table, struct position_list *positions) {
     size_t count = table->row_count;
     struct row_order *added = malloc((count + 1) * sizeof *added);
-    struct position *sorted = malloc((count + 1) * sizeof *sorted);
+    struct position *sorted = calloc(count + 1, sizeof *sorted);
     bool done = added && sorted && positions->count == count;
     if (done && count) {
         memcpy(added, table->order, count * sizeof *added);
