@@ -32,19 +32,21 @@ static void print_address(const struct truth_record *record, const uint8_t *addr
     printf(",%s", text);
 }
 
+static const char *fate_name(unsigned fate) {
+    return fate < FATES ? fate_names[fate] : "unknown";
+}
+
 static void print_fate(const struct truth_record *record) {
-    const char *fate = record->fate < FATES ? fate_names[record->fate] : "unknown";
-    const char *marked = record->marked < FATES ? fate_names[record->marked] : "unknown";
     printf("%u", record->direction);
     print_known(record->index, record->index);
-    printf(",%s", fate);
+    printf(",%s", fate_name(record->fate));
     print_known(record->in_ns, (uint64_t)record->in_ns);
     print_known(record->out_ns, (uint64_t)record->out_ns);
     print_known(record->due_ns, (uint64_t)record->due_ns);
     printf(",%u,%u,%u,%s,%s,%u", record->queue_packets, record->queue_bytes, record->copies,
            record->bits & TRUTH_COPIED ? "true" : "false",
            record->bits & TRUTH_REORDERED ? "true" : "false", record->corrupted_bits);
-    printf(",%s", record->marked ? marked : "");
+    printf(",%s", record->marked ? fate_name(record->marked) : "");
 }
 
 /* Bits of the record decide which fields are known. */
