@@ -283,7 +283,7 @@ def test_a_verdict_is_one_short_sentence(sample: Path) -> None:
     [
         (
             "lost_tail.pcap",
-            "No problem is visible in this capture; "
+            "No problem is visible in the part that was judged; "
             "192.0.2.10:40110 → 198.51.100.20:5201 stalled 310 ms of 1.41 s in 1 suspected RTO.",
         ),
         (

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`send --kernel-pacing`: refused without the queueing discipline fq, and under a kernel that has it, the kernel sends each block
-when it is due."""
+when it is due. A stream that the kernel paces (--fq-rate) has its rate without bursts."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from scapy.utils import RawPcapReader
 
 import needs
 import user_mode_linux
-from traffic_ends import program, receiving, send_raw
+from lab_bench import NEEDED, lab_of, truth_rows
+from traffic_ends import program, receiving, send, send_raw, undisturbed
+from wiretale.traffic.lab.link import write_truth
 
 pytestmark = pytest.mark.xdist_group("live")
 
+PORT = 5013
 BLOCKS, GAP_NS = 400, 2_000_000
 SCRIPT = """
 tc qdisc add dev lo root fq
@@ -94,3 +97,48 @@ def test_it_needs_datagrams_and_a_rate(options: tuple[str, ...]) -> None:
     assert (
         "--kernel-pacing: expected --udp and a --rate or a --pattern as well, and no --offload" in done.stderr.decode()
     )
+
+
+def most_in_a_millisecond(times: list[int]) -> int:
+    first, most = 0, 0
+    for last, time_ns in enumerate(times):
+        while time_ns - times[first] > 1_000_000:
+            first += 1
+        most = max(most, last + 1 - first)
+    return most
+
+
+def segments_at_the_link(folder: Path) -> dict[tuple[int, int], list[int]]:
+    """Times at which segments of full size came to the link, without the first 100 ms (slow start), by direction and port."""
+    streams: dict[tuple[int, int], list[int]] = {}
+    for row in truth_rows(write_truth(folder, folder / "truth.parquet"), "payload_bytes > 1000"):
+        port = row["destination_port"] if row["source_port"] == PORT else row["source_port"]
+        streams.setdefault((row["direction"], port), []).append(row["in_ns"])
+    return {key: [ns for ns in times if ns > times[0] + 100_000_000] for key, times in streams.items()}
+
+
+@NEEDED
+@pytest.mark.alone
+def test_the_kernel_paces_each_stream_without_bursts(tmp_path: Path) -> None:
+    """At both ends: 20 Mbit/s are 1.7 segments in a millisecond; a block of 128 KiB that --rate sends at once has 91."""
+    options = ("--both", "--streams", "2", "--time", "0.6")
+    names = iter("abcdefgh")
+
+    def check() -> None:
+        folder = tmp_path / next(names)
+        folder.mkdir()
+        with lab_of('[both]\nrate = "1Gbit"\ndelay = "2ms"\nqueue = 1000', "fq", folder) as lab:
+            inside = tuple(lab.inside("sender"))
+            with receiving(folder, inside=tuple(lab.inside("receiver")), port=PORT):
+                for rate in ("--fq-rate", "--rate"):
+                    report = send(PORT, rate, "20M", *options, host="10.99.0.2", inside=inside)
+                    assert report["test"]["fq_rate_bps"] == (20e6 if rate == "--fq-rate" else None)
+                    streams = report["receiver"]["streams"] + report["reverse_receiver"]["streams"]
+                    if rate == "--fq-rate":
+                        assert [stream["rate_mbit_s"] for stream in streams] == [pytest.approx(20, rel=0.06)] * len(
+                            streams
+                        )
+        bursts = [most_in_a_millisecond(times) for times in segments_at_the_link(folder).values()]
+        assert len(bursts) == 8 and max(bursts[:4]) <= 10 and min(bursts[4:]) >= 40, bursts
+
+    undisturbed(check, tries=4)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A paced sender reports how it kept its rate: held up for a known time, limited in catching up, with and without priority.
-A stream that the kernel paces (--fq-rate) has its rate without bursts."""
+"""A paced sender reports how it kept its rate: held up for a known time, limited in catching up, with and without priority."""
 
 from __future__ import annotations
 
@@ -16,9 +15,8 @@ from pathlib import Path
 import pytest
 
 import needs
-from lab_bench import NEEDED, lab_of, truth_rows
+from lab_bench import NEEDED, lab_of
 from traffic_ends import SECONDS, Receiver, Report, receiving, send, send_raw, sending, undisturbed
-from wiretale.traffic.lab.link import write_truth
 from wiretale.traffic.lab.state import Lab
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -71,12 +69,13 @@ def test_a_sender_of_short_gaps_seldom_sleeps_and_leaves_time_to_others(receiver
     command = sending(receiver.port, "--udp", "--size", "200", "--rate", "10000pps", "--count", "10000")
 
     def check() -> None:
+        begin = time.monotonic()
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         assert process.returncode == 0
         assert used.ru_nvcsw < 7000  # a sleep in each gap: 10,000
-        assert used.ru_utime + used.ru_stime < 0.95
+        assert used.ru_utime + used.ru_stime < 0.95 * (time.monotonic() - begin)
 
     undisturbed(check)
 
@@ -201,51 +200,6 @@ def test_each_block_is_written_on_its_own(receiver: Receiver, option: tuple[str,
         assert report["test"]["write_each"] is bool(option)
 
     undisturbed(check)
-
-
-def most_in_a_millisecond(times: list[int]) -> int:
-    first, most = 0, 0
-    for last, time_ns in enumerate(times):
-        while time_ns - times[first] > 1_000_000:
-            first += 1
-        most = max(most, last + 1 - first)
-    return most
-
-
-def segments_at_the_link(folder: Path) -> dict[tuple[int, int], list[int]]:
-    """Times at which segments of full size came to the link, without the first 100 ms (slow start), by direction and port."""
-    streams: dict[tuple[int, int], list[int]] = {}
-    for row in truth_rows(write_truth(folder, folder / "truth.parquet"), "payload_bytes > 1000"):
-        port = row["destination_port"] if row["source_port"] == PORT else row["source_port"]
-        streams.setdefault((row["direction"], port), []).append(row["in_ns"])
-    return {key: [ns for ns in times if ns > times[0] + 100_000_000] for key, times in streams.items()}
-
-
-@NEEDED
-@pytest.mark.alone
-def test_the_kernel_paces_each_stream_without_bursts(tmp_path: Path) -> None:
-    """At both ends: 20 Mbit/s are 1.7 segments in a millisecond; a block of 128 KiB that --rate sends at once has 91."""
-    options = ("--both", "--streams", "2", "--time", "0.6")
-    names = iter("abcdefgh")
-
-    def check() -> None:
-        folder = tmp_path / next(names)
-        folder.mkdir()
-        with lab_of('[both]\nrate = "1Gbit"\ndelay = "2ms"\nqueue = 1000', "fq", folder) as lab:
-            inside = tuple(lab.inside("sender"))
-            with receiving(folder, inside=tuple(lab.inside("receiver")), port=PORT):
-                for rate in ("--fq-rate", "--rate"):
-                    report = send(PORT, rate, "20M", *options, host="10.99.0.2", inside=inside)
-                    assert report["test"]["fq_rate_bps"] == (20e6 if rate == "--fq-rate" else None)
-                    streams = report["receiver"]["streams"] + report["reverse_receiver"]["streams"]
-                    if rate == "--fq-rate":
-                        assert [stream["rate_mbit_s"] for stream in streams] == [pytest.approx(20, rel=0.06)] * len(
-                            streams
-                        )
-        bursts = [most_in_a_millisecond(times) for times in segments_at_the_link(folder).values()]
-        assert len(bursts) == 8 and max(bursts[:4]) <= 10 and min(bursts[4:]) >= 40, bursts
-
-    undisturbed(check, tries=4)
 
 
 def test_gaps_of_the_kernel_are_no_silence(receiver: Receiver) -> None:

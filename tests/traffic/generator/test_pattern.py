@@ -84,7 +84,7 @@ def test_drawn_lines_follow_the_run(receiver: Receiver, pattern: Path) -> None:
         ("64 5 5\n", "expected SIZE and GAP"),
         ("", "expected at least one line"),
         ("9" * 500, "expected at most 98 characters"),
-        ("64 5\n" * 65_537, "line 65537"),
+        pytest.param("64 5\n" * 65_537, "line 65537", id="too many lines"),  # an id of its text is too long an argument
         ("65520 5\n", "at most 65507 bytes"),
         ("\x1b[2J 5\n", 'line 1, "": expected a size'),
     ],
