@@ -227,7 +227,7 @@ def test_a_syn_ack_after_the_handshake_waited_no_longer_than_that(analyze: Analy
 def test_a_retransmitted_syn_or_fin_is_no_share_of_the_data(analyze: Analyze) -> None:
     talk = Conversation().handshake().segment(100, 1, "FA", 0, 0).segment(320, 1, "FA", 0, 0).segment(340, 0, "A", 0, 1)
     sentences = [row["sentence"] for row in analyze(talk).findings.rows() if row["code"] == "lost-downstream"]
-    assert len(sentences) == 1 and "lost 1 segment, or its ACK, between capture point and receiver" in sentences[0]
+    assert len(sentences) == 1 and "lost 1 FIN, or its ACK, between capture point and receiver" in sentences[0]
 
 
 def test_a_syn_ack_shows_the_initiator_if_the_syn_was_missed(analyze: Analyze) -> None:
