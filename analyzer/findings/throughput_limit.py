@@ -281,8 +281,8 @@ def delayed_ack(transfers: Transfers) -> Matches:
     title="Limited by loss recovery",
     severity="warning from 25% of transfer time, else info",
     computed=ACCOUNTING
-    + "Recovery while the bottleneck was busy (directions.recovery_ns) counts, RTOs (timeout_ns) do not. Reported from 10% of "
-    "transfer time.",
+    + "Recovery while the bottleneck was busy (directions.recovery_ns) counts, but costs nothing; RTOs (timeout_ns) do not. "
+    "Reported from 10% of transfer time.",
     unknown="The rate without the losses.",
     sentence="{name} spent {time} ({share} of transfer time) in loss recovery, each time with a reduced congestion "
     "window.",
@@ -294,8 +294,8 @@ def delayed_ack(transfers: Transfers) -> Matches:
 def recovery_limited(transfers: Transfers) -> Matches:
     for one in examined(transfers, "loss", SHARE_INFO):
         if one.unique_bytes >= RECOVERED_MIN and one.number not in transfers.lost_together(None):
-            cited = events_of(transfers, one, *RETRANSMISSIONS)
-            yield limited_by_share(one, "loss", cited=cited)
+            cited, held_up_ns = events_of(transfers, one, *RETRANSMISSIONS), one.held_up_ns - one.times["timeout"]
+            yield limited_by_share(one, "loss", cited=cited, cost=seconds(held_up_ns))
 
 
 @finding(

@@ -260,6 +260,11 @@ class Transfer:
         times["waiting"] = max((duration_of(flow) or 0) - idle - sum(times.values()), 0)
         return times
 
+    @property
+    def held_up_ns(self) -> int:
+        """The time in which losses and RTOs left the path idle: not recovery while the bottleneck was busy; 0 if unknown."""
+        return (self.row["time_loss_ns"] or 0) + (self.row["suspected_ns"] or 0)
+
     @cached_property
     def waited_ns(self) -> int:
         """The sum of its times; the duration if they are unknown."""

@@ -220,14 +220,15 @@ def saved_share(sum_of_all: float | None, count: int, total: int, unit: str) -> 
 
 
 def stalled_seconds(row: DirectionRow, count: int) -> Saved | None:
-    """Returns the time of recovery and RTOs that `count` of the segments that caused it took."""
+    """Returns the time that `count` of the segments that caused recovery and RTOs took. Recovery while the bottleneck was busy
+    (recovery_ns) took none: the path carried as much as it could."""
     causes = (
         *("lost_upstream", "lost_downstream", "unplaced_retransmissions", "spurious_retransmissions"),
         "checksum_retransmissions",
     )
     total = sum(segments(row, name) or 0 for name in causes) + (row["suspected_timeouts"] or 0)
     needless = max((row["rto_idle_ns"] or 0) - (row["timeout_ns"] or 0), 0)  # of RTOs without a loss
-    ns = (row["time_loss_ns"] or 0) + (row["recovery_ns"] or 0) + needless
+    ns = (row["time_loss_ns"] or 0) + needless
     return saved_share(ns / 1e9, count, max(total, count), SECONDS)
 
 

@@ -130,7 +130,7 @@ def pattern_of(queue: SharedQueue, delay: Delay | None, rates: Sequence[float], 
 def lost_time(members: Iterable[Member]) -> float | None:
     """Returns the ns in which recovery and RTOs delayed the members; None if that is unknown of all."""
     timed = [member.transfer for member in members if member.transfer.times]
-    return sum(transfer.times["loss"] + transfer.times["timeout"] for transfer in timed) if timed else None
+    return sum(transfer.held_up_ns for transfer in timed) if timed else None
 
 
 @finding(
