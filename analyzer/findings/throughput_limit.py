@@ -279,7 +279,7 @@ def delayed_ack(transfers: Transfers) -> Matches:
 @limit_finding(
     code="recovery-limited",
     title="Limited by loss recovery",
-    severity="warning from 25% of transfer time, else info",
+    severity="warning if the path was idle for 25% of transfer time, else info",
     computed=ACCOUNTING
     + "Recovery while the bottleneck was busy (directions.recovery_ns) counts, but costs nothing; RTOs (timeout_ns) do not. "
     "Reported from 10% of transfer time.",
@@ -295,7 +295,8 @@ def recovery_limited(transfers: Transfers) -> Matches:
     for one in examined(transfers, "loss", SHARE_INFO):
         if one.unique_bytes >= RECOVERED_MIN and one.number not in transfers.lost_together(None):
             cited, held_up_ns = events_of(transfers, one, *RETRANSMISSIONS), one.held_up_ns - one.times["timeout"]
-            yield limited_by_share(one, "loss", cited=cited, cost=seconds(held_up_ns))
+            severity = severity_of(held_up_ns / one.waited_ns)
+            yield limited(one, "loss", severity=severity, cited=cited, cost=seconds(held_up_ns))
 
 
 @finding(

@@ -167,7 +167,9 @@ def times_in_flight(row: DirectionRow, network: int, lost: int) -> dict[str, int
     """Returns the times of a direction whose data waited for its host or the path, with RTOs and slow start apart."""
     timeout, slow_start, recovery = row["timeout_ns"] or 0, row["slow_start_ns"] or 0, row["recovery_ns"] or 0
     return {
-        **{name: row[f"time_{name}_ns"] or 0 for name in ("send_buffer", "delayed_ack", "window")},  # type: ignore[literal-required]
+        "send_buffer": row["time_send_buffer_ns"] or 0,
+        "delayed_ack": row["time_delayed_ack_ns"] or 0,
+        "window": row["time_window_ns"] or 0,
         "loss": lost - timeout + recovery,
         "timeout": timeout + (row["suspected_ns"] or 0),
         "slow_start": slow_start,

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,7 +42,8 @@ def check_sums(path: Path) -> int:
     assert not counts or max(counts.values()) <= SPANS_MOST
     for row in trace.flows.rows():
         times = sums(spans, row["flow"]) if counts else Counter()
-        expected = {part: row[f"time_{part}_ns"] or 0 for part in PARTS}  # type: ignore[literal-required]
+        columns: dict[str, Any] = {**row}
+        expected = {part: columns[f"time_{part}_ns"] or 0 for part in PARTS}
         backward = expected.pop("unknown") - times.pop("unknown", 0)
         assert backward >= 0 and {part: times[part] for part in expected} == expected, (path.name, row["flow"])
     return len(spans)
