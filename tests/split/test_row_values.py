@@ -77,10 +77,22 @@ class Rows:
         """Writes the interfaces of a capture."""
         layout.write_facts(self._split, file, self._facts[file]._replace(rows=interfaces))
 
+    def restore(self) -> None:
+        self.write_content(self.content)
+        for file, content in enumerate(self.captures):
+            self.write_capture(file, content)
+
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
+def split_rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     return Rows(tmp_path_factory.mktemp("rows") / "split")
+
+
+@pytest.fixture
+def rows(split_rows: Rows) -> Rows:
+    """The rows as they were split, whatever an earlier test wrote."""
+    split_rows.restore()
+    return split_rows
 
 
 @pytest.mark.parametrize(
@@ -145,7 +157,6 @@ def test_an_interface_without_a_value_gives_results_or_one_line(rows: Rows, caps
         changed_rows = [[*row[:number], None, *row[number + 1 :]] for row in part.rows]
         rows.write_capture(0, head + part_bytes(Part(part.positions, changed_rows)) + tail)
         codes[column] = check_end(rows, capsys, ["--json"], column)
-    rows.write_capture(0, content)
     assert codes["packets"] == codes["file"] == 4 and codes["name"] == codes["snaplen"] == 0
 
 
@@ -161,7 +172,6 @@ def test_undecoded_packets_of_an_interface_that_the_file_lacks_are_refused(
     interfaces = content[: CAPTURE_HEAD + len(part_bytes(take_part(content, CAPTURE_HEAD, "interfaces")))]
     rows.write_capture(0, interfaces + part_bytes(Part(b"", [[capture, word, b"ip-length", None, packets]])))
     assert check_end(rows, capsys, ["--json"], capture, outcome, packets) == code
-    rows.write_capture(0, content)
 
 
 def check_end(rows: Rows, capsys: pytest.CaptureFixture[str], outputs: list[str], *change: object) -> int:
