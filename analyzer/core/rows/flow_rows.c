@@ -333,7 +333,9 @@ static void put_missing(struct row *row, const struct flow *flow, const struct t
     struct missing_data missing = find_missing_data(stream);
     row_set(row, directions_unseen_bytes,
             (int64_t)recovery_of(stream)->unseen_bytes + missing.unseen_bytes);
-    row_set(row, directions_missing_bytes, missing.bytes);
+    bool reports =
+        !is_without_sack(&flow->tcp, stream) && !peer_of(&flow->tcp, stream)->reports_truncated;
+    row_set_if(row, directions_missing_bytes, reports, missing.bytes);
     row_set_if(row, directions_missing_ns, missing.bytes && flow->timed,
                flow->last_ns - missing.since_ns);
 }

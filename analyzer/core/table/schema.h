@@ -342,9 +342,8 @@
       "on another path; null if the other direction was not captured")                             \
     X(missing_bytes, INT, "bytes",                                                                 \
       "TCP: data that never arrived: at the end of the flow the receiver reported data above it "  \
-      "by "                                                                                        \
-      "SACK and lacked these bytes, and the capture has not seen them (rule V7.12); null as "      \
-      "above")                                                                                     \
+      "by SACK and lacked these bytes, and the capture has not seen them (rule V7.12); null as "   \
+      "above, and without SACK or if its options were truncated")                                  \
     X(missing_ns, DURATION, "ns",                                                                  \
       "TCP: time from the first packet that showed such a hole to the last packet of the flow; "   \
       "null "                                                                                      \
