@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from wiretale.analyzer.diff.difference import Change
 from wiretale.analyzer.diff.measures import COUNT, MEASURES, PERCENT, RATE, TIME, Measure, Values
-from wiretale.analyzer.diff.run import Found, Run
+from wiretale.analyzer.diff.run import Run, RunFinding
 from wiretale.analyzer.findings.transfers import PARTS
 from wiretale.analyzer.units import plural
 
@@ -95,13 +95,13 @@ class Standing:
     p: float | None = None
 
     @cached_property
-    def known(self) -> list[float]:
+    def baseline_values(self) -> list[float]:
         """The values of the baseline, sorted."""
         return sorted(value for value in self.runs if value is not None)
 
     def quantile(self, share: float) -> float | None:
         """Returns a quantile of the baseline, interpolated."""
-        return quantile_of(self.known, share)
+        return quantile_of(self.baseline_values, share)
 
     @property
     def score(self) -> float:
@@ -125,13 +125,14 @@ class Standing:
             return None
         if not self.is_unusual:
             return "usual"
-        found = self.change.verdict
-        return found if found in ("worse", "better") else "different"
+        verdict = self.change.verdict
+        return verdict if verdict in ("worse", "better") else "different"
 
     @property
     def is_outside(self) -> bool:
         """Whether the value is less or greater than in each run of the baseline."""
-        return self.value is not None and bool(self.known) and not self.known[0] <= self.value <= self.known[-1]
+        values = self.baseline_values
+        return self.value is not None and bool(values) and not values[0] <= self.value <= values[-1]
 
 
 @dataclass
@@ -148,32 +149,32 @@ class AgainstBaseline:
     services_new: list[str]
     services_gone: list[str]
     #: codes of findings that the new run has, and number of the baseline's runs with them, if these are few
-    findings: list[tuple[Found, int]]
+    findings: list[tuple[RunFinding, int]]
     #: captures of the store that are damaged or empty, or the new one itself
     left_out: int = 0
 
     @property
     def changes(self) -> list[Change]:
         """The new run against the median, of all flows together."""
-        return [one.change for one in self.standings if one.service is None]
+        return [standing.change for standing in self.standings if standing.service is None]
 
     @property
     def tested(self) -> list[Standing]:
         """The measures that the new run has and that are tested."""
-        return [one for one in self.standings if one.p is not None]
+        return [standing for standing in self.standings if standing.p is not None]
 
     @property
     def unusual(self) -> list[Standing]:
         """The measures that differ from the baseline: those that are worse first, then by score."""
-        found = [one for one in self.standings if one.is_unusual]
-        return sorted(found, key=lambda one: (VERDICTS.index(one.verdict or "usual"), -one.score))
+        unusual = [standing for standing in self.standings if standing.is_unusual]
+        return sorted(unusual, key=lambda standing: (VERDICTS.index(standing.verdict or "usual"), -standing.score))
 
     @property
     def verdict(self) -> str | None:
         """One of VERDICTS; None if it cannot be determined."""
         if self.runs < RUNS_LEAST or not self.tested:
             return None
-        return next((one.verdict for one in self.unusual), "usual")
+        return next((standing.verdict for standing in self.unusual), "usual")
 
     def sentence(self) -> str:
         """Returns the verdict as text."""
@@ -185,28 +186,28 @@ class AgainstBaseline:
         if not self.tested:
             return "Whether B is unusual cannot be determined: no measure is known in B and in half of the baseline."
         if not self.unusual:
-            least = min(one.p for one in self.tested if one.p is not None)
+            least = min(standing.p for standing in self.tested if standing.p is not None)
             return (
                 f"B is as usual: none of {plural(len(self.tested), 'measure')} is unusual among {self.runs:,} runs "
-                f"(least p = {shown_p(least)})."
+                f"(least p = {p_text(least)})."
             )
         first, more = self.unusual[0], len(self.unusual) - 1
         verdict = {"different": "different from"}.get(first.verdict or "", f"{first.verdict} than")
         show = first.measure.unit.show
-        others = f"; {more:,} more {'measure is' if more == 1 else 'measures are'} unusual" if more else ""
+        suffix = f"; {more:,} more {'measure is' if more == 1 else 'measures are'} unusual" if more else ""
         return (
             f"B is {verdict} {self.runs:,} runs: {label_of(first)} {show(first.value)}, their median "
             f"{show(first.quantile(0.5))} (p5 to p95: {show(first.quantile(0.05))} to {show(first.quantile(0.95))}), "
-            f"p = {shown_p(first.p or 0.0)}{others}."
+            f"p = {p_text(first.p or 0.0)}{suffix}."
         )
 
 
-def label_of(one: Standing) -> str:
+def label_of(standing: Standing) -> str:
     """`rtt_median`, `rtt_median of tcp/443`."""
-    return f"{one.measure.name} of {one.service}" if one.service else one.measure.name
+    return f"{standing.measure.name} of {standing.service}" if standing.service else standing.measure.name
 
 
-def shown_p(p: float) -> str:
+def p_text(p: float) -> str:
     """`0.048`, `0.62`."""
     return f"{p:.2g}"
 
@@ -229,29 +230,29 @@ def scores_of(measure: Measure, values: Sequence[float | None], event: float) ->
     unit = measure.unit.name
     offset = OFFSET.get(unit)
     scaled = [None if value is None else value if offset is None else log(max(value, 0.0) + offset) for value in values]
-    known = sorted(value for value in scaled if value is not None)
-    if len(known) < 2 or len(known) < KNOWN_LEAST * len(values):
+    ordered = sorted(value for value in scaled if value is not None)
+    if len(ordered) < 2 or len(ordered) < KNOWN_LEAST * len(values):
         return []
-    middle = median(known)
-    low, high = (quantile_of(known, share) or 0.0 for share in (0.05, 0.95))
+    middle = median(ordered)
+    low, high = (quantile_of(ordered, share) or 0.0 for share in (0.05, 0.95))
     least = TIME_SPREAD if measure.name.startswith("time_") else LEAST_SPREAD[unit]
     if unit == PERCENT.name:
         least = max(least, event)
-    spread = max(NORMAL_MAD * median(abs(value - middle) for value in known), (high - low) / NORMAL_RANGE, least)
+    spread = max(NORMAL_MAD * median(abs(value - middle) for value in ordered), (high - low) / NORMAL_RANGE, least)
     return [None if value is None else abs(value - middle) / spread for value in scaled]
 
 
 def fill_p(standings: Sequence[Standing], runs: int) -> None:
     """Fills both p of each measure that the new run has, from the scores of all."""
-    tested = [one for one in standings if one.scores]
-    greatest = [max((one.scores[run] or 0.0 for one in tested), default=0.0) for run in range(runs)]
-    for one in tested:
-        score = one.scores[-1]
+    tested = [standing for standing in standings if standing.scores]
+    greatest = [max((standing.scores[run] or 0.0 for standing in tested), default=0.0) for run in range(runs)]
+    for standing in tested:
+        score = standing.scores[-1]
         if score is None:
             continue
-        known = [other for other in one.scores if other is not None]
-        one.p_alone = sum(other >= score for other in known) / len(known)
-        one.p = (1 + sum(other >= score for other in greatest)) / (runs + 1)
+        scores = [other for other in standing.scores if other is not None]
+        standing.p_alone = sum(other >= score for other in scores) / len(scores)
+        standing.p = (1 + sum(other >= score for other in greatest)) / (runs + 1)
 
 
 def services_of(runs: Sequence[RunMeasures], most: int) -> list[str]:
@@ -262,8 +263,8 @@ def services_of(runs: Sequence[RunMeasures], most: int) -> list[str]:
             if service is not None:
                 sizes.setdefault(service, []).append(values.get("bytes") or 0.0)
     frequent = [service for service, each in sizes.items() if len(each) >= KNOWN_LEAST * len(runs)]
-    found = sorted(frequent, key=lambda service: (-sum(sizes[service]), service))[:most]
-    return found if len(found) > 1 else []
+    largest = sorted(frequent, key=lambda service: (-sum(sizes[service]), service))[:most]
+    return largest if len(largest) > 1 else []
 
 
 def standings_of(baseline: Sequence[RunMeasures], new: RunMeasures, service: str | None) -> list[Standing]:
@@ -271,23 +272,23 @@ def standings_of(baseline: Sequence[RunMeasures], new: RunMeasures, service: str
     every = [*baseline, new]
     events = [count for run in every if (count := run.events.get(service))]
     event = 100 / median(events) if events else 0.0
-    found = []
+    standings = []
     for name, measure in BASELINE.items():
         values = [run.by_service.get(service, {}).get(name) for run in every]
         if any(value is not None for value in values):
-            one = Standing(measure, service, values[-1], values[:-1])
+            standing = Standing(measure, service, values[-1], values[:-1])
             if name not in UNTESTED:
-                one.scores = scores_of(measure, values, event)
-            found.append(one)
-    return found
+                standing.scores = scores_of(measure, values, event)
+            standings.append(standing)
+    return standings
 
 
 def against(
     after: Run, new: RunMeasures, store: str, baseline: Sequence[RunMeasures], services: int
 ) -> AgainstBaseline:
     """Compares a run with those of a baseline: all flows together, and at most so many services."""
-    chosen = [None, *services_of([*baseline, new], services)]
-    standings = [one for service in chosen for one in standings_of(baseline, new, service)]
+    scopes = [None, *services_of([*baseline, new], services)]
+    standings = [standing for service in scopes for standing in standings_of(baseline, new, service)]
     fill_p(standings, len(baseline))
     having: dict[str, int] = {}
     for run in baseline:
@@ -295,7 +296,7 @@ def against(
             if service is not None:
                 having[service] = having.get(service, 0) + 1
     usual = {service for service, count in having.items() if count >= (1 - RARE) * len(baseline)}
-    first = {one.code: one for one in reversed(after.findings)}
+    first = {finding.code: finding for finding in reversed(after.findings)}
     counts = {code: sum(code in run.codes for run in baseline) for code in first}
     return AgainstBaseline(
         after,

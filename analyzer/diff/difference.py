@@ -9,7 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 from wiretale.analyzer.diff.measures import MEASURES, Measure, Values
-from wiretale.analyzer.diff.run import Found, Part, Run
+from wiretale.analyzer.diff.run import Part, Run, RunFinding
 from wiretale.analyzer.findings.transfers import PARTS
 from wiretale.analyzer.units import PREFIXES, show_bytes, show_change, show_rate, three_digits
 
@@ -95,8 +95,8 @@ class FindingChange(NamedTuple):
     """The findings of one code in both runs; at least one has some."""
 
     code: str
-    before: list[Found]
-    after: list[Found]
+    before: list[RunFinding]
+    after: list[RunFinding]
 
     @property
     def unit(self) -> str | None:
@@ -104,7 +104,7 @@ class FindingChange(NamedTuple):
         units = {finding.cost_unit for finding in (*self.before, *self.after)}
         return units.pop() if len(units) == 1 else None
 
-    def cost(self, findings: Sequence[Found]) -> float | None:
+    def cost(self, findings: Sequence[RunFinding]) -> float | None:
         """Returns the sum of the costs of one run; the greatest if they are shares; None if one is unknown."""
         costs = [finding.cost for finding in findings if finding.cost is not None]
         if self.unit is None or len(costs) < len(findings):
@@ -139,8 +139,8 @@ class Difference:
     after: Run
     changes: list[Change]
     flows: list[FlowPair]
-    appeared: list[Found]
-    gone: list[Found]
+    appeared: list[RunFinding]
+    gone: list[RunFinding]
 
     @property
     def speed(self) -> Change | None:
@@ -264,7 +264,7 @@ def pair_parts(before: Sequence[Part], after: Sequence[Part]) -> Iterator[FlowPa
     yield from (FlowPair(None, part, None) for part in left[1])
 
 
-def new_findings(run: Run, other: Run) -> list[Found]:
+def new_findings(run: Run, other: Run) -> list[RunFinding]:
     """Returns findings of codes that the other run does not have."""
     codes = {finding.code for finding in other.findings}
     return [finding for finding in run.findings if finding.code not in codes]

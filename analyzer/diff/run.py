@@ -98,7 +98,7 @@ class Part:
 FLOW_TIMES = f"SELECT {', '.join(f'sum(time_{part}_ns) AS time_{part}' for part in PARTS)} FROM flows"
 
 
-class Found(NamedTuple):
+class RunFinding(NamedTuple):
     """A finding of a run."""
 
     code: str
@@ -117,7 +117,7 @@ class Run:
     kind: str
     total: Values
     parts: list[Part] = field(default_factory=list)
-    findings: list[Found] = field(default_factory=list)
+    findings: list[RunFinding] = field(default_factory=list)
     damaged: bool = False
     #: ns by part (names of PARTS) over all flows; None if unknown
     times: Values = field(default_factory=dict)
@@ -180,7 +180,7 @@ def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -
     connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW.format(keys='flow', schema='', more='')}")
     (sums,) = dicts(connection, TOTAL)
     parts = [flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MAX}")]
-    findings = [Found(**row) for row in dicts(connection, f"SELECT {', '.join(Found._fields)} FROM findings")]
+    findings = [RunFinding(**row) for row in dicts(connection, f"SELECT {', '.join(RunFinding._fields)} FROM findings")]
     (times,) = dicts(connection, FLOW_TIMES)
     total = values_of(sums)
     total["flows"] = float(sums["flows"])

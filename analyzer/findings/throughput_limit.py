@@ -52,29 +52,33 @@ SENDER_VIEW = (
 
 def examined(transfers: Transfers, limit: str | None = None, share: float = 0.0) -> Iterator[Transfer]:
     """Returns TCP transfers whose time is accounted over at least 200 ms, of which one part took at least this share."""
-    known = (one for one in transfers.limited() if one.times and one.waited_ns >= DURATION_MIN_NS)
-    return (one for one in known if limit is None or one.share(limit) >= share)
+    accounted = (
+        transfer for transfer in transfers.limited() if transfer.times and transfer.waited_ns >= DURATION_MIN_NS
+    )
+    return (transfer for transfer in accounted if limit is None or transfer.share(limit) >= share)
 
 
-def events_of(transfers: Transfers, one: Transfer, *kinds: str, back: bool = False) -> list[Cited]:
+def events_of(transfers: Transfers, transfer: Transfer, *kinds: str, back: bool = False) -> list[Cited]:
     """Returns the packets of the first events of a transfer, or of the other direction; none if it has none."""
-    flow, direction = one.side
+    flow, direction = transfer.side
     return transfers.event_frames([flow], kinds).get((flow, direction ^ back), [])
 
 
-def limited(one: Transfer, *limits: str, severity: str | None = None, weight: float = 1.0, **words: Any) -> Match:
+def limited(transfer: Transfer, *limits: str, severity: str | None = None, weight: float = 1.0, **words: Any) -> Match:
     """Returns a match about the time of some limits."""
-    whole, ns = one.waited_ns, sum(one.times[name] for name in limits)
-    parts = sorted(one.times.items(), key=lambda item: -item[1])
-    shares = ", ".join(f"{TIMES[name]} {show_share(part, whole)}" for name, part in parts if part >= whole / 100)
-    return one.match(
+    transfer_ns, ns = transfer.waited_ns, sum(transfer.times[name] for name in limits)
+    parts = sorted(transfer.times.items(), key=lambda item: -item[1])
+    shares = ", ".join(
+        f"{TIMES[name]} {show_share(part, transfer_ns)}" for name, part in parts if part >= transfer_ns / 100
+    )
+    return transfer.match(
         severity,
         time=show_duration(ns),
-        share=show_share(ns, whole),
+        share=show_share(ns, transfer_ns),
         cost=words.pop("cost", seconds(ns)) or None,
-        figures=f"transfer time ({show_duration(whole)}): {shares}; series: flight_bytes, window_bytes, rtt_ns, "
+        figures=f"transfer time ({show_duration(transfer_ns)}): {shares}; series: flight_bytes, window_bytes, rtt_ns, "
         "retransmitted_bytes",
-        weight=min(ns / (whole or 1), 1.0) * weight,
+        weight=min(ns / (transfer_ns or 1), 1.0) * weight,
         **words,
     )
 
@@ -83,17 +87,21 @@ def severity_of(share: float) -> str:
     return "warning" if share >= SHARE_WARNING else "info"
 
 
-def limited_by_share(one: Transfer, limit: str, **words: Any) -> Match:
+def limited_by_share(transfer: Transfer, limit: str, **words: Any) -> Match:
     """Returns a match about the time of one limit, whose share of transfer time decides the severity."""
-    return limited(one, limit, **{"severity": severity_of(one.share(limit)), **words})
+    return limited(transfer, limit, **{"severity": severity_of(transfer.share(limit)), **words})
 
 
-def stall_fields(transfers: Transfers, one: Transfer, count: int) -> dict[str, Any]:
+def stall_fields(transfers: Transfers, transfer: Transfer, count: int) -> dict[str, Any]:
     """Returns packets and filter of `count` RTOs: those around the longest stalls, of which the longest is the span, else the
     retransmissions, also if the files of the stalls' frames are unknown."""
-    frames, cited, around = stalls_of(transfers, one.row), longest_wait(transfers, one.row, "timeout"), 2 * count
+    frames, cited, around = (
+        stalls_of(transfers, transfer.row),
+        longest_wait(transfers, transfer.row, "timeout"),
+        2 * count,
+    )
     if not frames:
-        frames = cited = transfers.event_frames([one.row["flow"]], STALL_ENDS).get(one.side, [])
+        frames = cited = transfers.event_frames([transfer.row["flow"]], STALL_ENDS).get(transfer.side, [])
         around = count
     return {"cited": cited, "frames": frames, "packets": around, "filter": transfers.files.frame_filter(frames)}
 
@@ -115,21 +123,24 @@ ALL_SPURIOUS = (
 LOSS_OF_OTHERS = " Find also the loss of the other segments."
 
 
-def has_sack(one: Transfer) -> bool | None:
+def has_sack(transfer: Transfer) -> bool | None:
     """Returns whether both ends permitted SACK; None if the SYN of an end that may have is not in the capture."""
-    ends = (one.row["sack_permitted"], one.back["sack_permitted"])
+    ends = (transfer.row["sack_permitted"], transfer.back["sack_permitted"])
     return False if False in ends else None if None in ends else True
 
 
-def loss_advice(one: Transfer, expired: int, tails: int) -> str:
+def loss_advice(transfer: Transfer, expired: int, tails: int) -> str:
     """Returns advice about losses that ended in an RTO: of `expired` RTOs, `tails` repaired the last data sent (RFC 8985)."""
-    if one.row["retransmissions"] == one.row["syn_fin_retransmissions"] and not one.row["suspected_timeouts"]:
+    if (
+        transfer.row["retransmissions"] == transfer.row["syn_fin_retransmissions"]
+        and not transfer.row["suspected_timeouts"]
+    ):
         return FIND_LOSS  # nothing helps a SYN or FIN but its timer
-    of_tail, sack = tails and 2 * tails >= expired, has_sack(one)
+    of_tail, sack = tails and 2 * tails >= expired, has_sack(transfer)
     if sack is False:
         remedies = [ENABLE_SACK] if of_tail else [ENABLE_SACK, THREE_DUPLICATES]
     elif of_tail:
-        remedies = [PROBING if one.row["probe_retransmissions"] else PROBES]
+        remedies = [PROBING if transfer.row["probe_retransmissions"] else PROBES]
     else:
         remedies = [THREE_DUPLICATES, RACK]
     return " ".join([FIND_LOSS, *remedies, *([CHECK_SACK] if sack is None else [])])
@@ -143,20 +154,20 @@ def lost_acks_advice(lost: int, sender: str, all_spurious: bool) -> str:
     return f"{data} had arrived, and {acks}: {where}{'' if all_spurious else LOSS_OF_OTHERS}"
 
 
-def timeout_advice(transfers: Transfers, one: Transfer) -> str:
+def timeout_advice(transfers: Transfers, transfer: Transfer) -> str:
     """Returns advice about the loss, or about the delay that made RTOs spurious. Go-back-N retransmits several segments."""
-    kind, side, tail = transfers.words["timeout_retransmission"], one.row["direction"], transfers.words["tail"]
-    events = transfers.events([one.row["flow"]], "direction", "kind", "spurious", "cause")
+    kind, side, tail = transfers.words["timeout_retransmission"], transfer.row["direction"], transfers.words["tail"]
+    events = transfers.events([transfer.row["flow"]], "direction", "kind", "spurious", "cause")
     again = [
         (spurious == 1, cause) for direction, event, spurious, cause in events if (direction, event) == (side, kind)
     ]
-    needless, suspected = sum(spurious for spurious, _ in again), one.row["suspected_timeouts"] or 0
+    needless, suspected = sum(spurious for spurious, _ in again), transfer.row["suspected_timeouts"] or 0
     if not needless:
-        tails, others = (sum(cause == of for _, cause in again) for of in (tail, NULL_BYTE))
-        return loss_advice(one, tails + others + suspected, tails + suspected)
-    lost = one.back["acks_lost_downstream"] or 0
+        tails, plain = (sum(cause == of for _, cause in again) for of in (tail, NULL_BYTE))
+        return loss_advice(transfer, tails + plain + suspected, tails + suspected)
+    lost = transfer.back["acks_lost_downstream"] or 0
     if lost:
-        return lost_acks_advice(lost, one.row["source"], needless == len(again) and not suspected)
+        return lost_acks_advice(lost, transfer.row["source"], needless == len(again) and not suspected)
     if needless == len(again) and not suspected:
         return ALL_SPURIOUS
     return (
@@ -180,53 +191,53 @@ def timeout_advice(transfers: Transfers, one: Transfer) -> str:
     advice="{advice}",
 )
 def timeout_stalls(transfers: Transfers) -> Matches:
-    for one in transfers.limited():
-        suspected = one.row["suspected_timeouts"] or 0
-        ns, count = one.row["rto_idle_ns"], (one.row["timeouts"] or 0) + suspected
-        if not ns or not count or not one.duration_ns:
+    for transfer in transfers.limited():
+        suspected = transfer.row["suspected_timeouts"] or 0
+        ns, count = transfer.row["rto_idle_ns"], (transfer.row["timeouts"] or 0) + suspected
+        if not ns or not count or not transfer.duration_ns:
             continue
-        share = min(ns / one.waited_ns, 1.0)
+        share = min(ns / transfer.waited_ns, 1.0)
         probable = f" ({suspected:,} suspected)" if 0 < suspected < count else ""
-        yield one.match(
+        yield transfer.match(
             "info" if suspected == count else "warning" if ns >= STALL_WARNING_NS else severity_of(share),
             time=show_duration(ns),
-            share=show_share(ns, max(one.waited_ns, ns)),
-            advice=timeout_advice(transfers, one),
+            share=show_share(ns, max(transfer.waited_ns, ns)),
+            advice=timeout_advice(transfers, transfer),
             timeouts=plural(count, "suspected RTO" if suspected == count else "RTO"),
             suspected=probable,
             cost=seconds(ns),
             weight=share,
-            **stall_fields(transfers, one, count),
+            **stall_fields(transfers, transfer, count),
         )
 
 
-def usual_window(transfers: Transfers, one: Transfer) -> float | None:
+def usual_window(transfers: Transfers, transfer: Transfer) -> float | None:
     """Returns the median of the receive window over time bins; None if unknown."""
-    usual = median_of(transfers.bins(one).window_bytes)
+    usual = median_of(transfers.bins(transfer).window_bytes)
     return None if math.isnan(usual) else usual
 
 
-def not_scaled(one: Transfer) -> bool:
+def not_scaled(transfer: Transfer) -> bool:
     """Returns whether both SYNs were captured and window scaling is off."""
-    seen = one.row["sack_permitted"] is not None and one.back["sack_permitted"] is not None
-    return seen and (one.row["window_scale"] is None or one.back["window_scale"] is None)
+    seen = transfer.row["sack_permitted"] is not None and transfer.back["sack_permitted"] is not None
+    return seen and (transfer.row["window_scale"] is None or transfer.back["window_scale"] is None)
 
 
-def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
+def window_reason(transfers: Transfers, transfer: Transfer) -> tuple[str, str]:
     """Returns why the receive window limited a transfer, and the advice."""
-    receiver = endpoint_str(one.row["destination"], one.row["destination_port"])
-    closed = one.back["zero_window_ns"] or 0
-    if closed and closed >= one.times["window"] / 2:
+    receiver = endpoint_str(transfer.row["destination"], transfer.row["destination_port"])
+    closed = transfer.back["zero_window_ns"] or 0
+    if closed and closed >= transfer.times["window"] / 2:
         return (
             f"it was zero for {show_duration(closed)}, because the application does not read fast enough",
             f"Profile the application on {receiver}: the network could carry more than it reads.",
         )
-    if not_scaled(one):
+    if not_scaled(transfer):
         return (
             "window scaling is off (RFC 7323), so it cannot exceed 64 KiB of payload",
             "Enable window scaling at both ends (net.ipv4.tcp_window_scaling), and check for a firewall that strips it.",
         )
-    usual = usual_window(transfers, one)
+    usual = usual_window(transfers, transfer)
     return (
         f"its median was {show_bytes(usual)} of payload" if usual else "it was full",
         f"Raise the receive buffer of {receiver} to the desired rate times the RTT: net.ipv4.tcp_rmem, or SO_RCVBUF if the "
@@ -247,11 +258,11 @@ def window_reason(transfers: Transfers, one: Transfer) -> tuple[str, str]:
     advice="{advice}",
 )
 def receive_window_limited(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "window", SHARE_INFO):
-        reason, advice = window_reason(transfers, one)
-        rtt = f" The RTT is {show_duration(one.path_rtt_ns)}." if one.path_rtt_ns else ""
-        cited = longest_wait(transfers, one.row, "window") or events_of(transfers, one, "window_full")
-        yield limited_by_share(one, "window", reason=reason, rtt=rtt, advice=advice, cited=cited)
+    for transfer in examined(transfers, "window", SHARE_INFO):
+        reason, advice = window_reason(transfers, transfer)
+        rtt = f" The RTT is {show_duration(transfer.path_rtt_ns)}." if transfer.path_rtt_ns else ""
+        cited = longest_wait(transfers, transfer.row, "window") or events_of(transfers, transfer, "window_full")
+        yield limited_by_share(transfer, "window", reason=reason, rtt=rtt, advice=advice, cited=cited)
 
 
 @limit_finding(
@@ -269,11 +280,11 @@ def receive_window_limited(transfers: Transfers) -> Matches:
     advice="Write whole messages at once (buffer, writev, TCP_CORK), or set TCP_NODELAY.",
 )
 def delayed_ack(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "delayed_ack", SHARE_INFO):
-        if one.times["delayed_ack"] >= DELAYED_ACK_MIN_NS:
-            info = {"severity": "info"} if one.is_control_connection else {}
-            cited = longest_wait(transfers, one.row, "delayed_ack")
-            yield limited_by_share(one, "delayed_ack", cited=cited, **info)
+    for transfer in examined(transfers, "delayed_ack", SHARE_INFO):
+        if transfer.times["delayed_ack"] >= DELAYED_ACK_MIN_NS:
+            info = {"severity": "info"} if transfer.is_control_connection else {}
+            cited = longest_wait(transfers, transfer.row, "delayed_ack")
+            yield limited_by_share(transfer, "delayed_ack", cited=cited, **info)
 
 
 @limit_finding(
@@ -292,11 +303,14 @@ def delayed_ack(transfers: Transfers) -> Matches:
     "transfer); buffer tuning will not help.",
 )
 def recovery_limited(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "loss", SHARE_INFO):
-        if one.unique_bytes >= RECOVERED_MIN and one.number not in transfers.lost_together(None):
-            cited, held_up_ns = events_of(transfers, one, *RETRANSMISSIONS), one.held_up_ns - one.times["timeout"]
-            severity = severity_of(held_up_ns / one.waited_ns)
-            yield limited(one, "loss", severity=severity, cited=cited, cost=seconds(held_up_ns))
+    for transfer in examined(transfers, "loss", SHARE_INFO):
+        if transfer.unique_bytes >= RECOVERED_MIN and transfer.number not in transfers.lost_together(None):
+            cited, held_up_ns = (
+                events_of(transfers, transfer, *RETRANSMISSIONS),
+                transfer.held_up_ns - transfer.times["timeout"],
+            )
+            severity = severity_of(held_up_ns / transfer.waited_ns)
+            yield limited(transfer, "loss", severity=severity, cited=cited, cost=seconds(held_up_ns))
 
 
 @finding(
@@ -313,25 +327,25 @@ def recovery_limited(transfers: Transfers) -> Matches:
     advice="Find the cause in the findings about losses and spurious retransmissions of this transfer.",
 )
 def retransmission_cost(transfers: Transfers) -> Matches:
-    for one in transfers.tcp():
-        again, unique = one.row["retransmitted_bytes"], one.row["unique_bytes"]
+    for transfer in transfers.tcp():
+        again, unique = transfer.row["retransmitted_bytes"], transfer.row["unique_bytes"]
         if again and unique and again >= max(unique / 100, RETRANSMITTED_MIN):
-            yield one.match(
+            yield transfer.match(
                 again=show_bytes(again),
                 share=show_share(again, unique),
                 cost=float(again),
-                filter=f"{flow_filter(one.flow)} && tcp.analysis.retransmission",
-                cited=events_of(transfers, one, *RETRANSMISSIONS),
+                filter=f"{flow_filter(transfer.flow)} && tcp.analysis.retransmission",
+                cited=events_of(transfers, transfer, *RETRANSMISSIONS),
                 weight=again / (again + unique),
             )
 
 
-def queue_grows(one: Transfer) -> bool:
+def queue_grows(transfer: Transfer) -> bool:
     """Returns whether RTTs under load clearly exceed the least."""
-    rtt = one.round_trips
+    rtt = transfer.round_trips
     if rtt is None or not rtt.least:
         return False
-    return exceeds(rtt.median, rtt.least, one.path_rtt_ns or rtt.least)
+    return exceeds(rtt.median, rtt.least, transfer.path_rtt_ns or rtt.least)
 
 
 def exceeds(usual_ns: float, least_ns: float, path_ns: float) -> bool:
@@ -347,24 +361,24 @@ class LimitingLoss(NamedTuple):
     flight: float  # segments in flight, the mean
 
 
-def limiting_loss(one: Transfer) -> LimitingLoss | None:
+def limiting_loss(transfer: Transfer) -> LimitingLoss | None:
     """Returns the losses if they explain the rate: no queue grows, and the window has no time to grow again after a loss.
 
     A loss halves the window at most, and each round trip adds a segment, so a window of n segments takes n/2 round trips (Reno;
     CUBIC up to n). None if more retransmissions have no known place than are lost at one: the share may be twice as large then.
     """
-    lost = one.count("lost_upstream", "lost_downstream")
-    path, rtt, rate = one.path_rtt_ns, one.round_trips, one.row["goodput_bps"]
-    if not max(LOSSES_MIN, one.unplaced) <= lost < one.data_segments or not rate:
+    lost = transfer.count("lost_upstream", "lost_downstream")
+    path, rtt, rate = transfer.path_rtt_ns, transfer.round_trips, transfer.row["goodput_bps"]
+    if not max(LOSSES_MIN, transfer.unplaced) <= lost < transfer.data_segments or not rate:
         return None
-    if not path or rtt is None or not rtt.median or queue_grows(one):
+    if not path or rtt is None or not rtt.median or queue_grows(transfer):
         return None
     if exceeds(rtt.median, rtt.service_least, path):
         return None
     usual = path + rtt.median - rtt.least
-    flight = rate / 8 * usual / SECOND / (one.back["mss"] or ETHERNET_MSS)
-    rounds = one.waited_ns / usual / lost
-    return LimitingLoss(lost / one.data_segments, rounds, flight) if rounds <= max(flight, FLIGHT_MIN) else None
+    flight = rate / 8 * usual / SECOND / (transfer.back["mss"] or ETHERNET_MSS)
+    rounds = transfer.waited_ns / usual / lost
+    return LimitingLoss(lost / transfer.data_segments, rounds, flight) if rounds <= max(flight, FLIGHT_MIN) else None
 
 
 def loss_pace(rounds: float, rtt_ns: float) -> str:
@@ -376,9 +390,13 @@ def loss_pace(rounds: float, rtt_ns: float) -> str:
 
 def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]:
     """Returns transfers of 1 MB and 1 s or more, with the loss that limits them most of the time."""
-    for one in examined(transfers):
-        if one.unique_bytes >= BULK_MIN and one.duration_ns >= STALL_WARNING_NS and one.row["goodput_bps"]:
-            yield one, limiting_loss(one) if one.share(*LOSS_TIMES) >= 0.5 else None
+    for transfer in examined(transfers):
+        if (
+            transfer.unique_bytes >= BULK_MIN
+            and transfer.duration_ns >= STALL_WARNING_NS
+            and transfer.row["goodput_bps"]
+        ):
+            yield transfer, limiting_loss(transfer) if transfer.share(*LOSS_TIMES) >= 0.5 else None
 
 
 @limit_finding(
@@ -396,22 +414,22 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]
     advice="Fix the loss. CUBIC or BBR tolerate more than Reno.",
 )
 def loss_limited_window(transfers: Transfers) -> Matches:
-    for one, loss in bulk(transfers):
-        if loss and one.number not in transfers.lost_together(None):
+    for transfer, loss in bulk(transfers):
+        if loss and transfer.number not in transfers.lost_together(None):
             yield limited(
-                one,
+                transfer,
                 *LOSS_TIMES,
-                rate=show_rate(one.row["goodput_bps"]),
-                loss=one.loss_share(loss.share),
-                pace=loss_pace(loss.rounds, one.path_rtt_ns or 0),
+                rate=show_rate(transfer.row["goodput_bps"]),
+                loss=transfer.loss_share(loss.share),
+                pace=loss_pace(loss.rounds, transfer.path_rtt_ns or 0),
                 flight=plural(max(round(loss.flight), 1), "segment"),
-                cited=events_of(transfers, one, *RETRANSMISSIONS),
+                cited=events_of(transfers, transfer, *RETRANSMISSIONS),
             )
 
 
-def path_reason(one: Transfer) -> str:
-    rtt = one.round_trips
-    if rtt is None or not queue_grows(one):
+def path_reason(transfer: Transfer) -> str:
+    rtt = transfer.round_trips
+    if rtt is None or not queue_grows(transfer):
         return "the path's rate or the congestion window was the limit, neither end"
     usual, least = show_duration(rtt.median), show_duration(rtt.least)
     return f"the path's rate was the limit, because a queue grows after the capture point (median RTT {usual}, least {least})"
@@ -432,11 +450,11 @@ def path_reason(one: Transfer) -> str:
     advice="Compare with the capacity of the link: --link RATE, or wiretale theory --link RATE.",
 )
 def path_limited(transfers: Transfers) -> Matches:
-    for one, loss in bulk(transfers):
-        if not loss and one.share("network") >= PATH_INFO:
-            rate = show_rate(one.row["goodput_bps"])
-            cited = longest_wait(transfers, one.row, "network")
-            yield limited(one, "network", weight=PATH_WEIGHT, rate=rate, reason=path_reason(one), cited=cited)
+    for transfer, loss in bulk(transfers):
+        if not loss and transfer.share("network") >= PATH_INFO:
+            rate = show_rate(transfer.row["goodput_bps"])
+            cited = longest_wait(transfers, transfer.row, "network")
+            yield limited(transfer, "network", weight=PATH_WEIGHT, rate=rate, reason=path_reason(transfer), cited=cited)
 
 
 @limit_finding(
@@ -452,13 +470,13 @@ def path_limited(transfers: Transfers) -> Matches:
     advice="Enable window scaling at both ends; some firewalls strip it.",
 )
 def window_scaling_off(transfers: Transfers) -> Matches:
-    for one in examined(transfers):
-        rtt, rate = one.path_rtt_ns, one.row["goodput_bps"]
-        if not rtt or not rate or not not_scaled(one) or one.unique_bytes < BULK_MIN:
+    for transfer in examined(transfers):
+        rtt, rate = transfer.path_rtt_ns, transfer.row["goodput_bps"]
+        if not rtt or not rate or not not_scaled(transfer) or transfer.unique_bytes < BULK_MIN:
             continue
-        if rate / 8 * rtt / SECOND >= UNSCALED_MAX / 2 and one.share("window") < SHARE_INFO:
+        if rate / 8 * rtt / SECOND >= UNSCALED_MAX / 2 and transfer.share("window") < SHARE_INFO:
             most = show_rate(UNSCALED_MAX * 8 / rtt * SECOND)
-            yield limited(one, "window", most=most, rtt=show_duration(rtt), cited=opening(transfers, one))
+            yield limited(transfer, "window", most=most, rtt=show_duration(rtt), cited=opening(transfers, transfer))
 
 
 @limit_finding(
@@ -477,12 +495,12 @@ def window_scaling_off(transfers: Transfers) -> Matches:
     "window (RFC 6928) helps a little.",
 )
 def slow_start(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "slow_start", SLOW_START_INFO):
-        if one.path_rtt_ns:
-            size, rtt = show_bytes(one.row["unique_bytes"]), show_duration(one.path_rtt_ns)
-            saved = max(one.times["slow_start"] - one.path_rtt_ns, 0)
-            cited = slow_start_of(transfers, one)
-            yield limited(one, "slow_start", size=size, rtt=rtt, cost=seconds(saved), cited=cited)
+    for transfer in examined(transfers, "slow_start", SLOW_START_INFO):
+        if transfer.path_rtt_ns:
+            size, rtt = show_bytes(transfer.row["unique_bytes"]), show_duration(transfer.path_rtt_ns)
+            saved = max(transfer.times["slow_start"] - transfer.path_rtt_ns, 0)
+            cited = slow_start_of(transfers, transfer)
+            yield limited(transfer, "slow_start", size=size, rtt=rtt, cost=seconds(saved), cited=cited)
 
 
 @limit_finding(
@@ -503,16 +521,16 @@ def slow_start(transfers: Transfers) -> Matches:
     "its size to the system.",
 )
 def send_buffer_limited(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "send_buffer", SHARE_INFO):
-        most = one.row["send_buffer_bytes"]
-        if one.unique_bytes >= BULK_MIN and one.path_rtt_ns and most:
+    for transfer in examined(transfers, "send_buffer", SHARE_INFO):
+        most = transfer.row["send_buffer_bytes"]
+        if transfer.unique_bytes >= BULK_MIN and transfer.path_rtt_ns and most:
             yield limited_by_share(
-                one,
+                transfer,
                 "send_buffer",
                 most=show_bytes(most),
-                rtt=show_duration(one.path_rtt_ns),
-                sender=endpoint_str(one.row["source"], one.row["source_port"]),
-                cited=longest_wait(transfers, one.row, "send_buffer"),
+                rtt=show_duration(transfer.path_rtt_ns),
+                sender=endpoint_str(transfer.row["source"], transfer.row["source_port"]),
+                cited=longest_wait(transfers, transfer.row, "send_buffer"),
             )
 
 
@@ -531,6 +549,6 @@ def send_buffer_limited(transfers: Transfers) -> Matches:
     advice="Profile the sending application, its disk, CPU and pacing; the network is not the limit.",
 )
 def sender_idle(transfers: Transfers) -> Matches:
-    for one in examined(transfers, "pause", IDLE_INFO):
-        if one.unique_bytes >= BULK_MIN and one.flow["exchange"] != "turns":
-            yield limited(one, "pause", cited=longest_wait(transfers, one.row, "idle"))
+    for transfer in examined(transfers, "pause", IDLE_INFO):
+        if transfer.unique_bytes >= BULK_MIN and transfer.flow["exchange"] != "turns":
+            yield limited(transfer, "pause", cited=longest_wait(transfers, transfer.row, "idle"))

@@ -358,13 +358,13 @@ class Transfers:
         numbers = self.largest_flows(LARGEST_MAX)
         self._main_bytes = row_at(trace.flows, numbers[0])["payload_bytes"] or 0 if numbers else 0
         #: directions of the largest flows, largest first
-        self.largest = [one for number in numbers for one in self._directions(number)]
+        self.largest = [transfer for number in numbers for transfer in self._directions(number)]
         waiting = self._longest_stalls(set(numbers))
         #: stalled flows that are not examined, because STALLED_MAX others stalled longer
         self.stalled_left = max(len(waiting) - STALLED_MAX, 0)
         longest = nlargest(STALLED_MAX, waiting, key=waiting.__getitem__)
         #: directions of the smaller flows that stalled the longest
-        self.stalled = [one for number in longest for one in self._directions(number)]
+        self.stalled = [transfer for number in longest for transfer in self._directions(number)]
         self._bins: dict[int, dict[int, Bins]] = {}
         self._losses: dict[int, list[Loss]] = {}
         self.shared_queues: list[SharedQueue] | None = None  # None until they are looked for
@@ -398,11 +398,11 @@ class Transfers:
 
     def tcp(self) -> list[Transfer]:
         """Returns the largest TCP transfers."""
-        return [one for one in self.largest if one.flow["protocol"] == "tcp"]
+        return [transfer for transfer in self.largest if transfer.flow["protocol"] == "tcp"]
 
     def limited(self) -> list[Transfer]:
         """Returns the largest TCP transfers and those that stalled the longest."""
-        return [one for one in (*self.largest, *self.stalled) if one.flow["protocol"] == "tcp"]
+        return [transfer for transfer in (*self.largest, *self.stalled) if transfer.flow["protocol"] == "tcp"]
 
     @cached_property
     def has_one_file(self) -> bool:
@@ -462,8 +462,10 @@ class Transfers:
     def lost_together(self, place: str | None) -> set[int]:
         """Returns the directions whose losses at a place, or at both, are those of a shared queue."""
         queues = self.shared_queues or ()
-        found = [{one.transfer.number for one in queue.members} for queue in queues if place in (None, queue.place)]
-        return set().union(*found)
+        directions = [
+            {member.transfer.number for member in queue.members} for queue in queues if place in (None, queue.place)
+        ]
+        return set().union(*directions)
 
     def release_counts(self) -> None:
         """Frees the counts and attempts, which are many if every flow has problems."""
@@ -484,7 +486,7 @@ class Transfers:
 
     @cached_property
     def _flow_events(self) -> FlowEvents:
-        flows = dict.fromkeys(one.row["flow"] for one in (*self.largest, *self.stalled))
+        flows = dict.fromkeys(transfer.row["flow"] for transfer in (*self.largest, *self.stalled))
         return FlowEvents(self.trace.events, self.trace.totals["flows"], self.base_ns, list(flows))
 
     def events(self, flows: list[int], *names: str) -> Iterator[tuple[Any, ...]]:
@@ -507,14 +509,14 @@ class Transfers:
 
         If set, only those at a place, those proven spurious, or those of which neither is known.
         """
-        wanted, where = {self.words[kind] for kind in kinds}, place and self.words[place]
+        kind_numbers, where = {self.words[kind] for kind in kinds}, place and self.words[place]
         repeats = {self.words[kind] for kind in RETRANSMISSIONS}
         frames: dict[tuple[int, int], list[Cited]] = {}
         names = ("flow", "direction", "kind", "place", "spurious", "frame", "capture", "time_ns")
         for flow, direction, kind, event_place, proven, frame, capture, after in self.events(
             sorted(set(flows)), *names
         ):
-            if kind not in wanted or (place and event_place != where) or (spurious and proven != 1):
+            if kind not in kind_numbers or (place and event_place != where) or (spurious and proven != 1):
                 continue
             if unplaced and proven != NULL_BYTE:
                 continue
@@ -542,66 +544,66 @@ class Transfers:
             Cited(last, row["last_ns"], flow, row["first_capture"], LAST),
         ]
 
-    def losses(self, one: Transfer) -> list[Loss]:
+    def losses(self, transfer: Transfer) -> list[Loss]:
         """Returns the first losses of a direction in frame order; they are read once."""
-        if one.number not in self._losses:
-            self._losses[one.number] = self._read_losses(one)
-        return self._losses[one.number]
+        if transfer.number not in self._losses:
+            self._losses[transfer.number] = self._read_losses(transfer)
+        return self._losses[transfer.number]
 
-    def _read_losses(self, one: Transfer) -> list[Loss]:
+    def _read_losses(self, transfer: Transfer) -> list[Loss]:
         kinds = {self.words[name] for name in RETRANSMISSIONS}
         block_lost, places = self.words["block_lost"], {self.words[name]: name for name in ("upstream", "downstream")}
-        found: list[Loss] = []
-        mss = (one.data_segments > one.data_packets and one.row["wire_mss"]) or math.inf
+        losses: list[Loss] = []
+        mss = (transfer.data_segments > transfer.data_packets and transfer.row["wire_mss"]) or math.inf
         names = ("direction", "kind", "place", "spurious", "frame", "related_frame", "time_ns", "bytes", "capture")
-        flow = one.row["flow"]
+        flow = transfer.row["flow"]
         events = self.events([flow], *names)
         for direction, kind, place, spurious, frame, related, after, size, capture in events:
-            if direction != one.row["direction"]:
+            if direction != transfer.row["direction"]:
                 continue
             time_ns = after + self.base_ns
             if kind == block_lost:
-                found.append(Loss(int(frame), time_ns, packet=self.cited(frame, after, flow, capture)))
+                losses.append(Loss(int(frame), time_ns, packet=self.cited(frame, after, flow, capture)))
             elif kind in kinds and place in places and spurious != 1:
                 sent = frame if math.isnan(related) else related
                 merged = math.ceil(size / mss) if size > mss else 1
-                shown = self.cited(frame, after, flow, capture, RETRANSMISSION)
-                found.append(Loss(int(sent), time_ns, merged, places[place], shown))
-            if len(found) == LOSSES_MAX:
+                retransmission = self.cited(frame, after, flow, capture, RETRANSMISSION)
+                losses.append(Loss(int(sent), time_ns, merged, places[place], retransmission))
+            if len(losses) == LOSSES_MAX:
                 break
-        return sorted(found, key=lambda loss: loss[:2])
+        return sorted(losses, key=lambda loss: loss[:2])
 
-    def bins(self, one: Transfer) -> Bins:
+    def bins(self, transfer: Transfer) -> Bins:
         """Returns the time bins of a direction."""
-        number = one.row["flow"]
+        number = transfer.row["flow"]
         if number not in self._bins:
             self._bins[number] = self.bins_of_flow(number)
-        return self._bins[number].get(one.row["direction"], NO_BINS)
+        return self._bins[number].get(transfer.row["direction"], NO_BINS)
 
     def bins_of_flow(self, flow: int) -> dict[int, Bins]:
         """Returns the time bins by direction; reads them anew."""
         packed = self.trace.series._packed_columns(SERIES_COLUMNS, [flow])
         columns = {name: array(code, data) for (name, code, *_), data in zip(SERIES_COLUMNS, packed, strict=True)}
-        found = {}
+        by_direction = {}
         directions = columns.pop("direction")
         for direction in set(directions):
-            chosen = [i for i, value in enumerate(directions) if value == direction]
-            of: dict[str, Any] = {name: [column[i] for i in chosen] for name, column in columns.items()}
-            found[direction] = Bins(**{**of, "width_ns": of["width_ns"][0]})
-        return found
+            rows = [i for i, value in enumerate(directions) if value == direction]
+            of: dict[str, Any] = {name: [column[i] for i in rows] for name, column in columns.items()}
+            by_direction[direction] = Bins(**{**of, "width_ns": of["width_ns"][0]})
+        return by_direction
 
 
 def rows_of_kind(transfers: Transfers, kind: str, limit: int) -> list[EventRow]:
     """Returns the first events of a kind."""
     events = transfers.trace.events
     packed, number = events._packed("kind", "B"), transfers.words[kind]
-    found: list[int] = []
-    while len(found) < limit:
-        following = packed.find(number, found[-1] + 1 if found else 0)
+    row_numbers: list[int] = []
+    while len(row_numbers) < limit:
+        following = packed.find(number, row_numbers[-1] + 1 if row_numbers else 0)
         if following < 0:
             break
-        found.append(following)
-    return [row_at(events, i) for i in found]
+        row_numbers.append(following)
+    return [row_at(events, i) for i in row_numbers]
 
 
 # The standard library's statistics takes longer to import than a small capture to analyze.
@@ -620,8 +622,8 @@ def variation(values: Sequence[float]) -> float:
 
 def median_of(values: Sequence[float]) -> float:
     """Returns the median without NaNs; NaN without values."""
-    known = sorted(value for value in values if not math.isnan(value))
-    half = len(known) // 2
-    if not known:
+    ordered = sorted(value for value in values if not math.isnan(value))
+    half = len(ordered) // 2
+    if not ordered:
         return math.nan
-    return known[half] if len(known) % 2 else (known[half - 1] + known[half]) / 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

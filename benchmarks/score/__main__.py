@@ -32,16 +32,16 @@ from score.runs.testbed import missing, new_testbed
 
 
 def choose(arguments: argparse.Namespace) -> list[Scenario]:
-    chosen = [scenario for scenario in SCENARIOS if scenario.short or not arguments.short]
+    scenarios = [scenario for scenario in SCENARIOS if scenario.short or not arguments.short]
     if not arguments.short:
-        chosen += [*draw_scenarios(arguments.draw, arguments.drawn), *offloads.SCENARIOS]
+        scenarios += [*draw_scenarios(arguments.draw, arguments.drawn), *offloads.SCENARIOS]
         if second_stack.version():
-            chosen += second_stack.scenarios(arguments.draw, arguments.drawn)
+            scenarios += second_stack.scenarios(arguments.draw, arguments.drawn)
         else:
             print(f"accuracy: {second_stack.HOW_TO}", file=sys.stderr)
     return [
         replace(scenario, chance=arguments.chance)
-        for scenario in chosen
+        for scenario in scenarios
         if not arguments.only or scenario.name in arguments.only
     ]
 
@@ -50,31 +50,35 @@ def assess(scenarios: list[Scenario], folder: Path, again: bool) -> Assessment:
     """Runs and scores the scenarios. If `again` is set, runs that `folder` holds from before are scored without a new run."""
     from score.sendings import read_run
 
-    found = Assessment()
-    kept = {one.name for one in scenarios if again and (folder / one.name / "counters.json").exists()}
-    kept |= second_stack.simulate([one for one in scenarios if one.group in NS3 and one.name not in kept], folder)
+    assessment = Assessment()
+    recorded = {
+        scenario.name for scenario in scenarios if again and (folder / scenario.name / "counters.json").exists()
+    }
+    recorded |= second_stack.simulate(
+        [scenario for scenario in scenarios if scenario.group in NS3 and scenario.name not in recorded], folder
+    )
     with new_testbed() as bed, offloads.new_offload_testbed() as offload_bed:
         for scenario in scenarios:
-            if scenario.group in NS3 and scenario.name not in kept:
+            if scenario.group in NS3 and scenario.name not in recorded:
                 print(f"==> {scenario.name}: ns-3 failed, see ns3.log of --keep", file=sys.stderr, flush=True)
                 continue
             begin = time.monotonic()
             path = folder / scenario.name
             run = (
                 read_run(path)
-                if scenario.name in kept
+                if scenario.name in recorded
                 else carry_out(offload_bed if scenario.group == OFFLOADS else bed, scenario, path)
             )
             ran = time.monotonic()
-            found.take(scenario, run)
+            assessment.take(scenario, run)
             took = f"{ran - begin:.1f} s, scored in {time.monotonic() - ran:.1f} s"
             print(f"==> {scenario.name}: {len(run.frames['sender'])} packets, {took}", file=sys.stderr, flush=True)
-    return found
+    return assessment
 
 
 def score_limits_alone(arguments: argparse.Namespace, folder: Path) -> int:
-    chosen = limits.scenarios_of(arguments.only or (), arguments.draw, arguments.drawn_limits)
-    rows = limits.score_limits(chosen, folder, arguments.again)
+    scenarios = limits.scenarios_of(arguments.only or (), arguments.draw, arguments.drawn_limits)
+    rows = limits.score_limits(scenarios, folder, arguments.again)
     if not arguments.only:
         limits_page.replace_section(rows, arguments.output)
     short = list(limits_page.shortfalls(rows))
@@ -82,9 +86,9 @@ def score_limits_alone(arguments: argparse.Namespace, folder: Path) -> int:
     return 1 if short else 0
 
 
-def print_misses(found: Assessment) -> None:
+def print_misses(assessment: Assessment) -> None:
     """Prints each frame for which wiretale made a wrong claim or none."""
-    for scenario, point, variant, miss in found.misses:
+    for scenario, point, variant, miss in assessment.misses:
         how = "wrong" if miss.wrong else "not found"
         print(f"{scenario}\t{point}\t{variant}\t{miss.kind}\t{how}\t{miss.label}\t{miss.claim}")
 
@@ -124,14 +128,14 @@ def main() -> int:
         folder = arguments.keep or Path(temporary)
         if arguments.limits:
             return score_limits_alone(arguments, folder)
-        found = assess(choose(arguments), folder, arguments.again)
+        assessment = assess(choose(arguments), folder, arguments.again)
         if not arguments.short and not arguments.only:
-            chosen = limits.scenarios_of((), arguments.draw, arguments.drawn_limits)
-            found.limits = limits.score_limits(chosen, folder, arguments.again)
+            scenarios = limits.scenarios_of((), arguments.draw, arguments.drawn_limits)
+            assessment.limits = limits.score_limits(scenarios, folder, arguments.again)
     if arguments.misses:
-        print_misses(found)
-    write_page(found, Dissector().version(), arguments.draw, arguments.labelled, arguments.output)
-    short = [*shortfalls(found), *below_goal(found, DRAWN), *limits_page.shortfalls(found.limits)]
+        print_misses(assessment)
+    write_page(assessment, Dissector().version(), arguments.draw, arguments.labelled, arguments.output)
+    short = [*shortfalls(assessment), *below_goal(assessment, DRAWN), *limits_page.shortfalls(assessment.limits)]
     print("\n".join(short) if short else "every score reaches the goal", file=sys.stderr)
     return 1 if short else 0
 

@@ -35,8 +35,8 @@ def is_off(option: str) -> Callable[[Scenario, Label], bool]:
 
 def queue_ns(scenario: Scenario) -> float:
     """Returns how long the full queue of the second link delays a packet, 0 if it has no rate."""
-    found = re.search(r"rate=([\d.]+)Mbit.*queue=(\d+)", scenario.base_second)
-    return int(found[2]) * PACKET_BITS / float(found[1]) * 1e3 if found else 0.0
+    match = re.search(r"rate=([\d.]+)Mbit.*queue=(\d+)", scenario.base_second)
+    return int(match[2]) * PACKET_BITS / float(match[1]) * 1e3 if match else 0.0
 
 
 CIRCUMSTANCES = (
@@ -91,7 +91,11 @@ CIRCUMSTANCES = (
 
 
 def circumstances_of(scenario: Scenario, kind: str, label: Label) -> tuple[Circumstance, ...]:
-    return tuple(one for one in CIRCUMSTANCES if (not one.kinds or kind in one.kinds) and one.holds(scenario, label))
+    return tuple(
+        circumstance
+        for circumstance in CIRCUMSTANCES
+        if (not circumstance.kinds or kind in circumstance.kinds) and circumstance.holds(scenario, label)
+    )
 
 
 Cases = Counter[tuple[str, tuple[Circumstance, ...]]]  # by kind and circumstances
@@ -116,13 +120,13 @@ def reasons(kind: str, misses: Iterable[tuple[Scenario, Miss]], cases: Cases) ->
     if not total:
         return ""
     most = counts.most_common(SHOWN)
-    parts = [
-        f"{count} of {total} misses: {', '.join(one.name for one in found)} ({cases[kind, found]} cases)"
-        for found, count in most
-    ]
-    if rest := counts.total() - sum(count for _, count in most):
-        parts.append(f"{rest} of {total}: other combinations")
+    parts = []
+    for combination, count in most:
+        names = ", ".join(circumstance.name for circumstance in combination)
+        parts.append(f"{count} of {total} misses: {names} ({cases[kind, combination]} cases)")
+    if remaining := counts.total() - sum(count for _, count in most):
+        parts.append(f"{remaining} of {total}: other combinations")
     if unexplained:
         parts.append(f"{unexplained} of {total}: none of these, so the rules are wrong")
-    lacks = dict.fromkeys(one.lacks for found, _ in most for one in found)
+    lacks = dict.fromkeys(circumstance.lacks for combination, _ in most for circumstance in combination)
     return " ".join(["; ".join(parts) + ".", *lacks])

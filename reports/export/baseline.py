@@ -23,7 +23,7 @@ def standing_entry(standing: Standing) -> dict[str, Any]:
         "service": standing.service,
         "unit": standing.measure.unit.name,
         "b": standing.value,
-        "runs": len(standing.known),
+        "runs": len(standing.baseline_values),
         "median": standing.quantile(0.5),
         "p5": standing.quantile(0.05),
         "p95": standing.quantile(0.95),

@@ -53,7 +53,7 @@ class Panel:
     title: str
     unit: str
     height: int
-    shown: bool = True
+    visible: bool = True
     log: bool = False  # usual scale
 
 
@@ -73,7 +73,7 @@ class Series:
     dash: str = "solid"
     symbol: str = "circle"
     size: float = 4
-    shown: bool = True
+    visible: bool = True
     fill: bool = False
     about: str = ""
 
@@ -88,7 +88,7 @@ PANELS = (
     Panel("jitter", "Jitter", "ms", 64),
     Panel("spacing", "Time since the previous packet", "ms", 64, log=True),
     Panel("fragments", "Fragments", "", 64),
-    Panel("losses", "Lost so far", "", 64, shown=False),
+    Panel("losses", "Lost so far", "", 64, visible=False),
     Panel("parts", "Time", "", 14),
 )
 
@@ -148,6 +148,13 @@ SERIES = (
 )
 
 
+def page_entry(part: Panel | Series) -> dict[str, Any]:
+    """Returns a panel or a series with the keys that the scripts of the page read."""
+    entry = asdict(part)
+    entry["shown"] = entry.pop("visible")
+    return entry
+
+
 def flow_figure() -> dict[str, Any]:
     """Returns the panels of a flow and their series; the page stacks the panels that have data."""
-    return {"panels": [asdict(panel) for panel in PANELS], "series": [asdict(series) for series in SERIES]}
+    return {"panels": [page_entry(panel) for panel in PANELS], "series": [page_entry(series) for series in SERIES]}

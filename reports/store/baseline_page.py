@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.diff.baseline import LEVEL, SCORE_LEAST, label_of, shown_p
+from wiretale.analyzer.diff.baseline import LEVEL, SCORE_LEAST, label_of, p_text
 from wiretale.reports.changes import baseline_lines, percent_text
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, RED, plot, scatter
@@ -84,7 +84,7 @@ def row_of(standing: Standing) -> list[str]:
     """Returns the row of a measure; its verdict is last."""
     show = standing.measure.unit.show
     spread = [show(standing.quantile(share)) for share in (0.5, 0.05, 0.95)]
-    chances = ["" if p is None else shown_p(p) for p in (standing.p_alone, standing.p)]
+    chances = ["" if p is None else p_text(p) for p in (standing.p_alone, standing.p)]
     mark = (
         standing.verdict
         if standing.is_unusual
@@ -98,7 +98,7 @@ def row_of(standing: Standing) -> list[str]:
         show(standing.value),
         percent_text(standing.change),
         *spread,
-        f"{len(standing.known):,}",
+        f"{len(standing.baseline_values):,}",
         *chances,
         mark or "",
     ]
@@ -113,7 +113,7 @@ def render(difference: AgainstBaseline) -> str:
         style=offline_page.part("diff.css"),
         title=f"{Path(difference.after.path).name} and {Path(difference.store).name}",
         heading=difference.sentence(),
-        found=difference,
+        difference=difference,
         drawn=len(drawn),
         measures=MEASURES_DRAWN,
         level=LEVEL,

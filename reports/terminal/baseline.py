@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from wiretale.analyzer.diff.baseline import shown_p
+from wiretale.analyzer.diff.baseline import p_text
 from wiretale.analyzer.printable import printable
 from wiretale.reports.changes import baseline_lines, percent_text
 from wiretale.reports.terminal.console import INDENT, STYLES, print_parts, section
@@ -34,8 +34,14 @@ def standing_row(standing: Standing) -> tuple[Text | str, ...]:
         verdict if standing.is_unusual else "outside all runs" if standing.is_outside and standing.p is not None else ""
     )
     spread = (show(standing.quantile(share)) for share in (0.5, 0.05, 0.95))
-    chances = ("" if p is None else shown_p(p) for p in (standing.p_alone, standing.p))
-    cells = (show(standing.value), percent_text(standing.change), *spread, f"{len(standing.known):,}", *chances)
+    chances = ("" if p is None else p_text(p) for p in (standing.p_alone, standing.p))
+    cells = (
+        show(standing.value),
+        percent_text(standing.change),
+        *spread,
+        f"{len(standing.baseline_values):,}",
+        *chances,
+    )
     return standing.measure.label, *(Text(cell, style=style) for cell in cells), Text(mark, style=style)
 
 

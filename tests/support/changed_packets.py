@@ -46,11 +46,11 @@ def read_pcap(path: Path) -> list[Packet]:
     unit = 1 if raw[:4] in (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d") else 1000
     packets, at = [], 24
     while at + 16 <= len(raw):
-        seconds, rest, kept, length = struct.unpack_from(f"{order}IIII", raw, at)
-        if at + 16 + kept > len(raw):
+        seconds, fraction, captured_length, length = struct.unpack_from(f"{order}IIII", raw, at)
+        if at + 16 + captured_length > len(raw):
             break
-        packets.append(Packet(seconds * 10**9 + rest * unit, raw[at + 16 : at + 16 + kept], length))
-        at += 16 + kept
+        packets.append(Packet(seconds * 10**9 + fraction * unit, raw[at + 16 : at + 16 + captured_length], length))
+        at += 16 + captured_length
     return packets
 
 
@@ -58,8 +58,8 @@ def write_packets(path: Path, packets: list[Packet], snaplen: int = 262_144) -> 
     """A pcap file with nanoseconds."""
     records = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snaplen, 1)]
     for packet in packets:
-        kept = packet.data[:snaplen]
-        records.append(struct.pack("<IIII", *divmod(packet.ns, 10**9), len(kept), packet.length) + kept)
+        data = packet.data[:snaplen]
+        records.append(struct.pack("<IIII", *divmod(packet.ns, 10**9), len(data), packet.length) + data)
     path.write_bytes(b"".join(records))
     return path
 
@@ -105,10 +105,10 @@ def put(data: bytearray, at: int, new: bytes, *checksums: int) -> None:
 
 def ip_checksums(data: bytes, place: Place) -> list[int]:
     """Offsets of the checksums that cover the addresses."""
-    found = [place.ip + 10] if place.version == 4 else []
+    offsets = [place.ip + 10] if place.version == 4 else []
     if place.transport and place.protocol in CHECKSUM_AT:
-        found.append(place.transport + CHECKSUM_AT[place.protocol])
-    return found
+        offsets.append(place.transport + CHECKSUM_AT[place.protocol])
+    return offsets
 
 
 # --- times, addresses, tags
@@ -120,8 +120,8 @@ def later(packets: list[Packet], ns: int) -> list[Packet]:
 
 def other_address(raw: bytes) -> bytes:
     """Another address of the same network; the order of any two is reversed."""
-    kept = 1 if len(raw) == 4 else 8
-    return raw[:kept] + bytes(byte ^ 0xFF for byte in raw[kept:])
+    prefix_length = 1 if len(raw) == 4 else 8
+    return raw[:prefix_length] + bytes(byte ^ 0xFF for byte in raw[prefix_length:])
 
 
 def other_address_text(text: str) -> str:
@@ -192,30 +192,31 @@ def other_id(number: int, shift: int) -> int:
 
 def shifted(packets: list[Packet], shift_of: Callable[[tuple[bytes, bytes]], Shift]) -> list[Packet]:
     """TCP packets with other numbers, by the end that they belong to."""
-    found = []
+    changed = []
     for packet in packets:
         place = place_of(packet.data)
         if place is None or place.protocol != TCP or place.transport is None:
-            found.append(packet)
+            changed.append(packet)
             continue
         data, tcp = bytearray(packet.data), place.transport
-        own, other, check = shift_of(sender(packet.data, place)), shift_of(receiver(packet.data, place)), tcp + 16
+        sender_shift, receiver_shift = shift_of(sender(packet.data, place)), shift_of(receiver(packet.data, place))
+        check = tcp + 16
         if place.version == 4:
             number = struct.unpack_from("!H", data, place.ip + 4)[0]
-            put(data, place.ip + 4, struct.pack("!H", other_id(number, own.ip_id)), place.ip + 10)
-        add(data, tcp + 4, own.sequence, check)
+            put(data, place.ip + 4, struct.pack("!H", other_id(number, sender_shift.ip_id)), place.ip + 10)
+        add(data, tcp + 4, sender_shift.sequence, check)
         acknowledges = data[tcp + 13] & ACK
         if acknowledges:
-            add(data, tcp + 8, other.sequence, check)
+            add(data, tcp + 8, receiver_shift.sequence, check)
         for kind, at, length in tcp_options(bytes(data), tcp):
             if kind == 8:
-                add(data, at + 2, own.timestamp, check)
+                add(data, at + 2, sender_shift.timestamp, check)
                 if acknowledges:
-                    add(data, at + 6, other.timestamp, check)
+                    add(data, at + 6, receiver_shift.timestamp, check)
             for edge in range(at + 2, at + length, 4) if kind == 5 else ():
-                add(data, edge, other.sequence, check)
-        found.append(replace(packet, data=bytes(data)))
-    return found
+                add(data, edge, receiver_shift.sequence, check)
+        changed.append(replace(packet, data=bytes(data)))
+    return changed
 
 
 def numbers_of(packets: list[Packet]) -> Iterator[tuple[tuple[bytes, bytes], tuple[int, int | None, int]]]:

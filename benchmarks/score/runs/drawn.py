@@ -50,7 +50,7 @@ def draw_scenario(draw: int, number: int) -> Scenario:
     chance = random.Random(f"{draw}/{number}")
     rate, queue_ms = chance.uniform(10, 60), 10 ** chance.uniform(1.3, 3)
     delays = [chance.uniform(0.25, 30) for _ in range(2)]
-    said, sysctl = chance.choice(OPTIONS)
+    description, sysctl = chance.choice(OPTIONS)
     sysctl = {name: value for settings in (sysctl, *draw_settings(chance)) for name, value in settings.items()}
     control = chance.choice(("cubic", "cubic", "reno", "bbr"))
     size = int(chance.uniform(3e6, 6e6))
@@ -66,7 +66,7 @@ def draw_scenario(draw: int, number: int) -> Scenario:
     queue = max(4, round(rate * 1e6 * queue_ms / 1e3 / PACKET_BITS))
     return Scenario(
         f"drawn-{draw}-{number}",
-        f"drawn: {said}, a queue of {queue_ms:.0f} ms",
+        f"drawn: {description}, a queue of {queue_ms:.0f} ms",
         first=draw_impairments(chance),
         second=draw_impairments(chance),
         second_back=f"loss={chance.uniform(0.5, 8):.1f}%" if chance.random() < 0.3 else "",

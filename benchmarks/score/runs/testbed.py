@@ -78,12 +78,12 @@ class Testbed:
         tracer = self.names["tracer"]
         run(*f"ip -n {tracer} link add before type veth peer name behind".split())
         ends = (("sender", "left", SENDER, RECEIVER), ("receiver", "right", RECEIVER, SENDER))
-        for end, wire, own, other in ends:
+        for end, wire, address, peer in ends:
             self.connect(end, wire)
-            run(*f"ip -n {self.names[end]} link set path address {MACS[own]}".split())
+            run(*f"ip -n {self.names[end]} link set path address {MACS[address]}".split())
             self.bring_up(end, "path")
-            run(*f"ip -n {self.names[end]} address add {own}/24 dev path".split())
-            run(*f"ip -n {self.names[end]} neigh add {other} lladdr {MACS[other]} dev path nud permanent".split())
+            run(*f"ip -n {self.names[end]} address add {address}/24 dev path".split())
+            run(*f"ip -n {self.names[end]} neigh add {peer} lladdr {MACS[peer]} dev path nud permanent".split())
             run(*self.inside(end, "sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"))
         for wire in ("left", "before", "behind", "right"):
             self.bring_up("tracer", wire)
@@ -144,13 +144,13 @@ class Testbed:
             raise PathError(f"tcpdump lost packets: {log.read_text().strip()}")
 
     def counters(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        counters: dict[str, int] = {}
         for end, names in COUNTERS.items():
             text = run(*self.inside(end, "cat", "/proc/net/snmp", "/proc/net/netstat"))
             lines = [line.split() for line in text.splitlines()]
             for heads, values in zip(lines[::2], lines[1::2], strict=True):
-                found |= {name: int(value) for name, value in zip(heads, values, strict=True) if name in names}
-        return found
+                counters |= {name: int(value) for name, value in zip(heads, values, strict=True) if name in names}
+        return counters
 
     def set_up(self, scenario: Scenario) -> None:
         settings = {**USUAL_SETTINGS, **scenario.sysctl}

@@ -184,17 +184,17 @@ PLACES_COUNTED = ("sender_host", "receiver_kernel", "application")
 @given(
     counts=st.tuples(COUNTS, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS),
     dropped=COUNTS,
-    own=st.booleans(),
+    by_host=st.booleans(),
     unseen=COUNTS,
     counted=st.one_of(st.just({}), st.fixed_dictionaries({place: st.integers(0, 1000) for place in PLACES_COUNTED})),
 )
 def test_every_ledger_balances_with_any_logs(
-    counts: tuple[int | None, ...], dropped: int | None, own: bool, unseen: int | None, counted: dict[str, int]
+    counts: tuple[int | None, ...], dropped: int | None, by_host: bool, unseen: int | None, counted: dict[str, int]
 ) -> None:
     names = ("planned", "sent", "sender", "tracer", "receiver", "received")
     places = [name for name, count in zip(names[2:5], counts[2:5], strict=True) if count is not None]
     stages = stages_of(places, places, dict(zip(names, counts, strict=True)))
-    ledger = settle(Ledger("blocks", "blocks", stages), {}, dropped, own, unseen, counted)
+    ledger = settle(Ledger("blocks", "blocks", stages), {}, dropped, by_host, unseen, counted)
     assert ledger.balanced
     assert all(count > 0 for count in ledger.lost.values())
     assert all(stage.missed >= 0 for stage in ledger.stages)

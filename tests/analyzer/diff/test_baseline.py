@@ -104,7 +104,7 @@ def test_unknown_measures_are_neither_0_nor_tested() -> None:
     standings = {standing.measure.name: standing for standing in compare(new, runs).standings}
     least, greatest = standings["rtt_min"], standings["rtt_p99"]
     assert (least.value, least.p, least.verdict, least.change.difference) == (None, None, None, None)
-    assert (greatest.p, greatest.verdict, len(greatest.known)) == (None, None, 10)  # known in too few runs
+    assert (greatest.p, greatest.verdict, len(greatest.baseline_values)) == (None, None, 10)  # known in too few runs
     assert "dns" not in standings
     nothing = compare(RunMeasures({None: {}}, {}, frozenset()), runs)
     assert nothing.verdict is None and "no measure is known" in nothing.sentence()
@@ -146,5 +146,5 @@ def test_captures_are_measured_in_groups_of_bounded_size() -> None:
     parts = list(parts_of(captures))
     assert [capture for part in parts for capture in part] == [capture for capture, _ in captures]
     sizes = dict(captures)
-    assert all(len(part) == 1 or sum(sizes[one] for one in part) <= FLOWS_MOST for part in parts)
+    assert all(len(part) == 1 or sum(sizes[capture] for capture in part) <= FLOWS_MOST for part in parts)
     assert list(parts_of([])) == []

@@ -25,8 +25,8 @@ LINES = ((100, 4_000_000), (1400, 10_000_000), (32, 1_000_000))
 
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    with receiving(tmp_path_factory.mktemp("receiver")) as found:
-        yield found
+    with receiving(tmp_path_factory.mktemp("receiver")) as receiver:
+        yield receiver
 
 
 @pytest.fixture
@@ -142,11 +142,11 @@ def test_a_receiver_sends_a_pattern_without_gaps(receiver: Receiver, tmp_path: P
 def test_a_receiver_with_a_rate_limit_refuses_a_faster_pattern(tmp_path: Path, pattern: Path) -> None:
     """3 blocks in 15 ms, of at most 1400 bytes: 2.24 Mbit/s at most."""
     options = ("--udp", "--pattern", str(pattern), "--reverse", "--count", "3")
-    with receiving(tmp_path, "--max-rate", "2M") as found:
-        done = send_raw(found.port, *options)
+    with receiving(tmp_path, "--max-rate", "2M") as receiver:
+        done = send_raw(receiver.port, *options)
         assert done.returncode == 4 and b"--max-rate" in done.stderr
-    with receiving(tmp_path, "--max-rate", "3M") as found:
-        assert send(found.port, *options)["blocks_received"] == 3
+    with receiving(tmp_path, "--max-rate", "3M") as receiver:
+        assert send(receiver.port, *options)["blocks_received"] == 3
 
 
 # --- turns
