@@ -35,7 +35,7 @@ class Capture(NamedTuple):
     point: str
     variant: str  # whole, missing or mirrored
     path: Path
-    held: list[Frame]  # packets that the file contains
+    frames: list[Frame]  # packets that the file contains
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Assessment:
                 self.cases[scenario.name, f"{point}, {condition}"].update(count_cases(scenario, labels))
 
     def take_capture(self, scenario: Scenario, run: Run, capture: Capture, tally: Tally) -> None:
-        observer = Observer(run, capture.point, capture.held, capture.variant == "mirrored")
+        observer = Observer(run, capture.point, capture.frames, capture.variant == "mirrored")
         labels = list(observer.labels())
         trace = wiretale.analyze(capture.path)
         flags = wireshark_flags(capture.path)
@@ -107,8 +107,8 @@ class Assessment:
         tally.take(place, "Wireshark", labels, wireshark_claims(flags, openers))
         tally.take_counts(place, labels, tcptrace_counts(capture.path))
         if observer.numbers:
-            said = sum(row["blocks_lost"] or 0 for row in trace.directions.rows())
-            tally.take_lost_datagrams(place, observer.lost_datagrams(), said)
+            claimed = sum(row["blocks_lost"] or 0 for row in trace.directions.rows())
+            tally.take_lost_datagrams(place, observer.lost_datagrams(), claimed)
         if scenario.group not in NS3:
             self.settled.take(trace, capture.path, flags, {label.frame: label for label in labels})
 
@@ -130,9 +130,11 @@ def captures_of(scenario: Scenario, run: Run) -> Iterator[Capture]:
         if scenario.capture_loss:
             missing = run.folder / f"{point}-missing.pcap"
             missed = leave_out(path, missing, scenario.capture_loss, scenario.seed + number)
-            kept = (frame for frame in run.frames[point] if frame.number not in missed)
-            held = [frame._replace(number=new.number) for frame, new in zip(kept, read_frames(missing), strict=True)]
-            yield Capture(point, "missing", missing, held)
+            remaining = (frame for frame in run.frames[point] if frame.number not in missed)
+            frames = [
+                frame._replace(number=new.number) for frame, new in zip(remaining, read_frames(missing), strict=True)
+            ]
+            yield Capture(point, "missing", missing, frames)
         if scenario.mirror:
             mirrored = run.folder / f"{point}-mirrored.pcap"
             mirror(path, mirrored, scenario.seed + number)

@@ -193,7 +193,7 @@ def shortfall(
     cases = ", ".join(f"{case} {count}" for case, count in where.most_common(6))
     yield (
         f"- **{name}, {point}**: {f1:.3f}{behind} ({score.claimed - score.right} wrong, "
-        f"{score.there - score.found} of {score.there} not found): {cases}"
+        f"{score.there - score.detected} of {score.there} not found): {cases}"
     )
 
 

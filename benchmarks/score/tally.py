@@ -23,13 +23,13 @@ class Score:
     claimed: int = 0
     right: int = 0
     there: int = 0  # true, and the capture can show it
-    found: int = 0
+    detected: int = 0
 
-    def add(self, claimed: int, right: int, there: int, found: int) -> None:
+    def add(self, claimed: int, right: int, there: int, detected: int) -> None:
         self.claimed += claimed
         self.right += right
         self.there += there
-        self.found += found
+        self.detected += detected
 
     @property
     def precision(self) -> float | None:
@@ -37,7 +37,7 @@ class Score:
 
     @property
     def recall(self) -> float | None:
-        return self.found / self.there if self.there else None
+        return self.detected / self.there if self.there else None
 
     @property
     def f1(self) -> float | None:
@@ -146,7 +146,7 @@ class Tally:
 
     def add(self, other: Tally) -> None:
         for key, score in other.scores.items():
-            self.scores[key].add(score.claimed, score.right, score.there, score.found)
+            self.scores[key].add(score.claimed, score.right, score.there, score.detected)
         for place, answers in other.undecidable.items():
             self.undecidable[place].update(answers)
 
@@ -164,11 +164,11 @@ class Tally:
         true, claimed = kind.true(label), kind.claimed(claim)
         if true is None:
             return []
-        shown = true and kind.decidable(label)
-        self.scores[kind.name, point, tool].add(claimed, claimed and true, shown, shown and claimed)
-        if true and not shown and tool == "wiretale":
-            self.undecidable[kind.name, point][said_of(kind, claim, claimed)] += 1
-        wrong, silent = claimed and not true, shown and not claimed
+        detectable = true and kind.decidable(label)
+        self.scores[kind.name, point, tool].add(claimed, claimed and true, detectable, detectable and claimed)
+        if true and not detectable and tool == "wiretale":
+            self.undecidable[kind.name, point][answer_of(kind, claim, claimed)] += 1
+        wrong, silent = claimed and not true, detectable and not claimed
         return [Miss(kind.name, label.frame, wrong, label, claim)] if wrong or silent else []
 
     def take_counts(self, point: str, labels: Iterable[Label], counts: Mapping[str, int]) -> None:
@@ -177,11 +177,13 @@ class Tally:
         true = Counter(label.what for label in labels)
         there = Counter(label.what for label in labels if label.decidable)
         for what, name in COUNTED.items():
-            said, shown = counts[what], there[what]
-            self.scores[name, point, "tcptrace"].add(said, min(said, true[what]), shown, min(said, shown))
+            claimed, detectable = counts[what], there[what]
+            self.scores[name, point, "tcptrace"].add(
+                claimed, min(claimed, true[what]), detectable, min(claimed, detectable)
+            )
 
-    def take_lost_datagrams(self, point: str, lost: int, said: int) -> None:
-        self.scores[DATAGRAMS_LOST, point, "wiretale"].add(said, min(said, lost), lost, min(said, lost))
+    def take_lost_datagrams(self, point: str, lost: int, claimed: int) -> None:
+        self.scores[DATAGRAMS_LOST, point, "wiretale"].add(claimed, min(claimed, lost), lost, min(claimed, lost))
 
 
 def total(tallies: Iterable[Tally]) -> Tally:
@@ -191,7 +193,7 @@ def total(tallies: Iterable[Tally]) -> Tally:
     return together
 
 
-def said_of(kind: Kind, claim: Claim, claimed: bool) -> str:
+def answer_of(kind: Kind, claim: Claim, claimed: bool) -> str:
     """Returns how a claim answers a question that the capture cannot decide: right, wrong or unknown."""
     if claimed:
         return "right"
@@ -200,5 +202,5 @@ def said_of(kind: Kind, claim: Claim, claimed: bool) -> str:
     if kind.name in ("fast", "timeout", "tail-loss probe"):
         return "wrong" if claim.cause else "unknown"
     compatible = {"duplicated by the mirror": {"duplicate", "mirror"}, "spurious": {"retransmission"}}
-    others = {"retransmission", "reordered", "duplicate", "mirror"} - compatible.get(kind.name, set())
-    return "wrong" if claim.verdicts & others else "unknown"
+    contradicting = {"retransmission", "reordered", "duplicate", "mirror"} - compatible.get(kind.name, set())
+    return "wrong" if claim.verdicts & contradicting else "unknown"

@@ -46,18 +46,18 @@ class Points:
     roles: Sequence[str] = ROLES
     clocks: dict[str, Clock] = field(default_factory=dict)
     rewrites: dict[str, Rewrite] = field(default_factory=dict)
-    held: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
+    packets: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
 
     def put(self, packet: Packet | bytes, times: Sequence[int | None]) -> None:
         """One packet; of rewritten ones all pieces come at the same time."""
         for role, time in zip(self.roles, times, strict=True):
             if time is None:
                 continue
-            shown = self.clocks.get(role, Clock()).shows(time)
+            timestamp_ns = self.clocks.get(role, Clock()).shows(time)
             rewrite = self.rewrites.get(role)
             pieces = rewrite(IP(packet) if isinstance(packet, bytes) else packet) if rewrite else [packet]
             for number, piece in enumerate(pieces):
-                self.held.setdefault(role, []).append((shown + number, bytes(piece)))
+                self.packets.setdefault(role, []).append((timestamp_ns + number, bytes(piece)))
 
     def pass_by(self, packet: Packet | bytes, ms: float, delays: Sequence[float | None]) -> None:
         """A packet sent at `ms`, with its delay in ms to each point."""
@@ -65,8 +65,8 @@ class Points:
 
     def write(self, folder: Path, snaplen: int = 262_144) -> list[Path]:
         """The captures, in the order of the way."""
-        held = {role: sorted(self.held.get(role, []), key=lambda one: one[0]) for role in self.roles}
-        return [write_pcap(folder / f"{role}.pcap", held[role], snaplen, RAW_IP) for role in self.roles]
+        packets = {role: sorted(self.packets.get(role, []), key=lambda packet: packet[0]) for role in self.roles}
+        return [write_pcap(folder / f"{role}.pcap", packets[role], snaplen, RAW_IP) for role in self.roles]
 
 
 def compared(points: Points, folder: Path, **more: Any) -> AbstractContextManager[Comparison]:
@@ -75,9 +75,9 @@ def compared(points: Points, folder: Path, **more: Any) -> AbstractContextManage
 
 def ledger_of(comparison: Comparison, unit: str, heading: str = "sender → ") -> Ledger:
     """The one ledger of a unit, which must balance."""
-    (found,) = [one for one in comparison.ledgers if one.unit == unit and heading in one.title]
-    assert found.balanced
-    return found
+    (ledger,) = [ledger for ledger in comparison.ledgers if ledger.unit == unit and heading in ledger.title]
+    assert ledger.balanced
+    return ledger
 
 
 def block(run: int, stream: int, sequence: int, length: int = 200) -> bytes:
@@ -110,7 +110,7 @@ def tcp(
     """A segment by its place in the stream: 0 is the first byte, -1 the SYN."""
     ends = (("10.0.0.1", 40000), ("10.0.1.1", 80))
     (source, sport), (target, dport) = reversed(ends) if back else ends
-    own, other = (isn[1], isn[0]) if back else isn
+    sender_isn, receiver_isn = (isn[1], isn[0]) if back else isn
     network = IP(src=source, dst=target, id=ip_id % 65536)
     if version == 6:
         network = IPv6(src=f"fd00::{source[-3:].replace('.', '')}", dst=f"fd00::{target[-3:].replace('.', '')}")
@@ -118,8 +118,8 @@ def tcp(
         sport=sport,
         dport=dport,
         flags=flags,
-        seq=(own + 1 + at) % 2**32,
-        ack=(other + 1 + ack) % 2**32,
+        seq=(sender_isn + 1 + at) % 2**32,
+        ack=(receiver_isn + 1 + ack) % 2**32,
         window=1000,
         options=[("MSS", 1460)] if "S" in flags else [],
     )

@@ -251,7 +251,7 @@ def test_a_datagram_is_lost_when_a_fragment_is(tmp_path: Path) -> None:
     for n in range(50):
         points.pass_by(udp(block(RUN, 0, n, 4000), 500 + n), n, (0, 2, 5))
     captures = points.write(tmp_path)
-    at_receiver = points.held["receiver"]
+    at_receiver = points.packets["receiver"]
     for n in (10, 20):  # a middle fragment, a last one
         del at_receiver[3 * n + 1 + (n == 20) - (n > 10)]
     points.write(tmp_path)

@@ -91,7 +91,7 @@ def test_a_tracer_with_two_interfaces_sees_each_packet_once(tmp_path: Path) -> N
         points.pass_by(udp(block(RUN, 0, n), n), n, (0, 2, None if n == 30 else 5))
     captures = points.write(tmp_path)
     writer = PcapNgWriter(str(tmp_path / "both.pcapng"))
-    for time, data in points.held["tracer"]:
+    for time, data in points.packets["tracer"]:
         for name, later in (("left", 0), ("right", 5000)):
             packet = IP(data)
             packet.time = (time + later) / 10**9
@@ -252,7 +252,7 @@ def test_drops_of_the_last_capture_are_no_network_loss(tmp_path: Path, received:
     for n in range(100):
         points.put(udp(block(RUN, 0, n), n), [START_NS + n * MS, None if n % 20 == 3 else START_NS + (n + 5) * MS])
     sender, _ = points.write(tmp_path)
-    last = pcapng(tmp_path / "r.pcapng", points.held["receiver"], 4)
+    last = pcapng(tmp_path / "r.pcapng", points.packets["receiver"], 4)
     counts = {"receiver": {"blocks_received": received}} if received else {}
     receiver = log(tmp_path / "r.json", test={"run": RUN}, **counts)
     with compare_captures(str(sender), str(last), receiver_log=str(receiver)) as comparison:
