@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from score.limits.parts import PARTS
 from score.limits.rows import GOAL, SHAPED, Row, listed
 from score.limits.scenarios import CONTROLS, DRAWN_LIMITS, KINDS
 from score.limits.truth import dominant
@@ -93,6 +94,7 @@ def shortfalls(rows: Sequence[Row]) -> Iterator[str]:
     Drawn runs are apart."""
     yield from places_below_goal([row for row in rows if not is_drawn(row)], "limits")
     yield from places_below_goal([row for row in rows if is_drawn(row)], "drawn limits")
+    yield from parts_below_goal(rows)
 
 
 def places_below_goal(rows: Sequence[Row], title: str) -> Iterator[str]:
@@ -115,6 +117,36 @@ def counted(misses: Counter[str], heading: str = "wrong: ") -> str:
     return f" ({heading}{', '.join(f'{name} {count}' for name, count in misses.most_common())})" if misses else ""
 
 
+def parts_groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """Yields the rows of each capture point whose parts of time the log decides; drawn runs are apart."""
+    for name, drawn in (("parts of time", False), ("drawn parts of time", True)):
+        for place in POINTS:
+            yield (
+                f"{name}, {place}",
+                [row for row in rows if row.true_parts and row.place == place and is_drawn(row) == drawn],
+            )
+
+
+def parts_rows(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
+    for name, scored in parts_groups(rows):
+        right = sum(row.parts_right is True for row in scored)
+        decided = sum(row.parts_right is not None for row in scored)
+        yield name, len(scored), len(scored) - decided, right, share(right, decided)
+
+
+def parts_below_goal(rows: Sequence[Row]) -> Iterator[str]:
+    for name, scored in parts_groups(rows):
+        decided = sum(row.parts_right is not None for row in scored)
+        wrong = Counter(
+            f"`{kind_of(row)}` ({dominant(row.true_parts, PARTS)} taken for {dominant(row.claimed_parts, PARTS)})"
+            for row in scored
+            if row.true_parts and row.claimed_parts and not row.parts_right
+        )
+        right = decided - wrong.total()
+        if right < GOAL * decided:
+            yield f"- **{name}**: {right} of {decided} right{counted(wrong)}"
+
+
 def limits_section(rows: Sequence[Row]) -> str:
     """Returns the section, empty without rows."""
     if not rows:
@@ -132,6 +164,7 @@ def limits_section(rows: Sequence[Row]) -> str:
         "DRAWNRUNS": len({row.scenario.name for row in drawn}),
         "DRAWNPLACES": table(HEADS, (summary(name, found) for name, found in groups(drawn) if found)),
         "DRAWNKINDS": table(runs, drawn_rows(drawn), 4),
+        "PARTS": table("capture | rows | not known | right | right of known", parts_rows(rows)),
         "SHORT": "\n".join(shortfalls(rows)) or "None in this run.",
     }
     text = TEXT.read_text("utf-8")

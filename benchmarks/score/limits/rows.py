@@ -10,6 +10,8 @@ from pathlib import Path
 
 import wiretale
 from score.limits.drawn import draw_scenarios
+from score.limits.link_log import read_bottleneck
+from score.limits.parts import PARTS, claimed_parts, true_parts
 from score.limits.scenarios import SCENARIOS, LimitScenario
 from score.limits.testbed import SAMPLES, new_limit_testbed
 from score.limits.truth import Shares, claimed_shares, greatest_difference, is_right, read_samples, true_shares
@@ -28,6 +30,8 @@ class Row:
     point: str
     true: Shares
     claimed: Shares | None
+    true_parts: Shares | None = None  # None behind a shaper, whose queue is in no log
+    claimed_parts: Shares | None = None
 
     @property
     def place(self) -> str:
@@ -45,11 +49,23 @@ class Row:
     def near(self) -> bool:
         return self.difference is not None and self.difference <= NEAR
 
+    @property
+    def parts_right(self) -> bool | None:
+        """Whether the greatest part of the time is right; None if the log or the capture cannot decide it."""
+        if not self.true_parts or not self.claimed_parts:
+            return None
+        return is_right(self.true_parts, self.claimed_parts, PARTS)
+
     def __str__(self) -> str:
         verdict = "not known" if not self.claimed else "right" if self.right else "WRONG"
         off = "" if self.difference is None else f"{100 * self.difference:.0f} points"
-        parts = (self.scenario.name, self.place, verdict, off, f"kernel: {listed(self.true)}")
-        return "\t".join([*parts, f"wiretale: {listed(self.claimed) if self.claimed else '–'}"])
+        cells = [self.scenario.name, self.place, verdict, off, f"kernel: {listed(self.true)}"]
+        cells.append(f"wiretale: {listed(self.claimed) if self.claimed else '–'}")
+        if self.true_parts:
+            verdict = {True: "right", False: "WRONG", None: "not known"}[self.parts_right]
+            claimed = listed(self.claimed_parts) if self.claimed_parts else "–"
+            cells.append(f"parts {verdict}: log: {listed(self.true_parts)}; wiretale: {claimed}")
+        return "\t".join(cells)
 
 
 def listed(shares: Shares) -> str:
@@ -59,11 +75,17 @@ def listed(shares: Shares) -> str:
 
 
 def rows_of(scenario: LimitScenario, folder: Path) -> Iterator[Row]:
-    true = true_shares(read_samples((folder / SAMPLES).read_text()))
+    samples = read_samples((folder / SAMPLES).read_text())
+    true, link = true_shares(samples), None if scenario.shaper else read_bottleneck(folder)
+    parts = true_parts(samples, link) if link else None
     for point in POINTS:
-        directions = wiretale.analyze(folder / f"{point}.pcap").directions.rows()
-        data = max((row for row in directions if row["source"] == SENDER), key=lambda row: row["payload_bytes"] or 0)
-        yield Row(scenario, point, true, claimed_shares(data))
+        trace = wiretale.analyze(folder / f"{point}.pcap")
+        data = max(
+            (row for row in trace.directions.rows() if row["source"] == SENDER),
+            key=lambda row: row["payload_bytes"] or 0,
+        )
+        flow = next(row for row in trace.flows.rows() if row["flow"] == data["flow"])
+        yield Row(scenario, point, true, claimed_shares(data), parts, claimed_parts(flow, data))
 
 
 def scenarios_of(only: Collection[str], draw: int, drawn: int) -> list[LimitScenario]:

@@ -10,7 +10,7 @@ so its chronometer stops although the window is full), slow start, otherwise the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -51,25 +51,32 @@ def busy_limit(sample: Sample) -> str:
     return "slow start" if sample.grows and filled and not queued else "path"
 
 
+def limited_us(last: Sample, sample: Sample) -> tuple[Shares, float]:
+    """Returns the time of each limit and of the send buffer between two samples, and the part that no chronometer counts.
+
+    The chronometers count ticks, so a time may be negative."""
+    span = (sample.time_ns - last.time_ns) / 1e3
+    busy, window, buffer = (
+        getattr(sample, name) - getattr(last, name) for name in ("busy_us", "window_us", "buffer_us")
+    )
+    times = {**dict.fromkeys(COLUMNS, 0.0), "application": span - busy + buffer, "window": float(window)}
+    limit, unblocked = busy_limit(sample), busy - window - buffer
+    times[limit] += unblocked
+    times[BUFFER] = buffer + (unblocked if limit == "application" and sample.writing else 0)
+    return times, unblocked
+
+
 def true_shares(samples: Sequence[Sample]) -> Shares:
     """Returns the share of each limit, and that of the send buffer, between the first sample and the last."""
     times = dict.fromkeys((*COLUMNS, BUFFER), 0.0)
     silence = dict.fromkeys(COLUMNS, 0.0)  # since the last progress, by the limit that it was counted as
     for last, sample in pairwise(samples):
-        span = (sample.time_ns - last.time_ns) / 1e3
-        busy, window, buffer = (
-            getattr(sample, name) - getattr(last, name) for name in ("busy_us", "window_us", "buffer_us")
-        )
-        times["application"] += span - busy + buffer  # may be negative: the chronometers count ticks
-        times["window"] += window
-        times[BUFFER] += buffer
-        unblocked = busy - window - buffer
-        limit = busy_limit(sample)
-        times[limit] += unblocked
-        times[BUFFER] += unblocked if limit == "application" and sample.writing else 0
+        limited, unblocked = limited_us(last, sample)
+        for name, us in limited.items():
+            times[name] += us
         if sample.acked != last.acked:
             silence = dict.fromkeys(COLUMNS, 0.0)
-        silence[limit] += unblocked
+        silence[busy_limit(sample)] += unblocked
         if sample.ca_state == LOSS != last.ca_state:  # an RTO: the sender waited for it
             for name, waited in silence.items():
                 times[name] -= waited
@@ -93,13 +100,13 @@ def claimed_shares(row: Mapping[str, Any]) -> Shares | None:
     return {limit: ns / total for limit, ns in claimed.items()}
 
 
-def dominant(shares: Shares) -> str:
-    return max(COLUMNS, key=lambda name: shares[name])
+def dominant(shares: Shares, limits: Collection[str] = tuple(COLUMNS)) -> str:
+    return max(limits, key=lambda name: shares[name])
 
 
-def is_right(true: Shares, claimed: Shares) -> bool:
+def is_right(true: Shares, claimed: Shares, limits: Collection[str] = tuple(COLUMNS)) -> bool:
     """Returns whether the dominant limit of the claim is the true one, or within TIE of it."""
-    return true[dominant(claimed)] >= true[dominant(true)] - TIE
+    return true[dominant(claimed, limits)] >= true[dominant(true, limits)] - TIE
 
 
 def by_chronometers(shares: Shares) -> Iterable[float]:
