@@ -225,7 +225,7 @@ studies: build ## repeat the published studies in emulated networks (as root), w
 .PHONY: accuracy
 accuracy: $(VENV)/.stamp-test build ## score verdicts and limits (as root), write docs/measured/accuracy.md
 	@.ci/packages test bench
-	@$(BENCHMARK) score
+	@PYTHONPATH=benchmarks .ci/wireshark $(PY) -m score
 
 build/bench/%: benchmarks/speed/%.c
 	@mkdir -p $(@D)

@@ -14,6 +14,7 @@ that of a peer.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -86,6 +87,14 @@ def score_limits_alone(arguments: argparse.Namespace, folder: Path) -> int:
     return 1 if short else 0
 
 
+def wireshark_versions() -> str:
+    """Returns the version of the yardstick, and that of the host if .ci/wireshark found it too old."""
+    from wiretale.analyzer.verify.tshark import Dissector
+
+    host = os.environ.get("HOST_WIRESHARK")
+    return Dissector().version() + (f" (that of the host is {host})" if host else "")
+
+
 def print_misses(assessment: Assessment) -> None:
     """Prints each frame for which wiretale made a wrong claim or none."""
     for scenario, point, variant, miss in assessment.misses:
@@ -122,8 +131,6 @@ def main() -> int:
     if problem := missing():
         print(f"accuracy: {problem}", file=sys.stderr)
         return 5
-    from wiretale.analyzer.verify.tshark import Dissector
-
     with tempfile.TemporaryDirectory(prefix="wtacc") as temporary:
         folder = arguments.keep or Path(temporary)
         if arguments.limits:
@@ -134,7 +141,7 @@ def main() -> int:
             assessment.limits = limits.score_limits(scenarios, folder, arguments.again)
     if arguments.misses:
         print_misses(assessment)
-    write_page(assessment, Dissector().version(), arguments.draw, arguments.labelled, arguments.output)
+    write_page(assessment, wireshark_versions(), arguments.draw, arguments.labelled, arguments.output)
     short = [*shortfalls(assessment), *below_goal(assessment, DRAWN), *limits_page.shortfalls(assessment.limits)]
     print("\n".join(short) if short else "every score reaches the goal", file=sys.stderr)
     return 1 if short else 0
