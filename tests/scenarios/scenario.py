@@ -65,8 +65,10 @@ class Scenario:
 
     @property
     def of_tcp(self) -> bool:
-        """Whether the flow has verdicts on TCP segments; those of a UDP flow are null."""
-        return not any(" frag " in line or " udp " in line for line in self.packets)
+        """Whether the first flow has verdicts on TCP segments; those of a UDP flow are null."""
+        return any(" handshake " in line for line in self.packets) or not any(
+            " frag " in line or " udp " in line for line in self.packets
+        )
 
     def checksum_of(self, packet: Fields) -> str:
         """What a packet has in place of the right checksum: its own, or that of its end."""

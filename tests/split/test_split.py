@@ -65,6 +65,20 @@ def test_every_sample_gives_the_rows_of_one_run(tmp_path: Path, shards: int) -> 
     check_equal(CAPTURES, tmp_path / "all", shards)
 
 
+def test_ids_in_packets_of_other_flows_are_those_of_one_run(tmp_path: Path) -> None:
+    wire = Wire()
+    talk = Connection(wire).open(0.0, 20.0)
+    for i in range(3):
+        talk.data(30.0 + i, i * 1000, 1000)
+    talk.ack(50.0, 3000)
+    for host in range(3, 6):  # in other shards
+        wire.udp(100.0, b"x", target=f"10.0.0.{host}")
+    talk.data(255.0, 3000, 1000).ack(275.0, 4000)
+    path = wire.write(tmp_path / "ids.pcap")
+    assert analyze(path).directions.column("suspected_timeouts")[:2] == [0, 0]
+    check_equal([path], tmp_path / "shards", 7)
+
+
 def fragments(source: str, target: str, number: int, ports: tuple[int, int] = (4000, 5000)) -> list[bytes]:
     """Three fragments of a UDP datagram of 3,000 bytes."""
     body = struct.pack("!HHHH", *ports, 3008, 0) + bytes(3000)

@@ -316,9 +316,9 @@ def test_a_split_into_a_file_is_refused(tmp_path: Path, wiretale_run: Any, name:
 
 def test_packets_of_a_later_layout_are_refused(tmp_path: Path, wiretale_run: Any) -> None:
     head = steps.section_header("9.9")
-    later = head.replace(struct.pack("<HHI", 0x8157, 4, 2), struct.pack("<HHI", 0x8157, 4, 3))
+    later = head.replace(struct.pack("<HHI", 0x8157, 4, 3), struct.pack("<HHI", 0x8157, 4, 4))
     assert later != head
     file = tmp_path / "later.pcapng"
     file.write_bytes(later + interface() + enhanced(1000, bytes(60)))
     text = refusal(wiretale_run("analyze", file), 4)
-    assert "expected version 2 of the packets of a split, found 3, of wiretale 9.9" in text
+    assert "expected version 3 of the packets of a split, found 4, of wiretale 9.9" in text

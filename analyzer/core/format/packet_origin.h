@@ -4,8 +4,9 @@
  *
  *   Section header option 0x8157    u32: version of this layout
  *   Enhanced packet block, options in this order:
- *     epb_packetid (5)              u64: bits 0-41 frame, 42-60 file, 61-62 checksum
- *                                   (enum packet_checksum), 63 payload left out
+ *     epb_packetid (5)              u64: bits 0-33 frame, 34-52 file, 53-60 ids_before
+ *                                   (struct packet_info), 61-62 checksum (enum
+ *                                   packet_checksum), 63 payload left out
  *     0x8158, in few packets        struct packet_origin without padding, ORIGIN_SIZE bytes
  *
  * Codes with the highest bit are for local use (draft-ietf-opsawg-pcapng, section 3.5). Numbers are
@@ -16,12 +17,13 @@
 #include "base/bytes.h"
 #include "base/packet.h"
 
-#define ORIGIN_VERSION    2u
+#define ORIGIN_VERSION    3u
 #define OPTION_SHARD      0x8157
 #define OPTION_PACKET_ID  5
 #define OPTION_ORIGIN     0x8158
 #define ORIGIN_SIZE       36u
-#define ID_FRAME_BITS     42u
+#define ID_FRAME_BITS     34u
+#define ID_IDS_SHIFT      53u
 #define ID_CHECKSUM_SHIFT 61u
 /* A packet without a record: the clock has come at least so close to its time. */
 #define CLOCK_LAG_NS 1000000000
@@ -30,6 +32,7 @@
 /* Bits of packet->shard. */
 enum packet_shard { SHARD_PACKET = 1, SHARD_PAYLOAD_CUT = 2, SHARD_ORIGIN = 4 };
 #define SHARD_CHECKSUM_SHIFT 3 /* the next two bits are those of an enum packet_checksum */
+#define SHARD_IDS_SHIFT      5 /* the next eight bits are ids_before */
 
 /* An ICMP error concerns two flows, which may be in two shards; it is then in both. */
 enum origin_flag { ORIGIN_QUOTE_ONLY = 1, ORIGIN_NOT_QUOTED = 2 };

@@ -136,7 +136,8 @@ static NOINLINE bool read_origin(struct capture_file *file, struct pcapng_option
     uint64_t id = load_le64(options.current.value);
     packet->frame = id & ((UINT64_C(1) << ID_FRAME_BITS) - 1);
     packet->shard = (uint16_t)(SHARD_PACKET | (id & ID_CUT ? SHARD_PAYLOAD_CUT : 0) |
-                               (id >> ID_CHECKSUM_SHIFT & 3) << SHARD_CHECKSUM_SHIFT);
+                               (id >> ID_CHECKSUM_SHIFT & 3) << SHARD_CHECKSUM_SHIFT |
+                               (id >> ID_IDS_SHIFT & UINT8_MAX) << SHARD_IDS_SHIFT);
     if (!pcapng_options_next(&options))
         return true;
     if (options.current.code != OPTION_ORIGIN || options.current.length != ORIGIN_SIZE)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipeline/host_ids.h"
 #include "pipeline/state.h"
 
 /* bytes; a smaller capture is analyzed in small pages, because zeroing huge ones would cost more
@@ -102,9 +103,10 @@ static bool open_state(struct analysis *analysis) {
     updater->encapsulations = encapsulation_table_open();
     updater->ports = capture_ports_open();
     updater->selection = selection_open();
+    analysis->input.host_ids = host_ids_open();
     return updater->memory && updater->encapsulations && updater->ports && updater->selection &&
-           open_shards(updater, shard_bits(analysis), small) && open_workers(analysis) &&
-           list_flows(analysis) &&
+           analysis->input.host_ids && open_shards(updater, shard_bits(analysis), small) &&
+           open_workers(analysis) && list_flows(analysis) &&
            (!analysis->mode.shard ||
             (rows_of(analysis)->positions = calloc(1, sizeof(struct position_log))));
 }
@@ -196,6 +198,7 @@ static void close_state(struct analysis *analysis) {
     bpf_filter_close(input->wanted.filter);
     merged_input_close(input->files);
     interface_counts_free(&input->counts);
+    free(input->host_ids);
     *input = (struct reader_input){0};
     capture_ports_close(updater->ports);
     selection_close(updater->selection);

@@ -12,6 +12,7 @@
 #include "base/bytes.h"
 #include "decode/step.h"
 #include "format/packet_origin.h"
+#include "pipeline/host_ids.h"
 
 #define GROUP_BITS     14 /* bits of the hash; flows that share them are processed together */
 #define GROUPS         (1u << GROUP_BITS)
@@ -257,6 +258,20 @@ static inline void count_packet(struct packet_chunk *chunk, struct reader_input 
     }
 }
 
+/* Takes the packet's IPv4 ID; a shard has what all packets of the host showed. */
+static inline void take_host_id(struct reader_input *input, const struct packet *packet,
+                                struct decoded_packet *decoded) {
+    struct packet_info *info = &decoded->info;
+    info->ids_before = 0;
+    if (!info->ip_id)
+        return;
+    info->ids_before =
+        LIKELY(!packet->shard)
+            ? host_ids_before(input->host_ids, load_le32(decoded->key.address[decoded->swapped]),
+                              packet->interface, info->ip_id)
+            : (uint8_t)(packet->shard >> SHARD_IDS_SHIFT);
+}
+
 /* Adds a packet to those that are processed. */
 static inline void add_entries(struct batch *batch, uint32_t at) {
     const struct decoded_packet *decoded = &batch->decoded[at];
@@ -304,6 +319,8 @@ static ALWAYS_INLINE void complete(struct packet_chunk *chunk, struct reader_inp
     if (headers || (!now && !LIKELY(!packet_may_continue(updater, decoded))))
         finish_packet(chunk, updater, packet, decoded, headers);
     count_packet(chunk, input, count, packet, decoded);
+    if (LIKELY(decoded->keyed))
+        take_host_id(input, packet, decoded);
     if (headers && updater->choice && !is_chosen(updater->choice, decoded, batch->extras))
         return;
     if (!headers || decoded->keyed || decoded->extra_kinds)

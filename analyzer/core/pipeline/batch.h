@@ -64,6 +64,7 @@ struct reader_input {
     struct clock clock;
     size_t flow_files; /* only packets of so many files begin flows; 0 for all */
     struct interface_counts counts;
+    struct host_id_table *host_ids;
     struct updater *updater;
     unsigned jobs; /* threads, with that of the caller, at most PARTS_MOST */
     bool small;    /* the files are small: little memory will be used */

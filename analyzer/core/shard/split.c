@@ -13,6 +13,7 @@
 #include "flow/checksum.h"
 #include "format/packet_origin.h"
 #include "pipeline/batch.h"
+#include "pipeline/host_ids.h"
 #include "pipeline/interface_counts.h"
 #include "shard/payload.h"
 
@@ -28,6 +29,7 @@ struct split {
     struct payload_window *window;
     struct wanted_packets wanted;
     struct interface_counts counts;
+    struct host_id_table *host_ids;
     struct split_facts facts;
     uint32_t described; /* interfaces */
     bool begun, out_of_memory;
@@ -60,7 +62,8 @@ struct split *split_open(const struct split_options *options, struct error *erro
         return NULL;
     }
     split->window = payload_window_open();
-    if (!split->window || !open_writers(split))
+    split->host_ids = host_ids_open();
+    if (!split->window || !split->host_ids || !open_writers(split))
         error_set(error, ERROR_MEMORY, "out of memory for %u shards", options->shard_count);
     else if ((split->input =
                   merged_input_open(&split->options.path, &split->options.name, 1, error)))
@@ -78,6 +81,7 @@ void split_close(struct split *split) {
         pcapng_writer_close(&split->writers[i]);
     free(split->writers);
     payload_window_close(split->window);
+    free(split->host_ids);
     interface_counts_free(&split->counts);
     free(split->facts.spans);
     row_sink_free(&split->facts.sink);
@@ -208,6 +212,15 @@ static bool is_taken(struct split *split, const struct packet *packet) {
     return false;
 }
 
+/* Takes the packet's IPv4 ID, as the reader of an analysis does. */
+static uint8_t take_host_id(struct split *split, const struct packet *packet,
+                            const struct headers *headers) {
+    uint16_t id = (uint16_t)headers->identification;
+    if (headers->layer < LAYER_NETWORK || headers->ip_version != 4 || !id)
+        return 0;
+    return host_ids_before(split->host_ids, load_le32(headers->source), packet->interface, id);
+}
+
 /* Writes a packet to its shard, and an ICMP error also to that of the packet which it quotes. */
 static bool take_packet(struct split *split, const struct packet *packet) {
     const struct split_options *options = &split->options;
@@ -222,6 +235,7 @@ static bool take_packet(struct split *split, const struct packet *packet) {
     uint32_t kept = payload_kept(split->window, packet, &headers, &cut);
     uint64_t checksum = checksum_verify(packet, &headers);
     uint64_t id = packet->frame | (uint64_t)options->file << ID_FRAME_BITS |
+                  (uint64_t)take_host_id(split, packet, &headers) << ID_IDS_SHIFT |
                   checksum << ID_CHECKSUM_SHIFT | (cut ? ID_CUT : 0);
     uint32_t own = shard_of(&options->key, &headers, options->shard_count);
     uint32_t quoted = shard_of_quoted(&options->key, &headers, options->shard_count);

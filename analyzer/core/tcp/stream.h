@@ -365,7 +365,7 @@ struct tcp_stream {
     uint8_t window_shift;       /* in force, if window_shift_known */
     uint8_t probe_pending;      /* enum probe_pending: a probe waits for its answer */
     uint8_t ip_id_small_steps, ip_id_jumps;
-    uint8_t ip_id_skips;      /* small steps of more than one */
+    uint8_t ip_id_skips;      /* small steps over IDs that no packet of the host has */
     uint8_t next_fingerprint; /* where the next one goes */
     uint8_t fingerprint_capacity;
     uint16_t mss;         /* announced, 0 if not seen */
@@ -469,12 +469,12 @@ static inline bool ip_ids_unusable(const struct tcp_stream *stream) {
     return stream->ip_id_jumps && !ip_ids_ordered(stream);
 }
 
-/* They rise by one per packet, so a missing ID is a packet that was sent. */
+/* They rise by one per packet of the host, so a missing ID is a packet that was sent. */
 static inline bool ip_ids_consecutive(const struct tcp_stream *stream) {
     return ip_ids_ordered(stream) && stream->ip_id_small_steps >= 4 * stream->ip_id_skips;
 }
 
-/* No other connection of the host seems to take IDs of the same counter. */
+/* No packet that is not in the capture seems to take IDs of the same counter. */
 static inline bool ip_ids_per_connection(const struct tcp_stream *stream) {
     return ip_ids_consecutive(stream) && stream->ip_id_small_steps >= 64 &&
            stream->ip_id_small_steps >= 16 * stream->ip_id_skips;

@@ -370,7 +370,7 @@ static inline void note_ip_id(const struct segment_context *seg, struct tcp_stre
         stream->ids_since_ns = seg->packet->time_ns;
     } else {
         if (ahead - 1 < MAX_IP_ID_STEP) {
-            if (ahead > 1) {
+            if (ahead - 1 > seg->packet->ids_before) {
                 stream->ip_id_skips++;
                 if (!lost_ids(seg))
                     stream->ids_since_ns = seg->packet->time_ns;

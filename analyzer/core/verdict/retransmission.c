@@ -401,6 +401,15 @@ static bool has_outstanding(const struct tcp_stream *sender) {
     return sender->snd_una_known && sender->snd_una < sender->snd_nxt;
 }
 
+/* Returns how many IDs since the sender's last packet no packet of its host has, -1 if that is not
+ * known. */
+static int missing_ids(const struct segment_context *seg) {
+    int step = ip_id_step(seg), before = seg->packet->ids_before;
+    if (step < 1)
+        return -1;
+    return step - 1 > before ? step - 1 - before : 0;
+}
+
 /* Go-back-N behind the data, which ends at `point`, belongs to the same RTO, so it begins as a
  * proven one does. */
 static void begin_suspected(struct tcp_recovery_state *recovery, int64_t time_ns, uint32_t frame,
@@ -487,13 +496,13 @@ NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, in
     if ((!length && !fin) || !sender->sent_data_last || !seg->packet->time_known ||
         idle_ns < rto_ns(seg->connection, sender))
         return;
-    int step = ip_id_step(seg);
-    if (step == 1) { /* no packet is missing: there was no data to send */
+    int missing = missing_ids(seg);
+    if (!missing) { /* no packet is missing: there was no data to send */
         sender->pause_ns = idle_ns;
         return;
     }
-    bool lost = lost_packets(seg, idle_ns, step - 1);
-    bool suspected = lost && is_backed_off_rto(seg, idle_ns, step - 1);
+    bool lost = lost_packets(seg, idle_ns, missing);
+    bool suspected = lost && is_backed_off_rto(seg, idle_ns, missing);
     if (lost) /* after a pause of the application, if it is no RTO alone */
         note_lost_packets(seg, idle_ns);
     if (suspected)
@@ -510,7 +519,7 @@ bool may_repeat_lost_data(const struct segment_context *seg) {
     const struct tcp_stream *asked = seg->receiver;
     int64_t rtt = max64(sender_rtt(seg->connection, seg->sender), 0);
     int64_t since_ns = seg->packet->time_ns - asked->last_data_ns - rtt;
-    int missing = ip_id_step(seg) - 1 - (asked->snd_una < asked->snd_nxt);
+    int missing = missing_ids(seg) - (asked->snd_una < asked->snd_nxt);
     return missing > 0 && missing < MAX_IDS_SKIPPED && since_ns <= backed_off_ns(seg, missing) &&
            since_ns >= rto_ns(seg->connection, seg->sender);
 }
@@ -533,9 +542,9 @@ static bool was_sent_before_rto(const struct segment_context *seg, int64_t start
     if (!last || last->kind != WORD_TIMEOUT_RETRANSMISSION || last->spurious ||
         recovery->rto_undone || !follows_last_ack(seg, start))
         return false;
-    int step = ip_id_step(seg);
+    int missing = missing_ids(seg);
     bool unnumbered =
-        step > 0 && (step - 1) * full_segment_size(seg->connection, seg->sender) < end - start;
+        missing >= 0 && missing * full_segment_size(seg->connection, seg->sender) < end - start;
     return unnumbered || end - start >= recovery->rto_room;
 }
 
