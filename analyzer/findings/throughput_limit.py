@@ -373,7 +373,7 @@ def limiting_loss(transfer: Transfer) -> LimitingLoss | None:
         return None
     if not path or rtt is None or not rtt.median or queue_grows(transfer):
         return None
-    if exceeds(rtt.median, rtt.service_least, path):
+    if exceeds(rtt.median, rtt.hosts_least, path):
         return None
     usual = path + rtt.median - rtt.least
     flight = rate / 8 * usual / SECOND / (transfer.back["mss"] or ETHERNET_MSS)
@@ -403,9 +403,9 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]
     code="loss-limited-window",
     title="Congestion window limited by loss",
     computed="Data must be in flight, or in recovery, for half of transfer time or more (directions.time_network_ns, "
-    "time_loss_ns), RTTs must not grow, and six segments or more must be lost: one in as many round "
-    "trips as segments are in flight (goodput times RTT), or more. A congestion window that a loss has reduced does not "
-    "grow back in that time (RFC 5681, 9438).",
+    "time_loss_ns), RTTs must not exceed the least of all flows between the hosts, and six segments or more must be lost: one in "
+    "as many round trips as segments are in flight (goodput times RTT), or more. A congestion window that a loss has reduced "
+    "does not grow back in that time (RFC 5681, 9438).",
     unknown="The rate without the losses. BBR hardly reduces its window after a loss. The cause of each loss.",
     sentence="{name} reached {rate}: with {loss} of its segments lost, {pace}, the "
     "congestion window does not grow beyond about {flight}. RTTs did not grow, so loss, not a full queue, limits the rate.",

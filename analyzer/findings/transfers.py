@@ -133,17 +133,17 @@ class RoundTrips(NamedTuple):
     least: int
     median: int
     high: int  # 99th percentile
-    service_least: int  # of all flows of the hosts and the service
+    hosts_least: int  # of all flows between the hosts
 
 
 Service = tuple[str, str, int | None]  # addresses of sender and receiver, port of the responder
 
 
 class Services(NamedTuple):
-    """The least times of all flows between two hosts with the same port of the responder, ns."""
+    """The least times of all flows between two hosts with the same port of the responder, ns; port None: any port."""
 
     rtts: dict[Service, int]  # from the capture point to the receiver and back
-    paths: dict[Service, int]  # of the whole path: the least handshake
+    paths: dict[Service, int]  # of the whole path: the least handshake; never of any port
 
     @classmethod
     def of(cls, flows: Sequence[FlowRow], directions: Sequence[DirectionRow]) -> Services:
@@ -151,16 +151,25 @@ class Services(NamedTuple):
         services = cls({}, {})
         for number, row in enumerate(directions):
             flow = flows[number // 2]
-            key = service_of(flow, row)
-            for least, value in ((services.rtts, row["rtt_ns_min"]), (services.paths, flow["handshake_rtt_ns"])):
+            key, rtt = service_of(flow, row), row["rtt_ns_min"]
+            for least, each, value in (
+                (services.rtts, key, rtt),
+                (services.rtts, hosts_of(row), rtt),
+                (services.paths, key, flow["handshake_rtt_ns"]),
+            ):
                 if value is not None:
-                    least[key] = min(value, least.get(key, value))
+                    least[each] = min(value, least.get(each, value))
         return services
 
 
 def service_of(flow: FlowRow, row: DirectionRow) -> Service:
     """Returns the key of a direction in Services."""
     return row["source"], row["destination"], flow["destination_port"]
+
+
+def hosts_of(row: DirectionRow) -> Service:
+    """Returns the key of all services of a direction's hosts in Services."""
+    return row["source"], row["destination"], None
 
 
 def times_in_flight(row: DirectionRow, network: int, lost: int) -> dict[str, int]:
@@ -235,9 +244,12 @@ class Transfer:
         least, median, high = self.row["rtt_ns_min"], self.row["rtt_ns_median"], self.row["rtt_ns_p99"]
         if least is None or median is None or high is None:
             return None
-        service = min(least, self._services().rtts.get(service_of(self.flow, self.row), least))
+        rtts = self._services().rtts
+        service, hosts = (
+            min(least, rtts.get(key, least)) for key in (service_of(self.flow, self.row), hosts_of(self.row))
+        )
         varies = high - least >= VARIES_LEAST * (median - service)
-        return RoundTrips(service if varies else least, median, high, service)
+        return RoundTrips(service if varies else least, median, high, hosts)
 
     @cached_property
     def times(self) -> dict[str, int]:

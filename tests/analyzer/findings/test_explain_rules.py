@@ -230,6 +230,15 @@ def test_a_rate_that_loss_explains_is_found(findings_of: Found) -> None:
     assert rows["recovery-limited"]["cost"] > 0.1
 
 
+@pytest.mark.parametrize(("rtt", "is_said"), [(2.0, False), (RTT, True)])
+def test_round_trips_did_not_grow_only_if_no_flow_of_the_hosts_had_shorter_ones(
+    findings_of: Found, rtt: float, is_said: bool
+) -> None:
+    wire = lossy(60)
+    Connection(wire, 40001, server_port=443).open(5.0, rtt).data(50.0, 0).ack(50.0 + rtt, MSS)
+    assert ("loss-limited-window" in findings_of(wire)) == is_said
+
+
 def test_a_path_that_is_always_in_use_is_no_warning(findings_of: Found) -> None:
     rows = findings_of(steady(connection(), 900))
     assert rows["path-limited"]["severity"] == "info" and not warned(rows)
