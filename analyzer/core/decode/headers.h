@@ -221,6 +221,7 @@ struct headers {
     uint8_t path_depth;
     bool length_over_record; /* a length field exceeds the record's length on the wire, and counts
                                 instead of it: a tool or a mirror port cut the packet */
+    bool udp_tunnel;         /* it is in a tunnel over UDP: tunnel_offset is valid */
 
     /* From LAYER_NETWORK: the innermost IP header. */
     uint8_t ip_version;    /* 4 or 6; 0 below LAYER_NETWORK */
@@ -268,6 +269,7 @@ struct headers {
         struct icmp_header icmp; /* protocol 1 or 58 */
     };
     struct path_step path[PATH_DEPTH_MAX]; /* path_depth of them */
+    uint32_t tunnel_offset; /* of the IP header of the innermost datagram that was a tunnel */
 };
 
 /* Decodes packet->data. Never reads past packet->captured, and cannot fail. */

@@ -294,7 +294,10 @@ enum next_header decode_udp_tunnel(struct decoding *d, const uint8_t *payload) {
         next = tunnel_from(d->headers->source_port);
     if (!next && holds_teredo(d, payload))
         next = NEXT_TEREDO;
-    if (next)
-        enter_tunnel(d, OUTER_UDP);
+    if (!next)
+        return NEXT_END;
+    enter_tunnel(d, OUTER_UDP);
+    d->headers->udp_tunnel = true;
+    d->headers->tunnel_offset = d->headers->outer_length;
     return next;
 }

@@ -17,6 +17,7 @@
 #define ICMP_FIELD 2u /* offset of the checksum */
 #define UDP_FIELD  6u
 #define TCP_FIELD  16u
+#define UDP_HEADER 8u
 #define BLOCK      32u /* bytes that the loop adds at once */
 
 #define LINK_MTU        1500u /* bytes; a longer packet may be several merged ones */
@@ -112,7 +113,9 @@ static inline uint64_t length_sum(uint32_t length) {
     return (swapped & 0xffff) + (swapped >> 16);
 }
 
-enum packet_checksum checksum_verify(const struct packet *packet, const struct headers *headers) {
+/* Of the transport header behind the innermost IP header. */
+static inline enum packet_checksum verify_innermost(const struct packet *packet,
+                                                    const struct headers *headers) {
     uint32_t field = field_of(headers->protocol), length = whole_length(packet, headers);
     if (!field || length < field + 2)
         return CHECKSUM_UNVERIFIED;
@@ -126,6 +129,39 @@ enum packet_checksum checksum_verify(const struct packet *packet, const struct h
         return CHECKSUM_RIGHT;
     bool partial = stored == fold(pseudo + pseudo_length) || stored == fold(pseudo);
     return partial ? CHECKSUM_OFFLOADED : CHECKSUM_WRONG;
+}
+
+/* Of the datagram around the packet, whose IP header begins at `at` and was decoded. */
+static NOINLINE enum packet_checksum verify_tunnel(const struct packet *packet, uint32_t at) {
+    struct headers outer = {.protocol = IP_UDP, .ip_version = packet->data[at] >> 4};
+    bool is_ipv4 = outer.ip_version == 4;
+    uint32_t size = is_ipv4 ? IPV4_HEADER : IPV6_HEADER, ends = is_ipv4 ? 4 : 16;
+    const uint8_t *ip = packet->data + at, *udp = ip + size;
+    if ((uint64_t)at + size + UDP_HEADER > packet->captured || ip[is_ipv4 ? 9 : 6] != IP_UDP ||
+        (is_ipv4 && (ip[0] & 15) * 4u != IPV4_HEADER))
+        return CHECKSUM_UNVERIFIED;
+    uint32_t length = load_be16(udp + 4);
+    uint16_t stored = load_le16(udp + UDP_FIELD);
+    if (!stored || length < UDP_HEADER || (uint64_t)at + size + length > packet->captured)
+        return CHECKSUM_UNVERIFIED;
+    memcpy(outer.source, udp - 2 * ends, ends);
+    memcpy(outer.destination, udp - ends, ends);
+    uint64_t pseudo = pseudo_sum(&outer), pseudo_length = length_sum(length);
+    if (fold(add_word(sum_of(udp, length), pseudo + pseudo_length)) == 0xffff)
+        return CHECKSUM_RIGHT;
+    bool partial = stored == fold(pseudo + pseudo_length) || stored == fold(pseudo);
+    return partial ? CHECKSUM_OFFLOADED : CHECKSUM_WRONG;
+}
+
+/* The end of a tunnel discards a damaged datagram, whatever is in it (RFC 768). */
+enum packet_checksum checksum_verify(const struct packet *packet, const struct headers *headers) {
+    enum packet_checksum innermost = verify_innermost(packet, headers), outer;
+    if (LIKELY(!headers->udp_tunnel))
+        return innermost;
+    outer = verify_tunnel(packet, headers->tunnel_offset);
+    bool decides =
+        outer == CHECKSUM_WRONG || (outer == CHECKSUM_RIGHT && innermost == CHECKSUM_UNVERIFIED);
+    return decides ? outer : innermost;
 }
 
 /* --- a direction ----------------------------------------------------------------------------- */

@@ -7,8 +7,9 @@
 #include "base/bytes.h"
 #include "flow/flow.h"
 
-/* Verifies the checksum of the innermost transport header; `headers` are those of the packet. Only
- * that of a TCP, UDP or ICMP packet that is captured whole and no fragment can be verified. */
+/* Verifies the checksum of the innermost transport header, and that of the datagram that is a
+ * tunnel around it; `headers` are those of the packet. Only that of a TCP, UDP or ICMP packet that
+ * is captured whole and no fragment can be verified. */
 NOINLINE enum packet_checksum checksum_verify(const struct packet *packet,
                                               const struct headers *headers);
 

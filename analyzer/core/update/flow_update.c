@@ -345,8 +345,10 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     } else {
         if (info->payload_bytes > own->segment_max)
             own->segment_max = info->payload_bytes;
-        if (damage == DAMAGE_CERTAIN)
+        if (damage == DAMAGE_CERTAIN) {
             log_damage(worker, flow, number, info);
+            payload = NULL; /* its receiver discards it, and its number may be damaged */
+        }
     }
     if (is_tcp && !tcp)
         flight = stream_flight(sender);

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,42 @@ def test_one_of_ten_packets_is_damaged(name: str, tmp_path: Path) -> None:
     wrpcap(str(path), [Ether(bytes(frame)) for frame in frames], linktype=1)
     rows = [row for row in wiretale.analyze(path).directions.rows() if row["packets"]]
     assert [tuple(row[column] for column in COLUMNS) for row in rows] == [expected]
+
+
+INNER = ETHERNET / IP(src="10.1.0.1", dst="10.1.0.2") / DATAGRAM
+VXLAN = bytes.fromhex("0800000000000700") + bytes(INNER)
+GENEVE = bytes.fromhex("0000655800000700") + bytes(INNER)
+OUTER = UDP(sport=50000, dport=4789)
+TUNNELS: dict[str, tuple[Packet, int, tuple[int | None, int, int]]] = {
+    "VXLAN": (V4 / OUTER / VXLAN, 40, (1, 10, 0)),
+    "Geneve in a VLAN": (Dot1Q(vlan=5) / V4 / UDP(sport=50000, dport=6081) / GENEVE, 44, (1, 10, 0)),
+    "VXLAN over IPv6": (V6 / OUTER / VXLAN, 60, (1, 10, 0)),
+    "VXLAN, and the inner datagram has no checksum": (
+        V4 / OUTER / VXLAN[:8] / ETHERNET / IP(src="10.1.0.1", dst="10.1.0.2") / UDP(chksum=0) / (b"data" * 100),
+        40,
+        (1, 10, 0),
+    ),
+    "VXLAN without a checksum": (V4 / UDP(sport=50000, dport=4789, chksum=0) / VXLAN, 0, (0, 10, 0)),
+}
+
+
+@pytest.mark.parametrize("name", TUNNELS)
+def test_a_tunnel_has_a_wrong_checksum_around_a_right_one(name: str, tmp_path: Path) -> None:
+    packet, place, expected = TUNNELS[name]
+    frames = [bytearray(bytes(ETHERNET / packet)) for _ in range(10)]
+    frames[4][place] ^= 0x10 if place else 0
+    path = tmp_path / "ten.pcap"
+    wrpcap(str(path), [Ether(bytes(frame)) for frame in frames], linktype=1)
+    rows = [row for row in wiretale.analyze(path).directions.rows() if row["packets"]]
+    assert [tuple(row[column] for column in COLUMNS) for row in rows] == [expected]
+
+
+def test_a_tunnel_that_leaves_its_checksum_to_the_adapter_is_not_damaged(tmp_path: Path) -> None:
+    frame = bytearray(bytes(ETHERNET / V4 / OUTER / VXLAN))
+    frame[40:42] = (sum(struct.unpack("!4H", frame[26:34])) + 17 + len(frame) - 34).to_bytes(4)[2:]
+    path = tmp_path / "partial.pcap"
+    wrpcap(str(path), [Ether(bytes(frame))] * 10, linktype=1)
+    assert tuple(wiretale.analyze(path).directions.rows()[0][column] for column in COLUMNS) == (0, 10, 0)
 
 
 def test_padding_and_a_cut_packet_are_no_damage(tmp_path: Path) -> None:
