@@ -223,9 +223,10 @@ studies: build ## repeat the published studies in emulated networks (as root), w
 	@$(BENCHMARK) studies
 
 .PHONY: accuracy
-accuracy: $(VENV)/.stamp-test build ## score verdicts and limits (as root), write docs/measured/accuracy.md
+accuracy: $(VENV)/.stamp-test build ## score verdicts and limits (as root), write docs/measured/{accuracy,savings}.md
 	@.ci/packages test bench
 	@PYTHONPATH=benchmarks .ci/wireshark $(PY) -m score
+	@$(BENCHMARK) score.savings
 
 build/bench/%: benchmarks/speed/%.c
 	@mkdir -p $(@D)

@@ -534,6 +534,7 @@ class FindingRow(TypedDict):
     headline: str
     advice: str
     waited_ns: int | None
+    saving_ns: int | None
     cost: float | None
     cost_unit: str | None
     bytes: int | None

@@ -63,8 +63,8 @@ LEFT JOIN (
     ),
     "findings_2": (
         ("findings", "finding_frames", "finding_flows"),
-        """SELECT * EXCLUDE (finding, direction, headline, waited_ns, bytes, failed, members, explained_by, packets, figures,
-    frames), concat_ws('; ', frames, figures) AS evidence
+        """SELECT * EXCLUDE (finding, direction, headline, waited_ns, saving_ns, bytes, failed, members, explained_by, packets,
+    figures, frames), concat_ws('; ', frames, figures) AS evidence
 FROM findings
 LEFT JOIN (
     SELECT {of}finding, max(capture) FILTER (role = 'first') AS capture, max(frame) FILTER (role = 'first') AS first_frame,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of a finding: time or bytes of the transfer that following its advice would save; severity follows from it.
+"""The cost of a finding: time in which a transfer waited or bytes that it carried because of it; severity follows from it.
 
-A cost is counterfactual: the transfer as it is, less the transfer without the problem. It is never a sum of all that was
-sent or waited. Bytes are converted to time by the transfer's mean rate, so that costs in both units can be compared.
+A cost is never a sum of all that was sent or waited. What the removal of the problem saves may be less or more (saving_ns). Bytes
+are converted to time by the transfer's mean rate, so that costs in both units can be compared.
 """
 
 from __future__ import annotations

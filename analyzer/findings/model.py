@@ -71,6 +71,7 @@ class Finding(NamedTuple):
     headline: str
     advice: str
     waited_ns: int | None = None
+    saving_ns: int | None = None
     cost: float | None = None
     cost_unit: str | None = None
     bytes: int | None = None
@@ -125,6 +126,7 @@ class Match:
         cost: float | None = None,
         cost_unit: str | None = None,
         waited_ns: float | None = None,
+        saving_ns: float | None = None,
         bytes: int | None = None,
         failed: int | None = None,
         members: int | None = None,
@@ -141,6 +143,7 @@ class Match:
         self.packets = packets  # the number of all of them; None: only these, or unknown
         self.cost_unit = cost_unit  # None: the rule's
         self.waited_ns = waited_ns  # None: the cost, if it is the time of a transfer
+        self.saving_ns = saving_ns  # None: unknown
         self.fields: Words = {
             "cost": cost,
             "bytes": bytes,
@@ -251,6 +254,7 @@ def finding_of(page: Page, transfers: Transfers, match: Match) -> Finding:
         headline_of(page.headline or (page.sentence,), words),
         fill(page.advice, match.words),
         waited_in(page, match, life_ns),
+        None if match.saving_ns is None else round(match.saving_ns),
         **fields_of(page, match),
         **evidence_fields(cited, match.frames, match.packets, match.flows)._asdict(),
     )

@@ -206,6 +206,7 @@ def timeout_stalls(transfers: Transfers) -> Matches:
             timeouts=plural(count, "suspected RTO" if suspected == count else "RTO"),
             suspected=probable,
             cost=seconds(ns),
+            saving_ns=None if suspected == count else ns,
             weight=share,
             **stall_fields(transfers, transfer, count),
         )

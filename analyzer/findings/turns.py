@@ -289,10 +289,10 @@ def took(times: list[float]) -> Words:
 @finding(
     code="slow-server",
     title="Slow server",
-    severity="warning from 10% of the time in which somebody waited, else info",
+    severity="warning if the time above 200 ms is 10% of the time in which somebody waited, else info",
     computed="Server time of a turn (turns.server_ns): from the last byte of a request to the first byte of its response, "
     "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
-    "slowest turns' flows, by server; the cost is their time above 200 ms. TLS handshakes are turns, too. Stalls by loss "
+    "slowest turns' flows, by server. TLS handshakes are turns, too. Stalls by loss "
     "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data to the "
     "server over another connection, because the server may have waited for that data.",
     unknown="What the server did: it may have computed, asked another server, or held the request on purpose (long "
@@ -310,12 +310,13 @@ def slow_server(transfers: Transfers) -> Matches:
         host, port = server_end(flow, turns)
         time, total_ns = math.fsum(slow), transfers.turns.waited_ns(server.flows)
         numbers, packets = [row["flow"] for row in server.flows], server.packets(transfers)
-        cost = math.fsum(ns - SLOW_NS for ns in slow)
+        excess_ns, waited_ns = math.fsum(ns - SLOW_NS for ns in slow), union_ns(server.waited)
         yield Match(
-            "warning" if cost >= SHARE_WARNING * total_ns else "info",
+            "warning" if excess_ns >= SHARE_WARNING * total_ns else "info",
             flows=numbers,
-            cost=seconds(cost),
-            waited_ns=union_ns(server.waited),
+            cost=seconds(time),
+            waited_ns=waited_ns,
+            saving_ns=waited_ns,
             figures="turns: server_ns",
             filter=" or ".join(flow_filter(row) for row in server.flows[:SHOWN]),
             impact=sum(row["wire_bytes"] for row in server.flows) / transfers.wire_bytes,

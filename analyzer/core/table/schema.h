@@ -883,9 +883,12 @@
     X(waited_ns, DURATION, "ns",                                                                   \
       "wall-clock time in which somebody waited because of it, overlapping waits counted once; "   \
       "null if unknown; at most the life of `flow`")                                               \
+    X(saving_ns, DURATION, "ns",                                                                   \
+      "time that its removal would have saved, for kinds of which pairs of runs with and without " \
+      "it show that (docs/measured/savings.md); null for others, and if it is suspected only")     \
     X(cost, REAL, "",                                                                              \
-      "time or bytes of the transfer that following the advice would save, or a count of "         \
-      "cost_unit; null if it saves nothing that can be determined")                                \
+      "time in which the transfer waited or bytes that it carried because of it, or a count of "   \
+      "cost_unit; null if nothing can be determined")                                              \
     X(cost_unit, TEXT, "",                                                                         \
       "seconds, bytes (their layer: docs/findings.md), packets, segments, "                        \
       "connections, timeouts, blocks, gaps, queries or percent")                                   \

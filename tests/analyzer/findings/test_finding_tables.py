@@ -33,6 +33,9 @@ def of_code(path: Path, code: str) -> dict[str, Any]:
         ("lost_tail.pcap", "timeout-stalls", "waited_ns", 310_010_000),
         ("findings/tls-handshake-slow.pcap.gz", "tls-handshake-slow", "waited_ns", 1_201 * MS),
         ("findings/slow-server.pcap.gz", "slow-server", "waited_ns", 4_800 * MS),  # six answers of 800 ms
+        ("go_back_n.pcap", "timeout-stalls", "saving_ns", 250 * MS),
+        ("findings/slow-server.pcap.gz", "slow-server", "saving_ns", 4_800 * MS),
+        ("tcp_losses.pcap", "lost-downstream", "saving_ns", None),  # no packet shows how fast it would have been
         ("findings/bufferbloat.pcap.gz", "bufferbloat", "waited_ns", None),  # the delay of a packet
         ("findings/path-limited.pcap.gz", "path-limited", "waited_ns", None),  # how a healthy transfer works
         ("findings/unfair-share.pcap.gz", "unfair-share", "waited_ns", None),

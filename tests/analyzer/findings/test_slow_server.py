@@ -49,13 +49,13 @@ def test_a_server_is_slow(tmp_path: Path) -> None:
         "The server 10.0.0.2:80 took 800 ms to answer each of 6 requests (4.80 s of 5.52 s): client and network waited "
         "for it."
     )
-    assert row["severity"] == "warning" and row["cost"] == pytest.approx(6 * 0.6) and row["cost_unit"] == "seconds"
+    assert row["severity"] == "warning" and row["cost"] == pytest.approx(6 * 0.8) and row["cost_unit"] == "seconds"
     assert row["flow"] == 0 and row["evidence"].startswith("frames ") and "turns: server_ns" in row["evidence"]
 
 
 def test_slow_answers_among_fast_ones_are_info(tmp_path: Path) -> None:
     (row,) = findings_in(talk([5.0] * 200 + [300.0, 250.0]), tmp_path)
-    assert row["severity"] == "info" and row["cost"] == pytest.approx(0.15)
+    assert row["severity"] == "info" and row["cost"] == pytest.approx(0.55)
     assert "took 250 ms to 300 ms" in row["sentence"] or "each of 2 requests" in row["sentence"]
 
 
