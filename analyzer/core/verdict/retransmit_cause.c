@@ -23,8 +23,7 @@
 
 #include "verdict/loss_report.h"
 
-/* The tail loss probe's timer as Linux sets it: 2 RTT, at least 2 ms, which coarse clocks extend.
- */
+/* The tail loss probe's timer of Linux: 2 RTT, at least 2 ms, which coarse clocks extend. */
 #define MIN_TLP_NS         INT64_C(2000000)
 #define USUAL_TLP_NS       INT64_C(10000000)
 #define SENDER_RESPONSE_NS 1000000  /* a sender's delay after an ACK */
@@ -71,11 +70,6 @@ static int64_t rto_timer_age_ns(const struct segment_context *seg,
     return seg->packet->time_ns - rto_timer_restart(seg, rtx).time_ns;
 }
 
-/* Returns the time since the sender's data before. */
-static int64_t silence_ns(const struct segment_context *seg) {
-    return seg->data_ns_before ? seg->packet->time_ns - seg->data_ns_before : INT64_MAX;
-}
-
 /* The data ends at snd_nxt, counting the segment's FIN. */
 static bool is_last_data(const struct segment_context *seg, const struct retransmission *rtx) {
     bool fin = seg->tcp->flags & TCP_FIN;
@@ -89,6 +83,8 @@ struct sender_clock {
     bool known;        /* both endpoints send timestamps, and their ticks are known */
     int64_t ack_ns;    /* when the newest ACK that it had received passed the capture point */
     int64_t paused_ns; /* since the transmission before, less the time between the newest ACKs */
+    int64_t sent_ns;   /* since the transmission before */
+    bool unheard;      /* since then, it received no newer ACK */
     int64_t error_ns;  /* of both */
 };
 
@@ -104,7 +100,25 @@ static struct sender_clock read_sender_clock(const struct segment_context *seg) 
     return (struct sender_clock){.known = sent >= 0 && heard >= 0 && behind >= 0,
                                  .ack_ns = receiver->tsval_ns - behind * peer,
                                  .paused_ns = sent * own - heard * peer,
+                                 .sent_ns = sent * own,
+                                 .unheard = !heard,
                                  .error_ns = own + peer + clock_step_ns(seg)};
+}
+
+/* Returns the time since the sender's data before; by its own clock if a queue spread them. */
+static int64_t silence_ns(const struct segment_context *seg) {
+    struct sender_clock clock = read_sender_clock(seg);
+    int64_t captured = seg->data_ns_before ? seg->packet->time_ns - seg->data_ns_before : INT64_MAX;
+    return clock.known ? min64(captured, clock.sent_ns + clock.error_ns) : captured;
+}
+
+/* Since its transmission before, the sender received no newer ACK for an RTO, longer than for a
+ * tail loss probe: only the timer can have released the segment, whatever held it up afterwards. */
+static bool waited_for_timer(const struct segment_context *seg) {
+    struct sender_clock clock = read_sender_clock(seg);
+    int64_t rtt = max64(path_rtt(seg->connection), 0), rto = MIN_RTO_NS + rtt;
+    return clock.known && clock.unheard &&
+           clock.sent_ns >= max64(rto - rto / 10, 2 * rtt + rtt / 2);
 }
 
 /* Returns the time from an ACK at the capture point to the sender's answer: without SACK, at least
@@ -394,7 +408,7 @@ static bool is_rto(const struct segment_context *seg, const struct retransmissio
         since_ns = min64(since_ns, view.time_ns);
     bool repeats =
         repeats_within_recovery(seg, rtx) && seg->packet->time_ns - since_ns >= rto - rto / 10;
-    bool due = age >= rto - rto / 10;
+    bool due = age >= rto - rto / 10 || waited_for_timer(seg);
     return lowest && (due || repeats);
 }
 
@@ -459,6 +473,8 @@ static bool answers_reno_signal(const struct segment_context *seg,
  * nothing. */
 static bool acks_explain(const struct segment_context *seg, const struct retransmission *rtx) {
     struct sender_clock clock = read_sender_clock(seg);
+    if (waited_for_timer(seg))
+        return false;
     int64_t rtt = max64(path_rtt(seg->connection), 0);
     int64_t signal_age = seg->packet->time_ns - recovery_of(seg->sender)->last_loss_signal_ns;
     bool fresh = signal_age <= rtt + rtt / 4 + SIGNAL_FRESH_NS;
