@@ -142,7 +142,7 @@ lint-python: $(VENV)/.stamp-lint
 # `make lint-names SINCE=REVISION` wants the limit of each file that changed since that revision.
 lint-names:
 	$(call say,names of Python files: few vague identifiers)
-	@$(PYTHON) .ci/check_names.py $(if $(SINCE),--since $(SINCE))
+	@$(PYTHON) .ci/checks/names.py $(if $(SINCE),--since $(SINCE))
 
 lint-c: $(VENV)/.stamp-lint
 	$(call say,clang-format)
@@ -152,17 +152,17 @@ lint-c: $(VENV)/.stamp-lint
 
 lint-layers: lint-c build types
 	$(call say,layers and circles of files and folders)
-	@$(PY) .ci/check_includes.py
+	@$(PY) .ci/checks/includes.py
 	@cd build/typing && $(abspath $(VENV))/bin/lint-imports --config $(CURDIR)/setup.cfg --no-logo
 
 # The lists of scripts are in modules that import the core.
 lint-scripts: build $(VENV)/.stamp-lint
 	$(call say,scripts of the pages: each top-level name is declared once on a page and used)
-	@$(PY) .ci/check_scripts.py
+	@$(PY) .ci/checks/scripts.py
 
 lint-docs: build $(VENV)/.stamp-lint
 	$(call say,phrases of comments and documents)
-	@$(PY) .ci/check_prose.py
+	@$(PY) .ci/checks/prose.py
 	$(call say,docs/tables.md and docs/findings.md are up to date)
 	@$(PY) .ci/make_docs.py --check
 
@@ -185,7 +185,7 @@ build/lint/%.o: %.c
 types: build/typing $(VENV)/.stamp-lint
 	$(call say,mypy)
 	@$(VENV)/bin/mypy --no-error-summary
-	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py benchmarks/*/*/*.py .ci/*.py
+	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py benchmarks/*/*/*.py .ci/*.py .ci/checks/*.py
 
 # Type checkers cannot follow package_dir, so they get links in the layout of the installed package.
 .PHONY: build/typing

@@ -15,7 +15,7 @@ import pytest
 
 from checkout import ROOT
 
-pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "check_includes.py").exists(), reason="no .ci/ beside the tests")
+pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "checks").exists(), reason="no .ci/ beside the tests")
 
 
 def test_help_lists_the_targets_with_sed_alone(tmp_path: Path) -> None:
@@ -31,8 +31,8 @@ def test_help_lists_the_targets_with_sed_alone(tmp_path: Path) -> None:
 
 
 def load(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Returns a script of .ci/ that checks the tree below `root`."""
-    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    """Returns a script of .ci/checks/ that checks the tree below `root`."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / "checks" / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
@@ -78,7 +78,7 @@ def test_breaches_of_includes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], breaches: list[str]
 ) -> None:
     write(tmp_path, files)
-    assert load("check_includes", tmp_path, monkeypatch).find_breaches() == breaches
+    assert load("includes", tmp_path, monkeypatch).find_breaches() == breaches
 
 
 def test_a_circle_of_includes_and_calls_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_a_circle_of_includes_and_calls_is_found(tmp_path: Path, monkeypatch: py
         built.parent.mkdir(parents=True, exist_ok=True)
         command = ["cc", "-c", f"-I{tmp_path}/analyzer/core", tmp_path / name, "-o", built]
         subprocess.run(command, check=True)
-    check = load("check_includes", tmp_path, monkeypatch)
+    check = load("includes", tmp_path, monkeypatch)
     assert check.find_breaches() == []
     write(tmp_path, {"analyzer/core/tcp/below.h": '#include "tcp/above.h"\n#define LEAST 1\n'})
     assert check.find_breaches() == ["circle analyzer/core/tcp/above", "circle analyzer/core/tcp/below"]
@@ -110,7 +110,7 @@ def test_phrases_are_found_in_comments_and_documents_alone(tmp_path: Path, monke
             "CHANGELOG.md": "in vain\n",
         },
     )
-    check = load("check_prose", tmp_path, monkeypatch)
+    check = load("prose", tmp_path, monkeypatch)
     assert list(check.find_breaches([tmp_path])) == [
         "a.c:3: in * vain",
         "a.c:4: is sent again",
@@ -132,10 +132,10 @@ def test_vague_names_never_increase(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "good.py": "transfer = row\n",
             "new.py": "rest = row\n",
             "build/new.py": "rest = row\n",
-            ".ci/vague_names.tsv": "cleaner.py\t2\t3\ngone.py\t9\t9\ngrown.py\t1\t3\nlonger.py\t1\t2\nold.py\t3\t3\n",
+            ".ci/checks/vague_names.tsv": "cleaner.py\t2\t3\ngone.py\t9\t9\ngrown.py\t1\t3\nlonger.py\t1\t2\nold.py\t3\t3\n",
         },
     )
-    check = load("check_names", tmp_path, monkeypatch)
+    check = load("names", tmp_path, monkeypatch)
     grown = "grown.py: 3 vague names, 428.6 per 1,000, at most 333.3"
     new = "new.py: 1 vague names, 500.0 per 1,000, at most 3"
     assert list(check.find_breaches(set())) == [grown, new]
@@ -180,14 +180,14 @@ def test_breaches_of_scripts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], breaches: list[str]
 ) -> None:
     write(tmp_path / "reports" / "html" / "page", files)
-    check = load("check_scripts", tmp_path, monkeypatch)
+    check = load("scripts", tmp_path, monkeypatch)
     monkeypatch.setattr(check, "PAGES", {"one": ["a.js", "b.js"], "two": ["c.js"]})
     assert check.find_breaches() == breaches
 
 
 def test_scripts_of_the_pages_share_a_scope(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check reads every top-level name of the real scripts."""
-    check = load("check_scripts", ROOT, monkeypatch)
+    check = load("scripts", ROOT, monkeypatch)
     assert check.find_breaches() == []
     folder = ROOT / check.FOLDER
     for path in folder.rglob("*.js"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the scripts of the pages: python .ci/check_scripts.py.
+"""Checks the scripts of the pages: python .ci/checks/scripts.py.
 
 - The scripts of a page share one scope, so no two of them declare a name at the top level.
 - Each top-level name is used, and each script belongs to a page.
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from wiretale.reports.html import analyze, diff, offline_page
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDER = Path("reports/html/page")
 PAGES: dict[str, Sequence[str]] = {
     "analyze": analyze.SCRIPTS,

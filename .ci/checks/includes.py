@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks who includes whom among the C files, and the sizes of folders: python .ci/check_includes.py.
+"""Checks who includes whom among the C files, and the sizes of folders: python .ci/checks/includes.py.
 
 - A folder of the core includes only folders of a later layer (LAYERS).
 - A program includes its own files and common/, and an include is written with its folder.
@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # Objects of `make lint-c`, and of `make build`, which alone compiles core/python.
 OBJECTS = ("build/lint", "build/temp.*")
 # The folders below which C files name each other, the more specific first.

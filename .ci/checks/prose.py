@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports phrases that no native speaker writes: python .ci/check_prose.py [PATH...].
+"""Reports phrases that no native speaker writes: python .ci/checks/prose.py [PATH...].
 
 CONTRIBUTING.md, "Language", has the rules. Comments, docstrings and documents are checked, also docs/findings.md, which has the
 sentences of all findings. Tests, the pages of measurements and the changelog are not.
@@ -14,7 +14,7 @@ import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SUFFIXES = {".py", ".c", ".h", ".js", ".md"}
 SKIPPED = {"build", "dist", "test", "tests", "node_modules", "__pycache__"}
 MADE = {"accuracy.md", "performance.md", "studies.md", "CHANGELOG.md"}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that the names in Python files say what they name: python .ci/check_names.py [--update] [--since REVISION].
+"""Checks that the names in Python files say what they name: python .ci/checks/names.py [--update] [--since REVISION].
 
-A file has at most MOST vague identifiers per 1,000 names, or what .ci/vague_names.tsv allows it: that list may only become
+A file has at most MOST vague identifiers per 1,000 names, or what .ci/checks/vague_names.tsv allows it: that list may only become
 shorter and its numbers smaller. So a new file must keep the limit, and no file gets worse. With --since, each file that
 changed since that revision of git must keep the limit. --update lowers the numbers of the list to those of now.
 """
@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[1]
-BASELINE = ".ci/vague_names.tsv"
+ROOT = Path(__file__).parents[2]
+BASELINE = ".ci/checks/vague_names.tsv"
 SKIPPED = {".venv", "build", "dist", "node_modules"}
 MOST = 3.0
 VAGUE = {
