@@ -28,7 +28,7 @@ from wiretale.reports.html.offline_page import part
 
 LOSSES = SAMPLES / "tcp_losses.pcap"
 NOTEBOOK = SAMPLES.parent / "docs" / "notebook.ipynb"
-BROWSER = needs.marked(needs.browser(), needs.plain_processes())
+BROWSER = needs.marked(needs.programs("chromium"), needs.browser(), needs.plain_processes())
 
 
 def points_of(path: Path, flow: int = 0, most: int | None = None) -> dict[str, Points]:
@@ -196,8 +196,8 @@ def test_a_notebook_shows_a_small_plot() -> None:
         }
 
 
-def png_colors(content: bytes) -> int:
-    """Returns the number of colours in a PNG of 8-bit RGB or RGBA."""
+def has_colors(content: bytes, least: int) -> bool:
+    """Whether a PNG of 8-bit RGB or RGBA has so many colours; it is decoded only as far as they are."""
     place, data, head = 8, b"", b""
     while place < len(content):
         (size,), kind = struct.unpack(">I", content[place : place + 4]), content[place + 4 : place + 8]
@@ -214,7 +214,9 @@ def png_colors(content: bytes) -> int:
         unfilter(lines[start], line, before, step)
         colors |= {bytes(line[i : i + step]) for i in range(0, len(line), step)}
         before = line
-    return len(colors)
+        if len(colors) >= least:
+            return True
+    return False
 
 
 def unfilter(kind: int, line: bytearray, above: bytearray, step: int) -> None:
@@ -226,9 +228,12 @@ def unfilter(kind: int, line: bytearray, above: bytearray, step: int) -> None:
 
 @BROWSER
 def test_pictures_of_the_command_show_the_flow(wiretale_run: Any, tmp_path: Path) -> None:
-    for form in ("svg", "png", "pdf"):
-        done = wiretale_run("analyze", LOSSES, "--figure", "0:rtt,sequence", "-o", tmp_path / f"flow.{form}")
-        assert done.returncode == 0 and f"wrote {tmp_path / f'flow.{form}'}" in done.stderr
+    files = [tmp_path / f"flow.{form}" for form in ("svg", "png", "pdf")]
+    wanted = zip(("0:rtt,sequence", "0:rtt", "0"), files, strict=True)
+    done = wiretale_run(
+        "analyze", LOSSES, *(word for figure, file in wanted for word in ("--figure", figure, "-o", file))
+    )
+    assert done.returncode == 0 and done.stderr.splitlines() == [f"wiretale: wrote {file}" for file in files]
     svg = ElementTree.parse(tmp_path / "flow.svg").getroot()
     assert svg.tag == "{http://www.w3.org/2000/svg}svg"
     classes = [one.get("class", "") for one in svg.iter()]
@@ -238,7 +243,7 @@ def test_pictures_of_the_command_show_the_flow(wiretale_run: Any, tmp_path: Path
     assert pdf.startswith(b"%PDF-") and len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
     width, height = map(float, re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf)[0])
     assert width == pytest.approx(900, abs=2) and height < width
-    assert png_colors((tmp_path / "flow.png").read_bytes()) > 20
+    assert has_colors((tmp_path / "flow.png").read_bytes(), 20)
 
 
 def svg_titles(path: Path) -> set[str]:
@@ -246,23 +251,11 @@ def svg_titles(path: Path) -> set[str]:
 
 
 @BROWSER
-def test_several_pictures_of_one_analysis(wiretale_run: Any, tmp_path: Path) -> None:
-    files = [tmp_path / name for name in ("first.svg", "second.png", "third.pdf")]
-    wanted = ("0:sequence", "0:rtt", "0")
-    words = [word for pair in zip(wanted, files, strict=True) for word in ("--figure", pair[0], "-o", pair[1])]
-    done = wiretale_run("analyze", LOSSES, *words)
-    assert done.returncode == 0
-    assert done.stderr.splitlines() == [f"wiretale: wrote {file}" for file in files]
-    assert "Sequence, bytes" in svg_titles(files[0]) and "Round trip, ms" not in svg_titles(files[0])
-    assert png_colors(files[1].read_bytes()) > 5 and files[2].read_bytes().startswith(b"%PDF-")
-
-
-@BROWSER
 def test_a_name_for_all_pictures(wiretale_run: Any, tmp_path: Path) -> None:
-    figures = ("--figure", "0:sequence,rtt", "--figure", "1:rtt", "--figure", "1")
+    figures = ("--figure", "0:sequence,rtt", "--figure", "1:rtt")
     done = wiretale_run("analyze", SAMPLES / "timeouts.pcap", *figures, "-o", tmp_path / "flow-{flow}-{panel}.svg")
     assert done.returncode == 0
-    assert {path.name for path in tmp_path.iterdir()} == {"flow-0-sequence-rtt.svg", "flow-1-rtt.svg", "flow-1-all.svg"}
+    assert {path.name for path in tmp_path.iterdir()} == {"flow-0-sequence-rtt.svg", "flow-1-rtt.svg"}
     assert {"Sequence, bytes", "Round trip, ms"} <= svg_titles(tmp_path / "flow-0-sequence-rtt.svg")
     assert "Sequence, bytes" not in svg_titles(tmp_path / "flow-1-rtt.svg")
 

@@ -21,7 +21,7 @@ from wiretale.analyzer.rows import DirectionRow
 
 pytestmark = pytest.mark.xdist_group("finding-words")  # one process makes the traces
 
-SEEDS = 300
+SEEDS = 100
 ADDRESS = re.compile(r"\d+(?:\.\d+){3}(?::\d+)?")
 NOUNS = (
     "packet|segment|block|frame|fragment|datagram|gap|pause|time|run|byte|flow|connection|connection attempt|direction|"
@@ -158,7 +158,7 @@ def test_a_share_of_losses_is_a_range_if_retransmissions_have_no_place(unplaced:
 
 def test_headlines_are_well_said() -> None:
     lines = []
-    for seed in range(SEEDS // 4):
+    for seed in range(SEEDS // 2):
         trace: Any = DrawnTrace(seed)
         lines += [f"{carried(explained.transfer)}; {explained.headline}." for explained in explain(trace, 10**9)]
     assert len(lines) > 100
