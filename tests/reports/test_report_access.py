@@ -27,7 +27,12 @@ DIFFERENT = 20
 PAGES_MOST = 8
 SCHEMES = ("light", "dark")
 PAPERS = {"light": "#ffffff", "dark": "#10161c"}
-CONTRAST = ["color-contrast"]  # the only rule of axe-core that depends on the theme
+# Windows, themes, and the rules of axe-core that depend on them.
+LOOKS: tuple[tuple[int, int, str, tuple[str, ...]], ...] = (
+    (1440, 900, "light", ()),
+    (1440, 900, "dark", ("color-contrast",)),
+    (390, 844, "light", ("scrollable-region-focusable", "target-size")),
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +42,26 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module", params=REPORTS)
-def opened(request: pytest.FixtureRequest, browser: Any, reports: dict[str, Path]) -> Iterator[Page]:
+def tab(request: pytest.FixtureRequest, browser: Any, reports: dict[str, Path]) -> Iterator[Page]:
     """Each report, open."""
     tab = browser.new_page(viewport=VIEW)
     tab.set_default_timeout(90_000)
     yield Page(tab).open(reports[request.param])
     tab.close()
+
+
+def window(page: Page, width: int, height: int, scheme: str = "light") -> Page:
+    """The report on a screen in a window of this size, as soon as its figures fit."""
+    page.page.set_viewport_size({"width": width, "height": height})
+    page.page.emulate_media(color_scheme=scheme, media="screen")
+    page.until(f"document.documentElement.className === '' && {LEGENDS}.every(([, , , more]) => more === 0)", 20)
+    return page
+
+
+@pytest.fixture
+def opened(tab: Page) -> Page:
+    """Each report, whatever the test before did with its window."""
+    return window(tab, VIEW["width"], VIEW["height"])
 
 
 def plots(page: Page) -> list[str]:
@@ -186,8 +205,8 @@ def test_a_slash_begins_a_search(page: Page, reports: dict[str, Path]) -> None:
     assert page.page.input_value("#find") == "a/b?" and not page.page.evaluate("document.getElementById('keys').open")
 
 
-def test_a_question_mark_lists_the_keys(opened: Page, page: Page) -> None:
-    page.visit(opened)
+def test_a_question_mark_lists_the_keys(opened: Page) -> None:
+    page = opened
     place = page.page.evaluate("document.querySelector('.js-plotly-plot[tabindex]').id")
     page.page.focus(f"#{place}")
     before = page.hash()
@@ -237,13 +256,9 @@ def test_the_listed_keys_are_those_of_the_page(page: Page, reports: dict[str, Pa
 # --- screen readers
 
 
-def test_axe_finds_nothing(opened: Page, page: Page) -> None:
-    page.visit(opened)
-    for size, scheme, rules in (((1440, 900), "light", ()), ((1440, 900), "dark", CONTRAST), ((390, 844), "light", ())):
-        page.page.set_viewport_size({"width": size[0], "height": size[1]})
-        page.page.emulate_media(color_scheme=scheme)
-        page.until(f"{LEGENDS}.every(([, , , more]) => more === 0)")
-        assert violations(page, rules) == [], (size, scheme)
+def test_axe_finds_nothing(opened: Page) -> None:
+    for width, height, scheme, rules in LOOKS:
+        assert violations(window(opened, width, height, scheme), rules) == [], (width, scheme)
 
 
 # --- colours
@@ -269,14 +284,17 @@ def color_of(page: Page, kind: str) -> Color:
     return red, green, blue
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-def test_the_color_blind_can_distinguish_limits(page: Page, reports: dict[str, Path], scheme: str) -> None:
-    page.page.emulate_media(color_scheme=scheme)
+def test_the_color_blind_can_distinguish_limits(page: Page, reports: dict[str, Path]) -> None:
     page.open(reports["analyze"])
-    colors = {kind: color_of(page, kind) for kind in LIMITS}
-    for sight in SIGHTS:
-        for first, second in combinations(LIMITS, 2):
-            assert difference(colors[first], colors[second], sight) >= DIFFERENT, (sight, first, second)
+    papers = set()
+    for scheme in SCHEMES:
+        page.page.emulate_media(color_scheme=scheme)
+        papers.add(page.page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        colors = {kind: color_of(page, kind) for kind in LIMITS}
+        for sight in SIGHTS:
+            for first, second in combinations(LIMITS, 2):
+                assert difference(colors[first], colors[second], sight) >= DIFFERENT, (scheme, sight, first, second)
+    assert len(papers) == len(SCHEMES)
 
 
 @pytest.mark.parametrize("name", ["BLUE", "ORANGE", "GREEN", "RED", "GREY", "PURPLE"])
@@ -305,9 +323,8 @@ def test_a_dark_page_has_no_white_buttons(page: Page, reports: dict[str, Path]) 
 # --- paper
 
 
-def test_paper_has_all_of_every_time_axis(opened: Page, page: Page) -> None:
-    page.page.set_viewport_size({"width": PAPER_PX, "height": 1000})
-    page.visit(opened)
+def test_paper_has_all_of_every_time_axis(opened: Page) -> None:
+    page = window(opened, PAPER_PX, 1000)
     wide = page.page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.width")
     page.page.emulate_media(media="print")
     page.until("[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot._fullLayout.width === 680)", 20)
@@ -321,21 +338,8 @@ def test_paper_has_all_of_every_time_axis(opened: Page, page: Page) -> None:
     page.until(f"document.querySelector('.js-plotly-plot')._fullLayout.width === {wide}", 20)
 
 
-def test_printing_takes_few_pages(opened: Page, page: Page, tmp_path: Path) -> None:
-    page.visit(opened)
-    page.page.evaluate(
-        "window.widths = []; new MutationObserver(() => window.widths.push("
-        "[...document.querySelectorAll('.js-plotly-plot')].map(plot => plot._fullLayout.width)"
-        ")).observe(document.documentElement, {attributes: true})"
-    )
-    pdf = page.page.pdf(format="A4")
-    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= PAGES_MOST
-    assert [680] * len(plots(page)) in page.page.evaluate("window.widths")
-    assert page.page.evaluate("document.documentElement.className") == ""
-
-
-def test_paper_names_the_rows_that_it_leaves_out_only_where_it_does(opened: Page, page: Page) -> None:
-    page.visit(opened)
+def test_paper_names_the_rows_that_it_leaves_out_only_where_it_does(opened: Page) -> None:
+    page = opened
     page.page.emulate_media(media="print")
     page.until("document.documentElement.className === 'paper'")
     for cut, named in page.page.evaluate(
@@ -361,27 +365,30 @@ def check_legends(page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_legends_keep_off_the_data_on_paper_and_afterwards(opened: Page, page: Page, width: int) -> None:
-    page.page.set_viewport_size({"width": width, "height": 900})
-    page.visit(opened)
+def test_printing_takes_few_pages_and_legends_keep_off_the_data(opened: Page, width: int) -> None:
+    page = window(opened, width, 900)
     check_legends(page)
-    page.page.evaluate(f"addEventListener('beforeprint', () => {{ window.legends = {LEGENDS}; }})")
-    page.page.pdf(format="A4")
+    page.page.evaluate(
+        f"window.widths = []; window.legends = null; addEventListener('beforeprint', () => {{ window.legends = {LEGENDS}; }});"
+        "new MutationObserver(() => window.widths.push("
+        "[...document.querySelectorAll('.js-plotly-plot')].map(plot => plot._fullLayout.width)"
+        ")).observe(document.documentElement, {attributes: true})"
+    )
+    pdf = page.page.pdf(format="A4")
+    assert 1 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= PAGES_MOST
+    assert [680] * len(plots(page)) in page.page.evaluate("window.widths")
     for plot, legend, panels, _ in page.until("window.legends"):
         assert legend <= panels, (plot, legend, panels)
     page.until("document.documentElement.className === ''", 10)
     check_legends(page)
 
 
-def test_figures_follow_the_width_of_the_window(opened: Page, page: Page) -> None:
-    page.page.set_viewport_size({"width": 1280, "height": 900})
-    page.visit(opened)
+def test_figures_follow_the_width_of_the_window(opened: Page) -> None:
     for width in (700, 390, 1280):
-        page.page.set_viewport_size({"width": width, "height": 900})
-        page.until(f"{LEGENDS}.every(([, , , more]) => more === 0)", 10)
-        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-        check_legends(page)
-    assert page.complaints == []
+        window(opened, width, 900)
+        assert opened.page.evaluate("document.documentElement.scrollWidth") <= width
+        check_legends(opened)
+    assert opened.complaints == []
 
 
 def test_a_phone_shows_whole_names_in_the_legends_of_a_comparison(page: Page, reports: dict[str, Path]) -> None:
