@@ -19,13 +19,12 @@ from checkout import ROOT
 pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "make_docs.py").exists(), reason="no .ci/ beside the tests")
 
 CODE = "many-resets"
-#: tests that look at all findings, and those of the new one among the tests of each
-OF_ALL = {
-    "test_finding_evidence.py": CODE,
-    "test_finding_examples.py": f"{CODE} or many_resets or every_finding or examples_name or captures_of_examples",
-    "test_explain.py": "docs_are or every_code or name_the_results",
-    "test_evidence_by_tshark.py": CODE,
-}
+#: tests that look at all findings, and those of the new one among them
+OF_ALL = ("test_finding_evidence.py", "test_finding_examples.py", "test_explain.py", "test_evidence_by_tshark.py")
+OF_THE_NEW = (
+    f"{CODE} or many_resets or every_finding or examples_name or captures_of_examples or docs_are or every_code or "
+    "name_the_results"
+)
 
 
 def blocks() -> Iterator[tuple[str, str]]:
@@ -74,9 +73,10 @@ def test_the_finding_of_the_guide_passes_the_tests_of_all_findings(checkout: Pat
     run(checkout, ".ci/finding_examples.py")
     run(checkout, ".ci/make_docs.py")
     assert f"### {CODE}\n" in (checkout / "docs" / "findings.md").read_text("utf-8")
-    for name, expression in OF_ALL.items():
-        words = ("-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/analyzer/findings/{name}", "-k", expression)
-        assert " passed" in run(checkout, *words) or not shutil.which("tshark")  # which one of them needs
+    tests = [f"tests/analyzer/findings/{name}" for name in OF_ALL]
+    said = run(checkout, "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", *tests, "-k", OF_THE_NEW)
+    for test in tests:
+        assert f"PASSED {test}" in said or (test == tests[-1] and not shutil.which("tshark")), said
     assert CODE in run(checkout, "-m", "wiretale", "explain", f"sample_pcaps/findings/{CODE}.pcap.gz")
 
 

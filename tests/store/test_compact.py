@@ -30,7 +30,7 @@ from wiretale.reports.store.upkeep import check, chosen_for_removal
 from wiretale.reports.store.views import connect, consistent, select, views_sql
 
 DAY = 86_400
-KILLS = 50
+KILLS = 25
 KINDS = ("capture_id", "many")  # of folders
 # Compacts the store of each line in a process that is killed at its nth call of the system, or prints the number of calls.
 KILLED = """
@@ -308,6 +308,6 @@ def test_a_process_that_is_killed_at_any_call_leaves_the_rows(tmp_path: Path) ->
             states.add(files(store))
         process.stdin.close()
     assert states == {1, 3}  # before and after the rename
-    for store in copies[::12]:
+    for store in copies[::6]:
         assert len(list(compact(store, 0))) <= 1 and files(store) == 1
         assert contents(store) == expected and list(check(store)) == []
