@@ -20,7 +20,7 @@ needs.benchmarks()
 from speed import performance_page, scale
 from speed.made_capture import FILE_HEADER, RECORD, write_capture
 
-FLOWS, PACKETS = 1000, 10_000
+FLOWS, PACKETS, FILES = 500, 5000, 50
 MOST = 2.3  # the second doubling beside the first: 2 if the cost is linear, 4 if quadratic
 
 
@@ -63,13 +63,14 @@ def least(tmp_path_factory: pytest.TempPathFactory) -> int:
 
 
 @needs.marked(needs.programs("valgrind"), needs.plain_processes())
+@pytest.mark.xdist_group("cost")  # one process measures the smallest capture
 @pytest.mark.parametrize("axis", ["packets", "flows", "files"])
 def test_cost_is_proportional(least: int, tmp_path: Path, axis: str) -> None:
     """Doubling twice: of packets in the same flows, of flows with their packets, or of the files of the same packets."""
     costs = [] if axis == "files" else [least]
     for times in (1, 2, 4)[len(costs) :]:
         if axis == "files":
-            path = write_in_files(made(PACKETS, FLOWS), tmp_path / str(times), 100 * times)
+            path = write_in_files(made(PACKETS, FLOWS), tmp_path / str(times), FILES * times)
         else:
             path = tmp_path / f"{times}.pcap"
             path.write_bytes(made(PACKETS * times, FLOWS * (times if axis == "flows" else 1)))
