@@ -74,9 +74,9 @@ def test_the_finding_of_the_guide_passes_the_tests_of_all_findings(checkout: Pat
     run(checkout, ".ci/make_docs.py")
     assert f"### {CODE}\n" in (checkout / "docs" / "findings.md").read_text("utf-8")
     tests = [f"tests/analyzer/findings/{name}" for name in OF_ALL]
-    said = run(checkout, "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", *tests, "-k", OF_THE_NEW)
+    output = run(checkout, "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", *tests, "-k", OF_THE_NEW)
     for test in tests:
-        assert f"PASSED {test}" in said or (test == tests[-1] and not shutil.which("tshark")), said
+        assert f"PASSED {test}" in output or (test == tests[-1] and not shutil.which("tshark")), output
     assert CODE in run(checkout, "-m", "wiretale", "explain", f"sample_pcaps/findings/{CODE}.pcap.gz")
 
 
