@@ -95,7 +95,7 @@ demo: build ## set everything up, analyze a sample capture, print the path of th
 test: $(VENV)/.stamp-test build ## run all tests: C, then Python
 	@$(MAKE) -s test-c
 	$(call say,running the Python tests)
-	@$(VENV)/bin/pytest -q -n 3 $(PYTEST_ARGS)
+	@$(VENV)/bin/pytest -q -n 4 $(PYTEST_ARGS)
 
 CHECKED = tests/ci tests/scenarios \
 	'tests/reports/test_report_mouse.py::test_a_report_opens_offline_and_every_panel_answers_the_mouse[tcp_losses.pcap]'

@@ -411,16 +411,18 @@ def test_a_run_that_was_read_in_part_is_not_compared(samples: Path, tmp_path: Pa
     assert out == "" and "interrupted" in err
 
 
-@FEW_SAMPLES
-def test_output_folder_holds_every_table_and_the_report(wiretale_run: Any, sample: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sample", ["damaged.pcap", "ip_fragments.pcap", "vxlan_loss.pcap", "two_interfaces.pcapng"])
+def test_output_folder_holds_every_table_and_the_report(
+    wiretale_run: Any, samples: Path, sample: str, tmp_path: Path
+) -> None:
     import duckdb
 
-    done = wiretale_run("analyze", sample, "-o", tmp_path / "out", "--csv", "-q")
+    done = wiretale_run("analyze", samples / sample, "-o", tmp_path / "out", "--csv", "-q")
     assert done.returncode in (0, 3)
     names = {path.name for path in (tmp_path / "out").iterdir()}
     tables = list(KEPT_TABLES)
     assert names == {f"{t}.parquet" for t in tables} | {f"{t}.csv" for t in tables} | {"report.html"}
-    trace = wiretale.analyze(sample)
+    trace = wiretale.analyze(samples / sample)
     for table in tables:
         kinds = {column: kind for column, kind, *_ in trace.table(table).columns()}
         columns = [f'epoch_ns("{c}")' if kind == "time" else f'"{c}"' for c, kind in kinds.items()]

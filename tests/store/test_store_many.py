@@ -228,7 +228,7 @@ def test_a_killed_process_leaves_each_capture_whole_or_not_at_all(
     began = time.monotonic()
     subprocess.run(command(tmp_path / "whole", captures), check=True, timeout=120)
     took, draw, expected, killed = time.monotonic() - began, random.Random(5), rows(together), 0
-    for number in range(6):
+    for number in range(4):
         store = tmp_path / f"{number // 2}"  # every second one begins with what the first left
         began = time.monotonic()
         with subprocess.Popen(command(store, captures), stderr=subprocess.DEVNULL) as process:
@@ -243,7 +243,7 @@ def test_a_killed_process_leaves_each_capture_whole_or_not_at_all(
             assert ids <= set(expected["captures"])
             assert len(found["flows"]) == sum(int(row[COUNT]) for row in ids)
     assert killed
-    for number in range(3):
+    for number in range(2):
         subprocess.run(command(tmp_path / f"{number}", captures), check=True, timeout=120)
         assert rows(tmp_path / f"{number}") == expected
         assert wiretale_run("store", "check", tmp_path / f"{number}").stdout == "no problems\n"

@@ -69,11 +69,17 @@ def test_a_link_with_room_has_no_queue(path: DroppingPath, tmp_path: Path) -> No
     assert all("the sending application" in side.first.headline for side in (sender, receiver))
 
 
+@pytest.mark.alone
 def test_a_small_receive_buffer_over_a_full_link_limits_nothing(path: DroppingPath, tmp_path: Path) -> None:
     """Without delay a few kB fill the link, so a larger buffer would lengthen the queue alone."""
-    sender, _ = transfer(path, tmp_path, FAST, DEEP, "-w", "8K")
-    assert "receive-window-limited" not in sender.codes and "the path's rate" in sender.first.headline
-    assert sender.first.transfer.row["goodput_bps"] > 0.85e6 * FAST
+
+    def check() -> None:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        sender, _ = transfer(path, folder, FAST, DEEP, "-w", "8K")
+        assert "receive-window-limited" not in sender.codes and "the path's rate" in sender.first.headline
+        assert sender.first.transfer.row["goodput_bps"] > 0.85e6 * FAST
+
+    undisturbed(check, tries=3)  # a receiver that is held up reads too late to keep the link full
 
 
 @pytest.mark.alone
