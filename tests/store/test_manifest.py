@@ -19,7 +19,7 @@ from wiretale.reports.store.add import add
 from wiretale.reports.store.compact import compact
 from wiretale.reports.store.layout import MANIFEST
 
-DAY, MUTATIONS = 86_400, 24
+DAY, MUTATIONS = 86_400, 6  # mutations of each kind of manifest
 # Runs the command of each line in a process of its own, and prints its exit code and stderr.
 RUNS = """
 import json, os, sys, tempfile, duckdb
@@ -152,7 +152,7 @@ def test_no_manifest_makes_a_command_fail_in_another_way(whole: Path, tmp_path: 
     text = (place / MANIFEST).read_text()
     assert ('"sizes":' in text, '"captures":' in text) == (kind == "compacted", kind != "single")
     draw, unchanged = random.Random(kind), 0
-    for number in range(MUTATIONS // 3):
+    for number in range(MUTATIONS):
         store = Path(shutil.copytree(whole / "store", tmp_path / str(number)))
         changed = mutated(draw, text)
         (store / place.relative_to(whole / "store") / MANIFEST).write_text(changed)
@@ -163,12 +163,10 @@ def test_no_manifest_makes_a_command_fail_in_another_way(whole: Path, tmp_path: 
         unchanged += check == 0
         assert query == 0
         shutil.rmtree(store)
-    assert unchanged < MUTATIONS // 3
+    assert unchanged < MUTATIONS
 
 
-@pytest.mark.parametrize(
-    "content", [None, b"", b"[]", b"null", b"\xff\xfe", b"[" * 100_000, b'{"files": {}}', b"{" * 9]
-)
+@pytest.mark.parametrize("content", [None, b"", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"files": {}}'])
 def test_a_missing_or_senseless_manifest_is_named(
     whole: Path, tmp_path: Path, runs: Runs, content: bytes | None
 ) -> None:
