@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from hypothesis import HealthCheck, settings
 import needs
 from alone import turn
 from capture_link import CaptureLink, missing
-from checkout import CAPTURES, SAMPLES, Run
+from checkout import CAPTURES, SAMPLES, Run, SampleReport
 from dropping_path import DroppingPath, made
 from dropping_path import missing as no_path
 from report_page import VIEW, Page
@@ -127,13 +128,39 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+@pytest.fixture(scope="session")
+def only_tab(browser: Any) -> Iterator[Any]:
+    """A tab for pages of a worker: one that has compiled their scripts opens the next in half of the time."""
+    opened = browser.new_page(viewport=VIEW)
+    opened.set_default_timeout(90_000)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def cleared_page(only_tab: Any) -> Iterator[Page]:
+    """An empty page (tests/support/report_page.py) in the tab of the worker."""
+    page = Page(only_tab).clear()
+    yield page
+    page.ignore()
+
+
 @pytest.fixture
 def page(browser: Any) -> Iterator[Page]:
-    """An empty page (tests/support/report_page.py)."""
+    """An empty page in a tab of its own."""
     opened = browser.new_page(viewport=VIEW)
     opened.set_default_timeout(90_000)
     yield Page(opened)
     opened.close()
+
+
+@pytest.fixture(scope="session")
+def sample_report(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> SampleReport:
+    """The report of a sample, made once by each worker."""
+    import wiretale
+
+    folder = tmp_path_factory.mktemp("reports")
+    return cache(lambda name: wiretale.analyze(samples / name).report(folder / f"{name}.html"))
 
 
 @pytest.fixture(scope="session")

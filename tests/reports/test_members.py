@@ -60,11 +60,16 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Shared:
     return Shared(tmp_path_factory.mktemp("many"), MANY, 8.0)
 
 
-@pytest.fixture
-def tab(browser: Any) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def tab_of_all(browser: Any) -> Iterator[Page]:
     opened = browser.new_page(viewport=VIEW)
     yield Page(opened)
     opened.close()
+
+
+@pytest.fixture
+def tab(tab_of_all: Page) -> Page:
+    return tab_of_all.clear()
 
 
 def number_of(shared: Shared, page: Page) -> int:
@@ -178,8 +183,7 @@ def test_pictures_are_one_tab_stop(tab: Page, few: Shared) -> None:
     tab.until(f"document.body.dataset.flow === '{few.members[1]}'")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440)])
 def test_members_and_distributions_are_for_everybody(browser: Any, few: Shared, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     tab = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)

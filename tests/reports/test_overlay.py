@@ -72,11 +72,16 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return wiretale.analyze(known_flows(folder / "flows.pcap")).report(folder / "report.html")
 
 
-@pytest.fixture
-def tab(browser: Any) -> Iterator[Page]:
+@pytest.fixture(scope="module")
+def tab_of_all(browser: Any) -> Iterator[Page]:
     opened = browser.new_page(viewport=VIEW)
     yield Page(opened)
     opened.close()
+
+
+@pytest.fixture
+def tab(tab_of_all: Page) -> Page:
+    return tab_of_all.clear()
 
 
 def overlaid(page: Page) -> list[int]:

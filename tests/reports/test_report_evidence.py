@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Locator
 
 import wiretale
-from checkout import CAPTURES, SAMPLES
+from checkout import SAMPLES, SampleReport
 from report_makers import many_flows
 from report_page import VIEW, Page
 
@@ -19,6 +19,15 @@ pytestmark = pytest.mark.xdist_group("report-mouse")
 EXAMPLES = [
     SAMPLES / "findings" / f"{code}.pcap.gz"
     for code in ("slow-server", "dns-slow", "tls-handshake-slow", "microburst", "malformed")
+]
+#: samples whose findings have other codes or scopes than those of the samples before them
+SHOWN = [
+    *(
+        SAMPLES / f"{name}.pcap"
+        for name in ("damaged", "ip_fragments", "lost_tail", "mirror_port", "network_duplicate")
+    ),
+    *(SAMPLES / f"{name}.pcap" for name in ("reordering", "super_segments", "timeouts", "udp_blocks", "zero_window")),
+    *(SAMPLES / f"{name}.pcapng" for name in ("capture_drops", "tcp_blocks", "two_interfaces")),
 ]
 NS = 1e-9
 #: flow, range and mark that the page shows, and the sentence beside them
@@ -80,7 +89,7 @@ def assert_shows(page: Page, finding: dict[str, Any], number: int) -> dict[str, 
     return now
 
 
-@pytest.mark.parametrize("path", [*CAPTURES, *EXAMPLES], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*SHOWN, *EXAMPLES], ids=lambda path: path.name)
 def test_show_of_every_finding(path: Path, page: Page, tmp_path: Path) -> None:
     page.open(wiretale.analyze(path).report(tmp_path / "report.html"), "#flow=0")
     findings, before = findings_of(page), viewed(page)
@@ -137,8 +146,8 @@ def test_frames_of_the_evidence_are_marked(page: Page, samples: Path, tmp_path: 
     assert marks == pytest.approx([(times[frame] - base) * NS for frame in (59, 64, 65)], abs=NS)
 
 
-def test_n_and_p_go_through_the_findings(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"), "#flow=0")
+def test_n_and_p_go_through_the_findings(page: Page, sample_report: SampleReport) -> None:
+    page.open(sample_report("tcp_losses.pcap"), "#flow=0")
     findings = findings_of(page)
     for key, number in (("n", 1), ("n", 2), ("n", 3), ("p", 2)):
         page.page.keyboard.press(key)
@@ -151,9 +160,9 @@ def test_n_and_p_go_through_the_findings(page: Page, samples: Path, tmp_path: Pa
     assert page.page.evaluate("choice.finding") == 3 and page.page.input_value("#find") == "np"
 
 
-def test_the_page_opens_at_the_evidence_of_the_first_finding(page: Page, samples: Path, tmp_path: Path) -> None:
+def test_the_page_opens_at_the_evidence_of_the_first_finding(page: Page, sample_report: SampleReport) -> None:
     """With the mark, the frame and a link that repeats it; a button shows the whole flow, and Back returns."""
-    page.open(wiretale.analyze(samples / "go_back_n.pcap").report(tmp_path / "report.html"))
+    page.open(sample_report("go_back_n.pcap"))
     first = findings_of(page)[0]
     opened = viewed(page)
     lasted = page.page.evaluate("state.extent")
@@ -169,8 +178,8 @@ def test_the_page_opens_at_the_evidence_of_the_first_finding(page: Page, samples
     assert viewed(page)["range"] == opened["range"]
 
 
-def test_a_link_to_a_finding_alone_shows_it(page: Page, samples: Path, tmp_path: Path) -> None:
-    path = wiretale.analyze(samples / "zero_window.pcap").report(tmp_path / "report.html")
+def test_a_link_to_a_finding_alone_shows_it(page: Page, sample_report: SampleReport) -> None:
+    path = sample_report("zero_window.pcap")
     page.open(path, "#finding=2")
     assert_shows(page, findings_of(page)[1], 2)
     page.page.evaluate("location.hash = '#flow=0&finding=999'")
@@ -178,8 +187,8 @@ def test_a_link_to_a_finding_alone_shows_it(page: Page, samples: Path, tmp_path:
     assert viewed(page)["band"] is None and viewed(page)["flow"] == 0
 
 
-def test_another_flow_has_no_mark(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "zero_window.pcap").report(tmp_path / "report.html"))
+def test_another_flow_has_no_mark(page: Page, sample_report: SampleReport) -> None:
+    page.open(sample_report("zero_window.pcap"))
     show(page, 1)
     other = 1 - viewed(page)["flow"]
     page.page.click(f"tr[data-flow='{other}']")

@@ -2,7 +2,8 @@
 """The report of every sample as a reader sees it: on a desk in light and dark, on a phone and on paper.
 
 Pictures are kept in build/screenshots, with a sheet of all of them in index.html, to be looked at. Only pages with
-parts of a kind that no page before them had are shown in dark mode and in a PDF, and only they go through axe-core.
+parts of a kind that no page before them had are shown in all modes and in a PDF, and only they go through axe-core; of
+the other pages, every second one is shown on a phone, and the rest on paper.
 """
 
 from __future__ import annotations
@@ -19,11 +20,17 @@ from checkout import CAPTURES, ROOT, SAMPLES
 from page_faults import faults, violations
 from report_page import Page
 
+pytestmark = pytest.mark.xdist_group("looks")  # one tab
+
 PICTURES = ROOT / "build" / "screenshots"
 DESK, PHONE, PAPER = {"width": 1440, "height": 900}, {"width": 390, "height": 844}, {"width": 703, "height": 1000}
-MODES = {"light": (DESK, "light"), "dark": (DESK, "dark"), "phone": (PHONE, "light")}
+MODES = {
+    "light": (DESK, "light", "screen"),
+    "dark": (DESK, "dark", "screen"),
+    "phone": (PHONE, "light", "screen"),
+    "paper": (PAPER, "light", "print"),
+}
 PAGES_MOST = 8
-GROUPS = 2  # of tests, which run beside each other
 # Rules of axe-core for each mode: all, and those that depend on the theme or on the width.
 RULES = {"light": [], "dark": ["color-contrast"], "phone": ["scrollable-region-focusable", "target-size"]}
 # Whether timeline and plot, if there are any, have the width of their place, and the plot has the colours of the page.
@@ -69,13 +76,6 @@ OTHERS = {
 }
 
 
-def grouped(names: list[Any]) -> list[Any]:
-    return [
-        pytest.param(name, id=Path(name).name, marks=pytest.mark.xdist_group(f"looks-{place % GROUPS}"))
-        for place, name in enumerate(names)
-    ]
-
-
 class Tab:
     """One tab for all reports, and the kinds of parts that they had until now."""
 
@@ -83,8 +83,9 @@ class Tab:
         self.tab = tab
         self.page = Page(tab)
         self.kinds: set[str] = set()
+        self.opened = 0
 
-    def show(self, size: dict[str, int], scheme: str = "light", media: str = "screen") -> None:
+    def show(self, size: dict[str, int], scheme: str, media: str) -> None:
         self.tab.set_viewport_size(size)
         self.tab.emulate_media(color_scheme=scheme, media=media)
         self.page.until("document.documentElement.className === 'paper'" if media == "print" else DRAWN)
@@ -96,6 +97,7 @@ class Tab:
         self.page.complaints.clear()
         self.page.requests.clear()
         self.page.open(html)
+        self.opened += 1
         assert self.page.requests == [html.as_uri()]
         kinds = set(self.tab.evaluate(KINDS)) - self.kinds
         self.kinds |= kinds
@@ -121,19 +123,19 @@ def tab(browser: Any) -> Iterator[Tab]:
 
 
 def check(tab: Tab, capture: Path, html: Path) -> Page:
-    """Shows the report of a capture in all modes, and on paper."""
+    """Shows the report of a capture in all modes, or in two."""
     new = tab.open(wiretale.analyze(capture).report(html, frames=False))  # no frame is chosen
     problems: dict[str, Any] = {}
-    for name, (size, scheme) in MODES.items():
-        if name == "dark" and not new:
+    for name in MODES if new else ("light", "phone" if tab.opened % 2 else "paper"):
+        tab.show(*MODES[name])
+        problems[name] = faults(tab.page)
+        if name == "paper":
             continue
-        tab.show(size, scheme)
-        problems[name] = {**faults(tab.page), **({"hidden": hidden} if (hidden := tab.tab.evaluate(HIDDEN)) else {})}
+        if hidden := tab.tab.evaluate(HIDDEN):
+            problems[f"hidden {name}"] = hidden
         if new:
             problems[f"axe {name}"] = violations(tab.page, RULES[name])
         tab.keep(f"{capture.name}-{name}")
-    tab.show(PAPER, media="print")
-    problems["paper"] = faults(tab.page)
     if new:
         tab.tab.emulate_media(media="screen")
         pdf = tab.tab.pdf(format="A4", path=PICTURES / f"{capture.name}.pdf")
@@ -143,14 +145,16 @@ def check(tab: Tab, capture: Path, html: Path) -> Page:
 
 
 @pytest.mark.parametrize(
-    "capture", grouped([*CAPTURES, *(SAMPLES / "findings" / f"{name}.pcap.gz" for name in FINDINGS)])
+    "capture",
+    [*CAPTURES, *(SAMPLES / "findings" / f"{name}.pcap.gz" for name in FINDINGS)],
+    ids=lambda path: path.name,
 )
 def test_a_report_is_sound_wherever_it_is_read(tab: Tab, capture: Path, tmp_path: Path) -> None:
     page = check(tab, capture, tmp_path / "report.html")
     assert capture not in CAPTURES or page.points() > 0
 
 
-@pytest.mark.parametrize("name", grouped(list(OTHERS)))
+@pytest.mark.parametrize("name", OTHERS)
 def test_reports_of_other_kinds_of_traffic_make_sense(tab: Tab, real_captures: Path, name: str, tmp_path: Path) -> None:
     (capture,) = (real_captures / "tcpdump-tests").glob(f"{name}.pcap*")
     page = check(tab, capture, tmp_path / "report.html")

@@ -177,8 +177,7 @@ def test_the_filter_of_a_bin_selects_its_packets(page: Page, samples: Path, tmp_
     assert sum(map(int, lengths)) == sum(row["ip_bytes"] for row in in_bin) and len(lengths) == len(in_bin)
 
 
-@pytest.mark.parametrize("average", [1, 4])
-@pytest.mark.parametrize("bin_", [0, 0.001, 0.1])
+@pytest.mark.parametrize(("bin_", "average"), [(0, 1), (0.001, 4), (0.1, 1)])
 def test_bins_of_a_view_hold_its_packets(page: Page, samples: Path, tmp_path: Path, bin_: float, average: int) -> None:
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
     zoomed = "".join(

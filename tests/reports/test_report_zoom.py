@@ -8,10 +8,16 @@ from pathlib import Path
 import pytest
 
 import wiretale
+from checkout import SampleReport
 from plain_wire import Connection, Wire, sack
 from report_page import Page
 
 pytestmark = pytest.mark.xdist_group("report-zoom")
+
+
+@pytest.fixture
+def page(cleared_page: Page) -> Page:
+    return cleared_page
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +64,8 @@ def test_a_search_of_flows_leaves_the_crosshair_and_the_count_of_packets(
     assert f"frame {point.frame:,}" in page.hover(point)
 
 
-def test_choices_in_the_legend_survive_a_zoom_and_another_flow(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
+def test_choices_in_the_legend_survive_a_zoom_and_another_flow(page: Page, sample_report: SampleReport) -> None:
+    page.open(sample_report("tcp_losses.pcap")).whole_flow()
     shown = "document.getElementById('plot')._fullData.find(t => t.meta === '{}').visible === {}"
     assert page.page.evaluate(shown.format("window", "true"))
     for name in ("window", "ack"):
@@ -103,8 +109,8 @@ def test_an_edited_link_and_a_double_click_change_the_view(page: Page, samples: 
 
 
 @pytest.mark.parametrize("fragment", ["#flow=%", "#flow=0&t=%zz"])
-def test_a_link_that_was_cut_still_opens_the_page(page: Page, samples: Path, tmp_path: Path, fragment: str) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"), fragment)
+def test_a_link_that_was_cut_still_opens_the_page(page: Page, sample_report: SampleReport, fragment: str) -> None:
+    page.open(sample_report("tcp_losses.pcap"), fragment)
     assert page.complaints == [] and page.points()
     notice = page.page.inner_text("#missing") if page.page.is_visible("#missing") else ""
     assert notice.startswith("Flow % of the link") == (fragment == "#flow=%")
@@ -124,8 +130,8 @@ def test_back_undoes_the_choice_of_a_flow_after_keys(page: Page, samples: Path, 
     page.until(f"location.hash === '{zoomed}'")
 
 
-def test_shift_and_drag_moves_the_view(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
+def test_shift_and_drag_moves_the_view(page: Page, sample_report: SampleReport) -> None:
+    page.open(sample_report("tcp_losses.pcap")).whole_flow()
     page.drawn()
     (from_, to), width = page.range(), page.range()[1] - page.range()[0]
     pixel = width / (page.pixel("xaxis", to) - page.pixel("xaxis", from_))
@@ -137,8 +143,8 @@ def test_shift_and_drag_moves_the_view(page: Page, samples: Path, tmp_path: Path
         assert page.range() == pytest.approx([from_ + 100 * step * pixel, to + 100 * step * pixel], abs=3 * pixel)
 
 
-def test_the_wheel_with_ctrl_zooms_at_the_pointer_and_is_one_step(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
+def test_the_wheel_with_ctrl_zooms_at_the_pointer_and_is_one_step(page: Page, sample_report: SampleReport) -> None:
+    page.open(sample_report("tcp_losses.pcap")).whole_flow()
     page.drawn()
     whole, first = page.range(), page.hash()
     at = page.pixel("xaxis", 0.2), page.pixel("yaxis", 100_000)
@@ -161,8 +167,8 @@ def test_the_wheel_with_ctrl_zooms_at_the_pointer_and_is_one_step(page: Page, sa
     page.until(f"location.hash === '{first}'")
 
 
-def test_a_double_click_goes_back_a_step(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
+def test_a_double_click_goes_back_a_step(page: Page, sample_report: SampleReport) -> None:
+    page.open(sample_report("tcp_losses.pcap")).whole_flow()
     page.drawn()
     seen = [page.hash()]
     for left, right in ((0.05, 0.3), (0.1, 0.2)):
@@ -178,8 +184,8 @@ def test_a_double_click_goes_back_a_step(page: Page, samples: Path, tmp_path: Pa
         page.until(f"location.hash === '{before}'", 5)
 
 
-def test_a_zoom_draws_once(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
+def test_a_zoom_draws_once(page: Page, sample_report: SampleReport) -> None:
+    page.open(sample_report("tcp_losses.pcap")).whole_flow()
     page.drawn()
     page.page.evaluate(
         "window.drawings = 0; const react = Plotly.react;"
@@ -194,8 +200,8 @@ def test_a_zoom_draws_once(page: Page, samples: Path, tmp_path: Path) -> None:
     assert page.page.evaluate("window.drawings") == 1
 
 
-def test_the_deepest_zoom_by_keys_is_a_link_that_opens(page: Page, samples: Path, tmp_path: Path) -> None:
-    path = wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")
+def test_the_deepest_zoom_by_keys_is_a_link_that_opens(page: Page, sample_report: SampleReport) -> None:
+    path = sample_report("tcp_losses.pcap")
     page.open(path).whole_flow()
     page.page.focus("#plot")
     for _ in range(45):
@@ -207,8 +213,8 @@ def test_the_deepest_zoom_by_keys_is_a_link_that_opens(page: Page, samples: Path
     assert page.range() == pytest.approx(shown, abs=2e-9) and shown[1] - shown[0] < 1e-6
 
 
-def test_a_copy_button_has_its_words_again_after_two_clicks(page: Page, samples: Path, tmp_path: Path) -> None:
-    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html")).whole_flow()
+def test_a_copy_button_has_its_words_again_after_two_clicks(page: Page, sample_report: SampleReport) -> None:
+    page.open(sample_report("tcp_losses.pcap")).whole_flow()
     page.page.dblclick("#copy-flow")
     page.until("document.getElementById('copy-flow').textContent === 'copied'", 5)
     page.until("document.getElementById('copy-flow').textContent === 'copy filter'", 5)

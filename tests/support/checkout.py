@@ -28,3 +28,4 @@ FEW_SAMPLES = pytest.mark.parametrize("sample", VARIED, indirect=True, ids=lambd
 # Spellings of rates, sizes, times and counts that every program accepts, with their values.
 UNIT_SPELLINGS: dict[str, Any] = tomllib.loads((ROOT / "tests" / "analyzer" / "unit_spellings.toml").read_text("utf-8"))
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+SampleReport = Callable[[str], Path]  # of the name of a sample

@@ -78,9 +78,31 @@ class Page:
         self.page = page
         self.complaints: list[str] = []
         self.requests: list[str] = []
-        page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.requests.append(request.url))
+        self.listeners: dict[str, Any] = {
+            "console": lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None,
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "request": lambda request: self.requests.append(request.url),
+        }
+        for event, listener in self.listeners.items():
+            page.on(event, listener)
+
+    def ignore(self) -> None:
+        """Ends the collection of messages and requests, before another test gets the tab."""
+        for event, listener in self.listeners.items():
+            self.page.remove_listener(event, listener)
+
+    def clear(self) -> Page:
+        """Makes the tab as a new one is: empty, of the usual size, light, and without a held key or the mouse over a part."""
+        self.page.goto("about:blank")
+        for key in ("Shift", "Control", "Alt"):
+            self.page.keyboard.up(key)
+        self.page.mouse.up()
+        self.page.mouse.move(0, 0)
+        self.page.set_viewport_size(VIEW)
+        self.page.emulate_media(media="null", color_scheme="light")
+        self.complaints.clear()
+        self.requests.clear()
+        return self
 
     def open(self, path: Path, fragment: str = "") -> Page:
         self.page.goto(path.as_uri() + fragment)
