@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 import needs
-import wiretale
+import wiretale.analyzer
+import wiretale.reports
+import wiretale.traffic
 from checkout import ROOT
 from wiretale.installation import package_of_library, repair, source_folder
 from wiretale.traffic.program import find_program
@@ -190,9 +192,8 @@ FROM_INDEX = re.compile(r"pip3? install(?! [^`\n]*(?:\.whl|WHEEL))[^`\n]*\bwiret
 
 def test_no_text_has_wiretale_installed_from_an_index() -> None:
     """The index has no such name, so a stranger could register it."""
-    folders = ("analyzer", "reports", "src", "traffic", "docs")
-    texts = [
-        path for folder in folders for kind in ("py", "md", "js", "html") for path in (ROOT / folder).rglob(f"*.{kind}")
-    ]
+    packages = (wiretale, wiretale.analyzer, wiretale.reports, wiretale.traffic)  # beside the tests, or installed
+    folders = [ROOT / "docs", *(Path(str(package.__file__)).parent for package in packages)]
+    texts = [path for folder in folders for kind in ("py", "md", "js", "html") for path in folder.rglob(f"*.{kind}")]
     assert len(texts) > 200
     assert [path for path in (ROOT / "README.md", *texts) if FROM_INDEX.search(path.read_text("utf-8"))] == []
