@@ -25,7 +25,7 @@ def run_with(folder: Path, version: str, apt: str = "exit 1") -> subprocess.Comp
     programs = folder / "programs"
     for name in (".ci", "programs"):
         (folder / name).mkdir()
-    for name in ("wireshark", "step"):
+    for name in ("wireshark", "step", "mirror"):
         shutil.copy(ROOT / ".ci" / name, folder / ".ci")
     for name, text in (("tshark", f'echo "TShark (Wireshark) {version} (Git v{version})."'), ("apt-get", apt)):
         (programs / name).write_text(f"#!/bin/sh\n{text}\n")
