@@ -199,6 +199,11 @@ class SlowServer(NamedTuple):
     turns: list[FlowTurns]
 
     @property
+    def is_known(self) -> bool:
+        """Whether the handshake of each flow shows who is the client."""
+        return all(flow["initiator_evidence"] in ("syn", "syn_ack") for flow in self.flows)
+
+    @property
     def slow(self) -> list[float]:
         """Server times of the slow requests in ascending order, ns."""
         return sorted(ns for turns in self.turns for ns in turns.known_ns("server_ns") if ns >= SLOW_NS)
@@ -294,7 +299,8 @@ def took(times: list[float]) -> Words:
     "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
     "slowest turns' flows, by server. TLS handshakes are turns, too. Stalls by loss "
     "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data to the "
-    "server over another connection, because the server may have waited for that data.",
+    "server over another connection, because the server may have waited for that data. Without a handshake no saving is stated, "
+    "because the ports may name the wrong end as the server.",
     unknown="What the server did: it may have computed, asked another server, or held the request on purpose (long "
     "polling). If the first segment of a response is lost before the capture point, and no later one shows the gap, the "
     "server's RTO counts as server time.",
@@ -316,7 +322,7 @@ def slow_server(transfers: Transfers) -> Matches:
             flows=numbers,
             cost=seconds(time),
             waited_ns=waited_ns,
-            saving_ns=waited_ns,
+            saving_ns=waited_ns if server.is_known else None,
             figures="turns: server_ns",
             filter=" or ".join(flow_filter(row) for row in server.flows[:SHOWN]),
             impact=sum(row["wire_bytes"] for row in server.flows) / transfers.wire_bytes,

@@ -53,6 +53,14 @@ def test_a_server_is_slow(tmp_path: Path) -> None:
     assert row["flow"] == 0 and row["evidence"].startswith("frames ") and "turns: server_ns" in row["evidence"]
 
 
+def test_a_saving_needs_a_handshake(tmp_path: Path) -> None:
+    wire = talk([800.0] * 6)
+    assert [row["saving_ns"] for row in findings_in(wire, tmp_path)] == [pytest.approx(4.8e9)]
+    del wire.packets[:3]
+    (row,) = findings_in(wire, tmp_path)
+    assert row["waited_ns"] == pytest.approx(4.8e9, rel=0.02) and row["saving_ns"] is None
+
+
 def test_slow_answers_among_fast_ones_are_info(tmp_path: Path) -> None:
     (row,) = findings_in(talk([5.0] * 200 + [300.0, 250.0]), tmp_path)
     assert row["severity"] == "info" and row["cost"] == pytest.approx(0.55)
