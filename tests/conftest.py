@@ -122,7 +122,7 @@ def browser() -> Iterator[Any]:
 
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"], timeout=90_000
+            executable_path=shutil.which(needs.BROWSER), args=["--no-sandbox"], timeout=90_000
         )
         yield opened
         opened.close()
@@ -138,20 +138,11 @@ def only_tab(browser: Any) -> Iterator[Any]:
 
 
 @pytest.fixture
-def cleared_page(only_tab: Any) -> Iterator[Page]:
+def page(only_tab: Any) -> Iterator[Page]:
     """An empty page (tests/support/report_page.py) in the tab of the worker."""
     page = Page(only_tab).clear()
     yield page
     page.ignore()
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Page]:
-    """An empty page in a tab of its own."""
-    opened = browser.new_page(viewport=VIEW)
-    opened.set_default_timeout(90_000)
-    yield Page(opened)
-    opened.close()
 
 
 @pytest.fixture(scope="session")

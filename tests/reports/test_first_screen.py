@@ -29,11 +29,6 @@ from wiretale.reports.verdict import LETTERS_MOST, ROOM_MORE, causes, verdict
 pytestmark = pytest.mark.xdist_group("first-screen")
 
 
-@pytest.fixture
-def page(cleared_page: Page) -> Page:
-    return cleared_page
-
-
 DESK = {"width": 1440, "height": 900}
 FLOWS = 3000
 DIFFERENT = 22  # CIEDE2000

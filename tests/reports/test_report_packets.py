@@ -26,11 +26,6 @@ from wiretale.reports.html import frames as report_frames
 pytestmark = pytest.mark.xdist_group("report-packets")
 
 
-@pytest.fixture
-def page(cleared_page: Page) -> Page:
-    return cleared_page
-
-
 EVIDENCE = {"acks": "ACKs", "time": "time"}
 ROWS_SHOWN = 22
 ROWS_MOST = 100  # rows that exist at a time

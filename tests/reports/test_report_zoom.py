@@ -15,11 +15,6 @@ from report_page import Page
 pytestmark = pytest.mark.xdist_group("report-zoom")
 
 
-@pytest.fixture
-def page(cleared_page: Page) -> Page:
-    return cleared_page
-
-
 @pytest.fixture(scope="module")
 def lossy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Steady data for 20 s, with a segment lost at 5 s and another at 15 s."""
