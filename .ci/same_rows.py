@@ -12,7 +12,7 @@ from pathlib import Path
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.options import AnalysisOptions, ReadingMode
-from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
+from wiretale.analyzer.table import AFTER_PASS, KEPT_TABLES
 
 JOBS = (1, 2, 3, 8)
 STEP_PACKETS = 1 << 20
@@ -27,7 +27,7 @@ def tables_of(path: Path, jobs: int) -> dict[str, str] | None:
     while core.step(STEP_PACKETS):
         pass
     core.finish()
-    names = [name for name in KEPT_TABLES if name not in OF_FINDINGS]
+    names = [name for name in KEPT_TABLES if name not in AFTER_PASS]
     return {name: hashlib.sha256(b"".join(core.table(name).json())).hexdigest() for name in names}
 
 

@@ -244,6 +244,7 @@ class DirectionRow(TypedDict):
     sack_permitted: bool | None
     timestamps: bool | None
     initial_sequence: int | None
+    first_tsval: int | None
     window_min: int | None
     window_max: int | None
     flight_max: int | None
@@ -519,6 +520,18 @@ class TimeSpanRow(TypedDict):
     start_ns: int
     end_ns: int
     merged: bool
+
+
+class RelationRow(TypedDict):
+    """A flow that belongs together with another one."""
+
+    flow: int
+    other: int
+    kind: str
+    judged: int | None
+    evidence: str
+    delay_ns: int | None
+    hops: int | None
 
 
 class FindingRow(TypedDict):

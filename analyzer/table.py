@@ -33,8 +33,9 @@ TABLES = tuple(name for name, _, _ in _core.schemas())
 ASKED_TABLES = ("packets", "time_spans")
 OF_INTERFACES = ("interfaces", "decode_stops", "second_ports")
 OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
+AFTER_PASS = ("relations", *OF_FINDINGS)  # of all flows together, by Python
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
-OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *OF_FINDINGS))
+OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *AFTER_PASS))
 #: SQL views with the columns of wiretale.analyze/2, for one release: the tables that each reads, and its query, in which {of} is
 #: the columns that number a capture, and {ns} makes an integer of a time
 OLD_VIEWS = {

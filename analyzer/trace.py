@@ -191,6 +191,11 @@ class Trace:
         return self.table("requests")
 
     @property
+    def relations(self) -> Table[rows.RelationRow]:
+        """A flow that belongs together with another one."""
+        return self.table("relations")
+
+    @property
     def findings(self) -> Table[rows.FindingRow]:
         """One problem or limit, the most severe first."""
         return self.table("findings")
@@ -528,12 +533,14 @@ def warn_of_damage(texts: Iterable[str]) -> None:
 
 
 def add_findings(trace: Trace) -> None:
-    """Names the servers of QUIC, and fills the table of findings."""
+    """Names the servers of QUIC, and fills the tables of relations and findings."""
     from wiretale.analyzer.findings.registry import find
     from wiretale.analyzer.quic import name_servers
+    from wiretale.analyzer.relations.relate import add_relations
 
     core = trace._core
     name_servers(core)
+    add_relations(trace)
     for number, finding in enumerate(find(trace.transfers), 1):
         for table, row in finding.rows(number):
             core.add_row(table, row)

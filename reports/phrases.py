@@ -123,7 +123,7 @@ def problem_text(sums: dict[str, int], icmp_errors: int) -> str:
 
 def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
     """Returns label, unit and sums by flow of each problem that occurs."""
-    counts, problems = trace.transfers.counts, []
+    counts, problems = trace.transfers.all_counts, []
     for kind in PROBLEMS:
         sums: dict[int, int] = {}
         for name in kind.columns:
@@ -131,7 +131,7 @@ def problem_sums(trace: Trace) -> list[tuple[str, str, dict[int, int]]]:
             for row, count in by_row:
                 sums[row // 2] = sums.get(row // 2, 0) + count
         problems.append((kind.label, kind.unit, sums))
-    problems.append((ICMP, "", dict(trace.transfers.flow_counts["icmp_errors"])))
+    problems.append((ICMP, "", dict(trace.transfers.all_flow_counts["icmp_errors"])))
     return [problem for problem in problems if problem[2]]
 
 
@@ -145,6 +145,31 @@ def choose_flows(trace: Trace, largest: int, problematic: int) -> tuple[list[int
     for flow in first:
         problems.pop(flow, None)
     return first, nlargest(problematic, sorted(problems), key=problems.__getitem__)
+
+
+RELATED = {
+    "copy": "copy of flow {other}",
+    "tunnel": "flow {other} in a tunnel",
+    "translation": "flow {other} behind a NAT",
+    "half": "other direction of flow {other}",
+    "reuse": "ports of flow {other} again",
+}
+
+
+def relation_texts(trace: Trace) -> dict[int, str]:
+    """Returns what each related flow is: `copy of flow 0`."""
+    by_flow: dict[int, list[str]] = {}
+    for row in trace.relations:
+        by_flow.setdefault(row["flow"], []).append(RELATED[row["kind"]].format(other=row["other"]))
+    return {flow: ", ".join(texts) for flow, texts in by_flow.items()}
+
+
+def conversations_text(trace: Trace) -> str:
+    """Returns `, of 1 conversation: the others are its copies` if flows are legs of others; else nothing."""
+    conversations = trace.transfers.conversations
+    if conversations == len(trace.flows):
+        return ""
+    return f" of {plural(conversations, 'conversation')}, each judged once"
 
 
 def drops_of(row: InterfaceRow) -> int | None:

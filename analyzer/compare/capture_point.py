@@ -28,12 +28,12 @@ ROLES: dict[int, tuple[str, ...]] = {
 WHOLE_PACKETS = """
 CREATE TABLE loaded{point} AS
 SELECT packet, frame, time_ns, conversation, digest, digest_short, run, number, interface, sequence, acknowledgment,
-    payload, ip_id, flags, mss, stream, part, side, protocol, ttl, digested, ends, true AS whole, 1::UINTEGER AS pieces
+    payload, ip_id, stamp, flags, mss, stream, part, side, protocol, ttl, digested, ends, true AS whole, 1::UINTEGER AS pieces
 FROM raw{point} WHERE datagram IS NULL
 UNION ALL
 SELECT gathered.packet, frame, gathered.time_ns, conversation, digest, digest_short, run, number, interface, sequence,
     acknowledgment, CASE WHEN protocol = 17 THEN payload ELSE gathered.bytes - (fragment_end - payload) END,
-    ip_id, flags, mss, stream, part, side, protocol, ttl, digested, ends, gathered.whole, gathered.pieces
+    ip_id, stamp, flags, mss, stream, part, side, protocol, ttl, digested, ends, gathered.whole, gathered.pieces
 FROM (SELECT datagram, min(packet) AS packet, min(packet) FILTER (fragment_start = 0) AS first_packet,
         coalesce(max(time_ns) FILTER (completes = 1), max(time_ns)) AS time_ns, max(fragment_end) AS bytes,
         max(completes) = 1 AS whole, count(*) AS pieces

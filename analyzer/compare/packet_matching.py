@@ -42,7 +42,7 @@ SEEN = """
 CREATE TABLE seen{point} AS
 WITH turned AS (SELECT packets{point}.*, flow, (side != flip::UTINYINT)::TINYINT AS direction
     FROM packets{point} JOIN (FROM members WHERE point = {point}) USING (conversation, incarnation))
-SELECT flow, direction, packet, part, frame, interface, time_ns, payload, ip_id,
+SELECT flow, direction, packet, part, frame, interface, time_ns, payload, ip_id, stamp,
     ttl, whole, pieces, run,
     CASE WHEN protocol != 6 THEN CASE WHEN run IS NULL THEN {datagram} ELSE {block} END
         WHEN payload > 0 THEN {data} ELSE {control} END::TINYINT AS kind,
@@ -106,14 +106,15 @@ UNITS = """
 SELECT {point}::TINYINT AS point, flow, direction, kind,
     CASE kind WHEN 0 THEN position + shift + {place} WHEN 1 THEN key1 ELSE key1 END::UBIGINT AS key1,
     CASE kind WHEN 0 THEN payload WHEN 1 THEN position + shift + {place} ELSE key2 END::UBIGINT AS key2,
-    packet, part, frame, interface, time_ns, payload::INTEGER AS bytes, ip_id::INTEGER AS ip_id, whole, pieces
+    packet, part, frame, interface, time_ns, payload::INTEGER AS bytes, ip_id::BIGINT AS ip_id, stamp, whole, pieces
 FROM long{point} LEFT JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
     LEFT JOIN sizes USING (flow, direction)
 WHERE kind != 0 OR payload <= size
 UNION ALL
 SELECT {point}, flow, direction, kind, (position + shift + {place} + piece * size)::UBIGINT,
     least(size, payload - piece * size)::UBIGINT, packet, piece, frame, interface, time_ns,
-    least(size, payload - piece * size)::INTEGER, CASE WHEN ip_id = 0 THEN 0 ELSE (ip_id + piece) % 65536 END, whole, pieces
+    least(size, payload - piece * size)::INTEGER, CASE WHEN ip_id = 0 THEN 0 ELSE (ip_id + piece) % 65536 END, stamp, whole,
+    pieces
 FROM (SELECT *, unnest(range(0, (payload + size - 1) // size)) AS piece
     FROM long{point} JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
     JOIN sizes USING (flow, direction) WHERE kind = 0 AND payload > size)
@@ -182,7 +183,10 @@ EACH_ID = """
 any_value(packet) FILTER (point = {p}) AS p{p}, any_value(frame) FILTER (point = {p}) AS f{p},
 any_value(time_ns) FILTER (point = {p}) AS t{p}, coalesce(bool_or(whole) FILTER (point = {p}), false) AS w{p}
 """
-EACH_GROUP = f"count(*) FILTER (point = {{p}}) AS n{{p}}, any_value(ip_id) FILTER (point = {{p}}) AS i{{p}}, {EACH_ID}"
+EACH_GROUP = (
+    "count(*) FILTER (point = {p}) AS n{p}, any_value(ip_id) FILTER (point = {p}) AS i{p}, "
+    f"any_value(stamp) FILTER (point = {{p}}) AS s{{p}}, {EACH_ID}"
+)
 # Directions that sent everything several times: IDs are usable if the first point has those of later points too.
 IDS_OF_REPEATED = """
 INSERT INTO ids
@@ -195,6 +199,15 @@ LEFT JOIN original ON rest.flow = original.flow AND rest.direction = original.di
     AND rest.key1 = original.key1 AND rest.key2 = original.key2 AND rest.ip_id = original.ip_id
 GROUP BY ALL
 """
+# The IPv4 ID distinguishes transmissions, else the TSval, if the path keeps it.
+REPEATED = """
+CREATE TABLE repeated AS
+SELECT {key}, usable, stamped
+FROM (SELECT grouped.*, coalesce(ids.usable, false) OR coalesce(stamps.usable, false) AS usable,
+        NOT coalesce(ids.usable, false) AND coalesce(stamps.usable, false) AS stamped
+    FROM grouped LEFT JOIN ids USING (flow, direction) LEFT JOIN stamps USING (flow, direction))
+WHERE {several} OR (usable AND ({differ}))
+"""
 EACH_CROSSING = "p{p}, f{p}, t{p}, w{p}"
 
 
@@ -203,21 +216,23 @@ def group(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     connection.execute(GROUPED.format(key=KEY, each=columns(points, EACH_GROUP)))
     once = columns(points, "n{p} <= 1", " AND ")
     places = list(combinations(range(points), 2))
+    for name, mark in (("ids", "i"), ("stamps", "s")):
+        pairs = [
+            f"SELECT flow, direction, {mark}{a} AS a, {mark}{b} AS b FROM grouped WHERE n{a} = 1 AND n{b} = 1 AND {once}"
+            for a, b in places
+        ]
+        together = " UNION ALL ".join(pairs) or "SELECT 0 AS flow, 0 AS direction, 0 AS a, 0 AS b WHERE false"
+        connection.execute(
+            f"CREATE TABLE {name} AS SELECT flow, direction, count(*) FILTER (a = b) >= {IDS_ALIKE} * count(*) AS usable "
+            f"FROM ({together}) WHERE a != 0 AND b != 0 GROUP BY flow, direction"
+        )
+    connection.execute(IDS_OF_REPEATED.format(key=KEY, alike=IDS_ALIKE))
     pairs = [
-        f"SELECT flow, direction, i{a} AS a, i{b} AS b FROM grouped WHERE n{a} = 1 AND n{b} = 1 AND {once}"
+        f"(n{a} = 1 AND n{b} = 1 AND CASE WHEN stamped THEN s{a} != s{b} ELSE i{a} != i{b} AND i{a} != 0 AND i{b} != 0 END)"
         for a, b in places
     ]
-    together = " UNION ALL ".join(pairs) or "SELECT 0 AS flow, 0 AS direction, 0 AS a, 0 AS b WHERE false"
     connection.execute(
-        f"CREATE TABLE ids AS SELECT flow, direction, count(*) FILTER (a = b) >= {IDS_ALIKE} * count(*) AS usable "
-        f"FROM ({together}) WHERE a != 0 AND b != 0 GROUP BY flow, direction"
-    )
-    connection.execute(IDS_OF_REPEATED.format(key=KEY, alike=IDS_ALIKE))
-    differ = " OR ".join(f"(n{a} = 1 AND n{b} = 1 AND i{a} != i{b} AND i{a} != 0 AND i{b} != 0)" for a, b in places)
-    several = columns(points, "n{p} > 1", " OR ")
-    connection.execute(
-        f"CREATE TABLE repeated AS SELECT {KEY}, coalesce(usable, false) AS usable FROM grouped LEFT JOIN ids USING "
-        f"(flow, direction) WHERE {several} OR (coalesce(usable, false) AND ({differ or 'false'}))"
+        REPEATED.format(key=KEY, several=columns(points, "n{p} > 1", " OR "), differ=" OR ".join(pairs) or "false")
     )
     each = columns(points, EACH_CROSSING)
     connection.execute(
@@ -228,9 +243,9 @@ def group(connection: duckdb.DuckDBPyConnection, points: int) -> None:
 # A packet that a point captured on two interfaces counts once: the n-th on one is the n-th on the other.
 ONCE = """
 CREATE TABLE once AS
-SELECT * FROM (SELECT units.*, usable, row_number() OVER (PARTITION BY point, {key}, ip_id, interface ORDER BY packet, part)
-        AS nth
-    FROM units JOIN repeated USING ({key}))
+SELECT * FROM (SELECT marked.*, row_number() OVER (PARTITION BY point, {key}, ip_id, interface ORDER BY packet, part) AS nth
+    FROM (SELECT units.* REPLACE (CASE WHEN stamped THEN coalesce(stamp, 0) ELSE ip_id END AS ip_id), usable
+        FROM units JOIN repeated USING ({key})) AS marked)
 QUALIFY row_number() OVER (PARTITION BY point, {key}, ip_id, nth ORDER BY packet, part) = 1
 """
 # IPv4 IDs wrap after 65,536 packets: if they rise in small steps, they are unwrapped like sequence numbers.

@@ -66,7 +66,12 @@ class Waits(NamedTuple):
 
 
 def queries_of(transfers: Transfers) -> list[QueryRow]:
-    return transfers.trace.queries.rows(0, QUERIES_MAX)
+    return [row for row in transfers.trace.queries.rows(0, QUERIES_MAX) if row["flow"] not in transfers.legs]
+
+
+def handshakes_of(transfers: Transfers) -> list[HandshakeRow]:
+    rows = transfers.trace.handshakes.rows(0, QUERIES_MAX)
+    return [row for row in rows if row["flow"] not in transfers.legs]
 
 
 def names_of(rows: Sequence[QueryRow]) -> str:
@@ -166,7 +171,7 @@ def unanswered(transfers: Transfers) -> list[QueryRow]:
         for row in queries_of(transfers)
         if row["response_frame"] is None and row["first_ns"] is not None and row["first_ns"] <= last_ns
     ]
-    both_ways = len(transfers.flow_counts["one_way"]) < len(transfers.trace.flows)
+    both_ways = len(transfers.flow_counts["one_way"]) < transfers.conversations
     conclusive = set(transfers.hidden.conclusive(sorted({row["flow"] for row in rows}))) if both_ways else set()
     return [row for row in rows if row["flow"] in conclusive]
 
@@ -273,7 +278,7 @@ def handshake_fields(transfers: Transfers, row: HandshakeRow, flow: FlowRow) -> 
 )
 def tls_alert(transfers: Transfers) -> Matches:
     by_alert: dict[tuple[str, int | None], list[HandshakeRow]] = {}
-    for row in transfers.trace.handshakes.rows(0, QUERIES_MAX):
+    for row in handshakes_of(transfers):
         if row["alert"]:
             by_alert.setdefault((row["alert"], row["alert_direction"]), []).append(row)
     for (alert, direction), rows in by_alert.items():
@@ -311,7 +316,7 @@ def tls_alert(transfers: Transfers) -> Matches:
     advice="{what}",
 )
 def tls_handshake_slow(transfers: Transfers) -> Matches:
-    for row in transfers.trace.handshakes.rows(0, QUERIES_MAX):
+    for row in handshakes_of(transfers):
         server_ns, client_ns = row["server_ns"] or 0, row["client_ns"] or 0
         if row["duration_ns"] is None or server_ns + client_ns < SLOW_NS:
             continue

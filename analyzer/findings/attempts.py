@@ -137,7 +137,9 @@ class Attempts:
     def __init__(self, transfers: Transfers) -> None:
         self.transfers = transfers
         self.flows = transfers.trace.flows
-        self.states = self.flows._packed("state", "B")
+        self.states = bytearray(self.flows._packed("state", "B"))
+        for flow in transfers.legs:
+            self.states[flow] = NO_WORD
         firsts = (self.states.index(number) for number in set(self.states) - {NO_WORD})
         numbers = self._words = {row_at(self.flows, flow)["state"]: self.states[flow] for flow in firsts}
         self.numbers = {state: numbers.get(state, ABSENT) for state in PROBES}

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,7 +16,7 @@ from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.rows import InterfaceRow, SecondPortRow
+    from wiretale.analyzer.rows import InterfaceRow, RelationRow, SecondPortRow
 
 CHAPTER = "The capture itself"
 COPIES_MIN, COPIES_SHARE = 10, 0.2  # repeated packets: fewer are duplicates that the network made
@@ -533,17 +533,42 @@ def quic_names_unread(transfers: Transfers) -> Matches:
     title="One direction captured",
     computed="All packets of these TCP flows come from one end, though the state shows that the other end answered. "
     "There is no such finding if more than 1% of the packets are not decoded, because the other direction may be "
-    "among them.",
+    "among them. If a flow under other tags or in another tunnel has the other direction (relations.kind is half), the finding "
+    "says so.",
     unknown="RTTs, flight, windows, causes of retransmissions, unseen bytes.",
     weakens="Everything that needs ACKs is null; losses are derived from gaps and repeats only.",
-    sentence="Only one direction of {count:TCP flow}[ ({share} of flows)] was captured[: RTTs, unseen bytes and flight "
-    "are unknown].",
-    advice="Mirror both directions of the port, or capture at a point with symmetric routing.",
+    sentence="{which}[ ({share} of flows)] {what}[: RTTs, unseen bytes and flight are unknown].",
+    advice="{how}",
 )
 def one_way(transfers: Transfers) -> Matches:
     trace = transfers.trace
     hidden = exceeds_doubt(transfers, "undecoded_packets")
     numbers = [] if hidden else [number for number, _ in transfers.flow_counts["one_way"]]
     states = trace.flows.column("state") if numbers else []
-    numbers = [number for number in numbers if states[number] not in (None, "syn_sent")]
-    return flows_match(transfers, numbers, share=show_share(len(numbers), len(trace.flows)))
+    halves = [row for row in trace.relations if row["kind"] == "half"]
+    in_halves = {row[name] for row in halves for name in ("flow", "other")}
+    numbers = [number for number in numbers if states[number] not in (None, "syn_sent") and number not in in_halves]
+    yield from flows_match(
+        transfers,
+        numbers,
+        share=show_share(len(numbers), transfers.conversations),
+        which=f"Only one direction of {plural(len(numbers), 'TCP flow')}",
+        what="was captured",
+        how="Mirror both directions of the port, or capture at a point with symmetric routing.",
+    )
+    yield from flows_match(
+        transfers,
+        [row["other"] for row in halves],
+        share=show_share(2 * len(halves), transfers.conversations),
+        which=f"Both directions of {plural(len(halves), 'TCP connection')}",
+        what=f"are in the file, but as two flows each, because their tags differ{paths_of_halves(transfers, halves)}",
+        how="Remove the tags (`editcap -C` cuts bytes from frames), or mirror ports that tag both directions alike.",
+    )
+
+
+def paths_of_halves(transfers: Transfers, halves: Sequence[RelationRow]) -> str:
+    """Returns the tags of the first connection: ` (vlan 3875 and none)`."""
+    if not halves:
+        return ""
+    paths = (row_at(transfers.trace.flows, halves[0][name])["path"] for name in ("other", "flow"))
+    return f" ({' and '.join(path or 'none' for path in paths)})"

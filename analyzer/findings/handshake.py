@@ -6,10 +6,11 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
+from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import NULL, Retried, Scan, SynEvent
-from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
-from wiretale.analyzer.findings.model import Match, Matches, endpoint_str, finding, flows_match, seconds
+from wiretale.analyzer.findings.model import Match, Matches, endpoint_str, finding, flows_match, row_at, seconds
 from wiretale.analyzer.findings.shared.servers import FROM, TO, failed_attempts, first_packets, flows_share
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import agreeing, plural, show_duration
@@ -194,6 +195,46 @@ def syn_lost(transfers: Transfers) -> Matches:
         cost=seconds(waited),
         waited_ns=union_ns(handshake.waited for handshake in slow),
         impact=flows_share(transfers, [handshake.flow for handshake in slow]) * 0.2,
+    )
+
+
+@finding(
+    code="port-reuse",
+    title="Ports used again too soon",
+    unit="seconds",
+    computed="A segment that is no SYN-ACK answered a SYN, whose sender reset that and sent the same SYN again, which opened "
+    "a connection (relations.kind is reuse, with the same sequence number). The cost is the time from the first SYN to the next.",
+    unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
+    sentence="{count:connection} opened ports again while {host} still held an old connection of them[: the SYN met its "
+    "ACK, an RST ended it, and the next SYN came {longest} later].",
+    advice="Let a port rest longer at the client: widen net.ipv4.ip_local_port_range, keep connections open, or enable "
+    "net.ipv4.tcp_tw_reuse with TCP timestamps.",
+)
+def port_reuse(transfers: Transfers) -> Matches:
+    flows = transfers.trace.flows
+    again = [
+        row for row in transfers.trace.relations if row["kind"] == "reuse" and "sequence" in row["evidence"].split()
+    ]
+    pairs = [(row_at(flows, row["other"]), row_at(flows, row["flow"])) for row in again]
+    refuted = [pair for pair in pairs if pair[0]["state"] == "reset" and transfers.attempts.came_about(pair[1]["flow"])]
+    waits = [
+        Span(float(before["first_ns"]), float(after["first_ns"]))
+        for before, after in refuted
+        if before["first_ns"] is not None and after["first_ns"] is not None
+    ]
+    hosts = list(dict.fromkeys(after["destination"] for _, after in refuted))
+    yield from flows_match(
+        transfers,
+        [row["flow"] for pair in refuted for row in reversed(pair)],
+        count=len(refuted),
+        host=hosts[0] if len(hosts) == 1 else plural(len(hosts), "server"),
+        longest=show_duration(max((span.ns for span in waits), default=0)),
+        cost=seconds(sum(span.ns for span in waits)),
+        waited_ns=union_ns(waits),
+        cited=first_packets(
+            transfers, [number for pair in refuted[:SHOWN] for number in (pair[0]["flow"], pair[1]["flow"])]
+        ),
+        filter=" or ".join(dict.fromkeys(flow_filter(after) for _, after in refuted[:SHOWN])),
     )
 
 

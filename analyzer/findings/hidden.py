@@ -30,7 +30,7 @@ class Hidden:
         self._interfaces = transfers.trace.interfaces
         self._decode_stops = transfers.trace.decode_stops
         self._flows = transfers.trace.flows
-        self._one_way = transfers.flow_counts["one_way"]
+        self._one_way = transfers.all_flow_counts["one_way"]
 
     @cached_property
     def everywhere(self) -> bool:

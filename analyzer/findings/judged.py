@@ -30,6 +30,7 @@ REASONS = {
     "udp": "UDP without numbers",
 }
 CAUSES = {"not IP": "not_ip", "not decoded": "not_understood", "headers cut": "cut_headers", "malformed": "malformed"}
+HALVED = "only one direction was captured, or the other one under another tag"
 NO_ROUND_TRIP = {
     "quic": ", and no handshake shows a round trip",
     "dns": ", and no answer shows a round trip",
@@ -155,8 +156,9 @@ def judge(trace: Trace) -> Judged:
         before = sums.get((reason, measures), Amount())  # several protocols are named "ip"
         sums[reason, measures] = added(before, Amount(packets, wire_bytes))
     flows = sums.pop(("", ""), Amount())
+    halved = {"one_way": HALVED} if any(row["kind"] == "half" for row in trace.relations) else {}
     unjudged = [
-        Unjudged(reason, text_of(reason, measures), tuple(measures.split()), amount)
+        Unjudged(reason, halved.get(reason) or text_of(reason, measures), tuple(measures.split()), amount)
         for (reason, measures), amount in sums.items()
     ]
     outside = outside_flows(trace, flows)

@@ -123,7 +123,8 @@ def quic_lost(transfers: Transfers) -> Matches:
     table = transfers.trace.handshakes
     names = [f"{side}_{name}" for side in SIDES for name in ("lost", "missing")]
     numbers = sorted({number for counts in table._nonzero(names).values() for number, _ in counts})
-    for row in (row_at(table, number) for number in numbers[:ROWS_MAX]):
+    rows = (row_at(table, number) for number in numbers[:ROWS_MAX])
+    for row in (row for row in rows if row["flow"] not in transfers.legs):
         for direction in range(2):
             losses, side = losses_of(row, direction), SIDES[direction != row["client_direction"]]
             count = losses.missing + (losses.downstream or 0) if losses else 0

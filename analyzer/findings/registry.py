@@ -30,7 +30,7 @@ from wiretale.analyzer.findings.counts import loss, numbered, order, window
 from wiretale.analyzer.findings.counts.count_rule import CountRule
 from wiretale.analyzer.findings.evidence import ENDS, MEMBERS_MAX, SHOWN
 from wiretale.analyzer.findings.model import Finding, Rule, duration_of, row_at
-from wiretale.analyzer.findings.shared import cause, sharing
+from wiretale.analyzer.findings.shared import cause, legs, sharing
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import plural
 
@@ -64,6 +64,7 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
         turns,
         queueing,
         sharing,
+        legs,
         loss,
         order,
         window,

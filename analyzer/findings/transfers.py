@@ -363,11 +363,13 @@ class Transfers:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        #: flows of which another one, the same conversation at another place, is judged
+        self.legs = legs_of(trace)
         #: wire bytes of each flow
         self.sizes = sizes = array("d", trace.flows._packed("wire_bytes", "d"))
         self._ranked: list[int] = []
-        self.wire_bytes = int(sum(sizes)) or 1
-        numbers = self.largest_flows(LARGEST_MAX)
+        self.wire_bytes = int(sum(sizes) - sum(sizes[flow] for flow in self.legs)) or 1
+        numbers = self._largest_judged(LARGEST_MAX)
         self._main_bytes = row_at(trace.flows, numbers[0])["payload_bytes"] or 0 if numbers else 0
         #: directions of the largest flows, largest first
         self.largest = [transfer for number in numbers for transfer in self._directions(number)]
@@ -386,6 +388,24 @@ class Transfers:
         if most > len(self._ranked) and len(self._ranked) < len(self.sizes):
             self._ranked = nlargest(max(most, RANKED_LEAST), range(len(self.sizes)), key=self.sizes.__getitem__)
         return self._ranked[:most]
+
+    def _largest_judged(self, most: int) -> list[int]:
+        """Returns the same of the flows that are judged."""
+        return [flow for flow in self.largest_flows(most + len(self.legs)) if flow not in self.legs][:most]
+
+    @property
+    def conversations(self) -> int:
+        """The number of flows that are judged."""
+        return len(self.sizes) - len(self.legs)
+
+    def _judged(self, counts: dict[str, Counts], rows: int) -> dict[str, Counts]:
+        """Returns counts of the judged flows, of a table with so many rows for each flow."""
+        if not self.legs:
+            return counts
+        return {
+            name: [(number, count) for number, count in column if number // rows not in self.legs]
+            for name, column in counts.items()
+        }
 
     def _longest_stalls(self, seen: set[int]) -> dict[int, int]:
         longest: dict[int, int] = {}
@@ -437,14 +457,24 @@ class Transfers:
         return Services.of(self.trace.flows.rows(0, most), self.trace.directions.rows(0, 2 * most))
 
     @cached_property
-    def counts(self) -> dict[str, Counts]:
+    def all_counts(self) -> dict[str, Counts]:
         """For each column of COUNTED, the directions in which it is neither null nor 0."""
         return self.trace.directions._nonzero(COUNTED)
 
     @cached_property
-    def flow_counts(self) -> dict[str, Counts]:
-        """The same of flows."""
+    def counts(self) -> dict[str, Counts]:
+        """The same of the flows that are judged."""
+        return self._judged(self.all_counts, 2)
+
+    @cached_property
+    def all_flow_counts(self) -> dict[str, Counts]:
+        """The same as all_counts of flows."""
         return self.trace.flows._nonzero(("icmp_errors", "one_way"))
+
+    @cached_property
+    def flow_counts(self) -> dict[str, Counts]:
+        """The same of the flows that are judged."""
+        return self._judged(self.all_flow_counts, 1)
 
     @cached_property
     def attempts(self) -> Attempts:
@@ -482,6 +512,7 @@ class Transfers:
     def release_counts(self) -> None:
         """Frees the counts and attempts, which are many if every flow has problems."""
         self.__dict__.pop("counts", None)
+        self.__dict__.pop("all_counts", None)
         self.__dict__.pop("attempts", None)
         self.__dict__.pop("hidden", None)
         self.__dict__.pop("_flow_events", None)
@@ -605,8 +636,15 @@ class Transfers:
         return by_direction
 
 
+def legs_of(trace: Trace) -> frozenset[int]:
+    """Returns the flows of which another leg is judged (relations.judged)."""
+    relations = trace.relations
+    pairs = zip(relations.column("flow"), relations.column("judged"), strict=True) if len(relations) else ()
+    return frozenset(flow for flow, judged in pairs if judged is not None)
+
+
 def rows_of_kind(transfers: Transfers, kind: str, limit: int) -> list[EventRow]:
-    """Returns the first events of a kind."""
+    """Returns the first events of a kind of judged flows."""
     events = transfers.trace.events
     packed, number = events._packed("kind", "B"), transfers.words[kind]
     row_numbers: list[int] = []
@@ -615,7 +653,8 @@ def rows_of_kind(transfers: Transfers, kind: str, limit: int) -> list[EventRow]:
         if following < 0:
             break
         row_numbers.append(following)
-    return [row_at(events, i) for i in row_numbers]
+    rows = [row_at(events, i) for i in row_numbers]
+    return [row for row in rows if row["flow"] not in transfers.legs]
 
 
 # The standard library's statistics takes longer to import than a small capture to analyze.

@@ -99,7 +99,15 @@ class Turns:
         self._flows: dict[int, FlowTurns | None] = {}
 
     def __len__(self) -> int:
-        return len(self._table)
+        """The number of turns of judged flows."""
+        return self._count
+
+    @cached_property
+    def _count(self) -> int:
+        legs, count = self._transfers.legs, len(self._table)
+        return (
+            sum(flow not in legs for flow in array("I", self._table._packed("flow", "I"))) if legs and count else count
+        )
 
     def _column(self, name: str) -> array[float]:
         return array("d", self._table._packed(name, "d"))
@@ -107,17 +115,17 @@ class Turns:
     @cached_property
     def slowest(self) -> list[int]:
         """The flows with the turns that waited the longest for a server."""
-        if not len(self):
+        if not len(self._table):
             return []
         times = [ns if ns == ns else 0.0 for ns in self._column("server_ns")]
         flows = array("I", self._table._packed("flow", "I"))
         rows = nlargest(SLOW_FLOWS_MAX, range(len(times)), key=times.__getitem__)
-        return sorted({flows[row] for row in rows if times[row] > 0})
+        return sorted({flows[row] for row in rows if times[row] > 0} - self._transfers.legs)
 
     def of_flow(self, flow: int) -> FlowTurns | None:
         """Returns the turns of a flow, None if it has none."""
         if flow not in self._flows:
-            self._flows[flow] = self._read(flow) if len(self) else None
+            self._flows[flow] = self._read(flow) if len(self._table) else None
         return self._flows[flow]
 
     def _read(self, flow: int) -> FlowTurns | None:
@@ -137,10 +145,11 @@ class Turns:
 
     @cached_property
     def _accounts(self) -> dict[int, dict[str, float]]:
-        """The time account of each flow that has one, in ns by part (columns time_*_ns of flows)."""
+        """The time account of each judged flow that has one, in ns by part (columns time_*_ns of flows)."""
         columns = self._transfers.trace.flows._packed_columns([(f"time_{part}_ns", "d", 0, 1) for part in ACCOUNT])
         rows = zip(*(array("d", data) for data in columns), strict=True)
-        return {flow: dict(zip(ACCOUNT, row, strict=True)) for flow, row in enumerate(rows) if row[0] == row[0]}
+        judged = (pair for pair in enumerate(rows) if pair[0] not in self._transfers.legs)
+        return {flow: dict(zip(ACCOUNT, row, strict=True)) for flow, row in judged if row[0] == row[0]}
 
     def split_of(self, flow: int) -> Split | None:
         """Returns the time in which somebody waited, of one flow; None if it is unknown or nobody did."""

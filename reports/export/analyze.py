@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 from wiretale.analyzer.findings.judged import judge
-from wiretale.analyzer.table import OF_FINDINGS, OF_INTERFACES
+from wiretale.analyzer.table import AFTER_PASS, OF_INTERFACES
 
 if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
@@ -26,7 +26,7 @@ SCHEMA = "wiretale.analyze/3"
 TABLES = (
     *OF_INTERFACES,
     *("flows", "directions", "waits", "datagrams", "handshakes", "queries", "requests"),
-    *OF_FINDINGS,
+    *AFTER_PASS,
 )
 
 
@@ -66,7 +66,7 @@ def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str]
         "wiretale": version,
         "inputs": trace.inputs,
         "interrupted": trace.interrupted,
-        "totals": trace.totals,
+        "totals": {**trace.totals, "conversations": trace.transfers.conversations},
         "blocks_summary": blocks_summary(trace),
         "judged": judge(trace).as_object(),
     }

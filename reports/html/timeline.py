@@ -44,12 +44,32 @@ def event_counts(trace: Trace, start_ns: int, width_ns: int, bins: int) -> tuple
     lost, missed = [0] * bins, [0] * bins
     packed = trace.events._packed_columns([(name, "B", 0, 1) for name in ("kind", "place", "spurious")])
     times = array("d", trace.events._packed("time_ns", "d"))
-    for kind, place, spurious, time_ns in zip(*packed, times, strict=True):
+    flows, legs = array("I", trace.events._packed("flow", "I")), trace.transfers.legs
+    for kind, place, spurious, time_ns, flow in zip(*packed, times, flows, strict=True):
+        if flow in legs:
+            continue
         is_lost = kind == block_lost or (kind in retransmissions and place in places and spurious != 1)
         number = (time_ns - start_ns) / width_ns
         if (is_lost or kind == unseen) and 0 <= number < bins:
             (lost if is_lost else missed)[int(number)] += 1
     return lost, missed
+
+
+def sums_of_judged(trace: Trace, start_ns: int, width_ns: int, bins: int) -> list[array[float]]:
+    """Returns the bytes and the losses in each bin, without those of flows of which another leg is judged."""
+    names, legs = ["bytes", "lost"], sorted(trace.transfers.legs)
+    sums = trace.series._time_sums(names, start_ns, width_ns, bins)
+    if not legs:
+        return sums
+    fields = [(name, "d", start_ns if name == "start_ns" else 0, 1) for name in ("start_ns", "width_ns", *names)]
+    starts, widths, *columns = (array("d", data) for data in trace.series._packed_columns(fields, legs))
+    for total, column in zip(sums, columns, strict=True):
+        for start, width, value in zip(starts, widths, column, strict=True):
+            first, end = start / width_ns, (start + width) / width_ns
+            for number in range(max(int(first), 0), min(int(end) + 1, bins)):
+                part = max(min(end, number + 1) - max(first, number), 0.0) * width_ns / width
+                total[number] = max(total[number] - value * part, 0.0)
+    return sums
 
 
 def timeline(trace: Trace, base_ns: int) -> dict[str, Any] | None:
@@ -62,7 +82,7 @@ def timeline(trace: Trace, base_ns: int) -> dict[str, Any] | None:
     bins = (span[1] - start_ns) // width_ns + 1
     if bins < BINS_LEAST:
         return None
-    sizes, judged_lost = trace.series._time_sums(["bytes", "lost"], start_ns, width_ns, bins)
+    sizes, judged_lost = sums_of_judged(trace, start_ns, width_ns, bins)
     full = any(row["code"] == "events-dropped" for row in trace.findings.rows())
     lost, missed = event_counts(trace, start_ns, width_ns, bins)
     if full:  # the series count every loss, but also those that a later packet proved spurious

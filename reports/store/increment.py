@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS, OF_INTERFACES
+from wiretale.analyzer.table import AFTER_PASS, KEPT_TABLES, OF_FINDINGS, OF_INTERFACES
 from wiretale.reports.export.parquet import FINITE_SQL, TIME_SQL, TIMED, copy_to
 from wiretale.reports.store.add import capture_row, columns_of, manifest, quoted
 from wiretale.reports.store.layout import (
@@ -64,7 +64,7 @@ CAPTURES = ("capture", "first_capture", "second_capture", "before_capture", "aft
 CUT = "active_timeout"
 # A closed connection is over, although its rest of packets may come for so long: the core waits for them (flow_end.c).
 CLOSED, CLOSED_NS = "state IN ('closed', 'reset', 'refused')", 60_000_000_000
-WITH_INTEGERS = ("interfaces", *OF_FINDINGS)  # the row of `captures` is made of them, or they come from Python
+WITH_INTEGERS = ("interfaces", *AFTER_PASS)  # the row of `captures` is made of them, or they come from Python
 
 
 class Earlier(NamedTuple):
@@ -252,6 +252,8 @@ class Slot:
             changed = {column: f"files.caps[{column} + 1]" for column in changed}
             return f"""SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
                 JOIN files USING (fileno)"""
+        if name == "relations":
+            return self.relations_sql(rows)
         changed["flow"] = "own.number"
         if name == "flows":
             cut = f"if({CLOSED}, 'idle', '{CUT}')"
@@ -263,6 +265,13 @@ class Slot:
             sql += f""" UNION ALL SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
                 JOIN files USING (fileno) WHERE flow IS NULL"""
         return sql
+
+    @staticmethod
+    def relations_sql(rows: str) -> str:
+        """Returns the relations between flows of one file."""
+        changed = {"flow": "own.number", "other": "others.number", "judged": "if(judged = other, others.number, NULL)"}
+        return f"""SELECT own.fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN own USING (flow)
+            JOIN own AS others ON others.flow = rows.other AND others.fileno = own.fileno"""
 
     def take_findings(self, trace: Trace) -> None:
         """Adds the findings of the chosen flows, as few of a kind for each file as an analysis of it has."""

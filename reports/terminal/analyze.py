@@ -18,7 +18,15 @@ from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate, show_share
-from wiretale.reports.phrases import PROBLEMS, choose_flows, drops_of, problem_text, with_evidence
+from wiretale.reports.phrases import (
+    PROBLEMS,
+    choose_flows,
+    conversations_text,
+    drops_of,
+    problem_text,
+    relation_texts,
+    with_evidence,
+)
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, print_parts, section
 from wiretale.reports.terminal.fitted import Column, table
 
@@ -39,6 +47,7 @@ class FlowLine:
     flow: FlowRow
     out: DirectionRow
     back: DirectionRow
+    related: str  # `copy of flow 0`
 
     def problems(self) -> str:
         """Returns the problems of both directions; a null counts as 0."""
@@ -71,6 +80,7 @@ FLOW_COLUMNS: tuple[tuple[Column, Callable[[FlowLine], str]], ...] = (
     (Column("IP rate", True, 3), lambda line: show_rate(line.main()["throughput_bps"])),
     (Column("RTT", True, 4), FlowLine.rtt),
     (Column("problems", breaks_after=","), FlowLine.problems),
+    (Column("", rank=1), lambda line: line.related),
 )
 
 
@@ -134,7 +144,7 @@ def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
     for line in lines:
         facts = [plural(line.flow["packets"], "packet"), f"{show_bytes(line.flow['wire_bytes'])} on the wire"]
         facts += [show_rate(line.main()["throughput_bps"]), f"RTT {line.rtt()}"]
-        facts += [line.flow["state"] or "", line.problems()]
+        facts += [line.flow["state"] or "", line.problems(), line.related]
         figures = ", ".join(fact for fact in facts if fact and UNKNOWN not in fact)
         ends = f"{line.flow['protocol']} {flow_str(line.flow)}"
         grid.add_row(str(line.flow["flow"]), Text(f"{printable(ends)}\n{printable(figures)}"))
@@ -143,7 +153,11 @@ def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
 
 def flow_grid(trace: Trace, numbers: Sequence[int], width: int) -> Grid:
     """Returns the flows as a table with as many columns as fit, else as paragraphs."""
-    lines = [FlowLine(row_at(trace.flows, n), *trace.directions.rows(2 * n, 2 * n + 2)) for n in numbers]
+    texts, sides = relation_texts(trace), trace.directions
+    lines = [
+        FlowLine(row_at(trace.flows, n), row_at(sides, 2 * n), row_at(sides, 2 * n + 1), texts.get(n, ""))
+        for n in numbers
+    ]
     columns = [(column, cells) for column, cell in FLOW_COLUMNS if any(cells := list(map(cell, lines)))]
     rows = [list(map(Text, map(printable, row))) for row in zip(*(cells for _, cells in columns), strict=True)]
     grid = table([column for column, _ in columns], rows, width - INDENT)
@@ -215,6 +229,7 @@ def flow_parts(trace: Trace, width: int, most: int) -> Iterator[RenderableType]:
     largest, problematic = choose_flows(trace, most, PROBLEMATIC_SHOWN)
     more = count > len(largest)
     heading = f"Flows: the {len(largest)} largest of {count:,}" if more else plural(count, "flow").capitalize()
+    heading += conversations_text(trace)
     if largest:
         yield section(heading, flow_grid(trace, largest, width))
     if problematic:

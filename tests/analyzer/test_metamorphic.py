@@ -147,12 +147,13 @@ def with_other_numbers(packets: list[Packet]) -> list[Packet]:
 
 
 def with_another_start(packets: list[Packet], table: str, column: str, row: Row) -> Any:
-    """The first sequence number alone is one of the packets' own."""
+    """The first sequence number and the first TSval alone are the packets' own."""
     value = row[column]
-    if column != "initial_sequence" or value is None:
+    if column not in ("initial_sequence", "first_tsval") or value is None:
         return value
     end = (ip_address(row["source"]).packed, row["source_port"].to_bytes(2, "big"))
-    return (value + shifts(packets)(end).sequence) % 2**32
+    shift = shifts(packets)(end)
+    return (value + (shift.sequence if column == "initial_sequence" else shift.timestamp)) % 2**32
 
 
 def with_a_tag(packets: list[Packet], table: str, column: str, row: Row) -> Any:
@@ -323,7 +324,7 @@ def test_merged_captures_have_the_rows_of_both(name: str, before: Callable[[str]
 OWN = (
     *("packets", "wire_bytes", "ip_bytes", "payload_bytes", "data_packets", "fragments", "fragmented_datagrams"),
     *("incomplete_datagrams", "fragment_overhead_bytes", "mss", "window_scale", "sack_permitted", "timestamps"),
-    *("initial_sequence", "segment_max", "syns", "fins", "resets", "ecn_ce", "ecn_echo", "ecn_cwr"),
+    *("initial_sequence", "first_tsval", "segment_max", "syns", "fins", "resets", "ecn_ce", "ecn_echo", "ecn_cwr"),
     *("unusual_options", "signed_segments"),
     *("ttl_min", "ttl_max", "dscp", "first_ns", "last_ns", "idle_ns_max", "blocks", "blocks_lost", "sack_acks"),
     *("blocks_out_of_order", "blocks_duplicate", "blocks_late", "blocks_corrupt", "jitter_ns"),

@@ -113,6 +113,7 @@ class DrawnTrace:
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.queries = DrawnTable([self.query() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
+        self.relations = DrawnTable([self.relation(flow) for flow in self.draw.choice(((), range(1, len(self.flows))))])
         self.blocks = DrawnTable([])
         self.requests = DrawnTable([])
         self.second_ports = DrawnTable([{**self.row("second_ports"), "rank": 1, "capture": 0}])
@@ -134,6 +135,17 @@ class DrawnTrace:
             if name in SOMETIMES and self.draw.random() < 0.5:
                 made[name] = None
         return made
+
+    def relation(self, flow: int) -> Row:
+        """Of any kind to the first flow."""
+        kind = self.draw.choice(("copy", "tunnel", "translation", "half", "reuse"))
+        judged = 0 if kind in ("copy", "tunnel", "translation") else None
+        evidence = self.draw.choice(("ends syn sequence", "ends syn"))
+        return {
+            **self.row("relations"),
+            **{"flow": flow, "other": 0, "kind": kind, "judged": judged, "evidence": evidence},
+            "hops": self.draw.choice((None, -1, 0, 1, 2)),
+        }
 
     def capture(self, number: int) -> Row:
         row = self.row("interfaces")
@@ -339,6 +351,7 @@ def schema() -> tuple[Schema, list[str]]:
         "datagrams",
         "queries",
         "handshakes",
+        "relations",
     )
     columns = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}
     return columns, list(trace.totals)

@@ -16,6 +16,7 @@ from pathlib import Path
 from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw, raw
 
 import quic_bits
+import several_legs
 import transfer_wires as wires
 from capture_files import block as pcapng_block
 from capture_files import enhanced, interface, option, section, write_pcap
@@ -207,6 +208,12 @@ CAPTURES: dict[str, Make] = {
     "malformed": bad_version,
     "undecoded": behind_a_shim,
     "not-understood": of_wire(encrypted),
+    "several-places": of_wire(
+        lambda: several_legs.at_two_places(
+            wires.steady(wires.connection(), 40), several_legs.tagged(10), several_legs.tagged(20)
+        )
+    ),
+    "port-reuse": of_wire(wires.ports_again),
     "scan": of_wire(lambda: wires.port_scan(30)),
     "idle-reset": of_wire(lambda: wires.ended(600)),
     "path-mtu-black-hole": of_wire(lambda: wires.stuck(False)),

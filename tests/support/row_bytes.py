@@ -7,10 +7,10 @@ import struct
 from typing import NamedTuple
 
 from wiretale.analyzer import _core
-from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
+from wiretale.analyzer.table import AFTER_PASS, KEPT_TABLES
 
 POSITION_SIZE, HEAD_SIZE, TEXTS = 24, 24, ("text", "address", "path")
-TABLES = [table for table in KEPT_TABLES if table not in OF_FINDINGS]
+TABLES = [table for table in KEPT_TABLES if table not in AFTER_PASS]
 COLUMNS = {table: [(name, kind) for name, kind, *_ in columns] for table, _, columns in _core.schemas()}
 Value = int | bytes | None
 

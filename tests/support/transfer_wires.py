@@ -231,6 +231,18 @@ def end(number: int) -> str:
     return f"10.1.{number // 250}.{number % 250 + 1}"
 
 
+def ports_again() -> Wire:
+    """A SYN that the ACK of an old connection answers, the RST, and the same SYN 1 s later (RFC 5961 section 4)."""
+    again = Connection(Wire())
+    again.send(0, 0, -1, flags=SYN, options=syn_options())
+    again.send(RTT, 1, 50_000, ack=70_000)
+    again.send(RTT + 0.1, 0, 70_000, flags=RST)
+    again.open(1000, RTT)
+    for number in range(20):
+        again.data(1030 + 40 * number, number * MSS).ack(1050 + 40 * number, (number + 1) * MSS)
+    return again.wire
+
+
 def probe(wire: Wire, number: int, host: str, port: int, outcome: str, source: str = "10.0.0.1") -> None:
     """A SYN, and how it ends. One without an answer is retransmitted, and so is a SYN-ACK without an ACK."""
     ms, one = number * 5.0, Connection(wire, 40000 + number, (source, host), server_port=port)

@@ -178,7 +178,13 @@
     X(LOST, "lost") /* the lost segment, or the nearest packet */                                  \
     X(REQUEST, "request")                                                                          \
     X(RESPONSE, "response")                                                                        \
-    X(CITED, "cited") /* any other */
+    X(CITED, "cited") /* any other */                                                              \
+    /* kinds of relations between flows (relations.kind) */                                        \
+    X(COPY, "copy")                                                                                \
+    X(TUNNEL, "tunnel")                                                                            \
+    X(TRANSLATION, "translation")                                                                  \
+    X(HALF, "half")                                                                                \
+    X(REUSE, "reuse")
 
 enum word {
 #define X(symbol, text) WORD_##symbol,

@@ -185,6 +185,8 @@ static void set_tcp(struct observation *row, const struct tcp_header *tcp) {
     row->sequence = tcp->sequence;
     row->acknowledgment = tcp->acknowledgment;
     row->mss = tcp->options & TCP_OPTION_MSS ? tcp->mss : 0;
+    if (tcp->options & TCP_OPTION_TIMESTAMPS)
+        row->stamp = tcp->timestamp_value;
     if (!row->payload)
         row->digest = row->digest_short = digest_of_tcp(tcp);
 }
@@ -292,7 +294,7 @@ static bool make_row(struct observation_reader *reader, struct observation *row,
     row->frame = (int64_t)packet->frame;
     row->time_ns = packet_is_timed(packet) ? packet->time_ns : OBSERVATION_UNKNOWN;
     row->interface = packet->interface;
-    row->datagram = OBSERVATION_UNKNOWN;
+    row->datagram = row->stamp = OBSERVATION_UNKNOWN;
     row->protocol = headers->protocol;
     row->ttl = headers->ttl;
     row->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;

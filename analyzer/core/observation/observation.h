@@ -25,6 +25,7 @@ struct observation {
     uint64_t digest_short; /* of fewer bytes */
     int64_t run;           /* run of the block, or OBSERVATION_UNKNOWN */
     int64_t number;        /* sequence number of the block */
+    int64_t stamp;         /* TSval of a TCP segment, or OBSERVATION_UNKNOWN */
     int64_t datagram;      /* number of the fragments' datagram, or OBSERVATION_UNKNOWN */
     uint32_t interface;
     uint32_t sequence, acknowledgment; /* TCP */
@@ -54,6 +55,7 @@ struct observation {
     X(digest_short, "L")                                                                           \
     X(run, "l")                                                                                    \
     X(number, "l")                                                                                 \
+    X(stamp, "l")                                                                                  \
     X(datagram, "l")                                                                               \
     X(interface, "I")                                                                              \
     X(sequence, "I")                                                                               \

@@ -162,7 +162,7 @@ static PyObject *analysis_add_row_method(PyObject *object, PyObject *args) {
     if (!sink || !PyArg_ParseTuple(args, "sO", &name, &values))
         return NULL;
     for (unsigned number = 0; number < TABLE_COUNT; number++)
-        if (is_of_findings(number) && !strcmp(schemas[number].name, name)) {
+        if (is_after_pass(number) && !strcmp(schemas[number].name, name)) {
             if (!binding_take_row(values, &schemas[number], &sink->texts, &row))
                 return NULL;
             return table_add(&sink->tables[number], &row) ? Py_NewRef(Py_None) : PyErr_NoMemory();

@@ -354,6 +354,7 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
                stream->base_known && (stream->timestamps || !stream->options_truncated),
                stream->timestamps);
     row_set_if(row, directions_initial_sequence, stream->base_known, initial);
+    row_set_if(row, directions_first_tsval, stream->timestamps, stream->first_tsval);
     bool windows_known = stream->window_range_known && stream->window >= 0; /* not only the SYN's */
     row_set_if(row, directions_window_min, windows_known, stream->window_min);
     row_set_if(row, directions_window_max, windows_known, stream->window_max);

@@ -106,7 +106,7 @@ static void put_head(struct bytes *bytes) {
 }
 
 static bool is_kept(unsigned number) {
-    return number != TABLE_packets && number != TABLE_time_spans && !is_of_findings(number);
+    return number != TABLE_packets && number != TABLE_time_spans && !is_after_pass(number);
 }
 
 void shard_rows_write(struct bytes *bytes, struct analysis *analysis) {

@@ -425,6 +425,8 @@
     X(timestamps, BOOL, "", "TCP: segments have RFC 7323 timestamps; null without segments")       \
     X(initial_sequence, INT, "",                                                                   \
       "TCP: sequence number of the SYN, else of the first segment's first byte")                   \
+    X(first_tsval, INT, "",                                                                        \
+      "TCP: TSval of the first segment with timestamps (RFC 7323); null without any")              \
     X(window_min, INT, "bytes",                                                                    \
       "TCP: least receive window that this sender announced, scaled; null if the scale is "        \
       "unknown")                                                                                   \
@@ -868,6 +870,32 @@
       "whether it is the sum of short spans of this part nearby, because there were too many, so " \
       "that its place is not exact")
 
+/* One row per flow that another one repeats, continues or completes. Filled by the caller after
+ * analysis_finish(), as the findings are. */
+#define RELATIONS_COLUMNS(X)                                                                       \
+    X(flow, KNOWN(INT), "",                                                                        \
+      "flows row: of a copy, translation or tunnel the leg that is not judged, of a reuse the "    \
+      "later flow, of halves the later one")                                                       \
+    X(other, KNOWN(INT), "", "flows row that it is related to")                                    \
+    X(kind, KNOWN(WORD), "",                                                                       \
+      "copy: the same packets at another place, under other tags; tunnel: the same inside a "      \
+      "tunnel; translation: the same with addresses or ports that a NAT rewrote; half: each has "  \
+      "one direction of a connection; reuse: the same addresses and ports, opened again")          \
+    X(judged, INT, "",                                                                             \
+      "flows row that totals and findings are about, the leg with the most packets; null if each " \
+      "flow is judged")                                                                            \
+    X(evidence, KNOWN(TEXT), "",                                                                   \
+      "what both have in common, words with spaces between: sequence (first sequence numbers of "  \
+      "each direction), range (of sequence numbers), tsval (the first), order (one leg has the "   \
+      "first packet of a direction earlier, and that of the other later), size (packets and "      \
+      "payload), time, hops (another TTL), direction (opposite ones), ends, syn")                  \
+    X(delay_ns, DURATION, "ns",                                                                    \
+      "from the first packet of `other` to that of `flow`, in the direction of the initiator of "  \
+      "`other`; of a reuse since its last packet; null if unknown")                                \
+    X(hops, INT, "hops",                                                                           \
+      "TTL of `other` less that of `flow`, in the direction of the initiator of `other`; null if " \
+      "a TTL varies, and for reuse and half")
+
 /* These three are filled by the caller after analysis_finish(). */
 #define FINDINGS_COLUMNS(X)                                                                        \
     X(finding, KNOWN(INT), "",                                                                     \
@@ -950,6 +978,7 @@
     X(packets, PACKETS_COLUMNS, "an IP packet of a flow; made only on request")                    \
     X(time_spans, TIME_SPANS_COLUMNS,                                                              \
       "time of a flow that went to one part; made only on request")                                \
+    X(relations, RELATIONS_COLUMNS, "a flow that belongs together with another one")               \
     X(findings, FINDINGS_COLUMNS, "an explanation of an anomaly or a cost")                        \
     X(finding_frames, FINDING_FRAMES_COLUMNS, "a packet that shows a finding")                     \
     X(finding_flows, FINDING_FLOWS_COLUMNS, "a flow that a finding is about")
@@ -1013,6 +1042,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_queries(name, type, unit, meaning)        queries_##name,
 #define COLUMN_OF_requests(name, type, unit, meaning)       requests_##name,
 #define COLUMN_OF_time_spans(name, type, unit, meaning)     time_spans_##name,
+#define COLUMN_OF_relations(name, type, unit, meaning)      relations_##name,
 #define COLUMN_OF_findings(name, type, unit, meaning)       findings_##name,
 #define COLUMN_OF_finding_frames(name, type, unit, meaning) finding_frames_##name,
 #define COLUMN_OF_finding_flows(name, type, unit, meaning)  finding_flows_##name,
@@ -1022,9 +1052,9 @@ TABLES(TABLE)
 #undef TABLE
 
 /* Returns whether the caller fills a table after analysis_finish(). */
-static inline bool is_of_findings(unsigned number) {
-    return number == TABLE_findings || number == TABLE_finding_frames ||
-           number == TABLE_finding_flows;
+static inline bool is_after_pass(unsigned number) {
+    return number == TABLE_relations || number == TABLE_findings ||
+           number == TABLE_finding_frames || number == TABLE_finding_flows;
 }
 
 #define COLUMNS_MAX 128 /* of a table; a row's null mask has that many bits */

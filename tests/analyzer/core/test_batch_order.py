@@ -18,9 +18,9 @@ from scapy.all import ICMP, IP, TCP, UDP, raw
 from plain_wire import FIN, MSS, RST, SYN, Connection, Wire, block, sack
 from wiretale.analyzer import _core
 from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions, Packets, ReadingMode
-from wiretale.analyzer.table import KEPT_TABLES, OF_FINDINGS
+from wiretale.analyzer.table import AFTER_PASS, KEPT_TABLES
 
-CORE_TABLES = [name for name in KEPT_TABLES if name not in OF_FINDINGS]  # which Python makes
+CORE_TABLES = [name for name in KEPT_TABLES if name not in AFTER_PASS]  # which Python makes
 FILE_HEADER, RECORD_HEADER = 24, 16
 
 

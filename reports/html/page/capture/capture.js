@@ -20,7 +20,7 @@ function noteFor(f) {
 function describe(f) {
   const lacking = !state.packets.places.has(f.flow);
   $("flow-view").hidden = false;
-  $("h-flow").textContent = `Flow ${f.flow}: ${f.protocol} ${f.name}${f.path ? ` inside ${f.path}` : ""}`;
+  $("h-flow").textContent = `Flow ${f.flow}: ${f.protocol} ${f.name}${f.path ? ` inside ${f.path}` : ""}${f.relation ? ` (${f.relation})` : ""}`;
   $("packet").hidden = true;
   $("note").textContent = noteFor(f);
   $("again").hidden = !lacking;

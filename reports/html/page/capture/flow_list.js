@@ -1,8 +1,8 @@
 // The list of flows. Searching and sorting cover all flows; the first rows are shown.
 const ROWS_SHOWN = 200;
 
-async function loadFlows({ columns, addresses, paths, servers, words, problems }) {
-  const flows = { ...(await changed(columns, unplaned)), paths, servers, words };
+async function loadFlows({ columns, addresses, paths, servers, relations, words, problems }) {
+  const flows = { ...(await changed(columns, unplaned)), paths, servers, relations, words };
   flows.addresses = new TextDecoder().decode(await inflate(addresses)).split("\n");
   flows.rowOf = (number) => {
     const row = firstAtOrAfter(flows.number, number);
@@ -29,6 +29,7 @@ function endOf(row, side) {
 }
 const nameOf = (row) => `${endOf(row, "source")} → ${endOf(row, "destination")}`;
 const serverOf = (row) => state.flows.servers[state.flows.server[row]];
+const relationOf = (row) => state.flows.relations[state.flows.relation[row]];
 const pathOf = (row) => state.flows.paths[state.flows.path[row]];
 
 // Returns the counts of problems in words; `countOf` returns the count of the problem at a place.
@@ -45,7 +46,7 @@ const problemSum = (row) => state.flows.problems.reduce((sum, { unit, sums }) =>
 
 function flowAt(row) {
   const f = state.flows;
-  return { row, flow: f.number[row], name: nameOf(row), protocol: protocolOf(row), path: pathOf(row), packets: f.packets[row], main: f.main[row] };
+  return { row, flow: f.number[row], name: nameOf(row), protocol: protocolOf(row), path: pathOf(row), relation: relationOf(row), packets: f.packets[row], main: f.main[row] };
 }
 
 // --- filters and the command for one flow ------------------------------------------------------------------------
@@ -109,13 +110,14 @@ const COLUMNS = [
   { key: "throughput", head: "IP throughput", value: measured("throughput"), text: (row) => prefixed(state.flows.throughput[row], "bit/s"), number: true, wide: true },
   { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(state.flows.rtt[row]), number: true, wide: true },
   { key: "problems", head: "problems", value: problemSum, text: problemsOf, descending: true },
+  { key: "relation", head: "relation", value: relationOf },
 ];
 
 const classOf = ({ number, wide, bars }) => [number ? "n" : "", wide ? "wide" : "", bars ? "bars" : ""].filter(Boolean).join(" ");
 
 function makeHead() {
   const row = $("flows").tHead.insertRow();
-  state.columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count || state.spans.size) && (key !== "state" || Object.keys(data.flows.words.state).length));
+  state.columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count || state.spans.size) && (key !== "state" || Object.keys(data.flows.words.state).length));
   for (const column of state.columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";
