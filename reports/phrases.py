@@ -104,6 +104,8 @@ CLOCK_EVIDENCE = {
     "back": "unknown: packets matched one way only; delays are relative to the minimum",
     "none": "unknown: no packet was matched",
     "same": "none: one clock (--same-clock)",
+    "impossible": "unknown: the least round trip would be negative, because a clock was set more than once or ran unevenly; no "
+    "delay is computed",
 }
 ASSUMPTION = (
     "The clocks are compared on the assumption that the minimum delays of both directions are equal. If they are not, "

@@ -11,6 +11,7 @@ stays unknown, and delays are relative to the least.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -77,7 +78,8 @@ class Clock:
 
     earlier: int
     later: int
-    #: directions of the packets that it is estimated from: both, forward, back or none; same if the user says so
+    #: directions of the packets that it is estimated from: both, forward, back or none; same if the user says so; impossible if
+    #: no clock gives a round trip that is not negative
     evidence: str
     forward: int = 0
     back: int = 0
@@ -99,7 +101,7 @@ class Clock:
     @property
     def skew_ppm(self) -> float | None:
         """Skew of the longest stretch; None if unknown."""
-        if self.evidence == "none":
+        if not self.stretches:
             return None
         longest = max(self.stretches, key=lambda stretch: stretch.end_ns - stretch.start_ns)
         return longest.slope * 1e6
@@ -233,6 +235,28 @@ def split(bins: Sequence[Bin], left: int = STEPS_MAX) -> list[Cut]:
     return [*earlier, (bins[n - 1][0], bins[n][0]), *split(bins[n:], left - 1 - len(earlier))]
 
 
+def negative_cut(forward: Sequence[Sample], back: Sequence[Sample]) -> list[Cut]:
+    """Returns where the clock was set if the least round trip over all packets is negative: no offset explains both directions.
+
+    An offset is at most the least difference forward, and at least the negated one back. The room between them is a round trip
+    before and after the step, and less if packets of one side are counted to the other: the step is where the lesser room is
+    greatest.
+    """
+    if not forward or not back or min(d for _, d in forward) + min(d for _, d in back) >= 0:
+        return []
+    samples = sorted([(t, 0, d) for t, d in forward] + [(t, 1, d) for t, d in back])
+    rooms = []
+    for ordered in (samples, samples[::-1]):
+        least, room = [math.inf, math.inf], []
+        for _, side, d in ordered:
+            least[side] = min(least[side], d)
+            room.append(sum(least))
+        rooms.append(room)
+    before, after = rooms[0], rooms[1][::-1]
+    best, n = max((min(before[n - 1], after[n]), n) for n in range(1, len(samples)))
+    return [(samples[n - 1][0], samples[n][0])] if 0 <= best < math.inf else []
+
+
 def within(samples: Sequence[Sample], start_ns: int, end_ns: int, width_ns: int) -> list[Sample]:
     """Returns the samples of a stretch, if possible without the last bin, which may include packets of the next."""
     inner = [(t, d) for t, d in samples if start_ns <= t <= end_ns - width_ns]
@@ -273,6 +297,8 @@ def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: i
     clock.stretches, clock.skew_error_ppm = fit_all(connection, names, forward, back, (first, last, width))
     if clock.least_rtt_ns is not None:
         clock.error_ns = max(clock.least_rtt_ns, 0) / 2
+    if (clock.least_rtt_ns or 0) < 0:  # it was set more than once, or ran at another speed for a while
+        clock.evidence, clock.stretches, clock.error_ns, clock.skew_error_ppm = "impossible", [], None, None
     return clock
 
 
@@ -294,7 +320,7 @@ def fit_all(
 ) -> tuple[list[Stretch], float]:
     """Returns a line for each stretch between steps, and the least error of their slopes in ppm."""
     first, last, width = span
-    cuts = split(shared_bins(forward, back, first, width))
+    cuts = split(shared_bins(forward, back, first, width)) or negative_cut(forward, back)
     starts, ends = [first, *(after for _, after in cuts)], [*(before for before, _ in cuts), last + 1]
     lines, doubts = [], []
     for start, end in zip(starts, ends, strict=True):

@@ -67,12 +67,6 @@ PLACES: dict[str, tuple[str, str, str, str | None]] = {
         "translation",
     ),
     "router": (ROUTER, ENDS, "10.77.2.2", None),
-    "bridge": (
-        "ip link add name br type bridge; ip link set left master br; ip link set right master br; ip link set br up",
-        "ip netns exec {c} ip addr add 10.77.2.1/24 dev eth0; ip netns exec {s} ip addr add 10.77.2.2/24 dev eth0",
-        "10.77.2.2",
-        None,
-    ),
 }
 
 
@@ -103,7 +97,8 @@ def capture(namespace: str, interface: str, path: Path) -> Iterator[None]:
     with subprocess.Popen(
         [*command, "-Z", "root", "--immediate-mode", "tcp"], stderr=subprocess.PIPE, text=True
     ) as program:
-        assert program.stderr is not None and "listening" in program.stderr.readline() + program.stderr.readline()
+        assert program.stderr is not None
+        next(line for line in program.stderr if "listening" in line)
         yield
         time.sleep(1)  # the last packets are stored
         program.terminate()
@@ -114,10 +109,9 @@ def transfer(place: str, folder: Path, stamps: int) -> tuple[Path, Path]:
     inside, ends, server, _ = PLACES[place]
     every, near = folder / "any.pcap", folder / "near.pcap"
     with namespaces() as names:
-        run(
-            f"ip netns exec {{d}} sh -ec \"$(cat <<'E'\n{inside.replace('{', '{{').replace('}', '}}')}\nE\n)\"", **names
-        )
-        run(f"{ends}; ip netns exec {{c}} sysctl -qw net.ipv4.tcp_timestamps={stamps}", **names)
+        subprocess.run(["ip", "netns", "exec", names["d"], "sh", "-ec", inside], check=True, timeout=30)
+        run(ends, **names)
+        run(f"ip netns exec {{c}} sysctl -qw net.ipv4.tcp_timestamps={stamps}", **names)
         with capture(names["d"], "any", every), capture(names["d"], "left", near):
             enter = ["ip", "netns", "exec"]
             listener = subprocess.Popen([*enter, names["s"], sys.executable, "-S", "-c", SERVER, str(PORT)])

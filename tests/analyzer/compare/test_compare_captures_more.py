@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scapy.all import IP
 
+import needs
 from capture_files import block as chunk
 from capture_files import enhanced, interface, option, section
 from capture_points import MS, START_NS, Clock, Points, block, compared, ledger_of, log, tcp, udp
@@ -269,3 +270,42 @@ def test_each_end_is_believed_about_its_own_actions() -> None:
     assert (merged.sent, merged.received, merged.host_dropped, merged.planned) == (9, 8, 1, 9)
     assert merge_reports(sent, {}).received == 1
     assert merge_reports({}, {}).sent is None
+
+
+# --- captures whose truth is in their README
+
+
+def test_transmissions_without_ids_are_distinguished_by_tsval() -> None:
+    """A link lost 8 packets in an outage; all IPv4 IDs are 0, so the ends' TSvals alone tell which transmission passed."""
+    paths = [needs.shared(f"labelled/truth/compare-id-zero/r145-{point}.pcap") for point in ("snd", "trc", "rcv")]
+    with compare_captures(*map(str, paths)) as comparison:
+        (forward, back) = comparison.ledgers
+        assert (forward.lost, forward.sent) == ({"before_tracer": 8}, 273)
+        assert not back.lost
+
+
+def test_a_clock_that_was_set_in_a_pause_is_found() -> None:
+    """The receiver's clock was set by 30 ms 1 s after the start; the next packets came at 2.76 s."""
+    paths = [
+        needs.shared(f"labelled/truth/compare-step/{name}.pcap.gz") for name in ("snd", "rcv-clock-set-30ms-after-1s")
+    ]
+    with compare_captures(*map(str, paths)) as comparison:
+        (clock,) = comparison.clocks
+        ((_, change),) = clock.steps
+        assert clock.error_ns is not None and clock.least_rtt_ns is not None and clock.least_rtt_ns > 0
+        assert abs(change - 30 * MS) <= clock.error_ns and abs(clock.offset_ns or 0) <= clock.error_ns
+        assert all(delay.summary["min"] >= 0 for delay in comparison.delays)
+
+
+def test_clocks_that_no_offset_explains_give_no_delay(tmp_path: Path) -> None:
+    points = Points(("sender", "receiver"))
+    for n in range(400):
+        unsteady = 50 * MS * (n % 2)
+        sent = START_NS + n * MS
+        points.put(udp(block(RUN, 0, n), n), [sent, sent + 5 * MS + unsteady])
+        answer = udp(b"answer %d" % n, 9000 + n, ("10.0.1.1", 6000), ("10.0.0.1", 5000))
+        points.put(answer, [sent + 5 * MS, sent + unsteady])
+    with compared(points, tmp_path) as comparison:
+        (clock,) = comparison.clocks
+        assert (clock.evidence, clock.offset_ns, clock.skew_ppm, comparison.delays) == ("impossible", None, None, [])
+        assert not ledger_of(comparison, "packets").lost
