@@ -86,7 +86,6 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
 #: sentences about captures of 4,001,000 rows, which take too long to make each time (finding_captures.HUGE)
 RECORDED = {
     "blocks-dropped": "The blocks table has no rows for 1,000 blocks, because it is full; counters are complete.",
-    "queries-dropped": "The queries table has no rows for 1,000 queries, because it is full; counters are complete.",
 }
 
 

@@ -325,30 +325,6 @@ class SeriesRow(TypedDict):
     goodput_bps: int | None
 
 
-class TurnRow(TypedDict):
-    """A request and its response in a TCP flow."""
-
-    flow: int
-    direction: int
-    turn: int
-    start_ns: int | None
-    first_frame: int | None
-    last_frame: int | None
-    request_bytes: int
-    request_ns: int | None
-    request_pause_ns: int | None
-    network_ns: int | None
-    server_ns: int | None
-    response_bytes: int | None
-    response_ns: int | None
-    response_pause_ns: int | None
-    pause_ns: int | None
-    client_network_ns: int | None
-    retransmission_client_ns: int | None
-    retransmission_network_ns: int | None
-    retransmission_server_ns: int | None
-
-
 class WaitRow(TypedDict):
     """One of the longest waits of a direction."""
 
@@ -458,30 +434,41 @@ class HandshakeRow(TypedDict):
     ech: bool | None
 
 
-class QueryRow(TypedDict):
-    """One DNS question, with its answer."""
+class ExchangeRow(TypedDict):
+    """Who asked whom for what, and what came of it."""
 
-    flow: int
-    id: int
+    flow: int | None
+    direction: int | None
+    kind: str
+    capture: int
+    client: str | None
+    server: str | None
     name: str | None
-    type: str
-    first_ns: int | None
-    first_frame: int
-    sent: int
-    response_ns: int | None
-    response_frame: int | None
+    type: str | None
+    id: int | None
+    asked_ns: int | None
+    asked_frame: int | None
+    attempts: int
+    answered_ns: int | None
+    answered_frame: int | None
+    waited_ns: int | None
+    outcome: str
     code: str | None
-
-
-class RequestRow(TypedDict):
-    """The first request of HTTP/1 of a flow."""
-
-    flow: int
-    method: str | None
-    host: str | None
-    status: int | None
-    request_frame: int | None
-    response_frame: int | None
+    turn: int | None
+    last_frame: int | None
+    request_bytes: int | None
+    request_ns: int | None
+    request_pause_ns: int | None
+    network_ns: int | None
+    server_ns: int | None
+    response_bytes: int | None
+    response_ns: int | None
+    response_pause_ns: int | None
+    pause_ns: int | None
+    client_network_ns: int | None
+    retransmission_client_ns: int | None
+    retransmission_network_ns: int | None
+    retransmission_server_ns: int | None
 
 
 class PacketRow(TypedDict):

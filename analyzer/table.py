@@ -36,8 +36,8 @@ OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 AFTER_PASS = ("relations", *OF_FINDINGS)  # of all flows together, by Python
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
 OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *AFTER_PASS))
-#: SQL views with the columns of wiretale.analyze/2, for one release: the tables that each reads, and its query, in which {of} is
-#: the columns that number a capture, and {ns} makes an integer of a time
+#: SQL views with the columns of wiretale.analyze/2, and former tables, for one release: the tables that each reads, and its query,
+#: in which {of} is the columns that number a capture, and {ns} makes an integer of a time
 OLD_VIEWS = {
     "interfaces_2": (
         OF_INTERFACES,
@@ -98,9 +98,27 @@ LEFT JOIN (
     concat_ws(', ', client_hello_frame, server_hello_frame, finished_frame) AS frames FROM handshakes""",
     ),
     "requests_2": (
-        ("requests",),
-        """SELECT * EXCLUDE (request_frame, response_frame), concat_ws(', ', request_frame, response_frame) AS frames
-FROM requests""",
+        ("exchanges",),
+        """SELECT {of}flow, type AS method, name AS host, code::BIGINT AS status,
+    concat_ws(', ', asked_frame, answered_frame) AS frames FROM exchanges WHERE kind = 'http'""",
+    ),
+    "requests": (
+        ("exchanges",),
+        """SELECT {of}flow, type AS method, name AS host, code::BIGINT AS status, asked_frame AS request_frame,
+    answered_frame AS response_frame FROM exchanges WHERE kind = 'http'""",
+    ),
+    "queries": (
+        ("exchanges",),
+        """SELECT {of}flow, id, name, type, asked_ns AS first_ns, asked_frame AS first_frame, attempts AS sent,
+    if(answered_frame IS NULL, NULL, waited_ns) AS response_ns, answered_frame AS response_frame, code
+FROM exchanges WHERE kind = 'dns'""",
+    ),
+    "turns": (
+        ("exchanges",),
+        """SELECT {of}flow, direction, turn, asked_ns AS start_ns, asked_frame AS first_frame,
+    COLUMNS(lambda name: name IN ('last_frame', 'network_ns', 'server_ns', 'pause_ns', 'client_network_ns')
+        OR name SIMILAR TO '(request|response|retransmission)_.*')
+FROM exchanges WHERE turn IS NOT NULL""",
     ),
 }
 ROWS_SHOWN = 10

@@ -102,8 +102,7 @@ class Trace:
         #: whether Ctrl-C stopped the analysis
         self.interrupted = interrupted
         #: packets, flows, evicted_flows, evicted_datagrams, filter_refused, packets_rows_dropped (beyond the limit of the
-        #: last packets table), events_dropped, blocks_dropped, queries_dropped,
-        #: turns_dropped
+        #: last packets table), events_dropped, blocks_dropped, exchanges_dropped
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:
@@ -156,11 +155,6 @@ class Trace:
         return self.table("series")
 
     @property
-    def turns(self) -> Table[rows.TurnRow]:
-        """A request and its response in a TCP flow."""
-        return self.table("turns")
-
-    @property
     def waits(self) -> Table[rows.WaitRow]:
         """One of the longest waits of a direction, between two packets."""
         return self.table("waits")
@@ -181,14 +175,9 @@ class Trace:
         return self.table("handshakes")
 
     @property
-    def queries(self) -> Table[rows.QueryRow]:
-        """One DNS question, with its answer."""
-        return self.table("queries")
-
-    @property
-    def requests(self) -> Table[rows.RequestRow]:
-        """The first request of HTTP/1 of a flow."""
-        return self.table("requests")
+    def exchanges(self) -> Table[rows.ExchangeRow]:
+        """Who asked whom for what, and what came of it: of each flow in order of time."""
+        return self.table("exchanges")
 
     @property
     def relations(self) -> Table[rows.RelationRow]:

@@ -52,7 +52,7 @@ BASELINE = {
         Measure("dns", TIME, -1, "median time from a DNS question to its answer"),
         Measure("dns_failed", PERCENT, -1, "DNS questions without an answer, or with one but NOERROR and NXDOMAIN"),
         Measure("tls", TIME, -1, "median time of TLS and QUIC handshakes (handshakes.duration_ns)"),
-        Measure("response", TIME, -1, "median server time of requests (turns.server_ns)"),
+        Measure("response", TIME, -1, "median server time of requests (exchanges.server_ns)"),
         *(
             Measure(f"time_{part}", PERCENT, -1 if part == "loss" else 0, f"time: {text}")
             for part, text in PARTS.items()

@@ -16,7 +16,7 @@ from wiretale.analyzer.findings.transfers import PARTS
 if TYPE_CHECKING:
     import duckdb
 
-TABLES = ("flows", "directions", "findings", "queries", "handshakes", "turns")
+TABLES = ("flows", "directions", "findings", "handshakes", "exchanges")
 FLOW_TIMES = tuple(f"time_{part}" for part in PARTS)
 TIMES = {"flows": ("first_ns", "last_ns"), "directions": ("first_ns", "last_ns")}
 # A key of 16 bytes takes less memory than 64 digits.
@@ -40,10 +40,11 @@ SELECT capture_id, service, {", ".join(f"sum({name}) AS {name}" for name in (*SU
 """
 OF_FLOW = "JOIN (SELECT capture_id, flow, service FROM each_flow) USING (capture_id, flow)"
 OTHERS = (
-    f"""SELECT capture_id, service, median(response_ns) AS dns,
-    100 * avg(if(response_ns IS NULL, 1, (code NOT IN {ANSWERED})::INT)) AS dns_failed FROM one.queries {OF_FLOW} {GROUPS}""",
+    f"""SELECT capture_id, service, median(waited_ns) FILTER (answered_frame IS NOT NULL) AS dns,
+    100 * avg((code IS NULL OR code NOT IN {ANSWERED})::INT) AS dns_failed FROM one.exchanges {OF_FLOW}
+    WHERE kind = 'dns' {GROUPS}""",
     f"SELECT capture_id, service, median(duration_ns) AS tls FROM one.handshakes {OF_FLOW} {GROUPS}",
-    f"SELECT capture_id, service, median(server_ns) AS response FROM one.turns {OF_FLOW} {GROUPS}",
+    f"SELECT capture_id, service, median(server_ns) AS response FROM one.exchanges {OF_FLOW} WHERE turn IS NOT NULL {GROUPS}",
 )
 
 

@@ -491,22 +491,13 @@ blocks_dropped = table_full(
     weakens="Lists and graphs of blocks, never counts.",
 )
 
-queries_dropped = table_full(
-    "queries",
-    "query|queries",
-    code="queries-dropped",
-    computed="The table holds 4 million rows.",
-    unknown="The questions that are not listed.",
-    weakens="Findings about DNS.",
-)
-
-turns_dropped = table_full(
-    "turns",
-    "turn",
-    code="turns-dropped",
-    computed="The table holds 4 million rows, 10,000 per flow.",
-    unknown="Times of the turns that are not listed.",
-    weakens="Sums of server time and client pauses, which are too small.",
+exchanges_dropped = table_full(
+    "exchanges",
+    "exchange",
+    code="exchanges-dropped",
+    computed="The table holds 4 million rows, 10,000 per TCP flow.",
+    unknown="The requests that are not listed, and their times.",
+    weakens="Findings about requests and DNS.",
 )
 
 

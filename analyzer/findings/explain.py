@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer import theory
+from wiretale.analyzer.findings.exchanges.quic import headline as quic_line
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.findings.queueing import overload_of
-from wiretale.analyzer.findings.quic import headline as quic_line
 from wiretale.analyzer.findings.throughput_limit import limiting_loss, queue_grows
 from wiretale.analyzer.findings.transfers import TIMES, Transfer, Transfers
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share

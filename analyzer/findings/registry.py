@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import (
-    application,
     capture,
     connection,
     decoding,
@@ -21,14 +20,13 @@ from wiretale.analyzer.findings import (
     handshake,
     loss_pattern,
     queueing,
-    quic,
     throughput_limit,
-    turns,
 )
 from wiretale.analyzer.findings.cost import Concern, severity_by_cost
 from wiretale.analyzer.findings.counts import loss, numbered, order, window
 from wiretale.analyzer.findings.counts.count_rule import CountRule
 from wiretale.analyzer.findings.evidence import ENDS, MEMBERS_MAX, SHOWN
+from wiretale.analyzer.findings.exchanges import application, quic, turns, unanswered
 from wiretale.analyzer.findings.model import Finding, Rule, duration_of, row_at
 from wiretale.analyzer.findings.shared import cause, legs, sharing
 from wiretale.analyzer.findings.transfers import Transfers
@@ -62,6 +60,7 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
         connection,
         throughput_limit,
         turns,
+        unanswered,
         queueing,
         sharing,
         legs,

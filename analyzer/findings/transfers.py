@@ -18,6 +18,7 @@ from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.evidence import CITED, FIRST, LAST, RETRANSMISSION, SHOWN, Cited, Files, lost_near
+from wiretale.analyzer.findings.exchanges.turns import Turns
 from wiretale.analyzer.findings.hidden import Hidden
 from wiretale.analyzer.findings.model import (
     ON_WIRE,
@@ -30,7 +31,6 @@ from wiretale.analyzer.findings.model import (
     syns_and_fins,
 )
 from wiretale.analyzer.findings.shared.flow_events import FlowEvents
-from wiretale.analyzer.findings.turns import Turns
 from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import show_share
 

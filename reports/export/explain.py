@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.evidence import evidence_of
+from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.explain import Explained, left_out
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.registry import RULES, example_of, page_of
-from wiretale.analyzer.findings.turns import Split
 from wiretale.reports.phrases import with_evidence
 from wiretale.reports.verdict import verdict
 

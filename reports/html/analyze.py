@@ -148,7 +148,7 @@ def bands_data(
     trace: Trace, spans: Table | None, ranked: Sequence[int], limited: Sequence[int], base_ns: int
 ) -> dict[str, Any]:
     """Returns the time spans of some flows, and the turns of those that fit."""
-    turned = fitting_flows(ranked, trace.turns._rows_by_flow(len(trace.flows)), TURNS_MOST)
+    turned = fitting_flows(ranked, trace.exchanges._rows_by_flow(len(trace.flows)), TURNS_MOST)
     return {
         "spans": None if spans is None else spans_of_flows(spans, limited, base_ns),
         "turns": packed_turns(trace, turned, base_ns),

@@ -6,8 +6,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.judged import judge
-from wiretale.analyzer.findings.turns import Split
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 from wiretale.reports.html.flow_columns import REAL_BYTES

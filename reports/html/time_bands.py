@@ -24,7 +24,7 @@ BANDS = {
     **{"transfer": "part-transfer", "idle": "pause low", "unknown": "pause high"},
 }
 TURN_COLUMNS = (
-    *(("flow", "I", 1), ("direction", "B", 1), ("start_ns", "d", 1_000_000)),
+    *(("flow", "I", 1), ("direction", "B", 1), ("asked_ns", "d", 1_000_000)),
     *((name, "f", 1_000_000) for name in ("request_ns", "network_ns", "server_ns", "pause_ns")),
 )
 
@@ -67,7 +67,7 @@ def packed_spans(data: Sequence[array[Any]], numbers: Mapping[int, str]) -> dict
 
 def packed_turns(trace: Trace, flows: Sequence[int], base_ns: int) -> dict[str, Any]:
     """Returns the turns of flows, in ms."""
-    return packed_table(trace.turns, TURN_COLUMNS, flows, base_ns)
+    return packed_table(trace.exchanges, TURN_COLUMNS, flows, base_ns)
 
 
 def band_words() -> list[dict[str, str]]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 # Rows in the order of flows, so that those of the slot are the first ones.
-IN_ORDER = ("flows", "directions", "series", "turns", "waits", "handshakes", "requests")
+IN_ORDER = ("flows", "directions", "series", "waits", "handshakes")
 # Rows are joined with the few chosen flows, of which the hash table must be made; DuckDB does not have the sizes of the tables.
 SETTINGS = """SET disabled_optimizers = 'join_order,build_side_probe_side'; SET enable_progress_bar = false;
 SET threads = 1"""
@@ -260,7 +260,7 @@ class Slot:
             end = f'if("end" = \'end_of_capture\', {cut}, "end")' if self.cut else '"end"'
             changed["end"] = f"{end}::VARCHAR"
         sql = f"SELECT own.fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN own USING (flow)"
-        if first and name in ("events", "datagrams"):
+        if first and name in ("events", "datagrams", "exchanges"):
             changed |= {"flow": "NULL", "capture": "files.caps[capture + 1]"}
             sql += f""" UNION ALL SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
                 JOIN files USING (fileno) WHERE flow IS NULL"""

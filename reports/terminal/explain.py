@@ -11,12 +11,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
+from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.explain import Explained, carried, left_out, waited_str
 from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, example_of, page_of
 from wiretale.analyzer.findings.transfers import TIMES
-from wiretale.analyzer.findings.turns import Split
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 from wiretale.reports.phrases import cost_text, with_evidence

@@ -86,7 +86,7 @@ def test_csv_files_and_standard_output_have_the_same_texts(samples: Path, tmp_pa
     for sample, names in {
         "two_interfaces.pcapng": ("interfaces", "flows", "findings"),
         "damaged.pcap": ("interfaces", "events", "handshakes"),
-        "ip_fragments.pcap": ("datagrams", "queries", "requests"),
+        "ip_fragments.pcap": ("datagrams", "exchanges"),
     }.items():
         run("analyze", samples / sample, "-q", "-o", tmp_path / sample, "--csv")
         trace = wiretale.analyze(samples / sample)

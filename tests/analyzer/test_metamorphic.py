@@ -234,7 +234,7 @@ FRAMES = {
 }
 FRAME_FREE = frozenset(
     {"related_frame", "last_frame", "blocks.first_frame", "first_capture", "capture", "before_capture", "after_capture"}
-    | {"queries.first_frame", "turns.first_frame", "response_frame", "request_frame", "client_hello_frame"}
+    | {"asked_frame", "answered_frame", "client_hello_frame"}
     | {"server_hello_frame", "finished_frame"}
 )
 ADDED = (

@@ -303,7 +303,7 @@ def test_a_process_that_is_killed_at_any_call_leaves_the_rows(tmp_path: Path) ->
         assert calls > KILLS
         for number, store in enumerate(copies):
             assert run(store, 1 + calls * number // KILLS) == "killed"
-            ids = " UNION ALL ".join(f"SELECT id FROM '{store}/day=*/{kind}=*/queries.parquet'" for kind in KINDS)
+            ids = " UNION ALL ".join(f"SELECT id FROM '{store}/day=*/{kind}=*/exchanges.parquet'" for kind in KINDS)
             assert connection.sql(f"SELECT list(id ORDER BY id) FROM ({ids})").fetchall() == [([0, 1, 2, 3],)], number
             states.add(files(store))
         process.stdin.close()

@@ -387,7 +387,7 @@ def test_tables_without_rows_have_no_file(wiretale_run: Any, tmp_path: Path) -> 
     assert wiretale_run("store", "add", tmp_path / "s", dated(tmp_path, 1)).returncode == 0
     (place,) = (tmp_path / "s").glob("day=2*/capture_id=*")
     found = {file.stem for file in place.glob("*.parquet")}
-    assert {"captures", "interfaces", "flows", "queries"} <= found
+    assert {"captures", "interfaces", "flows", "exchanges"} <= found
     counts = rows(wiretale_run, tmp_path / "s", "query", COUNTS)
     assert {row["name"] for row in counts if row["rows"]} == found and len(counts) == 1 + len(KEPT_TABLES)
 

@@ -108,14 +108,12 @@ class DrawnTrace:
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.drawn_rows for way in (0, 1)])
         self.events = drawn_of(self.directions, self.events_of)
         self.series = drawn_of(self.directions, self.bins_of)
-        self.turns = drawn_of(self.flows, self.turns_of)
+        self.exchanges = drawn_of(self.flows, self.exchanges_of)
         self.waits = drawn_of(self.directions, self.waits_of)
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
-        self.queries = DrawnTable([self.query() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.relations = DrawnTable([self.relation(flow) for flow in self.draw.choice(((), range(1, len(self.flows))))])
         self.blocks = DrawnTable([])
-        self.requests = DrawnTable([])
         self.second_ports = DrawnTable([{**self.row("second_ports"), "rank": 1, "capture": 0}])
 
     @property
@@ -266,15 +264,19 @@ class DrawnTrace:
             rows.append(row)
         return rows
 
+    def exchanges_of(self, flow: Row) -> list[Row]:
+        queries = [self.query() for _ in range(0 if flow["flow"] else self.draw.choice((0, 0, 1, 2, 9)))]
+        return queries + (self.turns_of(flow) if flow["exchange"] == "turns" else [])
+
     def turns_of(self, flow: Row) -> list[Row]:
-        if flow["exchange"] != "turns":
-            return []
         way, rows = self.draw.choice((0, 0, 1)), []
         for number in range(self.draw.choice((1, 2, 9))):
-            row = {**self.row("turns"), "flow": flow["flow"], "direction": way, "turn": number}
+            row = {**self.row("exchanges"), "flow": flow["flow"], "direction": way, "turn": number, "kind": "turn"}
+            row.update(outcome="answered", asked_ns=START_NS, client=flow["source"], server=flow["destination"])
             if self.draw.random() < 0.2:
-                row.update(server_ns=None, network_ns=None, response_ns=None, response_bytes=None)
-            row["last_frame"] += row["first_frame"]
+                row.update(server_ns=None, network_ns=None, response_ns=None, response_bytes=None, answered_ns=None)
+                row["outcome"] = self.draw.choice(("unanswered", "abandoned", "cut_off"))
+            row["last_frame"] += row["asked_frame"]
             rows.append(row)
         return rows
 
@@ -305,9 +307,10 @@ class DrawnTrace:
 
     def query(self) -> Row:
         code = self.draw.choice(("NOERROR", "SERVFAIL", "NXDOMAIN", None))
-        row = {**self.row("queries"), "flow": 0, "code": code, "sent": self.draw.choice((1, 2)), "first_ns": START_NS}
+        row = {**self.row("exchanges"), "kind": "dns", "flow": 0, "code": code, "attempts": self.draw.choice((1, 2))}
+        row.update(asked_ns=START_NS, answered_ns=START_NS + row["waited_ns"], outcome="answered", turn=None)
         if code is None:
-            row.update(response_ns=None, response_frame=None)
+            row.update(answered_ns=None, answered_frame=None, outcome="unanswered")
         return row
 
     def handshake(self) -> Row:
@@ -346,11 +349,10 @@ def schema() -> tuple[Schema, list[str]]:
         "directions",
         "events",
         "series",
-        "turns",
         "waits",
         "datagrams",
-        "queries",
         "handshakes",
+        "exchanges",
         "relations",
     )
     columns = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}

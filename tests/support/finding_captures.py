@@ -27,7 +27,7 @@ from plain_wire import ACK, MSS, PSH, START_NS, Wire, block
 FOLDER = Path(__file__).parents[2] / "sample_pcaps" / "findings"
 EXPERIMENTAL = bytes.fromhex("88b50001")  # EtherType for local experiments (IEEE 802)
 ESP = 50
-ROWS_OF_A_FLOW = 10_000  # that the tables of events and turns hold
+ROWS_OF_A_FLOW = 10_000  # that the tables of events and exchanges hold
 OPEN_DATAGRAMS = 65_536
 ALERT = b"\x15\x03\x03\x00\x02\x02\x46"  # fatal, protocol_version
 WHOLE, HEADERS = 262_144, 96  # snap lengths: of whole frames, and of headers with that of a block
@@ -111,6 +111,16 @@ def small_turns() -> Wire:
         one.send(at, 0, i * 10, 10, PSH | ACK, ack=i * 10).send(at + 1, 1, i * 10, 10, PSH | ACK, ack=i * 10 + 10)
         at += 2
     return one.wire
+
+
+def hung_server() -> Wire:
+    """Three requests, which the server's kernel acknowledges."""
+    wire = Wire()
+    for i in range(3):
+        wires.connection(wire, port=40001 + i, ms=2000.0 * i).send(2030.0 * (i + 1), 0, 0, 300, PSH | ACK).ack(
+            2040.0 * (i + 1) + wires.RTT, 300
+        )
+    return wire.udp(17_990.0, b"end", port=4001).udp(18_000.0, b"end", port=4001)
 
 
 def open_datagrams() -> Wire:
@@ -239,6 +249,7 @@ CAPTURES: dict[str, Make] = {
     "blocks-corrupt": of_wire(corrupt_block),
     "loss-pattern": of_wire(lambda: wires.numbered(1500, lambda i: i % 150 != 75), HEADERS),
     "quic-lost": of_wire(quic_losses),
+    "request-unanswered": of_wire(hung_server),
     "dns-slow": of_timed(lambda: names(0.4, 1.2)),
     "dns-unanswered": of_timed(lambda: names(0.03, 0)),
     "dns-failed": of_timed(lambda: names(0.05, 0.3, code=2)),
@@ -247,22 +258,10 @@ CAPTURES: dict[str, Make] = {
 }
 LARGE: dict[str, Make] = {
     "events-dropped": of_wire(duplicate_acks),
-    "turns-dropped": of_wire(small_turns),
+    "exchanges-dropped": of_wire(small_turns),
     "datagrams-evicted": of_wire(open_datagrams),
     "shared-queue": of_wire(lambda: through_one_queue(2, 20e6, 60, 12.0)[0]),
 }
-
-
-def questions(count: int) -> Iterator[bytes]:
-    """DNS questions and their answers, 1,000 in a flow."""
-    for i in range(count):
-        question = b"\x07%07d\x07example\0" % i + struct.pack("!HH", 1, 1)
-        for source, flags in (("10.0.0.1", 0x0100), ("10.0.0.53", 0x8180)):
-            ports = (1024 + i // 1000, 53) if flags == 0x0100 else (53, 1024 + i // 1000)
-            message = struct.pack("!HHHHHH", i % 65536, flags, 1, 0, 0, 0) + question
-            segment = struct.pack("!HHHH", *ports, 8 + len(message), 0) + message
-            target = "10.0.0.53" if flags == 0x0100 else "10.0.0.1"
-            yield Wire().ip(0, source, target, 17, segment).packets[0][1]
 
 
 def blocks(count: int) -> Iterator[bytes]:
@@ -272,7 +271,7 @@ def blocks(count: int) -> Iterator[bytes]:
 
 
 #: captures of 4,001,000 rows, which are made by hand: write_huge(Path("huge.pcap"), "blocks-dropped")
-HUGE = {"queries-dropped": questions, "blocks-dropped": blocks}
+HUGE = {"blocks-dropped": blocks}
 
 
 def write_huge(path: Path, code: str, count: int = 4_001_000) -> Path:

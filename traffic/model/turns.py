@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and responses of TCP flows, from the table `turns`."""
+"""Requests and responses of TCP flows, from the table `exchanges`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 # A pause is before its request, so the gap of a turn is the pause of the next one. Requests without a response are left out.
 ADD = f"""
 INSERT INTO samples
-SELECT $run, flow, direction, turn, start_ns,
+SELECT $run, flow, direction, turn, asked_ns,
     least(greatest(request_bytes, {SIZE_LEAST}), {MESSAGE_MOST}), least(greatest(response_bytes, {SIZE_LEAST}), {MESSAGE_MOST}),
     CASE WHEN server_ns IS NOT NULL THEN least(greatest(server_ns, 0), {GAP_MOST}) END,
     CASE WHEN next_ns IS NOT NULL THEN least(greatest(next_ns, 0), {GAP_MOST}) END
-FROM (SELECT *, lead(pause_ns) OVER (PARTITION BY flow, direction ORDER BY turn) AS next_ns FROM turns)
+FROM (SELECT *, lead(pause_ns) OVER (PARTITION BY flow, direction ORDER BY turn) AS next_ns FROM exchanges WHERE turn IS NOT NULL)
 WHERE response_bytes IS NOT NULL
 """
 
@@ -31,9 +31,9 @@ class Turns(Samples):
 
     def add(self, trace: Trace, run: int = 0) -> Turns:
         """Adds the turns of an analysis."""
-        self.connection.register("turns", trace.turns.with_integers())
+        self.connection.register("exchanges", trace.exchanges.with_integers())
         self.connection.execute(ADD, {"run": run})
-        self.connection.unregister("turns")
+        self.connection.unregister("exchanges")
         return self
 
     def direction(self, flow: int, run: int = 0) -> int:

@@ -157,8 +157,10 @@ void http_parse(struct application *application, const struct arrival *arrival,
     size_t size = sizeof answer - 1;
     if (stream->ready < size)
         return;
-    if (memcmp(stream->bytes, answer, size) != 0)
-        parse_request(application, stream, arrival);
-    else
+    bool response = !memcmp(stream->bytes, answer, size);
+    application->http.client = arrival->direction ^ response;
+    if (response)
         parse_response(&application->http, stream, arrival);
+    else
+        parse_request(application, stream, arrival);
 }

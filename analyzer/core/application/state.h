@@ -124,6 +124,7 @@ struct tls_handshake {
 
 struct http_request {
     char method[16]; /* empty if it was not captured */
+    uint8_t client;  /* direction of the request */
     char *host;      /* escaped; NULL without one */
     uint16_t status; /* 0 if it is not known */
     struct moment requested, answered;
@@ -203,6 +204,10 @@ void dns_free(struct dns_queries *queries, struct pool *pool);
 /* Write the name of a type of question or of a code, as in A or TYPE65280. */
 void dns_type_text(uint16_t type, char text[static DNS_TEXT_MAX]);
 void dns_code_text(uint16_t code, char text[static DNS_TEXT_MAX]);
+/* Returns whether the server failed or refused (FORMERR, SERVFAIL, NOTIMP, REFUSED, NOTAUTH). */
+static inline bool dns_code_is_failure(uint16_t code) {
+    return code == 1 || code == 2 || code == 4 || code == 5 || code == 9;
+}
 
 /* tls.c: RFC 8446, 5246. */
 bool tls_begins(const uint8_t *bytes, size_t length);

@@ -34,6 +34,13 @@
     X(CLOSED, "closed")             /* FINs of both directions seen */                             \
     X(RESET, "reset")               /* ended by RST; of events: an RST */                          \
     X(REFUSED, "refused")           /* RST in reply to the SYN */                                  \
+    /* what came of a request (exchanges.outcome), beside the three before */                      \
+    X(ANSWERED, "answered")                                                                        \
+    X(ERROR, "error")         /* the answer is one */                                              \
+    X(ABANDONED, "abandoned") /* by the client */                                                  \
+    X(UNANSWERED, "unanswered")                                                                    \
+    X(CUT_OFF, "cut_off")   /* the capture ended before an answer was due */                       \
+    X(FAREWELL, "farewell") /* wants no answer */                                                  \
     /* evidence of the initiator (flows.initiator_evidence) */                                     \
     X(SYN, "syn")                                                                                  \
     X(SYN_ACK, "syn_ack")                                                                          \
@@ -120,6 +127,9 @@
     X(HTTP, "http")                                                                                \
     X(HTTP2, "http2")                                                                              \
     X(QUIC, "quic")                                                                                \
+    /* kinds of exchanges (exchanges.kind), beside those of applications */                        \
+    X(CONNECT, "connect")                                                                          \
+    X(TURN, "turn")                                                                                \
     /* verdicts on blocks (blocks.verdict) */                                                      \
     X(DELIVERED, "delivered")                                                                      \
     X(HEAD_OF_LINE, "head_of_line") /* delivered, but delayed by missing bytes before it */        \

@@ -114,7 +114,7 @@ struct choosing {
     int flow_column;
     size_t columns; /* columns to unpack, from the first */
     struct table_cursor cursor;
-    size_t next;   /* next flow of the choice, in a grouped table */
+    size_t next;   /* next flow of the choice, in a table in the order of flows */
     uint32_t left; /* remaining rows of its group */
 };
 
@@ -128,24 +128,27 @@ static struct choosing begin_choosing(const struct table *table, const struct fl
                              .columns = columns < needed ? needed : columns};
 }
 
-/* Reads only the chosen groups of a grouped table. */
+/* Reads only the chosen flows of a table in the order of flows. */
 static bool next_of_groups(struct choosing *choosing, struct row *row) {
+    const struct table *table = choosing->table;
     while (!choosing->left) {
         if (choosing->next == choosing->choice->count)
             return false;
-        choosing->left = table_enter_group(choosing->table, &choosing->cursor,
-                                           choosing->choice->flows[choosing->next++]);
+        uint32_t flow = choosing->choice->flows[choosing->next++];
+        choosing->left = table->grouped ? table_enter_group(table, &choosing->cursor, flow)
+                                        : table_enter_flow(table, &choosing->cursor, flow);
     }
     choosing->left--;
     return table_next_of(choosing->table, &choosing->cursor, choosing->columns, row);
 }
 
 static bool next_chosen(struct choosing *choosing, struct row *row) {
-    if (choosing->table->grouped && choosing->choice->flows)
+    if ((choosing->table->grouped || choosing->table->by_flow) && choosing->choice->flows)
         return next_of_groups(choosing, row);
     while (table_next_of(choosing->table, &choosing->cursor, choosing->columns, row))
         if (choosing->flow_column < 0 ||
-            is_chosen(choosing->choice, row->value[choosing->flow_column]))
+            (row_known(row, (unsigned)choosing->flow_column) &&
+             is_chosen(choosing->choice, row->value[choosing->flow_column])))
             return true;
     return false;
 }

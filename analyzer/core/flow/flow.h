@@ -116,7 +116,8 @@ struct flow {
     /* Fields that few packets change. */
     uint64_t first_frame;
     uint32_t first_capture;
-    uint64_t icmp_errors;
+    uint32_t icmp_errors;
+    uint16_t icmp_error;             /* cause of the last of them (events.cause) */
     struct application *application; /* NULL until a payload is selected */
     struct direction directions[2];  /* 0 from the initiator */
     union {

@@ -272,8 +272,7 @@ static void note_totals(struct analysis *analysis) {
     analysis->totals.packet_rows_dropped = analysis->updater.packet_rows_dropped;
     analysis->totals.events_dropped = rows->events_dropped;
     analysis->totals.blocks_dropped = rows->blocks_dropped;
-    analysis->totals.queries_dropped = rows->queries_dropped;
-    analysis->totals.turns_dropped = rows->turns_dropped;
+    analysis->totals.exchanges_dropped = rows->exchanges_dropped;
     analysis->totals.excluded = analysis->input.wanted.excluded;
     analysis->totals.judged = rows->judged;
     analysis->totals.finished = true;

@@ -61,8 +61,7 @@ struct analysis_totals {
     uint64_t packet_rows_dropped;     /* rows above packet_rows_most */
     uint64_t events_dropped;          /* rows above the bound of a flow or of all */
     uint64_t blocks_dropped;          /* rows above the bound */
-    uint64_t queries_dropped;         /* rows above the bound */
-    uint64_t turns_dropped;           /* rows above the bound of a flow or of all */
+    uint64_t exchanges_dropped;       /* rows above the bound of a flow or of all */
     uint64_t bytes_read, bytes_total; /* of the files; the total is 0 if unknown */
     struct excluded_packets excluded; /* set by analysis_finish() */
     struct judged_sums judged;        /* likewise */

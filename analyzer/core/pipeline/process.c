@@ -218,8 +218,7 @@ bool is_near_limit(struct analysis *analysis, const struct batch *batch) {
     uint64_t live = live_flows(updater), most = EVENTS_PER_PACKET * (packets + live);
     bool near = sum_rows(updater, TABLE_events) + most > MAX_EVENTS;
     near |= sum_rows(updater, TABLE_blocks) + most > MAX_BLOCK_ROWS;
-    near |= sum_rows(updater, TABLE_queries) + most > MAX_QUERY_ROWS;
-    near |= sum_rows(updater, TABLE_turns) > MAX_TURN_ROWS / 2;
+    near |= sum_rows(updater, TABLE_exchanges) + most > MAX_EXCHANGE_ROWS / 2;
     near |= is_near_first_bytes(updater, selected);
     return near || live + packets > analysis->options.max_flows ||
            kept_datagrams(updater) + fragments > DATAGRAMS_MOST ||
@@ -280,6 +279,7 @@ static void end_flow(struct analysis *analysis, struct worker *worker, struct fl
     worker->sink.at = (analysis->packets + 1) << ORDER_BITS;
     worker->sink.minor = flow_first(&analysis->updater, flow);
     worker->sink.ending = flow->number;
+    worker->now_ns = analysis->now_ns;
     flow_finish(worker, flow, end_of_live_flow(analysis, flow));
 }
 

@@ -199,16 +199,15 @@ static PyObject *analysis_totals_method(PyObject *object, PyObject *Py_UNUSED(un
     if (!analysis)
         return NULL;
     const struct analysis_totals *totals = analysis_totals(analysis);
-    return Py_BuildValue("{sKsKsKsKsKsKsKsKsKsK}", "packets", (unsigned long long)totals->packets,
+    return Py_BuildValue("{sKsKsKsKsKsKsKsKsK}", "packets", (unsigned long long)totals->packets,
                          "flows", (unsigned long long)totals->flows, "evicted_flows",
                          (unsigned long long)totals->evicted_flows, "evicted_datagrams",
                          (unsigned long long)totals->evicted_datagrams, "filter_refused",
                          (unsigned long long)totals->filter_refused, "packets_rows_dropped",
                          (unsigned long long)totals->packet_rows_dropped, "events_dropped",
                          (unsigned long long)totals->events_dropped, "blocks_dropped",
-                         (unsigned long long)totals->blocks_dropped, "queries_dropped",
-                         (unsigned long long)totals->queries_dropped, "turns_dropped",
-                         (unsigned long long)totals->turns_dropped);
+                         (unsigned long long)totals->blocks_dropped, "exchanges_dropped",
+                         (unsigned long long)totals->exchanges_dropped);
 }
 
 /* progress(): (bytes read, bytes of all files or 0, packets read). */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the tables of applications: a handshake or a request for each flow that has one, and the
- * questions of DNS. */
+/* The handshake of TLS of a flow as a row. */
 #include "rows/rows.h"
 
 static bool begin_row(struct row_sink *sink, struct row *row, enum table_number number,
@@ -8,19 +7,6 @@ static bool begin_row(struct row_sink *sink, struct row *row, enum table_number 
     row_clear(row);
     row_set(row, 0, flow->number);
     return begin_flow_group(sink, number, flow);
-}
-
-static void add_request(struct row_sink *sink, const struct flow *flow) {
-    const struct http_request *http = &flow->application->http;
-    struct row row;
-    if (!begin_row(sink, &row, TABLE_requests, flow))
-        return;
-    row_set_text(sink, &row, requests_method, http->method);
-    row_set_text(sink, &row, requests_host, http->host);
-    row_set_if(&row, requests_status, http->status, http->status);
-    put_frame(&row, requests_request_frame, http->requested.frame);
-    put_frame(&row, requests_response_frame, http->answered.frame);
-    add_row(sink, TABLE_requests, &row);
 }
 
 /* Sets the time that an end took to answer: the sum of the waits for it, each without the least RTT
@@ -81,40 +67,7 @@ static void add_handshake(struct row_sink *sink, const struct flow *flow) {
 void application_rows_add(struct row_sink *sink, const struct flow *flow) {
     const struct application *application = flow->application;
     const struct tls_handshake *tls = &application->tls;
-    const struct http_request *http = &application->http;
-    if (application->protocol == WORD_HTTP && (http->method[0] || http->status))
-        add_request(sink, flow);
     if (application->protocol == WORD_TLS &&
         (tls->hello.frame || tls->answer.frame || tls->alerted))
         add_handshake(sink, flow);
-}
-
-void query_row_add(const struct row_writer *writer, const struct flow *flow,
-                   const struct dns_query *query) {
-    struct row_sink *sink = writer->sink;
-    int64_t first_ns = query->first.time_ns, answer_ns = query->answer.time_ns;
-    bool timed = first_ns != TIME_UNKNOWN, answered = query->answer.frame;
-    char text[DNS_TEXT_MAX];
-    struct row row;
-    if (row_sink_rows(sink, TABLE_queries) >= MAX_QUERY_ROWS) {
-        sink->queries_dropped++;
-        return;
-    }
-    row_clear(&row);
-    row_set(&row, queries_flow, flow->number);
-    row_set(&row, queries_id, query->id);
-    row_set_text(sink, &row, queries_name, query->name);
-    dns_type_text(query->type, text);
-    row_set_text(sink, &row, queries_type, text);
-    row_set_if(&row, queries_first_ns, timed, first_ns);
-    row_set(&row, queries_first_frame, (int64_t)query->first.frame);
-    row_set(&row, queries_sent, query->sent);
-    if (answered) {
-        if (timed && answer_ns != TIME_UNKNOWN)
-            row_set(&row, queries_response_ns, answer_ns - first_ns);
-        row_set(&row, queries_response_frame, (int64_t)query->answer.frame);
-        dns_code_text(query->code, text);
-        row_set_text(sink, &row, queries_code, text);
-    }
-    row_sink_add(sink, TABLE_queries, &row);
 }

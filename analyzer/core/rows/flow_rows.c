@@ -435,21 +435,21 @@ static void add_direction_row(struct row_writer *writer, struct flow *flow, unsi
 static bool begin_rows(struct row_sink *sink, const struct flow *flow) {
     return begin_flow_group(sink, TABLE_flows, flow) &&
            begin_flow_group(sink, TABLE_directions, flow) &&
-           begin_flow_group(sink, TABLE_series, flow) && begin_flow_group(sink, TABLE_turns, flow);
+           begin_flow_group(sink, TABLE_series, flow);
 }
 
-void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
+void flow_rows_add(struct row_writer *writer, struct flow *flow, const struct flow_end *end,
                    enum word application, struct row directions[static 2]) {
     struct row_sink *sink = writer->sink;
     if (!begin_rows(sink, flow))
         return;
-    add_flow_row(sink, flow, end, application);
+    add_flow_row(sink, flow, end->end, application);
     for (unsigned number = 0; number < 2; number++) {
         add_direction_row(writer, flow, number, &directions[number]);
         series_rows_add(sink, flow, number);
     }
     bool handshake = flow->key.protocol == IP_TCP && handshake_rtt(&flow->tcp) >= 0;
     judged_count(&sink->judged, flow, application, directions, handshake);
-    turn_rows_add(sink, flow);
+    exchange_rows_add(sink, flow, end);
     time_rows_add(sink, flow);
 }

@@ -8,17 +8,16 @@
 
 static bool is_grouped(enum table_number number) {
     return number == TABLE_flows || number == TABLE_directions || number == TABLE_series ||
-           number == TABLE_turns || number == TABLE_handshakes || number == TABLE_requests ||
-           number == TABLE_waits || number == TABLE_time_spans;
+           number == TABLE_handshakes || number == TABLE_waits || number == TABLE_time_spans;
 }
 
 /* Tables whose rows are in the order of the packets that wrote them. */
 static bool is_ordered(enum table_number number) {
-    return number == TABLE_events || number == TABLE_blocks || number == TABLE_queries ||
+    return number == TABLE_events || number == TABLE_blocks || number == TABLE_exchanges ||
            number == TABLE_datagrams;
 }
 
-_Static_assert(events_flow == 0 && blocks_flow == 0 && queries_flow == 0 && datagrams_flow == 0,
+_Static_assert(events_flow == 0 && blocks_flow == 0 && exchanges_flow == 0 && datagrams_flow == 0,
                "the flow is their first column");
 
 unsigned position_list_of(enum table_number number) {
@@ -107,8 +106,7 @@ bool row_sink_join(struct row_sink *sink, struct row_sink *other) {
     judged_add(&sink->judged, &other->judged);
     sink->events_dropped += other->events_dropped;
     sink->blocks_dropped += other->blocks_dropped;
-    sink->queries_dropped += other->queries_dropped;
-    sink->turns_dropped += other->turns_dropped;
+    sink->exchanges_dropped += other->exchanges_dropped;
     sink->out_of_memory |= other->out_of_memory;
     string_table_join(&sink->texts, &other->texts);
     for (unsigned i = 0; done && i < TABLE_COUNT; i++)
@@ -175,7 +173,7 @@ bool row_sink_order_groups(struct row_sink *sink, enum table_number number,
 bool row_sink_sort(struct row_sink *sink) {
     static const unsigned datagrams[] = {datagrams_first_ns, datagrams_capture,
                                          datagrams_first_frame};
-    static const unsigned queries[] = {queries_first_ns, queries_first_frame, queries_flow};
+    static const unsigned exchanges[] = {exchanges_flow, exchanges_asked_ns, exchanges_asked_frame};
     return table_sort(&sink->tables[TABLE_datagrams], datagrams) &&
-           table_sort(&sink->tables[TABLE_queries], queries);
+           table_sort(&sink->tables[TABLE_exchanges], exchanges);
 }

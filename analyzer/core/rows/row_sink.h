@@ -3,8 +3,9 @@
  * row_sink_join() makes the tables of the analysis of them.
  *
  * Packets are processed shard by shard and flow by flow, so that rows are written in any order.
- * Those of flows are put into groups of the flow's shard; rows of events, blocks, queries and
- * datagrams carry their position: the packet that wrote them, or the time between two packets. */
+ * Those of flows are put into groups of the flow's shard; rows of events, blocks, exchanges
+ * and datagrams carry their position: the packet that wrote them, or the time between two packets.
+ */
 #ifndef WIRETALE_ROW_SINK_H
 #define WIRETALE_ROW_SINK_H
 
@@ -78,8 +79,7 @@ struct row_sink {
     uint32_t ending;    /* number of the flow that ends between two packets */
     bool packets_only;  /* no table but packets is wanted */
     bool out_of_memory;
-    uint64_t events_dropped, blocks_dropped, queries_dropped,
-        turns_dropped;               /* rows above a bound */
+    uint64_t events_dropped, blocks_dropped, exchanges_dropped; /* rows above a bound */
     uint64_t elsewhere[TABLE_COUNT]; /* rows of the other sinks, before the batch at hand */
     struct quic_names quic_names;    /* once all rows are added */
     struct position_log *positions;  /* of a shard of `wiretale split`; NULL of another capture */
@@ -131,7 +131,7 @@ static inline uint64_t row_sink_rows(const struct row_sink *sink, enum table_num
     return sink->tables[number].row_count + sink->elsewhere[number];
 }
 
-/* Adds a row to events, blocks, queries or datagrams; returns its place, by which it can be
+/* Adds a row to events, blocks, exchanges or datagrams; returns its place, by which it can be
  * amended.
  */
 uint64_t row_sink_add(struct row_sink *sink, enum table_number number, const struct row *row);

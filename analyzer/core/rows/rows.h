@@ -11,8 +11,7 @@
 #define MAX_EVENTS          4000000u /* rows in all */
 #define MAX_EVENTS_PER_FLOW 10000u
 #define MAX_BLOCK_ROWS      4000000u /* in all */
-#define MAX_QUERY_ROWS      4000000u /* in all */
-#define MAX_TURN_ROWS       4000000u /* in all */
+#define MAX_EXCHANGE_ROWS   4000000u /* in all */
 
 /* event_rows.c */
 /* Writes an event; `flow` is NULL for one of the capture itself. Returns its row, EVENT_NONE if a
@@ -23,10 +22,16 @@ uint64_t event_write(struct row_writer *writer, struct flow *flow, unsigned dire
  * EVENT_NONE. */
 void event_amend(struct row_sink *sink, uint64_t row, const struct event *event);
 
+/* How a flow ended. */
+struct flow_end {
+    enum word end;  /* flows.end */
+    int64_t now_ns; /* the clock of the capture */
+};
+
 /* flow_rows.c */
 /* Adds the rows of flows, directions and series of a flow that is over. `application` is WORD_NONE
  * if none was recognised; `directions` hold the columns of numbered units and are completed. */
-void flow_rows_add(struct row_writer *writer, struct flow *flow, enum word end,
+void flow_rows_add(struct row_writer *writer, struct flow *flow, const struct flow_end *end,
                    enum word application, struct row directions[static 2]);
 /* Returns the word of an IP protocol; WORD_OTHER_IP if it is not decoded. */
 enum word protocol_word(uint8_t number);
@@ -54,11 +59,8 @@ void time_rows_add(struct row_sink *sink, const struct flow *flow);
 static inline void put_frame(struct row *row, unsigned column, uint64_t frame) {
     row_set_if(row, column, frame, (int64_t)frame);
 }
-/* Adds the rows of handshakes and requests of a flow that is over. */
+/* Adds the row of the handshake of a flow that is over. */
 void application_rows_add(struct row_sink *sink, const struct flow *flow);
-/* Adds the row of a question that was answered or given up. */
-void query_row_add(const struct row_writer *writer, const struct flow *flow,
-                   const struct dns_query *query);
 
 /* judged.c */
 /* Counts a flow that is over, of which these are the complete rows of both directions.
@@ -106,8 +108,12 @@ bool series_record_add(struct table *table, struct series_head *head, const stru
 /* Adds the bins of a direction as rows to the group that is begun. */
 void series_rows_add(struct row_sink *sink, const struct flow *flow, unsigned direction);
 
-/* turn_rows.c */
-/* Adds the turns of a flow to the group that is begun, if it alternates (flows.exchange). */
-void turn_rows_add(struct row_sink *sink, const struct flow *flow);
+/* exchange_rows.c */
+/* Adds the exchanges of a TCP flow that is over: its handshake, and its turns if it alternates
+ * (flows.exchange). */
+void exchange_rows_add(struct row_sink *sink, const struct flow *flow, const struct flow_end *end);
+/* Adds the row of a question that was answered or given up. */
+void query_row_add(const struct row_writer *writer, const struct flow *flow,
+                   const struct dns_query *query, const struct flow_end *end);
 
 #endif

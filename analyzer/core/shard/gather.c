@@ -191,9 +191,9 @@ static bool number_flows(struct gatherer *g) {
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-_Static_assert(flows_flow == 0 && directions_flow == 0 && series_flow == 0 && turns_flow == 0 &&
-                   waits_flow == 0 && handshakes_flow == 0 && requests_flow == 0 &&
-                   events_flow == 0 && blocks_flow == 0 && queries_flow == 0 && datagrams_flow == 0,
+_Static_assert(flows_flow == 0 && directions_flow == 0 && series_flow == 0 && waits_flow == 0 &&
+                   handshakes_flow == 0 && events_flow == 0 && blocks_flow == 0 &&
+                   exchanges_flow == 0 && datagrams_flow == 0,
                "the flow is the first column");
 
 /* Replaces the number of the flow by that of one run. */
@@ -373,7 +373,7 @@ static void sum_totals(struct gatherer *g, uint64_t *counts, uint64_t *rows) {
         totals->filter_refused += file->refused;
     }
     totals->flows = g->flow_count;
-    totals->turns_dropped = counts[COUNT_TURNS_DROPPED];
+    totals->exchanges_dropped = counts[COUNT_EXCHANGES_DROPPED];
     totals->events_dropped = counts[COUNT_EVENTS_DROPPED];
 }
 
@@ -390,7 +390,6 @@ static bool check_limits(struct gatherer *g) {
         {"evicted flows", sum[COUNT_EVICTED_FLOWS], 0},
         {"evicted datagrams", sum[COUNT_EVICTED_DATAGRAMS], 0},
         {"blocks above the limit", sum[COUNT_BLOCKS_DROPPED], 0},
-        {"questions above the limit", sum[COUNT_QUERIES_DROPPED], 0},
         {"open flows or fewer (--max-flows)", peaks[PEAK_FLOWS], g->input->max_flows},
         {"datagrams or fewer in reassembly", peaks[PEAK_DATAGRAMS], DATAGRAMS_MOST},
         {"flows or fewer with first bytes", peaks[PEAK_FIRST_BYTES], FIRST_BYTES_FLOWS},
@@ -399,8 +398,7 @@ static bool check_limits(struct gatherer *g) {
         {"connections whose first bytes are selected", sum[COUNT_SELECTIONS], SELECTIONS_MOST},
         {"events", rows[TABLE_events], MAX_EVENTS},
         {"blocks", rows[TABLE_blocks], MAX_BLOCK_ROWS},
-        {"questions", rows[TABLE_queries], MAX_QUERY_ROWS},
-        {"turns", rows[TABLE_turns], MAX_TURN_ROWS},
+        {"exchanges", rows[TABLE_exchanges], MAX_EXCHANGE_ROWS / 2},
         {"segments whose payload was left out", sum[COUNT_MISSING], 0},
         {"flows whose end depends on times that step back", sum[COUNT_UNCERTAIN], 0},
     };
@@ -418,8 +416,8 @@ static bool check_limits(struct gatherer *g) {
 
 static bool add_all(struct gatherer *g) {
     static const enum table_number in_any_order[] = {
-        TABLE_flows,      TABLE_directions, TABLE_series,  TABLE_turns,    TABLE_waits,
-        TABLE_handshakes, TABLE_requests,   TABLE_queries, TABLE_datagrams};
+        TABLE_flows,      TABLE_directions, TABLE_series,   TABLE_waits,
+        TABLE_handshakes, TABLE_exchanges,  TABLE_datagrams};
     for (size_t i = 0; i < sizeof in_any_order / sizeof *in_any_order; i++)
         for (size_t s = 0; s < g->input->shard_count; s++)
             if (!add_rows(g, in_any_order[i], s))

@@ -43,10 +43,9 @@ enum shard_count {
     COUNT_FLOWS,
     COUNT_EVICTED_FLOWS,
     COUNT_EVICTED_DATAGRAMS,
-    COUNT_EVENTS_DROPPED, /* rows above limits of one flow or all, like the next three */
+    COUNT_EVENTS_DROPPED, /* rows above limits of one flow or all, like the next two */
     COUNT_BLOCKS_DROPPED,
-    COUNT_QUERIES_DROPPED,
-    COUNT_TURNS_DROPPED,
+    COUNT_EXCHANGES_DROPPED,
     COUNT_PEAKS, /* the first of them */
     COUNT_INITIAL_FLOWS = COUNT_PEAKS + PEAKS,
     COUNT_SELECTIONS,

@@ -206,7 +206,8 @@
     X(one_way, KNOWN(BOOL), "", "only one direction was captured")                                 \
     X(icmp_errors, KNOWN(INT), "packets", "ICMP errors that quote a packet of this flow")          \
     X(exchange, WORD, "",                                                                          \
-      "TCP: turns if payload alternates between requests and responses (table turns), pipelined "  \
+      "TCP: turns if payload alternates between requests and responses (exchanges.turn), "         \
+      "pipelined "                                                                                 \
       "if an endpoint mostly sends while data to it is under way, streaming if one direction "     \
       "alone has payload; null without payload, if one direction was captured, and for other "     \
       "protocols")                                                                                 \
@@ -569,54 +570,6 @@
       "all IP bytes so far over the time so far (to the end of the bin, or the last packet)")      \
     X(goodput_bps, INT, "bit/s", "useful payload of the bin over its width")
 
-/* Grouped by flow, in order. TCP only. A turn is a request and its response (tracker/turns.c). */
-#define TURNS_COLUMNS(X)                                                                           \
-    X(flow, KNOWN(INT), "", "flows row")                                                           \
-    X(direction, KNOWN(INT), "", "direction of the request")                                       \
-    X(turn, KNOWN(INT), "",                                                                        \
-      "number in the flow, from 0; the messages of a TLS handshake are turns, too")                \
-    X(start_ns, TIME, "ns", "first byte of the request at the capture point")                      \
-    X(first_frame, INT, "frame", "packet of the first byte of the request")                        \
-    X(last_frame, INT, "frame",                                                                    \
-      "last packet with data of the response, or of the request if there is no response")          \
-    X(request_bytes, KNOWN(INT), "bytes", "unique payload of the request")                         \
-    X(request_ns, DURATION, "ns",                                                                  \
-      "request spread: from its first byte to its last, without retransmission_*_ns")              \
-    X(request_pause_ns, DURATION, "ns",                                                            \
-      "of request_ns: pauses in which the client had nothing more to send, and neither an ACK, "   \
-      "the receive window nor a loss held it back; null if a suspected RTO may hide one")          \
-    X(network_ns, DURATION, "ns",                                                                  \
-      "round trip between capture point and server: the least sample of the flow, or the time "    \
-      "to the response if that is less, or the time to the ACK of the request if that is 200 ms "  \
-      "more, which no delayed-ACK timer explains; null if there is no response, or if no ACK "     \
-      "shows it: the handshake's, or one without data")                                            \
-    X(server_ns, DURATION, "ns",                                                                   \
-      "server time: from the last byte of the request to the first captured of the response, "     \
-      "less network_ns; null as above, and if IPv4 IDs show that its first transmission may be "   \
-      "lost between server and capture point")                                                     \
-    X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
-    X(response_ns, DURATION, "ns",                                                                 \
-      "response spread: from its first byte to its last, without retransmission_*_ns; null "       \
-      "without one")                                                                               \
-    X(response_pause_ns, DURATION, "ns",                                                           \
-      "of response_ns: pauses in which the server had nothing more to send, and neither an ACK, "  \
-      "the receive window nor a loss held it back; null if a suspected RTO may hide one")          \
-    X(pause_ns, DURATION, "ns",                                                                    \
-      "client's pause before the request: since the last byte of the response before, less the "   \
-      "least round trip between capture point and client; null in the first turn, after one "      \
-      "that could not be divided, if that round trip is unknown, or if IPv4 IDs show that the "    \
-      "first transmission of the request may be lost between client and capture point")            \
-    X(client_network_ns, DURATION, "ns",                                                           \
-      "round trip between capture point and client before the request: that which pause_ns is "    \
-      "without, or the whole time if that is less; null as pause_ns")                              \
-    X(retransmission_client_ns, DURATION, "ns",                                                    \
-      "idle time before retransmissions in request and response, of data that was lost between "   \
-      "capture point and client; null if the length of such a stall is unknown")                   \
-    X(retransmission_network_ns, DURATION, "ns",                                                   \
-      "the same of data whose place of loss is unknown, or which was not lost")                    \
-    X(retransmission_server_ns, DURATION, "ns",                                                    \
-      "the same of data that was lost between capture point and server; null likewise")
-
 /* Grouped by flow; of a direction by kind and rank. Columns of directions have the sums
  * (time_*_ns), these rows the longest parts: at most MAX_STALLS of timeout and one of each other
  * kind. */
@@ -825,34 +778,98 @@
       "server_name may be a public name in place of the server's; browsers send the extension "    \
       "without it, too; null without the ClientHello, and for QUIC")
 
-/* One row per DNS question, in the order of answers; those without an answer follow when their
- * flow ends. */
-#define QUERIES_COLUMNS(X)                                                                         \
-    X(flow, KNOWN(INT), "", "flows row")                                                           \
-    X(id, KNOWN(INT), "", "transaction id")                                                        \
+/* In the order of flows, and of a flow in order of time; those without a flow come first. The flow
+ * must be the first column. The columns from `turn` on are those of TCP (tracker/turns.c). */
+#define EXCHANGES_COLUMNS(X)                                                                       \
+    X(flow, INT, "", "flows row; null if the messages have none, or several")                      \
+    X(direction, INT, "", "direction of the request; null without a flow")                         \
+    X(kind, KNOWN(WORD), "",                                                                       \
+      "dns: a question; connect: the handshake of TCP, which opens a connection; http: the "       \
+      "first request of HTTP/1 of a connection, and its response; tls: the first message of the "  \
+      "client, and its answer; turn: any other request and response of a TCP connection")          \
+    X(capture, KNOWN(INT), "",                                                                     \
+      "interfaces row of the first request; of a flow, that of its first packet")                  \
+    X(client, ADDRESS, "", "who asked; null if it has no address yet")                             \
+    X(server, ADDRESS, "", "who was asked; null if nobody in particular was")                      \
     X(name, TEXT, "",                                                                              \
-      "name of the question, without the final dot; other bytes than printable ASCII are \\DDD")   \
-    X(type, KNOWN(TEXT), "", "type of the question: A, AAAA, ..., or TYPE and its number")         \
-    X(first_ns, TIME, "ns", "time of the first query; null if the file has no times")              \
-    X(first_frame, KNOWN(INT), "frame", "the first query")                                         \
-    X(sent, KNOWN(INT), "", "number of times that the client sent the query")                      \
+      "DNS: name of the question, without the final dot; HTTP: the Host, or that of the target "   \
+      "if it has one (CONNECT, proxies); TLS: SNI. Other bytes than printable ASCII are \\DDD")    \
+    X(type, TEXT, "",                                                                              \
+      "DNS: type of the question: A, AAAA, ..., or TYPE and its number; HTTP: method; null for "   \
+      "others")                                                                                    \
+    X(id, INT, "", "DNS: transaction id; null for others")                                         \
+    X(asked_ns, TIME, "ns",                                                                        \
+      "first packet of the request at the capture point; null if the file has no times")           \
+    X(asked_frame, INT, "frame",                                                                   \
+      "this packet; null if its number exceeds 32 bits, or if it was not captured")                \
+    X(attempts, KNOWN(INT), "",                                                                    \
+      "number of times that the client asked: SYNs, queries; 1 for a request in a TCP "            \
+      "connection")                                                                                \
+    X(answered_ns, TIME, "ns",                                                                     \
+      "first packet of the answer; connect: the ACK that completes the handshake; null without "   \
+      "one")                                                                                       \
+    X(answered_frame, INT, "frame",                                                                \
+      "first packet of the answer; null without one, if its number exceeds 32 bits, and for "      \
+      "connect")                                                                                   \
+    X(waited_ns, DURATION, "ns",                                                                   \
+      "from the first packet of the request to the answer; without one, as far as it is known "    \
+      "that somebody waited: to the last query of DNS, the end of the connection or that of the "  \
+      "capture; null without times")                                                               \
+    X(outcome, KNOWN(WORD), "",                                                                    \
+      "answered; error: the answer is an error, which code names (HTTP from 500 on); refused: "    \
+      "RST in reply to the SYN; reset or closed: the server did that instead; abandoned: the "     \
+      "client closed or reset the connection first, or never completed the handshake; "            \
+      "unanswered; cut_off: the capture ended or the row of the flow was evicted before 5 s had "  \
+      "passed and the client had asked three times; farewell: the last message of a client that "  \
+      "closed within 50 ms, or that had received the FIN of the server, wants no answer")          \
+    X(code, TEXT, "",                                                                              \
+      "DNS: code of the answer: NOERROR, SERVFAIL, NXDOMAIN, ...; HTTP: status of the first "      \
+      "response that is not 1xx, or 101, if it is within the first 4 kB; TLS: first alert of "     \
+      "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
+      "null without one")                                                                          \
+    X(turn, INT, "",                                                                               \
+      "number of the request in its TCP connection, from 0; the messages of a TLS handshake are "  \
+      "turns, too; null for connect and DNS, and for HTTP in a connection that does not "          \
+      "alternate (flows.exchange)")                                                                \
+    X(last_frame, INT, "frame",                                                                    \
+      "last packet with data of the response, or of the request without one; null as asked_frame") \
+    X(request_bytes, INT, "bytes", "unique payload of the request")                                \
+    X(request_ns, DURATION, "ns",                                                                  \
+      "request spread: from its first byte to its last, without retransmission_*_ns")              \
+    X(request_pause_ns, DURATION, "ns",                                                            \
+      "of request_ns: pauses in which the client had nothing more to send, and neither an ACK, "   \
+      "the receive window nor a loss held it back; null if a suspected RTO may hide one")          \
+    X(network_ns, DURATION, "ns",                                                                  \
+      "round trip between capture point and server: the least sample of the flow, or the time "    \
+      "to the response if that is less, or the time to the ACK of the request if that is 200 ms "  \
+      "more, which no delayed-ACK timer explains; null if there is no response, or if no ACK "     \
+      "shows it: the handshake's, or one without data")                                            \
+    X(server_ns, DURATION, "ns",                                                                   \
+      "server time: from the last byte of the request to the first captured of the response, "     \
+      "less network_ns; null as above, and if IPv4 IDs show that its first transmission may be "   \
+      "lost between server and capture point")                                                     \
+    X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
     X(response_ns, DURATION, "ns",                                                                 \
-      "time from the first query to the answer; null without an answer")                           \
-    X(response_frame, INT, "frame", "the answer; null without one")                                \
-    X(code, TEXT, "", "code of the answer: NOERROR, SERVFAIL, NXDOMAIN, ...; null without one")
-
-/* One row per flow whose first bytes are a request or response of HTTP/1, grouped. */
-#define REQUESTS_COLUMNS(X)                                                                        \
-    X(flow, KNOWN(INT), "", "flows row")                                                           \
-    X(method, TEXT, "", "method of the first request; null if it was not captured")                \
-    X(host, TEXT, "",                                                                              \
-      "its Host, or that of the target if it has one (CONNECT, proxies); null without one")        \
-    X(status, INT, "",                                                                             \
-      "status of the first response that is not 1xx, or 101; null if it is not within the first "  \
-      "4 kB")                                                                                      \
-    X(request_frame, INT, "frame",                                                                 \
-      "packet with the end of the request's header; null if it was not captured")                  \
-    X(response_frame, INT, "frame", "packet with the status line; null if it was not captured")
+      "response spread: from its first byte to its last, without retransmission_*_ns; null "       \
+      "without one")                                                                               \
+    X(response_pause_ns, DURATION, "ns",                                                           \
+      "of response_ns: pauses in which the server had nothing more to send, and neither an ACK, "  \
+      "the receive window nor a loss held it back; null if a suspected RTO may hide one")          \
+    X(pause_ns, DURATION, "ns",                                                                    \
+      "client's pause before the request: since the last byte of the response before, less the "   \
+      "least round trip between capture point and client; null in the first turn, after one "      \
+      "that could not be divided, if that round trip is unknown, or if IPv4 IDs show that the "    \
+      "first transmission of the request may be lost between client and capture point")            \
+    X(client_network_ns, DURATION, "ns",                                                           \
+      "round trip between capture point and client before the request: that which pause_ns is "    \
+      "without, or the whole time if that is less; null as pause_ns")                              \
+    X(retransmission_client_ns, DURATION, "ns",                                                    \
+      "idle time before retransmissions in request and response, of data that was lost between "   \
+      "capture point and client; null if the length of such a stall is unknown")                   \
+    X(retransmission_network_ns, DURATION, "ns",                                                   \
+      "the same of data whose place of loss is unknown, or which was not lost")                    \
+    X(retransmission_server_ns, DURATION, "ns",                                                    \
+      "the same of data that was lost between capture point and server; null likewise")
 
 /* Grouped by flow; in order of time. At most 1,024 of a flow. */
 #define TIME_SPANS_COLUMNS(X)                                                                      \
@@ -968,13 +985,11 @@
     X(directions, DIRECTIONS_COLUMNS, "one direction of a flow; both have a row, captured or not") \
     X(events, EVENTS_COLUMNS, "an event of one packet or span of a stream")                        \
     X(series, SERIES_COLUMNS, "one direction in one time bin; at most 2,000 a direction")          \
-    X(turns, TURNS_COLUMNS, "a request and its response in a TCP flow")                            \
     X(waits, WAITS_COLUMNS, "one of the longest waits of a direction")                             \
     X(datagrams, DATAGRAMS_COLUMNS, "one fragmented IP datagram")                                  \
     X(blocks, BLOCKS_COLUMNS, "one of wiretale's blocks")                                          \
     X(handshakes, HANDSHAKES_COLUMNS, "the handshake of TLS or QUIC of a flow")                    \
-    X(queries, QUERIES_COLUMNS, "one DNS question, with its answer")                               \
-    X(requests, REQUESTS_COLUMNS, "the first request of HTTP/1 of a flow")                         \
+    X(exchanges, EXCHANGES_COLUMNS, "who asked whom for what, and what came of it")                \
     X(packets, PACKETS_COLUMNS, "an IP packet of a flow; made only on request")                    \
     X(time_spans, TIME_SPANS_COLUMNS,                                                              \
       "time of a flow that went to one part; made only on request")                                \
@@ -1033,14 +1048,12 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_second_ports(name, type, unit, meaning)   second_ports_##name,
 #define COLUMN_OF_events(name, type, unit, meaning)         events_##name,
 #define COLUMN_OF_series(name, type, unit, meaning)         series_##name,
-#define COLUMN_OF_turns(name, type, unit, meaning)          turns_##name,
 #define COLUMN_OF_waits(name, type, unit, meaning)          waits_##name,
 #define COLUMN_OF_datagrams(name, type, unit, meaning)      datagrams_##name,
 #define COLUMN_OF_packets(name, type, unit, meaning)        packets_##name,
 #define COLUMN_OF_blocks(name, type, unit, meaning)         blocks_##name,
 #define COLUMN_OF_handshakes(name, type, unit, meaning)     handshakes_##name,
-#define COLUMN_OF_queries(name, type, unit, meaning)        queries_##name,
-#define COLUMN_OF_requests(name, type, unit, meaning)       requests_##name,
+#define COLUMN_OF_exchanges(name, type, unit, meaning)      exchanges_##name,
 #define COLUMN_OF_time_spans(name, type, unit, meaning)     time_spans_##name,
 #define COLUMN_OF_relations(name, type, unit, meaning)      relations_##name,
 #define COLUMN_OF_findings(name, type, unit, meaning)       findings_##name,

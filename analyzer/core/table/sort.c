@@ -34,6 +34,7 @@ bool table_sort(struct table *table, const unsigned columns[static SORT_COLUMNS_
     qsort(keys, table->row_count, sizeof *keys, compare_keys);
     for (uint64_t i = 0; i < table->row_count; i++)
         table->order[i] = keys[i].order;
+    table->by_flow = !columns[0];
     free(keys);
     return true;
 }

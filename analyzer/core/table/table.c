@@ -439,6 +439,29 @@ uint32_t table_enter_group(const struct table *table, struct table_cursor *curso
     return cursor->left;
 }
 
+/* Returns the number of rows whose flow is null or below `flow`. */
+static uint64_t rows_below(const struct table *table, int64_t flow) {
+    uint64_t least = 0, most = table->row_count;
+    while (least < most) {
+        uint64_t middle = least + (most - least) / 2;
+        struct table_cursor cursor = {.row = middle};
+        struct row row;
+        if (!table_next_of(table, &cursor, 1, &row))
+            break;
+        if (!row_known(&row, 0) || row.value[0] < flow)
+            least = middle + 1;
+        else
+            most = middle;
+    }
+    return least;
+}
+
+uint32_t table_enter_flow(const struct table *table, struct table_cursor *cursor, uint32_t flow) {
+    uint64_t first = rows_below(table, flow), after = rows_below(table, (int64_t)flow + 1);
+    *cursor = (struct table_cursor){.row = first};
+    return (uint32_t)(after - first);
+}
+
 /* Skips whole groups without unpacking a row. Inside a group, or in a table without groups, the
  * rows before `number` must be unpacked, because packed rows have no index. */
 void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number) {

@@ -133,6 +133,7 @@ struct table {
     struct row_order *order;     /* of an ordered table, else NULL */
     size_t order_room;
     const struct flow_numbers *flows; /* of an ordered table, whose first column is the flow */
+    bool by_flow;                     /* an ordered table is sorted by it */
     struct amendment *amendments;
     size_t amendment_count, amendment_room;
 };
@@ -224,6 +225,9 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
 /* Moves a cursor to the first row of a group. Returns the number of its rows, 0 if the group has
  * none; the caller must then not read. If the table was amended, the rows before are counted. */
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);
+
+/* The same for the rows of a flow in a table that is sorted by flow (by_flow). */
+uint32_t table_enter_flow(const struct table *table, struct table_cursor *cursor, uint32_t flow);
 
 /* Moves a cursor to row `number`. If the table has fewer rows, the cursor is at the end. The
  * rows before it in the same group, or in an ungrouped table, are read. */

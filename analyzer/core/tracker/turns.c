@@ -31,7 +31,8 @@
 #include "tracker/steps.h"
 #include "verdict/recent_verdicts.h"
 
-#define INITIAL_WINDOW 10 /* segments */
+#define INITIAL_WINDOW    10                  /* segments */
+#define REQUEST_SPREAD_NS INT64_C(1000000000) /* of a request that was written at once */
 
 /* --- stalls ---------------------------------------------------------------------------------- */
 
@@ -216,8 +217,11 @@ static void begin_turn(struct turn_log *log, int64_t start_ns, uint32_t frame, u
 static void begin_request(const struct segment_context *seg, struct turn_log *log) {
     begin_turn(log, seg->packet->time_ns, seg->frame,
                seg->sender->unique_bytes - (uint64_t)seg->effect.unique_bytes, seg->pool);
-    if (log->open)
-        log->turns[log->count].request_repeats = seg->effect.may_repeat;
+    if (!log->open)
+        return;
+    log->turns[log->count].request_repeats = seg->effect.may_repeat;
+    log->turns[log->count].after_fin = seg->receiver->fin_seen && seg->effect.acknowledges &&
+                                       seg->effect.acknowledged >= seg->receiver->fin_end;
 }
 
 /* The present turn is over; an undivided one is dropped. */
@@ -274,9 +278,12 @@ static void take_response(const struct segment_context *seg, struct turn_log *lo
     log->response_at = seg->effect.sequence;
     turn->request_ns = requester->last_data_ns - turn->start_ns;
     turn->answer_ns = seg->packet->time_ns - requester->last_data_ns;
+    turn->answered_ns = seg->packet->time_ns;
+    turn->answer_frame = seg->frame;
     turn->request_bytes = requester->unique_bytes - log->base;
     turn->response_repeats = seg->effect.may_repeat;
-    int64_t acked_ns = requester->una_advanced_ns - requester->last_data_ns;
+    bool of_fin = requester->fin_seen && requester->snd_una >= requester->fin_end;
+    int64_t acked_ns = of_fin ? 0 : requester->una_advanced_ns - requester->last_data_ns;
     if (acked_ns > 0 && acked_ns < turn->answer_ns)
         turn->acked_us = (uint32_t)min64(acked_ns / 1000, UINT32_MAX);
     log->base = seg->sender->unique_bytes - (uint64_t)seg->effect.unique_bytes;
@@ -327,8 +334,29 @@ NOINLINE void note_turn(struct segment_context *seg) {
         take_response(seg, log, covers);
 }
 
-void finish_turns(struct tcp_connection *connection) {
+/* The client alone sent data, and what it sent looks like a request and not like an upload: a write
+ * that fits the initial window, behind which it stayed to wait. */
+static struct turn_log *begin_lone_request(struct tcp_connection *connection, struct pool *pool) {
+    const struct tcp_stream *client = connection->streams, *server = &connection->streams[1];
+    const struct time_account *account = &connection->time;
+    int64_t most = INITIAL_WINDOW * full_segment_size(connection, client);
+    bool closes = client->fin_seen && account->fin_ns && !account->fin_by &&
+                  account->fin_ns - client->last_data_ns <= FAREWELL_NS;
+    if (!connection->handshake_ack_seen || !client->unique_bytes || server->unique_bytes ||
+        (server->snd_una_known && server->snd_una > server->snd_nxt) || closes ||
+        (int64_t)client->unique_bytes > most ||
+        client->last_data_ns - connection->first_data_ns > REQUEST_SPREAD_NS)
+        return NULL;
+    struct turn_log *log = connection->turns = pool_zeroed(pool, sizeof *log);
+    if (log)
+        begin_turn(log, connection->first_data_ns, connection->first_data_frame, 0, pool);
+    return log;
+}
+
+void finish_turns(struct tcp_connection *connection, struct pool *pool) {
     struct turn_log *log = connection->turns;
+    if (!log)
+        log = begin_lone_request(connection, pool);
     if (!log || !log->open || log->overlapped)
         return;
     struct turn *turn = &log->turns[log->count];

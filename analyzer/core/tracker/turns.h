@@ -7,6 +7,7 @@
 #include "tcp/segment.h"
 
 #define MAX_TURNS_PER_FLOW 10000u
+#define FAREWELL_NS        INT64_C(50000000) /* from the last message to the end of its sender */
 
 /* Places to which the stalls of a turn are charged. */
 enum turn_place { STALL_CLIENT, STALL_NETWORK, STALL_SERVER, TURN_PLACES };
@@ -18,12 +19,14 @@ struct turn {
     int64_t answer_ns;   /* from there to the first byte of the response; -1 without one */
     int64_t response_ns; /* to its last byte, without stalls */
     int64_t pause_ns;    /* before the request, from the last byte of a response; -1 if unknown */
-    uint64_t request_bytes, response_bytes; /* unique */
-    uint32_t first_frame, last_frame;       /* 0 if they exceed 32 bits */
+    uint64_t request_bytes, response_bytes;         /* unique */
+    int64_t answered_ns;                            /* time of the first byte of the response */
+    uint32_t first_frame, answer_frame, last_frame; /* 0 if they exceed 32 bits */
     uint32_t stall_us[TURN_PLACES];
     uint32_t paused_us[2];                  /* pauses of the sender within request and response */
     bool request_repeats, response_repeats; /* the first transmission may be lost before */
     bool unsure[2];    /* request, response: a stall may be a pause for a part */
+    bool after_fin;    /* the requester had received the FIN of the responder */
     uint32_t acked_us; /* from the last byte of the request to its ACK, 0 if the response was it */
 };
 
@@ -64,7 +67,7 @@ static inline bool watches_turns(const struct segment_context *seg) {
 }
 
 /* Takes the last turn. Must be called once, after verdicts are settled. */
-void finish_turns(struct tcp_connection *connection);
+void finish_turns(struct tcp_connection *connection, struct pool *pool);
 
 /* Returns how payload alternates: WORD_TURNS, WORD_PIPELINED, WORD_STREAMING, or WORD_NONE if that
  * is unknown. */

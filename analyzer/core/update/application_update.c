@@ -22,11 +22,12 @@ static void count_holding(struct worker *worker, struct application *application
 struct query_place {
     struct worker *worker;
     const struct flow *flow;
+    const struct flow_end *end; /* NULL before the end of the flow */
 };
 
 static void add_query(void *context, const struct dns_query *query) {
     const struct query_place *place = context;
-    query_row_add(&place->worker->rows, place->flow, query);
+    query_row_add(&place->worker->rows, place->flow, query, place->end);
 }
 
 static uint16_t dns_port_of(const struct flow_key *key) {
@@ -90,7 +91,7 @@ NOINLINE void application_update(struct worker *worker, struct flow *flow, unsig
     if (!application)
         return;
     const uint8_t *bytes = worker->selected + extras->selected_at;
-    struct query_place place = {worker, flow};
+    struct query_place place = {worker, flow, NULL};
     struct arrival arrival = arrival_of(&place, direction);
     if (packet->time_known)
         arrival.time_ns = packet->time_ns;
@@ -111,8 +112,8 @@ NOINLINE void application_update(struct worker *worker, struct flow *flow, unsig
     count_holding(worker, application, application_holds_bytes(application));
 }
 
-void application_finish(struct worker *worker, struct flow *flow) {
-    struct query_place place = {worker, flow};
+void application_finish(struct worker *worker, struct flow *flow, const struct flow_end *end) {
+    struct query_place place = {worker, flow, end};
     struct arrival arrival = arrival_of(&place, 0);
     bool unread[2], tcp = flow->key.protocol == IP_TCP;
     for (unsigned i = 0; i < 2; i++) /* snd_nxt may count a FIN */

@@ -441,13 +441,14 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     struct row directions[2];
     struct slowest slowest[2] = {{0}};
     bool tcp = flow->key.protocol == IP_TCP, with_rows = !worker->rows.sink->packets_only;
+    const struct flow_end ending = {end, worker->now_ns};
     if (tcp && (with_rows || flow->tcp.spans)) {
         for (unsigned number = 0; number < 2; number++) {
             settle_unheard_acks(&worker->events, &flow->tcp, &flow->tcp.streams[number]);
             settle_verdicts(&worker->events, &flow->tcp, &flow->tcp.streams[number],
                             flow->directions[number].first_ns);
         }
-        finish_turns(&flow->tcp);
+        finish_turns(&flow->tcp, worker->rows.pool);
         if (flow->timed)
             finish_time(&flow->tcp, worker->rows.pool, flow->first_ns, flow->last_ns);
     }
@@ -459,10 +460,10 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
         enum word application = sequence_application(flow);
         if (application == WORD_NONE && flow->application)
             application = flow->application->protocol;
-        flow_rows_add(&worker->rows, flow, end, application, directions);
+        flow_rows_add(&worker->rows, flow, &ending, application, directions);
         wait_rows_add(worker->rows.sink, flow, directions, slowest);
         if (flow->application)
-            application_finish(worker, flow);
+            application_finish(worker, flow, &ending);
     } else {
         time_rows_add(worker->rows.sink, flow);
     }

@@ -107,6 +107,7 @@ void icmp_error_update(struct worker *worker, const struct decoded_packet *decod
         note_path_mtu(&flow->tcp.streams[swapped ^ flow->swapped], icmp->mtu,
                       headers->ip_version == 6 ? 40 : 20);
     const struct icmp_meaning *meaning = meaning_of(headers);
+    flow->icmp_error = (uint16_t)meaning->cause;
     const struct icmp_report report = {icmp->mtu, headers->ip_version, headers->source};
     describe(icmp, meaning->text, detail, sizeof detail);
     event_write(

@@ -281,7 +281,7 @@ void application_short_header(struct worker *worker, struct flow *flow, unsigned
                               const struct packet_info *packet,
                               const struct sequence_payload *payload);
 /* Adds the rows of a flow that is over. */
-void application_finish(struct worker *worker, struct flow *flow);
+void application_finish(struct worker *worker, struct flow *flow, const struct flow_end *end);
 /* Frees the state of a flow. */
 void application_release(struct worker *worker, struct flow *flow);
 

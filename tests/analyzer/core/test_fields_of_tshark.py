@@ -19,6 +19,7 @@ import application_wire as wire
 import needs
 import wiretale
 from crafted import analyze_timed
+from exchange_rows import of_kind
 
 Row = dict[str, Any]
 Facts = Counter[tuple[Any, ...]]
@@ -129,16 +130,16 @@ def facts_of(trace: wiretale.Trace, tshark: Facts) -> Facts:
     """The same by wiretale. tshark has no time of some answers, which are then compared without it."""
     untimed = {fact[1] for fact in tshark if fact[0] == "answer" and fact[4] is None}
     facts = Counter[tuple[Any, ...]]()
-    for row in trace.queries.rows():
-        facts["query", row["first_frame"], row["id"], row["name"] or "<Root>"] += 1
-        if frame := row["response_frame"]:
-            time_ns = None if frame in untimed else row["response_ns"]
+    for row in of_kind(trace, "dns"):
+        facts["query", row["asked_frame"], row["id"], row["name"] or "<Root>"] += 1
+        if frame := row["answered_frame"]:
+            time_ns = None if frame in untimed else row["waited_ns"]
             facts["answer", frame, row["id"], CODES.index(row["code"]), time_ns] += 1
     for row in trace.handshakes.rows():
         if row["protocol"] == "tls":
             facts["tls", row["server_name"], row["alpn"], row["version"]] += 1
-    for row in trace.requests.rows():
-        facts["http", row["method"], row["host"], row["status"]] += 1
+    for row in of_kind(trace, "http"):
+        facts["http", row["type"], row["name"], row["code"]] += 1
     facts["http2", 1] += trace.flows.column("application").count("http2")
     return +facts
 
@@ -250,4 +251,4 @@ def test_no_other_capture_has_such_fields() -> None:
         except wiretale.WiretaleError:
             continue
         assert not {"dns", "mdns", "llmnr", "tls", "http", "http2"} & set(trace.flows.column("application")), path.name
-        assert not len(trace.queries) and not len(trace.requests), path.name
+        assert not of_kind(trace, "dns") and not of_kind(trace, "http"), path.name

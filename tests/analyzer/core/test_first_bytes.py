@@ -31,12 +31,13 @@ from application_wire import (
 )
 from checkout import SAMPLES
 from crafted import analyze_timed, ether
+from exchange_rows import of_kind
 
 Row = dict[str, Any]
 
 
 def only_row(table: Any) -> Row:
-    (row,) = table.rows()
+    (row,) = table if isinstance(table, list) else table.rows()
     return dict(row)
 
 
@@ -48,9 +49,9 @@ def test_an_answer_belongs_to_the_first_query(tmp_path: Path) -> None:
         (1.26, datagram(answer(), back=True)),
     ]
     trace = analyze_timed(tmp_path, timed)
-    row = only_row(trace.queries)
-    assert (row["name"], row["type"], row["sent"], row["code"]) == ("www.example.org", "A", 2, "NOERROR")
-    assert row["response_ns"] == pytest.approx(1.25e9, abs=2000) and (row["first_frame"], row["response_frame"]) == (
+    row = only_row(of_kind(trace, "dns"))
+    assert (row["name"], row["type"], row["attempts"], row["code"]) == ("www.example.org", "A", 2, "NOERROR")
+    assert row["waited_ns"] == pytest.approx(1.25e9, abs=2000) and (row["asked_frame"], row["answered_frame"]) == (
         1,
         3,
     )
@@ -60,7 +61,7 @@ def test_an_answer_belongs_to_the_first_query(tmp_path: Path) -> None:
 
 def test_a_duplicate_of_the_capture_is_no_retry(tmp_path: Path) -> None:
     timed = [(0.0, datagram(question(), ip_id=5)), (0.0001, datagram(question(), ip_id=5))]
-    assert only_row(analyze_timed(tmp_path, timed).queries)["sent"] == 1
+    assert only_row(of_kind(analyze_timed(tmp_path, timed), "dns"))["attempts"] == 1
 
 
 def test_questions_of_one_flow_are_distinguished(tmp_path: Path) -> None:
@@ -72,13 +73,13 @@ def test_questions_of_one_flow_are_distinguished(tmp_path: Path) -> None:
         (0.2, datagram(answer(1, name="other.example"), back=True)),
         (0.3, datagram(answer(2, name="a.b\\c.example", code=3), back=True)),
     ]
-    rows = analyze_timed(tmp_path, timed).queries.rows()
+    rows = of_kind(analyze_timed(tmp_path, timed), "dns")
     assert [(row["id"], row["type"], row["name"], row["code"]) for row in rows] == [
         (1, "A", "www.example.org", None),
         (1, "AAAA", "www.example.org", "SERVFAIL"),
         (2, "A", "a.b\\092c.example", "NXDOMAIN"),
     ]
-    assert rows[0]["response_ns"] is None and rows[0]["sent"] == 1
+    assert rows[0]["answered_frame"] is None and rows[0]["attempts"] == 1
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_questions_of_one_flow_are_distinguished(tmp_path: Path) -> None:
 )
 def test_malformed_messages_are_no_dns(tmp_path: Path, message: bytes) -> None:
     trace = analyze_timed(tmp_path, [(0.0, datagram(message))])
-    assert not len(trace.queries) and only_row(trace.flows)["application"] is None
+    assert not len(of_kind(trace, "dns")) and only_row(trace.flows)["application"] is None
 
 
 def test_dns_on_another_port_is_recognised_by_its_content(tmp_path: Path) -> None:
@@ -110,9 +111,9 @@ def test_dns_on_another_port_is_recognised_by_its_content(tmp_path: Path) -> Non
         ),
     ]
     trace = analyze_timed(tmp_path, timed)
-    rows = trace.queries.rows()
-    assert [(row["id"], row["sent"], row["code"]) for row in rows] == [(0xC001, 2, "SERVFAIL"), (9, 1, "BADVERS")]
-    assert rows[0]["response_ns"] == pytest.approx(1.3e9, abs=2000)
+    rows = of_kind(trace, "dns")
+    assert [(row["id"], row["attempts"], row["code"]) for row in rows] == [(0xC001, 2, "SERVFAIL"), (9, 1, "BADVERS")]
+    assert rows[0]["waited_ns"] == pytest.approx(1.3e9, abs=2000)
     assert only_row(trace.flows)["application"] == "dns"
 
 
@@ -165,7 +166,7 @@ def test_mdns_and_llmnr_have_their_names(tmp_path: Path) -> None:
     trace = analyze_timed(tmp_path, timed)
     names = [(row["application"], row["server_name"]) for row in trace.flows.rows()]
     assert names == [("mdns", "_ipp._tcp.local"), ("llmnr", "printer"), ("llmnr", "server"), (None, None)]
-    row = only_row(trace.queries)
+    row = only_row(of_kind(trace, "dns"))
     assert (row["name"], row["code"]) == ("server", "NOERROR")
     assert not [row for row in trace.findings.rows() if row["code"] == "dns-unanswered"]
 
@@ -189,22 +190,22 @@ def test_answers_behind_the_bytes_that_are_read_are_not_missing(tmp_path: Path) 
     for back, data, start in ((False, questions, 0.02), (True, answered, 0.1)):
         for at in range(0, len(data), 1400):
             talk.send(start + at / 1e6, data[at : at + 1400], back, at)
-    rows = talk.analyze(tmp_path).queries.rows()
+    rows = of_kind(talk.analyze(tmp_path), "dns")
     assert len(answered) > 40_000 and 40 < len(rows) < 60 and all(row["code"] == "NOERROR" for row in rows)
 
 
 def test_dns_over_tcp_of_another_port(tmp_path: Path) -> None:
     talk = Talk(8053).send(0.02, vector(question(), 2)).send(0.08, vector(answer(), 2), back=True)
-    row = only_row(talk.analyze(tmp_path).queries)
-    assert row["response_ns"] == pytest.approx(0.06e9, abs=2000)
+    row = only_row(of_kind(talk.analyze(tmp_path), "dns"))
+    assert row["waited_ns"] == pytest.approx(0.06e9, abs=2000)
 
 
 def test_dns_over_tcp_in_pieces(tmp_path: Path) -> None:
     query, answered = vector(question(), 2), vector(answer(), 2)
     talk = Talk(53).send(0.02, query[:1]).send(0.03, query[1:], position=1)
     talk.send(0.08, answered[:9], back=True).send(0.1, answered[9:], back=True, position=9)
-    row = only_row(talk.analyze(tmp_path).queries)
-    assert row["response_ns"] == pytest.approx(0.07e9, abs=2000) and row["code"] == "NOERROR"
+    row = only_row(of_kind(talk.analyze(tmp_path), "dns"))
+    assert row["waited_ns"] == pytest.approx(0.07e9, abs=2000) and row["code"] == "NOERROR"
 
 
 def test_a_handshake_of_tls_1_3(tmp_path: Path) -> None:
@@ -358,11 +359,11 @@ def test_the_first_request_of_http(tmp_path: Path, handshake: bool) -> None:
     talk = Talk(8080, handshake).send(0.02, request[:40]).send(0.03, request[40:], position=40)
     talk.send(0.05, b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\n", back=True)
     trace = talk.analyze(tmp_path)
-    row = only_row(trace.requests)
-    assert (row["method"], row["host"], row["status"]) == ("POST", "www.example.org:8080", 404)
-    assert row["response_frame"] == row["request_frame"] + 1 == 3 + 3 * handshake
+    row = only_row(of_kind(trace, "http"))
+    assert (row["type"], row["name"], row["code"]) == ("POST", "www.example.org:8080", "404")
+    assert (row["asked_frame"], row["answered_frame"]) == (1 + 3 * handshake, 3 + 3 * handshake)
     assert only_row(trace.flows)["server_name"] == "www.example.org:8080"
-    assert "secret" not in str(trace.requests.rows())
+    assert "secret" not in str(of_kind(trace, "http"))
 
 
 @pytest.mark.parametrize(
@@ -378,19 +379,19 @@ def test_the_host_is_that_of_the_target_if_it_has_one(tmp_path: Path, line: str,
     request = f"{line}\r\nHost: www.example.org\r\n\r\nGET / HTTP/1.1\r\nHost: pipelined.example\r\n\r\n"
     talk = Talk(3128).send(0.02, request.encode())
     row = only_row(
-        talk.send(0.05, b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 404 No\r\n\r\n", back=True).analyze(tmp_path).requests
+        of_kind(talk.send(0.05, b"HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 404 No\r\n\r\n", back=True).analyze(tmp_path), "http")
     )
-    assert (row["method"], row["host"], row["status"]) == (line.split(" ")[0], host, 200)
+    assert (row["type"], row["name"], row["code"]) == (line.split(" ")[0], host, "200")
 
 
 def test_the_preface_of_http_2_names_the_flow(tmp_path: Path) -> None:
     trace = Talk(8080).send(0.02, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9)).analyze(tmp_path)
-    assert only_row(trace.flows)["application"] == "http2" and not len(trace.requests)
+    assert only_row(trace.flows)["application"] == "http2" and not len(of_kind(trace, "http"))
 
 
 def test_names_cannot_control_a_terminal(tmp_path: Path) -> None:
     talk = Talk(80).send(0.02, b"GET / HTTP/1.1\r\nHost: a\x1b[2J\xff\\\r\n\r\n")
-    assert only_row(talk.analyze(tmp_path).requests)["host"] == "a\\027[2J\\255\\092"
+    assert only_row(of_kind(talk.analyze(tmp_path), "http"))["name"] == "a\\027[2J\\255\\092"
 
 
 @pytest.mark.parametrize(
@@ -434,14 +435,14 @@ def test_protocols_without_room_are_cut(tmp_path: Path) -> None:
 )
 def test_other_bytes_have_no_rows(tmp_path: Path, data: bytes) -> None:
     trace = Talk(443).send(0.02, data).send(0.03, data, back=True).analyze(tmp_path)
-    assert not len(trace.handshakes) and not len(trace.requests) and not len(trace.queries)
+    assert not len(trace.handshakes) and not len(of_kind(trace, "http")) and not len(of_kind(trace, "dns"))
 
 
 def test_answers_are_those_of_spindump() -> None:
     expected = needs.shared("labelled/spindump/trace_dns.expected").read_text().splitlines()
     times = sorted(int(line.split(" right ")[1].split()[0]) for line in expected if " measurement " in line)
     trace = wiretale.analyze(needs.shared("labelled/spindump/trace_dns.pcap"))
-    assert sorted(row["response_ns"] // 1000 for row in trace.queries.rows()) == times and len(times) == 13
+    assert sorted(row["waited_ns"] // 1000 for row in of_kind(trace, "dns")) == times and len(times) == 13
 
 
 def test_samples_have_no_wrong_applications() -> None:

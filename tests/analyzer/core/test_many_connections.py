@@ -8,6 +8,7 @@ from pathlib import Path
 
 import wiretale
 from capture_files import write_pcap
+from exchange_rows import of_kind
 from plain_wire import ACK, START_NS, SYN, Wire
 
 CONNECTIONS = 140_000  # more than the first table of the selection holds
@@ -28,4 +29,4 @@ def test_a_request_in_pieces_is_read_among_very_many_connections(tmp_path: Path)
     file = write_pcap(tmp_path / "many.pcap", ((START_NS + n, frame) for n, frame in enumerate(frames)))
     trace = wiretale.analyze(file)
     assert trace.totals["flows"] == CONNECTIONS + 1
-    assert [row["host"] for row in trace.requests.rows()] == ["late.example"]
+    assert [row["name"] for row in of_kind(trace, "http")] == ["late.example"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and responses whose times are written into the capture: table `turns` must return them."""
+"""Requests and responses whose times are written into the capture: table `exchanges` must return them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import wiretale
+from exchange_rows import turns_of
 from plain_wire import ACK, FIN, MSS, PSH, Connection, Wire
 
 RTT, NEAR = 20.0, 6.0  # ms; both ways, and of that between capture point and client
@@ -70,7 +71,7 @@ class Talk:
 def turns(tmp_path: Path) -> Any:
     def rows(wire: Wire) -> tuple[list[Row], str | None]:
         trace = wiretale.analyze(wire.write(tmp_path / "talk.pcap"))
-        return trace.turns.rows(), trace.flows.rows()[0]["exchange"]
+        return turns_of(trace), trace.flows.rows()[0]["exchange"]
 
     return rows
 
@@ -88,7 +89,7 @@ def test_each_turn_has_its_times(turns: Any) -> None:
     assert {(row["request_bytes"], row["request_ns"]) for row in rows} == {(2 * MSS + 10, 2 * MS)}
     assert {(row["response_bytes"], row["response_ns"]) for row in rows} == {(3 * MSS + 77, 3 * MS)}
     assert {row["direction"] for row in rows} == {0}
-    assert (rows[0]["first_frame"], rows[0]["last_frame"], rows[1]["first_frame"]) == (4, 11, 13)
+    assert (rows[0]["asked_frame"], rows[0]["last_frame"], rows[1]["asked_frame"]) == (4, 11, 13)
     stalls = [f"retransmission_{place}_ns" for place in ("client", "network", "server")]
     assert all(row[name] == 0 for row in rows for name in stalls)
 

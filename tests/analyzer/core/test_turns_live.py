@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import wiretale
+from exchange_rows import turns_of
 from turn_path import NEEDED, POINTS, Turn, turn_path
 from wiretale.traffic.program import find_program
 
@@ -68,7 +69,7 @@ class Compared:
 
     def __init__(self, point: str, path: Path, log: list[Row], truths: dict[str, list[Row]]) -> None:
         self.point, self.log, self.truths = point, log, truths
-        self.rows = wiretale.analyze(path).turns.rows()
+        self.rows = turns_of(wiretale.analyze(path))
         late = lateness(truths)
         self.near_ns = NEAR_NS + (PASSES * late if late > ON_TIME_NS else 0)
         self.wrong: list[str] = []

@@ -42,6 +42,7 @@ def test_questions_without_an_answer(tmp_path: Path) -> None:
         asked(1, 2, "lost.example", 4001),
         asked(3, 2, "lost.example", 4001),
         asked(20, 9),
+        answered(20.1, 9),
     ]
     row = found(tmp_path, timed)["dns-unanswered"]
     assert (row["cost"], row["cost_unit"], row["severity"]) == (1.0, "queries", "warning")

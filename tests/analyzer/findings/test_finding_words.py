@@ -83,11 +83,10 @@ def test_every_finding_is_said() -> None:
 
 def test_full_tables_are_reported() -> None:
     trace: Any = DrawnTrace(1)
-    trace.totals |= {"events_dropped": 0, "blocks_dropped": 3, "turns_dropped": 1, "queries_dropped": 2}
+    trace.totals |= {"events_dropped": 0, "blocks_dropped": 3, "exchanges_dropped": 2}
     sentences = {finding.code: finding.sentence for finding in find(trace.transfers)}
     assert "events-dropped" not in sentences
-    assert sentences["queries-dropped"].startswith("The queries table has no rows for 2 ")
-    assert sentences["turns-dropped"].startswith("The turns table has no rows for 1 turn, because it is full")
+    assert sentences["exchanges-dropped"].startswith("The exchanges table has no rows for 2 ")
     assert (
         sentences["blocks-dropped"]
         == "The blocks table has no rows for 3 blocks, because it is full; counters are complete."

@@ -13,6 +13,7 @@ from scapy.all import IP, TCP, Raw
 import needs
 import wiretale
 from crafted import analyze_timed, ether, tls_handshake
+from exchange_rows import turns_of
 from placed import placed
 from plain_wire import ACK, FIN, PSH, Connection, Wire
 from wiretale.analyzer.findings.explain import explain
@@ -50,7 +51,7 @@ def test_a_server_is_slow(tmp_path: Path) -> None:
         "for it."
     )
     assert row["severity"] == "warning" and row["cost"] == pytest.approx(6 * 0.8) and row["cost_unit"] == "seconds"
-    assert row["flow"] == 0 and row["evidence"].startswith("frames ") and "turns: server_ns" in row["evidence"]
+    assert row["flow"] == 0 and row["evidence"].startswith("frames ") and "exchanges: server_ns" in row["evidence"]
 
 
 def test_a_saving_needs_a_handshake(tmp_path: Path) -> None:
@@ -137,7 +138,7 @@ def test_nobody_waits_for_what_an_application_has_not_written_yet(tmp_path: Path
 def test_a_pause_within_a_response_is_time_of_the_server() -> None:
     """11 s without data of the server, only keep-alives of the client."""
     trace = wiretale.analyze(Path(__file__).parents[3] / "sample_pcaps/keep_alives.pcapng")
-    (row,) = trace.turns.rows()
+    (row,) = turns_of(trace)
     assert (
         row["response_pause_ns"] == pytest.approx(10.969e9, rel=1e-3) and row["response_ns"] > row["response_pause_ns"]
     )
@@ -181,6 +182,6 @@ def test_an_alert_that_closes_an_idle_connection_is_no_part_of_a_response(tmp_pa
     send(60_350, 1, bytes(24))
     send(60_350, 1, flags="FA")
     trace = analyze_timed(tmp_path, timed)
-    row = trace.turns.rows()[-1]
+    row = turns_of(trace)[-1]
     assert (row["response_pause_ns"], row["response_ns"]) == ((0, 0) if encrypted else (60_000_000_000,) * 2)
     assert trace.flows.rows()[0]["application"] == ("tls" if encrypted else None)

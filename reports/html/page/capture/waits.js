@@ -6,7 +6,7 @@ const WAITS = { server: "waits for the server", client: "waits for the client", 
 // to the server is before its time, and half after.
 function waitsOf(flow) {
   if (typeof flow !== "number") return [];
-  const { start_ns: starts, request_ns: requests, network_ns: networks, server_ns: servers, pause_ns: pauses } = state.turns, found = [];
+  const { asked_ns: starts, request_ns: requests, network_ns: networks, server_ns: servers, pause_ns: pauses } = state.turns, found = [];
   const add = (kind, from, length) => length > 0 && found.push({ kind, from, to: from + length });
   for (const i of rowsOf(state.turns, flow)) {
     const start = starts[i] / 1e3, asked = start + (requests[i] || 0) / 1e3;

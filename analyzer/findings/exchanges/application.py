@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules about the first bytes of applications: DNS answers that are slow, missing or errors, and TLS handshakes.
 
-They read the tables queries and handshakes by columns. Times that overlap are counted once per client, because clients ask
+They read the tables exchanges and handshakes. Times that overlap are counted once per client, because clients ask
 for several names at once.
 """
 
@@ -18,17 +18,15 @@ from wiretale.analyzer.findings.evidence import REQUEST, RESPONSE, SHOWN, Cited
 from wiretale.analyzer.findings.model import Match, Matches, finding, flow_str, row_at, seconds
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.findings.transfers import Transfers
-from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.rows import FlowRow, HandshakeRow, QueryRow
+    from wiretale.analyzer.rows import ExchangeRow, FlowRow, HandshakeRow
 
 CHAPTER = "Applications"
 SLOW_NS = 100_000_000  # of an answer, and of a handshake beyond its round trips
 MUCH_NS = 1_000_000_000  # from here on a warning
 QUERIES_MAX = 50_000  # that are examined
-ENDING_NS = 5_000_000_000  # before the end of the capture: an answer may follow
 FAILURES = frozenset(("SERVFAIL", "REFUSED", "FORMERR", "NOTIMP", "NOTAUTH"))
 NO_NAME = "NXDOMAIN"
 SERVER_ADVICE = (
@@ -65,8 +63,11 @@ class Waits(NamedTuple):
         return union_ns(span for spans in self.spans.values() for span in spans)
 
 
-def queries_of(transfers: Transfers) -> list[QueryRow]:
-    return [row for row in transfers.trace.queries.rows(0, QUERIES_MAX) if row["flow"] not in transfers.legs]
+def queries_of(transfers: Transfers) -> list[ExchangeRow]:
+    """Returns the first questions of DNS, of each conversation once."""
+    exchanges = transfers.trace.exchanges
+    rows = (row_at(exchanges, number) for number in exchanges._rows_where("kind", "dns")[:QUERIES_MAX])
+    return [row for row in rows if row["flow"] not in transfers.legs]
 
 
 def handshakes_of(transfers: Transfers) -> list[HandshakeRow]:
@@ -74,54 +75,60 @@ def handshakes_of(transfers: Transfers) -> list[HandshakeRow]:
     return [row for row in rows if row["flow"] not in transfers.legs]
 
 
-def names_of(rows: Sequence[QueryRow]) -> str:
+def flows_of(rows: Sequence[ExchangeRow]) -> list[int]:
+    """Returns the flow of each question."""
+    return [flow for row in rows if (flow := row["flow"]) is not None]
+
+
+def names_of(rows: Sequence[ExchangeRow]) -> str:
     """`example.org (A), www.example.org (AAAA) and 3 more`."""
     names = list(dict.fromkeys(f"{row['name'] or '?'} ({row['type']})" for row in rows))
     more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
 
-def waits_for(transfers: Transfers, rows: Sequence[QueryRow]) -> Waits:
+def waits_for(rows: Sequence[ExchangeRow]) -> Waits:
     """Returns the waits for the answers of these queries."""
-    sources = transfers.trace.flows.column("source") if rows else []
     waits = Waits({})
     for row in rows:
-        if (first_ns := row["first_ns"]) is not None and (wait_ns := row["response_ns"]):
-            waits.spans.setdefault(sources[row["flow"]], []).append(Span(first_ns, first_ns + wait_ns))
+        asked_ns, answered_ns = row["asked_ns"], row["answered_ns"]
+        if asked_ns is not None and answered_ns is not None:
+            waits.spans.setdefault(row["client"] or "", []).append(Span(asked_ns, answered_ns))
     return waits
 
 
-def servers_of(transfers: Transfers, rows: Sequence[QueryRow]) -> str:
+def servers_of(rows: Sequence[ExchangeRow]) -> str:
     """`10.0.0.53 (12), 10.0.1.53 (2)`: the servers of these queries, most frequent first."""
-    destinations = transfers.trace.flows.column("destination")
-    counts = Counter(destinations[row["flow"]] for row in rows)
+    counts = Counter(row["server"] or "?" for row in rows)
     more = f" and {len(counts) - SHOWN:,} more" if len(counts) > SHOWN else ""
     frequent = counts.most_common(SHOWN)
     return ", ".join(f"{server} ({count:,})" if len(counts) > 1 else server for server, count in frequent) + more
 
 
-def query_packet(transfers: Transfers, row: QueryRow, frame: str) -> list[Cited]:
-    """Returns the question or the answer of a query, by the column of its frame; nothing if its file is unknown."""
-    first_ns, after_ns = row["first_ns"], row["response_ns"] if frame == "response_frame" else 0
-    time_ns = None if first_ns is None or after_ns is None else first_ns + after_ns
-    role, flow = RESPONSE if frame == "response_frame" else REQUEST, row_at(transfers.trace.flows, row["flow"])
-    return packet_at(transfers, flow, integer_in(row, frame), time_ns, role)
-
-
-def query_match(transfers: Transfers, rows: Sequence[QueryRow], severity: str, frame: str, **words: Any) -> Match:
-    """Returns a match about these queries, whose evidence is frames of this column."""
-    packets = list(chain.from_iterable(query_packet(transfers, row, frame) for row in rows[:SHOWN]))
-    cited = list(
-        chain.from_iterable(query_packet(transfers, rows[0], end) for end in ("first_frame", "response_frame"))
+def query_packet(transfers: Transfers, row: ExchangeRow, role: str) -> list[Cited]:
+    """Returns the question or the answer of a query; nothing if its file is unknown."""
+    frame, time_ns = (
+        (row["answered_frame"], row["answered_ns"]) if role == RESPONSE else (row["asked_frame"], row["asked_ns"])
     )
+    return [
+        packet
+        for flow in flows_of([row])
+        for packet in packet_at(transfers, row_at(transfers.trace.flows, flow), frame, time_ns, role)
+    ]
+
+
+def query_match(transfers: Transfers, rows: Sequence[ExchangeRow], severity: str, role: str, **words: Any) -> Match:
+    """Returns a match about these queries, whose evidence is their packets of this role."""
+    packets = list(chain.from_iterable(query_packet(transfers, row, role) for row in rows[:SHOWN]))
+    cited = list(chain.from_iterable(query_packet(transfers, rows[0], end) for end in (REQUEST, RESPONSE)))
     return Match(
         severity,
-        flows=list(dict.fromkeys(row["flow"] for row in rows)),
+        flows=list(dict.fromkeys(flows_of(rows))),
         frames=packets,
         packets=len(rows),
         filter=transfers.files.frame_filter(packets),
         count=len(rows),
-        server=servers_of(transfers, rows),
+        server=servers_of(rows),
         names=names_of(rows),
         cited=cited,
         **words,
@@ -133,7 +140,7 @@ def query_match(transfers: Transfers, rows: Sequence[QueryRow], severity: str, f
     title="Slow DNS answers",
     severity="warning if a client waited 1 s or longer in all, else info",
     unit="seconds",
-    computed="Answers 100 ms or more after the first query (queries.response_ns). The cost is the time in which a client "
+    computed="Answers 100 ms or more after the first query (exchanges.waited_ns). The cost is the time in which a client "
     "waited for at least one of them: parallel queries count once. The first 50,000 questions are examined.",
     unknown="Whether the client waited for the name, or asked ahead. An answer that another packet than the query of the "
     "same id and name caused.",
@@ -142,37 +149,33 @@ def query_match(transfers: Transfers, rows: Sequence[QueryRow], severity: str, f
     advice="Use a resolver nearer to the client that caches; check its forwarders, and the path to {server} for loss.",
 )
 def dns_slow(transfers: Transfers) -> Matches:
-    rows = [row for row in queries_of(transfers) if (row["response_ns"] or 0) >= SLOW_NS]
+    rows = [
+        row for row in queries_of(transfers) if row["answered_ns"] is not None and (row["waited_ns"] or 0) >= SLOW_NS
+    ]
     if not rows:
         return
-    rows.sort(key=lambda row: -(row["response_ns"] or 0))
-    waits = waits_for(transfers, rows)
+    rows.sort(key=lambda row: -(row["waited_ns"] or 0))
+    waits = waits_for(rows)
     waited = waits.added_ns
-    retried = sum(row["sent"] > 1 for row in rows)
+    retried = sum(row["attempts"] > 1 for row in rows)
     yield query_match(
         transfers,
         rows,
         "warning" if waited >= MUCH_NS else "info",
-        "response_frame",
+        RESPONSE,
         cost=seconds(waited),
         waited_ns=waits.union_ns,
-        longest=show_duration(rows[0]["response_ns"]),
+        longest=show_duration(rows[0]["waited_ns"]),
         retried=f" ({plural(retried, 'of them was', 'of them were')} asked again)" if retried else "",
         waited=show_duration(waited),
     )
 
 
-def unanswered(transfers: Transfers) -> list[QueryRow]:
+def unanswered(transfers: Transfers) -> list[ExchangeRow]:
     """Returns the queries without an answer that the capture would show."""
-    ends = [ns for ns in transfers.trace.interfaces.column("last_ns") if ns is not None]
-    last_ns = max(ends, default=0) - ENDING_NS
-    rows = [
-        row
-        for row in queries_of(transfers)
-        if row["response_frame"] is None and row["first_ns"] is not None and row["first_ns"] <= last_ns
-    ]
+    rows = [row for row in queries_of(transfers) if row["outcome"] == "unanswered"]
     both_ways = len(transfers.flow_counts["one_way"]) < transfers.conversations
-    conclusive = set(transfers.hidden.conclusive(sorted({row["flow"] for row in rows}))) if both_ways else set()
+    conclusive = set(transfers.hidden.conclusive(sorted(set(flows_of(rows))))) if both_ways else set()
     return [row for row in rows if row["flow"] in conclusive]
 
 
@@ -180,8 +183,8 @@ def unanswered(transfers: Transfers) -> list[QueryRow]:
     code="dns-unanswered",
     title="DNS questions without an answer",
     unit="queries",
-    computed="Questions whose answer was not captured (queries.response_frame is null), sent 5 s or more before the end of "
-    "the capture. They do not count if the capture may hide the answer, as in syn-unanswered, or has only one direction of "
+    computed="Questions that were not answered (exchanges.outcome): sent three times, or 5 s or more before the end of the "
+    "capture. They do not count if the capture may hide the answer, as in syn-unanswered, or has only one direction of "
     "all flows. The first 50,000 questions are examined.",
     unknown="Whether an answer took another path, or came after 30 s.",
     sentence="{count:DNS question} to {server} got no answer after {sent:query|queries}[: {names}].",
@@ -191,9 +194,9 @@ def unanswered(transfers: Transfers) -> list[QueryRow]:
 def dns_unanswered(transfers: Transfers) -> Matches:
     rows = unanswered(transfers)
     if rows:
-        sent = sum(row["sent"] for row in rows)
+        sent = sum(row["attempts"] for row in rows)
         failed = len(rows)
-        yield query_match(transfers, rows, "warning", "first_frame", cost=float(failed), failed=failed, sent=sent)
+        yield query_match(transfers, rows, "warning", REQUEST, cost=float(failed), failed=failed, sent=sent)
 
 
 @finding(
@@ -221,12 +224,12 @@ def dns_failed(transfers: Transfers) -> Matches:
         failed = [row for row in rows if row["code"] in codes]
         if failed:
             counts = Counter(filter(None, (row["code"] for row in failed))).most_common()
-            waits = waits_for(transfers, failed)
+            waits = waits_for(failed)
             yield query_match(
                 transfers,
                 failed,
                 severity,
-                "response_frame",
+                RESPONSE,
                 cost=seconds(waits.added_ns),
                 waited_ns=waits.union_ns,
                 failed=len(failed) if codes is FAILURES else None,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is slow: the time of flows by server, network, client and transfer; servers that answer late.
 
-The sums are those of the time account of flows. The turns table has the times of each turn; its rows are read only for the flows
-that are explained.
+The sums are those of the time account of flows. The table exchanges has the times of each turn; its rows are read only for the
+flows that are explained.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SLOW_FLOWS_MAX = 500  # flows with the longest server time that are examined
 OVERLAP = 1.1  # times the capture: a longer sum is one of flows that overlap
 PART_MIN = 0.005  # of the whole; a smaller part is not named
 STALLS = ("retransmission_client_ns", "retransmission_network_ns", "retransmission_server_ns")
-#: columns of `turns` that are read
+#: columns of `exchanges` that are read
 COLUMNS = ("request_ns", "network_ns", "server_ns", "response_ns", *STALLS)
 #: parts of a flow's time account in which somebody waited for the network, for a busy link or a limit of an end
 NETWORK_PARTS = ("connecting", "loss", "queue", "path")
@@ -94,7 +94,7 @@ class Turns:
     """The turns of a trace."""
 
     def __init__(self, transfers: Transfers) -> None:
-        self._table = transfers.trace.turns
+        self._table = transfers.trace.exchanges
         self._transfers = transfers
         self._flows: dict[int, FlowTurns | None] = {}
 
@@ -104,10 +104,9 @@ class Turns:
 
     @cached_property
     def _count(self) -> int:
-        legs, count = self._transfers.legs, len(self._table)
-        return (
-            sum(flow not in legs for flow in array("I", self._table._packed("flow", "I"))) if legs and count else count
-        )
+        legs, rows = self._transfers.legs, self._table._rows_where("turn")
+        flows = array("I", self._table._packed("flow", "I")) if legs and rows else ()
+        return sum(flows[row] not in legs for row in rows) if flows else len(rows)
 
     def _column(self, name: str) -> array[float]:
         return array("d", self._table._packed(name, "d"))
@@ -129,16 +128,15 @@ class Turns:
         return self._flows[flow]
 
     def _read(self, flow: int) -> FlowTurns | None:
-        names = (*COLUMNS, "first_frame", "last_frame", "direction", "start_ns")
+        names = ("turn", "direction", "asked_frame", "last_frame", "asked_ns", *COLUMNS)
         base_ns = self._transfers.base_ns
-        fields = [(name, "d", base_ns if name == "start_ns" else 0, 1) for name in names]
-        packed = self._table._packed_columns(fields, [flow])
-        columns = {name: array("d", data) for name, data in zip(names, packed, strict=True)}
-        directions = columns.pop("direction")
-        if not directions:
+        fields = [(name, "d", base_ns if name == "asked_ns" else 0, 1) for name in names]
+        packed = [array("d", data) for data in self._table._packed_columns(fields, [flow])]
+        places = [place for place, turn in enumerate(packed[0]) if turn == turn]
+        if not places:
             return None
-        first, last = columns.pop("first_frame"), columns.pop("last_frame")
-        started = columns.pop("start_ns")
+        _, directions, first, last, started, *times = (array("d", (data[place] for place in places)) for data in packed)
+        columns = dict(zip(COLUMNS, times, strict=True))
         asked_ns = [base_ns + start + ns for start, ns in zip(started, columns["request_ns"], strict=True)]
         row = row_at(self._transfers.trace.flows, flow)
         return FlowTurns(flow, int(directions[0]), columns, first, last, asked_ns, started, row["first_capture"])
@@ -265,9 +263,9 @@ def without_uploads(transfers: Transfers, flow: FlowRow, turns: FlowTurns) -> Fl
     return turns._replace(columns={**turns.columns, "server_ns": times})
 
 
-def server_end(flow: FlowRow, turns: FlowTurns) -> tuple[str, int | None]:
-    """Returns address and port of the end that answers."""
-    if turns.direction:
+def server_end(flow: FlowRow, direction: int | None) -> tuple[str, int | None]:
+    """Returns address and port of the end that answers requests of a direction."""
+    if direction:
         return flow["source"], flow["source_port"]
     return flow["destination"], flow["destination_port"]
 
@@ -283,7 +281,7 @@ def slow_servers(transfers: Transfers) -> list[SlowServer]:
         flow_turns = without_uploads(transfers, flow, flow_turns)
         if max(flow_turns.known_ns("server_ns"), default=0.0) < SLOW_NS:
             continue
-        server = servers.setdefault(server_end(flow, flow_turns), SlowServer([], []))
+        server = servers.setdefault(server_end(flow, flow_turns.direction), SlowServer([], []))
         server.flows.append(flow)
         server.turns.append(flow_turns)
     return list(servers.values())
@@ -304,7 +302,7 @@ def took(times: list[float]) -> Words:
     code="slow-server",
     title="Slow server",
     severity="warning if the time above 200 ms is 10% of the time in which somebody waited, else info",
-    computed="Server time of a turn (turns.server_ns): from the last byte of a request to the first byte of its response, "
+    computed="Server time of a turn (exchanges.server_ns): from the last byte of a request to the first byte of its response, "
     "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
     "slowest turns' flows, by server. TLS handshakes are turns, too. Stalls by loss "
     "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data to the "
@@ -322,7 +320,7 @@ def took(times: list[float]) -> Words:
 def slow_server(transfers: Transfers) -> Matches:
     for server in slow_servers(transfers):
         flow, turns, slow = server.flows[0], server.turns[0], server.slow
-        host, port = server_end(flow, turns)
+        host, port = server_end(flow, turns.direction)
         time, total_ns = math.fsum(slow), transfers.turns.waited_ns(server.flows)
         numbers, packets = [row["flow"] for row in server.flows], server.packets(transfers)
         excess_ns, waited_ns = math.fsum(ns - SLOW_NS for ns in slow), union_ns(server.waited)
@@ -332,7 +330,7 @@ def slow_server(transfers: Transfers) -> Matches:
             cost=seconds(time),
             waited_ns=waited_ns,
             saving_ns=waited_ns if server.is_known else None,
-            figures="turns: server_ns",
+            figures="exchanges: server_ns",
             filter=" or ".join(flow_filter(row) for row in server.flows[:SHOWN]),
             impact=sum(row["wire_bytes"] for row in server.flows) / transfers.wire_bytes,
             cited=packets[0] if packets else transfers.span(numbers[0]),
