@@ -139,7 +139,7 @@ def facts_of(trace: wiretale.Trace, tshark: Facts) -> Facts:
         if row["protocol"] == "tls":
             facts["tls", row["server_name"], row["alpn"], row["version"]] += 1
     for row in of_kind(trace, "http"):
-        facts["http", row["type"], row["name"], row["code"]] += 1
+        facts["http", row["type"], row["name"], row["code"] and int(row["code"])] += 1
     facts["http2", 1] += trace.flows.column("application").count("http2")
     return +facts
 
