@@ -65,7 +65,9 @@ def silences(transfers: Transfers) -> Iterator[Silence]:
         number for word in ("unanswered", "abandoned") for number in exchanges._rows_where("outcome", word)
     )
     rows = (row_at(exchanges, number) for number in numbers)
-    for row in islice((row for row in rows if row["turn"] is not None and row["flow"] not in transfers.legs), REQUESTS_MAX):
+    for row in islice(
+        (row for row in rows if row["turn"] is not None and row["flow"] not in transfers.legs), REQUESTS_MAX
+    ):
         silence = Silence(row, row_at(flows, row["flow"] or 0))
         direction = row_at(transfers.trace.directions, 2 * silence.flow["flow"] + (row["direction"] or 0))
         waited = silence.waited_ns >= (GIVEN_UP_NS if silence.was_given_up else DUE_NS)
