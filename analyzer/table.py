@@ -36,8 +36,8 @@ OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 AFTER_PASS = ("relations", *OF_FINDINGS)  # of all flows together, by Python
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
 OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *AFTER_PASS))
-#: SQL views with the columns of wiretale.analyze/2, and former tables, for one release: the tables that each reads, and a query
-#: in which {of} is the columns that number a capture, and {ns} makes an integer of a time
+#: SQL views with the columns of wiretale.analyze/2, and of former tables, for one release: the tables that each reads, and its
+#: query, in which {of} is the columns that number a capture, and {ns} makes an integer of a time
 OLD_VIEWS = {
     "interfaces_2": (
         OF_INTERFACES,
