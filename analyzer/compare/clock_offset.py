@@ -280,6 +280,12 @@ def least_of_bins(
     return [(int(t), int(d)) for t, d in forward], [(int(t), int(d)) for t, d in back]
 
 
+def refuse_negative(clock: Clock) -> None:
+    """Makes a clock unknown whose least round trip is negative: it was set more than once, or ran unevenly."""
+    if (clock.least_rtt_ns or 0) < 0:
+        clock.evidence, clock.stretches, clock.error_ns, clock.skew_error_ppm = "impossible", [], None, None
+
+
 def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: int, same: bool = False) -> Clock:
     """Returns the clock of a later point against an earlier one, estimated from `crossings`."""
     names = {"a": earlier, "b": later}
@@ -297,8 +303,7 @@ def estimate_clock(connection: duckdb.DuckDBPyConnection, earlier: int, later: i
     clock.stretches, clock.skew_error_ppm = fit_all(connection, names, forward, back, (first, last, width))
     if clock.least_rtt_ns is not None:
         clock.error_ns = max(clock.least_rtt_ns, 0) / 2
-    if (clock.least_rtt_ns or 0) < 0:  # it was set more than once, or ran at another speed for a while
-        clock.evidence, clock.stretches, clock.error_ns, clock.skew_error_ppm = "impossible", [], None, None
+    refuse_negative(clock)
     return clock
 
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from array import array
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import NULL, Retried, Scan, SynEvent
@@ -14,6 +15,9 @@ from wiretale.analyzer.findings.model import Match, Matches, endpoint_str, findi
 from wiretale.analyzer.findings.shared.servers import FROM, TO, failed_attempts, first_packets, flows_share
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.analyzer.units import agreeing, plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FlowRow
 
 CHAPTER = "Connection attempts"
 SYNS, SYN_ACKS = "tcp.flags.syn == 1 && tcp.flags.ack == 0", "tcp.flags.syn == 1 && tcp.flags.ack == 1"
@@ -198,6 +202,22 @@ def syn_lost(transfers: Transfers) -> Matches:
     )
 
 
+def met_by_old_connections(transfers: Transfers) -> list[tuple[FlowRow, FlowRow]]:
+    """Returns each attempt that its sender reset, and the connection that the same SYN opened then."""
+    flows = transfers.trace.flows
+    again = [
+        row for row in transfers.trace.relations if row["kind"] == "reuse" and "sequence" in row["evidence"].split()
+    ]
+    pairs = [(row_at(flows, row["other"]), row_at(flows, row["flow"])) for row in again]
+    return [pair for pair in pairs if pair[0]["state"] == "reset" and transfers.attempts.came_about(pair[1]["flow"])]
+
+
+def gaps_of(pairs: Sequence[tuple[FlowRow, FlowRow]]) -> list[Span]:
+    """Returns the times from the first packet of one flow to that of the next, as far as they are known."""
+    times = [[row["first_ns"] for row in pair] for pair in pairs]
+    return [Span(float(first), float(second)) for first, second in times if first is not None and second is not None]
+
+
 @finding(
     code="port-reuse",
     title="Ports used again too soon",
@@ -211,17 +231,8 @@ def syn_lost(transfers: Transfers) -> Matches:
     "net.ipv4.tcp_tw_reuse with TCP timestamps.",
 )
 def port_reuse(transfers: Transfers) -> Matches:
-    flows = transfers.trace.flows
-    again = [
-        row for row in transfers.trace.relations if row["kind"] == "reuse" and "sequence" in row["evidence"].split()
-    ]
-    pairs = [(row_at(flows, row["other"]), row_at(flows, row["flow"])) for row in again]
-    refuted = [pair for pair in pairs if pair[0]["state"] == "reset" and transfers.attempts.came_about(pair[1]["flow"])]
-    waits = [
-        Span(float(before["first_ns"]), float(after["first_ns"]))
-        for before, after in refuted
-        if before["first_ns"] is not None and after["first_ns"] is not None
-    ]
+    refuted = met_by_old_connections(transfers)
+    waits = gaps_of(refuted)
     hosts = list(dict.fromkeys(after["destination"] for _, after in refuted))
     yield from flows_match(
         transfers,

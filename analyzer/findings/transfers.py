@@ -35,9 +35,14 @@ from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypeVar
+
     from wiretale.analyzer.findings.shared.queue import SharedQueue
     from wiretale.analyzer.rows import DirectionRow, EventRow, FlowRow, HandshakeRow
     from wiretale.analyzer.trace import Trace
+
+    Row = TypeVar("Row", bound=Mapping[str, Any])
 
 Counts = list[tuple[int, int]]  # row, count
 LARGEST_MAX = 50  # flows
@@ -407,6 +412,10 @@ class Transfers:
             for name, column in counts.items()
         }
 
+    def without_legs(self, rows: Iterable[Row]) -> list[Row]:
+        """Returns the rows of judged flows, and those of no flow."""
+        return [row for row in rows if row["flow"] not in self.legs]
+
     def _longest_stalls(self, seen: set[int]) -> dict[int, int]:
         longest: dict[int, int] = {}
         for name in STALLS:
@@ -653,8 +662,7 @@ def rows_of_kind(transfers: Transfers, kind: str, limit: int) -> list[EventRow]:
         if following < 0:
             break
         row_numbers.append(following)
-    rows = [row_at(events, i) for i in row_numbers]
-    return [row for row in rows if row["flow"] not in transfers.legs]
+    return transfers.without_legs(row_at(events, i) for i in row_numbers)
 
 
 # The standard library's statistics takes longer to import than a small capture to analyze.

@@ -273,29 +273,41 @@ def kind_of_copy(pair: Pair) -> str:
 
 
 def prove_copy(pair: Pair) -> Proof | None:
-    """Returns why two TCP flows with the same ends are one; None if it is not shown."""
+    """Returns why two TCP flows with the same ends are one by their first sequence numbers; None if it is not shown."""
     kind, stamps = kind_of_copy(pair), ["tsval"] if pair.is_stamped else []
-    if pair.has_same_numbers and not pair.contradicts and pair.is_within(COPY_NS) and pair.is_on_one_path:
-        if pair.is_random and (pair.is_both_ways or pair.is_stamped):
-            return pair.proof(kind, "sequence", *stamps, "time")
-        if (pair.is_opened or pair.is_stamped) and pair.is_same_size and pair.is_within(CLOSE_NS):
-            return pair.proof(kind, "sequence", *stamps, "size", "time")
+    if not pair.has_same_numbers or pair.contradicts or not pair.is_within(COPY_NS) or not pair.is_on_one_path:
+        return None
+    if pair.is_random and (pair.is_both_ways or pair.is_stamped):
+        return pair.proof(kind, "sequence", *stamps, "time")
+    is_crafted_copy = (pair.is_opened or pair.is_stamped) and pair.is_same_size and pair.is_within(CLOSE_NS)
+    return pair.proof(kind, "sequence", *stamps, "size", "time") if is_crafted_copy else None
+
+
+def prove_part(pair: Pair) -> Proof | None:
+    """Returns why two TCP flows with the same ends are one although each begins elsewhere; None if it is not shown."""
     is_begun = any(side.is_opened for sides in pair.sides for side in sides)
-    is_part = is_at_once(pair.first, pair.second) and all(overlaps(*sides) for sides in pair.sides)
-    if not is_begun and pair.is_routed and is_part:
-        return pair.proof(kind, "range", "time")
-    return None
+    if is_begun or not pair.is_routed or not is_at_once(pair.first, pair.second):
+        return None
+    return pair.proof(kind_of_copy(pair), "range", "time") if all(overlaps(*sides) for sides in pair.sides) else None
 
 
 def prove_translation(pair: Pair) -> Proof | None:
     """Returns why two TCP flows with different ends are one; None if it is not shown."""
     if not pair.has_same_numbers or pair.contradicts or not pair.is_random:
         return None
-    if pair.is_both_ways:
-        is_exact = pair.is_stamped or (pair.is_opened and pair.is_unstamped and pair.has_same_end)
-        if not is_exact or not pair.is_within(NEAR_NS) or not pair.is_nested:
-            return None
-        return pair.proof("translation", "sequence", *(["tsval"] if pair.is_stamped else []), "order", "time")
+    return prove_nested(pair) if pair.is_both_ways else prove_attempt(pair)
+
+
+def prove_nested(pair: Pair) -> Proof | None:
+    """Returns the proof of a translation with packets of both directions."""
+    is_exact = pair.is_stamped or (pair.is_opened and pair.is_unstamped and pair.has_same_end)
+    if not is_exact or not pair.is_within(NEAR_NS) or not pair.is_nested:
+        return None
+    return pair.proof("translation", "sequence", *(["tsval"] if pair.is_stamped else []), "order", "time")
+
+
+def prove_attempt(pair: Pair) -> Proof | None:
+    """Returns the proof of a translation of which one direction was captured, as of SYNs without an answer."""
     is_exact = pair.is_opened and pair.is_stamped and pair.has_same_end and pair.is_within(CLOSE_NS)
     is_drawn = all((here.tsval or 0) >= RANDOM_LEAST for here, _ in pair.sides)
     return pair.proof("translation", "sequence", "tsval", "time") if is_exact and is_drawn else None
@@ -321,7 +333,7 @@ def prove(first: Leg, second: Leg) -> Proof | None:
         return None
     if not pair.has_same_ends:
         return prove_translation(pair) if first.protocol == TCP else None
-    return prove_copy(pair) if first.protocol == TCP else prove_datagrams(pair)
+    return prove_copy(pair) or prove_part(pair) if first.protocol == TCP else prove_datagrams(pair)
 
 
 def prove_half(first: Leg, second: Leg) -> Proof | None:

@@ -67,12 +67,11 @@ def queries_of(transfers: Transfers) -> list[ExchangeRow]:
     """Returns the first questions of DNS, of each conversation once."""
     exchanges = transfers.trace.exchanges
     rows = (row_at(exchanges, number) for number in exchanges._rows_where("kind", "dns")[:QUERIES_MAX])
-    return [row for row in rows if row["flow"] not in transfers.legs]
+    return transfers.without_legs(rows)
 
 
 def handshakes_of(transfers: Transfers) -> list[HandshakeRow]:
-    rows = transfers.trace.handshakes.rows(0, QUERIES_MAX)
-    return [row for row in rows if row["flow"] not in transfers.legs]
+    return transfers.without_legs(transfers.trace.handshakes.rows(0, QUERIES_MAX))
 
 
 def flows_of(rows: Sequence[ExchangeRow]) -> list[int]:

@@ -123,8 +123,7 @@ def quic_lost(transfers: Transfers) -> Matches:
     table = transfers.trace.handshakes
     names = [f"{side}_{name}" for side in SIDES for name in ("lost", "missing")]
     numbers = sorted({number for counts in table._nonzero(names).values() for number, _ in counts})
-    rows = (row_at(table, number) for number in numbers[:ROWS_MAX])
-    for row in (row for row in rows if row["flow"] not in transfers.legs):
+    for row in transfers.without_legs(row_at(table, number) for number in numbers[:ROWS_MAX]):
         for direction in range(2):
             losses, side = losses_of(row, direction), SIDES[direction != row["client_direction"]]
             count = losses.missing + (losses.downstream or 0) if losses else 0
