@@ -29,6 +29,8 @@ class InterfaceRow(TypedDict):
     dropped_interface: int | None
     dropped_program: int | None
     truncated_packets: int
+    wlan_frames: int | None
+    wlan_retries: int | None
     time_unknown: int
     time_unknown_frame: int | None
     time_out_of_range: int
@@ -104,6 +106,25 @@ class SecondPortRow(TypedDict):
     second_destination: str | None
     second_ttl_min: int
     second_ttl_max: int
+
+
+class NeighborRow(TypedDict):
+    """An IP address and the MAC address that claims it."""
+
+    capture: int
+    address: str
+    mac: str
+    vlan: int | None
+    first_ns: int | None
+    last_ns: int | None
+    first_frame: int
+    last_frame: int
+    claims: int
+    answers: int
+    conflicts: int
+    conflict_ns: int | None
+    conflict_frame: int | None
+    other_frame: int | None
 
 
 class FlowRow(TypedDict):

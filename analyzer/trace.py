@@ -135,6 +135,11 @@ class Trace:
         return self.table("second_ports")
 
     @property
+    def neighbors(self) -> Table[rows.NeighborRow]:
+        """An IP address and the MAC address that claims it."""
+        return self.table("neighbors")
+
+    @property
     def flows(self) -> Table[rows.FlowRow]:
         """A conversation."""
         return self.table("flows")

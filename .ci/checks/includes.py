@@ -31,7 +31,7 @@ LAYERS = (
     ("python",),
     ("shard",),
     ("observation", "pipeline", "cut"),
-    ("update",),
+    ("update", "local"),
     ("rows",),
     ("tracker",),
     ("verdict",),

@@ -30,6 +30,7 @@ class Hidden:
         self._interfaces = transfers.trace.interfaces
         self._decode_stops = transfers.trace.decode_stops
         self._flows = transfers.trace.flows
+        self._exchanges = transfers.trace.exchanges
         self._one_way = transfers.all_flow_counts["one_way"]
 
     @cached_property
@@ -37,6 +38,26 @@ class Hidden:
         """Whether over 1% of all packets may hide an answer of any host, or one direction of all connections is missing."""
         hidden = self._undecoded - self._packets_of_known_hosts
         return hidden > DOUBTFUL_SHARE * self._interfaces.total("packets") or self._is_direction_missing()
+
+    def unanswered(self, flows: list[int]) -> list[int]:
+        """Returns the same, if answers to the hosts that began these flows are in the capture: some flow has both directions,
+        or an ARP or neighbor discovery reply to that host shows that the capture has what is sent to it."""
+        visible = [flow for flow in flows if self._is_two_way or self._ends[0][flow] in self.answered_hosts]
+        return self.conclusive(visible)
+
+    @cached_property
+    def answered_hosts(self) -> set[str | None]:
+        """The hosts that got a reply of ARP or neighbor discovery, which is sent to them alone."""
+        exchanges = self._exchanges
+        if not len(exchanges):
+            return set()
+        rows = [number for kind in ("arp", "nd") for number in exchanges._rows_where("kind", kind)]
+        clients, answers = exchanges.column("client"), exchanges.column("answered_frame")
+        return {clients[number] for number in rows if answers[number] is not None}
+
+    @cached_property
+    def _is_two_way(self) -> bool:
+        return len(self._one_way) < len(self._flows)
 
     def conclusive(self, flows: list[int]) -> list[int]:
         """Returns those of the flows that had no answer if the capture shows none."""

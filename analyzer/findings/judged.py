@@ -24,6 +24,7 @@ REASONS = {
     "no_round_trip": "no packet and its answer give a round trip",
     "short": "too few packets",
     "no_acknowledgments": "numbered datagrams have no acknowledgments",
+    "echo": "pings have no rate",
     "dns": "DNS has no sequence numbers",
     "quic": "QUIC is encrypted",
     "esp": "ESP is encrypted",
@@ -33,6 +34,7 @@ CAUSES = {"not IP": "not_ip", "not decoded": "not_understood", "headers cut": "c
 HALVED = "only one direction was captured, or the other one under another tag"
 NO_ROUND_TRIP = {
     "quic": ", and no handshake shows a round trip",
+    "echo": ", and none was answered",
     "dns": ", and no answer shows a round trip",
 }
 REASONS_SHOWN = 5

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 RETRANSMISSIONS = frozenset({"fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission"})
 SPURIOUS = "spurious_retransmission"
-COPIES = frozenset({"mirror_duplicate", "network_duplicate", "unknown_duplicate"})
+COPIES = frozenset({"mirror_duplicate", "network_duplicate", "unknown_duplicate", "wlan_retry"})
 PROBES = frozenset({"keep_alive", "window_probe"})
 ANSWERS = frozenset({"duplicate_ack", "keep_alive_ack"})
 REPEATED = RETRANSMISSIONS | {SPURIOUS}  # Wireshark's kinds

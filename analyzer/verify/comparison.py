@@ -32,6 +32,7 @@ KINDS = (
         "network_duplicate",
         "mirror_duplicate",
         "unknown_duplicate",
+        "wlan_retry",
         "duplicate_ack",
         "gap",
     ),

@@ -115,9 +115,9 @@ RULES = (
     ),
     Rule(
         "network-copy",
-        verdicts=({"network_duplicate"}, None),
+        verdicts=({"network_duplicate", "wlan_retry"}, None),
         sentence="the same packet again, sooner than the sender could detect a loss, or with an IP ID or TSval that has "
-        "passed: the network made the copy; Wireshark has no such verdict (V8.1 to V8.4)",
+        "passed: the network made the copy, or a station repeated the frame; Wireshark has no such verdict (V8.1 to V8.4)",
     ),
     Rule(
         "copy-of-either",

@@ -26,7 +26,7 @@ ALIASES = {"throughput": "rate"}
 
 # Verdicts as shapes on the sequence panel: the mark that stands for an events.kind, if it has another name.
 MARK_OF = {
-    **dict.fromkeys(("mirror_duplicate", "network_duplicate", "unknown_duplicate"), "copy"),
+    **dict.fromkeys(("mirror_duplicate", "network_duplicate", "unknown_duplicate", "wlan_retry"), "copy"),
     **dict.fromkeys(("zero_window", "window_full"), "window_closed"),
     **dict.fromkeys(("keep_alive_ack", "window_probe"), "keep_alive"),
     **dict.fromkeys(("captured_out_of_order", "sack_gap"), "acked_unseen_segment"),

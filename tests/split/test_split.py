@@ -15,6 +15,7 @@ import pytest
 
 from capture_files import block, enhanced, interface, option, section, write_pcap
 from checkout import CAPTURES, SAMPLES
+from neighbor_wire import OTHER_MAC, advertises, answers, asks, ping, pong, solicits
 from plain_wire import START_NS, Connection, Wire
 from processes import refusal
 from wiretale.analyzer.options import AnalysisOptions
@@ -460,3 +461,29 @@ def test_a_report_names_the_folder_that_was_given(tmp_path: Path, wiretale_run: 
         assert wiretale_run("gather", split, "-q", "--report", page).returncode == 0
         names = [folder / "tcp_losses.pcap", folder / "udp_fragments.pcap"] if added else [folder]
         assert f"wiretale cut {' '.join(map(str, names))} --finding" in page.read_text()
+
+
+def local_packets() -> list[tuple[float, bytes]]:
+    """ARP in two VLANs, neighbor discovery and pings, of which some have no answer (ms)."""
+    timed = []
+    for n in range(60):
+        server = f"10.0.4.{100 + n}"
+        timed += [asks(n / 10, server, vlan=5 + n % 2), ping(n / 10 + 0.01, n, server=server)]
+        if n % 3:
+            mac = f"02:00:00:00:01:{n:02x}"
+            timed += [answers(n / 10 + 0.002, server, vlan=5 + n % 2, mac=mac), pong(n / 10 + 0.04, n, server=server)]
+            timed += [answers(n / 10 + 0.003, server, vlan=5 + n % 2, mac=OTHER_MAC)]
+        timed += [solicits(n / 10 + 0.05, "fd00::50"), advertises(n / 10 + 0.06, "fd00::50")]
+    return [(at * 1000, bytes(packet)) for at, packet in sorted(timed, key=lambda entry: entry[0])]
+
+
+@pytest.mark.parametrize("alternate", [False, True], ids=["one after the other", "at the same time"])
+def test_exchanges_of_the_local_network_are_those_of_one_run(tmp_path: Path, alternate: bool) -> None:
+    packets = local_packets()
+    half = len(packets) // 2
+    parts = [packets[::2], packets[1::2]] if alternate else [packets[:half], packets[half:]]
+    files = [write_part(tmp_path / f"{n}.pcap", part) for n, part in enumerate(parts)]
+    trace = gathered(files, tmp_path / "split", 7)
+    assert {row["kind"] for row in trace.exchanges.rows()} == {"arp", "nd", "icmp_echo"}
+    assert trace.neighbors.total("conflicts") or alternate
+    assert rows_of(trace) == rows_of(analyze(*map(str, files)))

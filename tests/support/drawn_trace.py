@@ -108,11 +108,13 @@ class DrawnTrace:
         self.directions = DrawnTable([self.direction(flow, way) for flow in self.flows.drawn_rows for way in (0, 1)])
         self.events = drawn_of(self.directions, self.events_of)
         self.series = drawn_of(self.directions, self.bins_of)
-        self.exchanges = drawn_of(self.flows, self.exchanges_of)
+        of_flows = drawn_of(self.flows, self.exchanges_of).drawn_rows
+        self.exchanges = DrawnTable([*self.requests_of_hosts(), *self.leases(), *of_flows, *self.pings()])
         self.waits = drawn_of(self.directions, self.waits_of)
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.relations = DrawnTable([self.relation(flow) for flow in self.draw.choice(((), range(1, len(self.flows))))])
+        self.neighbors = DrawnTable([self.neighbor(number) for number in range(self.draw.choice((0, 2, 3)))])
         self.blocks = DrawnTable([])
         self.second_ports = DrawnTable([{**self.row("second_ports"), "rank": 1, "capture": 0}])
 
@@ -313,6 +315,50 @@ class DrawnTrace:
             row.update(answered_ns=None, answered_frame=None, outcome="unanswered")
         return row
 
+    def exchange(self, kind: str, outcome: str) -> Row:
+        row = {**self.row("exchanges"), "kind": kind, "outcome": outcome, "capture": 0, "flow": None, "direction": None}
+        row["turn"] = None
+        row["waited_ns"] += 1
+        row.update(asked_ns=START_NS, code=None, client="10.0.0.1", server="10.0.0.2")
+        if outcome != "answered":
+            row.update(answered_ns=None, answered_frame=None)
+        return row
+
+    def requests_of_hosts(self) -> list[Row]:
+        """ARP requests for hosts that are not there, and for one that is."""
+        absent = [
+            {
+                **self.exchange("arp", "unanswered"),
+                "server": f"10.0.9.{number}",
+                "attempts": self.draw.choice((3, 1234)),
+            }
+            for number in range(self.draw.choice((0, 1, 7)))
+        ]
+        return [*absent, *(self.exchange("arp", "answered") for _ in range(self.draw.choice((0, 1))))]
+
+    def leases(self) -> list[Row]:
+        kinds = (("Discover", "unanswered"), ("Discover", "answered"), ("Request", "answered"), ("Request", "refused"))
+        drawn = (self.draw.choice(kinds) for _ in range(self.draw.choice((0, 1, 7))))
+        return [
+            {**self.exchange("dhcp", outcome), "type": kind, "name": f"02:00:00:00:00:{number:02x}"}
+            for number, (kind, outcome) in enumerate(drawn)
+        ]
+
+    def pings(self) -> list[Row]:
+        outcomes = [
+            self.draw.choice(("answered", "unanswered", "error")) for _ in range(self.draw.choice((0, 0, 1, 9, 40)))
+        ]
+        rows = [{**self.exchange("icmp_echo", outcome), "flow": 0, "direction": 0} for outcome in outcomes]
+        for number, row in enumerate(rows):
+            row["asked_ns"] += number * 10**9
+            row["code"] = "host unreachable" if row["outcome"] == "error" else None
+        return rows
+
+    def neighbor(self, number: int) -> Row:
+        mac = f"02:00:00:00:00:{number + 1:02x}"
+        row = {**self.row("neighbors"), "capture": 0, "vlan": None, "address": "10.0.0.9", "mac": mac}
+        return {**row, "conflicts": self.draw.choice((1, 2, 1234)), "conflict_ns": START_NS}
+
     def handshake(self) -> Row:
         row = {
             **self.row("handshakes"),
@@ -344,6 +390,8 @@ def schema() -> tuple[Schema, list[str]]:
     trace = wiretale.analyze(SAMPLES / "keep_alives.pcapng", interfaces_only=True)
     tables = (
         "interfaces",
+        "exchanges",
+        "neighbors",
         "second_ports",
         "flows",
         "directions",
@@ -352,7 +400,6 @@ def schema() -> tuple[Schema, list[str]]:
         "waits",
         "datagrams",
         "handshakes",
-        "exchanges",
         "relations",
     )
     columns = {name: [(column, kind, unit) for column, kind, unit, _ in trace.table(name).columns()] for name in tables}

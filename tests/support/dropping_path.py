@@ -109,13 +109,13 @@ class NamespacePath:
         return int(said[1])
 
     @contextlib.contextmanager
-    def capture(self, name: str, link: str, file: Path, *options: str) -> Iterator[None]:
+    def capture(self, name: str, link: str, file: Path, *options: str, packets: str = "ip") -> Iterator[None]:
         """A capture with all packets of the test; it is an error if it lost one."""
         log = file.with_suffix(".log")
         # Without --immediate-mode, libpcap would drop its buffer when it is stopped.
         always = f"-i {link} -n -p -U --immediate-mode -B 16384 -s {SNAPLEN} -Z root -w".split()
         with log.open("w") as errors:
-            command = self.inside(name, "tcpdump", *options, *always, str(file), "ip")
+            command = self.inside(name, "tcpdump", *options, *always, str(file), packets)
             process = subprocess.Popen(command, stderr=errors)
         try:
             wait_until(lambda: "listening on" in log.read_text(), "tcpdump listens")

@@ -21,6 +21,8 @@ import transfer_wires as wires
 from capture_files import block as pcapng_block
 from capture_files import enhanced, interface, option, section, write_pcap
 from crafted import dns_answer, dns_query, ether, tls_handshake, write_timed
+from dhcp_wire import message
+from neighbor_wire import ABSENT, GATEWAY, OTHER_MAC, SERVER, announces, answers, asks, ping, pong
 from one_queue import through_one_queue
 from plain_wire import ACK, MSS, PSH, START_NS, Wire, block
 
@@ -209,7 +211,43 @@ def names(*late: float, code: int = 0) -> list[tuple[float, Packet]]:
     return [*timed, dns_query(20, 9), dns_answer(20.02, 9)]
 
 
+# --- the local network
+
+
+def absent_host() -> Iterator[tuple[float, Packet]]:
+    """A client that has its gateway, and asks for a host that is not there."""
+    yield from (asks(0, GATEWAY), answers(0.001, GATEWAY))
+    yield from (asks(1 + n, ABSENT) for n in range(12))
+    yield asks(60, SERVER)
+
+
+def two_machines() -> Iterator[tuple[float, Packet]]:
+    """Both answer each request; the later announcement wins."""
+    for n in range(4):
+        yield from (asks(30 * n, SERVER), answers(30 * n + 0.0005, SERVER))
+        yield from (answers(30 * n + 0.001, SERVER, mac=OTHER_MAC), announces(30 * n + 0.2, SERVER, OTHER_MAC))
+
+
+def pings(lost: Iterable[int]) -> Iterator[tuple[float, Packet]]:
+    for n in range(40):
+        yield ping(n, n)
+        if n not in lost:
+            yield pong(n + 0.02, n)
+
+
+def asked_for_a_lease() -> Iterator[tuple[float, Packet]]:
+    """The ladder of RFC 2131 section 4.1."""
+    yield from (message(at, "discover", 1 + n) for n, at in enumerate((0, 4, 12, 28)))
+    yield asks(60, SERVER)
+
+
 CAPTURES: dict[str, Make] = {
+    "dhcp-no-offer": of_timed(asked_for_a_lease),
+    "dhcp-refused": of_timed(lambda: [message(0, "request"), message(0.01, "nak")]),
+    "arp-unanswered": of_timed(absent_host),
+    "duplicate-address": of_timed(two_machines),
+    "echo": of_timed(lambda: pings(())),
+    "echo-unanswered": of_timed(lambda: pings((3, 10, 11, 12, 13))),
     "several-points": two_points,
     "time-unknown": without_times,
     "time-out-of-range": late_times,

@@ -83,8 +83,9 @@ struct packet_info {
     bool copied : 1;        /* a fragment whose bytes were all seen before */
     uint8_t checksum : 2;   /* enum packet_checksum */
     bool time_known : 1;
-    uint8_t ids_before; /* IPv4 IDs right before ip_id that are in the host's packets before, up to
-                           255 of them (pipeline/host_ids.h) */
+    bool wlan_retry : 1; /* an 802.11 frame that its sender repeats */
+    uint8_t ids_before;  /* IPv4 IDs right before ip_id that are in the host's packets before, up to
+                            255 of them (pipeline/host_ids.h) */
     uint8_t ttl;
     uint8_t traffic_class;
     uint16_t clock_step_us; /* one tick of the clock that stamped it, 0 if that is fine */

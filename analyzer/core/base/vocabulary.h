@@ -91,6 +91,7 @@
     X(AMBIGUOUS, "ambiguous") /* fills a gap, reordered or retransmitted */                        \
     X(NETWORK_DUPLICATE, "network_duplicate")                                                      \
     X(MIRROR_DUPLICATE, "mirror_duplicate")                                                        \
+    X(WLAN_RETRY, "wlan_retry")               /* a station repeated an 802.11 frame */             \
     X(UNKNOWN_DUPLICATE, "unknown_duplicate") /* by the network or the capture */                  \
     X(DUPLICATE_ACK, "duplicate_ack")                                                              \
     X(SACK_GAP, "sack_gap")                                                                        \
@@ -130,6 +131,10 @@
     /* kinds of exchanges (exchanges.kind), beside those of applications */                        \
     X(CONNECT, "connect")                                                                          \
     X(TURN, "turn")                                                                                \
+    X(ARP, "arp")                                                                                  \
+    X(ND, "nd")                                                                                    \
+    X(DHCP, "dhcp")                                                                                \
+    X(ICMP_ECHO, "icmp_echo")                                                                      \
     /* verdicts on blocks (blocks.verdict) */                                                      \
     X(DELIVERED, "delivered")                                                                      \
     X(HEAD_OF_LINE, "head_of_line") /* delivered, but delayed by missing bytes before it */        \

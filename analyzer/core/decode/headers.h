@@ -97,6 +97,10 @@ static inline bool protocol_has_ports(uint8_t protocol) {
            protocol == IP_SCTP || protocol == IP_DCCP;
 }
 
+static inline bool is_icmp(uint8_t protocol) {
+    return protocol == IP_ICMP || protocol == IP_ICMPV6;
+}
+
 /* The last layer whose header was read. If decoding stops early, these fields are valid:
  *
  * - IP_CUT, IP_EXTENSION, IP_FRAGMENT, ENCRYPTED, COMPRESSED: LAYER_NETWORK if the fixed IP header
@@ -188,18 +192,34 @@ struct tcp_header {
     } sack[SACK_BLOCKS_MAX]; /* sack_count of them */
 };
 
+/* Types of RFC 792 and RFC 4443. */
+enum icmp_type {
+    ICMP_ECHO_REPLY = 0,
+    ICMP_ECHO_REQUEST = 8,
+    ICMPV6_ECHO_REQUEST = 128,
+    ICMPV6_ECHO_REPLY = 129,
+    ICMPV6_SOLICITATION = 135, /* RFC 4861 section 4 */
+    ICMPV6_ADVERTISEMENT = 136
+};
+
 /* The packet that an ICMP error quotes, as far as it quotes it. */
 struct icmp_header {
     uint8_t type, code;
-    uint16_t identifier; /* echo request and reply only */
-    uint32_t mtu;        /* fragmentation needed / packet too big, else 0 */
-    bool quotes;         /* the fields below are valid */
+    uint16_t identifier; /* echo request and reply only, as the sequence number */
+    uint16_t sequence;
+    uint32_t mtu; /* fragmentation needed / packet too big, else 0 */
+    bool quotes;  /* the fields below are valid */
     bool quotes_sequence;
+    bool quotes_echo; /* an echo request: its identifier and sequence number are valid */
+    uint16_t quoted_identifier, quoted_echo_sequence;
     uint8_t quoted_protocol;
     uint16_t quoted_source_port, quoted_destination_port; /* 0 if unknown */
     uint32_t quoted_sequence;                             /* TCP, if quotes_sequence */
     uint8_t quoted_source[16], quoted_destination[16];    /* IPv4 in the first 4 bytes */
 };
+
+/* A frame of IEEE 802.11 with data, also if it is encrypted. */
+enum wlan_frame { WLAN_NONE, WLAN_DATA, WLAN_RETRY /* the sender repeats it */ };
 
 /* The protocol at which decoding stopped, in the upper 16 bits of headers.undecoded. */
 enum undecoded {
@@ -222,6 +242,8 @@ struct headers {
     bool length_over_record; /* a length field exceeds the record's length on the wire, and counts
                                 instead of it: a tool or a mirror port cut the packet */
     bool udp_tunnel;         /* it is in a tunnel over UDP: tunnel_offset is valid */
+    uint8_t wlan;            /* enum wlan_frame */
+    uint32_t arp_offset;     /* of an ARP packet, in bytes of the packet; 0 without one */
 
     /* From LAYER_NETWORK: the innermost IP header. */
     uint8_t ip_version;    /* 4 or 6; 0 below LAYER_NETWORK */

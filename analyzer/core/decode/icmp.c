@@ -27,8 +27,21 @@ struct quotation {
     uint32_t length; /* bytes at hand */
 };
 
+/* Routers quote the 8 bytes of an echo request whole. */
+static void quote_echo(struct icmp_header *icmp, struct quotation quoted, uint32_t offset) {
+    if (offset + ICMP_HEADER > quoted.length)
+        return;
+    const uint8_t *echo = quoted.bytes + offset;
+    icmp->quotes_echo =
+        echo[0] == (icmp->quoted_protocol == IP_ICMP ? ICMP_ECHO_REQUEST : ICMPV6_ECHO_REQUEST);
+    icmp->quoted_identifier = load_be16(echo + 4);
+    icmp->quoted_echo_sequence = load_be16(echo + 6);
+}
+
 /* RFC 792 guarantees 8 bytes of the quoted transport header: ports and TCP's sequence number. */
 static void quote_transport(struct icmp_header *icmp, struct quotation quoted, uint32_t offset) {
+    if (is_icmp(icmp->quoted_protocol))
+        quote_echo(icmp, quoted, offset);
     if (!protocol_has_ports(icmp->quoted_protocol) || offset + 4 > quoted.length)
         return;
     icmp->quoted_source_port = load_be16(quoted.bytes + offset);
@@ -107,6 +120,7 @@ enum next_header decode_icmp(struct decoding *d, const uint8_t *icmp) {
         .type = icmp[0],
         .code = icmp[1],
         .identifier = role == ICMP_ECHO ? load_be16(icmp + 4) : 0,
+        .sequence = role == ICMP_ECHO ? load_be16(icmp + 6) : 0,
         .mtu = icmp_mtu(headers, icmp),
     };
     decoding_payload(d, d->offset + ICMP_HEADER);

@@ -11,10 +11,11 @@
  *   ..     2    QoS control, if the subtype has it; 4 more for HT control
  *   ..     ..   802.2 header (RFC 1042), or subframes of an A-MSDU
  *
- * The first packet of an A-MSDU is decoded; encrypted frames are not. Fields of 802.11, radiotap
- * and PPI are little-endian. A frame whose FCS the receiver found wrong has wrong bytes anywhere,
- * and is not decoded; monitor mode stores such frames. The FCS must be removed if the capture
- * header declares it, because otherwise it would count as payload. */
+ * The first packet of an A-MSDU is decoded; encrypted frames are not. A station that gets no ACK
+ * sends the frame again with the retry bit (10.3.4.3), so that a monitor may store it twice. Fields
+ * of 802.11, radiotap and PPI are little-endian. A frame whose FCS the receiver found wrong has
+ * wrong bytes anywhere, and is not decoded; monitor mode stores such frames. The FCS must be
+ * removed if the capture header declares it, because otherwise it would count as payload. */
 #include "decode/step.h"
 
 #define LINKTYPE_WLAN 105
@@ -27,6 +28,7 @@ enum frame_control { /* IEEE 802.11, 9.2.4.1, as a little-endian word */
                      CONTROL_NO_DATA = 0x0040,
                      CONTROL_QOS = 0x0080,
                      CONTROL_BOTH_DS = 0x0300,
+                     CONTROL_RETRY = 0x0800,
                      CONTROL_PROTECTED = 0x4000,
                      CONTROL_ORDER = 0x8000,
 };
@@ -68,6 +70,9 @@ static enum decode_reason wlan_refusal(uint16_t control) {
 static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, uint16_t control,
                                      bool padded) {
     d->headers->reason = wlan_refusal(control);
+    if (d->outer.kind == OUTER_NONE &&
+        (d->headers->reason == REASON_NONE || d->headers->reason == REASON_WLAN_PROTECTED))
+        d->headers->wlan = control & CONTROL_RETRY ? WLAN_RETRY : WLAN_DATA;
     if (d->headers->reason != REASON_NONE)
         return NEXT_END;
     uint32_t length = wlan_header_length(control);

@@ -17,6 +17,7 @@
 #include "decode/step.h"
 
 #define ETHER_IPV4 0x0800
+#define ETHER_ARP  0x0806
 
 static const struct {
     uint16_t type;
@@ -41,6 +42,8 @@ enum next_header ether_type_next(uint16_t type) {
 static NOINLINE enum next_header decode_other_type(struct decoding *d, uint16_t type) {
     if (type < ETHER_TYPE_MIN)
         return decode_802_3(d, type);
+    if (type == ETHER_ARP)
+        d->headers->arp_offset = d->offset;
     enum next_header next = ether_type_next(type);
     return next ? next : stop_at(d, REASON_NOT_IP, UNDECODED_ETHER_TYPE, type);
 }

@@ -10,6 +10,7 @@
 #include "application/application.h"
 #include "decode/headers.h"
 #include "flow/time_bins.h"
+#include "sequence/echo.h"
 #include "sequence/tracker.h"
 #include "table/table.h"
 #include "tcp/connection.h"
@@ -123,6 +124,7 @@ struct flow {
     union {
         struct tcp_connection tcp;
         struct udp_stream udp[2];
+        struct echo_requests echo; /* of ICMP */
     };
     struct fragment_counts *fragments; /* of both directions, NULL without a fragment */
     struct checksum_counts *checksums; /* of both directions, NULL if all are right */

@@ -46,8 +46,8 @@ uint32_t shard_of(const struct shard_key *key, const struct headers *headers, ui
 /* Returns whether the packet is an ICMP error that concerns the flow whose packet it quotes. A
  * fragment of one concerns only its own flow. */
 static inline bool is_icmp_error(const struct headers *headers) {
-    bool icmp = headers->protocol == IP_ICMP || headers->protocol == IP_ICMPV6;
-    return icmp && headers->layer == LAYER_TRANSPORT && !headers->fragment && headers->icmp.quotes;
+    return is_icmp(headers->protocol) && headers->layer == LAYER_TRANSPORT && !headers->fragment &&
+           headers->icmp.quotes;
 }
 
 /* Returns the shard of the flow that an ICMP error quotes, SHARD_NONE of any other packet. */

@@ -101,7 +101,7 @@ static void split_and_gather(const struct split_options *options, const uint8_t 
     for (unsigned i = 0; done && i < SHARDS; i++)
         done = analyze_shard(options->fds[i], &rows[i]);
     if (done) {
-        interface_rows_write(&rows[SHARDS], &split_facts(split)->sink);
+        interface_rows_write(&rows[SHARDS], split_facts(split));
         check(gather_all(split_facts(split), parts));
         change(parts, data, size);
         gather_all(split_facts(split), parts);

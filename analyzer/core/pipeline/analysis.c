@@ -61,6 +61,14 @@ static bool open_workers(struct analysis *analysis) {
     return updater->workers;
 }
 
+/* Exchanges of the local network are rows of the first reading, and of all shards together. */
+static void open_local(struct analysis *analysis) {
+    row_sink_open(&analysis->local_rows, analysis->input.jobs, false);
+    local_init(&analysis->local, &analysis->local_rows);
+    if (analysis->mode.packets.kind != PACKETS_OF_FLOWS && !analysis->mode.shard)
+        analysis->input.local = &analysis->local;
+}
+
 /* Gives each shard a table of flows. The limit of their pools is a common one, because flows are
  * not spread evenly over the shards. Returns false without memory. */
 static bool open_shards(struct updater *updater, unsigned bits, bool small) {
@@ -97,12 +105,13 @@ static bool open_state(struct analysis *analysis) {
     bool small = analysis->totals.bytes_total && analysis->totals.bytes_total < INPUT_SMALL;
     unsigned jobs = analysis->options.jobs ? analysis->options.jobs : small ? 1 : processors();
     analysis->input.small = small;
-    analysis->input.jobs = jobs < PARTS_MOST ? jobs : PARTS_MOST;
+    analysis->input.jobs = jobs < PARTS_MOST ? jobs : PARTS_MOST - 1; /* one is of local_rows */
     hash_seed_fill(updater->seeds.seed, SHARD_SEEDS);
     updater->memory = flow_memory_open(analysis->options.max_flows, !small);
     updater->encapsulations = encapsulation_table_open();
     updater->ports = capture_ports_open();
     updater->selection = selection_open();
+    open_local(analysis);
     analysis->input.host_ids = host_ids_open();
     return updater->memory && updater->encapsulations && updater->ports && updater->selection &&
            analysis->input.host_ids && open_shards(updater, shard_bits(analysis), small) &&
@@ -198,6 +207,7 @@ static void close_state(struct analysis *analysis) {
     bpf_filter_close(input->wanted.filter);
     merged_input_close(input->files);
     interface_counts_free(&input->counts);
+    local_free(&analysis->local);
     free(input->host_ids);
     *input = (struct reader_input){0};
     capture_ports_close(updater->ports);
@@ -218,6 +228,7 @@ void analysis_close(struct analysis *analysis) {
     close_state(analysis);
     for (unsigned i = 0; i < updater->worker_count; i++)
         row_sink_free(&updater->workers[i].sink);
+    row_sink_free(&analysis->local_rows);
     free(updater->workers);
     flow_numbers_free(&updater->numbers);
     capture_ports_close(analysis->kept.ports);

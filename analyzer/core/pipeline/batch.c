@@ -178,7 +178,8 @@ static inline bool decode(struct packet_chunk *chunk, const struct updater *upda
         packet_decode(updater, decoded, &batch->extras[extras], headers, packet, &chunk->notes[i]);
     decoded->extras = decoded->extra_kinds ? extras : NO_EXTRAS;
     chunk->next_extras += decoded->extra_kinds != 0;
-    return pending || !headers_are_ordinary(headers) || packet->shard || updater->choice;
+    return pending || !headers_are_ordinary(headers) || packet->shard || updater->choice ||
+           (!LIKELY(headers->protocol == IP_TCP) && local_concerns(headers));
 }
 
 void chunk_decode(struct packet_chunk *chunk, const struct reader_input *input) {
@@ -295,6 +296,13 @@ static NOINLINE void finish_packet(struct packet_chunk *chunk, struct updater *u
     keep_extras(chunk->batch, decoded, extras, headers);
 }
 
+static void count_headers(struct reader_input *input, struct interface_count *count,
+                          const struct packet *packet, const struct headers *headers) {
+    interface_count_headers(count, packet, headers);
+    if (input->local && local_concerns(headers))
+        local_take(input->local, packet, headers);
+}
+
 /* `headers` is NULL for an ordinary packet. A stream may have begun since it was decoded, unless it
  * was decoded `now`. */
 static ALWAYS_INLINE void complete(struct packet_chunk *chunk, struct reader_input *input,
@@ -313,7 +321,7 @@ static ALWAYS_INLINE void complete(struct packet_chunk *chunk, struct reader_inp
         return;
     }
     if (headers)
-        interface_count_headers(count, packet, headers);
+        count_headers(input, count, packet, headers);
     else
         count->reasons[REASON_NONE]++;
     if (headers || (!now && !LIKELY(!packet_may_continue(updater, decoded))))

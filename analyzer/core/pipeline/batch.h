@@ -17,6 +17,7 @@
 #define WIRETALE_BATCH_H
 
 #include "base/packet.h"
+#include "local/local.h"
 #include "pipeline/bpf_filter.h"
 #include "pipeline/interface_counts.h"
 #include "update/update.h"
@@ -56,8 +57,8 @@ struct clock {
 };
 
 /* The input of the reader. Until reader_stop() `files`, `wanted` and `clock` belong to the thread
- * that reads a chunk; `counts`, and the updater's encapsulations, ports and selection, to the one
- * that completes a chunk. */
+ * that reads a chunk; `counts`, `local`, and the updater's encapsulations, ports and selection, to
+ * the one that completes a chunk. */
 struct reader_input {
     struct merged_input *files;
     struct wanted_packets wanted;
@@ -65,6 +66,7 @@ struct reader_input {
     size_t flow_files; /* only packets of so many files begin flows; 0 for all */
     struct interface_counts counts;
     struct host_id_table *host_ids;
+    struct local_exchanges *local; /* NULL if they are not wanted */
     struct updater *updater;
     unsigned jobs; /* threads, with that of the caller, at most PARTS_MOST */
     bool small;    /* the files are small: little memory will be used */

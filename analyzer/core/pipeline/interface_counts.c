@@ -5,7 +5,6 @@
  * Counts cover the packets that pass the filter and the interval, except `filtered`. The counts of
  * drops come from the file instead (pcapng interface statistics) and concern the whole capture. */
 #include <pcap.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +30,12 @@ static NOINLINE struct interface_count *grow_counts(struct interface_counts *lis
 inline struct interface_count *interface_count_of(struct interface_counts *list,
                                                   uint32_t interface) {
     return LIKELY(interface < list->room) ? &list->counts[interface] : grow_counts(list, interface);
+}
+
+int64_t interface_last_ns(const void *context, uint32_t interface) {
+    const struct interface_counts *list = context;
+    const struct interface_count *count = interface < list->room ? &list->counts[interface] : NULL;
+    return count && count->packets > count->time_unknown ? count->last_ns : TIME_UNKNOWN;
 }
 
 void interface_counts_free(struct interface_counts *list) {
@@ -179,6 +184,8 @@ static NOINLINE void note_answer(struct interface_count *count, const struct pac
 void interface_count_headers(struct interface_count *count, const struct packet *packet,
                              const struct headers *headers) {
     count->reasons[headers->reason]++;
+    count->wlan_frames += headers->wlan != WLAN_NONE;
+    count->wlan_retries += headers->wlan == WLAN_RETRY;
     if (!LIKELY(headers->answer == DECODE_OK))
         note_answer(count, packet, headers);
     if (!LIKELY(headers->ip_length <= JUMBO_BYTES) || !LIKELY(!headers->length_from_frame))
@@ -368,6 +375,8 @@ static void put_counts(struct row *row, const struct interface_count *count) {
     row_set_if(row, interfaces_first_ns, timed, count->first_ns);
     row_set_if(row, interfaces_last_ns, timed, count->last_ns);
     row_set(row, interfaces_truncated_packets, count->truncated);
+    row_set_if(row, interfaces_wlan_frames, count->wlan_frames, count->wlan_frames);
+    row_set_if(row, interfaces_wlan_retries, count->wlan_frames, count->wlan_retries);
     row_set(row, interfaces_time_unknown, count->time_unknown);
     row_set(row, interfaces_time_out_of_range, count->time_out_of_range);
     row_set_if(row, interfaces_clock_tick_ns, tick_is_known(count), count->tick_ns);
@@ -384,14 +393,6 @@ static void put_counts(struct row *row, const struct interface_count *count) {
     put_frames(row, count);
 }
 
-static void put_link_address(struct row_sink *sink, struct row *row, unsigned column,
-                             const uint8_t address[6]) {
-    char text[sizeof "02:00:00:00:00:01"];
-    snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", address[0], address[1], address[2],
-             address[3], address[4], address[5]);
-    row_set_text(sink, row, column, text);
-}
-
 static void put_port(struct row_sink *sink, struct row *row, unsigned side,
                      const struct port_of_pair *port) {
     static const struct {
@@ -404,8 +405,8 @@ static void put_port(struct row_sink *sink, struct row *row, unsigned side,
     };
     row_set_if(row, columns[side].capture, port->named, port->interface);
     if (port->addressed) {
-        put_link_address(sink, row, columns[side].source, port->source);
-        put_link_address(sink, row, columns[side].destination, port->destination);
+        row_set_mac(sink, row, columns[side].source, port->source);
+        row_set_mac(sink, row, columns[side].destination, port->destination);
     }
     row_set(row, columns[side].ttl_min, port->ttl_min);
     row_set(row, columns[side].ttl_max, port->ttl_max);

@@ -34,7 +34,8 @@ struct interface_count {
     uint64_t last_frame;      /* 0 if it has no time */
     uint64_t truncated, time_out_of_range, time_out_of_range_frame, time_unknown_frame;
     uint64_t backward_steps, super_segments;
-    uint64_t lengths_cut; /* IP packets longer than their record */
+    uint64_t wlan_frames, wlan_retries; /* 802.11 frames with data, and those sent again */
+    uint64_t lengths_cut;               /* IP packets longer than their record */
     struct first_packet backward, super_segment, length_cut, cut, malformed, undecoded_first,
         not_understood;
     uint64_t reasons[REASON_COUNT]; /* packets by how decoding ended */
@@ -63,6 +64,9 @@ struct interface_count *interface_count_of(struct interface_counts *list, uint32
 /* Counts a packet. Returns by how much its time is before that of the packet before it, ns. */
 int64_t interface_count_packet(struct interface_count *count, const struct packet *packet,
                                int64_t time_ns);
+/* Returns the time of the latest packet of an interface, TIME_UNKNOWN without one. `context` is the
+ * counts. */
+int64_t interface_last_ns(const void *context, uint32_t interface);
 /* Frees all counts. */
 void interface_counts_free(struct interface_counts *list);
 
@@ -74,7 +78,7 @@ void interface_count_headers(struct interface_count *count, const struct packet 
 
 /* Returns whether interface_count_headers() would only add to the packets that were decoded. */
 static inline bool headers_are_ordinary(const struct headers *headers) {
-    return headers->reason == REASON_NONE && headers->ip_length <= JUMBO_BYTES &&
+    return headers->reason == REASON_NONE && !headers->wlan && headers->ip_length <= JUMBO_BYTES &&
            !headers->length_from_frame && !headers->length_over_record && !headers->undecoded &&
            (LIKELY(headers->protocol == IP_TCP) || !undecoded_protocol(headers));
 }

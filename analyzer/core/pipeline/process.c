@@ -384,6 +384,7 @@ static bool join_rows(struct analysis *analysis) {
             if (worker->mirrored[k])
                 count_mirrored(first, (uint32_t)k, worker->mirrored[k]);
     }
+    done = done && row_sink_join(&first->sink, &analysis->local_rows);
     return done && flow_numbers_set(&first->sink, updater);
 }
 
@@ -393,6 +394,9 @@ void finish_flows(struct analysis *analysis) {
     bool done = end_flows(analysis);
     reader_close(analysis->reader);
     analysis->reader = NULL;
+    if (analysis->input.local)
+        local_finish(analysis->input.local, &first->sink, interface_last_ns,
+                     &analysis->input.counts);
     first->sink.out_of_memory |= !(done && join_rows(analysis));
     interface_rows_add(
         &first->sink, analysis->input.files, &analysis->input.counts,

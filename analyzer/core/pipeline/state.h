@@ -44,6 +44,8 @@ struct analysis {
     struct reader_input input; /* the reader's while it runs */
     struct reader *reader;     /* NULL before the first step and after the end */
     struct updater updater;
+    struct local_exchanges local;
+    struct row_sink local_rows; /* of the thread that completes chunks */
     struct analysis_totals totals;
     struct batch *batch;     /* at hand */
     uint64_t packets;        /* number of its first packet, from 1 on; see row_sink.at */

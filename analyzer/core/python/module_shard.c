@@ -29,7 +29,7 @@ static PyObject *facts_of(const struct split *split) {
     const struct split_facts *facts = split_facts(split);
     struct bytes rows = {0};
     PyObject *result = NULL;
-    interface_rows_write(&rows, &facts->sink);
+    interface_rows_write(&rows, facts);
     if (rows.out_of_memory)
         PyErr_NoMemory();
     else

@@ -112,6 +112,16 @@ static void judge_datagrams(struct judged_sums *sums, const struct flow *flow,
         count_direction(sum_of(sums, reason, judged_for(flow, i)), &flow->directions[i]);
 }
 
+/* Echo requests show the loss and the round trip of a path. Without an answer, one direction alone
+ * may have been captured. */
+static void judge_echo(struct judged_sums *sums, const struct flow *flow) {
+    bool one_way = !flow->directions[0].packets || !flow->directions[1].packets;
+    if (one_way)
+        leave_out(sums, UNJUDGED_ONE_WAY, flow);
+    else
+        count_flow(sum_of(sums, UNJUDGED_ECHO, flow->echo.answered ? MEASURE_RTT : 0), flow);
+}
+
 void judged_count(struct judged_sums *sums, const struct flow *flow, enum word application,
                   const struct row directions[static 2], bool has_handshake_rtt) {
     count_flow(&sums->whole, flow);
@@ -121,6 +131,8 @@ void judged_count(struct judged_sums *sums, const struct flow *flow, enum word a
         judge_numbered(sums, flow, directions);
     else if (flow->key.protocol == IP_UDP || flow->key.protocol == IP_UDP_LITE)
         judge_datagrams(sums, flow, application);
+    else if (is_icmp(flow->key.protocol) && flow->echo.asked)
+        judge_echo(sums, flow);
     else
         count_flow(&sums->protocols[flow->key.protocol], flow);
 }

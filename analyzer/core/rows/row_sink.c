@@ -3,6 +3,7 @@
  * each table, in the order of its rows. */
 #include "rows/row_sink.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,6 +79,13 @@ void row_sink_use_groups(struct row_sink *sink, struct table_groups groups[stati
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         if (sink->tables[i].grouped)
             sink->tables[i].filled = &groups[i];
+}
+
+void row_set_mac(struct row_sink *sink, struct row *row, unsigned column, const uint8_t mac[6]) {
+    char text[sizeof "02:00:00:00:00:01"];
+    snprintf(text, sizeof text, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+             mac[4], mac[5]);
+    row_set_text(sink, row, column, text);
 }
 
 uint64_t row_sink_add(struct row_sink *sink, enum table_number number, const struct row *row) {

@@ -32,6 +32,7 @@ enum measure { MEASURE_LOSS = 1, MEASURE_RTT = 2, MEASURE_LIMITS = 4, MEASURES_A
     X(NO_ROUND_TRIP, "no_round_trip", MEASURE_RTT)                                                 \
     X(SHORT, "short", MEASURE_LIMITS)                                                              \
     X(NO_ACKNOWLEDGMENTS, "no_acknowledgments", MEASURE_RTT | MEASURE_LIMITS)                      \
+    X(ECHO, "echo", MEASURE_RTT | MEASURE_LIMITS)                                                  \
     X(DNS, "dns", MEASURES_ALL)                                                                    \
     X(QUIC, "quic", MEASURES_ALL)                                                                  \
     X(UDP, "udp", MEASURES_ALL)
@@ -174,6 +175,9 @@ static inline void row_set_text(struct row_sink *sink, struct row *row, unsigned
     if (text && *text)
         row_set_stored(sink, row, column, string_table_add(&sink->texts, text));
 }
+
+/* Sets a column to a MAC address as text. */
+void row_set_mac(struct row_sink *sink, struct row *row, unsigned column, const uint8_t mac[6]);
 
 static inline void row_set_path(struct row_sink *sink, struct row *row, unsigned column,
                                 const char *path) {

@@ -62,6 +62,12 @@ static inline void put_frame(struct row *row, unsigned column, uint64_t frame) {
 /* Adds the row of the handshake of a flow that is over. */
 void application_rows_add(struct row_sink *sink, const struct flow *flow);
 
+/* echo_rows.c */
+/* Adds the row of an echo request that was answered or given up. `end_ns` is the time of the last
+ * packet that an answer could have been, TIME_UNKNOWN if none came for long. */
+void echo_row_add(const struct row_writer *writer, const struct flow *flow,
+                  const struct echo_request *request, int64_t end_ns);
+
 /* judged.c */
 /* Counts a flow that is over, of which these are the complete rows of both directions.
  * `application` is as in flow_rows_add(). */

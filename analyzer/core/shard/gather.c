@@ -13,6 +13,7 @@
 
 #include "application/application.h"
 #include "base/bytes.h"
+#include "local/local.h"
 #include "pipeline/interface_counts.h"
 #include "rows/rows.h"
 #include "shard/row_file.h"
@@ -40,6 +41,7 @@ struct gatherer {
     size_t interface_count, interface_room;
     struct row_rules rules[TABLE_COUNT];
     uint64_t flow_count;
+    uint64_t local_pairs, local_rows, neighbors; /* of all files */
     struct analysis *analysis;
     struct analysis_totals *totals; /* of it */
     struct row_sink *sink;
@@ -289,21 +291,39 @@ static bool merge_ports(struct gatherer *g, struct capture_ports *ports, uint64_
                      "one run would not have counted all duplicates of mirror ports");
 }
 
-/* Adds the rows of decode_stops of a file, the first of whose interfaces has this number. */
-static bool add_decode_stops(struct gatherer *g, size_t file, uint32_t first,
-                             const struct interface_tables *tables) {
-    const struct table_bytes *table = &tables->decode_stops;
-    const uint8_t *p = table->start;
+/* Adds the rows of a table of a file, the first of whose interfaces has this number. They are of no
+ * flow. */
+static bool add_file_rows(struct gatherer *g, size_t file, uint32_t first, enum table_number number,
+                          const struct interface_tables *tables, const struct table_bytes *bytes,
+                          unsigned capture) {
+    size_t shard = g->input->shard_count + file;
+    struct table *table = &g->sink->tables[number];
+    const uint8_t *p = bytes->start;
+    bool ordered = number == TABLE_exchanges;
+    uint64_t count = tables->interfaces.rows;
+    struct row_order order = {0};
     struct row row;
-    for (uint64_t i = 0; i < table->rows; i++) {
-        if (!take_row(g, TABLE_decode_stops, g->input->shard_count + file, &p, table->end, &row))
+    for (uint64_t i = 0; i < bytes->rows; i++) {
+        if (!take_row(g, number, shard, &p, bytes->end, &row))
             return false;
-        if ((uint64_t)row.value[decode_stops_capture] >= tables->interfaces.rows)
-            return fail_shard(g, g->input->shard_count + file);
-        row_set(&row, decode_stops_capture, first + row.value[decode_stops_capture]);
-        add_row(g->sink, TABLE_decode_stops, &row);
+        if ((uint64_t)row.value[capture] >= count || (ordered && row_known(&row, exchanges_flow)))
+            return fail_shard(g, shard);
+        row_set(&row, capture, first + row.value[capture]);
+        order.at = table->row_count;
+        if (!(ordered ? table_add_ordered(table, &row, &order) : table_add(table, &row)))
+            return fail_memory(g);
     }
     return true;
+}
+
+static bool add_tables_of_file(struct gatherer *g, size_t file, uint32_t first,
+                               const struct interface_tables *tables) {
+    return add_file_rows(g, file, first, TABLE_decode_stops, tables, &tables->decode_stops,
+                         decode_stops_capture) &&
+           add_file_rows(g, file, first, TABLE_neighbors, tables, &tables->neighbors,
+                         neighbors_capture) &&
+           add_file_rows(g, file, first, TABLE_exchanges, tables, &tables->exchanges,
+                         exchanges_capture);
 }
 
 /* Adds the interfaces of all files, with the duplicates that all shards found. */
@@ -318,7 +338,7 @@ static bool add_interfaces(struct gatherer *g) {
         interface_rows_read(&tables, g->input->files[f].rows, g->input->files[f].rows_size);
         const struct table_bytes *table = &tables.interfaces; /* which list_files() has checked */
         const uint8_t *p = table->start;
-        done = add_decode_stops(g, f, number, &tables);
+        done = add_tables_of_file(g, f, number, &tables);
         for (uint64_t i = 0; done && i < table->rows; i++, number++) {
             struct row row;
             done = take_row(g, TABLE_interfaces, g->input->shard_count + f, &p, table->end, &row);
@@ -341,6 +361,9 @@ static bool list_files(struct gatherer *g) {
         if (!interface_rows_read(&tables, g->input->files[f].rows, g->input->files[f].rows_size))
             return fail_shard(g, g->input->shard_count + f);
         size_t count = g->interface_count + tables.interfaces.rows;
+        g->local_pairs += tables.local_pairs;
+        g->local_rows += tables.exchanges.rows;
+        g->neighbors += tables.neighbors.rows;
         if (count > UINT32_MAX ||
             !list_grow(&g->file_of, &g->interface_room, count, sizeof *g->file_of))
             return fail_memory(g);
@@ -399,6 +422,9 @@ static bool check_limits(struct gatherer *g) {
         {"events", rows[TABLE_events], MAX_EVENTS},
         {"blocks", rows[TABLE_blocks], MAX_BLOCK_ROWS},
         {"exchanges", rows[TABLE_exchanges], MAX_EXCHANGE_ROWS / 2},
+        {"pairs of hosts that asked on the local network", g->local_pairs, LOCAL_OPEN_MOST},
+        {"exchanges of the local network", g->local_rows, MAX_LOCAL_ROWS},
+        {"addresses of the local network", g->neighbors, NEIGHBORS_MOST},
         {"segments whose payload was left out", sum[COUNT_MISSING], 0},
         {"flows whose end depends on times that step back", sum[COUNT_UNCERTAIN], 0},
     };

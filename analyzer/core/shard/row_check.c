@@ -27,7 +27,7 @@ static const struct word_range {
     {TABLE_datagrams, datagrams_state, WORD_COMPLETE, WORD_INCOMPLETE, 0},
     {TABLE_blocks, blocks_verdict, WORD_DELIVERED, WORD_UNFINISHED, WORD_OUT_OF_ORDER},
     {TABLE_handshakes, handshakes_protocol, WORD_TLS, WORD_QUIC, 0},
-    {TABLE_exchanges, exchanges_kind, WORD_DNS, WORD_TURN, 0},
+    {TABLE_exchanges, exchanges_kind, WORD_DNS, WORD_ICMP_ECHO, 0},
     {TABLE_exchanges, exchanges_outcome, WORD_CLOSED, WORD_FAREWELL, 0},
     {TABLE_waits, waits_kind, WORD_SEND_BUFFER, WORD_SLOWEST, WORD_IDLE},
 };
@@ -50,8 +50,8 @@ static const struct pair {
     {TABLE_directions, directions_rtt_ns_min, directions_rtt_ns_median},
     {TABLE_directions, directions_rtt_ns_min, directions_rtt_ns_max},
     {TABLE_events, events_flow, events_direction},
-    {TABLE_exchanges, exchanges_flow, exchanges_direction},
     {TABLE_datagrams, datagrams_flow, datagrams_direction},
+    {TABLE_exchanges, exchanges_flow, exchanges_direction},
     {TABLE_waits, waits_before_frame, waits_waited_ns},
     {TABLE_datagrams, datagrams_first_ns, datagrams_last_ns},
 };

@@ -141,10 +141,14 @@ void shard_rows_write(struct bytes *bytes, struct analysis *analysis) {
     }
 }
 
-void interface_rows_write(struct bytes *bytes, const struct row_sink *sink) {
+void interface_rows_write(struct bytes *bytes, const struct split_facts *facts) {
+    const struct table *tables = facts->sink.tables;
     put_head(bytes);
-    put_table(bytes, &sink->tables[TABLE_interfaces], NULL);
-    put_table(bytes, &sink->tables[TABLE_decode_stops], NULL);
+    put_table(bytes, &tables[TABLE_interfaces], NULL);
+    put_table(bytes, &tables[TABLE_decode_stops], NULL);
+    put_table(bytes, &tables[TABLE_neighbors], NULL);
+    put_table(bytes, &tables[TABLE_exchanges], NULL);
+    put_u64(bytes, facts->local_pairs);
 }
 
 /* --- reading --------------------------------------------------------------------------------- */
@@ -216,6 +220,9 @@ bool interface_rows_read(struct interface_tables *tables, const uint8_t *bytes, 
         return false;
     take_table(&in, &tables->interfaces);
     take_table(&in, &tables->decode_stops);
+    take_table(&in, &tables->neighbors);
+    take_table(&in, &tables->exchanges);
+    tables->local_pairs = take_u64(&in);
     return !in.bad && in.p == in.end;
 }
 

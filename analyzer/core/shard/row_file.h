@@ -10,6 +10,7 @@
 #define WIRETALE_ROW_FILE_H
 
 #include "pipeline/analysis.h"
+#include "shard/split.h"
 
 /* Bytes that grow. */
 struct bytes {
@@ -22,8 +23,9 @@ void bytes_free(struct bytes *bytes);
 
 /* Writes the rows of an analysis of a shard. Sets out_of_memory if there is none. */
 void shard_rows_write(struct bytes *bytes, struct analysis *analysis);
-/* Writes the tables of interfaces of a sink alone. */
-void interface_rows_write(struct bytes *bytes, const struct row_sink *sink);
+/* Writes the rows of a capture that its shards do not have: those of its interfaces, and of the
+ * local network. */
+void interface_rows_write(struct bytes *bytes, const struct split_facts *facts);
 
 /* A table in such bytes. */
 struct table_bytes {
@@ -32,9 +34,10 @@ struct table_bytes {
     const uint8_t *start, *end;
 };
 
-/* The tables of a file's interfaces, whose numbers begin with 0. */
+/* The same tables; the numbers of a file's interfaces begin with 0. */
 struct interface_tables {
-    struct table_bytes interfaces, decode_stops;
+    struct table_bytes interfaces, decode_stops, neighbors, exchanges;
+    uint64_t local_pairs;
 };
 
 /* Numbers of a shard, of which gather() needs the sums. */

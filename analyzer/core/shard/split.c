@@ -30,6 +30,7 @@ struct split {
     struct wanted_packets wanted;
     struct interface_counts counts;
     struct host_id_table *host_ids;
+    struct local_exchanges local;
     struct split_facts facts;
     uint32_t described; /* interfaces */
     bool begun, out_of_memory;
@@ -55,6 +56,7 @@ struct split *split_open(const struct split_options *options, struct error *erro
     split->options = *options;
     split->merge_ns = split->facts.clock_ns = INT64_MIN;
     row_sink_open(&split->facts.sink, 0, false);
+    local_init(&split->local, &split->facts.sink);
     const struct analysis_options *chosen = &options->analysis;
     wanted_packets_begin(&split->wanted, chosen->start_ns, chosen->end_ns);
     if (chosen->filter && !(split->wanted.filter = bpf_filter_open(chosen->filter, error))) {
@@ -84,6 +86,7 @@ void split_close(struct split *split) {
     free(split->host_ids);
     interface_counts_free(&split->counts);
     free(split->facts.spans);
+    local_free(&split->local);
     row_sink_free(&split->facts.sink);
     free(split);
 }
@@ -232,6 +235,8 @@ static bool take_packet(struct split *split, const struct packet *packet) {
     decode_packet(packet, &headers);
     if (!count_packet(split, packet, &headers, &origin))
         split->out_of_memory = true;
+    if (local_concerns(&headers))
+        local_take(&split->local, packet, &headers);
     uint32_t kept = payload_kept(split->window, packet, &headers, &cut);
     uint64_t checksum = checksum_verify(packet, &headers);
     uint64_t id = packet->frame | (uint64_t)options->file << ID_FRAME_BITS |
@@ -272,6 +277,8 @@ static enum split_state end_file(struct split *split, struct error *error) {
     facts->excluded = split->wanted.excluded;
     facts->refused = bpf_filter_refused(split->wanted.filter);
     interface_rows_add(&facts->sink, split->input, &split->counts, &none, false);
+    local_finish(&split->local, &facts->sink, interface_last_ns, &split->counts);
+    facts->local_pairs = split->local.exchanges.count + split->local.replaced;
     if (!facts->sink.out_of_memory)
         return SPLIT_DONE;
     error_set(error, ERROR_MEMORY, "out of memory for the interfaces");

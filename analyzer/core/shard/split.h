@@ -33,8 +33,9 @@ struct merge_span {
 
 /* What the shards do not show. */
 struct split_facts {
-    struct row_sink sink;             /* its table of interfaces is filled */
-    uint64_t packets;                 /* skipped ones included; what follows is of the others */
+    struct row_sink sink; /* its tables of interfaces and of the local network are filled */
+    uint64_t local_pairs; /* pairs of ends of local exchanges */
+    uint64_t packets;     /* skipped ones included; what follows is of the others */
     struct excluded_packets excluded; /* outside of the interval */
     uint64_t refused;                 /* packets for whose link type the filter has no meaning */
     bool behind;                      /* a packet follows a skipped one with a later time */

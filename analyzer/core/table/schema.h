@@ -53,6 +53,8 @@
       "by the capturing program, because its queue or disk was full; null if the file has no "     \
       "count")                                                                                     \
     X(truncated_packets, KNOWN(INT), "packets", "packets truncated by the snap length")            \
+    X(wlan_frames, INT, "packets", "802.11 frames with data; null without one")                    \
+    X(wlan_retries, INT, "packets", "of them, frames that their sender repeats (retry bit)")       \
     X(time_unknown, KNOWN(INT), "packets",                                                         \
       "packets without a time stamp (simple packet blocks), or with one out of range")             \
     X(time_unknown_frame, INT, "frame", "the first without a time stamp; null without one")        \
@@ -786,18 +788,22 @@
     X(kind, KNOWN(WORD), "",                                                                       \
       "dns: a question; connect: the handshake of TCP, which opens a connection; http: the "       \
       "first request of HTTP/1 of a connection, and its response; tls: the first message of the "  \
-      "client, and its answer; turn: any other request and response of a TCP connection")          \
+      "client, and its answer; turn: any other request and response of a TCP connection; arp; "    \
+      "nd: neighbor discovery; dhcp; icmp_echo: a ping")                                           \
     X(capture, KNOWN(INT), "",                                                                     \
       "interfaces row of the first request; of a flow, that of its first packet")                  \
     X(client, ADDRESS, "", "who asked; null if it has no address yet")                             \
-    X(server, ADDRESS, "", "who was asked; null if nobody in particular was")                      \
+    X(server, ADDRESS, "",                                                                         \
+      "who was asked; of ARP and neighbor discovery, the address that was asked for; of DHCP, "    \
+      "who answered; null if nobody in particular was asked")                                      \
     X(name, TEXT, "",                                                                              \
       "DNS: name of the question, without the final dot; HTTP: the Host, or that of the target "   \
-      "if it has one (CONNECT, proxies); TLS: SNI. Other bytes than printable ASCII are \\DDD")    \
+      "if it has one (CONNECT, proxies); TLS: SNI; DHCP: MAC address and host name of the "        \
+      "client. Other bytes than printable ASCII are \\DDD")                                        \
     X(type, TEXT, "",                                                                              \
-      "DNS: type of the question: A, AAAA, ..., or TYPE and its number; HTTP: method; null for "   \
-      "others")                                                                                    \
-    X(id, INT, "", "DNS: transaction id; null for others")                                         \
+      "DNS: type of the question: A, AAAA, ..., or TYPE and its number; HTTP: method; DHCP: "      \
+      "Discover, Request or Inform; null for others")                                              \
+    X(id, INT, "", "DNS: transaction id; icmp_echo: sequence number; null for others")             \
     X(asked_ns, TIME, "ns",                                                                        \
       "first packet of the request at the capture point; null if the file has no times")           \
     X(asked_frame, INT, "frame",                                                                   \
@@ -820,13 +826,15 @@
       "RST in reply to the SYN; reset or closed: the server did that instead; abandoned: the "     \
       "client closed or reset the connection first, or never completed the handshake; "            \
       "unanswered; cut_off: the capture ended or the row of the flow was evicted before 5 s had "  \
-      "passed and the client had asked three times; farewell: the last message of a client that "  \
+      "passed and the client had asked three times (arp, nd and icmp_echo: 1 s, dhcp: 3 s); "      \
+      "farewell: the last message of a client that "                                               \
       "closed within 50 ms, or that had received the FIN of the server, wants no answer")          \
     X(code, TEXT, "",                                                                              \
       "DNS: code of the answer: NOERROR, SERVFAIL, NXDOMAIN, ...; HTTP: status of the first "      \
       "response that is not 1xx, or 101, if it is within the first 4 kB; TLS: first alert of "     \
       "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
-      "null without one")                                                                          \
+      "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK or NAK; null " \
+      "without one")                                                                               \
     X(turn, INT, "",                                                                               \
       "number of the request in its TCP connection, from 0; the messages of a TLS handshake are "  \
       "turns, too; null for connect and DNS, and for HTTP in a connection that does not "          \
@@ -974,6 +982,25 @@
       "example")                                                                                   \
     X(direction, INT, "", "direction of that flow; null if both or neither")
 
+/* One row per IP address, MAC address and VLAN at an interface, as ARP and neighbor discovery show
+ * them. Ungrouped. */
+#define NEIGHBORS_COLUMNS(X)                                                                       \
+    X(capture, KNOWN(INT), "", "interfaces row")                                                   \
+    X(address, KNOWN(ADDRESS), "", "IP address")                                                   \
+    X(mac, KNOWN(TEXT), "", "MAC address that claims it")                                          \
+    X(vlan, INT, "", "id of the innermost VLAN tag; null without one")                             \
+    X(first_ns, TIME, "ns", "time of the first claim; null if it has none")                        \
+    X(last_ns, TIME, "ns", "time of the last claim; null if it has none")                          \
+    X(first_frame, KNOWN(INT), "frame", "the first claim")                                         \
+    X(last_frame, KNOWN(INT), "frame", "the last claim")                                           \
+    X(claims, KNOWN(INT), "packets",                                                               \
+      "ARP packets of this sender, neighbor solicitations from it and advertisements of it")       \
+    X(answers, KNOWN(INT), "packets", "of them, replies to a host that asked")                     \
+    X(conflicts, KNOWN(INT), "", "requests that this and another MAC address answered within 1 s") \
+    X(conflict_ns, TIME, "ns", "time of the first such answer; null without one")                  \
+    X(conflict_frame, INT, "frame", "the first such answer; null without one")                     \
+    X(other_frame, INT, "frame", "the answer of the other MAC address; null without one")
+
 /* The order defines enum table_number and the order of schemas() in Python. */
 #define TABLES(X)                                                                                  \
     X(interfaces, INTERFACES_COLUMNS, "an input interface of an input file")                       \
@@ -981,6 +1008,7 @@
       "packets of an interface that were not decoded to their end, by reason and protocol")        \
     X(second_ports, SECOND_PORTS_COLUMNS,                                                          \
       "two ports at which an interface stored the same TCP packets")                               \
+    X(neighbors, NEIGHBORS_COLUMNS, "an IP address and the MAC address that claims it")            \
     X(flows, FLOWS_COLUMNS, "a conversation")                                                      \
     X(directions, DIRECTIONS_COLUMNS, "one direction of a flow; both have a row, captured or not") \
     X(events, EVENTS_COLUMNS, "an event of one packet or span of a stream")                        \
@@ -1046,6 +1074,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_directions(name, type, unit, meaning)     directions_##name,
 #define COLUMN_OF_decode_stops(name, type, unit, meaning)   decode_stops_##name,
 #define COLUMN_OF_second_ports(name, type, unit, meaning)   second_ports_##name,
+#define COLUMN_OF_neighbors(name, type, unit, meaning)      neighbors_##name,
 #define COLUMN_OF_events(name, type, unit, meaning)         events_##name,
 #define COLUMN_OF_series(name, type, unit, meaning)         series_##name,
 #define COLUMN_OF_waits(name, type, unit, meaning)          waits_##name,

@@ -112,6 +112,74 @@ NOINLINE void application_update(struct worker *worker, struct flow *flow, unsig
     count_holding(worker, application, application_holds_bytes(application));
 }
 
+/* --- echo requests -----------------------------------------------------------------------------
+ */
+
+/* The context of an echo_listener. */
+struct echo_place {
+    struct worker *worker;
+    const struct flow *flow;
+    int64_t end_ns; /* of the capture; TIME_UNKNOWN if the flow was silent for long */
+};
+
+static void add_echo(void *context, const struct echo_request *request) {
+    const struct echo_place *place = context;
+    echo_row_add(&place->worker->rows, place->flow, request, place->end_ns);
+}
+
+static struct echo_packet echo_packet_of(const struct packet_info *packet, unsigned direction,
+                                         uint16_t identifier, uint16_t sequence) {
+    return (struct echo_packet){.time_ns = packet->time_known ? packet->time_ns : TIME_UNKNOWN,
+                                .frame = packet->frame,
+                                .capture = packet->capture,
+                                .identifier = identifier,
+                                .sequence = sequence,
+                                .ip_id = packet->ip_id,
+                                .direction = (uint8_t)direction};
+}
+
+/* Requests to several hosts are answered in other flows. */
+static bool is_unicast(const struct flow_key *key) {
+    static const uint8_t broadcast[] = {255, 255, 255, 255};
+    return !is_multicast(key, 0) && !is_multicast(key, 1) &&
+           (key->ip_version == 6 || (memcmp(key->address[0], broadcast, 4) != 0 &&
+                                     memcmp(key->address[1], broadcast, 4) != 0));
+}
+
+NOINLINE void echo_update(struct worker *worker, struct flow *flow, unsigned direction,
+                          const struct packet_info *packet, const struct decoded_packet *decoded) {
+    struct echo_message message;
+    memcpy(&message, decoded->tcp, sizeof message);
+    if (message.kind == ECHO_NONE || !flow->drawn || !is_unicast(&flow->key))
+        return;
+    struct echo_place place = {worker, flow, TIME_UNKNOWN};
+    struct echo_listener listener = {add_echo, &place};
+    bool reply = message.kind == ECHO_REPLY;
+    struct echo_packet echo =
+        echo_packet_of(packet, direction ^ reply, message.identifier, message.sequence);
+    if (reply)
+        echo_answer(&flow->echo, &echo, &listener);
+    else
+        echo_ask(&flow->echo, &echo, worker->rows.pool, &listener);
+}
+
+void echo_error(struct worker *worker, struct flow *flow, unsigned direction,
+                const struct packet_info *packet, const struct icmp_header *icmp,
+                const char *meaning) {
+    struct echo_place place = {worker, flow, TIME_UNKNOWN};
+    struct echo_packet echo =
+        echo_packet_of(packet, direction, icmp->quoted_identifier, icmp->quoted_echo_sequence);
+    if (is_icmp(flow->key.protocol))
+        echo_fail(&flow->echo, &echo, meaning, &(struct echo_listener){add_echo, &place});
+}
+
+void echo_end(struct worker *worker, struct flow *flow, const struct flow_end *end) {
+    struct echo_place place = {worker, flow, TIME_UNKNOWN};
+    if (end->end != WORD_IDLE)
+        place.end_ns = end->end == WORD_END_OF_CAPTURE ? end->now_ns : flow->last_ns;
+    echo_finish(&flow->echo, &(struct echo_listener){add_echo, &place});
+}
+
 void application_finish(struct worker *worker, struct flow *flow, const struct flow_end *end) {
     struct query_place place = {worker, flow, end};
     struct arrival arrival = arrival_of(&place, 0);

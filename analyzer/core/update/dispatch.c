@@ -75,6 +75,7 @@ static inline void fill_headers(struct packet_info *info, const struct packet_no
     info->ip_bytes = headers->ip_length;
     info->fragment_offset = (uint16_t)headers->fragment_offset; /* IPv4 and IPv6: 16 bits */
     info->fragment = headers->fragment;
+    info->wlan_retry = headers->wlan == WLAN_RETRY;
     info->continues = note->continues;
     info->ttl = headers->ttl;
     info->port = port_of(headers->link_hash, info->capture);
@@ -173,6 +174,18 @@ static inline bool fill_tcp(const struct updater *updater, struct decoded_packet
            !LIKELY(!may_select(updater, decoded, headers));
 }
 
+static void fill_echo(struct decoded_packet *decoded, const struct headers *headers) {
+    bool six = headers->protocol == IP_ICMPV6;
+    struct echo_message echo = {ECHO_NONE, headers->icmp.identifier, headers->icmp.sequence};
+    if (headers->layer != LAYER_TRANSPORT)
+        echo = (struct echo_message){0};
+    else if (headers->icmp.type == (six ? ICMPV6_ECHO_REQUEST : ICMP_ECHO_REQUEST))
+        echo.kind = ECHO_REQUEST;
+    else if (headers->icmp.type == (six ? ICMPV6_ECHO_REPLY : ICMP_ECHO_REPLY))
+        echo.kind = ECHO_REPLY;
+    memcpy(decoded->tcp, &echo, sizeof echo);
+}
+
 /* Sets `keyed` only if an IP header was decoded: all other packets are merely counted. A fragment
  * has a key too, but its ports are missing or wrong, so fragment_update() computes another.
  *
@@ -206,6 +219,8 @@ packet_decode(const struct updater *updater, struct decoded_packet *decoded,
     decoded->extra_kinds = (uint8_t)fill_extras(extras, headers, tcp);
     if (!tcp && select_datagram(extras, headers))
         decoded->extra_kinds |= EXTRA_APPLICATION;
+    if (!tcp && is_icmp(headers->protocol))
+        fill_echo(decoded, headers);
     return pending || decoded->extra_kinds & (EXTRA_HEADERS | EXTRA_APPLICATION);
 }
 
@@ -309,12 +324,15 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
         application_update(worker, flow, number, info, extras_of(worker, decoded));
     else if (!tcp && payload && flow->application && flow->application->quic)
         application_short_header(worker, flow, number, info, payload);
+    else if (!tcp && is_icmp(flow->key.protocol))
+        echo_update(worker, flow, number, info, decoded);
 }
 
 static NOINLINE void take_other(struct worker *worker, const struct decoded_packet *decoded) {
     take_of(worker, decoded, NULL);
 }
 
+_Static_assert(sizeof(struct echo_message) <= TCP_FIXED_BYTES, "in its place");
 _Static_assert(offsetof(struct decoded_packet, tcp) % _Alignof(struct tcp_header) == 0, "aligned");
 
 /* Without SACK blocks and MSS the header is read in place, because the fields behind

@@ -429,6 +429,8 @@ void flow_release(struct worker *worker, struct flow *flow) {
         else if (flow->key.protocol == IP_UDP)
             sequence_free(&flow->udp[number].sequence, worker->rows.pool);
     }
+    if (is_icmp(flow->key.protocol))
+        echo_free(&flow->echo, worker->rows.pool);
     if (flow->application)
         application_release(worker, flow);
     pool_release(worker->rows.pool, flow->fragments, 2, sizeof *flow->fragments);
@@ -464,6 +466,8 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
         wait_rows_add(worker->rows.sink, flow, directions, slowest);
         if (flow->application)
             application_finish(worker, flow, &ending);
+        if (is_icmp(flow->key.protocol))
+            echo_end(worker, flow, &ending);
     } else {
         time_rows_add(worker->rows.sink, flow);
     }

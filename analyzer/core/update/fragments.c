@@ -205,6 +205,8 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
                                     .bytes = headers->fragment_length,
                                     .related_frame = datagram->first_frame});
     account_fragment(worker, datagram, flow, number, &info, payload_of(decoded, extras));
+    if (!headers->fragment_offset && !info.copied && is_icmp(headers->protocol))
+        echo_update(worker, flow, number, &info, decoded);
     if (!headers->fragment_offset)
         replay_waiting(worker, datagram);
 }

@@ -110,6 +110,9 @@ void icmp_error_update(struct worker *worker, const struct decoded_packet *decod
     flow->icmp_error = (uint16_t)meaning->cause;
     const struct icmp_report report = {icmp->mtu, headers->ip_version, headers->source};
     describe(icmp, meaning->text, detail, sizeof detail);
+    if (icmp->quotes_echo && meaning->cause != WORD_REDIRECT &&
+        meaning->cause != WORD_SOURCE_QUENCH)
+        echo_error(worker, flow, swapped ^ flow->swapped, &decoded->info, icmp, meaning->text);
     event_write(
         &worker->rows, flow, swapped ^ flow->swapped, &decoded->info,
         &(struct event){

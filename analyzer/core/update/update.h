@@ -147,6 +147,12 @@ struct decoded_packet {
 
 _Static_assert(sizeof(struct decoded_packet) == 128, "two lines");
 
+/* Of an ICMP packet, in place of the TCP header. */
+struct echo_message {
+    enum { ECHO_NONE, ECHO_REQUEST, ECHO_REPLY } kind;
+    uint16_t identifier, sequence;
+};
+
 /* Returns whether a packet is an ICMP error that concerns the flow whose packet it quotes. */
 static inline bool quotes_packet(const struct decoded_packet *decoded) {
     return (decoded->extra_kinds & (EXTRA_HEADERS | EXTRA_NOT_QUOTED)) == EXTRA_HEADERS &&
@@ -280,6 +286,15 @@ void application_update(struct worker *worker, struct flow *flow, unsigned direc
 void application_short_header(struct worker *worker, struct flow *flow, unsigned direction,
                               const struct packet_info *packet,
                               const struct sequence_payload *payload);
+/* Takes a packet of a flow of ICMP, which may be an echo request or reply. */
+void echo_update(struct worker *worker, struct flow *flow, unsigned direction,
+                 const struct packet_info *packet, const struct decoded_packet *decoded);
+/* Takes an ICMP error that quotes a packet of the flow; `direction` is that of the packet. */
+void echo_error(struct worker *worker, struct flow *flow, unsigned direction,
+                const struct packet_info *packet, const struct icmp_header *icmp,
+                const char *meaning);
+/* Adds the rows of the requests without an answer of a flow that is over. */
+void echo_end(struct worker *worker, struct flow *flow, const struct flow_end *end);
 /* Adds the rows of a flow that is over. */
 void application_finish(struct worker *worker, struct flow *flow, const struct flow_end *end);
 /* Frees the state of a flow. */

@@ -303,8 +303,30 @@ static void count_duplicate(struct segment_context *seg, const struct duplicate 
     record_duplicate(seg, start, end, duplicate);
 }
 
+/* Rule V8.4: a station repeats a frame that was not acknowledged, with the retry bit. Neither a
+ * mirror nor the network made it: the radio carried it again. An access point passes frames on with
+ * other addresses; its retries repeat its own. */
+static bool is_wlan_retry(const struct segment_context *seg,
+                          const struct packet_fingerprint *entry) {
+    return seg->packet->wlan_retry &&
+           (seg->packet->port == entry->port || is_last_port(seg, entry));
+}
+
+static void take_wlan_retry(struct segment_context *seg, const struct packet_fingerprint *entry) {
+    recovery_state(seg, seg->sender)->duplicate_bytes += seg->packet->payload_bytes;
+    leave_out_duplicate(seg);
+    emit_event(seg, &(struct event){.kind = WORD_WLAN_RETRY,
+                                    .evidence = seg->packet->ip_id ? WORD_IP_ID : WORD_SIGNATURE,
+                                    .bytes = seg->packet->payload_bytes,
+                                    .related_frame = entry->frame});
+}
+
 static void take_copy(struct segment_context *seg, struct packet_fingerprint *entry,
                       int64_t delay_ns) {
+    if (is_wlan_retry(seg, entry)) {
+        take_wlan_retry(seg, entry);
+        return;
+    }
     struct duplicate duplicate = find_origin(seg, entry, delay_ns);
     bool behind_router = is_behind_router(seg, entry);
     if (duplicate.mirror && duplicate.two_ports)

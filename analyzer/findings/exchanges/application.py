@@ -173,8 +173,7 @@ def dns_slow(transfers: Transfers) -> Matches:
 def unanswered(transfers: Transfers) -> list[ExchangeRow]:
     """Returns the queries without an answer that the capture would show."""
     rows = [row for row in queries_of(transfers) if row["outcome"] == "unanswered"]
-    both_ways = len(transfers.flow_counts["one_way"]) < transfers.conversations
-    conclusive = set(transfers.hidden.conclusive(sorted(set(flows_of(rows))))) if both_ways else set()
+    conclusive = set(transfers.hidden.unanswered(sorted(set(flows_of(rows)))))
     return [row for row in rows if row["flow"] in conclusive]
 
 
@@ -184,7 +183,7 @@ def unanswered(transfers: Transfers) -> list[ExchangeRow]:
     unit="queries",
     computed="Questions that were not answered (exchanges.outcome): sent three times, or 5 s or more before the end of the "
     "capture. They do not count if the capture may hide the answer, as in syn-unanswered, or has only one direction of "
-    "all flows. The first 50,000 questions are examined.",
+    "all flows and no ARP reply to the host that asked. The first 50,000 questions are examined.",
     unknown="Whether an answer took another path, or came after 30 s.",
     sentence="{count:DNS question} to {server} got no answer after {sent:query|queries}[: {names}].",
     advice="Check that {server} answers (dig @SERVER NAME) and that no firewall drops port 53; a client waits some "

@@ -183,6 +183,16 @@ def is_limit_known(row: Any) -> bool:
     return 2 * times["time_unknown_ns"] <= sum(times.values())
 
 
+def is_judged_otherwise(flow: Any, name: str, pinged: set[int]) -> bool:
+    """By the handshake of a flow, or by the pings of one that answered some."""
+    return (name == "rtt" and flow["handshake_rtt_ns"] is not None) or (name != "limits" and flow["flow"] in pinged)
+
+
+def pinged_flows(trace: wiretale.Trace) -> set[int]:
+    rows = (row for row in trace.exchanges.rows() if row["kind"] == "icmp_echo" and row["answered_ns"])
+    return {row["flow"] for row in rows if row["flow"] is not None}
+
+
 def test_limits_are_judged_where_the_table_has_them(samples: Path) -> None:
     """The class of each flow, which the flows table decides, agrees with the columns of its directions."""
     checked = 0
@@ -191,14 +201,14 @@ def test_limits_are_judged_where_the_table_has_them(samples: Path) -> None:
         flows, directions = trace.flows.rows(), trace.directions.rows()
         columns = {"limits": "time_network_ns", "rtt": "rtt_ns_min", "loss": "lost_downstream"}
         judged = judge(trace)
+        pinged = pinged_flows(trace)
         for name, column in columns.items():
             packets = 0
             for flow in flows:
                 sides = directions[2 * flow["flow"] : 2 * flow["flow"] + 2]
                 sides = [side for side in sides if name != "limits" or is_limit_known(side)]
-                is_judged = flow["protocol"] == "tcp" and any(side[column] is not None for side in sides)
-                is_judged |= name == "rtt" and flow["handshake_rtt_ns"] is not None
-                packets += flow["packets"] if is_judged else 0
+                shows = flow["protocol"] == "tcp" and any(side[column] is not None for side in sides)
+                packets += flow["packets"] if shows or is_judged_otherwise(flow, name, pinged) else 0
                 if name == "loss" and flow["protocol"] != "tcp":
                     packets += sum(side["packets"] for side in sides if side["blocks"] is not None)
             assert judged.measures[name].packets == packets, (path.name, name)

@@ -1,6 +1,6 @@
 // The verdicts of a flow: shapes on the sequence panel, their words, and losses so far.
 const MARK_OF = {
-  mirror_duplicate: "copy", network_duplicate: "copy", unknown_duplicate: "copy", zero_window: "window_closed", window_full: "window_closed",
+  mirror_duplicate: "copy", network_duplicate: "copy", unknown_duplicate: "copy", wlan_retry: "copy", zero_window: "window_closed", window_full: "window_closed",
   keep_alive_ack: "keep_alive", window_probe: "keep_alive", captured_out_of_order: "acked_unseen_segment", sack_gap: "acked_unseen_segment",
 };
 const NONE = 255; // null in a column of bytes

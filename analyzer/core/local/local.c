@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives a packet to the protocol that it is of. */
+#include "local/local.h"
+
+#include "local/neighbor.h"
+
+void local_init(struct local_exchanges *local, struct row_sink *sink) {
+    *local = (struct local_exchanges){.sink = sink};
+    keyed_list_init(&local->exchanges, sizeof(struct local_exchange), sizeof(struct exchange_key),
+                    LOCAL_OPEN_MOST);
+    keyed_list_init(&local->neighbors, sizeof(struct neighbor), sizeof(struct neighbor_key),
+                    NEIGHBORS_MOST);
+}
+
+void local_free(struct local_exchanges *local) {
+    keyed_list_free(&local->exchanges);
+    keyed_list_free(&local->neighbors);
+}
+
+static struct local_packet place_of(const struct packet *packet, const struct headers *headers) {
+    struct local_packet place = {.time_ns =
+                                     packet_is_timed(packet) ? packet->time_ns : TIME_UNKNOWN,
+                                 .frame = packet->frame,
+                                 .interface = packet->interface};
+    for (unsigned i = 0; i < headers->path_depth; i++) {
+        const struct path_step *step = &headers->path[i];
+        place.path =
+            place.path * UINT64_C(0x100000001b3) + ((uint64_t)step->kind << 32 | step->id) + 1;
+        if (step->kind == PATH_VLAN)
+            place.vlan = (uint16_t)step->id;
+    }
+    return place;
+}
+
+void local_take(struct local_exchanges *local, const struct packet *packet,
+                const struct headers *headers) {
+    struct local_packet place = place_of(packet, headers);
+    if (headers->arp_offset)
+        arp_take(local, &place, packet, headers);
+    else if (headers->protocol == IP_UDP)
+        dhcp_take(local, &place, headers);
+    else
+        nd_take(local, &place, headers);
+}
+
+void local_finish(struct local_exchanges *local, struct row_sink *first, local_end *end_of,
+                  const void *context) {
+    for (uint32_t i = 0; i < local->exchanges.count; i++) {
+        const struct local_exchange *exchange = keyed_list_at(&local->exchanges, i);
+        if (!exchange->settled)
+            exchange_give_up(local, exchange, end_of(context, exchange->key.interface));
+    }
+    first->out_of_memory |= local->out_of_memory || local->sink->out_of_memory ||
+                            !neighbor_rows_add(&local->neighbors, first);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Exchanges on the local network, which belong to no flow or to several: ARP (RFC 826, 5227),
+ * neighbor discovery (RFC 4861) and DHCP (RFC 2131).
+ *
+ *   local_concerns() -> local_take() (in file order) -> rows of exchanges and neighbors
+ *
+ * The thread that completes chunks takes the packets, because an exchange spans packets that no
+ * shard has together. Each interface of a capture is by itself, so that the packets of one file
+ * suffice for its rows: `wiretale split` takes them, and its shards do not. All input is hostile:
+ * lengths are checked, and each list has a bound. */
+#ifndef WIRETALE_LOCAL_H
+#define WIRETALE_LOCAL_H
+
+#include "decode/headers.h"
+#include "local/state.h"
+
+static inline bool is_dhcp_port(uint16_t port) {
+    return port == 67 || port == 68;
+}
+
+/* Returns whether a packet may be one of these. Most packets cost this much. */
+static inline bool local_concerns(const struct headers *headers) {
+    if (!LIKELY(!headers->arp_offset))
+        return true;
+    if (headers->protocol == IP_UDP)
+        return headers->layer == LAYER_TRANSPORT && !headers->fragment &&
+               is_dhcp_port(headers->source_port) && is_dhcp_port(headers->destination_port);
+    return headers->protocol == IP_ICMPV6 && headers->layer == LAYER_TRANSPORT &&
+           !headers->fragment &&
+           (headers->icmp.type == ICMPV6_SOLICITATION ||
+            headers->icmp.type == ICMPV6_ADVERTISEMENT);
+}
+
+/* Makes an empty state. Rows of exchanges go into the sink, which must live as long. */
+void local_init(struct local_exchanges *local, struct row_sink *sink);
+void local_free(struct local_exchanges *local);
+
+/* Takes a packet of which local_concerns() is true. */
+void local_take(struct local_exchanges *local, const struct packet *packet,
+                const struct headers *headers);
+
+/* Returns the time of the last packet of an interface, TIME_UNKNOWN without one. */
+typedef int64_t local_end(const void *context, uint32_t interface);
+/* Gives up all exchanges that wait for an answer, and adds the rows of neighbors to the first sink.
+ * Sets its out_of_memory if memory ran out. */
+void local_finish(struct local_exchanges *local, struct row_sink *first, local_end *end_of,
+                  const void *context);
+
+#endif

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Neighbor solicitations and advertisements of IPv6 (RFC 4861 sections 4.3, 4.4 and 4.6.1).
+ *
+ *   OFFSET SIZE   behind the first 4 bytes of ICMPv6
+ *   0      4      advertisement: router, solicited, override
+ *   4      16     target
+ *   20     ..     options: type, length in units of 8 bytes; 1 and 2 have a MAC address
+ *
+ * Duplicate address detection asks from the unspecified address (RFC 4862 section 5.4) and expects
+ * no answer; an advertisement that nobody solicited announces. */
+#include "base/bytes.h"
+#include "local/exchange.h"
+#include "local/neighbor.h"
+
+#define TARGET_BYTES 16u
+
+enum { SOLICITED = 0x40, OPTION_SOURCE = 1, OPTION_TARGET = 2, OPTION_BYTES = 8 };
+
+/* Returns the MAC address of an option; NULL without it. */
+static const uint8_t *mac_of(const struct headers *headers, uint8_t type) {
+    const uint8_t *payload = headers->payload;
+    uint32_t at = TARGET_BYTES;
+    while (at + OPTION_BYTES <= headers->payload_captured && payload[at + 1]) {
+        if (payload[at] == type && payload[at + 1] == 1)
+            return payload + at + 2;
+        at += payload[at + 1] * OPTION_BYTES;
+    }
+    return NULL;
+}
+
+static bool is_host(const uint8_t *address) {
+    static const uint8_t unspecified[TARGET_BYTES];
+    return address[0] != 0xFF && memcmp(address, unspecified, TARGET_BYTES) != 0;
+}
+
+static struct exchange_key key_of(const struct local_packet *place, const uint8_t *client,
+                                  const uint8_t *server) {
+    struct exchange_key key = {
+        .path = place->path, .interface = place->interface, .kind = WORD_ND, .version = 6};
+    memcpy(key.client, client, sizeof key.client);
+    memcpy(key.server, server, sizeof key.server);
+    return key;
+}
+
+static void take_solicitation(struct local_exchanges *local, const struct local_packet *place,
+                              const struct headers *headers) {
+    const uint8_t *target = headers->payload, *mac = mac_of(headers, OPTION_SOURCE);
+    if (!is_host(headers->source) || !is_host(target))
+        return;
+    if (mac)
+        neighbor_claim(local, place, 6, headers->source, mac, false);
+    struct exchange_key key = key_of(place, headers->source, target);
+    exchange_ask(local, &key, place);
+}
+
+static void take_advertisement(struct local_exchanges *local, const struct local_packet *place,
+                               const struct headers *headers) {
+    static const uint8_t none[MAC_BYTES];
+    const uint8_t *target = headers->payload, *mac = mac_of(headers, OPTION_TARGET);
+    bool answers = headers->payload[-4] & SOLICITED && is_host(headers->destination);
+    if (!is_host(target))
+        return;
+    if (mac)
+        neighbor_claim(local, place, 6, target, mac, answers);
+    if (!answers)
+        return;
+    struct exchange_key key = key_of(place, headers->destination, target);
+    const struct local_exchange *exchange = exchange_answer(local, &key, place, mac ? mac : none);
+    if (exchange && exchange->settled && mac)
+        neighbor_conflict(local, place, exchange, mac);
+}
+
+void nd_take(struct local_exchanges *local, const struct local_packet *place,
+             const struct headers *headers) {
+    if (headers->payload_captured < TARGET_BYTES || headers->ttl != UINT8_MAX) /* RFC 4861 7.1 */
+        return;
+    if (headers->icmp.type == ICMPV6_SOLICITATION)
+        take_solicitation(local, place, headers);
+    else
+        take_advertisement(local, place, headers);
+}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the table exchanges by kind, and their packets as evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.findings.cost import Span
+from wiretale.analyzer.findings.evidence import REQUEST, RESPONSE, SHOWN, Cited
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.transfers import Transfers
+    from wiretale.analyzer.rows import ExchangeRow
+
+EXCHANGES_MAX = 50_000  # of a kind that are examined
+
+
+def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yields start and stop of consecutive numbers, which must ascend."""
+    start = stop = -1
+    for number in numbers:
+        if number != stop:
+            if stop > 0:
+                yield start, stop
+            start = number
+        stop = number + 1
+    if stop > 0:
+        yield start, stop
+
+
+def exchanges_of(transfers: Transfers, *kinds: str) -> list[ExchangeRow]:
+    """Returns the first exchanges of these kinds, in the order in which they were asked."""
+    table = transfers.trace.exchanges
+    numbers = sorted(chain.from_iterable(table._rows_where("kind", kind) for kind in kinds)) if len(table) else []
+    ranges = runs(islice(numbers, EXCHANGES_MAX))
+    return list(chain.from_iterable(table.rows(start, stop) for start, stop in ranges))
+
+
+def packets_of(rows: Sequence[ExchangeRow]) -> list[Cited]:
+    """Returns the requests and answers of the first of these exchanges."""
+    packets = []
+    for row in rows[:SHOWN]:
+        packets.append(Cited(row["asked_frame"], row["asked_ns"], row["flow"], row["capture"], REQUEST))
+        if row["answered_frame"] is not None:
+            packets.append(Cited(row["answered_frame"], row["answered_ns"], row["flow"], row["capture"], RESPONSE))
+    return packets
+
+
+def waits_of(rows: Iterable[ExchangeRow]) -> list[Span]:
+    """Returns the times in which somebody waited."""
+    return [
+        Span(row["asked_ns"], row["asked_ns"] + row["waited_ns"])
+        for row in rows
+        if row["asked_ns"] is not None and row["waited_ns"] is not None
+    ]
+
+
+def named(texts: Sequence[str], most: int = 2) -> str:
+    """`10.0.4.10, 10.0.4.11 and 3 more`."""
+    distinct = list(dict.fromkeys(texts))
+    more = len(distinct) - most
+    return ", ".join(distinct[:most]) + (f" and {more:,} more" if more > 0 else "")
