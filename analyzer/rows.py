@@ -156,6 +156,7 @@ class FlowRow(TypedDict):
     handshake_rtt_ns: int | None
     one_way: bool
     icmp_errors: int
+    client: int | None
     exchange: str | None
     time_connecting_ns: int | None
     time_client_ns: int | None

@@ -81,6 +81,16 @@ static void put_span(struct row *row, const struct flow *flow) {
     row_set(row, flows_last_frame, flow->last_frame);
 }
 
+/* Returns the direction of the client; REQUESTER_UNKNOWN if nothing shows it. */
+static unsigned client_of(const struct flow *flow) {
+    const struct application *application = flow->application;
+    if (application && application->protocol == WORD_TLS && application->tls.hello.frame)
+        return application->tls.client;
+    if (application && application->protocol == WORD_HTTP && application->http.requested.frame)
+        return application->http.client;
+    return flow->tcp.client_known ? flow->tcp.requester : REQUESTER_UNKNOWN;
+}
+
 static void put_state(struct row *row, const struct flow *flow, enum word end) {
     bool tcp = flow->key.protocol == IP_TCP;
     row_set(row, flows_initiator_known, flow->initiator_evidence != INITIATOR_FIRST_PACKET);
@@ -93,6 +103,8 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
     row_set_if(row, flows_handshake_rtt_ns, handshake >= 0, handshake);
     enum word exchange = tcp ? exchange_of(&flow->tcp) : WORD_NONE;
     row_set_if(row, flows_exchange, exchange != WORD_NONE, exchange);
+    unsigned client = tcp ? client_of(flow) : REQUESTER_UNKNOWN;
+    row_set_if(row, flows_client, client != REQUESTER_UNKNOWN, client);
 }
 
 /* The parts are in the order of enum time_part. */

@@ -67,7 +67,8 @@ static bool is_any(const char *text, const char *const *list, size_t count) {
  * between clocks may be negative. */
 static void set_range(struct row_rules *rules, const struct column *column, unsigned c,
                       uint32_t interface_count) {
-    static const char *const directions[] = {"direction", "alert_direction", "client_direction"};
+    static const char *const directions[] = {"direction", "alert_direction", "client_direction",
+                                             "client"};
     static const char *const captures[] = {"capture", "first_capture", "second_capture",
                                            "before_capture", "after_capture"};
     static const char *const counts[] = {"packets", "bytes", "segments", "hops", "frame"};
@@ -77,7 +78,7 @@ static void set_range(struct row_rules *rules, const struct column *column, unsi
         rules->least[c] = -TIME_MOST_NS; /* bins may begin before the first packet */
         rules->most[c] = TIME_MOST_NS;
     } else if (column->type == TYPE_INT) {
-        if (is_any(column->name, directions, 3))
+        if (is_any(column->name, directions, 4))
             rules->most[c] = 1;
         else if (is_any(column->name, captures, 5))
             rules->most[c] = (int64_t)interface_count - 1;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "decode/step.h"
+#include "update/service_ports.h"
 #include "update/update.h"
 
 static uint64_t load_word(const uint8_t *bytes) {
@@ -66,13 +67,19 @@ static void set_initiator(struct flow *flow, bool swapped, const struct tcp_head
                                       : INITIATOR_FIRST_PACKET;
 }
 
-/* Returns the direction that requests: that of the initiator. Without a SYN, the lesser port is the
- * server's if it is below the ephemeral ports of Linux (32768). */
-static unsigned requester_of(const struct flow *flow) {
+/* Sets the direction that requests: that of the initiator. Without a SYN, the only port of a
+ * service is the server's; else the lesser port if it is below the ephemeral ports of Linux
+ * (32768), which is a guess. */
+static void set_requester(struct flow *flow) {
     uint16_t from = flow->key.port[flow_end(flow, 0)], to = flow->key.port[flow_end(flow, 1)];
-    if (flow->initiator_evidence != INITIATOR_FIRST_PACKET)
-        return 0;
-    return from == to || (from < to ? from : to) >= 32768 ? REQUESTER_UNKNOWN : from < to;
+    bool handshake = flow->initiator_evidence != INITIATOR_FIRST_PACKET;
+    bool from_service = is_service_port(from), to_service = is_service_port(to);
+    unsigned requester =
+        from == to || (from < to ? from : to) >= 32768 ? REQUESTER_UNKNOWN : from < to;
+    if (from_service != to_service)
+        requester = from_service;
+    flow->tcp.requester = (uint8_t)(handshake ? 0 : requester);
+    flow->tcp.client_known = handshake || from_service != to_service;
 }
 
 /* 127.0.0.0/8 (RFC 1122 section 3.2.1.3) and ::1 (RFC 4291 section 2.5.3) stay within a host. */
@@ -147,7 +154,7 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
     flow->first_capture = info->capture;
     set_initiator(flow, swapped, tcp);
     if (key->protocol == IP_TCP) {
-        flow->tcp.requester = (uint8_t)requester_of(flow);
+        set_requester(flow);
         flow->tcp.loopback = is_loopback(key);
     }
     if (updater->serial)

@@ -206,7 +206,7 @@ class SlowServer(NamedTuple):
     turns: list[FlowTurns]
 
     @property
-    def is_known(self) -> bool:
+    def is_opened(self) -> bool:
         """Whether the handshake of each flow shows who is the client."""
         return all(flow["initiator_evidence"] in ("syn", "syn_ack") for flow in self.flows)
 
@@ -278,6 +278,8 @@ def slow_servers(transfers: Transfers) -> list[SlowServer]:
         if flow_turns is None or max(flow_turns.known_ns("server_ns"), default=0.0) < SLOW_NS:
             continue
         flow = row_at(transfers.trace.flows, number)
+        if flow["client"] != flow_turns.direction:
+            continue
         flow_turns = without_uploads(transfers, flow, flow_turns)
         if max(flow_turns.known_ns("server_ns"), default=0.0) < SLOW_NS:
             continue
@@ -306,8 +308,9 @@ def took(times: list[float]) -> Words:
     "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
     "slowest turns' flows, by server. TLS handshakes are turns, too. Stalls by loss "
     "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data to the "
-    "server over another connection, because the server may have waited for that data. Without a handshake no saving is stated, "
-    "because the ports may name the wrong end as the server.",
+    "server over another connection, because the server may have waited for that data. Connections count if "
+    "the handshake, HTTP, TLS or the only port of a service shows who is the client (flows.client); without a handshake no "
+    "saving is stated.",
     unknown="What the server did: it may have computed, asked another server, or held the request on purpose (long "
     "polling). If the first segment of a response is lost before the capture point, and no later one shows the gap, the "
     "server's RTO counts as server time.",
@@ -329,7 +332,7 @@ def slow_server(transfers: Transfers) -> Matches:
             flows=numbers,
             cost=seconds(time),
             waited_ns=waited_ns,
-            saving_ns=waited_ns if server.is_known else None,
+            saving_ns=waited_ns if server.is_opened else None,
             figures="exchanges: server_ns",
             filter=" or ".join(flow_filter(row) for row in server.flows[:SHOWN]),
             impact=sum(row["wire_bytes"] for row in server.flows) / transfers.wire_bytes,

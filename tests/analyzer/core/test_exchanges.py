@@ -176,3 +176,32 @@ def test_former_tables_are_views(tmp_path: Path) -> None:
         trace.query("SELECT count(*) FROM queries").fetchall()
         == trace.query("SELECT count(*) FROM requests").fetchall()
     )
+
+
+@pytest.mark.parametrize(
+    ("ports", "client"),
+    [
+        ((1102, 44818), 0),  # EtherNet/IP: the greater port is the server's
+        ((44818, 1102), 1),
+        ((1086, 20000), 0),  # DNP3
+        ((80, 8080), None),  # both are of services
+        ((1102, 1103), None),
+        ((40000, 50001), None),
+    ],
+)
+def test_without_a_handshake_a_service_port_shows_the_client(
+    ports: tuple[int, int], client: int | None, tmp_path: Path
+) -> None:
+    link = Connection(Wire(), ports[0], server_port=ports[1])
+    for i in range(5):
+        link.send(1000 * i, 0, 100 * i, 100, PUSH, ack=200 * i).ack(1000 * i + RTT, 100 * i + 100)
+        link.send(1000 * i + 600, 1, 200 * i, 200, PUSH, ack=100 * i + 100)
+    trace = wiretale.analyze(link.wire.write(tmp_path / "talk.pcap"))
+    assert trace.flows.rows()[0]["client"] == client
+    assert ("slow-server" in trace.findings.column("code")) == (client == 0)
+
+
+def test_the_messages_of_http_show_the_client(tmp_path: Path) -> None:
+    talk = Talk(49_999, handshake=False).send(0.02, b"GET /a HTTP/1.1\r\nHost: a.example\r\n\r\n")
+    trace = talk.send(0.05, b"HTTP/1.1 200 OK\r\n\r\n", back=True).analyze(tmp_path)
+    assert trace.flows.rows()[0]["client"] == 0
