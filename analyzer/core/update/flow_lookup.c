@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/service_ports.h"
 #include "decode/step.h"
-#include "update/service_ports.h"
 #include "update/update.h"
 
 static uint64_t load_word(const uint8_t *bytes) {
