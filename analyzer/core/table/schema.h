@@ -209,7 +209,7 @@
     X(icmp_errors, KNOWN(INT), "packets", "ICMP errors that quote a packet of this flow")          \
     X(client, INT, "",                                                                             \
       "TCP: direction of the client, which sends the requests: by the handshake, by the messages " \
-      "of HTTP or TLS, or by the only port that is a service's (base/service_ports.h); null if " \
+      "of HTTP or TLS, or by the only port that is a service's (base/service_ports.h); null if "   \
       "none of them shows it, and for other protocols")                                            \
     X(exchange, WORD, "",                                                                          \
       "TCP: turns if payload alternates between requests and responses (exchanges.turn), "         \
