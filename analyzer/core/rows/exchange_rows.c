@@ -203,7 +203,7 @@ static void put_application(struct row_sink *sink, struct row *row, const struct
         put_tls(sink, row, flow);
 }
 
-/* Returns until when somebody waited in vain. */
+/* Returns until when somebody waited for the answer that never came. */
 static int64_t until_of(const struct flow *flow, const struct turn *turn,
                         const struct flow_end *end) {
     int64_t closed_ns = flow->tcp.time.fin_ns;

@@ -213,10 +213,9 @@
       "none of them shows it, and for other protocols")                                            \
     X(exchange, WORD, "",                                                                          \
       "TCP: turns if payload alternates between requests and responses (exchanges.turn), "         \
-      "pipelined "                                                                                 \
-      "if an endpoint mostly sends while data to it is under way, streaming if one direction "     \
-      "alone has payload; null without payload, if one direction was captured, and for other "     \
-      "protocols")                                                                                 \
+      "pipelined if an endpoint mostly sends while data to it is under way, streaming if one "     \
+      "direction alone has payload; null without payload, if one direction was captured, and for " \
+      "other protocols")                                                                           \
     X(time_connecting_ns, DURATION, "ns",                                                          \
       "TCP: of last_ns - first_ns, from the SYN until the handshake was complete, or to the last " \
       "attempt; null for other protocols, without times, and if one direction was captured; the "  \
