@@ -139,6 +139,7 @@ class FlowRow(TypedDict):
     destination: str
     destination_port: int | None
     path: str | None
+    path_back: str | None
     initiator_known: bool
     initiator_evidence: str
     state: str | None

@@ -136,8 +136,32 @@ def test_a_port_used_again_costs_the_time_until_the_next_syn(tmp_path: Path) -> 
     assert "10.0.0.2" in row["sentence"] and "1 s later" in row["sentence"]
 
 
-def test_halves_under_two_tags_are_named(tmp_path: Path) -> None:
-    wire = legs.by_direction(upload(), legs.tagged(3875), legs.unchanged)
+@pytest.mark.parametrize("tags", [(3875, None), (None, 3875), (10, 11)], ids=str)
+def test_halves_under_two_tags_are_one_flow(tags: tuple[int | None, int | None], tmp_path: Path) -> None:
+    out, back = (legs.unchanged if tag is None else legs.tagged(tag) for tag in tags)
+    trace = wiretale.analyze(legs.by_direction(lossy(), out, back).write(tmp_path / "halves.pcap"))
+    (flow,) = trace.flows
+    paths = [None if tag is None else f"vlan {tag}" for tag in tags]
+    assert (flow["path"], flow["path_back"], flow["one_way"]) == (paths[0], paths[1] or "none", False)
+    alone = wiretale.analyze(lossy().write(tmp_path / "alone.pcap"))
+    sums = ("packets", "unique_bytes", "retransmissions", "lost_downstream", "rtt_samples", "rtt_ns_median")
+    assert [[row[name] for name in sums] for row in trace.directions] == [
+        [row[name] for name in sums] for row in alone.directions
+    ]
+    assert not len(trace.relations)
+
+
+def test_a_copy_in_one_direction_is_no_half(tmp_path: Path) -> None:
+    """Both directions in one VLAN, and the packets of one host again in another: its flow has that direction alone."""
+    wire = legs.at_two_places(lossy(), legs.tagged(10), legs.tagged(20))
+    packets = [(ms, frame) for ms, frame in wire.packets if frame[15] == 10 or frame[30:34] == bytes((10, 0, 0, 1))]
+    trace = wiretale.analyze(Wire(packets).write(tmp_path / "copy.pcap"))
+    assert trace.flows.column("path_back") == [None, None] and trace.flows.column("one_way") == [False, True]
+    assert related(trace) == [(1, 0, "copy", 0)]
+
+
+def test_directions_that_do_not_answer_each_other_are_named(tmp_path: Path) -> None:
+    wire = legs.by_direction(upload(), legs.tagged(3875), DRAWN)
     trace = wiretale.analyze(wire.write(tmp_path / "halves.pcap"))
     assert related(trace) == [(1, 0, "half", None)]
     assert "Both directions of 1 TCP connection" in verdict(trace) and "(vlan 3875 and none)" in verdict(trace)

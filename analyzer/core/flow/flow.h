@@ -22,7 +22,8 @@ struct flow_key {
     uint16_t port[2];       /* 0 if the protocol has none; see flow.ports_known */
     uint8_t protocol;
     uint8_t ip_version;
-    uint16_t path; /* number of the encapsulations: equal addresses in two VLANs are two flows */
+    uint16_t path; /* number of the encapsulations: equal addresses in two VLANs are two flows, but
+                      for halves of one (struct flow) */
 };
 
 /* The key is hashed and compared as words. */
@@ -112,6 +113,9 @@ struct flow {
     bool ports_known;     /* the first packet had them, so that 0 is a port */
     bool timed;           /* first_ns and last_ns are times of its packets */
     uint8_t initiator_evidence;
+    bool has_half;          /* direction `half_direction` has other encapsulations than the key: */
+    uint8_t half_direction; /* one that began with the answer to a packet of the other direction */
+    uint16_t half_path;     /* their number */
     int64_t first_ns, last_ns;
     uint64_t last_frame;
     /* Fields that few packets change. */
@@ -145,6 +149,12 @@ static inline const struct checksum_counts *checksum_counts_of(const struct flow
 /* Returns the end of the key that sends in a direction. */
 static inline unsigned flow_end(const struct flow *flow, unsigned direction) {
     return direction ^ flow->swapped;
+}
+
+/* Returns the number of the encapsulations of a direction. */
+static inline uint16_t path_of(const struct flow *flow, unsigned direction) {
+    bool other = flow->has_half && flow->half_direction == direction;
+    return other ? flow->half_path : flow->key.path;
 }
 
 /* --- encapsulation.c ---------------------------------------------------------------------------

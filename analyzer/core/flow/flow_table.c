@@ -349,6 +349,22 @@ struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
     }
 }
 
+struct flow *flow_table_next_path(const struct flow_table *table, uint32_t hash,
+                                  const struct flow_key *key, uint32_t *step) {
+    struct flow_key same = *key;
+    for (;;) {
+        struct entry entry = table->entries[(hash + (*step)++) & table->mask];
+        if (entry.flow == NONE)
+            return NULL;
+        if (entry.hash != hash)
+            continue;
+        struct flow *flow = flow_at(table->memory, entry.flow);
+        same.path = flow->key.path;
+        if (same.path != key->path && flow_key_equals(&flow->key, &same))
+            return flow;
+    }
+}
+
 static void place_entry(struct flow_table *table, struct entry entry) {
     uint32_t at = entry.hash & table->mask;
     while (table->entries[at].flow != NONE)

@@ -22,12 +22,21 @@ static inline unsigned shard_of_flow(uint32_t hash) {
     return hash >> (32 - SHARD_BITS);
 }
 
+/* The hash leaves out the path if it is one of the first, so that packets of both halves of a flow
+ * are processed in their order, and one half is found by the other. */
+#define UNHASHED_PATHS 256u
+
+static inline uint64_t hashed_ports(const struct flow_key *key) {
+    uint64_t word = flow_key_word(key, 4);
+    return key->path < UNHASHED_PATHS ? word & ((UINT64_C(1) << 48) - 1) : word;
+}
+
 static inline struct flow_hash flow_key_hash(const struct shard_key *seeds,
                                              const struct flow_key *key) {
     uint64_t first[2] = {flow_key_word(key, 0), flow_key_word(key, 1)};
     uint64_t second[2] = {flow_key_word(key, 2), flow_key_word(key, 3)};
     uint64_t ends = shard_hash(seeds->seed, first, second);
-    uint32_t whole = (uint32_t)hash_fold(ends, flow_key_word(key, 4) ^ seeds->seed[2]);
+    uint32_t whole = (uint32_t)hash_fold(ends, hashed_ports(key) ^ seeds->seed[2]);
     uint32_t shard = shard_of_hash(ends, SHARDS);
     return (struct flow_hash){shard << (32 - SHARD_BITS) | whole >> SHARD_BITS, whole};
 }
@@ -71,6 +80,11 @@ void flow_table_prefetch_lists(const struct flow_table *table, uint32_t hash);
 /* Returns the live flow of a key whose hash is `hash`, or NULL. */
 struct flow *flow_table_find(const struct flow_table *table, uint32_t hash,
                              const struct flow_key *key);
+
+/* Returns the next live flow with the ends of a key and another path, from *step = 0 on; NULL after
+ * the last. Only paths below UNHASHED_PATHS have others. */
+struct flow *flow_table_next_path(const struct flow_table *table, uint32_t hash,
+                                  const struct flow_key *key, uint32_t *step);
 
 /* Adds a flow, all zero except key and hash. Returns NULL without memory. */
 struct flow *flow_table_add(struct flow_table *table, uint32_t hash, const struct flow_key *key,

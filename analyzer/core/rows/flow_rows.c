@@ -127,8 +127,12 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
     row_set(&row, flows_ip_version, flow->key.ip_version);
     put_end(sink, &row, flow, flow_end(flow, 0), flows_source, flows_source_port);
     put_end(sink, &row, flow, flow_end(flow, 1), flows_destination, flows_destination_port);
-    encapsulation_table_text(sink->encapsulations, flow->key.path, path);
+    encapsulation_table_text(sink->encapsulations, path_of(flow, 0), path);
     row_set_text(sink, &row, flows_path, path);
+    if (flow->has_half) {
+        encapsulation_table_text(sink->encapsulations, path_of(flow, 1), path);
+        row_set_text(sink, &row, flows_path_back, *path ? path : "none");
+    }
     put_state(&row, flow, end);
     put_span(&row, flow);
     put_sums(&row, flow);

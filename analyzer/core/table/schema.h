@@ -179,6 +179,9 @@
     X(path, TEXT, "",                                                                              \
       "encapsulations around it, outermost first, as in `vlan 10 / vxlan 7`; null if there is "    \
       "none")                                                                                      \
+    X(path_back, TEXT, "",                                                                         \
+      "the same of the packets to the initiator if they have others, `none` without any; null if " \
+      "both directions have the same, as most have")                                               \
     X(initiator_known, KNOWN(BOOL), "",                                                            \
       "whether the handshake identified the initiator; if not, it is the sender of the first "     \
       "packet")                                                                                    \

@@ -188,6 +188,61 @@ replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t
     return info->continues ? NULL : begin_flow(worker, hash, key, swapped, tcp, info);
 }
 
+/* --- halves ------------------------------------------------------------------------------------
+ *
+ * A mirror port may tag one direction only, and a tunnel may have another id for each. A TCP
+ * segment under a path of which there is no flow belongs to a flow with the same ends under another
+ * path, if that has packets of the other direction alone, and sequence number and ACK fit what
+ * these have acknowledged and sent. From then on that direction has that path. */
+
+/* Bytes by which numbers may differ, because packets before the capture or lost ones are missing.
+ */
+#define HALF_SPAN (INT64_C(1) << 22)
+
+static bool is_near(int64_t position, int64_t other) {
+    return position >= other - HALF_SPAN && position <= other + HALF_SPAN;
+}
+
+/* Returns whether a segment, the first in `direction`, answers those of the other direction. */
+static bool answers(const struct tcp_connection *connection, unsigned direction,
+                    const struct tcp_header *tcp) {
+    const struct tcp_stream *sender = &connection->streams[direction];
+    const struct tcp_stream *peer = &connection->streams[!direction];
+    if (!(tcp->flags & TCP_ACK) || !peer->base_known)
+        return false;
+    int64_t acked = stream_position(peer, tcp->acknowledgment);
+    if (peer->syn_seen && (tcp->flags & TCP_SYN || !sender->isn_known))
+        return acked >= 0 && acked <= peer->snd_nxt;
+    return sender->isn_known && sender->snd_una_known && is_near(acked, peer->snd_nxt) &&
+           is_near(stream_position(sender, tcp->sequence), sender->snd_una);
+}
+
+/* Returns whether a segment belongs to a flow of another path, and notes its path. */
+static bool is_half_of(struct flow *flow, uint16_t path, unsigned direction,
+                       const struct tcp_header *tcp) {
+    if (flow->has_half)
+        return flow->half_path == path && flow->half_direction == direction;
+    if (flow->directions[direction].packets || !flow->directions[!direction].packets ||
+        !answers(&flow->tcp, direction, tcp))
+        return false;
+    flow->has_half = true;
+    flow->half_direction = (uint8_t)direction;
+    flow->half_path = path;
+    return true;
+}
+
+/* Returns the flow of which a segment is the other half; NULL without one. */
+static NOINLINE struct flow *find_half(const struct worker *worker, uint32_t hash,
+                                       const struct flow_key *key, bool swapped,
+                                       const struct tcp_header *tcp) {
+    uint32_t step = 0;
+    struct flow *flow;
+    while ((flow = flow_table_next_path(worker->shard->flows, hash, key, &step)))
+        if (is_half_of(flow, key->path, swapped ^ flow->swapped, tcp))
+            return flow;
+    return NULL;
+}
+
 /* Of successive packets of one flow only the first is searched for. */
 static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
                                      const struct flow_key *key) {
@@ -200,6 +255,8 @@ inline struct flow *flow_lookup(struct worker *worker, uint32_t hash, const stru
                                 bool swapped, const struct tcp_header *tcp,
                                 const struct packet_info *info, unsigned *direction) {
     struct flow *flow = find_flow(worker, hash, key);
+    if (!LIKELY(flow) && tcp)
+        flow = worker->found = find_half(worker, hash, key, swapped, tcp);
     enum word end =
         flow && may_be_over(flow, tcp, info) ? end_before(flow, swapped, tcp, info) : WORD_NONE;
     if (!flow || end != WORD_NONE)
