@@ -127,6 +127,21 @@ class NeighborRow(TypedDict):
     other_frame: int | None
 
 
+class GroupRow(TypedDict):
+    """A multicast group with members."""
+
+    capture: int
+    address: str
+    vlan: int | None
+    reports: int
+    first_ns: int | None
+    last_ns: int | None
+    first_frame: int
+    last_frame: int
+    query_ns: int | None
+    query_frame: int | None
+
+
 class FlowRow(TypedDict):
     """A conversation."""
 

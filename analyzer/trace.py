@@ -140,6 +140,11 @@ class Trace:
         return self.table("neighbors")
 
     @property
+    def groups(self) -> Table[rows.GroupRow]:
+        """A multicast group with members."""
+        return self.table("groups")
+
+    @property
     def flows(self) -> Table[rows.FlowRow]:
         """A conversation."""
         return self.table("flows")

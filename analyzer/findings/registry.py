@@ -27,7 +27,7 @@ from wiretale.analyzer.findings.counts import loss, numbered, order, window
 from wiretale.analyzer.findings.counts.count_rule import CountRule
 from wiretale.analyzer.findings.evidence import ENDS, MEMBERS_MAX, SHOWN
 from wiretale.analyzer.findings.exchanges import application, quic, turns, unanswered
-from wiretale.analyzer.findings.hosts import dhcp, echo, neighbors, wlan
+from wiretale.analyzer.findings.hosts import dhcp, echo, multicast, neighbors, wlan
 from wiretale.analyzer.findings.model import Finding, Rule, duration_of, row_at
 from wiretale.analyzer.findings.shared import cause, legs, sharing
 from wiretale.analyzer.findings.transfers import Transfers
@@ -77,6 +77,7 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
         neighbors,
         dhcp,
         echo,
+        multicast,
         wlan,
     )
 }

@@ -114,6 +114,7 @@ class DrawnTrace:
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.relations = DrawnTable([self.relation(flow) for flow in self.draw.choice(((), range(1, len(self.flows))))])
+        self.groups = DrawnTable([self.group(flow) for flow in self.flows.drawn_rows[: self.draw.choice((0, 1))]])
         self.neighbors = DrawnTable([self.neighbor(number) for number in range(self.draw.choice((0, 2, 3)))])
         self.blocks = DrawnTable([])
         self.second_ports = DrawnTable([{**self.row("second_ports"), "rank": 1, "capture": 0}])
@@ -354,6 +355,13 @@ class DrawnTrace:
             row["code"] = "host unreachable" if row["outcome"] == "error" else None
         return rows
 
+    def group(self, flow: Row) -> Row:
+        """A group whose stream, the flow, ended 260 s after a report, long before the end of the capture."""
+        flow.update(packets=5_000_000, first_ns=START_NS - 10**9, last_ns=START_NS + 260 * 10**9, first_capture=0)
+        self.interfaces.drawn_rows[0]["last_ns"] = START_NS + self.draw.choice((300, 10_000)) * 10**9
+        row = {**self.row("groups"), "capture": 0, "vlan": None, "address": flow["destination"]}
+        return {**row, "last_ns": START_NS, "query_ns": None, "query_frame": None}
+
     def neighbor(self, number: int) -> Row:
         mac = f"02:00:00:00:00:{number + 1:02x}"
         row = {**self.row("neighbors"), "capture": 0, "vlan": None, "address": "10.0.0.9", "mac": mac}
@@ -392,6 +400,7 @@ def schema() -> tuple[Schema, list[str]]:
         "interfaces",
         "exchanges",
         "neighbors",
+        "groups",
         "second_ports",
         "flows",
         "directions",

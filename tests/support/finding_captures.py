@@ -241,7 +241,19 @@ def asked_for_a_lease() -> Iterator[tuple[float, Packet]]:
     yield asks(60, SERVER)
 
 
+def forgotten_group() -> Wire:
+    """One report, then a stream that a switch stops 260 s later, while other packets go on."""
+    group = bytes([239, 1, 2, 3])
+    wire = Wire().ip(200, "192.0.2.10", "239.1.2.3", 2, b"\x16\0\0\0" + group)
+    for n in range(260):
+        wire.udp(500 + 1000 * n, bytes(100), source="192.0.2.99", target="239.1.2.3")
+    for n in range(40):
+        wire.udp(10_000 * n, bytes(100))
+    return wire
+
+
 CAPTURES: dict[str, Make] = {
+    "multicast-stopped": of_wire(forgotten_group),
     "dhcp-no-offer": of_timed(asked_for_a_lease),
     "dhcp-refused": of_timed(lambda: [message(0, "request"), message(0.01, "nak")]),
     "arp-unanswered": of_timed(absent_host),

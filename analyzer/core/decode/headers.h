@@ -68,6 +68,7 @@ enum decode_reason {
 enum ip_protocol {
     IP_HOP_BY_HOP = 0,
     IP_ICMP = 1,
+    IP_IGMP = 2,
     IP_IPV4 = 4,
     IP_TCP = 6,
     IP_UDP = 17,

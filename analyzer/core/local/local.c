@@ -2,6 +2,7 @@
 /* Gives a packet to the protocol that it is of. */
 #include "local/local.h"
 
+#include "local/groups.h"
 #include "local/neighbor.h"
 
 void local_init(struct local_exchanges *local, struct row_sink *sink) {
@@ -10,9 +11,11 @@ void local_init(struct local_exchanges *local, struct row_sink *sink) {
                     LOCAL_OPEN_MOST);
     keyed_list_init(&local->neighbors, sizeof(struct neighbor), sizeof(struct neighbor_key),
                     NEIGHBORS_MOST);
+    keyed_list_init(&local->groups, sizeof(struct group), sizeof(struct group_key), GROUPS_MOST);
 }
 
 void local_free(struct local_exchanges *local) {
+    keyed_list_free(&local->groups);
     keyed_list_free(&local->exchanges);
     keyed_list_free(&local->neighbors);
 }
@@ -37,6 +40,8 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
     struct local_packet place = place_of(packet, headers);
     if (headers->arp_offset)
         arp_take(local, &place, packet, headers);
+    else if (headers->protocol == IP_IGMP)
+        igmp_take(local, &place, headers);
     else if (headers->protocol == IP_UDP)
         dhcp_take(local, &place, headers);
     else
@@ -51,5 +56,6 @@ void local_finish(struct local_exchanges *local, struct row_sink *first, local_e
             exchange_give_up(local, exchange, end_of(context, exchange->key.interface));
     }
     first->out_of_memory |= local->out_of_memory || local->sink->out_of_memory ||
-                            !neighbor_rows_add(&local->neighbors, first);
+                            !neighbor_rows_add(&local->neighbors, first) ||
+                            !group_rows_add(&local->groups, first);
 }

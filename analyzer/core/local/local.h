@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exchanges on the local network, which belong to no flow or to several: ARP (RFC 826, 5227),
- * neighbor discovery (RFC 4861) and DHCP (RFC 2131).
+ * neighbor discovery (RFC 4861), DHCP (RFC 2131), and multicast groups (IGMP, RFC 3376).
  *
  *   local_concerns() -> local_take() (in file order) -> rows of exchanges and neighbors
  *
@@ -22,6 +22,8 @@ static inline bool is_dhcp_port(uint16_t port) {
 static inline bool local_concerns(const struct headers *headers) {
     if (!LIKELY(!headers->arp_offset))
         return true;
+    if (headers->protocol == IP_IGMP)
+        return headers->layer == LAYER_NETWORK && !headers->fragment;
     if (headers->protocol == IP_UDP)
         return headers->layer == LAYER_TRANSPORT && !headers->fragment &&
                is_dhcp_port(headers->source_port) && is_dhcp_port(headers->destination_port);

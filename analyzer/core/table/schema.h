@@ -1007,6 +1007,20 @@
     X(conflict_frame, INT, "frame", "the first such answer; null without one")                     \
     X(other_frame, INT, "frame", "the answer of the other MAC address; null without one")
 
+/* One row per multicast group of IPv4 and VLAN at an interface, of which a member reported.
+ * Ungrouped. */
+#define GROUPS_COLUMNS(X)                                                                          \
+    X(capture, KNOWN(INT), "", "interfaces row")                                                   \
+    X(address, KNOWN(ADDRESS), "", "address of the group")                                         \
+    X(vlan, INT, "", "id of the innermost VLAN tag; null without one")                             \
+    X(reports, KNOWN(INT), "packets", "membership reports of IGMP")                                \
+    X(first_ns, TIME, "ns", "time of the first report; null if it has none")                       \
+    X(last_ns, TIME, "ns", "time of the last report; null if it has none")                         \
+    X(first_frame, KNOWN(INT), "frame", "the first report")                                        \
+    X(last_frame, KNOWN(INT), "frame", "the last report")                                          \
+    X(query_ns, TIME, "ns", "time of the last query for it, or general one; null without one")     \
+    X(query_frame, INT, "frame", "that query; null without one")
+
 /* The order defines enum table_number and the order of schemas() in Python. */
 #define TABLES(X)                                                                                  \
     X(interfaces, INTERFACES_COLUMNS, "an input interface of an input file")                       \
@@ -1015,6 +1029,7 @@
     X(second_ports, SECOND_PORTS_COLUMNS,                                                          \
       "two ports at which an interface stored the same TCP packets")                               \
     X(neighbors, NEIGHBORS_COLUMNS, "an IP address and the MAC address that claims it")            \
+    X(groups, GROUPS_COLUMNS, "a multicast group with members")                                    \
     X(flows, FLOWS_COLUMNS, "a conversation")                                                      \
     X(directions, DIRECTIONS_COLUMNS, "one direction of a flow; both have a row, captured or not") \
     X(events, EVENTS_COLUMNS, "an event of one packet or span of a stream")                        \
@@ -1080,6 +1095,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_directions(name, type, unit, meaning)     directions_##name,
 #define COLUMN_OF_decode_stops(name, type, unit, meaning)   decode_stops_##name,
 #define COLUMN_OF_second_ports(name, type, unit, meaning)   second_ports_##name,
+#define COLUMN_OF_groups(name, type, unit, meaning)         groups_##name,
 #define COLUMN_OF_neighbors(name, type, unit, meaning)      neighbors_##name,
 #define COLUMN_OF_events(name, type, unit, meaning)         events_##name,
 #define COLUMN_OF_series(name, type, unit, meaning)         series_##name,
