@@ -203,14 +203,14 @@ static void put_application(struct row_sink *sink, struct row *row, const struct
         put_tls(sink, row, flow);
 }
 
-/* Returns until when somebody waited for the answer that never came. */
+/* Returns when the wait for an answer that never came ended; -1 if the connection stayed open. */
 static int64_t until_of(const struct flow *flow, const struct turn *turn,
                         const struct flow_end *end) {
     int64_t closed_ns = flow->tcp.time.fin_ns;
     if (closed_ns >= turn->start_ns)
         return closed_ns;
     bool open = end->end == WORD_END_OF_CAPTURE && !flow->tcp.reset && !closed_ns;
-    return open ? max64(end->now_ns, flow->last_ns) : flow->last_ns;
+    return open ? -1 : flow->last_ns;
 }
 
 static void put_turn(struct row *row, const struct flow *flow, const struct turn *turn,

@@ -824,9 +824,10 @@
       "first packet of the answer; null without one, if its number exceeds 32 bits, and for "      \
       "connect")                                                                                   \
     X(waited_ns, DURATION, "ns",                                                                   \
-      "from the first packet of the request to the answer; without one, as far as it is known "    \
-      "that somebody waited: to the last query of DNS, the end of the connection or that of the "  \
-      "capture; null without times")                                                               \
+      "from the first packet of the request to the answer; without one, to the last query of "     \
+      "DNS, "                                                                                      \
+      "the last packet of a handshake or the end of the connection; null without times, and if "   \
+      "the connection stayed open")                                                                \
     X(outcome, KNOWN(WORD), "",                                                                    \
       "answered; error: the answer is an error, which code names (HTTP from 500 on); refused: "    \
       "RST in reply to the SYN; reset or closed: the server did that instead; abandoned: the "     \

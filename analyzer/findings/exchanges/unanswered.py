@@ -36,6 +36,7 @@ class Silence(NamedTuple):
 
     row: ExchangeRow
     flow: FlowRow
+    until_ns: int  # end of the capture
 
     @property
     def server(self) -> tuple[str, int | None]:
@@ -44,8 +45,9 @@ class Silence(NamedTuple):
 
     @property
     def waited_ns(self) -> int:
-        """How long the client waited, as far as the capture shows."""
-        return self.row["waited_ns"] or 0
+        """How long the client waited; if the connection stayed open, to the end of the capture."""
+        waited_ns, asked_ns = self.row["waited_ns"], self.row["asked_ns"]
+        return (0 if asked_ns is None else self.until_ns - asked_ns) if waited_ns is None else waited_ns
 
     @property
     def was_given_up(self) -> bool:
@@ -61,6 +63,7 @@ class Silence(NamedTuple):
 def silences(transfers: Transfers) -> Iterator[Silence]:
     """Yields the requests that the server's kernel acknowledged, and that nobody answered."""
     exchanges, flows = transfers.trace.exchanges, transfers.trace.flows
+    until_ns = max((ns for ns in transfers.trace.interfaces.column("last_ns") if ns is not None), default=0)
     numbers = sorted(
         number for word in ("unanswered", "abandoned") for number in exchanges._rows_where("outcome", word)
     )
@@ -68,7 +71,7 @@ def silences(transfers: Transfers) -> Iterator[Silence]:
     for row in islice(
         (row for row in rows if row["turn"] is not None and row["flow"] not in transfers.legs), REQUESTS_MAX
     ):
-        silence = Silence(row, row_at(flows, row["flow"] or 0))
+        silence = Silence(row, row_at(flows, row["flow"] or 0), until_ns)
         direction = row_at(transfers.trace.directions, 2 * silence.flow["flow"] + (row["direction"] or 0))
         waited = silence.waited_ns >= (GIVEN_UP_NS if silence.was_given_up else DUE_NS)
         if waited and direction["unacked_bytes"] == 0 and silence.server[1] not in ONE_WAY_PORTS:
