@@ -55,6 +55,12 @@ class Silence(NamedTuple):
         return self.row["outcome"] == "abandoned"
 
     @property
+    def is_due(self) -> bool:
+        """Whether a service that answers would have done so."""
+        due_ns = GIVEN_UP_NS if self.was_given_up else DUE_NS
+        return self.waited_ns >= due_ns and self.server[1] not in ONE_WAY_PORTS
+
+    @property
     def is_dialogue(self) -> bool:
         """Whether the request is known to want an answer: by its protocol, or because those before it had one."""
         return self.row["kind"] in NAMED or bool(self.row["turn"])
@@ -62,20 +68,21 @@ class Silence(NamedTuple):
 
 def silences(transfers: Transfers) -> Iterator[Silence]:
     """Yields the requests that the server's kernel acknowledged, and that nobody answered."""
-    exchanges, flows = transfers.trace.exchanges, transfers.trace.flows
-    until_ns = max((ns for ns in transfers.trace.interfaces.column("last_ns") if ns is not None), default=0)
-    numbers = sorted(
-        number for word in ("unanswered", "abandoned") for number in exchanges._rows_where("outcome", word)
-    )
-    rows = (row_at(exchanges, number) for number in numbers)
-    for row in islice(
-        (row for row in rows if row["turn"] is not None and row["flow"] not in transfers.legs), REQUESTS_MAX
-    ):
-        silence = Silence(row, row_at(flows, row["flow"] or 0), until_ns)
-        direction = row_at(transfers.trace.directions, 2 * silence.flow["flow"] + (row["direction"] or 0))
-        waited = silence.waited_ns >= (GIVEN_UP_NS if silence.was_given_up else DUE_NS)
-        if waited and direction["unacked_bytes"] == 0 and silence.server[1] not in ONE_WAY_PORTS:
-            yield silence
+    trace, words = transfers.trace, ("unanswered", "abandoned")
+    until_ns = max((ns for ns in trace.interfaces.column("last_ns") if ns is not None), default=0)
+    numbers = sorted(number for word in words for number in trace.exchanges._rows_where("outcome", word))
+    for row in islice((row_at(trace.exchanges, number) for number in numbers), REQUESTS_MAX):
+        flow, turn = row["flow"], row["turn"]
+        if flow is not None and turn is not None and flow not in transfers.legs:
+            silence = Silence(row, row_at(trace.flows, flow), until_ns)
+            if silence.is_due and is_acknowledged(transfers, silence):
+                yield silence
+
+
+def is_acknowledged(transfers: Transfers, silence: Silence) -> bool:
+    """Returns whether the server's kernel had the whole request."""
+    number = 2 * silence.flow["flow"] + (silence.row["direction"] or 0)
+    return row_at(transfers.trace.directions, number)["unacked_bytes"] == 0
 
 
 def slowest_answers(transfers: Transfers, hosts: set[str]) -> dict[str, tuple[float, float]]:
