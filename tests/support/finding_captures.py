@@ -25,6 +25,7 @@ from dhcp_wire import message
 from neighbor_wire import ABSENT, GATEWAY, OTHER_MAC, SERVER, announces, answers, asks, ping, pong
 from one_queue import through_one_queue
 from plain_wire import ACK, MSS, PSH, START_NS, Wire, block
+from radio_wire import RETRY, TO_DS, on_radio
 
 FOLDER = Path(__file__).parents[2] / "sample_pcaps" / "findings"
 EXPERIMENTAL = bytes.fromhex("88b50001")  # EtherType for local experiments (IEEE 802)
@@ -252,7 +253,17 @@ def forgotten_group() -> Wire:
     return wire
 
 
+def far_station() -> Iterator[tuple[float, Packet]]:
+    """Frames of which the station repeats each third."""
+    for number in range(90):
+        datagram = IP(src="10.0.0.1", dst="10.0.0.2", id=number) / UDP(sport=4000, dport=5000) / Raw(bytes(60))
+        yield number / 50, on_radio(datagram, number, TO_DS)
+        if number % 3 == 0:
+            yield number / 50 + 0.0004, on_radio(datagram, number, TO_DS | RETRY)
+
+
 CAPTURES: dict[str, Make] = {
+    "wlan-retries": of_timed(far_station),
     "multicast-stopped": of_wire(forgotten_group),
     "dhcp-no-offer": of_timed(asked_for_a_lease),
     "dhcp-refused": of_timed(lambda: [message(0, "request"), message(0.01, "nak")]),
