@@ -60,7 +60,7 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
     rows = transfers.trace.directions.rows(2 * flow, 2 * flow + 2)
     resetting = [row for row in rows if row["resets"]]
     resuming = [row for row in rows if not row["resets"] and row["packets"]]
-    if len(resetting) != 1 or len(resuming) != 1:
+    if len(resetting) != 1 or len(resuming) != 1 or resetting[0]["fins"]:  # a closed end resets whatever comes
         return 0
     reset_ns, resumed_ns = resetting[0]["last_ns"], resuming[0]["last_ns"]
     if reset_ns is None or resumed_ns is None:
@@ -134,7 +134,8 @@ def reset(transfers: Transfers) -> Matches:
     unit="connections",
     computed="Flows in the state reset. Both directions must have been idle for 30 s or more until one end resumed, "
     "and the RST must follow within 5 s, without another "
-    "packet of its sender after the idle period. An end that sends a RST out of its own idle period does not count.",
+    "packet of its sender after the idle period. An end that sends a RST out of its own idle period does not count, nor does "
+    "one that had closed the connection with FIN before.",
     unknown="Who sent the RST: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) with the "
     "others.",
     sentence="{count:connection} {ends} {count:~was|were} reset after an idle period of up to {longest}[: a NAT or "

@@ -142,7 +142,7 @@ def in_conflict(transfers: Transfers) -> Iterator[list[NeighborRow]]:
     "addresses of VRRP, CARP, HSRP, GLBP and NLB do not count, nor does one that answers for four addresses or more (proxy ARP). "
     "One that answers after another is no conflict: a standby machine or adapter took over.",
     unknown="Whether both MAC addresses are of one machine with two adapters in this network, which answers at both.",
-    sentence="{macs} answer {kind} for one address, {address}: {count:request} got more than one reply.",
+    sentence="{machines} machines claim {address}: {macs} answer {kind} for it, and {count:request} got more than one reply.",
     advice="Find both at the switch (show mac address-table) and give one of them another address; `arping -D -I eth0 {address}` "
     "tests it (RFC 5227).",
 )
@@ -150,6 +150,7 @@ def duplicate_address(transfers: Transfers) -> Matches:
     for rows in in_conflict(transfers):
         address, six = rows[0]["address"], ":" in rows[0]["address"]
         field = "icmpv6.nd.na.target_address" if six else "arp.src.proto_ipv4"
+        macs = list(dict.fromkeys(row["mac"] for row in rows))
         packets = [
             Cited(row["conflict_frame"], row["conflict_ns"], None, row["capture"], RESPONSE)
             for row in sorted(rows, key=lambda row: row["conflict_frame"] or 0)
@@ -160,7 +161,8 @@ def duplicate_address(transfers: Transfers) -> Matches:
             cited=packets,
             filter=f"{field} == {address}",
             address=address,
-            macs=listed(list(dict.fromkeys(row["mac"] for row in rows)), "and"),
+            machines="Two" if len(macs) == 2 else f"{len(macs):,}",
+            macs=listed(macs, "and"),
             kind="neighbor solicitations" if six else "ARP",
             count=max(row["conflicts"] for row in rows),
         )

@@ -588,6 +588,14 @@ def test_a_reset_out_of_silence_is_not(findings_of: Found) -> None:
     assert "reset" in rows and "idle-reset" not in rows
 
 
+def test_a_reset_of_an_end_that_had_closed_is_not_of_the_idle_period(findings_of: Found) -> None:
+    talk = connection()
+    talk.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    talk.send(100, 1, 0, flags=FIN | ACK, ack=100).send(120, 0, 100, ack=1)
+    rows = findings_of(talk.send(45_000, 0, 100, flags=FIN | ACK, ack=1).send(45_020, 1, 1, flags=RST).wire)
+    assert "idle-reset" not in rows
+
+
 @pytest.mark.parametrize("resets", [1, 3])
 def test_a_reset_after_an_answer_is_not_of_the_idle_period(findings_of: Found, resets: int) -> None:
     """Both ends exchanged data after the idle period, and the RST answers a FIN; several RSTs without an answer do not."""

@@ -116,7 +116,8 @@ def both_answer(at: float, address: str = SERVER, other: str = OTHER_MAC) -> lis
 def test_two_machines_with_one_address(tmp_path: Path) -> None:
     row = findings(tmp_path, [packet for n in range(4) for packet in both_answer(n * 30)])["duplicate-address"]
     macs = f"{MACS[SERVER]} and {OTHER_MAC}"
-    assert row["sentence"] == f"{macs} answer ARP for one address, {SERVER}: 4 requests got more than one reply."
+    claim = f"Two machines claim {SERVER}: {macs} answer ARP for it, and 4 requests got more than one reply."
+    assert row["sentence"] == claim
     assert row["severity"] == "warning" and row["first_ns"] is not None
 
 
