@@ -592,7 +592,7 @@ def test_a_reset_of_an_end_that_had_closed_is_not_of_the_idle_period(findings_of
     talk = connection()
     talk.data(50, 0, 100, PSH | ACK).ack(70, 100)
     talk.send(100, 1, 0, flags=FIN | ACK, ack=100).send(120, 0, 100, ack=1)
-    rows = findings_of(talk.send(45_000, 0, 100, flags=FIN | ACK, ack=1).send(45_020, 1, 1, flags=RST).wire)
+    rows = findings_of(talk.send(45_000, 0, 100, 50, PSH | ACK, ack=1).send(45_020, 1, 1, flags=RST).wire)
     assert "idle-reset" not in rows
 
 
