@@ -62,14 +62,11 @@ def idle_before_reset(transfers: Transfers, flow: int) -> int:
     resuming = [row for row in rows if not row["resets"] and row["packets"]]
     if len(resetting) != 1 or len(resuming) != 1 or resetting[0]["fins"]:  # a closed end resets whatever comes
         return 0
-    reset_ns, resumed_ns = resetting[0]["last_ns"], resuming[0]["last_ns"]
-    if reset_ns is None or resumed_ns is None:
-        return 0
-    waited = reset_ns - resumed_ns
     idle = min(row["idle_ns_max"] or 0 for row in rows)
-    if idle < IDLE_MIN_NS or not 0 <= waited <= ANSWER_MAX_NS:
+    is_answer = 0 <= (resetting[0]["last_ns"] or 0) - (resuming[0]["last_ns"] or 0) <= ANSWER_MAX_NS
+    if idle < IDLE_MIN_NS or not is_answer or answered_before_reset(transfers, resetting[0]):
         return 0
-    return 0 if answered_before_reset(transfers, resetting[0]) else idle
+    return idle
 
 
 def idle_resets(transfers: Transfers) -> dict[int, int]:
