@@ -55,16 +55,22 @@ def answered_before_reset(transfers: Transfers, row: DirectionRow) -> bool:
     return packets > (row["resets"] or 0)
 
 
+def reset_and_resumed(rows: list[DirectionRow]) -> tuple[DirectionRow, DirectionRow] | None:
+    """Returns the end that sent the RST and the other; None if both did, or if that end had closed: it resets whatever comes."""
+    resetting = [row for row in rows if row["resets"] and not row["fins"]]
+    resuming = [row for row in rows if not row["resets"] and row["packets"]]
+    return (resetting[0], resuming[0]) if len(resetting) == len(resuming) == 1 else None
+
+
 def idle_before_reset(transfers: Transfers, flow: int) -> int:
     """Returns the ns for which both ends were idle before one resumed and got a RST; 0 otherwise."""
     rows = transfers.trace.directions.rows(2 * flow, 2 * flow + 2)
-    resetting = [row for row in rows if row["resets"]]
-    resuming = [row for row in rows if not row["resets"] and row["packets"]]
-    if len(resetting) != 1 or len(resuming) != 1 or resetting[0]["fins"]:  # a closed end resets whatever comes
+    ends = reset_and_resumed(rows)
+    if ends is None:
         return 0
     idle = min(row["idle_ns_max"] or 0 for row in rows)
-    is_answer = 0 <= (resetting[0]["last_ns"] or 0) - (resuming[0]["last_ns"] or 0) <= ANSWER_MAX_NS
-    if idle < IDLE_MIN_NS or not is_answer or answered_before_reset(transfers, resetting[0]):
+    waited = (ends[0]["last_ns"] or 0) - (ends[1]["last_ns"] or 0)
+    if idle < IDLE_MIN_NS or not 0 <= waited <= ANSWER_MAX_NS or answered_before_reset(transfers, ends[0]):
         return 0
     return idle
 
