@@ -180,8 +180,9 @@ bool row_sink_order_groups(struct row_sink *sink, enum table_number number,
 
 bool row_sink_sort(struct row_sink *sink) {
     static const unsigned datagrams[] = {datagrams_first_ns, datagrams_capture,
-                                         datagrams_first_frame};
-    static const unsigned exchanges[] = {exchanges_flow, exchanges_asked_ns, exchanges_asked_frame};
+                                         datagrams_first_frame, datagrams_first_frame};
+    static const unsigned exchanges[] = {exchanges_flow, exchanges_asked_ns, exchanges_turn,
+                                         exchanges_asked_frame};
     return table_sort(&sink->tables[TABLE_datagrams], datagrams) &&
            table_sort(&sink->tables[TABLE_exchanges], exchanges);
 }

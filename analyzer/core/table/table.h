@@ -199,7 +199,7 @@ bool table_join(struct table *table, struct table *other);
 /* Sorts ordered rows and amendments. Must be called after the last of them. */
 void table_settle(struct table *table);
 
-#define SORT_COLUMNS_MOST 3u
+#define SORT_COLUMNS_MOST 4u
 /* Sorts the rows of an ordered table by the values of these columns; null is least, and equal rows
  * keep their order. Returns false without memory. */
 bool table_sort(struct table *table, const unsigned columns[static SORT_COLUMNS_MOST]);
