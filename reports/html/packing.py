@@ -22,7 +22,7 @@ LARGE = 50_000  # bytes, of which level 6 takes some ms
 
 Column = list[Any]  # array code, number of byte planes if it has any, data
 # Relative to the base of the page; other columns are durations.
-TIMES = ("start_ns", "first_ns", "time_ns", "complete_ns")
+TIMES = ("start_ns", "asked_ns", "first_ns", "time_ns", "complete_ns")
 
 
 def gzipped(data: bytes, level: int, strategy: int = zlib.Z_DEFAULT_STRATEGY) -> bytes:
