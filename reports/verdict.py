@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
 
+FACTS = {"echo"}  # findings that describe what is well, too
 TOGETHER = "shared-queue"
 LETTERS_MOST = 110  # of a verdict
 ROOM_MORE = 30  # letters of a verdict that names a note beside
@@ -140,7 +141,7 @@ def clean(trace: Trace, rows: Sequence[FindingRow]) -> str:
         )
     for cause in causes(rows)[:1]:
         note = cause.sentence() if cause.is_group else cause.first["headline"]
-        notes.insert(0, note.removesuffix("."))
+        notes.insert(len(notes) if cause.first["code"] in FACTS else 0, note.removesuffix("."))
     return next((f"{line}; {text}." for text in notes if len(line) + len(text) < LETTERS_MOST + ROOM_MORE), f"{line}.")
 
 

@@ -29,6 +29,7 @@ from wiretale.reports.phrases import (
 )
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, print_parts, section
 from wiretale.reports.terminal.fitted import Column, table
+from wiretale.reports.verdict import FACTS
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow, FindingRow, FlowRow, InterfaceRow
@@ -38,7 +39,6 @@ CAPTURES_SHOWN = 8
 FINE_TICK_NS = 1_000  # of a clock as fine as most files
 PROBLEMATIC_SHOWN = 5
 LIMITS_SHOWN = 5
-FACTS = {"echo"}  # findings that describe what is well, too
 
 
 @dataclass(frozen=True)

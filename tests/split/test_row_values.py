@@ -169,8 +169,10 @@ def test_undecoded_packets_of_an_interface_that_the_file_lacks_are_refused(
 ) -> None:
     content, words = rows.captures[0], _core.vocabulary()
     word = None if outcome is None else words.index(outcome)
-    interfaces = content[: CAPTURE_HEAD + len(part_bytes(take_part(content, CAPTURE_HEAD, "interfaces")))]
-    rows.write_capture(0, interfaces + part_bytes(Part(b"", [[capture, word, b"ip-length", None, packets]])))
+    start = CAPTURE_HEAD + len(part_bytes(take_part(content, CAPTURE_HEAD, "interfaces")))
+    tail = content[start + len(part_bytes(take_part(content, start, "decode_stops"))) :]
+    stops = part_bytes(Part(b"", [[capture, word, b"ip-length", None, packets]]))
+    rows.write_capture(0, content[:start] + stops + tail)
     assert check_end(rows, capsys, ["--json"], capture, outcome, packets) == code
 
 
