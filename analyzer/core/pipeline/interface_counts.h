@@ -34,7 +34,7 @@ struct interface_count {
     uint64_t last_frame;      /* 0 if it has no time */
     uint64_t truncated, time_out_of_range, time_out_of_range_frame, time_unknown_frame;
     uint64_t backward_steps, super_segments;
-    uint64_t wlan_frames, wlan_retries; /* 802.11 frames with data, and those sent again */
+    uint64_t wlan_frames, wlan_retries; /* 802.11 data frames, and retries among them */
     uint64_t lengths_cut;               /* IP packets longer than their record */
     struct first_packet backward, super_segment, length_cut, cut, malformed, undecoded_first,
         not_understood;

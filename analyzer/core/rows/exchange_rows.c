@@ -133,7 +133,7 @@ static enum word outcome_of_turn(const struct flow *flow, const struct turn *tur
     unsigned client = flow->tcp.turns->requester;
     const struct tcp_stream *requester = &flow->tcp.streams[client];
     const struct tcp_stream *responder = &flow->tcp.streams[!client];
-    bool client_first = requester->fin_seen && flow->tcp.time.fin_by == client;
+    bool client_first = requester->fin_seen && flow->tcp.fin_by == client;
     if (is_farewell(flow, turn, client_first))
         return WORD_FAREWELL;
     if (client_first)
@@ -215,7 +215,7 @@ static int64_t until_of(const struct flow *flow, const struct turn *turn,
 
 static void put_turn(struct row *row, const struct flow *flow, const struct turn *turn,
                      const struct flow_end *end) {
-    bool answered = turn->answer_ns >= 0, timed = !flow->tcp.turns->untimed;
+    bool answered = turn->answer_ns >= 0, timed = flow->timed && !flow->tcp.turns->untimed;
     row_set_if(row, exchanges_asked_frame, turn->first_frame, turn->first_frame);
     row_set_if(row, exchanges_last_frame, turn->last_frame, turn->last_frame);
     row_set_if(row, exchanges_answered_frame, answered && turn->answer_frame, turn->answer_frame);

@@ -53,7 +53,7 @@
       "by the capturing program, because its queue or disk was full; null if the file has no "     \
       "count")                                                                                     \
     X(truncated_packets, KNOWN(INT), "packets", "packets truncated by the snap length")            \
-    X(wlan_frames, INT, "packets", "802.11 frames with data; null without one")                    \
+    X(wlan_frames, INT, "packets", "802.11 data frames; null without one")                         \
     X(wlan_retries, INT, "packets", "of them, frames that their sender repeats (retry bit)")       \
     X(time_unknown, KNOWN(INT), "packets",                                                         \
       "packets without a time stamp (simple packet blocks), or with one out of range")             \

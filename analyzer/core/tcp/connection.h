@@ -39,6 +39,7 @@ struct tcp_connection {
     bool loopback;               /* within a host: no network can duplicate a packet */
     bool captures_vary;          /* its packets are of several captures */
     bool duplicated;             /* a data packet was duplicated: pure ACKs may be, too */
+    uint8_t fin_by;              /* direction of the first FIN, if there is one */
     uint8_t requester;           /* direction of requests, by the ports; REQUESTER_UNKNOWN */
     uint32_t duplicate_delay_ns; /* of the last such duplicate */
     uint32_t first_data_frame;   /* of the first data that an endpoint sent */

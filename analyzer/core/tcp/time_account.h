@@ -69,7 +69,6 @@ struct time_account {
     int64_t fin_ns;                 /* of the first FIN, 0 before */
     struct sending_state sending[2];
     uint8_t last;        /* direction of the last data, NO_DIRECTION before */
-    uint8_t fin_by;      /* direction of that FIN */
     bool begun : 1;      /* cursor_ns is set */
     bool connecting : 1; /* a SYN was seen, and nothing after the handshake */
     bool opened : 1;     /* the handshake was seen */

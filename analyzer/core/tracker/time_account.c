@@ -520,10 +520,8 @@ void account_time(const struct segment_context *seg) {
     if (!account->begun)
         begin_account(account, seg);
     int64_t gap_ns = seg->packet->time_ns - account->cursor_ns;
-    if (seg->sender->fin_seen && !account->fin_ns) {
+    if (seg->sender->fin_seen && !account->fin_ns)
         account->fin_ns = seg->packet->time_ns;
-        account->fin_by = (uint8_t)segment_direction(seg);
-    }
     if (account->connecting)
         add_connecting(account, seg, gap_ns, data);
     else if (data && gap_ns > 0)

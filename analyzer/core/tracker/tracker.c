@@ -212,6 +212,8 @@ static ALWAYS_INLINE void take_stretch(struct segment_context *seg, struct tcp_s
     else if (fin)
         take_old_fin(seg, end, !length);
     if (fin) {
+        if (!sender->fin_seen && !seg->receiver->fin_seen)
+            seg->connection->fin_by = (uint8_t)segment_direction(seg);
         sender->fin_seen = true;
         sender->fin_end = end + 1;
     }

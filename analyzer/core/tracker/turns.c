@@ -340,7 +340,7 @@ static struct turn_log *begin_lone_request(struct tcp_connection *connection, st
     const struct tcp_stream *client = connection->streams, *server = &connection->streams[1];
     const struct time_account *account = &connection->time;
     int64_t most = INITIAL_WINDOW * full_segment_size(connection, client);
-    bool closes = client->fin_seen && account->fin_ns && !account->fin_by &&
+    bool closes = client->fin_seen && !connection->fin_by &&
                   account->fin_ns - client->last_data_ns <= FAREWELL_NS;
     if (!connection->handshake_ack_seen || !client->unique_bytes || server->unique_bytes ||
         (server->snd_una_known && server->snd_una > server->snd_nxt) || closes ||

@@ -29,6 +29,7 @@ ALIKE = 1.02  # the longest wait over the shortest, if it is a client's timeout
 #: ports of services that answer nothing: syslog, its TLS, statsd, graphite, carbon, GELF, fluentd, raw printing
 ONE_WAY_PORTS = frozenset((514, 601, 6514, 8125, 2003, 2004, 12201, 24224, 9100))
 NAMED = ("http", "tls")  # kinds that are known to want an answer
+SYSTEM_PORTS = 1024  # ports below are of services that answer, but for those above (RFC 6335 section 6)
 
 
 class Silence(NamedTuple):
@@ -61,9 +62,10 @@ class Silence(NamedTuple):
         return self.waited_ns >= due_ns and self.server[1] not in ONE_WAY_PORTS
 
     @property
-    def is_dialogue(self) -> bool:
-        """Whether the request is known to want an answer: by its protocol, or because those before it had one."""
-        return self.row["kind"] in NAMED or bool(self.row["turn"])
+    def is_known(self) -> bool:
+        """Whether the request wants an answer by its protocol, or by the port of a service."""
+        port = self.server[1]
+        return self.row["kind"] in NAMED or (port is not None and port < SYSTEM_PORTS)
 
 
 def silences(transfers: Transfers) -> Iterator[Silence]:
@@ -110,7 +112,21 @@ def by_server(transfers: Transfers) -> dict[tuple[str, int | None], list[Silence
         longest, _ = slowest.get(silence.server[0], (0.0, 0.0))
         if silence.was_given_up or silence.waited_ns >= TIMES_SLOWEST * longest:
             servers.setdefault(silence.server, []).append(silence)
-    return {server: group for server, group in servers.items() if len(group) > 1 or group[0].is_dialogue}
+    return {server: group for server, group in servers.items() if is_convincing(group)}
+
+
+def is_convincing(group: Sequence[Silence]) -> bool:
+    """Returns whether requests that were left open look like requests, not like messages that want no answer.
+
+    A client that closes some time after its last message gave up only if its protocol is known, or if it does so after the
+    same time again.
+    """
+    times = sorted(silence.waited_ns for silence in group)
+    if any(silence.is_known for silence in group):
+        return True
+    if any(silence.was_given_up for silence in group):
+        return len(group) > 1 and times[-1] <= ALIKE * times[0]
+    return len(group) > 1 or bool(group[0].row["turn"])
 
 
 def waits_str(times: Sequence[int]) -> str:
@@ -141,12 +157,14 @@ def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]
 @finding(
     code="request-unanswered",
     title="Requests without an answer",
-    severity="warning; info for a single request of a connection on which others were answered",
+    severity="warning if the protocol or port wants an answer; info for others, and for one of a connection whose others were "
+    "answered",
     unit="requests",
     computed="Requests on TCP connections that the server acknowledged and never answered (exchanges.outcome): the client waited "
     "5 s or longer and three times longer than for any other answer of that server, or gave up after 200 ms or more. A request "
-    "counts if it is HTTP or TLS, if earlier ones on its connection were answered, or if the server left several without an "
-    "answer. Ports of services that answer nothing (syslog, statsd, graphite, GELF, fluentd, raw printing) do not count.",
+    "counts if it is HTTP or TLS, or goes to a port below 1,024. Of other protocols, one counts if earlier ones on its "
+    "connection were answered, or several to one server; if clients gave up, only if they did so after the same time. Ports of "
+    "services that answer nothing (syslog, statsd, graphite, GELF, fluentd, raw printing) do not count.",
     unknown="Whether the application hangs, or holds the request on purpose (long polling, a subscription). A proxy that "
     "acknowledges is the server of its connection.",
     sentence="The server {server} never answered {count:request}[{what}], although it acknowledged {them}: {clients} "
@@ -157,7 +175,7 @@ def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]
 def request_unanswered(transfers: Transfers) -> Matches:
     for (host, port), group in by_server(transfers).items():
         packets, flows = asked_packets(transfers, group), [silence.flow for silence in group]
-        is_note = len(group) == 1 and bool(group[0].row["turn"]) and not group[0].was_given_up
+        is_note = not any(silence.is_known for silence in group) or (len(group) == 1 and bool(group[0].row["turn"]))
         yield Match(
             "info" if is_note else "warning",
             flows=list(dict.fromkeys(row["flow"] for row in flows)),

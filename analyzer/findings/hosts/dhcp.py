@@ -56,7 +56,7 @@ def dhcp_match(rows: Sequence[ExchangeRow], severity: str, packet_filter: str, *
     "outcome unanswered). A Request of the client with the same id shows that there was one. The cost is the time in which a "
     "client waited. The first 50,000 exchanges are examined.",
     unknown="Whether the server is down, has no free address, or the relay is missing.",
-    sentence="No DHCP server answered {count:Discover} of {clients}[ in {waited}][{offered}].",
+    sentence="No DHCP server answered {count:Discover} from {clients}[ in {waited}][{offered}].",
     advice="Check that the server runs and has free addresses, that the router of this subnet relays (ip helper-address), and "
     "that the switch port forwards at once (portfast).",
 )
@@ -82,7 +82,7 @@ def dhcp_no_offer(transfers: Transfers) -> Matches:
     "comes from another network asks for its old address and gets a NAK as a rule; then it gets a new one. The first 50,000 "
     "exchanges are examined.",
     unknown="Why the server refused.",
-    sentence="{server} refused {refused:DHCP Request} of {clients}[{later}].",
+    sentence="{server} refused {refused:DHCP Request} from {clients}[{later}].",
     advice="Compare the address that the client asks for with the ranges and leases of {server}; look for a second server.",
 )
 def dhcp_refused(transfers: Transfers) -> Matches:

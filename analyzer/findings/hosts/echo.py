@@ -113,7 +113,7 @@ def is_conclusive(transfers: Transfers, pings: Pings) -> bool:
     "the capture may hide the answer, as in syn-unanswered, or if there are fewer than three. Requests with different TTLs are "
     "those of traceroute, and do not count. The cost is their number. The first 50,000 requests are examined.",
     unknown="Whether the request or its reply was lost; whether the host answers pings at all.",
-    sentence="{server} answered {answered} of {count:ping} of {client}[: {share} lost][{errors}][{outages}].",
+    sentence="{server} answered {answered} of {count:ping} from {client}[: {share} lost][{errors}][{outages}].",
     advice="{what}",
 )
 def echo_unanswered(transfers: Transfers) -> Matches:
@@ -173,7 +173,7 @@ def spread_of(waits_ns: Sequence[int]) -> str:
     computed="Count, loss and round trips of the ICMP echo requests of one host to another (exchanges of kind icmp_echo), if one "
     "was answered. The first 50,000 requests are examined.",
     unknown="Whether routers or hosts treat pings as other packets.",
-    sentence="{server} answered {answered} of {count:ping} of {client} in {middle}{spread}.",
+    sentence="{server} answered {answered}{count:ping} from {client} in {middle}{spread}.",
     advice="Compare the least round trip with those of the transfers between these hosts: what is above it is queue or server.",
 )
 def echo(transfers: Transfers) -> Matches:
@@ -191,7 +191,11 @@ def echo(transfers: Transfers) -> Matches:
             filter="icmpv6.type == 128 || icmpv6.type == 129" if ":" in server else "icmp.type == 8 || icmp.type == 0",
             server=server,
             client=client,
-            answered="all" if len(answered) == len(pings.rows) > 1 else f"{len(answered):,}",
+            answered=""
+            if len(pings.rows) == 1
+            else "all "
+            if len(answered) == len(pings.rows)
+            else f"{len(answered):,} of ",
             count=len(pings.rows),
             middle=show_duration(median(waits)),
             spread=spread_of(waits),

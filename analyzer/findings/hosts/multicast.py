@@ -49,10 +49,13 @@ def multicast_stopped(transfers: Transfers) -> Matches:
     groups = transfers.trace.groups.rows(0, GROUPS_MAX)
     if not groups:
         return
-    flows, destinations = transfers.trace.flows, transfers.trace.flows.column("destination")
-    ends = transfers.trace.interfaces.column("last_ns")
+    flows, ends = transfers.trace.flows, transfers.trace.interfaces.column("last_ns")
+    streams: dict[str, list[int]] = {group["address"]: [] for group in groups}
+    for number, address in enumerate(flows.column("destination")):
+        if address in streams:
+            streams[address].append(number)
     for group in groups:
-        for number in (flow for flow, address in enumerate(destinations) if address == group["address"]):
+        for number in streams[group["address"]]:
             flow, end_ns = row_at(flows, number), ends[group["capture"]]
             after = stopped_after(group, flow, end_ns) if flow["first_capture"] == group["capture"] else None
             if after is None:

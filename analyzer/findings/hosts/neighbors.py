@@ -84,7 +84,7 @@ def is_shown(transfers: Transfers, rows: Sequence[ExchangeRow]) -> bool:
     "count, nor do hosts that got no reply from 25 addresses or more. The cost is the time in which a host waited. The first "
     "50,000 exchanges are examined.",
     unknown="Whether the host is off, in another VLAN, or has another address; replies at another port of the switch.",
-    sentence="{target} answered none of {count:{kind}} of {askers}[ in {waited}]{before}.",
+    sentence="{target} answered none of {count:{kind}} from {askers}[ in {waited}]{before}.",
     advice="Check that {target} is up and in this subnet: its VLAN, its netmask, and `ip neigh show {target}` of {asker}.",
 )
 def arp_unanswered(transfers: Transfers) -> Matches:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 CHAPTER = "Wi-Fi"
 FRAMES_MIN = 100
-RETRIES_NOTED, RETRIES_MANY = 0.1, 0.2  # of the frames with data
+RETRIES_NOTED, RETRIES_MANY = 0.1, 0.2  # of the data frames
 
 
 @finding(
@@ -23,10 +23,10 @@ RETRIES_NOTED, RETRIES_MANY = 0.1, 0.2  # of the frames with data
     scope="capture",
     unit="packets",
     without_packets="any frame with the retry bit shows it",
-    computed="Frames of IEEE 802.11 with data of which the retry bit is set (interfaces.wlan_retries), if they are 10% or more "
+    computed="IEEE 802.11 data frames with the retry bit (interfaces.wlan_retries), if they are 10% or more "
     "of at least 100 frames (interfaces.wlan_frames). A station repeats a frame that was not acknowledged.",
     unknown="Frames that the monitor did not receive; whether noise, distance or collisions are the reason.",
-    sentence="{share} of the {count:Wi-Fi frame} with data at {name} are retries: stations got no acknowledgment on the radio.",
+    sentence="{share} of the {count:Wi-Fi data frame} on {name} are retries: stations got no acknowledgment on the radio.",
     advice="Compare signal and data rate of the stations (radiotap), choose a channel with less traffic, or "
     "move the access point nearer.",
 )

@@ -21,7 +21,10 @@ PLACES_SHOWN = 3
 
 def ends_of(flow: FlowRow) -> list[str]:
     """Returns both ends, the initiator first."""
-    return [endpoint_str(flow[side], flow[f"{side}_port"]) for side in ("source", "destination")]  # type: ignore[literal-required]
+    return [
+        endpoint_str(flow["source"], flow["source_port"]),
+        endpoint_str(flow["destination"], flow["destination_port"]),
+    ]
 
 
 def hops_text(row: RelationRow) -> str:

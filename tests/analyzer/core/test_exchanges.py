@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import pytest
 
 import wiretale
 from application_wire import Talk
+from capture_files import block, section
 from exchange_rows import of_kind, turns_of
 from plain_wire import ACK, FIN, MSS, PSH, RST, SYN, Connection, Wire, syn_options
 
@@ -206,3 +208,20 @@ def test_the_messages_of_http_show_the_client(tmp_path: Path) -> None:
     talk = Talk(49_999, handshake=False).send(0.02, b"GET /a HTTP/1.1\r\nHost: a.example\r\n\r\n")
     trace = talk.send(0.05, b"HTTP/1.1 200 OK\r\n\r\n", back=True).analyze(tmp_path)
     assert trace.flows.rows()[0]["client"] == 0
+
+
+@pytest.mark.parametrize(("side", "outcomes"), [(0, []), (1, ["closed"])])
+def test_without_times_nothing_is_said_of_waits(side: int, outcomes: list[str], tmp_path: Path) -> None:
+    """Whether the client waited before it closed is unknown, so that its data may be an upload."""
+    link = send_request(Connection(Wire()))
+    for place, end in enumerate((side, 1 - side)):
+        link.send(5_000 + place, end, (200, 0)[end], 0, CLOSE, ack=(0, 200)[end])
+    path = tmp_path / "untimed.pcapng"
+    interface = struct.pack("<HHI", 1, 0, 0)
+    body = section() + block(1, interface)
+    for _, frame in sorted(link.wire.packets, key=lambda packet: packet[0]):
+        body += block(3, struct.pack("<I", len(frame)) + frame + bytes(-len(frame) % 4))
+    path.write_bytes(body)
+    rows = turns_of(wiretale.analyze(path))
+    assert [row["outcome"] for row in rows] == outcomes
+    assert all(row[name] is None for row in rows for name in ("asked_ns", "answered_ns", "waited_ns", "server_ns"))

@@ -69,7 +69,7 @@ def test_copies_without_the_bit_are_duplicates(tmp_path: Path) -> None:
 
 def test_share_of_retries(tmp_path: Path) -> None:
     (row,) = (row for row in capture(tmp_path, set(range(3, 403, 2))).findings if row["code"] == "wlan-retries")
-    assert row["sentence"].startswith("33.2% of the 603 Wi-Fi frames with data at the interface are retries")
+    assert row["sentence"].startswith("33.2% of the 603 Wi-Fi data frames on the interface are retries")
     assert (row["severity"], row["cost"], row["packets"]) == ("warning", 200.0, 200)
     (row,) = (row for row in capture(tmp_path, set(range(3, 403, 8))).findings if row["code"] == "wlan-retries")
     assert row["severity"] == "info"

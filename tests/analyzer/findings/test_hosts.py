@@ -58,7 +58,7 @@ def test_absent_host(tmp_path: Path) -> None:
     row = findings(tmp_path, [*gateway_answers(), *(asks(1 + n, ABSENT) for n in range(12)), asks(60, SERVER)])[
         "arp-unanswered"
     ]
-    assert row["sentence"] == f"{ABSENT} answered none of 12 ARP requests of {CLIENT} in 12 s."
+    assert row["sentence"] == f"{ABSENT} answered none of 12 ARP requests from {CLIENT} in 12 s."
     assert (row["severity"], row["failed"], row["waited_ns"]) == ("warning", 1, 12 * 10**9)
     assert (row["first_ns"], row["flow"]) == (1_700_000_001 * 10**9, None)
 
@@ -90,7 +90,7 @@ def test_host_that_went_away(tmp_path: Path) -> None:
     row = findings(tmp_path, timed)["arp-unanswered"]
     assert (
         row["sentence"]
-        == f"{SERVER} answered none of 2 ARP requests of {CLIENT} in 2 s, but it answered at other times."
+        == f"{SERVER} answered none of 2 ARP requests from {CLIENT} in 2 s, but it answered at other times."
     )
     assert row["severity"] == "warning"
 
@@ -103,7 +103,7 @@ def test_sweep_is_no_finding(tmp_path: Path) -> None:
 def test_absent_host_of_ipv6(tmp_path: Path) -> None:
     timed = [solicits(0, "fd00::50"), advertises(0.01, "fd00::50"), *(solicits(n + 1, "fd00::99") for n in range(3))]
     row = findings(tmp_path, [*timed, solicits(30, "fd00::50")])["arp-unanswered"]
-    assert row["sentence"] == "fd00::99 answered none of 3 neighbor solicitations of fd00::10 in 3 s."
+    assert row["sentence"] == "fd00::99 answered none of 3 neighbor solicitations from fd00::10 in 3 s."
 
 
 # --- one address, two machines
@@ -157,7 +157,7 @@ def test_pings_are_described(tmp_path: Path) -> None:
     assert rows["echo"]["severity"] == "info"
     assert (
         rows["echo"]["sentence"]
-        == f"{SERVER} answered all of 10 pings of {CLIENT} in 250 ms (median; 250 ms to 255 ms)."
+        == f"{SERVER} answered all 10 pings from {CLIENT} in 250 ms (median; 250 ms to 255 ms)."
     )
     trace = analyze_timed(tmp_path, timed)
     measures = wiretale.analyzer.findings.judged.judge(trace).measures
@@ -166,7 +166,7 @@ def test_pings_are_described(tmp_path: Path) -> None:
 
 def test_lost_pings(tmp_path: Path) -> None:
     row = findings(tmp_path, [*pings(40, lost=[3, 10, 11, 12, 13]), asks(60, GATEWAY)])["echo-unanswered"]
-    assert row["sentence"] == f"{SERVER} answered 35 of 40 pings of {CLIENT}: 12.5% lost, 1 outage of 4 s."
+    assert row["sentence"] == f"{SERVER} answered 35 of 40 pings from {CLIENT}: 12.5% lost, 1 outage of 4 s."
     assert (row["severity"], row["failed"], row["cost"], row["cost_unit"]) == ("warning", 5, 5.0, "packets")
 
 
@@ -178,7 +178,7 @@ def test_host_that_answers_no_ping(tmp_path: Path) -> None:
     row = findings(
         tmp_path, [*gateway_answers(), *(ping(1 + n, n) for n in range(4)), asks(60, SERVER), asks(61, SERVER)]
     )["echo-unanswered"]
-    assert row["sentence"] == f"{SERVER} answered none of 4 pings of {CLIENT}: 100% lost."
+    assert row["sentence"] == f"{SERVER} answered none of 4 pings from {CLIENT}: 100% lost."
     assert row["severity"] == "warning"
 
 
@@ -190,7 +190,8 @@ def test_unreachable_host(tmp_path: Path) -> None:
     timed = [packet for n in range(4) for packet in (ping(n, n), ping_error(n + 0.01, n, 3, 1))]
     row = findings(tmp_path, timed)["echo-unanswered"]
     assert (
-        row["sentence"] == f"{SERVER} answered none of 4 pings of {CLIENT}: 100% lost; 4 failed with host unreachable."
+        row["sentence"]
+        == f"{SERVER} answered none of 4 pings from {CLIENT}: 100% lost; 4 failed with host unreachable."
     )
 
 
@@ -243,7 +244,7 @@ def test_answered_dns(tmp_path: Path) -> None:
 def test_no_dhcp_server(tmp_path: Path) -> None:
     timed = [*(message(at, "discover", n) for n, at in enumerate((0, 4, 12, 28))), asks(60, SERVER)]
     row = findings(tmp_path, timed)["dhcp-no-offer"]
-    assert row["sentence"] == "No DHCP server answered 4 Discovers of 02:00:00:00:00:0a laptop in 31 s."
+    assert row["sentence"] == "No DHCP server answered 4 Discovers from 02:00:00:00:00:0a laptop in 31 s."
     assert (row["severity"], row["failed"], row["waited_ns"]) == ("warning", 1, 31 * 10**9)
 
 
@@ -266,7 +267,7 @@ def test_other_clients_got_an_offer(tmp_path: Path) -> None:
 
 def test_refused_address(tmp_path: Path) -> None:
     row = findings(tmp_path, [message(0, "request"), message(0.01, "nak"), asks(60, SERVER)])["dhcp-refused"]
-    assert row["sentence"] == "10.1.0.1 refused 1 DHCP Request of 02:00:00:00:00:0a laptop."
+    assert row["sentence"] == "10.1.0.1 refused 1 DHCP Request from 02:00:00:00:00:0a laptop."
     assert row["severity"] == "warning"
 
 

@@ -87,4 +87,4 @@ def test_hosts_of_real_kernels(hosts: Bridged, tmp_path: Path) -> None:
     assert gone["sentence"].endswith(", but it answered at other times.")
     (conflict,) = (row for (code, _), row in rows.items() if code == "duplicate-address")
     assert {hosts.mac(1), hosts.mac(2)} <= set(conflict["sentence"].split())
-    assert rows["echo", SERVER]["sentence"].startswith(f"{SERVER} answered all of 6 pings of {CLIENT} in ")
+    assert rows["echo", SERVER]["sentence"].startswith(f"{SERVER} answered all 6 pings from {CLIENT} in ")

@@ -77,6 +77,28 @@ def half_read(link: Connection) -> None:
         request(link, 30 + 3_000 * i, 200 * i)
 
 
+def gives_up(after: float) -> Any:
+    """The client closes some time after its message was acknowledged."""
+
+    def talk(link: Connection) -> None:
+        request(link, 30).send(30 + after, 0, 200, 0, FIN | ACK, ack=0)
+
+    return talk
+
+
+@pytest.mark.parametrize(
+    ("waits", "server_port", "severity"), [((3_000, 3_010), 9999, "info"), ((3_000,), 80, "warning")]
+)
+def test_clients_that_give_up_have_a_timeout_or_a_known_protocol(
+    waits: tuple[float, ...], server_port: int, severity: str, tmp_path: Path
+) -> None:
+    wire = Wire()
+    for i, after in enumerate(waits):
+        gives_up(after)(Connection(wire, 40_001 + i, server_port=server_port).open())
+    (row,) = unanswered_in(wire, tmp_path)
+    assert row["severity"] == severity
+
+
 @pytest.mark.parametrize(
     ("talk", "server_port", "count"),
     [
@@ -85,8 +107,9 @@ def half_read(link: Connection) -> None:
         (half_read, 9999, 2),
         (lambda link: request(link, 30), 514, 3),
         (lambda link: request(link, 30), 9999, 1),
+        (gives_up(3_000), 9999, 1),
     ],
-    ids=("held", "lost", "upload", "syslog", "single of an unknown protocol"),
+    ids=("held", "lost", "upload", "syslog", "single of an unknown protocol", "message and a pause"),
 )
 def test_no_server_is_blamed(talk: Any, server_port: int, count: int, tmp_path: Path) -> None:
     wire = Wire()
