@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import REQUEST, RESPONSE, SHOWN, Cited
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of
 from wiretale.analyzer.findings.model import Match, Matches, finding, flow_str, row_at, seconds
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.findings.transfers import Transfers
@@ -65,9 +66,7 @@ class Waits(NamedTuple):
 
 def queries_of(transfers: Transfers) -> list[ExchangeRow]:
     """Returns the first questions of DNS, of each conversation once."""
-    exchanges = transfers.trace.exchanges
-    rows = (row_at(exchanges, number) for number in exchanges._rows_where("kind", "dns")[:QUERIES_MAX])
-    return transfers.without_legs(rows)
+    return transfers.without_legs(exchanges_of(transfers, "dns"))
 
 
 def handshakes_of(transfers: Transfers) -> list[HandshakeRow]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import REQUEST, SHOWN, Cited
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
 from wiretale.analyzer.findings.exchanges.turns import server_end
 from wiretale.analyzer.findings.model import Match, Matches, Words, endpoint_str, finding, row_at
 from wiretale.analyzer.findings.shared.places import packet_at
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 CHAPTER = "Requests without an answer"
-REQUESTS_MAX = 50_000
 DUE_NS = 5_000_000_000  # a server that computes answers sooner, as a rule
 GIVEN_UP_NS = 200_000_000  # a client that closes sooner did not wait
 TIMES_SLOWEST = 3  # a longer wait than any answer of the server took
@@ -70,10 +69,9 @@ class Silence(NamedTuple):
 
 def silences(transfers: Transfers) -> Iterator[Silence]:
     """Yields the requests that the server's kernel acknowledged, and that nobody answered."""
-    trace, words = transfers.trace, ("unanswered", "abandoned")
+    trace = transfers.trace
     until_ns = max((ns for ns in trace.interfaces.column("last_ns") if ns is not None), default=0)
-    numbers = sorted(number for word in words for number in trace.exchanges._rows_where("outcome", word))
-    for row in islice((row_at(trace.exchanges, number) for number in numbers), REQUESTS_MAX):
+    for row in rows_where(transfers, "outcome", "unanswered", "abandoned"):
         flow, turn = row["flow"], row["turn"]
         if flow is not None and turn is not None and flow not in transfers.legs:
             silence = Silence(row, row_at(trace.flows, flow), until_ns)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.cost import union_ns
-from wiretale.analyzer.findings.hosts.exchange_rows import exchanges_of, named, packets_of, waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
 from wiretale.analyzer.findings.model import Match, Matches, finding, seconds
 from wiretale.analyzer.units import plural, show_duration
 

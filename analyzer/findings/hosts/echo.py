@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.evidence import SHOWN
-from wiretale.analyzer.findings.hosts.exchange_rows import exchanges_of, packets_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of
 from wiretale.analyzer.findings.model import Match, Matches, finding, row_at
 from wiretale.analyzer.units import plural, show_duration, show_share
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.evidence import RESPONSE, SHOWN, Cited
-from wiretale.analyzer.findings.hosts.exchange_rows import exchanges_of, named, packets_of, waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
 from wiretale.analyzer.findings.judged import listed
 from wiretale.analyzer.findings.model import Match, Matches, finding, seconds
 from wiretale.analyzer.units import show_duration

@@ -30,12 +30,17 @@ def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
-def exchanges_of(transfers: Transfers, *kinds: str) -> list[ExchangeRow]:
-    """Returns the first exchanges of these kinds, in the order in which they were asked."""
+def rows_where(transfers: Transfers, column: str, *words: str) -> list[ExchangeRow]:
+    """Returns the first exchanges with one of these words in a column, in their order."""
     table = transfers.trace.exchanges
-    numbers = sorted(chain.from_iterable(table._rows_where("kind", kind) for kind in kinds)) if len(table) else []
+    numbers = sorted(chain.from_iterable(table._rows_where(column, word) for word in words)) if len(table) else []
     ranges = runs(islice(numbers, EXCHANGES_MAX))
     return list(chain.from_iterable(table.rows(start, stop) for start, stop in ranges))
+
+
+def exchanges_of(transfers: Transfers, *kinds: str) -> list[ExchangeRow]:
+    """Returns the first exchanges of these kinds."""
+    return rows_where(transfers, "kind", *kinds)
 
 
 def packets_of(rows: Sequence[ExchangeRow]) -> list[Cited]:
