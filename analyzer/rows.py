@@ -602,3 +602,62 @@ class FindingFlowRow(TypedDict):
     finding: int
     flow: int
     direction: int | None
+
+
+class CauseRow(TypedDict):
+    """What explains findings, and the cost of it."""
+
+    cause: int
+    code: str
+    severity: str
+    certainty: str
+    place: str
+    flow: int | None
+    sentence: str
+    proof: str | None
+    advice: str
+    failed: int | None
+    asked: int | None
+    waited_ns: int | None
+    saving_ns: int | None
+    bytes: int | None
+    members: int | None
+    share: float | None
+    unjudged: float | None
+    first_ns: int | None
+    last_ns: int | None
+    packets: int | None
+    filter: str | None
+
+
+class CauseFrameRow(TypedDict):
+    """A packet that shows a cause."""
+
+    cause: int
+    capture: int
+    frame: int
+    role: str
+
+
+class CauseFlowRow(TypedDict):
+    """A flow that a cause is about."""
+
+    cause: int
+    flow: int
+    direction: int | None
+
+
+class CauseFindingRow(TypedDict):
+    """A finding that a cause explains."""
+
+    cause: int
+    finding: int
+
+
+class CauseRivalRow(TypedDict):
+    """Another cause that shows alike, and what decides."""
+
+    cause: int
+    rival: str
+    excluded: bool
+    fact: str

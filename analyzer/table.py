@@ -33,8 +33,11 @@ TABLES = tuple(name for name, _, _ in _core.schemas())
 ASKED_TABLES = ("packets", "time_spans")
 OF_INTERFACES = ("interfaces", "decode_stops", "second_ports", "neighbors", "groups")
 OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
-AFTER_PASS = ("relations", *OF_FINDINGS)  # of all flows together, by Python
+OF_CAUSES = ("causes", "cause_frames", "cause_flows", "cause_findings", "cause_rivals")
+AFTER_PASS = ("relations", *OF_FINDINGS, *OF_CAUSES)  # of all flows together, by Python
 KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
+#: tables of a store, whose files are analyzed part by part: a cause is of a whole capture
+STORED_TABLES = tuple(name for name in KEPT_TABLES if name not in OF_CAUSES)
 OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *AFTER_PASS))
 #: SQL views with the columns of wiretale.analyze/2, and of former tables, for one release: the tables that each reads, and its
 #: query, in which {of} is the columns that number a capture, and {ns} makes an integer of a time

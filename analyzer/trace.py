@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
     from wiretale.analyzer import rows
+    from wiretale.analyzer.causes.answer import Answer
     from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.flow import Flow
 
@@ -208,6 +209,38 @@ class Trace:
     def finding_flows(self) -> Table:
         """A flow that a finding is about."""
         return self.table("finding_flows")
+
+    @property
+    def causes(self) -> Table[rows.CauseRow]:
+        """What explains findings, the best explanation first."""
+        return self.table("causes")
+
+    @property
+    def cause_frames(self) -> Table[rows.CauseFrameRow]:
+        """A packet that shows a cause."""
+        return self.table("cause_frames")
+
+    @property
+    def cause_flows(self) -> Table[rows.CauseFlowRow]:
+        """A flow that a cause is about."""
+        return self.table("cause_flows")
+
+    @property
+    def cause_findings(self) -> Table[rows.CauseFindingRow]:
+        """A finding that a cause explains."""
+        return self.table("cause_findings")
+
+    @property
+    def cause_rivals(self) -> Table[rows.CauseRivalRow]:
+        """Another cause that shows alike, and what decides."""
+        return self.table("cause_rivals")
+
+    @property
+    def answer(self) -> Answer:
+        """What a person should hear first, in one sentence, with its cost and proof."""
+        from wiretale.analyzer.causes.answer import answer
+
+        return answer(self)
 
     def flow(self, number: int) -> Flow:
         """Returns one flow, by its number in the flows table. Raises UsageError if there is no such flow."""
@@ -532,7 +565,8 @@ def warn_of_damage(texts: Iterable[str]) -> None:
 
 
 def add_findings(trace: Trace) -> None:
-    """Names the servers of QUIC, and fills the tables of relations and findings."""
+    """Names the servers of QUIC, and fills the tables of relations, findings and causes."""
+    from wiretale.analyzer.causes.registry import explain
     from wiretale.analyzer.findings.registry import find
     from wiretale.analyzer.quic import name_servers
     from wiretale.analyzer.relations.relate import add_relations
@@ -540,9 +574,17 @@ def add_findings(trace: Trace) -> None:
     core = trace._core
     name_servers(core)
     add_relations(trace)
-    for number, finding in enumerate(find(trace.transfers), 1):
-        for table, row in finding.rows(number):
-            core.add_row(table, row)
+    findings = find(trace.transfers)
+    for number, finding in enumerate(findings, 1):
+        add_rows(core, finding.rows(number))
+    for number, cause in enumerate(explain(trace.transfers, findings), 1):
+        add_rows(core, cause.rows(number))
+
+
+def add_rows(core: _core.Analysis, table_rows: Iterable[tuple[str, tuple[object, ...]]]) -> None:
+    """Adds rows to tables that Python fills."""
+    for table, row in table_rows:
+        core.add_row(table, row)
 
 
 def analyze(

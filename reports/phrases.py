@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
     from wiretale.analyzer.findings.evidence import Evidence
-    from wiretale.analyzer.rows import FindingRow, InterfaceRow
+    from wiretale.analyzer.rows import CauseRow, FindingRow, InterfaceRow
     from wiretale.analyzer.trace import Trace
 
     Finding = TypeVar("Finding", bound=FindingRow)
@@ -194,6 +194,14 @@ def cost_text(row: Cost) -> str:
     if unit == "percent":
         return show_share(cost, 100)
     return plural(round(cost), "query" if unit == "queries" else unit.removesuffix("s"))
+
+
+def cause_cost(row: CauseRow) -> str:
+    """Returns the cost of a cause: `3 of 40 failed`, `3 failed` or `9.03 s`; empty if it has none."""
+    if row["failed"]:
+        asked = f" of {row['asked']:,}" if row["asked"] else ""
+        return f"{row['failed']:,}{asked} failed"
+    return show_duration(row["waited_ns"]) if row["waited_ns"] else ""
 
 
 def point_duration(point: CapturePoint) -> str:

@@ -93,15 +93,6 @@ class Judged(NamedTuple):
         judged = "; ".join(f"{share} for {listed(names, 'and')}" for share, names in names_of.items())
         return f"Judged: {judged}." + (f" Not judged: {reasons}." if reasons else "")
 
-    def no_problem(self, with_others: bool) -> str:
-        """Returns the last line of a capture without a warning; `others`: it has notes."""
-        other = "other " if with_others else ""
-        if self.nothing:
-            return f"Nothing was judged: whether there are {other}problems cannot be determined from this capture."
-        if not self.measures["loss"].packets and not self.measures["limits"].packets:
-            return f"Only round trips were judged: whether there are {other}problems cannot be determined from this capture."
-        return f"No {other}problem is visible in {'this capture' if self.everything else 'the part that was judged'}."
-
     def as_object(self) -> dict[str, Any]:
         """Returns the member `judged` of the JSON output."""
         return {

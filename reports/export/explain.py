@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.evidence import evidence_of
@@ -12,7 +12,6 @@ from wiretale.analyzer.findings.explain import Explained, left_out
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.registry import RULES, example_of, page_of
 from wiretale.reports.phrases import with_evidence
-from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import FindingRow
@@ -79,6 +78,32 @@ def page_object(code: str, version: str) -> Row:
     }
 
 
+def causes_of(trace: Trace) -> list[Row]:
+    """Returns the causes with the numbers of the findings that each explains, its rivals, packets and flows."""
+    parts = {
+        name: rows_by_cause(table)
+        for name, table in (
+            ("frames", trace.cause_frames),
+            ("flows", trace.cause_flows),
+            ("findings", trace.cause_findings),
+            ("rivals", trace.cause_rivals),
+        )
+    }
+    causes: list[Row] = []
+    for row in trace.causes:
+        members = {name: by_cause.get(row["cause"], []) for name, by_cause in parts.items()}
+        causes.append({**row, **members, "findings": [member["finding"] for member in members["findings"]]})
+    return causes
+
+
+def rows_by_cause(table: Iterable[Any]) -> dict[int, list[Row]]:
+    """Returns the rows of a table of causes by cause, without its number."""
+    by_cause: dict[int, list[Row]] = {}
+    for row in table:
+        by_cause.setdefault(row["cause"], []).append({name: value for name, value in row.items() if name != "cause"})
+    return by_cause
+
+
 def explain_object(trace: Trace, transfers: Sequence[Explained], findings: Sequence[FindingRow], version: str) -> Row:
     """Returns the object that `wiretale explain --json` prints; `findings` are rows of that table."""
     evidence = evidence_of(trace)
@@ -86,7 +111,8 @@ def explain_object(trace: Trace, transfers: Sequence[Explained], findings: Seque
         "schema": SCHEMA,
         "wiretale": version,
         "inputs": trace.inputs,
-        "verdict": verdict(trace),
+        "answer": trace.answer._asdict(),
+        "causes": causes_of(trace),
         "judged": judge(trace).as_object(),
         "time": seconds_of(trace.transfers.turns.split),
         "transfers": [{**transfer_object(explained), **turns_object(trace, explained)} for explained in transfers],

@@ -30,7 +30,6 @@ from wiretale.reports.html.packing import base_time, encoded, numbered_words, pa
 from wiretale.reports.html.time_bands import SPANS_MOST, TURNS_MOST, band_words, packed_turns, spans_of_flows
 from wiretale.reports.html.timeline import timeline
 from wiretale.reports.phrases import choose_flows, drops_of
-from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import InterfaceRow
@@ -273,7 +272,7 @@ def render(trace: Trace, link_bps: int | None = None, served: bool = False, fram
         "".join(map(offline_page.part, STYLES)),
         title=", ".join(Path(name).name for name in trace.inputs[:3]),
         facts=facts(trace),
-        verdict=verdict(trace),
+        answer=trace.answer,
         flows=len(trace.flows),
         judged=judged.sentence(),
         traffic=data["timeline"] is not None,

@@ -6,15 +6,16 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.causes.answer import Explained, entries
 from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 from wiretale.reports.html.flow_columns import REAL_BYTES
 from wiretale.reports.html.packing import planes
 from wiretale.reports.html.timeline import span_of
-from wiretale.reports.phrases import cost_text, drops_of
-from wiretale.reports.verdict import Cause, causes, share_of
+from wiretale.reports.phrases import cause_cost, cost_text, drops_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,30 +86,54 @@ def number_list(numbers: Sequence[int]) -> str:
     return ", ".join(ranges) + (f" and {left} more" if left else "")
 
 
-def entry(cause: Cause, trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
-    """Returns a cause for the list of findings."""
-    row, main = cause.first, cause.main
-    word, mark = SEVERITIES[row["severity"]]
+def share_str(entry: Explained, trace: Trace) -> str:
+    """Returns what the cost is a share of: `in 266 transfers`, `50% of 446 ms`; empty if it is unknown."""
+    if entry.cause is not None:
+        share = entry.cause["share"]
+        return f"{show_share(share, 1)} of the time" if share and entry.cause["waited_ns"] else ""
+    if entry.group.is_group:
+        return f"in {plural(entry.group.transfers, 'transfer')}"
+    row = entry.group.first
+    duration_ns = None if row["flow"] is None else duration_of(trace.flows[row["flow"]])
+    if row["cost"] and row["cost_unit"] == "seconds" and duration_ns and row["cost"] * 1e9 <= duration_ns:
+        return f"{show_share(row['cost'] * 1e9, duration_ns)} of {show_duration(duration_ns)}"
+    return ""
+
+
+def cost_str(entry: Explained) -> str:
+    """Returns the cost: `3 of 40 failed`, `192 s`; empty if it is unknown."""
+    if entry.cause is not None:
+        return cause_cost(entry.cause)
+    return cost_text(entry.group.first) if len(entry.group.rows) == 1 else entry.group.total
+
+
+def listed(entry: Explained, trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
+    """Returns an entry of the list of causes; `evident` is finding_rows()."""
+    rows, cause = entry.group.rows, entry.cause
+    word, mark = SEVERITIES[entry.row["severity"]]
+    is_group = cause is not None or entry.group.is_group
     return {
-        "number": main[0],  # of the table, as in links and `wiretale cut`: the others of a cause have their own
-        "numbers": number_list(sorted(number for number, _ in cause.rows)) if cause.is_group else "",
-        "severity": row["severity"],
+        "id": cause["code"] if cause else entry.group.main["finding"],
+        "number": entry.group.main["finding"] if rows else None,  # of the table, as in links and `wiretale cut`
+        "numbers": number_list(sorted(row["finding"] for row in rows)) if is_group and rows else "",
+        "severity": entry.row["severity"],
         "word": word,
         "mark": mark,
-        "sentence": cause.sentence(),
-        "cost": cause.cost_text(),
-        "share": share_of(cause, trace),
-        "advice": main[1]["advice"],
+        "sentence": entry.sentence,
+        "cost": cost_str(entry),
+        "share": share_str(entry, trace),
+        "advice": entry.advice,
+        "code": cause["code"] if cause else entry.group.first["code"],
         "members": [
             {
-                **finding,
-                "number": number,
-                "cost": cost_text(finding),
-                **{name: evident[number - 1][name] for name in ("evidence", "cut")},
+                **row,
+                "number": row["finding"],
+                "cost": cost_text(row),
+                **{name: evident[row["finding"] - 1][name] for name in ("evidence", "cut")},
             }
-            for number, finding in cause.rows
+            for row in rows
         ],
-        "is_group": cause.is_group,
+        "is_group": is_group,
     }
 
 
@@ -122,18 +147,16 @@ def none_found(trace: Trace) -> str:
 
 def findings(trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns the causes to list, and the others, by kind in one line. `shown` is finding_rows(), whose numbers they have."""
-    rows = trace.findings.rows()
-    groups = causes(rows)
-    entries = [entry(cause, trace, evident) for cause in groups]
+    every = entries(trace)
+    texts = [listed(entry, trace, evident) for entry in every]
     left: dict[str, int] = {}
-    for cause in groups[CAUSES_SHOWN:]:
-        code = cause.first["code"]
-        left[code] = left.get(code, 0) + len(cause.rows)
+    for text in texts[CAUSES_SHOWN:]:
+        left[text["code"]] = left.get(text["code"], 0) + max(len(text["members"]), 1)
     return {
-        "causes": entries[:CAUSES_SHOWN],
-        "others": entries[CAUSES_SHOWN:],
+        "causes": texts[:CAUSES_SHOWN],
+        "others": texts[CAUSES_SHOWN:],
         "first": FIRST_SHOWN,
-        "observations": len(rows),
+        "observations": len(trace.findings),
         "full": FULL_ON_PAPER,
         "none": none_found(trace),
         "rest": ", ".join(f"{code} ({count})" for code, count in left.items()),

@@ -17,7 +17,7 @@ from wiretale.analyzer.capture_paths import is_url
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.printable import utf8_name
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import STORED_TABLES
 from wiretale.reports.export.parquet import FORMATS, TIME_SQL, TIMED, copy_to, rows_of
 from wiretale.reports.store.group import (
     LEAST,
@@ -177,7 +177,7 @@ def make_store(folder: Path, options: AnalysisOptions = NO_OPTIONS) -> AnalysisO
         tables = made / "tables"
         tables.mkdir()
         with writer(folder) as connection:
-            write_tables(connection, trace, tables, KEPT_TABLES, f"FROM ({capture_row('', 0, 0, [])}) WHERE false")
+            write_tables(connection, trace, tables, STORED_TABLES, f"FROM ({capture_row('', 0, 0, [])}) WHERE false")
         with utf8_name(tables) as named:
             keep_no_rows(named)
         publish(tables, folder / EMPTY)
@@ -207,7 +207,7 @@ def keep_no_rows(folder: Path) -> None:
 
 def columns_of(trace: Trace) -> str:
     """Returns a digest that differs between versions whose tables have other columns."""
-    columns = {name: [column[:2] for column in trace.table(name).columns()] for name in KEPT_TABLES}
+    columns = {name: [column[:2] for column in trace.table(name).columns()] for name in STORED_TABLES}
     return hashlib.sha256(json.dumps([__version__, columns, CAPTURES_COLUMNS]).encode()).hexdigest()
 
 
@@ -228,7 +228,7 @@ def analyzed(path: str, options: AnalysisOptions, is_known: Callable[[str], obje
             raise
         raise InputError(f"{path}: {error.strerror}") from None
     damage = next((text for text in trace.interfaces.column("damage") if text), "")
-    tables = [name for name in KEPT_TABLES if name == "interfaces" or len(trace.table(name))]
+    tables = [name for name in STORED_TABLES if name == "interfaces" or len(trace.table(name))]
     return Analyzed(path, digest, before[2], trace, damage, day_of(trace), tables, time.monotonic_ns())
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.table import KEPT_TABLES, Joined
+from wiretale.analyzer.table import STORED_TABLES, Joined
 from wiretale.reports.export.parquet import TIME_SQL, TIMED, rows_of
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def digest_of_group(group: Sequence[Analyzed]) -> str:
 
 def register_group(connection: duckdb.DuckDBPyConnection, group: Sequence[Analyzed]) -> list[str]:
     """Gives a connection the joined tables of a group, and `grouped` with a row for each capture; returns their names."""
-    names = [name for name in KEPT_TABLES if any(name in capture.tables for capture in group)]
+    names = [name for name in STORED_TABLES if any(name in capture.tables for capture in group)]
     for name in names:
         connection.register(TIMED + name, Joined([capture.trace.table(name) for capture in group], times=True))
     connection.register("interfaces", Joined([capture.trace.interfaces for capture in group]))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.analyzer.table import AFTER_PASS, KEPT_TABLES, OF_FINDINGS, OF_INTERFACES
+from wiretale.analyzer.table import AFTER_PASS, OF_FINDINGS, OF_INTERFACES, STORED_TABLES
 from wiretale.reports.export.parquet import FINITE_SQL, TIME_SQL, TIMED, copy_to
 from wiretale.reports.store.add import capture_row, columns_of, manifest, quoted
 from wiretale.reports.store.layout import (
@@ -230,7 +230,7 @@ class Slot:
     def take(self, trace: Trace, first: bool) -> None:
         """Adds the rows of the chosen flows to the tables of the slot; those without a flow only with the first analysis."""
         (most,) = self.execute("SELECT coalesce(max(flow), -1) + 1 FROM own").fetchall()[0]
-        for name in KEPT_TABLES:
+        for name in STORED_TABLES:
             table = trace.table(name)
             self.times[name] = [column for column, kind, *_ in table.columns() if kind == "time"]
             count = sum(table._rows_by_flow(most)) if name in IN_ORDER else len(table)
@@ -305,7 +305,7 @@ class Slot:
         self.insert_findings(number)
         counts: dict[str, int] = {}
         with utf8_name(made) as folder:
-            for name in KEPT_TABLES:
+            for name in STORED_TABLES:
                 (counts[name],) = self.execute(f"SELECT count(*) FROM slot_{name} WHERE fileno = {number}").fetchall()[
                     0
                 ]
@@ -342,7 +342,7 @@ def register_window(connection: duckdb.DuckDBPyConnection, trace: Trace) -> None
     from wiretale.analyzer.query import register
 
     register(connection, trace, ("flows", *WITH_INTEGERS))
-    register(connection, trace, [name for name in KEPT_TABLES if name not in WITH_INTEGERS], TIMED)
+    register(connection, trace, [name for name in STORED_TABLES if name not in WITH_INTEGERS], TIMED)
 
 
 def make_slot(slot: Slot, trace: Trace, earlier: Sequence[Earlier], partly: bool) -> bool:
@@ -388,7 +388,7 @@ def publish_slot(
         digests = stored(store)  # another process may have added some meanwhile
         return [publish_file(store, slot, number, digests) for number in range(len(plan.slot))]
     finally:  # the next analysis begins without the memory of this one
-        for name in KEPT_TABLES:
+        for name in STORED_TABLES:
             for registered in (name, TIMED + name):
                 connection.unregister(registered)
             connection.execute(f"DROP TABLE IF EXISTS slot_{name}")

@@ -35,12 +35,12 @@ from wiretale.analyzer.errors import InputError, OutputError, UsageError
 from wiretale.analyzer.files.durable import locked, sync
 from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.printable import utf8_name
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import STORED_TABLES
 
 SCHEMA = "wiretale.store/1"
 MARKER, VIEWS, MANIFEST = STORE_MARKER, "views.sql", "capture.json"
 #: the files of each capture, by the name of their view
-TABLES = ("captures", *KEPT_TABLES)
+TABLES = ("captures", *STORED_TABLES)
 UNKNOWN_DAY = "__HIVE_DEFAULT_PARTITION__"  # which DuckDB reads as null
 TABLE_FILE = re.compile(r"[a-z_]+\.parquet")
 DAY = re.compile(rf"day=(\d{{4}}-\d\d-\d\d|{UNKNOWN_DAY})")

@@ -27,9 +27,9 @@ from wiretale.reports.phrases import (
     relation_texts,
     with_evidence,
 )
+from wiretale.reports.terminal.answer import answer_parts
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, print_parts, section
 from wiretale.reports.terminal.fitted import Column, table
-from wiretale.reports.verdict import FACTS
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow, FindingRow, FlowRow, InterfaceRow
@@ -184,21 +184,10 @@ def any_packet(trace: Trace) -> bool:
     return any(trace.interfaces.column("packets"))
 
 
-def is_healthy(trace: Trace, findings: Sequence[FindingRow]) -> bool:
-    """Returns whether no finding is a warning or an error, and a packet was left to analyze."""
-    return all(row["severity"] == "info" for row in findings) and any_packet(trace)
-
-
 def judged_lines(judged: Judged) -> Iterator[Text]:
     """Yields the line about what was judged; none without a packet."""
     if sentence := judged.sentence():
         yield Text(f"\n{sentence}")
-
-
-def healthy_line(judged: Judged, findings: Sequence[FindingRow]) -> Text:
-    """Returns the last line of a healthy capture, which is about what was judged alone."""
-    has_others = any(row["code"] not in FACTS for row in findings)
-    return Text(f"\n{judged.no_problem(has_others)}", style="green" if judged.everything else "")
 
 
 def link_share(transfer: Explained) -> str:
@@ -243,9 +232,10 @@ def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) ->
     findings = with_evidence(trace, trace.findings.rows())
     about_capture = [row for row in findings if row["scope"] == "capture"]
     of_flows = [row for row in findings if row["scope"] != "capture"]
-    judged = judge(trace)
+    yield from answer_parts(trace)
+    yield Text()
     yield from capture_lines(trace)
-    yield from judged_lines(judged)
+    yield from judged_lines(judge(trace))
     if about_capture:
         yield section("The capture itself", *map(finding_block, about_capture))
     yield from flow_parts(trace, width, flows)
@@ -256,8 +246,6 @@ def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) ->
         yield section("Fragmentation", fragmentation_line(trace))
     if of_flows:
         yield section("Findings", *map(finding_block, of_flows))
-    if is_healthy(trace, findings):
-        yield healthy_line(judged, findings)
 
 
 def print_summary(trace: Trace, out: IO[str], flows: int, link_bps: int | None) -> None:

@@ -13,16 +13,16 @@ from rich.text import Text
 
 from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.explain import Explained, carried, left_out, waited_str
-from wiretale.analyzer.findings.judged import Judged, judge
+from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, example_of, page_of
 from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 from wiretale.reports.phrases import cost_text, with_evidence
-from wiretale.reports.terminal.analyze import capture_lines, healthy_line, is_healthy, judged_lines, link_share
+from wiretale.reports.terminal.analyze import capture_lines, judged_lines, link_share
+from wiretale.reports.terminal.answer import answer_parts, cause_parts
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
-from wiretale.reports.verdict import verdict
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import FindingRow, FlowRow
@@ -263,13 +263,11 @@ def rest_parts(unlisted: Sequence[FindingRow]) -> Iterator[RenderableType]:
     yield section(f"{plural(len(unlisted), 'more finding')} (--all)", grid)
 
 
-def closing(trace: Trace, judged: Judged, findings: Sequence[FindingRow], left: int) -> Iterator[RenderableType]:
+def closing(trace: Trace, findings: Sequence[FindingRow], left: int) -> Iterator[RenderableType]:
     """Yields the last lines."""
     every = trace.findings.rows()  # --code may have chosen some
     if len(findings) + left < len(every):
         yield Text(f"\n{plural(len(every) - len(findings) - left, 'finding')} of other codes (--code)", style="dim")
-    elif every and not left and is_healthy(trace, every):  # without a finding, the verdict says so
-        yield healthy_line(judged, every)
     if findings:
         yield Text("\nHow a finding is computed, and its limits: wiretale explain --code CODE", style="dim")
 
@@ -282,18 +280,18 @@ def explain_parts(
     console: Console,
 ) -> Iterator[RenderableType]:
     """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
-    yield Text(printable(verdict(trace)), style="bold")
+    yield from answer_parts(trace)
     yield Text()
     yield from who_parts(trace, console)
-    judged = judge(trace)
+    yield from cause_parts(trace)
     yield from capture_lines(trace)
-    yield from judged_lines(judged)
+    yield from judged_lines(judge(trace))
     yield from finding_parts(trace, transfers, with_evidence(trace, findings), console)
     unseen = left_out(trace)
     if unseen:
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")
     yield from rest_parts(unlisted)
-    yield from closing(trace, judged, findings, len(unlisted))
+    yield from closing(trace, findings, len(unlisted))
 
 
 def example_text(code: str) -> str:

@@ -989,6 +989,62 @@
       "example")                                                                                   \
     X(direction, INT, "", "direction of that flow; null if both or neither")
 
+/* Best explanation first, so that the order is that of the answer. */
+#define CAUSES_COLUMNS(X)                                                                          \
+    X(cause, KNOWN(INT), "", "number of the cause, from 1")                                        \
+    X(code, KNOWN(TEXT), "", "name of the cause (docs/causes.md)")                                 \
+    X(severity, KNOWN(TEXT), "", "error, warning or info")                                         \
+    X(certainty, KNOWN(TEXT), "",                                                                  \
+      "proven: each rival is excluded; likely or possible: cause_rivals has those that are not")   \
+    X(place, KNOWN(TEXT), "",                                                                      \
+      "where it lies: client, server, device (between them), before or after the capture point, "  \
+      "path (side unknown), or capture")                                                           \
+    X(flow, INT, "", "flows row; null unless it is about exactly one flow")                        \
+    X(sentence, KNOWN(TEXT), "", "who did what, its price, and the proof")                         \
+    X(proof, TEXT, "", "what shows it, in half a sentence; null if the sentence has it")           \
+    X(advice, KNOWN(TEXT), "", "what to do")                                                       \
+    X(failed, INT, "", "operations that never succeeded because of it; null if none failed")       \
+    X(asked, INT, "", "operations of that kind, failed or not; null if unknown")                   \
+    X(waited_ns, DURATION, "ns",                                                                   \
+      "wall-clock time in which somebody waited because of it, overlapping waits counted once; "   \
+      "null if unknown")                                                                           \
+    X(saving_ns, DURATION, "ns", "time that its removal would have saved; null if unknown")        \
+    X(bytes, INT, "bytes", "bytes carried twice, wasted or lost; null if unknown or none")         \
+    X(members, INT, "", "flows, hosts or transfers that it is about; null if about none")          \
+    X(share, REAL, "",                                                                             \
+      "share of the time of its flows in which somebody waited because of it, or of their bytes, " \
+      "0 to 1; null if unknown")                                                                   \
+    X(unjudged, REAL, "",                                                                          \
+      "share of the packets that a fault of the capture leaves unjudged, 0 to 1; null of others")  \
+    X(first_ns, TIME, "ns", "time of the first packet that shows it; null if unknown")             \
+    X(last_ns, TIME, "ns", "time of the last packet that shows it; null if unknown")               \
+    X(packets, INT, "packets",                                                                     \
+      "packets that show it, of which cause_frames has the first; null if unknown")                \
+    X(filter, TEXT, "", "Wireshark display filter that shows it; null without one")
+
+/* In the order of causes; of a cause the ends of its span first. */
+#define CAUSE_FRAMES_COLUMNS(X)                                                                    \
+    X(cause, KNOWN(INT), "", "causes row")                                                         \
+    X(capture, KNOWN(INT), "", "interfaces row, whose file numbers the frame")                     \
+    X(frame, KNOWN(INT), "frame", "a packet that shows the cause")                                 \
+    X(role, KNOWN(WORD), "", "as in finding_frames")
+
+/* In the order of causes; of a cause the flow first in which it shows best. At most 200 of one. */
+#define CAUSE_FLOWS_COLUMNS(X)                                                                     \
+    X(cause, KNOWN(INT), "", "causes row")                                                         \
+    X(flow, KNOWN(INT), "", "flows row of a flow that it is about")                                \
+    X(direction, INT, "", "direction of that flow; null if both or neither")
+
+#define CAUSE_FINDINGS_COLUMNS(X)                                                                  \
+    X(cause, KNOWN(INT), "", "causes row")                                                         \
+    X(finding, KNOWN(INT), "", "findings row that it explains; of one cause at most")
+
+#define CAUSE_RIVALS_COLUMNS(X)                                                                    \
+    X(cause, KNOWN(INT), "", "causes row")                                                         \
+    X(rival, KNOWN(TEXT), "", "code of another cause that shows alike")                            \
+    X(excluded, KNOWN(BOOL), "", "whether a fact excludes it")                                     \
+    X(fact, KNOWN(TEXT), "", "the fact that excludes it, or the measurement that would decide")
+
 /* One row per IP address, MAC address and VLAN at an interface, as ARP and neighbor discovery show
  * them. Ungrouped. */
 #define NEIGHBORS_COLUMNS(X)                                                                       \
@@ -1046,7 +1102,12 @@
     X(relations, RELATIONS_COLUMNS, "a flow that belongs together with another one")               \
     X(findings, FINDINGS_COLUMNS, "an explanation of an anomaly or a cost")                        \
     X(finding_frames, FINDING_FRAMES_COLUMNS, "a packet that shows a finding")                     \
-    X(finding_flows, FINDING_FLOWS_COLUMNS, "a flow that a finding is about")
+    X(finding_flows, FINDING_FLOWS_COLUMNS, "a flow that a finding is about")                      \
+    X(causes, CAUSES_COLUMNS, "what explains findings, and the cost of it")                        \
+    X(cause_frames, CAUSE_FRAMES_COLUMNS, "a packet that shows a cause")                           \
+    X(cause_flows, CAUSE_FLOWS_COLUMNS, "a flow that a cause is about")                            \
+    X(cause_findings, CAUSE_FINDINGS_COLUMNS, "a finding that a cause explains")                   \
+    X(cause_rivals, CAUSE_RIVALS_COLUMNS, "another cause that shows alike, and what decides")
 
 enum table_number {
 #define X(name, columns, meaning) TABLE_##name,
@@ -1111,6 +1172,11 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_findings(name, type, unit, meaning)       findings_##name,
 #define COLUMN_OF_finding_frames(name, type, unit, meaning) finding_frames_##name,
 #define COLUMN_OF_finding_flows(name, type, unit, meaning)  finding_flows_##name,
+#define COLUMN_OF_causes(name, type, unit, meaning)         causes_##name,
+#define COLUMN_OF_cause_frames(name, type, unit, meaning)   cause_frames_##name,
+#define COLUMN_OF_cause_flows(name, type, unit, meaning)    cause_flows_##name,
+#define COLUMN_OF_cause_findings(name, type, unit, meaning) cause_findings_##name,
+#define COLUMN_OF_cause_rivals(name, type, unit, meaning)   cause_rivals_##name,
 
 #define TABLE(name, columns, meaning) enum { columns(COLUMN_OF_##name) name##_column_count };
 TABLES(TABLE)
@@ -1118,8 +1184,7 @@ TABLES(TABLE)
 
 /* Returns whether the caller fills a table after analysis_finish(). */
 static inline bool is_after_pass(unsigned number) {
-    return number == TABLE_relations || number == TABLE_findings ||
-           number == TABLE_finding_frames || number == TABLE_finding_flows;
+    return number >= TABLE_relations;
 }
 
 #define COLUMNS_MAX 128 /* of a table; a row's null mask has that many bits */

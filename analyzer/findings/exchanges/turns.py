@@ -39,6 +39,7 @@ COLUMNS = ("request_ns", "network_ns", "server_ns", "response_ns", *STALLS)
 #: parts of a flow's time account in which somebody waited for the network, for a busy link or a limit of an end
 NETWORK_PARTS = ("connecting", "loss", "queue", "path")
 TRANSFER_PARTS = ("transfer", "window", "send_buffer")
+NOBODY_WAITED = ("idle", "unknown")
 ACCOUNT = ("client", "server", *NETWORK_PARTS, *TRANSFER_PARTS)
 
 
@@ -165,9 +166,21 @@ class Turns:
         return math.fsum(split.total_ns for row in flows if (split := self.split_of(row["flow"])))
 
     @cached_property
+    def waits(self) -> dict[str, float]:
+        """The time in which somebody waited, of all flows, by part of their time accounts, ns."""
+        return {part: math.fsum(flow[part] for flow in self._accounts.values()) for part in ACCOUNT}
+
+    @cached_property
+    def life_ns(self) -> float:
+        """The life of all flows with a time account, ns."""
+        names = [(f"time_{part}_ns", "d", 0, 1) for part in NOBODY_WAITED]
+        columns = [array("d", data) for data in self._transfers.trace.flows._packed_columns(names)]
+        return math.fsum((*self.waits.values(), *(column[flow] for column in columns for flow in self._accounts)))
+
+    @cached_property
     def split(self) -> Split:
         """The time in which somebody waited, of all flows."""
-        return split_of_account({part: math.fsum(flow[part] for flow in self._accounts.values()) for part in ACCOUNT})
+        return split_of_account(self.waits)
 
     @cached_property
     def recovery_ns(self) -> float:

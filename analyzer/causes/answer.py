@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer: what the person should hear first, in one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wiretale.analyzer.causes.groups import Group, groups
+from wiretale.analyzer.causes.rank import BLIND, NOTED, class_of, rank_of
+from wiretale.analyzer.causes.what_happened import what_happened
+from wiretale.analyzer.findings.evidence import evidence_of
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import CauseRow
+    from wiretale.analyzer.trace import Trace
+
+FRAMES_SHOWN = 20
+
+
+class Explained(NamedTuple):
+    """An entry of the list of causes: a cause, or findings that none explains."""
+
+    cause: CauseRow | None
+    group: Group  # of a cause, the findings that it explains
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The columns that its rank follows from."""
+        return self.group.as_cause() if self.cause is None else {**self.cause}
+
+    @property
+    def sentence(self) -> str:
+        """The entry in one or two sentences."""
+        return self.group.short_sentence() if self.cause is None else self.cause["sentence"]
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return str(self.group.main["advice"]) if self.cause is None else self.cause["advice"]
+
+
+class Answer(NamedTuple):
+    """The answer, and what it follows from. JSON has the same members."""
+
+    sentence: str
+    caveat: str | None  # a fault of the capture that weakens it
+    cause: str | None  # code of the cause; None: findings that none explains, or nothing stands out
+    number: int | None  # of the cause in the table
+    findings: list[int]  # numbers of those that it follows from
+    certainty: str | None
+    place: str | None
+    cost: dict[str, int | None]  # failed, asked, waited_ns, saving_ns, bytes
+    advice: str | None
+    frames: list[dict[str, Any]]  # that prove it: capture, frame, role
+    next_steps: list[str]  # measurements that would make it certain
+
+
+NO_COST: dict[str, int | None] = dict.fromkeys(("failed", "asked", "waited_ns", "saving_ns", "bytes"))
+
+
+def entries(trace: Trace) -> list[Explained]:
+    """Returns causes and unexplained findings, the best explanation first."""
+    findings = trace.findings.rows()
+    members: dict[int, list[int]] = {}
+    for row in trace.cause_findings:
+        members.setdefault(row["cause"], []).append(row["finding"])
+    explained = {number for numbers in members.values() for number in numbers}
+    causes = [
+        Explained(row, Group([findings[number - 1] for number in members.get(row["cause"], ())]))
+        for row in trace.causes
+    ]
+    return sorted(
+        [*causes, *(Explained(None, group) for group in groups(findings, explained))],
+        key=lambda entry: rank_of(entry.row),
+    )
+
+
+def answer(trace: Trace) -> Answer:
+    """Returns the answer of a trace."""
+    listed = entries(trace)
+    first = next((entry for entry in listed if class_of(entry.row) != NOTED), None)
+    caveat = next((entry.sentence for entry in listed if is_caveat(entry) and entry is not first), None)
+    if first is None:
+        return Answer(what_happened(trace), caveat, None, None, [], None, None, NO_COST, None, [], [])
+    return answer_of(trace, first, caveat)
+
+
+def is_caveat(entry: Explained) -> bool:
+    """Returns whether a fault of the capture weakens what is said."""
+    return entry.row["place"] == "capture" and class_of(entry.row) in (BLIND, BLIND + 3)
+
+
+def answer_of(trace: Trace, entry: Explained, caveat: str | None) -> Answer:
+    """Returns the answer that an entry gives."""
+    row, cause, numbers = entry.row, entry.cause, [finding["finding"] for finding in entry.group.rows]
+    if cause is None:
+        frames, decide = [frame for number in numbers for frame in frames_of_finding(trace, number)], []
+    else:
+        frames = [frame_of(frame) for frame in trace.cause_frames if frame["cause"] == cause["cause"]]
+        rivals = (rival for rival in trace.cause_rivals if rival["cause"] == cause["cause"])
+        decide = [rival["fact"] for rival in rivals if not rival["excluded"]]
+    return Answer(
+        entry.sentence,
+        caveat,
+        cause and cause["code"],
+        cause and cause["cause"],
+        numbers,
+        row["certainty"],
+        row["place"] if cause else None,
+        {name: row.get(name) for name in NO_COST},
+        entry.advice,
+        frames[:FRAMES_SHOWN],
+        decide,
+    )
+
+
+def frames_of_finding(trace: Trace, number: int) -> list[dict[str, Any]]:
+    """Returns the packets that show a finding."""
+    return [frame_of(row) for row in evidence_of(trace)[number - 1].frames]
+
+
+def frame_of(row: Any) -> dict[str, Any]:
+    """Returns capture, frame and role of a row."""
+    return {name: row[name] for name in ("capture", "frame", "role")}

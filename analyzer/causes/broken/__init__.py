@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Established, and then nothing gets through."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+CHAPTER = "Established, and then nothing gets through"
+#: in the order of tests
+MODULES: tuple[ModuleType, ...] = ()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What causes read: findings that no cause has explained yet, exchanges, flows and their time accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+from wiretale.analyzer.findings.model import row_at
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.model import Finding
+    from wiretale.analyzer.findings.transfers import Transfers
+    from wiretale.analyzer.rows import DirectionRow, ExchangeRow, FlowRow
+
+
+class Numbered(NamedTuple):
+    """A finding and its number in the table."""
+
+    number: int
+    finding: Finding
+
+
+class Case:
+    """The facts of one trace."""
+
+    def __init__(self, transfers: Transfers, findings: Sequence[Finding]) -> None:
+        self.transfers = transfers
+        self.trace = transfers.trace
+        self._findings = [Numbered(number, finding) for number, finding in enumerate(findings, 1)]
+        self._explained: set[int] = set()
+
+    def all_findings(self, *codes: str) -> list[Numbered]:
+        """Returns the findings of these codes, explained or not."""
+        return [each for each in self._findings if each.finding.code in codes]
+
+    def findings(self, *codes: str) -> list[Numbered]:
+        """Returns the findings of these codes that no cause has explained yet."""
+        return [each for each in self.all_findings(*codes) if each.number not in self._explained]
+
+    def effects(self, codes: Sequence[str], flows: Iterable[int]) -> list[Numbered]:
+        """Returns the findings of these codes, not explained yet, all of whose flows are among these."""
+        among = set(flows)
+        return [
+            each
+            for each in self.findings(*codes)
+            if each.finding.flows and all(flow in among for flow, _ in each.finding.flows)
+        ]
+
+    def explain(self, numbers: Iterable[int]) -> None:
+        """Marks findings as explained."""
+        self._explained.update(numbers)
+
+    def exchanges(self, column: str, *words: str) -> list[ExchangeRow]:
+        """Returns the first exchanges with one of these words in a column (kind, outcome), without those of other legs."""
+        return self.transfers.without_legs(rows_where(self.transfers, column, *words))
+
+    def flow(self, number: int) -> FlowRow:
+        """Returns a flow."""
+        return row_at(self.trace.flows, number)
+
+    def direction(self, flow: int, direction: int) -> DirectionRow:
+        """Returns one direction of a flow."""
+        return row_at(self.trace.directions, 2 * flow + direction)

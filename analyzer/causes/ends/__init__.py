@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slow because of an end: a server, a client, or their buffers and windows."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+CHAPTER = "Slow because of an end"
+#: in the order of tests
+MODULES: tuple[ModuleType, ...] = ()

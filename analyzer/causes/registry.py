@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All causes in the order of their tests, the findings that each explains, and their rank.
+
+The lowest layer that failed is tested first, because each layer hides the next. A finding belongs to the first cause that
+explains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wiretale.analyzer.causes import broken, captured, ended, ends, path, unanswered
+from wiretale.analyzer.causes.case import Case
+from wiretale.analyzer.causes.cause import Cause, Match, Severity
+from wiretale.analyzer.causes.rank import rank_of
+from wiretale.analyzer.findings.cost import NOTE_SHARE
+from wiretale.analyzer.findings.evidence import Cited, Side
+from wiretale.analyzer.findings.model import duration_of
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.model import Finding
+    from wiretale.analyzer.findings.transfers import Transfers
+
+#: in the order of tests, as are the modules of each
+FAMILIES = (unanswered, broken, ended, ends, path, captured)
+CHAPTERS: dict[str, tuple[Cause, ...]] = {
+    family.CHAPTER: tuple(
+        rule for module in family.MODULES for rule in vars(module).values() if isinstance(rule, Cause)
+    )
+    for family in FAMILIES
+}
+CAUSES: dict[str, Cause] = {rule.code: rule for rules in CHAPTERS.values() for rule in rules}
+
+
+class Explanation(NamedTuple):
+    """A row of the causes table without its number, and its rows of the other tables of causes."""
+
+    code: str
+    severity: Severity
+    certainty: str
+    place: str
+    flow: int | None
+    sentence: str
+    proof: str | None
+    advice: str
+    failed: int | None
+    asked: int | None
+    waited_ns: int | None
+    saving_ns: int | None
+    bytes: int | None
+    members: int | None
+    share: float | None
+    unjudged: float | None
+    first_ns: int | None
+    last_ns: int | None
+    packets: int | None
+    filter: str | None
+    frames: tuple[Cited, ...] = ()
+    flows: tuple[Side, ...] = ()
+    findings: tuple[int, ...] = ()
+    rivals: tuple[tuple[str, bool, str], ...] = ()
+
+    def rows(self, number: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Yields table and row of the cause and of what belongs to it, as the core takes them."""
+        yield "causes", (number, *self[: self._fields.index("frames")])
+        for packet in self.frames:
+            yield "cause_frames", (number, packet.capture, packet.frame, packet.role)
+        for side in self.flows:
+            yield "cause_flows", (number, *side)
+        for finding in self.findings:
+            yield "cause_findings", (number, finding)
+        for rival in self.rivals:
+            yield "cause_rivals", (number, *rival)
+
+
+def life_of(case: Case, sides: Sequence[Side]) -> int:
+    """Returns the time of these flows, the longest of them, or of the capture without flows, ns; 0 without times."""
+    if sides:
+        return max((duration_of(case.flow(flow)) or 0 for flow, _ in sides), default=0)
+    interfaces = case.trace.interfaces
+    firsts, lasts = ([ns for ns in interfaces.column(name) if ns is not None] for name in ("first_ns", "last_ns"))
+    return max(lasts) - min(firsts) if firsts and lasts else 0
+
+
+def share_of(case: Case, match: Match, sides: Sequence[Side]) -> float | None:
+    """Returns the share of the time of its flows that somebody waited, or else of their bytes; None if it is unknown."""
+    life_ns = life_of(case, sides)
+    if match.waited_ns is not None and life_ns:
+        return round(min(match.waited_ns / life_ns, 1.0), 6)
+    carried = sum(case.flow(flow)["wire_bytes"] for flow, _ in sides)
+    return round(min(match.bytes / carried, 1.0), 6) if match.bytes is not None and carried else None
+
+
+def severity_of(match: Match, share: float | None) -> Severity:
+    """Returns the severity: a cost below 1% and no failure is a note."""
+    if match.severity:
+        return match.severity
+    if match.failed:
+        return "error"
+    return "info" if share is not None and share < NOTE_SHARE else "warning"
+
+
+def explanation(case: Case, rule: Cause, match: Match) -> Explanation:
+    """Returns the cause of a match, and marks the findings that it explains."""
+    evidence, sides = match.evidence(), match.sides
+    named = {each.number for each in match.findings}
+    effects = {each.number for each in case.effects(rule.explains, (flow for flow, _ in sides))}
+    case.explain(named | effects)
+    flows, (sentence, advice), share = {flow for flow, _ in sides}, rule.texts(match), share_of(case, match, sides)
+    return Explanation(
+        rule.code,
+        severity_of(match, share),
+        match.certainty,
+        match.place,
+        next(iter(flows)) if len(flows) == 1 else None,
+        sentence,
+        match.proof,
+        advice,
+        match.failed,
+        match.asked,
+        None if match.waited_ns is None else round(match.waited_ns),
+        None if match.saving_ns is None else round(match.saving_ns),
+        match.bytes,
+        match.members or len(flows) or None,
+        share,
+        match.unjudged,
+        evidence.first_ns,
+        evidence.last_ns,
+        evidence.packets,
+        match.filter,
+        evidence.frames,
+        evidence.flows,
+        tuple(sorted(named | effects)),
+        (
+            *((rival, True, fact) for rival, fact in match.excluded.items()),
+            *((rival, False, fact) for rival, fact in match.undecided.items()),
+        ),
+    )
+
+
+def explain(transfers: Transfers, findings: Sequence[Finding]) -> list[Explanation]:
+    """Returns the causes of findings, the best explanation first."""
+    case = Case(transfers, findings)
+    found = [explanation(case, rule, match) for rule in CAUSES.values() for match in rule.matches(case)]
+    return sorted(found, key=lambda each: rank_of(each._asdict()))

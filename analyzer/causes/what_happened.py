@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sentence of a capture in which nothing stands out: what was there, and where the time went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+
+WAITED_LEAST = 0.1  # of the time: less says nothing
+#: parts of the time account, as a sentence has them: `9.1 of 9.8 s went into …`
+WENT_INTO = {
+    "connecting": "setting up connections",
+    "client": "pauses of clients",
+    "server": "waiting for servers",
+    "loss": "repairing losses",
+    "queue": "queues",
+    "path": "round trips",
+    "window": "waiting for room in receive windows",
+    "send_buffer": "waiting for room in send buffers",
+    "transfer": "the transfer itself",
+}
+CARRIED = {"tcp": "TCP connection", "udp": "UDP flow", "icmp": "ICMP flow", "sctp": "SCTP flow"}
+
+
+def what_happened(trace: Trace) -> str:
+    """Returns one sentence about a capture without a cause above a note."""
+    judged = judge(trace)
+    if not judged.total.packets:
+        return "No packet was analyzed."
+    if judged.nothing:
+        return nothing_judged(trace)
+    return f"{carried(trace, judged.measures['loss'].packets > 0)}{time_went(trace)}."
+
+
+def nothing_judged(trace: Trace) -> str:
+    """Returns what is in a capture of which nothing was judged, and why."""
+    judged = judge(trace)
+    kinds = {part.text: part.amount.packets for part in judged.unjudged}
+    reason = next(iter(kinds), "no packet has an IP header")
+    held = flows_str(trace) or plural(judged.total.packets, "packet")
+    return f"{held[0].upper()}{held[1:]}: nothing could be judged, because {reason}."
+
+
+def flows_str(trace: Trace) -> str:
+    """`3 TCP connections and 2 UDP flows` of the judged flows; empty without any."""
+    counts: dict[str, int] = {}
+    legs = trace.transfers.legs
+    for flow, protocol in enumerate(trace.flows.column("protocol")):
+        if flow not in legs:
+            counts[protocol] = counts.get(protocol, 0) + 1
+    texts = [plural(count, CARRIED.get(name, f"{name.upper()} flow")) for name, count in counts.items()]
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1]))) if texts else ""
+
+
+def carried(trace: Trace, is_loss_known: bool) -> str:
+    """Returns how many flows carried how much, and what was lost."""
+    transfers = trace.transfers
+    legs = transfers.legs
+    sizes = [size or 0 for flow, size in enumerate(trace.flows.column("payload_bytes")) if flow not in legs]
+    counts = transfers.counts
+    lost = sum(count for name in ("lost_upstream", "lost_downstream", "blocks_lost") for _, count in counts[name])
+    who = flows_str(trace)
+    subject = f"{who[0].upper()}{who[1:]} carried {show_bytes(sum(sizes))}"
+    if not is_loss_known:
+        return f"{subject}; whether anything was lost does not show"
+    return f"{subject} and lost {plural(lost, 'segment') if lost else 'nothing'}"
+
+
+def time_went(trace: Trace) -> str:
+    """Returns where most of the time went, `; 9.1 of 9.8 s went into round trips`, or that nobody waited."""
+    turns = trace.transfers.turns
+    parts, life_ns = turns.waits, turns.life_ns
+    waited_ns = sum(parts.values())
+    if not life_ns:
+        return ""
+    name, ns = max(parts.items(), key=lambda part: part[1])
+    if waited_ns < WAITED_LEAST * life_ns:
+        return f"; nobody waited for {show_duration(life_ns - waited_ns)} of {show_duration(life_ns)}"
+    if turns.overlap:
+        return f"; {show_share(ns, waited_ns)} of the waiting went into {WENT_INTO[name]}"
+    return f"; {show_duration(ns)} of {show_duration(life_ns)} went into {WENT_INTO[name]}"
