@@ -617,7 +617,7 @@ class CauseRow(TypedDict):
     proof: str | None
     advice: str
     failed: int | None
-    asked: int | None
+    attempts: int | None
     waited_ns: int | None
     saving_ns: int | None
     bytes: int | None

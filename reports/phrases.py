@@ -199,8 +199,8 @@ def cost_text(row: Cost) -> str:
 def cause_cost(row: CauseRow) -> str:
     """Returns the cost of a cause: `3 of 40 failed`, `3 failed` or `9.03 s`; empty if it has none."""
     if row["failed"]:
-        asked = f" of {row['asked']:,}" if row["asked"] else ""
-        return f"{row['failed']:,}{asked} failed"
+        attempts = f" of {row['attempts']:,}" if row["attempts"] else ""
+        return f"{row['failed']:,}{attempts} failed"
     return show_duration(row["waited_ns"]) if row["waited_ns"] else ""
 
 

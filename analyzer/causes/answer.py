@@ -49,13 +49,13 @@ class Answer(NamedTuple):
     findings: list[int]  # numbers of those that it follows from
     certainty: str | None
     place: str | None
-    cost: dict[str, int | None]  # failed, asked, waited_ns, saving_ns, bytes
+    cost: dict[str, int | None]  # failed, attempts, waited_ns, saving_ns, bytes
     advice: str | None
     frames: list[dict[str, Any]]  # that prove it: capture, frame, role
     next_steps: list[str]  # measurements that would make it certain
 
 
-NO_COST: dict[str, int | None] = dict.fromkeys(("failed", "asked", "waited_ns", "saving_ns", "bytes"))
+NO_COST: dict[str, int | None] = dict.fromkeys(("failed", "attempts", "waited_ns", "saving_ns", "bytes"))
 
 
 def entries(trace: Trace) -> list[Explained]:

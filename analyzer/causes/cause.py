@@ -39,7 +39,7 @@ class Match:
         findings: Sequence[Numbered] = (),
         flows: Sequence[int | Side] = (),
         failed: int | None = None,
-        asked: int | None = None,
+        attempts: int | None = None,
         waited_ns: float | None = None,
         saving_ns: float | None = None,
         bytes: int | None = None,
@@ -60,7 +60,7 @@ class Match:
         #: those that it is about; none: those of the findings
         self.flows = [(side, None) if isinstance(side, int) else side for side in flows[:MEMBERS_MAX]]
         self.failed = failed or None
-        self.asked = asked
+        self.attempts = attempts
         self.waited_ns = waited_ns
         self.saving_ns = saving_ns
         self.bytes = bytes

@@ -45,7 +45,7 @@ class Explanation(NamedTuple):
     proof: str | None
     advice: str
     failed: int | None
-    asked: int | None
+    attempts: int | None
     waited_ns: int | None
     saving_ns: int | None
     bytes: int | None
@@ -118,7 +118,7 @@ def explanation(case: Case, rule: Cause, match: Match) -> Explanation:
         match.proof,
         advice,
         match.failed,
-        match.asked,
+        match.attempts,
         None if match.waited_ns is None else round(match.waited_ns),
         None if match.saving_ns is None else round(match.saving_ns),
         match.bytes,
@@ -142,5 +142,5 @@ def explanation(case: Case, rule: Cause, match: Match) -> Explanation:
 def explain(transfers: Transfers, findings: Sequence[Finding]) -> list[Explanation]:
     """Returns the causes of findings, the best explanation first."""
     case = Case(transfers, findings)
-    found = [explanation(case, rule, match) for rule in CAUSES.values() for match in rule.matches(case)]
-    return sorted(found, key=lambda each: rank_of(each._asdict()))
+    causes = [explanation(case, rule, match) for rule in CAUSES.values() for match in rule.matches(case)]
+    return sorted(causes, key=lambda row: rank_of(row._asdict()))

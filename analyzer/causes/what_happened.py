@@ -42,8 +42,8 @@ def nothing_judged(trace: Trace) -> str:
     judged = judge(trace)
     kinds = {part.text: part.amount.packets for part in judged.unjudged}
     reason = next(iter(kinds), "no packet has an IP header")
-    held = flows_str(trace) or plural(judged.total.packets, "packet")
-    return f"{held[0].upper()}{held[1:]}: nothing could be judged, because {reason}."
+    traffic = flows_str(trace) or plural(judged.total.packets, "packet")
+    return f"{traffic[0].upper()}{traffic[1:]}: nothing could be judged, because {reason}."
 
 
 def flows_str(trace: Trace) -> str:

@@ -15,8 +15,8 @@ import several_legs as legs
 import transfer_wires as wires
 import wiretale
 from plain_wire import SYN, Connection, Wire, syn_options
+from wiretale.analyzer.causes.answer import entries
 from wiretale.reports.phrases import relation_texts
-from wiretale.reports.verdict import verdict
 
 DRAWN = legs.renumbered((0x3A5F_1D20, 0xC41B_77E2))  # initial sequence numbers as a kernel draws them
 NAT = legs.translated("192.0.2.1", 61_000)
@@ -114,7 +114,7 @@ def test_findings_and_sums_are_those_of_the_leg(near: legs.Frame, far: legs.Fram
     trace = wiretale.analyze(legs.at_two_places(wire, near, far).write(tmp_path / "legs.pcap"))
     assert len(trace.flows) == 2 and trace.transfers.conversations == 1
     assert figures(trace) == figures(alone)
-    assert verdict(trace) == verdict(alone)
+    assert trace.answer.sentence == alone.answer.sentence
     assert trace.transfers.turns.split == alone.transfers.turns.split
 
 
@@ -164,7 +164,8 @@ def test_directions_that_do_not_answer_each_other_are_named(tmp_path: Path) -> N
     wire = legs.by_direction(upload(), legs.tagged(3875), DRAWN)
     trace = wiretale.analyze(wire.write(tmp_path / "halves.pcap"))
     assert related(trace) == [(1, 0, "half", None)]
-    assert "Both directions of 1 TCP connection" in verdict(trace) and "(vlan 3875 and none)" in verdict(trace)
+    sentences = [entry.sentence for entry in entries(trace)]
+    assert any("Both directions of 1 TCP connection" in text and "(vlan 3875 and none)" in text for text in sentences)
 
 
 QUESTIONS = "labelled/questions/vlan_span_routed.pcap.gz"
@@ -173,4 +174,4 @@ QUESTIONS = "labelled/questions/vlan_span_routed.pcap.gz"
 def test_a_routed_copy_of_a_real_transfer_is_one() -> None:
     trace = wiretale.analyze(needs.shared(QUESTIONS))
     assert related(trace) == [(1, 0, "copy", 0)] and trace.transfers.conversations == 1
-    assert "repeats the packets" in verdict(trace)
+    assert any("repeats the packets" in entry.sentence for entry in entries(trace))

@@ -24,7 +24,6 @@ from wiretale.reports.html.finding_rows import finding_rows
 from wiretale.reports.html.first_screen import findings
 from wiretale.reports.html.offline_page import with_code
 from wiretale.reports.html.timeline import bin_width, timeline
-from wiretale.reports.verdict import LETTERS_MOST, ROOM_MORE, causes, verdict
 
 pytestmark = pytest.mark.xdist_group("first-screen")
 
@@ -108,9 +107,9 @@ def span(page: Page) -> tuple[float, float]:
 def test_the_answer_fits_the_first_screen(desk: Page, report: tuple[wiretale.Trace, Path]) -> None:
     """With the widest common font, DejaVu Sans."""
     desk.page.add_style_tag(content="body { font-family: 'DejaVu Sans' !important; }")
-    assert desk.page.inner_text("#verdict") == verdict(report[0])
+    assert desk.page.inner_text("#answer") == report[0].answer.sentence
     with_time = ["#time"] if report[0].transfers.turns.split.total_ns else []
-    for selector in ("#verdict", ".judged", "#traffic", *with_time, "#findings", "#flow-list"):
+    for selector in ("#answer", ".judged", "#traffic", *with_time, "#findings", "#flow-list"):
         place = box(desk, selector)
         assert place["height"] > 0 and place["y"] >= 0 and place["y"] + place["height"] <= 900, (selector, place)
     assert desk.page.evaluate("document.documentElement.scrollWidth") <= DESK["width"]
@@ -269,86 +268,6 @@ def test_sums_over_time_spread_a_row_over_its_bin(samples: Path) -> None:
     for wrong in (("bytes", 0, 1), ("bytes", 1, 0), ("bytes", 1, 10**6), ("flow_name", 1, 1)):
         with pytest.raises((ValueError, KeyError)):
             series._time_sums([wrong[0]], start, wrong[1], wrong[2])
-
-
-# --- the verdict
-
-
-def test_a_verdict_is_one_short_sentence(sample: Path) -> None:
-    sentence = verdict(wiretale.analyze(sample))
-    assert sentence.endswith(".") and len(sentence) <= LETTERS_MOST + ROOM_MORE and "likewise" not in sentence
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        (
-            "lost_tail.pcap",
-            "No problem is visible in the part that was judged; "
-            "192.0.2.10:40110 → 198.51.100.20:5201 stalled 310 ms of 1.41 s in 1 suspected RTO.",
-        ),
-        (
-            "tcp_losses.pcap",
-            "192.0.2.10:40110 → 198.51.100.20:5201 lost 2 of 210 data segments or their ACKs after the capture point.",
-        ),
-        (
-            "vlan_ipv6.pcap",
-            "No problem is visible in the part that was judged; 77.8% of the waiting passed in the network.",
-        ),
-        (
-            "findings/wire-full.pcap.gz",
-            "Whether there are problems cannot be determined from this capture; "
-            "10.0.0.1:4000 → 10.0.0.2:5000 fills an Ethernet of 100 Mbit/s.",
-        ),
-        (
-            "findings/slow-server.pcap.gz",
-            "The server 10.0.0.2:80 took 800 ms to answer each of 6 requests: client and network waited for it.",
-        ),
-    ],
-)
-def test_a_verdict_says_who_what_and_how_much(samples: Path, name: str, sentence: str) -> None:
-    assert verdict(wiretale.analyze(samples / name)) == sentence
-
-
-def test_a_capture_without_packets_has_a_verdict(samples: Path) -> None:
-    assert verdict(wiretale.analyze(samples / "tcp_losses.pcap", filter="udp port 9")) == "No packet was analyzed."
-
-
-def row(
-    code: str, flow: int | None, cost: float | None = None, sentence: str = "A sentence.", **more: Any
-) -> dict[str, Any]:
-    unit = None if cost is None else "seconds"
-    return {
-        "code": code,
-        "severity": "warning",
-        "scope": "flow",
-        "flow": flow,
-        "cost": cost,
-        "cost_unit": unit,
-        "members": None,
-        "sentence": sentence,
-        **more,
-    }
-
-
-def test_findings_of_one_cause_are_told_together() -> None:
-    rows = [
-        row("timeout-stalls", 4, 2.0),
-        row("timeout-stalls", 7, 1.5),
-        row("shared-queue", None, 1.0, "3 flows lose together.", members=3),
-        row("timeout-stalls", None, 10.0, "1,261 more transfers have this finding.", members=1261),
-        row("capture-dropped", None, sentence="Dropped.", scope="capture"),
-    ]
-    queue, stalls, dropped = causes(rows)
-    assert queue.first["code"] == "shared-queue" and not queue.is_group  # a cause comes before its effects
-    assert stalls.sentence() == "1,263 transfers stalled in retransmission timeouts: 13.5 s in all."
-    assert [number for number, _ in stalls.rows] == [1, 2, 4] and dropped.rows[0][0] == 5
-
-
-def test_costs_of_different_units_are_not_added() -> None:
-    first, second = row("lost-downstream", 1, 2.0), {**row("lost-downstream", 2), "cost": 3000.0, "cost_unit": "bytes"}
-    (cause,) = causes([first, second])
-    assert cause.cost_text() == "" and cause.sentence() == "2 transfers lost segments after the capture point."
 
 
 # --- colours

@@ -1004,7 +1004,7 @@
     X(proof, TEXT, "", "what shows it, in half a sentence; null if the sentence has it")           \
     X(advice, KNOWN(TEXT), "", "what to do")                                                       \
     X(failed, INT, "", "operations that never succeeded because of it; null if none failed")       \
-    X(asked, INT, "", "operations of that kind, failed or not; null if unknown")                   \
+    X(attempts, INT, "", "operations of that kind, failed or not; null if unknown")                \
     X(waited_ns, DURATION, "ns",                                                                   \
       "wall-clock time in which somebody waited because of it, overlapping waits counted once; "   \
       "null if unknown")                                                                           \

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer: which cause or finding heads a capture, in which words, and what JSON, terminal and page have of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from plain_wire import Connection, Wire
+from wiretale.analyzer.causes.answer import entries
+from wiretale.analyzer.causes.groups import groups
+from wiretale.analyzer.causes.rank import rank_of
+
+WORDS_MOST = 60
+
+
+def test_an_answer_is_one_or_two_sentences(sample: Path) -> None:
+    answer = wiretale.analyze(sample).answer
+    assert answer.sentence.endswith(".") and len(answer.sentence.split()) <= WORDS_MOST
+    assert "verdict" not in answer.sentence and "problem is visible" not in answer.sentence
+
+
+def test_each_finding_belongs_to_one_entry(sample: Path) -> None:
+    trace = wiretale.analyze(sample)
+    numbers = sorted(row["finding"] for entry in entries(trace) for row in entry.group.rows)
+    assert numbers == trace.findings.column("finding")
+
+
+def test_a_capture_without_packets_has_an_answer(samples: Path) -> None:
+    trace = wiretale.analyze(samples / "tcp_losses.pcap", filter="udp port 9")
+    assert trace.answer.sentence == "No packet was analyzed."
+
+
+def test_a_healthy_transfer_is_told_with_its_time(tmp_path: Path) -> None:
+    talk = Connection(Wire()).open()
+    for turn in range(10):
+        talk.send(50 + 40 * turn, 0, 100 * turn, 100).ack(70 + 40 * turn, 100 * turn + 100)
+    answer = wiretale.analyze(talk.wire.write(tmp_path / "healthy.pcap")).answer
+    assert answer.cause is None and answer.findings == []
+    assert answer.sentence.startswith("1 TCP connection carried 1 kB and lost nothing")
+
+
+def cause(**columns: Any) -> dict[str, Any]:
+    nothing = dict.fromkeys(("failed", "waited_ns", "bytes", "unjudged"))
+    return {**nothing, "severity": "warning", "certainty": "proven", "place": "path", **columns}
+
+
+def test_failures_come_before_waits_and_waits_before_waste() -> None:
+    in_order = [
+        cause(place="capture", unjudged=0.5),
+        cause(failed=3, waited_ns=9, severity="error"),
+        cause(failed=4, severity="error"),
+        cause(waited_ns=10**12),
+        cause(waited_ns=10**9),
+        cause(bytes=10**9),
+        cause(place="capture", unjudged=0.1),
+        cause(waited_ns=10**13, severity="info"),
+    ]
+    assert sorted(reversed(in_order), key=rank_of) == in_order
+
+
+def row(number: int, code: str, flow: int | None, cost: float | None = None, **more: Any) -> dict[str, Any]:
+    return {
+        "finding": number,
+        "code": code,
+        "severity": "warning",
+        "scope": "flow",
+        "flow": flow,
+        "cost": cost,
+        "cost_unit": None if cost is None else "seconds",
+        "members": None,
+        "sentence": "A sentence.",
+        **more,
+    }
+
+
+def test_findings_that_are_alike_are_told_together() -> None:
+    rows: list[Any] = [
+        row(1, "timeout-stalls", 4, 2.0),
+        row(2, "timeout-stalls", 7, 1.5),
+        row(3, "shared-queue", None, 1.0, sentence="3 flows lose together.", members=3),
+        row(4, "timeout-stalls", None, 10.0, sentence="1,261 more transfers have this finding.", members=1261),
+        row(5, "capture-dropped", None, sentence="Dropped.", scope="capture"),
+    ]
+    queue, stalls, dropped = groups(rows)
+    assert queue.first["code"] == "shared-queue" and not queue.is_group  # before its effects
+    assert stalls.sentence() == "1,263 transfers stalled in retransmission timeouts: 13.5 s in all."
+    assert [row["finding"] for row in stalls.rows] == [1, 2, 4] and dropped.rows[0]["finding"] == 5
+
+
+def test_costs_of_different_units_are_not_added() -> None:
+    rows: list[Any] = [
+        row(1, "lost-downstream", 1, 2.0),
+        {**row(2, "lost-downstream", 2), "cost": 3000.0, "cost_unit": "bytes"},
+    ]
+    (group,) = groups(rows)
+    assert group.total == "" and group.sentence() == "2 transfers lost segments after the capture point."
+
+
+@pytest.mark.parametrize("code", ["timeout-stalls"])
+def test_an_explained_finding_is_not_listed_beside_its_cause(code: str) -> None:
+    rows: list[Any] = [row(1, code, 4, 2.0), row(2, code, 7, 1.5)]
+    (group,) = groups(rows, {1})
+    assert [row["finding"] for row in group.rows] == [2]
