@@ -59,7 +59,7 @@ def test_failures_come_before_waits_and_waits_before_waste() -> None:
         cause(place="capture", unjudged=0.1),
         cause(waited_ns=10**13, severity="info"),
     ]
-    assert sorted(reversed(in_order), key=rank_of) == in_order
+    assert sorted(in_order, key=rank_of) == in_order
 
 
 def row(number: int, code: str, flow: int | None, cost: float | None = None, **more: Any) -> dict[str, Any]:
