@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the sections of docs/tables.md from the schemas, of docs/findings.md from the rules, and the reasons in docs/verdicts.md;
-analyzer/findings/examples.json from the captures of finding_examples.py; and analyzer/rows.py from the schemas.
+"""Makes the sections of docs/tables.md from the schemas, of docs/findings.md and docs/causes.md from their rules, and the reasons
+in docs/verdicts.md; examples.json of findings and of causes from captures; and analyzer/rows.py from the schemas.
 
 python .ci/make_docs.py [--check]. Text before the mark is kept, and text behind a second mark.
 """
@@ -12,11 +12,15 @@ import re
 import sys
 from collections.abc import Sequence, Set
 from pathlib import Path
+from typing import Any
 
+from cause_examples import examples as cause_examples
 from finding_examples import examples
 from row_types import Column, module_text
 
 from wiretale.analyzer import _core
+from wiretale.analyzer.causes.cause import Cause
+from wiretale.analyzer.causes.registry import CHAPTERS as CAUSES_BY_FAMILY
 from wiretale.analyzer.findings.registry import CHAPTERS, Page
 from wiretale.analyzer.verify.case import RETRANSMISSIONS
 from wiretale.analyzer.verify.reasons import RULES
@@ -39,6 +43,7 @@ def table_section(name: str, row: str, columns: list[Column]) -> str:
 
 
 EXAMPLES = ROOT / "analyzer" / "findings" / "examples.json"
+CAUSE_EXAMPLES = ROOT / "analyzer" / "causes" / "examples.json"
 ROW_TYPES = ROOT / "analyzer" / "rows.py"
 Examples = dict[str, dict[str, str]]
 
@@ -63,6 +68,26 @@ def finding_section(page: Page, captures: Examples) -> str:
 
 def chapter_section(title: str, pages: Sequence[Page], captures: Examples) -> str:
     return "\n".join([f"## {title}", "", *(finding_section(page, captures) for page in pages)])
+
+
+def cause_section(cause: Cause, example: dict[str, Any] | None) -> str:
+    parts = [f"### {cause.code}", f"**{cause.title}.** {cause.shows}"]
+    if cause.rivals:
+        parts.append("\n".join(f"- Not `{rival}`: {fact}." for rival, fact in cause.rivals.items()))
+    if cause.unknown:
+        parts.append(f"*Unknown:* {cause.unknown}")
+    if cause.explains:
+        parts.append(f"*Effects:* {', '.join(f'`{code}`' for code in cause.explains)}")
+    if example:
+        facts = ", ".join(filter(None, (example["certainty"], example["cost"])))
+        parts.append(f"*Example* (`{example['capture']}`; {facts}): {example['sentence']}")
+        if example["frames"]:
+            parts.append("\n".join(["```text", *example["frames"], "```"]))
+    return "\n\n".join([*parts, ""])
+
+
+def family_section(title: str, causes: Sequence[Cause], captures: dict[str, dict[str, Any]]) -> str:
+    return "\n".join([f"## {title}", "", *(cause_section(cause, captures.get(cause.code)) for cause in causes)])
 
 
 def verdicts_cell(verdicts: Set[str | None] | None) -> str:
@@ -107,14 +132,16 @@ def missing_paths(page: str) -> list[str]:
 
 def main() -> int:
     """Writes the pages; returns 1 if a guide names a missing path, or with --check if a page is out of date."""
-    captures = examples()
+    captures, causes = examples(), cause_examples()
     files = {
         EXAMPLES: json.dumps(captures, indent=1, ensure_ascii=False) + "\n",
+        CAUSE_EXAMPLES: json.dumps(causes, indent=1, ensure_ascii=False) + "\n",
         ROW_TYPES: module_text(_core.schemas()),
     }
     made = {
         "tables.md": [table_section(*schema) for schema in _core.schemas()],
         "findings.md": [chapter_section(*chapter, captures) for chapter in CHAPTERS.items()],
+        "causes.md": [family_section(*family, causes) for family in CAUSES_BY_FAMILY.items()],
         "verdicts.md": [reasons_section()],
     }
     wrong = [*missing_paths("docs/ARCHITECTURE.md"), *missing_paths("CONTRIBUTING.md")]

@@ -82,6 +82,9 @@ def answer(trace: Trace) -> Answer:
     caveat = next((entry.sentence for entry in listed if is_caveat(entry) and entry is not first), None)
     if first is None:
         return Answer(what_happened(trace), caveat, None, None, [], None, None, NO_COST, None, [], [])
+    if first.row["place"] == "capture" and class_of(first.row) != BLIND:  # and nothing else stands out
+        fault = answer_of(trace, first, None)
+        return fault._replace(sentence=f"{fault.sentence} {what_happened(trace)}")
     return answer_of(trace, first, caveat)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from wiretale.analyzer.causes.captured import altered, missing
+
 CHAPTER = "The capture itself"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = ()
+MODULES: tuple[ModuleType, ...] = (missing, altered)

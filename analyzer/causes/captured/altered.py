@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets that the file has otherwise than the wire: copies, packets before segmentation, clocks that were set."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.rows import RelationRow
+
+COPIED_SHARE = 0.01  # of the packets; fewer are a note
+
+
+def ports_str(case: Case) -> str:
+    """Returns where packets were stored twice: ` (both sides of a router: TTL 64 and 63)`."""
+    pairs = case.trace.second_ports.rows(0, 1)
+    if not pairs:
+        return ""
+    first, second = pairs[0]["first_ttl_min"], pairs[0]["second_ttl_min"]
+    if first == second:
+        return " (two ports, or both directions of one)"
+    return f" (both sides of a router: TTL {first} and {second})"
+
+
+@cause(
+    code="copies",
+    title="The same packets stored twice",
+    sentence="The capture stored {again:packet} twice{where}: {count:connection was|connections were} captured at two "
+    "places, and {count:~is|are} counted once.",
+    advice="Mirror one port, or one direction of each; `editcap -d` removes the copies of one port.",
+    shows="The same TCP packet (IP ID, sequence number, checksum) again within half a round trip, with other link addresses, another "
+    "VLAN or a TTL that is lower by a router; or a second flow with the same first sequence numbers and times.",
+    rivals={
+        "routing-loop": "there are two copies, always; a loop makes more, each with a lower TTL",
+        "random-loss": "a retransmission has a new IP ID, and comes after a round trip",
+    },
+)
+def copies(case: Case) -> Matches:
+    stored = case.findings("mirror-duplicates")
+    if stored:
+        packets = round(sum(each.finding.cost or 0.0 for each in stored))
+        is_many = packets >= COPIED_SHARE * case.trace.interfaces.total("packets")
+        yield Match(
+            certainty="proven",
+            place="capture",
+            findings=stored,
+            packets=packets,
+            again=packets,
+            severity=None if is_many else "info",
+            where=ports_str(case),
+            count=sum(each.finding.members or 1 for each in stored),
+        )
+    yield from legs(case, case.findings("several-places"))
+
+
+def legs(case: Case, findings: list[Numbered]) -> Matches:
+    """Yields the conversations that were captured at several places as flows of their own."""
+    rows = [row for row in case.trace.relations.rows(0, 200) if row["judged"] is not None]
+    copied = [row for row in rows if row["kind"] == "copy"]
+    if findings and copied:
+        yield Match(
+            certainty="proven",
+            place="capture",
+            findings=findings,
+            again=sum(case.flow(row["flow"])["packets"] for row in copied),
+            where=place_str(case, copied[0]),
+            count=len(copied),
+        )
+
+
+def place_str(case: Case, row: RelationRow) -> str:
+    """Returns where both legs of a conversation are: ` (vlan 10 and vlan 20, both sides of a router)`."""
+    paths = [case.flow(row[name])["path"] or "untagged" for name in ("other", "flow")]
+    router = ", both sides of a router" if row["hops"] else ""
+    return f" ({paths[0]} and {paths[1]}{router})"
+
+
+@cause(
+    code="offload",
+    title="Captured before segmentation",
+    sentence="The host captured before its adapter segmented: {count:packet is|packets are} longer than the link MTU, so packet "
+    "counts, sizes and checksums are not those of the wire.",
+    advice="Capture on another machine, or first run `ethtool -K {device} tso off gso off gro off lro off`.",
+    shows="Three IP packets or more that are longer than any frame of the path.",
+    rivals={"mss-clamp": "segments of one size, none above the negotiated MSS"},
+    unknown="The packets on the wire: their number, spacing and headers.",
+)
+def offload(case: Case) -> Matches:
+    findings = [each for each in case.findings("offload") if each.finding.severity != "info"]
+    if findings:
+        rows = [row for row in case.trace.interfaces if row["super_segments"]]
+        yield Match(
+            certainty="proven",
+            place="capture",
+            findings=findings,
+            count=sum(row["super_segments"] or 0 for row in rows),
+            device=rows[0]["name"] or "DEVICE",
+        )
+
+
+@cause(
+    code="clock-step",
+    title="The capture clock was set back",
+    sentence="The capture clock went back by {furthest}[ {times}], so times and orders near {count:~that packet|those packets} are "
+    "wrong; nobody waited then.",
+    advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
+    shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more.",
+    rivals={"stall": "the TSvals of both ends jump against the capture's clock in one instant"},
+    unknown="Whether the clock was set, or files were joined out of order.",
+)
+def clock_step(case: Case) -> Matches:
+    findings = [each for each in case.findings("time-backward") if each.finding.severity != "info"]
+    if findings:
+        rows = [row for row in case.trace.interfaces if row["backward_steps"]]
+        steps = sum(row["backward_steps"] or 0 for row in rows)
+        yield Match(
+            certainty="proven",
+            place="capture",
+            findings=findings,
+            furthest=show_duration(max(row["backward_ns_max"] or 0 for row in rows)),
+            times=f"at most, in {plural(steps, 'step')}" if steps > 1 else "",
+            count=steps,
+        )

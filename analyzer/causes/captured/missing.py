@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the file lacks: dropped packets, a direction, protocols that are not decoded, the end of requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.findings.decoding import undecoded_counts
+from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+
+DROPPED = ("dropped_capture", "dropped_interface", "dropped_kernel")
+
+
+def unjudged_share(case: Case, reason: str) -> float:
+    """Returns the share of packets that were not judged for loss for this reason (Judged.unjudged), 0 to 1."""
+    judged = judge(case.trace)
+    packets = sum(part.amount.packets for part in judged.unjudged if part.reason == reason and "loss" in part.measures)
+    return packets / judged.total.packets if judged.total.packets else 0.0
+
+
+@cause(
+    code="capture-drops",
+    title="Packets that the capture dropped",
+    sentence="The capture {probably}missed packets: {what}, so losses before the capture point are uncertain.",
+    advice="Raise the capture buffer (`dumpcap -B 256`), cut packets (`-s 128`), or capture on a faster machine.",
+    shows="Drop counters of the file (interfaces.dropped_*), or payload that receivers acknowledged although it is not in the "
+    "file (directions.unseen_bytes).",
+    rivals={
+        "random-loss": "the receiver acknowledges what the capture dropped, and nobody repeats it",
+        "asymmetric-path": "packets that take another path are missing at any rate, those that are dropped at peaks",
+    },
+    unknown="Without drop counters, whether the capture dropped the packets or another path carried them.",
+)
+def capture_drops(case: Case) -> Matches:
+    dropped, missed = case.findings("capture-dropped"), case.findings("capture-missed")
+    if dropped:
+        count = round(sum(each.finding.cost or 0.0 for each in dropped))
+        packets = case.trace.interfaces.total("packets")
+        share = count / (count + packets)
+        what = f"its counters say that {count:,} of {plural(count + packets, 'packet')} ({show_share(share, 1)}) were dropped"
+        yield Match(certainty="proven", place="capture", findings=[*dropped, *missed], unjudged=share, what=what)
+    elif missed and missed[0].finding.severity != "info":
+        size = show_bytes(missed[0].finding.bytes or 0)
+        yield Match(
+            certainty="likely",
+            place="capture",
+            findings=missed,
+            undecided={"asymmetric-path": "drop counters of the capture, or a capture at another point"},
+            what=f"receivers acknowledged {size} that the file lacks",
+        )
+
+
+@cause(
+    code="one-direction",
+    title="One direction captured",
+    sentence="The capture has only one direction of {count:TCP connection}[ ({share} of the packets)]: gaps and repeats show, "
+    "round trips and the place of losses do not.",
+    advice="Mirror both directions of the port (receive and transmit), or capture where both directions pass.",
+    shows="All packets of connections come from one end, although they show that the other one answered.",
+    rivals={
+        "peer-gone": "acknowledgment numbers advance, so the other end answers",
+        "asymmetric-path": "the handshake succeeds at both ends",
+    },
+    unknown="Whether the mirror, the capture filter or the route hides the other direction.",
+)
+def one_direction(case: Case) -> Matches:
+    findings = case.findings("one-way")
+    if findings:
+        share = unjudged_share(case, "one_way")
+        yield Match(
+            certainty="proven",
+            place="capture",
+            findings=findings,
+            unjudged=share,
+            count=sum(each.finding.members or 1 for each in findings),
+            share=show_share(share, 1) if share else "",
+        )
+
+
+@cause(
+    code="not-decoded",
+    title="Packets that are not decoded",
+    sentence="{share} of the packets are in formats that wiretale does not read[ ({what})], so what they carry cannot be judged.",
+    advice="Capture inside that tunnel or before that header, or remove it with `editcap -C OFFSET:LENGTH`.",
+    shows="Packets of link types, EtherTypes and IP protocols that may carry IP and are not decoded (decode_stops), above 1%.",
+    rivals={},
+)
+def not_decoded(case: Case) -> Matches:
+    findings = [each for each in case.findings("undecoded", "not-understood") if each.finding.severity != "info"]
+    interfaces = case.trace.interfaces
+    packets = interfaces.total("packets")
+    count = sum(each.finding.packets or 0 for each in findings)
+    if count:
+        counts = undecoded_counts(case.transfers)
+        yield Match(
+            certainty="proven",
+            place="capture",
+            findings=findings,
+            unjudged=min(count / packets, 1.0),
+            share=f"{count:,} of {packets:,}",
+            what=counts[0][0] if counts else "",
+        )
+
+
+@cause(
+    code="cut-open",
+    title="The capture ends in the middle",
+    sentence="The capture ends in the middle: {count:request}{since} {count:~was|were} still open.",
+    advice="Capture longer, with a ring of files (`-b filesize:`).",
+    shows="Requests that were open at the end for less than three times the usual wait (exchanges.outcome is cut_off).",
+    rivals={"hung-server": "an open request has waited longer than answers of that server take"},
+)
+def cut_open(case: Case) -> Matches:
+    rows = [row for row in case.exchanges("outcome", "cut_off") if row["asked_ns"] is not None]
+    lasts = [ns for ns in case.trace.interfaces.column("last_ns") if ns is not None]
+    if rows and lasts:
+        oldest = max(lasts) - min(row["asked_ns"] or 0 for row in rows)
+        flows = [row["flow"] for row in rows if row["flow"] is not None]
+        yield Match(
+            certainty="proven",
+            place="capture",
+            flows=list(dict.fromkeys(flows)),
+            severity="info",
+            count=len(rows),
+            since=f", sent up to {show_duration(oldest)} before the end," if oldest else "",
+        )

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every cause has an example that shows it, rivals that are causes, and words that keep the rules of sentences."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wiretale
+from checkout import ROOT
+from wiretale.analyzer.causes.registry import CAUSES
+from wiretale.analyzer.findings.registry import RULES
+
+SUPPORT = ROOT / "tests" / "support"
+EXAMPLES: dict[str, Any] = {}
+for path in sorted(SUPPORT.glob("causes_*.py")):
+    EXAMPLES.update(importlib.import_module(path.stem).EXAMPLES)
+NAMES_OF_OURS = re.compile(r"\b(?:verdict|upstream|downstream|unplaced|turns?|unique payload)\b")
+WORDS = (6, 60)
+TO_COME = {"random-loss", "asymmetric-path", "peer-gone", "hung-server", "routing-loop", "mss-clamp", "stall"}
+ADDRESS = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b|(?:[0-9a-f]{1,4}:){2,}[0-9a-f:]+", re.I)
+
+
+def test_every_cause_has_an_example() -> None:
+    assert set(CAUSES) == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("code", CAUSES)
+def test_rivals_and_effects_exist(code: str) -> None:
+    rule = CAUSES[code]
+    assert set(rule.rivals) <= (set(CAUSES) | TO_COME) - {code}
+    assert set(rule.explains) <= set(RULES)
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_the_example_is_said_as_a_colleague_would(code: str, tmp_path: Path) -> None:
+    trace = wiretale.analyze(EXAMPLES[code](tmp_path / "capture.pcap"))
+    rows = [row for row in trace.causes if row["code"] == code]
+    assert rows, [row["code"] for row in trace.causes]
+    for row in rows:
+        sentence = row["sentence"]
+        assert WORDS[0] <= len(sentence.split()) <= WORDS[1] and sentence.endswith("."), sentence
+        assert not NAMES_OF_OURS.search(sentence), sentence
+        assert len(set(ADDRESS.findall(sentence))) <= 2, sentence
+        if row["certainty"] != "proven":
+            assert re.search(r"probabl|may|possibl", sentence), sentence
+        rivals = [rival for rival in trace.cause_rivals if rival["cause"] == row["cause"]]
+        assert all(rival["rival"] in CAUSES for rival in rivals), rivals
+        assert row["certainty"] == "proven" or not all(rival["excluded"] for rival in rivals), rivals

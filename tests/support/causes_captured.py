@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures that show faults of the capture itself: one example for each cause."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import several_legs as legs
+import transfer_wires as wires
+from capture_files import write_pcap
+from checkout import SAMPLES
+from finding_captures import of_wire
+from plain_wire import ACK, PSH, START_NS, Connection, Wire
+
+Make = Callable[[Path], Path]
+
+
+def of_sample(name: str) -> Make:
+    return lambda path: Path(shutil.copy(SAMPLES / name, path))
+
+
+def upload() -> Wire:
+    return wires.steady(wires.connection(), 200)
+
+
+def routed_copy() -> Wire:
+    """An upload at both sides of a router, in VLAN 10 and 20."""
+    return legs.at_two_places(upload(), legs.tagged(10), legs.tagged(20))
+
+
+def one_end() -> Wire:
+    """An upload of which the capture has the sender's packets alone."""
+    wire = upload()
+    return Wire([(ms, frame) for ms, frame in wire.packets if frame[26:30] == bytes((10, 0, 0, 1))])
+
+
+def open_request() -> Wire:
+    talk = Connection(Wire()).open()
+    for turn in range(3):
+        talk.send(100 + 1000 * turn, 0, 50 * turn, 50, PSH | ACK, 200 * turn)
+        talk.send(600 + 1000 * turn, 1, 200 * turn, 200, PSH | ACK, 50 * turn + 50)
+    talk.send(3100, 0, 150, 50, PSH | ACK, 600)
+    return talk.wire
+
+
+def set_back(path: Path) -> Path:
+    """An upload whose clock is set back by 200 ms at packet 100, and goes on."""
+    packets = upload().packets
+    return write_pcap(
+        path, ((START_NS + round((ms - 200 * (i >= 100)) * 1e6), frame) for i, (ms, frame) in enumerate(packets))
+    )
+
+
+EXAMPLES: dict[str, Make] = {
+    "capture-drops": of_sample("capture_drops.pcapng"),
+    "one-direction": of_wire(one_end),
+    "not-decoded": of_sample("findings/undecoded.pcap.gz"),
+    "cut-open": of_wire(open_request),
+    "copies": of_wire(routed_copy),
+    "offload": of_sample("super_segments.pcap"),
+    "clock-step": set_back,
+}
