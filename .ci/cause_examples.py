@@ -33,7 +33,7 @@ def frame_lines(trace: wiretale.Trace, number: int) -> list[str]:
     packets = {row["frame"]: row for row in trace.packets() if row["frame"] in frames}
     start_ns = min((ns for ns in trace.interfaces.column("first_ns") if ns is not None), default=0)
     return [
-        f"frame {frame}: {(packets[frame]['time_ns'] - start_ns) / 1e9:.6f} s, flow {packets[frame]['flow']}, "
+        f"frame {frame}: {((packets[frame]['time_ns'] or start_ns) - start_ns) / 1e9:.6f} s, flow {packets[frame]['flow']}, "
         f"{packets[frame]['payload_bytes'] or 0} bytes of payload"
         for frame in sorted(packets)[:FRAMES_SHOWN]
     ]

@@ -32,8 +32,8 @@ def ports_str(case: Case) -> str:
     sentence="The capture stored {again:packet} twice{where}: {count:connection was|connections were} captured at two "
     "places, and {count:~is|are} counted once.",
     advice="Mirror one port, or one direction of each; `editcap -d` removes the copies of one port.",
-    shows="The same TCP packet (IP ID, sequence number, checksum) again within half a round trip, with other link addresses, another "
-    "VLAN or a TTL that is lower by a router; or a second flow with the same first sequence numbers and times.",
+    shows="The same TCP packet (IP ID, sequence number, checksum) again within half a round trip, with other link addresses, "
+    "another VLAN or a TTL that is lower by a router; or a second flow with the same first sequence numbers and times.",
     rivals={
         "routing-loop": "there are two copies, always; a loop makes more, each with a lower TTL",
         "random-loss": "a retransmission has a new IP ID, and comes after a round trip",
@@ -105,8 +105,8 @@ def offload(case: Case) -> Matches:
 @cause(
     code="clock-step",
     title="The capture clock was set back",
-    sentence="The capture clock went back by {furthest}[ {times}], so times and orders near {count:~that packet|those packets} are "
-    "wrong; nobody waited then.",
+    sentence="The capture clock went back by {furthest}[ {times}], so times and orders near {count:~that packet|those packets} "
+    "are wrong; nobody waited then.",
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
     shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more.",
     rivals={"stall": "the TSvals of both ends jump against the capture's clock in one instant"},
