@@ -8,12 +8,14 @@ explains it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes import broken, captured, ended, ends, path, unanswered
 from wiretale.analyzer.causes.case import Case
 from wiretale.analyzer.causes.cause import Cause, Match, Severity
 from wiretale.analyzer.causes.rank import rank_of
+from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings.cost import NOTE_SHARE
 from wiretale.analyzer.findings.evidence import Cited, Side
 from wiretale.analyzer.findings.model import duration_of
@@ -31,6 +33,21 @@ CHAPTERS: dict[str, tuple[Cause, ...]] = {
     for family in FAMILIES
 }
 CAUSES: dict[str, Cause] = {rule.code: rule for rules in CHAPTERS.values() for rule in rules}
+
+
+def cause_of(code: str) -> Cause:
+    """Returns the cause of a code. Raises UsageError if there is none."""
+    if code not in CAUSES:
+        raise UsageError(f"there is no cause {code!r}; `wiretale explain --list` lists all")
+    return CAUSES[code]
+
+
+def example_of(code: str) -> dict[str, Any] | None:
+    """Returns the example of a cause (.ci/make_docs.py makes them); None without one."""
+    import json
+
+    by_code: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("examples.json").read_text("utf-8"))
+    return by_code.get(code)
 
 
 class Explanation(NamedTuple):

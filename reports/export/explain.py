@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.causes.registry import CAUSES, cause_of
+from wiretale.analyzer.causes.registry import example_of as example_of_cause
 from wiretale.analyzer.findings.evidence import evidence_of
 from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.explain import Explained, left_out
@@ -61,9 +63,18 @@ def turns_object(trace: Trace, explained: Explained) -> Row:
 
 
 def list_object(version: str) -> Row:
-    """Returns every code with its title."""
-    codes = [{"code": page.code, "title": page.title} for page in RULES.values()]
-    return {"schema": "wiretale.finding-codes/1", "wiretale": version, "findings": codes}
+    """Returns every code of a finding and of a cause with its title."""
+    codes, causes = ([{"code": page.code, "title": page.title} for page in pages.values()] for pages in (RULES, CAUSES))
+    return {"schema": "wiretale.finding-codes/1", "wiretale": version, "findings": codes, "causes": causes}
+
+
+def cause_object(code: str, version: str) -> Row:
+    """Returns the page of a cause. UsageError if no cause has this code."""
+    rule = cause_of(code)
+    names = ("code", "title", "shows", "unknown", "explains")
+    page = {name: getattr(rule, name) for name in names}
+    rivals = dict(rule.rivals)
+    return {"schema": SCHEMA, "wiretale": version, **page, "rivals": rivals, "example": example_of_cause(code)}
 
 
 def page_object(code: str, version: str) -> Row:

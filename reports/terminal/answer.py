@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.causes.registry import CAUSES
+from wiretale.analyzer.causes.registry import CAUSES, CHAPTERS, cause_of, example_of
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural
 from wiretale.reports.phrases import cause_cost
-from wiretale.reports.terminal.console import STYLES, section
+from wiretale.reports.terminal.console import STYLES, indented, section
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from wiretale.analyzer.trace import Trace
 
-CAUSES_SHOWN = 5
+CAUSES_SHOWN, FRAMES_SHOWN = 5, 10
 SIGNS = {"error": "▲", "warning": "◇", "info": "○"}
 SURE = {"proven": "", "likely": ", probably", "possible": ", possibly"}
 
@@ -56,3 +56,60 @@ def cause_parts(trace: Trace) -> Iterator[RenderableType]:
     left = len(rows) - CAUSES_SHOWN
     more = [Text(f"{plural(left, 'more cause')}: table causes", style="dim")] if left > 0 else []
     yield section("Causes", grid, *more)
+
+
+def cause_page(code: str) -> Iterator[RenderableType]:
+    """Yields the page of a cause."""
+    rule, example = cause_of(code), example_of(code)
+    yield Text.assemble((rule.code, "bold"), f"  {rule.title}")
+    yield section("How it shows", Text(rule.shows))
+    if rule.rivals:
+        yield section("What it is not", *(Text(f"{rival}: {fact}") for rival, fact in rule.rivals.items()))
+    if rule.unknown:
+        yield section("Limits", Text(rule.unknown))
+    if rule.explains:
+        yield section("Findings that are effects of it", Text(", ".join(rule.explains)))
+    if example:
+        yield section("Example", Text(f"{example['sentence']} ({example['certainty']})"))
+
+
+def cause_list() -> Iterator[RenderableType]:
+    """Yields all causes by family."""
+    for family, rules in CHAPTERS.items():
+        grid = Grid.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, style="bold")
+        grid.add_column(overflow="fold")
+        for rule in rules:
+            grid.add_row(rule.code, rule.title)
+        yield section(f"Causes: {family}", grid)
+
+
+def cause_detail(trace: Trace, code: str) -> Iterator[RenderableType]:
+    """Yields the causes of a code in a trace with proof, rivals, findings and packets."""
+    rows = [row for row in trace.causes if row["code"] == code]
+    if not rows:
+        yield Text(f"{code} is not among the causes of this capture.")
+    for row in rows:
+        number = row["cause"]
+        yield Text(printable(row["sentence"]), style="bold")
+        rivals = [rival for rival in trace.cause_rivals if rival["cause"] == number]
+        findings = [str(member["finding"]) for member in trace.cause_findings if member["cause"] == number]
+        frames = sorted({frame["frame"] for frame in trace.cause_frames if frame["cause"] == number})[:FRAMES_SHOWN]
+        lines = {
+            "certainty": row["certainty"],
+            "cost": cause_cost(row),
+            "proof": row["proof"],
+            **{f"not {rival['rival']}": rival["fact"] for rival in rivals if rival["excluded"]},
+            **{f"or {rival['rival']}": f"{rival['fact']} would decide" for rival in rivals if not rival["excluded"]},
+            "findings": ", ".join(findings),
+            "frames": ", ".join(map(str, frames)),
+            "fix": row["advice"],
+            "filter": row["filter"],
+        }
+        grid = Grid.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, style="dim")
+        grid.add_column(overflow="fold")
+        for name, text in lines.items():
+            if text:
+                grid.add_row(name, Text(printable(text)))
+        yield indented(grid)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +107,36 @@ def test_an_explained_finding_is_not_listed_beside_its_cause(code: str) -> None:
     rows: list[Any] = [row(1, code, 4, 2.0), row(2, code, 7, 1.5)]
     (group,) = groups(rows, {1})
     assert [row["finding"] for row in group.rows] == [2]
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_the_terminal_begins_with_the_whole_answer(wiretale_run: Any, samples: Path, columns: int) -> None:
+    sample, width = samples / "mirror_router.pcap", {"COLUMNS": str(columns)}
+    answer = wiretale.analyze(sample).answer
+    lines = wiretale_run("explain", sample, env=width).stdout.splitlines()
+    assert all(len(line) <= columns for line in lines[: lines.index("")])
+    head = " ".join(" ".join(lines[: lines.index("")]).split())
+    assert head == f"{answer.sentence} Caveat: {answer.caveat}"
+    detail = wiretale_run("explain", sample, "--cause", "copies", env=width).stdout
+    assert "certainty  proven" in detail and "frames" in detail
+
+
+def test_json_page_and_python_have_the_same_answer(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
+    trace = wiretale.analyze(samples / "mirror_router.pcap")
+    result = json.loads(wiretale_run("explain", samples / "mirror_router.pcap", "--json").stdout)
+    assert result["answer"] == trace.answer._asdict()
+    assert [row["code"] for row in result["causes"]] == trace.causes.column("code")
+    page = trace.report(tmp_path / "page.html").read_text("utf-8")
+    assert html.escape(trace.answer.sentence) in page and html.escape(trace.answer.caveat or "") in page
+
+
+def test_a_cause_has_a_page_and_the_list_names_it(wiretale_run: Any) -> None:
+    assert "What it is not" in wiretale_run("explain", "--cause", "copies").stdout
+    assert json.loads(wiretale_run("explain", "--cause", "copies", "--json").stdout)["rivals"]
+    assert "one-direction" in wiretale_run("explain", "--list").stdout
+    done = wiretale_run(
+        "explain",
+        "--cause",
+        "copy",
+    )
+    assert done.returncode == 2 and "there is no cause 'copy'" in done.stderr

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explain what limited each transfer, what went wrong and how to fix it. A headline for each transfer is followed by its
-findings, the most severe and costly first; `wiretale cut --finding` takes their numbers.
+"""Explain what went wrong or took the time, why, and what to do. The answer comes first, then the causes with proof and advice,
+then each transfer with its findings, the most severe and costly first; `wiretale cut --finding` takes their numbers.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from wiretale.cli.analyze import exit_code, read
@@ -25,7 +26,7 @@ from wiretale.version import __version__
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-USAGE = "wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE"
+USAGE = "wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE\nwiretale explain --cause CODE"
 SHOWN = 10  # findings
 EXAMPLES = """\
 wiretale explain transfer.pcapng
@@ -33,9 +34,12 @@ wiretale explain transfer.pcapng
 wiretale explain transfer.pcapng --link 1G
 # the first finding, for scripts
 wiretale explain transfer.pcapng --json | jq '.findings[0]'
-# every finding that exists; how one is computed and its limits
+# the answer, for scripts
+wiretale explain transfer.pcapng --json | jq -r .answer.sentence
+# every finding and cause that exists; how one is computed and its limits
 wiretale explain --list
 wiretale explain --code bufferbloat
+wiretale explain --cause copies
 """
 
 
@@ -45,7 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     output = parser.add_argument_group("output")
     add_json(output)
     option(output, "--code", "CODE", "show only findings of this code; without FILE, its page")
-    option(output, "--list", None, "list every finding that exists")
+    option(output, "--cause", "CODE", "show only this cause, with what excludes its rivals; without FILE, its page")
+    option(output, "--list", None, "list every finding and cause that exists")
     option(
         output, "--top", "N", f"show only the first N findings; default {SHOWN}, with --json all", type=whole_number(1)
     )
@@ -58,25 +63,32 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     """Raises UsageError if an argument is missing or contradicts another."""
     from wiretale.analyzer.errors import UsageError
 
-    if arguments.list and (arguments.files or arguments.code):
-        raise UsageError("--list takes no FILE and no --code")
+    if arguments.list and (arguments.files or arguments.code or arguments.cause):
+        raise UsageError("--list takes no FILE, no --code and no --cause")
+    if arguments.code and arguments.cause:
+        raise UsageError("--code and --cause exclude each other")
     if arguments.all and arguments.top:
         raise UsageError("--all and --top exclude each other")
-    if not arguments.files and not arguments.code and not arguments.list:
-        raise UsageError("no capture given: expected a file, a directory, - for standard input, --code or --list")
+    if not (arguments.files or arguments.code or arguments.cause or arguments.list):
+        raise UsageError(
+            "no capture given: expected a file, a directory, - for standard input, --code, --cause or --list"
+        )
 
 
-def show_pages(code: str | None, as_json: bool) -> None:
-    """Prints the page of a code, or without one the list of all findings."""
-    from wiretale.reports.export.explain import list_object, page_object
-
+def show_pages(code: str | None, cause: str | None, as_json: bool) -> None:
+    """Prints the page of a finding or of a cause, or without either the list of all."""
     if as_json:
-        print_json(page_object(code, __version__) if code else list_object(__version__))
+        from wiretale.reports.export.explain import cause_object, list_object, page_object
+
+        page = page_object(code, __version__) if code else cause_object(cause, __version__) if cause else None
+        print_json(page or list_object(__version__))
         return
+    from wiretale.reports.terminal.answer import cause_list, cause_page
     from wiretale.reports.terminal.console import print_parts
     from wiretale.reports.terminal.explain import list_parts, page_parts
 
-    print_parts(sys.stdout, lambda console: page_parts(code) if code else list_parts())
+    parts = page_parts(code) if code else cause_page(cause) if cause else chain(list_parts(), cause_list())
+    print_parts(sys.stdout, lambda console: parts)
 
 
 def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) -> None:
@@ -92,9 +104,13 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
 
         print_json(explain_object(trace, transfers, listed, __version__))
         return
+    from wiretale.reports.terminal.answer import cause_detail
     from wiretale.reports.terminal.console import print_parts
     from wiretale.reports.terminal.explain import explain_parts
 
+    if arguments.cause:
+        print_parts(sys.stdout, lambda console: cause_detail(trace, arguments.cause))
+        return
     print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, listed, unlisted, console))
 
 
@@ -104,8 +120,12 @@ def run(arguments: argparse.Namespace) -> int:
         from wiretale.analyzer.findings.registry import page_of
 
         page_of(arguments.code)  # UsageError before the analysis
+    if arguments.cause:
+        from wiretale.analyzer.causes.registry import cause_of
+
+        cause_of(arguments.cause)
     if not arguments.files:
-        show_pages(arguments.code, arguments.json)
+        show_pages(arguments.code, arguments.cause, arguments.json)
         return 0
     from wiretale.analyzer.options import link_rate
 
