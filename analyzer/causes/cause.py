@@ -66,12 +66,12 @@ class Match:
         self.bytes = bytes
         self.members = members
         self.frames = frames  # packets that prove it; none: those of the findings
-        self.packets = packets  # the number of all of them; None: unknown, or that of the findings
+        self.packets = packets  # number of all of these packets; None: unknown, or as the findings have it
         self.filter = filter
         self.proof = proof
         self.excluded = dict(excluded or {})  # code of a rival: the fact that excludes it
         self.undecided = dict(undecided or {})  # code of a rival: the measurement that would decide
-        self.unjudged = unjudged  # of a fault of the capture: the share of what was asked that it leaves open
+        self.unjudged = unjudged  # by a fault of the capture: share of the packets
         self.severity = severity  # None: error if something failed, else warning
         self.words: Words = {"probably": PROBABLY[certainty], **words}
 

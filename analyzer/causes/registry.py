@@ -79,7 +79,7 @@ class Explanation(NamedTuple):
     rivals: tuple[tuple[str, bool, str], ...] = ()
 
     def rows(self, number: int) -> Iterator[tuple[str, tuple[Any, ...]]]:
-        """Yields table and row of the cause and of what belongs to it, as the core takes them."""
+        """Yields table and row of the cause, its packets, flows, findings and rivals, as the core takes them."""
         yield "causes", (number, *self[: self._fields.index("frames")])
         for packet in self.frames:
             yield "cause_frames", (number, packet.capture, packet.frame, packet.role)
