@@ -492,6 +492,9 @@ class ExchangeRow(TypedDict):
     waited_ns: int | None
     outcome: str
     code: str | None
+    syn_options: str | None
+    last_syn_options: str | None
+    truncated: bool | None
     turn: int | None
     last_frame: int | None
     request_bytes: int | None

@@ -24,6 +24,7 @@
 #define NAME_BYTES     255u
 #define LABEL_POINTER  0xC0
 #define FLAG_RESPONSE  0x8000
+#define FLAG_TRUNCATED 0x0200
 #define FLAGS_QUERY    0x0130 /* RD, AD and CD: a query may have them */
 #define FLAGS_NEVER    0x7840 /* of a response: another opcode, and the bit that is always 0 */
 #define OPCODE(flags)  ((flags) >> 11 & 15)
@@ -330,6 +331,7 @@ static void take_response(struct application *application, const struct arrival 
     queries->list[number].answer = moment_of(arrival);
     queries->answered |=
         arrival->time_ns != TIME_UNKNOWN && queries->list[number].first.time_ns != TIME_UNKNOWN;
+    queries->list[number].truncated = message->flags & FLAG_TRUNCATED;
     queries->list[number].code = (uint16_t)(extended << 4 | CODE(message->flags));
     finish_query(queries, arrival, number);
 }

@@ -83,6 +83,7 @@ struct dns_query {
     uint16_t id, type, code; /* code: of the answer */
     uint16_t ip_id;          /* of the last query */
     uint8_t direction;
+    bool truncated; /* the answer */
 };
 
 /* Questions of a flow that wait for their answer, the oldest first. */

@@ -303,6 +303,20 @@ static enum word outcome_of_syn(const struct flow *flow, int64_t asked_ns,
     return connection->syn_ack_seen && silence == WORD_UNANSWERED ? WORD_ABANDONED : silence;
 }
 
+/* Writes `fast_open ecn`; nothing without an option. */
+static void put_syn_options(struct row_sink *sink, struct row *row, unsigned column,
+                            unsigned options) {
+    static const char *const names[] = {"fast_open", "mptcp", "signature", "ecn"};
+    char text[32] = "";
+    size_t used = 0;
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (options >> i & 1)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", used ? " " : "",
+                                     names[i]);
+    if (used)
+        row_set_text(sink, row, column, text);
+}
+
 static void add_connect(struct row_sink *sink, const struct flow *flow,
                         const struct flow_end *end) {
     const struct tcp_connection *connection = &flow->tcp;
@@ -316,6 +330,9 @@ static void add_connect(struct row_sink *sink, const struct flow *flow,
                                   : max64(from->last_ns, to->last_ns) - from->first_ns;
     row_set(&row, exchanges_outcome, outcome);
     row_set(&row, exchanges_attempts, connection->streams[0].syns);
+    put_syn_options(sink, &row, exchanges_syn_options, connection->streams[0].syn_options);
+    put_syn_options(sink, &row, exchanges_last_syn_options,
+                    connection->streams[0].last_syn_options);
     if (outcome == WORD_ERROR)
         row_set_text(sink, &row, exchanges_code, word_text((enum word)flow->icmp_error));
     row_set_if(&row, exchanges_asked_frame, first, (int64_t)flow->first_frame);
@@ -361,6 +378,7 @@ void query_row_add(const struct row_writer *writer, const struct flow *flow,
             row_set(&row, exchanges_waited_ns, answer_ns - first_ns);
         }
         row_set(&row, exchanges_answered_frame, (int64_t)query->answer.frame);
+        row_set(&row, exchanges_truncated, query->truncated);
         dns_code_text(query->code, text);
         row_set_text(sink, &row, exchanges_code, text);
     } else if (timed && query->last_ns >= first_ns) {

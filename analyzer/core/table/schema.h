@@ -842,6 +842,13 @@
       "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
       "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK or NAK; null " \
       "without one")                                                                               \
+    X(syn_options, TEXT, "",                                                                       \
+      "connect: what the first SYN offers beside the usual options, words with spaces between: "   \
+      "fast_open, mptcp, signature (MD5 or AO), ecn; null without any, and for others")            \
+    X(last_syn_options, TEXT, "", "connect: the same of the last SYN")                             \
+    X(truncated, BOOL, "",                                                                         \
+      "DNS: the answer was too long for its datagram (TC, RFC 1035 section 4.1.1), so that the "   \
+      "client should ask again over TCP; null without an answer, and for others")                  \
     X(turn, INT, "",                                                                               \
       "number of the request in its TCP connection, from 0; the messages of a TLS handshake are "  \
       "turns, too; null for connect and DNS, and for HTTP in a connection that does not "          \

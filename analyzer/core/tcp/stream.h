@@ -336,6 +336,9 @@ struct ack_point {
     uint32_t frame; /* 0 if unknown */
 } __attribute__((packed, aligned(4)));
 
+/* What a SYN offers that a device or the peer may refuse by silence. */
+enum syn_option { SYN_FAST_OPEN = 1, SYN_MPTCP = 2, SYN_SIGNATURE = 4, SYN_ECN = 8 };
+
 /* Fields that every packet changes come first: memory is fetched in lines of 64 bytes. */
 struct tcp_stream {
     uint32_t isn;                /* initial sequence number: position 0 is isn + 1 */
@@ -368,7 +371,8 @@ struct tcp_stream {
     uint8_t ip_id_skips;      /* small steps over IDs that no packet of the host has */
     uint8_t next_fingerprint; /* where the next one goes */
     uint8_t fingerprint_capacity;
-    uint16_t mss;         /* announced, 0 if not seen */
+    uint8_t syn_options : 4, last_syn_options : 4; /* enum syn_option of its first and last SYN */
+    uint16_t mss;                                  /* announced, 0 if not seen */
     uint16_t agreed_mss;  /* the lesser of both SYNs, less options, or of the path if that
                              is proven to be less; 0 before data, or if unknown */
     uint16_t last_window; /* as in the header */

@@ -255,6 +255,21 @@ static ALWAYS_INLINE void take_data(struct segment_context *seg, struct tcp_stre
 
 /* --- handshake ------------------------------------------------------------------------------- */
 
+static unsigned syn_options_of(const struct tcp_header *tcp) {
+    static const struct {
+        uint16_t option;
+        uint8_t kind;
+    } kinds[] = {{TCP_OPTION_FAST_OPEN, SYN_FAST_OPEN},
+                 {TCP_OPTION_MPTCP, SYN_MPTCP},
+                 {TCP_OPTION_SIGNATURE, SYN_SIGNATURE}};
+    unsigned ecn = tcp->flags & TCP_ACK ? TCP_ECE : TCP_ECE | TCP_CWR; /* RFC 3168 section 6.1.1 */
+    unsigned options = (tcp->flags & (TCP_ECE | TCP_CWR)) == ecn ? SYN_ECN : 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (tcp->options & kinds[i].option)
+            options |= kinds[i].kind;
+    return options;
+}
+
 /* Both endpoints may open at once; each then answers with a SYN-ACK (RFC 9293 section 3.5). */
 static void take_syn(struct segment_context *seg, const struct tcp_header *tcp) {
     struct tcp_stream *sender = seg->sender;
@@ -272,6 +287,10 @@ static void take_syn(struct segment_context *seg, const struct tcp_header *tcp) 
     sender->syn_seen = true;
     sender->base_known = true;
     sender->flight_known = sender->snd_una_known;
+    unsigned options = syn_options_of(tcp);
+    sender->last_syn_options = options & 15;
+    if (!repeated)
+        sender->syn_options = options & 15;
     if (repeated) { /* rule V4.8 */
         classify_repeated(seg, -1, 0, "SYN");
         unacked_exclude(&sender->unacked, -1, 0);
