@@ -248,6 +248,8 @@ class DirectionRow(TypedDict):
     duplicate_acks: int | None
     acks_lost_downstream: int | None
     sack_acks: int | None
+    sacks_outside: int | None
+    sack_shift_spread: int | None
     zero_windows: int | None
     zero_window_ns: int | None
     window_full: int | None
@@ -299,6 +301,7 @@ class DirectionRow(TypedDict):
     checksum_errors: int | None
     checksums_verified: int
     checksums_offloaded: int
+    checksums_ignored: int | None
     ttl_min: int | None
     ttl_max: int | None
     dscp: int | None
@@ -339,6 +342,8 @@ class EventRow(TypedDict):
     mtu: int | None
     router: str | None
     blocks: int | None
+    due_ns: int | None
+    due_bytes: int | None
 
 
 class SeriesRow(TypedDict):

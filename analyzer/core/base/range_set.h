@@ -13,6 +13,7 @@
 struct gap {
     int64_t start, end; /* stream positions, [start, end) */
     int64_t opened_ns;
+    uint64_t seen_bytes;   /* of the stream, retransmitted ones too, before that */
     uint64_t event;        /* row of the event that reports its acknowledgment */
     uint32_t opener_frame; /* of the segment that opened it */
     uint32_t tsval;        /* TSval of that segment */

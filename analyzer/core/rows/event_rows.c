@@ -59,6 +59,8 @@ static uint64_t add(struct row_sink *sink, struct flow *flow, unsigned direction
                  event->detail ? event->detail : detail_of(event->cause));
     row_set_if(&row, events_cause, event->cause != WORD_NONE, event->cause);
     row_set_if(&row, events_blocks, event->blocks > 0, (int64_t)event->blocks);
+    row_set_if(&row, events_due_ns, event->due_ns && seen->time_known, event->due_ns);
+    row_set_if(&row, events_due_bytes, event->due_ns && event->due_bytes >= 0, event->due_bytes);
     if (event->icmp)
         put_icmp(sink, &row, event->icmp);
     return row_sink_add(sink, TABLE_events, &row);

@@ -170,6 +170,10 @@ static void put_checksums(struct row *row, const struct flow *flow, unsigned num
             flow->directions[number].right_checksums + (damaged < 0 ? 0 : counts->wrong));
     row_set(row, directions_checksums_offloaded,
             counts->offloaded + (damaged < 0 ? counts->wrong : 0));
+    row_set_if(row, directions_checksums_ignored,
+               flow->key.protocol == IP_TCP && flow->directions[!number].packets &&
+                   !counts->delivered,
+               counts->wrong);
 }
 
 static void put_header_fields(struct row *row, const struct direction *direction) {
@@ -380,6 +384,8 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
 static void put_segments(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
     row_set_if(row, directions_sack_acks, !stream->options_truncated, recovery->sack_acks);
+    row_set_if(row, directions_sack_shift_spread, recovery->sacks_outside,
+               recovery->sack_shift_max - recovery->sack_shift_min);
     row_set(row, directions_zero_windows, recovery->zero_windows);
     row_set_if(row, directions_unusual_options, !stream->options_truncated,
                recovery->unusual_options);
@@ -421,6 +427,8 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
         row_set_if(row, directions_acks_lost_downstream, stream->timestamps && data->timestamps,
                    recovery_of(data)->acks_lost);
         put_acked_verdicts(row, recovery, flow->tcp.streams[!number].reports_truncated);
+        row_set_if(row, directions_sacks_outside, !stream->options_truncated,
+                   recovery->sacks_outside);
         put_missing(row, flow, stream);
         put_sender_times(row, &flow->tcp, stream);
     }

@@ -377,6 +377,12 @@
     X(sack_acks, INT, "packets",                                                                   \
       "TCP acknowledgments sent in this direction with SACK blocks; null if options were "         \
       "truncated")                                                                                 \
+    X(sacks_outside, INT, "packets",                                                               \
+      "TCP acknowledgments sent in this direction whose first SACK block is outside of the data "  \
+      "that was sent; null if options were truncated, or if the other direction was not captured") \
+    X(sack_shift_spread, INT, "bytes",                                                             \
+      "their greatest distance from the acknowledged byte to the first block minus the least: "    \
+      "within a receive window if all are shifted by one constant; null without them")             \
     X(zero_windows, INT, "packets",                                                                \
       "TCP segments sent in this direction with a receive window of 0 (not SYN, FIN, RST)")        \
     X(zero_window_ns, DURATION, "ns",                                                              \
@@ -467,6 +473,11 @@
     X(checksums_offloaded, KNOWN(INT), "packets",                                                  \
       "packets whose checksum had not been filled in when they were captured (offload), or is "    \
       "wrong without showing damage")                                                              \
+    X(checksums_ignored, INT, "packets",                                                           \
+      "TCP: packets whose checksum is wrong, or that of a tunnel around them, of which the "       \
+      "receiver acknowledged no SYN and no payload; null if it acknowledged one, and if the "      \
+      "other "                                                                                     \
+      "direction was not captured")                                                                \
     X(ttl_min, INT, "hops", "least TTL or hop limit")                                              \
     X(ttl_max, INT, "hops", "greatest")                                                            \
     X(dscp, INT, "", "DSCP of the first packet")                                                   \
@@ -509,8 +520,7 @@
       "if there was no such time")
 
 /* In the order of packets. Later packets amend rows (table_amend()), because a DSACK or a late
- * original can change a verdict. The flow must be the first column. 16 columns have masks of two
- * bytes each. */
+ * original can change a verdict. The flow must be the first column. */
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
     X(direction, INT, "", "of the packet; null for an event of the capture itself")                \
@@ -547,7 +557,14 @@
     X(mtu, INT, "bytes",                                                                           \
       "ICMP error: MTU of the next hop (RFC 1191, RFC 8201); null if it has none")                 \
     X(router, ADDRESS, "", "ICMP error: router or host that sent it; null for other kinds")        \
-    X(blocks, INT, "", "block_lost and block_gap: missing numbers in a row; null for other kinds")
+    X(blocks, INT, "", "block_lost and block_gap: missing numbers in a row; null for other kinds") \
+    X(due_ns, TIME, "ns",                                                                          \
+      "when the data should have passed: of a retransmission, its last transmission before, or "   \
+      "the packet that showed the loss upstream; of reordering, the packet that overtook it; "     \
+      "null for other kinds, or if unknown")                                                       \
+    X(due_bytes, INT, "bytes",                                                                     \
+      "of a retransmission: payload of its direction that had passed before due_ns, "              \
+      "retransmissions included; null likewise")
 
 /* Grouped by flow. Bins are stored as records, which store a direction's bins in the narrowest
  * form that holds them (series_rows.c) and are computed when they are read. */
@@ -1194,6 +1211,6 @@ static inline bool is_after_pass(unsigned number) {
     return number >= TABLE_relations;
 }
 
-#define COLUMNS_MAX 128 /* of a table; a row's null mask has that many bits */
+#define COLUMNS_MAX 192 /* of a table; a row's null mask has that many bits */
 
 #endif

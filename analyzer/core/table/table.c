@@ -39,7 +39,8 @@ const struct schema schemas[TABLE_COUNT] = {
 
 /* --- packed rows ------------------------------------------------------------------------------ */
 
-#define MASK_BYTES    ((COLUMNS_MAX + 7) / 8)
+#define MASK_WORDS    (COLUMNS_MAX / 64)
+#define MASK_BYTES    (MASK_WORDS * sizeof(uint64_t))
 #define VARINT_MAX    10
 #define ORIGIN_LEAST  (INT64_C(1) << 48)
 #define LENGTH_BYTES  sizeof(uint16_t)
@@ -126,10 +127,9 @@ static inline uint8_t *pack_values(uint8_t *out, const int64_t *values, const in
     return out;
 }
 
-/* `filled` has two words because COLUMNS_MAX is 128. Differences wrap: unpacking adds with the
- * same modulus, so every value is restored. */
+/* Differences wrap: unpacking adds with the same modulus, so every value is restored. */
 static uint8_t *pack_row(uint8_t *out, const struct row *row, const struct table *table) {
-    uint64_t filled[2] = {0, 0};
+    uint64_t filled[MASK_WORDS] = {0};
     size_t columns = table->schema->column_count, mask_bytes = (columns + 7) / 8;
     uint8_t *masks = out + LENGTH_BYTES, *end = masks + 2 * mask_bytes;
     for (size_t w = 0; w * 64 < columns; w++)
@@ -160,7 +160,7 @@ static inline uint64_t first_bits(uint64_t bits, size_t count) {
 /* Unpacks the first `wanted` columns; the others must not be read. Returns the end of the row. */
 static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struct schema *schema,
                                  const int64_t *origins, size_t wanted) {
-    uint64_t filled[2];
+    uint64_t filled[MASK_WORDS];
     uint16_t length;
     size_t mask_bytes = (schema->column_count + 7) / 8;
     _Static_assert(sizeof filled == MASK_BYTES && sizeof row->known == MASK_BYTES, "whole words");
@@ -171,7 +171,7 @@ static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struc
     memcpy(filled, in + mask_bytes, MASK_BYTES);
     in += 2 * mask_bytes;
     memset(row->value, 0, wanted * sizeof *row->value);
-    for (size_t w = 0; w < 2; w++) {
+    for (size_t w = 0; w < MASK_WORDS; w++) {
         size_t here = wanted > w * 64 ? wanted - w * 64 : 0;
         row->known[w] = first_bits(row->known[w], here);
         in = unpack_values(in, row->value + w * 64, origins + w * 64, first_bits(filled[w], here));

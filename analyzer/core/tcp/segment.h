@@ -57,6 +57,8 @@ struct event {
     bool cause_withdrawn; /* of amend(): the row has none any more */
     int64_t bytes;
     uint64_t related_frame;         /* 0 if none */
+    int64_t due_ns;                 /* 0 if unknown */
+    int64_t due_bytes;              /* -1 if unknown; valid with due_ns */
     uint64_t blocks;                /* 0 if none */
     const char *detail;             /* NULL: the text of the cause */
     const struct icmp_report *icmp; /* NULL if none */

@@ -180,6 +180,8 @@ struct tcp_recovery_state {
     uint64_t window_full, window_probes, keep_alives;
     /* Counters of the ACKs that this endpoint sends. */
     uint64_t duplicate_acks, sack_acks, sack_gaps, zero_windows, acks_out_of_range;
+    uint64_t sacks_outside;                 /* ACKs with SACK blocks outside of the stream */
+    int64_t sack_shift_min, sack_shift_max; /* from their ACK to their first block, bytes */
     uint64_t ecn_echo, ecn_cwr, unusual_options, signed_segments;
     int64_t zero_since_ns, zero_window_ns; /* total of closed windows */
     int64_t window_opened_ns;              /* last time, 0 if never */
@@ -425,6 +427,11 @@ extern const struct tcp_recovery_state no_recovery; /* all zero */
 /* Returns the stream's recovery state for reading; never NULL. */
 static inline const struct tcp_recovery_state *recovery_of(const struct tcp_stream *stream) {
     return stream->recovery ? stream->recovery : &no_recovery;
+}
+
+/* Returns the payload that passed the capture point, without duplicates and probes. */
+static inline uint64_t seen_bytes(const struct tcp_stream *stream) {
+    return stream->unique_bytes + recovery_of(stream)->retransmitted_bytes;
 }
 
 /* Returns the bytes in flight, -1 if unknown. */

@@ -65,6 +65,12 @@ const struct unacked_segment *unacked_find(const struct unacked_segments *ring, 
     return unacked_at(ring, i);
 }
 
+int64_t unacked_sent_before(const struct unacked_segments *ring, int64_t time_ns, int64_t next) {
+    for (uint32_t i = ring->count; i-- > 0 && unacked_at(ring, i)->time_ns >= time_ns;)
+        next = unacked_at(ring, i)->end - (int64_t)unacked_at(ring, i)->length;
+    return next;
+}
+
 void unacked_free(struct unacked_segments *ring, struct pool *pool) {
     pool_release(pool, ring->segments, ring->room, sizeof *ring->segments);
     *ring = (struct unacked_segments){0};

@@ -65,6 +65,10 @@ void unacked_exclude(struct unacked_segments *ring, int64_t start, int64_t end);
 /* Returns the segment that holds the byte at `position`, NULL if it is unknown. */
 const struct unacked_segment *unacked_find(const struct unacked_segments *ring, int64_t position);
 
+/* Returns the position that the first of the segments sent at `time_ns` or later begins with,
+ * `next` if all were sent before. */
+int64_t unacked_sent_before(const struct unacked_segments *ring, int64_t time_ns, int64_t next);
+
 /* Frees the ring, which is empty and new afterwards. */
 void unacked_free(struct unacked_segments *ring, struct pool *pool);
 

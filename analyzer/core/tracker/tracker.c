@@ -37,6 +37,7 @@ static struct gap gap_below(const struct segment_context *seg, int64_t start, in
     return (struct gap){.start = start,
                         .end = end,
                         .opened_ns = seg->packet->time_ns,
+                        .seen_bytes = seen_bytes(seg->sender),
                         .acked_ns = seg->packet->time_ns,
                         .event = EVENT_NONE,
                         .opener_frame = seg->frame,
@@ -486,10 +487,12 @@ static NOINLINE int64_t track_damaged(struct segment_context *seg) {
     return flight;
 }
 
+/* A SYN is at -1. */
 static NOINLINE void note_possible_damage(struct segment_context *seg) {
     int64_t start = seg->effect.sequence;
+    bool syn = seg->tcp->flags & TCP_SYN;
     if (seg->effect.positions_known)
-        note_damage(seg, start, start + seg->packet->payload_bytes);
+        note_damage(seg, start - syn, start + seg->packet->payload_bytes);
 }
 
 NOINLINE int64_t track_segment(struct segment_context *seg) {

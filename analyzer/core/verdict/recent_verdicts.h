@@ -22,6 +22,12 @@ struct retransmission_record *record_at(const struct tcp_recovery_state *recover
 struct retransmission_record *last_retransmission_of(const struct tcp_recovery_state *recovery,
                                                      int64_t start, int64_t end, bool of_gap);
 
+/* Returns the payload of the stream that had passed before the bytes at `start` did last: as
+ * `last`, or in their first transmission, if that is NULL. -1 if later retransmissions are
+ * forgotten. */
+int64_t seen_before(const struct segment_context *seg, int64_t start,
+                    const struct retransmission_record *last);
+
 /* Counts the record's bytes as lost, or no longer. `recovery` must be that of `stream`, or absorb
  * the counts if memory has run out. */
 void set_lost(struct tcp_stream *stream, struct tcp_recovery_state *recovery,

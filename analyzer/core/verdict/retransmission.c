@@ -99,6 +99,8 @@ static void record_retransmission(struct segment_context *seg, const struct retr
                           .spurious = (int8_t)spurious_of(spurious, placed || damaged),
                           .bytes = rtx->start < 0 ? 0 : rtx->end - rtx->start,
                           .related_frame = cause.frame,
+                          .due_ns = rtx->seen_bytes >= 0 ? rtx->sent_ns : 0,
+                          .due_bytes = rtx->seen_bytes,
                           .cause = cause.name,
                           .detail = detail};
     if (damaged)
@@ -123,8 +125,10 @@ static void record_retransmission(struct segment_context *seg, const struct retr
     remember_verdict(seg, record);
 }
 
+/* `gap`: that it fills, NULL if it fills none or is forgotten; `frame`: of the packet that overtook
+ * it. */
 static void record_not_retransmitted(struct segment_context *seg, int64_t bytes, bool reordered,
-                                     enum word evidence, uint32_t frame) {
+                                     enum word evidence, uint32_t frame, const struct gap *gap) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     recovery->out_of_order += reordered;
     recovery->ambiguous += !reordered;
@@ -132,6 +136,8 @@ static void record_not_retransmitted(struct segment_context *seg, int64_t bytes,
                                     .place = reordered ? WORD_UPSTREAM : WORD_NONE,
                                     .evidence = reordered ? evidence : WORD_NONE,
                                     .bytes = bytes,
+                                    .due_ns = reordered && gap ? gap->opened_ns : 0,
+                                    .due_bytes = -1,
                                     .related_frame = frame});
 }
 
@@ -206,6 +212,7 @@ static bool record_fill(struct segment_context *seg, int64_t start, int64_t end,
     struct retransmission rtx = {.start = start,
                                  .end = end,
                                  .sent_ns = gap->opened_ns,
+                                 .seen_bytes = (int64_t)gap->seen_bytes,
                                  .sent_frame = gap->opener_frame,
                                  .since_frame = gap->opener_frame};
     record_retransmission(seg, &rtx, upstream, evidence, NULL);
@@ -243,7 +250,7 @@ NOINLINE bool classify_gap_fill(struct segment_context *seg, int64_t start, int6
     if (verdict == FILL_REORDERED && seg->packet->time_known)
         note_overtaken(seg, seg->packet->time_ns - gap->opened_ns);
     record_not_retransmitted(seg, fill->bytes, verdict == FILL_REORDERED,
-                             order ? evidence : WORD_TIME, gap->opener_frame);
+                             order ? evidence : WORD_TIME, gap->opener_frame, gap);
     return false;
 }
 
@@ -310,12 +317,13 @@ static void classify_forgotten(struct segment_context *seg, int64_t start, int64
     enum word evidence =
         compare_send_order(seg, above->timestamps, above->tsval, above->ip_id, &order);
     if (order < 0 || (!order && order_by_time(seg, above, end) != FILL_RETRANSMITTED)) {
-        record_not_retransmitted(seg, end - start, false, evidence, above->opener_frame);
+        record_not_retransmitted(seg, end - start, false, evidence, above->opener_frame, NULL);
         return;
     }
     struct retransmission rtx = {.start = start,
                                  .end = end,
                                  .sent_ns = above->opened_ns,
+                                 .seen_bytes = -1,
                                  .forgotten = true,
                                  .sent_frame = above->opener_frame,
                                  .since_frame = above->opener_frame};
@@ -339,6 +347,7 @@ NOINLINE enum repetition classify_repeated(struct segment_context *seg, int64_t 
     struct retransmission rtx = {.start = start,
                                  .end = end,
                                  .sent_ns = last ? last->time_ns : sent.time_ns,
+                                 .seen_bytes = last || first ? seen_before(seg, start, last) : -1,
                                  .repeated = last,
                                  .sent_frame = last    ? last->frame
                                                : first ? first->frame
@@ -363,7 +372,7 @@ NOINLINE void classify_before_capture(struct segment_context *seg, int64_t start
         cause = (struct retransmit_cause){.kind = WORD_RETRANSMISSION, .evidence = evidence};
     if (cause.kind == WORD_NONE) {
         if (first)
-            record_not_retransmitted(seg, end - start, order < 0, evidence, first->frame);
+            record_not_retransmitted(seg, end - start, order < 0, evidence, first->frame, NULL);
         return;
     }
     uint64_t super = count_retransmission(seg, &cause, start, end);

@@ -9,6 +9,7 @@
 struct retransmission {
     int64_t start, end;   /* stream positions; start is -1 for a SYN */
     int64_t sent_ns;      /* last transmission, or the opening of its gap */
+    int64_t seen_bytes;   /* of the stream before sent_ns, -1 if unknown */
     bool repeated;        /* that was a retransmission already */
     bool forgotten;       /* its bytes may not have been seen before */
     uint32_t sent_frame;  /* of the transmission, 0 if unknown */

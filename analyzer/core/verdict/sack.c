@@ -124,6 +124,20 @@ static bool is_plausible(const struct segment_context *seg, const int64_t *block
             block[1] <= seg->receiver->snd_nxt + max_ack_ahead(seg->sender));
 }
 
+/* The same of a block below: a DSACK reports data of this stream (RFC 2883 section 4). */
+static bool is_outside(const struct segment_context *seg, const int64_t *block) {
+    int64_t least = seg->receiver->syn_seen ? -1 : seg->receiver->first_seq - POSITION_SPAN;
+    return seg->receiver->base_known && block[0] != block[1] &&
+           (block[0] < least || !is_plausible(seg, block));
+}
+
+static NOINLINE void note_outside(const struct segment_context *seg, int64_t shift) {
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    bool first = !recovery->sacks_outside++;
+    recovery->sack_shift_min = first ? shift : min64(recovery->sack_shift_min, shift);
+    recovery->sack_shift_max = first ? shift : max64(recovery->sack_shift_max, shift);
+}
+
 static void keep_blocks(struct segment_context *seg, struct tcp_recovery_state *recovery,
                         const int64_t (*blocks)[2], unsigned first, int64_t position) {
     recovery->sack_count = 0;
@@ -201,7 +215,10 @@ NOINLINE void process_sack(struct segment_context *seg, int64_t position) {
            blocks[seg->effect.sack_count][0] < blocks[seg->effect.sack_count][1])
         seg->effect.sack_count++;
     memcpy(seg->effect.sack, blocks, sizeof blocks);
-    bool dsack = is_dsack(seg->tcp, blocks, position);
+    bool outside = is_outside(seg, blocks[0]);
+    if (outside)
+        note_outside(seg, blocks[0][0] - position);
+    bool dsack = !outside && is_dsack(seg->tcp, blocks, position);
     if (dsack && blocks[0][0] < blocks[0][1])
         process_dsack(seg, blocks[0][0], blocks[0][1]);
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->receiver);
