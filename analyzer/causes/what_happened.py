@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.judged import judge
@@ -24,6 +25,18 @@ WENT_INTO = {
     "send_buffer": "waiting for room in send buffers",
     "transfer": "the transfer itself",
 }
+ANSWERED = ("answered", "error", "refused")
+#: kinds of exchanges that a sentence counts
+ASKED = {
+    "turn": "request",
+    "http": "HTTP request",
+    "dns": "DNS question",
+    "icmp_echo": "ping",
+    "dhcp": "DHCP message",
+    "arp": "ARP request",
+    "nd": "neighbor solicitation",
+}
+KINDS_SHOWN, BELOW_IP = 2, ("arp", "nd")
 CARRIED = {"tcp": "TCP connection", "udp": "UDP flow", "icmp": "ICMP flow", "sctp": "SCTP flow"}
 
 
@@ -32,18 +45,50 @@ def what_happened(trace: Trace) -> str:
     judged = judge(trace)
     if not judged.total.packets:
         return "No packet was analyzed."
+    asked = requests_str(trace)
     if judged.nothing:
-        return nothing_judged(trace)
-    return f"{carried(trace, judged.measures['loss'].packets > 0)}{time_went(trace)}."
+        return f"{nothing_judged(trace)}{f'; {asked}' if asked else ''}."
+    return (
+        f"{carried(trace, judged.measures['loss'].packets > 0)}{f', and {asked}' if asked else ''}{time_went(trace)}."
+    )
 
 
 def nothing_judged(trace: Trace) -> str:
     """Returns what is in a capture of which nothing was judged, and why."""
     judged = judge(trace)
-    kinds = {part.text: part.amount.packets for part in judged.unjudged}
-    reason = next(iter(kinds), "no packet has an IP header")
-    traffic = flows_str(trace) or plural(judged.total.packets, "packet")
-    return f"{traffic[0].upper()}{traffic[1:]}: nothing could be judged, because {reason}."
+    traffic = flows_str(trace)
+    if not traffic:
+        reason = judged.unjudged[0].text if judged.unjudged else "no IP header"
+        return f"{plural(judged.total.packets, 'packet')} without a flow that could be judged ({reason})"
+    reasons = {part.text: None for part in judged.unjudged if part.reason != "no_flow"} or {"no IP header": None}
+    return f"{traffic[0].upper()}{traffic[1:]}, in which losses, round trips and limits do not show ({next(iter(reasons))})"
+
+
+def requests_str(trace: Trace) -> str:
+    """Returns how many requests were answered: `all 7 DNS questions were answered`; empty without one."""
+    exchanges = trace.exchanges
+    if not len(exchanges):
+        return ""
+    words = {number: word for word, number in trace.transfers.words.items()}
+    pairs = zip(exchanges._packed("kind", "B"), exchanges._packed("outcome", "B"), strict=True)
+    totals: Counter[str] = Counter()
+    answers: Counter[str] = Counter()
+    for kind, outcome in pairs:
+        name = words.get(kind, "")
+        totals[name] += 1
+        answers[name] += words.get(outcome) in ANSWERED
+    names = [name for name in ASKED if totals[name]]
+    names = [name for name in names if name not in BELOW_IP] or names
+    texts = [answered_str(answers[name], totals[name], ASKED[name]) for name in names[:KINDS_SHOWN]]
+    were = "was" if len(names) == 1 and totals[names[0]] == 1 else "were"
+    return f"{' and '.join(texts)} {were} answered" if texts else ""
+
+
+def answered_str(answers: int, total: int, noun: str) -> str:
+    """`all 7 DNS questions`, `2 of 7 DNS questions`."""
+    if answers < total:
+        return f"{answers:,} of {plural(total, noun)}"
+    return f"both {noun}s" if total == 2 else f"{'all ' if total > 1 else ''}{plural(total, noun)}"
 
 
 def flows_str(trace: Trace) -> str:

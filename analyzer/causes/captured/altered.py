@@ -105,7 +105,7 @@ def offload(case: Case) -> Matches:
 @cause(
     code="clock-step",
     title="The capture clock was set back",
-    sentence="The capture clock went back by {furthest}[ {times}], so times and orders near {count:~that packet|those packets} "
+    sentence="The capture clock went back by {furthest}{times}, so times and orders near {count:~that packet|those packets} "
     "are wrong; nobody waited then.",
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
     shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more.",
@@ -122,6 +122,6 @@ def clock_step(case: Case) -> Matches:
             place="capture",
             findings=findings,
             furthest=show_duration(max(row["backward_ns_max"] or 0 for row in rows)),
-            times=f"at most, in {plural(steps, 'step')}" if steps > 1 else "",
+            times=f" at most, in {plural(steps, 'step')}" if steps > 1 else "",
             count=steps,
         )

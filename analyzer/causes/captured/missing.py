@@ -85,7 +85,8 @@ def one_direction(case: Case) -> Matches:
 @cause(
     code="not-decoded",
     title="Packets that are not decoded",
-    sentence="{share} of the packets are in formats that wiretale does not read[ ({what})], so what they carry cannot be judged.",
+    sentence="{total} of {packets_of:packet} {count:~is in a format|are in formats} that wiretale does not read{what}, so what "
+    "{count:~it carries|they carry} cannot be judged.",
     advice="Capture inside that tunnel or before that header, or remove it with `editcap -C OFFSET:LENGTH`.",
     shows="Packets of link types, EtherTypes and IP protocols that may carry IP and are not decoded (decode_stops), above 1%.",
     rivals={},
@@ -102,8 +103,10 @@ def not_decoded(case: Case) -> Matches:
             place="capture",
             findings=findings,
             unjudged=min(count / packets, 1.0),
-            share=f"{count:,} of {packets:,}",
-            what=counts[0][0] if counts else "",
+            count=count,
+            total=f"{count:,}",
+            packets_of=packets,
+            what=f" ({counts[0][0]})" if counts else "",
         )
 
 

@@ -108,7 +108,7 @@ def test_if_nothing_was_judged_nothing_is_claimed(wiretale_run: Run, tmp_path: P
     for command in ("analyze", "explain"):
         output = text(wiretale_run, command, path)
         assert "Nothing was judged for loss, round trip or limits: " in output
-        assert "nothing could be judged, because" in output
+        assert "losses, round trips and limits do not show" in output
         assert "problem is visible" not in output
     page = wiretale.analyze(path).report(tmp_path / "udp.html").read_text("utf-8")
     assert "Nothing was judged for loss, round trip or limits: " in page and "problem is visible" not in page
