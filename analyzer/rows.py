@@ -281,6 +281,7 @@ class DirectionRow(TypedDict):
     goodput_bps: int | None
     mss: int | None
     window_scale: int | None
+    syn_nops: int | None
     sack_permitted: bool | None
     timestamps: bool | None
     initial_sequence: int | None
@@ -515,6 +516,7 @@ class ExchangeRow(TypedDict):
     retransmission_client_ns: int | None
     retransmission_network_ns: int | None
     retransmission_server_ns: int | None
+    expects_continue: bool | None
 
 
 class PacketRow(TypedDict):

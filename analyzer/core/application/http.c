@@ -98,6 +98,18 @@ static bool read_request_line(struct http_request *http, struct pool *pool,
     return true;
 }
 
+/* Whether a header line is `Expect: 100-continue` (RFC 9110 section 10.1.1). */
+static bool is_expectation(const struct line *line) {
+    static const char header[] = "Expect:", value[] = "100-continue";
+    size_t at = sizeof header - 1;
+    if (line->length < at || strncasecmp((const char *)line->bytes, header, at) != 0)
+        return false;
+    while (at < line->length && (line->bytes[at] == ' ' || line->bytes[at] == '\t'))
+        at++;
+    return line->length - at >= sizeof value - 1 &&
+           !strncasecmp((const char *)line->bytes + at, value, sizeof value - 1);
+}
+
 static void parse_request(struct application *application, struct first_bytes *stream,
                           const struct arrival *arrival) {
     struct http_request *http = &application->http;
@@ -113,6 +125,8 @@ static void parse_request(struct application *application, struct first_bytes *s
             stream->over = !read_request_line(http, arrival->pool, &line);
         else if (line.length > 5 && !strncasecmp((const char *)line.bytes, "Host:", 5))
             set_host(http, arrival->pool, line.bytes + 5, line.length - 5);
+        else
+            http->expects |= is_expectation(&line);
         if (!first && !line.length) {
             http->requested = moment_of(arrival);
             stream->over = true;

@@ -126,6 +126,7 @@ struct tls_handshake {
 struct http_request {
     char method[16]; /* empty if it was not captured */
     uint8_t client;  /* direction of the request */
+    bool expects;    /* it asks the server for 100 Continue before it sends the content */
     char *host;      /* escaped; NULL without one */
     uint16_t status; /* 0 if it is not known */
     struct moment requested, answered;

@@ -187,7 +187,8 @@ struct tcp_header {
     uint32_t signature; /* not from the wire: see verdict/duplicate.c */
     uint32_t timestamp_value;
     uint32_t timestamp_echo;
-    uint16_t mss; /* fields that few packets set come last */
+    uint16_t mss;    /* fields that few packets set come last */
+    uint8_t nop_run; /* most NOP options in a row; to be read with the MSS */
     struct {
         uint32_t start, end;
     } sack[SACK_BLOCKS_MAX]; /* sack_count of them */

@@ -107,12 +107,15 @@ static void read_tcp_option(struct tcp_header *tcp, const uint8_t *option) {
 /* Reads `size` bytes of options, of which `at_hand` were captured. */
 static enum decode_reason read_tcp_options(struct tcp_header *tcp, const uint8_t *options,
                                            uint32_t size, uint32_t at_hand) {
-    uint32_t at = 0;
+    uint32_t at = 0, nops = 0;
     while (at < at_hand && options[at] != OPTION_END) {
         if (options[at] == OPTION_NOP) {
             at++;
+            if (++nops > tcp->nop_run)
+                tcp->nop_run = (uint8_t)nops;
             continue;
         }
+        nops = 0;
         if (at + 2 > size)
             return REASON_TCP_OPTIONS;
         if (at + 2 > at_hand)
@@ -137,6 +140,7 @@ static inline void fill_tcp(struct headers *headers, const uint8_t *wire) {
     tcp->window = load_be16(wire + 14);
     tcp->options = 0;
     tcp->mss = 0;
+    tcp->nop_run = 0;
     tcp->window_scale = 0;
     tcp->sack_count = 0;
     tcp->signature = 0;

@@ -160,6 +160,7 @@ static void put_http(struct row_sink *sink, struct row *row, const struct http_r
     row_set(row, exchanges_kind, WORD_HTTP);
     row_set_text(sink, row, exchanges_type, http->method);
     row_set_text(sink, row, exchanges_name, http->host);
+    row_set_if(row, exchanges_expects_continue, http->requested.frame, http->expects);
     if (!http->status)
         return;
     snprintf(status, sizeof status, "%u", http->status);

@@ -367,6 +367,8 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
     uint32_t initial = stream->isn + !stream->syn_seen;
     row_set_if(row, directions_mss, stream->mss, stream->mss);
     row_set_if(row, directions_window_scale, stream->scale_offered, stream->window_scale);
+    row_set_if(row, directions_syn_nops, stream->syn_seen && stream->mss && !stream->syn_truncated,
+               stream->syn_nops);
     row_set_if(row, directions_sack_permitted,
                stream->syn_seen && (stream->sack_permitted || !stream->syn_truncated),
                stream->sack_permitted);

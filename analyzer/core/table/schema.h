@@ -436,6 +436,10 @@
       "TCP: maximum segment size that this sender announced for segments that it receives; null"   \
       " if it was not seen")                                                                       \
     X(window_scale, INT, "", "TCP: shift that this sender announced; null if it was not seen")     \
+    X(syn_nops, INT, "",                                                                           \
+      "TCP: most NOP options in a row in its SYN; ends write at most two to align the next "       \
+      "option, so from three on a device wrote them over an option; null if no SYN was seen"       \
+      " whole, or one without an MSS")                                                             \
     X(sack_permitted, BOOL, "", "TCP: announced in its SYN; null if no SYN was seen")              \
     X(timestamps, BOOL, "", "TCP: segments have RFC 7323 timestamps; null without segments")       \
     X(initial_sequence, INT, "",                                                                   \
@@ -908,7 +912,10 @@
     X(retransmission_network_ns, DURATION, "ns",                                                   \
       "the same of data whose place of loss is unknown, or which was not lost")                    \
     X(retransmission_server_ns, DURATION, "ns",                                                    \
-      "the same of data that was lost between capture point and server; null likewise")
+      "the same of data that was lost between capture point and server; null likewise")            \
+    X(expects_continue, BOOL, "",                                                                  \
+      "HTTP: whether the client waits for 100 Continue before it sends the content (RFC 9110 "     \
+      "section 10.1.1); null if its head was not read")
 
 /* Grouped by flow; in order of time. At most 1,024 of a flow. */
 #define TIME_SPANS_COLUMNS(X)                                                                      \

@@ -368,6 +368,7 @@ struct tcp_stream {
     bool sent_data_last;        /* its data came after the other direction's */
     uint8_t window_scale;       /* as its SYN offered */
     uint8_t window_shift;       /* in force, if window_shift_known */
+    uint8_t syn_nops;           /* most NOPs in a row in its SYN */
     uint8_t probe_pending;      /* enum probe_pending: a probe waits for its answer */
     uint8_t ip_id_small_steps, ip_id_jumps;
     uint8_t ip_id_skips;      /* small steps over IDs that no packet of the host has */

@@ -300,6 +300,7 @@ static void take_syn(struct segment_context *seg, const struct tcp_header *tcp) 
         sender->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
         sender->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
         sender->window_scale = tcp->window_scale;
+        sender->syn_nops = tcp->options & TCP_OPTION_MSS ? tcp->nop_run : 0;
         sender->syn_truncated = tcp->options & TCP_OPTION_CUT;
         track_unacked(seg, sender, tcp, 0, 1);
     }

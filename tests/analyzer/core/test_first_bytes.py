@@ -384,6 +384,26 @@ def test_the_host_is_that_of_the_target_if_it_has_one(tmp_path: Path, line: str,
     assert (row["type"], row["name"], row["code"]) == (line.split(" ")[0], host, "200")
 
 
+@pytest.mark.parametrize(
+    "line, expects",
+    [
+        ("Expect: 100-continue", True),
+        ("expect:\t 100-Continue", True),
+        ("Expect: 200-ok", False),
+        ("Expect:", False),
+        ("Expected: 100-continue", False),
+    ],
+)
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_request_says_whether_it_waits_for_100_continue(
+    tmp_path: Path, line: str, expects: bool, complete: bool
+) -> None:
+    head = f"PUT / HTTP/1.1\r\n{line}\r\nHost: a\r\n" + "\r\n" * complete
+    talk = Talk(8080).send(0.02, head.encode()).send(0.05, b"HTTP/1.1 200 OK\r\n\r\n", back=True)
+    row = only_row(of_kind(talk.analyze(tmp_path), "http"))
+    assert row["expects_continue"] is (expects if complete else None)
+
+
 def test_the_preface_of_http_2_names_the_flow(tmp_path: Path) -> None:
     trace = Talk(8080).send(0.02, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9)).analyze(tmp_path)
     assert only_row(trace.flows)["application"] == "http2" and not len(of_kind(trace, "http"))

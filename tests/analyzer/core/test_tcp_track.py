@@ -335,3 +335,25 @@ def test_payload_that_nobody_acknowledged_is_counted(
     if acked is not None:
         talk.segment(40, 1, "A", 0, acked)
     assert analyze(talk).directions.rows()[0]["unacked_bytes"] == left
+
+
+@pytest.mark.parametrize(
+    "options, nops",
+    [
+        (bytes([2, 4, 5, 180, 4, 2, 8, 10]) + bytes(8) + bytes([1, 3, 3, 7]), 1),
+        (bytes([2, 4, 5, 180, 4, 2, 8, 10]) + bytes(8) + bytes([1, 1, 1, 1]), 4),
+        (bytes([2, 4, 5, 180, 1, 1, 4, 2]), 2),
+        (bytes([1, 2, 4, 5, 180, 1, 1, 0]), 2),
+        (bytes([2, 4, 5, 180]), 0),
+        (bytes([1, 1, 1, 1]), None),
+    ],
+)
+def test_the_syn_has_a_run_of_nops_where_a_device_removed_an_option(
+    tmp_path: Path, options: bytes, nops: int | None
+) -> None:
+    wire = Wire()
+    talk = Connection(wire).send(0.0, 0, -1, flags=2, options=options)
+    talk.send(20.0, 1, -1, flags=18, options=bytes([2, 4, 5, 180])).send(40.0, 0, 0)
+    talk.send(41.0, 1, 0, 100, options=bytes([1, 1, 1, 1]))  # a run in later segments says nothing
+    rows = wiretale.analyze(wire.write(tmp_path / "a.pcap")).directions.rows()
+    assert [row["syn_nops"] for row in rows] == [nops, 0]
