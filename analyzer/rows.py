@@ -174,6 +174,7 @@ class FlowRow(TypedDict):
     icmp_errors: int
     client: int | None
     exchange: str | None
+    server_talk: str | None
     time_connecting_ns: int | None
     time_client_ns: int | None
     time_server_ns: int | None

@@ -76,8 +76,9 @@ class Connection:
         window: int = 512,
         options: bytes = b"",
         ecn: int = 0,
+        payload: bytes | None = None,
     ) -> Connection:
-        """One segment."""
+        """One segment, of zeros or of a payload."""
         ports = (self.port, self.server_port)
         position = self.received[side] if ack is None else ack
         header = struct.pack(
@@ -85,7 +86,8 @@ class Connection:
             *(ports[side], ports[1 - side], (1001 + at) % 2**32, (1001 + position) % 2**32 if flags & ACK else 0),
             *((5 + len(options) // 4) << 4, flags, window, 0, 0),
         )
-        self.wire.ip(ms, self.ends[side], self.ends[1 - side], 6, header + options + bytes(size), ecn)
+        carried = bytes(size) if payload is None else payload
+        self.wire.ip(ms, self.ends[side], self.ends[1 - side], 6, header + options + carried, ecn)
         return self
 
     def open(

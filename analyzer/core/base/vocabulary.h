@@ -54,6 +54,10 @@
     X(TURNS, "turns")                                                                              \
     X(PIPELINED, "pipelined")                                                                      \
     X(STREAMING, "streaming")                                                                      \
+    /* why a server's waits are no answer times (flows.server_talk) */                             \
+    X(PUSHED, "pushed")                                                                            \
+    X(HELD, "held")                                                                                \
+    X(TYPED, "typed")                                                                              \
     /* parts of the time of a flow (time_spans.part), and idle */                                  \
     X(PART_CONNECTING, "connecting")                                                               \
     X(PART_CLIENT, "client")                                                                       \

@@ -103,6 +103,8 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
     row_set_if(row, flows_handshake_rtt_ns, handshake >= 0, handshake);
     enum word exchange = tcp ? exchange_of(&flow->tcp) : WORD_NONE;
     row_set_if(row, flows_exchange, exchange != WORD_NONE, exchange);
+    enum word talk = exchange == WORD_TURNS ? (enum word)flow->tcp.turns->server_talk : WORD_NONE;
+    row_set_if(row, flows_server_talk, talk != WORD_NONE, talk);
     unsigned client = tcp ? client_of(flow) : REQUESTER_UNKNOWN;
     row_set_if(row, flows_client, client != REQUESTER_UNKNOWN, client);
 }

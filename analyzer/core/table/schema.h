@@ -219,6 +219,13 @@
       "pipelined if an endpoint mostly sends while data to it is under way, streaming if one "     \
       "direction alone has payload; null without payload, if one direction was captured, and for " \
       "other protocols")                                                                           \
+    X(server_talk, WORD, "",                                                                       \
+      "TCP: why the server's waits of 200 ms and more are no answer times: pushed, it sends by "   \
+      "its "                                                                                       \
+      "own clock or when something happens, and the client replies; held, it keeps requests for "  \
+      "a "                                                                                         \
+      "fixed time (long polls); typed, a person acts (SSH, RDP, ...); null if they may be, or "    \
+      "without any, or without turns")                                                             \
     X(time_connecting_ns, DURATION, "ns",                                                          \
       "TCP: of last_ns - first_ns, from the SYN until the handshake was complete, or to the last " \
       "attempt; null for other protocols, without times, and if one direction was captured; the "  \

@@ -617,8 +617,8 @@ static void move_needless(struct tcp_connection *connection, struct pool *pool,
     sending->timeout_ns = max64(sending->timeout_ns - ns, 0);
 }
 
-/* Nobody waited in the pauses of a flow in which one direction alone has data, nor in one that is
- * alone in its dialogue. */
+/* Nobody waited in the pauses of a flow in which one direction alone has data, in one that is alone
+ * in its dialogue, nor for messages of a server that are no answers. */
 static void move_idle(struct tcp_connection *connection, struct pool *pool) {
     struct time_account *account = &connection->time;
     bool client = requests_of(connection) == account->last;
@@ -627,6 +627,9 @@ static void move_idle(struct tcp_connection *connection, struct pool *pool) {
                   account->stream_pause_ns);
     else if (account->pause_ns >= LONE_PAUSE_NS && account->pause_2nd_ns < account->pause_ns / 2)
         time_move(connection, pool, PART_CLIENT, PART_IDLE, NO_DIRECTION, account->pause_ns);
+    if (connection->turns && connection->turns->server_talk != WORD_NONE)
+        time_move(connection, pool, PART_SERVER, PART_IDLE, NO_DIRECTION,
+                  account->ns[PART_SERVER] - answers_ns(connection));
     if (!connection->turns && account->last != NO_DIRECTION) /* it was not yet sending */
         account->sending[account->last].ns[SENDER_PAUSE] -= account->first_pause_ns;
 }

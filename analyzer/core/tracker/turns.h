@@ -7,7 +7,8 @@
 #include "tcp/segment.h"
 
 #define MAX_TURNS_PER_FLOW 10000u
-#define FAREWELL_NS        INT64_C(50000000) /* from the last message to the end of its sender */
+#define FAREWELL_NS        INT64_C(50000000)  /* from the last message to the end of its sender */
+#define SLOW_ANSWER_NS     INT64_C(200000000) /* a person notices it */
 
 /* Places to which the stalls of a turn are charged. */
 enum turn_place { STALL_CLIENT, STALL_NETWORK, STALL_SERVER, TURN_PLACES };
@@ -45,6 +46,7 @@ struct turn_log {
     bool overlapped;     /* the present turn cannot be divided */
     bool waits;          /* more data of the responder may begin the response */
     bool untimed;        /* a packet had no time */
+    uint8_t server_talk; /* enum word, of server_talk_of() */
     bool pure_sample[2]; /* a pure ACK gave an RTT sample of this direction's data */
 };
 _Static_assert(sizeof(struct turn_log) <= 128, "small, because most flows have one");
@@ -68,6 +70,13 @@ static inline bool watches_turns(const struct segment_context *seg) {
 
 /* Takes the last turn. Must be called once, after verdicts are settled. */
 void finish_turns(struct tcp_connection *connection, struct pool *pool);
+
+/* Returns why the long waits of the server are no answer times: WORD_PUSHED, WORD_HELD, WORD_TYPED;
+ * WORD_NONE if they may be. `port` is the server's; `requests`: the protocol was recognised as one
+ * of requests and answers. server_talk.c */
+enum word server_talk_of(const struct tcp_connection *connection, uint16_t port, bool requests);
+/* Returns the sum of the server's short answer times. The connection has turns. */
+int64_t answers_ns(const struct tcp_connection *connection);
 
 /* Returns how payload alternates: WORD_TURNS, WORD_PIPELINED, WORD_STREAMING, or WORD_NONE if that
  * is unknown. */

@@ -437,6 +437,18 @@ void flow_release(struct worker *worker, struct flow *flow) {
     pool_release(worker->rows.pool, flow->checksums, 2, sizeof *flow->checksums);
 }
 
+/* Must be called when the turns are complete, and before the time account is. */
+static void note_server_talk(struct flow *flow) {
+    const struct application *application = flow->application;
+    struct turn_log *log = flow->tcp.turns;
+    if (!log)
+        return;
+    enum word protocol = application ? application->protocol : WORD_NONE;
+    bool requests = protocol == WORD_TLS || protocol == WORD_HTTP || protocol == WORD_HTTP2;
+    uint16_t port = flow->key.port[flow_end(flow, !log->requester)];
+    log->server_talk = (uint8_t)server_talk_of(&flow->tcp, port, requests);
+}
+
 /* Verdicts are settled before rows are written, because they change the counts: those on segments
  * first, then numbered packets that still wait for a decision. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
@@ -451,6 +463,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
                             flow->directions[number].first_ns);
         }
         finish_turns(&flow->tcp, worker->rows.pool);
+        note_server_talk(flow);
         if (flow->timed)
             finish_time(&flow->tcp, worker->rows.pool, flow->first_ns, flow->last_ns);
     }

@@ -291,7 +291,7 @@ def slow_servers(transfers: Transfers) -> list[SlowServer]:
         if flow_turns is None or max(flow_turns.known_ns("server_ns"), default=0.0) < SLOW_NS:
             continue
         flow = row_at(transfers.trace.flows, number)
-        if flow["client"] != flow_turns.direction:
+        if flow["client"] != flow_turns.direction or flow["server_talk"] is not None:
             continue
         flow_turns = without_uploads(transfers, flow, flow_turns)
         if max(flow_turns.known_ns("server_ns"), default=0.0) < SLOW_NS:
@@ -321,7 +321,8 @@ def took(times: list[float]) -> Words:
     "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
     "slowest turns' flows, by server. TLS handshakes are turns, too. Stalls by loss "
     "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data to the "
-    "server over another connection, because the server may have waited for that data. Connections count if "
+    "server over another connection, because the server may have waited for that data, nor those of servers that push, hold "
+    "requests, or wait for a person (flows.server_talk). Connections count if "
     "the handshake, HTTP, TLS or the only port of a service shows who is the client (flows.client); without a handshake no "
     "saving is stated.",
     unknown="What the server did: it may have computed, asked another server, or held the request on purpose (long "
