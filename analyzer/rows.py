@@ -253,6 +253,8 @@ class DirectionRow(TypedDict):
     sack_shift_spread: int | None
     zero_windows: int | None
     zero_window_ns: int | None
+    low_window_ns: int | None
+    window_shut_ns: int | None
     window_full: int | None
     window_probes: int | None
     keep_alives: int | None

@@ -350,6 +350,18 @@ static void put_acked_verdicts(struct row *row, const struct tcp_recovery_state 
     row_set(row, directions_keep_alives, recovery->keep_alives);
 }
 
+/* Windows that hold the other end back. */
+static void put_low_window(struct row *row, const struct flow *flow,
+                           const struct tcp_stream *stream) {
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
+    int64_t since_ns = stream->low_window ? recovery->low_since_ns : recovery->zero_since_ns;
+    bool shut = stream->low_window || stream->zero_window;
+    row_set_if(row, directions_low_window_ns, flow->timed && stream->window_range_known,
+               low_window_ns(stream, flow->last_ns));
+    row_set_if(row, directions_window_shut_ns, flow->timed && shut && !stream->resets,
+               max64(flow->last_ns - since_ns, 0));
+}
+
 /* Rules V7.12 and V9.3. */
 static void put_missing(struct row *row, const struct flow *flow, const struct tcp_stream *stream) {
     struct missing_data missing = find_missing_data(stream);
@@ -420,6 +432,7 @@ static void put_tcp(struct row *row, struct flow *flow, unsigned number, struct 
     put_segments(row, stream);
     row_set_if(row, directions_zero_window_ns, direction->timed,
                zero_window_ns(stream, direction->last_ns));
+    put_low_window(row, flow, stream);
     row_set_if(row, directions_duplicate_acks, answered, recovery->duplicate_acks);
     row_set_if(row, directions_flight_max, answered, stream->flight_max);
     row_set_if(row, directions_window_full, flow->tcp.streams[!number].window >= 0,

@@ -394,6 +394,14 @@
       "TCP segments sent in this direction with a receive window of 0 (not SYN, FIN, RST)")        \
     X(zero_window_ns, DURATION, "ns",                                                              \
       "TCP: time during which this direction announced a receive window of 0")                     \
+    X(low_window_ns, DURATION, "ns",                                                               \
+      "TCP: time during which this direction announced a receive window below one full segment "   \
+      "of "                                                                                        \
+      "the other end, and below half of its largest, 0 included, until the window opened or the "  \
+      "flow ended; null if the scale is unknown")                                                  \
+    X(window_shut_ns, DURATION, "ns",                                                              \
+      "TCP: time from the packet that announced such a window, or one of 0, to the end of the "    \
+      "flow, if the window did not open again; null if it did, or was never low")                  \
     X(window_full, INT, "packets",                                                                 \
       "TCP: segments that fill the receive window; null if its scale is unknown")                  \
     X(window_probes, INT, "packets", "TCP: zero-window probes")                                    \

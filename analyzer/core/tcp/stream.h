@@ -184,6 +184,7 @@ struct tcp_recovery_state {
     int64_t sack_shift_min, sack_shift_max; /* from their ACK to their first block, bytes */
     uint64_t ecn_echo, ecn_cwr, unusual_options, signed_segments;
     int64_t zero_since_ns, zero_window_ns; /* total of closed windows */
+    int64_t low_since_ns, low_window_ns;   /* the same of windows below one segment */
     int64_t window_opened_ns;              /* last time, 0 if never */
     uint32_t window_opened_frame;
     uint32_t stall_count;
@@ -349,6 +350,7 @@ struct tcp_stream {
     bool snd_una_known : 1;      /* an ACK was seen */
     bool flight_known : 1;       /* base_known and snd_una_known */
     bool zero_window : 1;        /* the last window announced was 0 */
+    bool low_window : 1;         /* it was below one segment of the other end */
     bool window_range_known : 1; /* window_min and window_max are set */
     bool window_shift_known : 1;
     bool has_unsettled : 1; /* records wait for their ACK */

@@ -43,6 +43,34 @@ int64_t zero_window_ns(const struct tcp_stream *stream, int64_t now_ns) {
     return add_ns(recovery->zero_window_ns, current);
 }
 
+int64_t low_window_ns(const struct tcp_stream *stream, int64_t now_ns) {
+    const struct tcp_recovery_state *recovery = recovery_of(stream);
+    int64_t current = stream->low_window ? max64(now_ns - recovery->low_since_ns, 0) : 0;
+    return add_ns(recovery->low_window_ns, current);
+}
+
+/* A sender waits with a full segment until the window has room for it, or for half of the largest
+ * window (RFC 9293 section 3.8.6.2.1). */
+static NOINLINE void note_low_window(struct segment_context *seg, int32_t window, bool low) {
+    struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    if (low) {
+        recovery->low_since_ns = seg->packet->time_ns;
+    } else {
+        recovery->low_window_ns = low_window_ns(seg->sender, seg->packet->time_ns);
+        if (window) {
+            recovery->window_opened_ns = seg->packet->time_ns;
+            recovery->window_opened_frame = seg->frame;
+        }
+    }
+    seg->sender->low_window = low;
+}
+
+static inline bool is_low(const struct segment_context *seg, int32_t window) {
+    const struct tcp_stream *data = seg->receiver;
+    return window >= 0 && window < full_segment_size(seg->connection, data) && data->unique_bytes &&
+           window < seg->sender->window_max / 2 && seg->packet->time_known;
+}
+
 static void close_window(struct segment_context *seg) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     recovery->zero_windows++;
@@ -92,6 +120,8 @@ void update_window(struct segment_context *seg, struct tcp_stream *sender,
     if (window == sender->window) /* it is within the range, or unknown */
         return;
     sender->window = window;
+    if (is_low(seg, window) != sender->low_window)
+        note_low_window(seg, window, !sender->low_window);
     if (window >= 0)
         note_range(sender, window);
 }

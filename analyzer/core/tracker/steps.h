@@ -163,5 +163,7 @@ bool answer_probe(struct segment_context *seg);
 
 /* Returns the time that the endpoint's window was zero, ns, up to `now_ns` if it still is. */
 int64_t zero_window_ns(const struct tcp_stream *stream, int64_t now_ns);
+/* The same of windows below one segment of the other end. */
+int64_t low_window_ns(const struct tcp_stream *stream, int64_t now_ns);
 
 #endif

@@ -357,3 +357,36 @@ def test_the_syn_has_a_run_of_nops_where_a_device_removed_an_option(
     talk.send(41.0, 1, 0, 100, options=bytes([1, 1, 1, 1]))  # a run in later segments says nothing
     rows = wiretale.analyze(wire.write(tmp_path / "a.pcap")).directions.rows()
     assert [row["syn_nops"] for row in rows] == [nops, 0]
+
+
+def low_window(talk: Connection, reopens: bool) -> Connection:
+    """Data until the window has room for 800 bytes, which it keeps for 1.4 s, or until the end at 2.4 s."""
+    for i in range(4):
+        talk.data(100 + i, i * MSS)
+    talk.ack(120, 2 * MSS, window=40).ack(125, 4 * MSS, window=6)  # of 128 bytes
+    if reopens:
+        talk.ack(1525, 4 * MSS, window=512).data(1525.1, 4 * MSS).ack(1545, 5 * MSS)
+    return talk.data(2400, (5 if reopens else 4) * MSS, 1)
+
+
+@pytest.mark.parametrize("reopens, low_ms, shut_ms", [(True, 1400, None), (False, 2275, 2275)])
+def test_a_window_below_one_segment_is_timed(tmp_path: Path, reopens: bool, low_ms: int, shut_ms: int | None) -> None:
+    talk = low_window(Connection(Wire()).open(), reopens)
+    trace = wiretale.analyze(talk.wire.write(tmp_path / "a.pcap"))
+    row = trace.directions.rows()[1]
+    assert (row["low_window_ns"], row["window_shut_ns"]) == (low_ms * 10**6, shut_ms and shut_ms * 10**6)
+    assert row["zero_window_ns"] == 0
+
+
+def test_a_window_that_never_has_room_for_a_segment_is_small_and_not_low(tmp_path: Path) -> None:
+    talk = Connection(Wire()).open(scale=0)
+    for i in range(6):
+        talk.data(100 + 40 * i, i * 1000, 1000).ack(120 + 40 * i, i * 1000 + 1000, window=1000 + i % 2)
+    row = wiretale.analyze(talk.wire.write(tmp_path / "a.pcap")).directions.rows()[1]
+    assert (row["low_window_ns"], row["window_shut_ns"]) == (0, None)
+
+
+def test_a_window_of_zero_that_never_opens_is_shut(tmp_path: Path) -> None:
+    talk = Connection(Wire()).data(0, 0).ack(20, MSS, window=0).data(1000, MSS - 1, 0).ack(1020, MSS, window=0)
+    row = wiretale.analyze(talk.wire.write(tmp_path / "a.pcap")).directions.rows()[1]
+    assert (row["low_window_ns"], row["window_shut_ns"]) == (None, 10**9)  # no SYN: the scale is unknown
