@@ -187,6 +187,12 @@ class FlowRow(TypedDict):
     time_idle_ns: int | None
     time_unknown_ns: int | None
     reduced_path_ns: int | None
+    pause_ns: int | None
+    pause_until_ns: int | None
+    pause_direction: int | None
+    pause_capture: int | None
+    pause_frame: int | None
+    pause_before_ns: int | None
 
 
 class DirectionRow(TypedDict):
@@ -386,6 +392,46 @@ class WaitRow(TypedDict):
     after_capture: int
     after_frame: int
     after_ns: int | None
+
+
+class EndingRow(TypedDict):
+    """The first FIN or RST of an end of a TCP connection, if unusual."""
+
+    flow: int
+    direction: int
+    kind: str
+    capture: int
+    frame: int
+    time_ns: int | None
+    idle_ns: int | None
+    reply_ns: int | None
+    unacked_bytes: int | None
+    late_bytes: int
+    late_ns: int | None
+    acknowledged: bool | None
+    packets_after: int | None
+    ttl: int
+    ttl_before_min: int | None
+    ttl_before_max: int | None
+    ip_id: int | None
+    ip_id_step: int | None
+    window: int
+    with_ack: bool
+    timestamps: bool
+
+
+class LoopRow(TypedDict):
+    """A direction with packets that passed again and again."""
+
+    flow: int
+    direction: int
+    packets: int
+    passes_max: int
+    ttl_step: int
+    first_capture: int
+    first_frame: int
+    first_ns: int | None
+    last_ns: int | None
 
 
 class DatagramRow(TypedDict):

@@ -171,6 +171,16 @@ class Trace:
         return self.table("waits")
 
     @property
+    def endings(self) -> Table[rows.EndingRow]:
+        """The first FIN or RST of an end of a TCP connection, if unusual."""
+        return self.table("endings")
+
+    @property
+    def loops(self) -> Table[rows.LoopRow]:
+        """Directions with packets that passed again and again."""
+        return self.table("loops")
+
+    @property
     def datagrams(self) -> Table[rows.DatagramRow]:
         """One fragmented IP datagram."""
         return self.table("datagrams")

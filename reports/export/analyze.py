@@ -25,7 +25,7 @@ SUMMARY = {  # columns of directions
 SCHEMA = "wiretale.analyze/3"
 TABLES = (
     *OF_INTERFACES,
-    *("flows", "directions", "waits", "datagrams", "handshakes", "exchanges"),
+    *("flows", "directions", "waits", "endings", "loops", "datagrams", "handshakes", "exchanges"),
     *AFTER_PASS,
 )
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 # Rows in the order of flows, so that those of the slot are the first ones.
-IN_ORDER = ("flows", "directions", "series", "waits", "handshakes")
+IN_ORDER = ("flows", "directions", "series", "waits", "endings", "loops", "handshakes")
 # Rows are joined with the few chosen flows, of which the hash table must be made; DuckDB does not have the sizes of the tables.
 SETTINGS = """SET disabled_optimizers = 'join_order,build_side_probe_side'; SET enable_progress_bar = false;
 SET threads = 1"""
@@ -60,7 +60,7 @@ FROM_END, TO_END = (f"{end} || ' ' || coalesce({end}_port, -1)" for end in ("sou
 KEY = f"""protocol_number || ' ' || least({FROM_END}, {TO_END}) || ' ' || greatest({FROM_END}, {TO_END})
     || ' ' || coalesce(path, '')"""
 #: columns with the number of an interface
-CAPTURES = ("capture", "first_capture", "second_capture", "before_capture", "after_capture")
+CAPTURES = ("capture", "first_capture", "second_capture", "before_capture", "after_capture", "pause_capture")
 CUT = "active_timeout"
 # A closed connection is over, although its rest of packets may come for so long: the core waits for them (flow_end.c).
 CLOSED, CLOSED_NS = "state IN ('closed', 'reset', 'refused')", 60_000_000_000

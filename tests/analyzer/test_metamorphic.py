@@ -226,7 +226,9 @@ def test_rows_change_as_documented(change: str, name: str, before: Callable[[str
 
 # Columns with a frame, and the column with the number of its file; frames without one are free.
 FRAMES = {
-    "flows": {"first_frame": "first_capture"},
+    "flows": {"first_frame": "first_capture", "pause_frame": "pause_capture"},
+    "endings": {"frame": "capture"},
+    "loops": {"first_frame": "first_capture"},
     "events": {"frame": "capture"},
     "datagrams": {"first_frame": "capture"},
     "blocks": {"last_frame": "capture"},
@@ -234,6 +236,7 @@ FRAMES = {
 }
 FRAME_FREE = frozenset(
     {"related_frame", "last_frame", "blocks.first_frame", "first_capture", "capture", "before_capture", "after_capture"}
+    | {"pause_capture"}
     | {"asked_frame", "answered_frame", "client_hello_frame"}
     | {"server_hello_frame", "finished_frame"}
 )

@@ -111,6 +111,8 @@ class DrawnTrace:
         of_flows = drawn_of(self.flows, self.exchanges_of).drawn_rows
         self.exchanges = DrawnTable([*self.requests_of_hosts(), *self.leases(), *of_flows, *self.pings()])
         self.waits = drawn_of(self.directions, self.waits_of)
+        self.endings = drawn_of(self.directions, self.endings_of)
+        self.loops = DrawnTable([self.loop(flow) for flow in self.flows.drawn_rows[: self.draw.choice((0, 0, 1))]])
         self.datagrams = DrawnTable([self.datagram() for _ in range(self.draw.choice((0, 1, 2, 40)))])
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.relations = DrawnTable([self.relation(flow) for flow in self.draw.choice(((), range(1, len(self.flows))))])
@@ -308,6 +310,17 @@ class DrawnTrace:
                 rows.append(row)
         return rows
 
+    def endings_of(self, direction: Row) -> list[Row]:
+        kinds = self.draw.choice(((), ("fin",), ("reset",), ("fin", "reset")))
+        of_flow = {name: direction[name] for name in ("flow", "direction")}
+        return [
+            {**self.row("endings"), **of_flow, "kind": kind, "capture": 0, "time_ns": START_NS + 250_000_000}
+            for kind in kinds
+        ]
+
+    def loop(self, flow: Row) -> Row:
+        return {**self.row("loops"), "flow": flow["flow"], "direction": 0, "first_capture": 0, "passes_max": 31}
+
     def query(self) -> Row:
         code = self.draw.choice(("NOERROR", "SERVFAIL", "NXDOMAIN", None))
         row = {**self.row("exchanges"), "kind": "dns", "flow": 0, "code": code, "attempts": self.draw.choice((1, 2))}
@@ -407,6 +420,8 @@ def schema() -> tuple[Schema, list[str]]:
         "events",
         "series",
         "waits",
+        "endings",
+        "loops",
         "datagrams",
         "handshakes",
         "relations",

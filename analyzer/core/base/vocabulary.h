@@ -77,6 +77,8 @@
     X(NETWORK, "network")                                                                          \
     X(RTT, "rtt")                                                                                  \
     X(SLOWEST, "slowest")                                                                          \
+    /* kinds of endings, and reset */                                                              \
+    X(FIN, "fin")                                                                                  \
     /* fragmented datagrams (datagrams.state) */                                                   \
     X(COMPLETE, "complete")                                                                        \
     X(INCOMPLETE, "incomplete")                                                                    \

@@ -94,6 +94,18 @@ struct udp_stream {
     uint8_t next_gap;
 };
 
+struct ending;   /* course/ending.h */
+struct pass_log; /* course/pass.h */
+
+/* The last time of PAUSE_LEAST_NS or more without a packet of the flow, and the longest before. */
+#define PAUSE_LEAST_NS INT64_C(1000000000)
+struct pause {
+    int64_t ns, until_ns; /* ns is 0 without one */
+    int64_t before_ns;
+    uint32_t frame, capture; /* the packet that ended it */
+    uint8_t direction;       /* of that packet */
+};
+
 enum initiator_evidence { INITIATOR_FIRST_PACKET, INITIATOR_SYN, INITIATOR_SYN_ACK };
 
 struct flow {
@@ -112,6 +124,7 @@ struct flow {
                              size */
     bool ports_known;     /* the first packet had them, so that 0 is a port */
     bool timed;           /* first_ns and last_ns are times of its packets */
+    bool ended;           /* it has a FIN or RST */
     uint8_t initiator_evidence;
     bool has_half;          /* direction `half_direction` has other encapsulations than the key: */
     uint8_t half_direction; /* one that began with the answer to a packet of the other direction */
@@ -130,8 +143,11 @@ struct flow {
         struct udp_stream udp[2];
         struct echo_requests echo; /* of ICMP */
     };
-    struct fragment_counts *fragments; /* of both directions, NULL without a fragment */
-    struct checksum_counts *checksums; /* of both directions, NULL if all are right */
+    struct fragment_counts *fragments;  /* of both directions, NULL without a fragment */
+    struct checksum_counts *checksums;  /* of both directions, NULL if all are right */
+    struct pass_log *passes;            /* of both directions, NULL if all have one TTL */
+    struct ending *fins[2], *resets[2]; /* by direction, NULL without one; of TCP */
+    struct pause pause;
 };
 
 /* Returns the counts of a direction for reading; never NULL. */

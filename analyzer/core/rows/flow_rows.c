@@ -118,6 +118,18 @@ static void put_time(struct row *row, const struct flow *flow) {
     row_set(row, flows_reduced_path_ns, flow->tcp.time.reduced_path_ns);
 }
 
+static void put_pause(struct row *row, const struct flow *flow) {
+    const struct pause *pause = &flow->pause;
+    if (!pause->ns)
+        return;
+    row_set(row, flows_pause_ns, pause->ns);
+    row_set(row, flows_pause_until_ns, pause->until_ns);
+    row_set(row, flows_pause_direction, pause->direction);
+    row_set(row, flows_pause_frame, pause->frame);
+    row_set(row, flows_pause_capture, pause->capture);
+    row_set_if(row, flows_pause_before_ns, pause->before_ns > 0, pause->before_ns);
+}
+
 static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end,
                          enum word application) {
     struct row row;
@@ -139,6 +151,7 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
     put_span(&row, flow);
     put_sums(&row, flow);
     put_time(&row, flow);
+    put_pause(&row, flow);
     row_set_if(&row, flows_application, application != WORD_NONE, application);
     if (flow->application)
         row_set_text(sink, &row, flows_server_name, flow->application->server_name);

@@ -9,7 +9,8 @@
 
 static bool is_grouped(enum table_number number) {
     return number == TABLE_flows || number == TABLE_directions || number == TABLE_series ||
-           number == TABLE_handshakes || number == TABLE_waits || number == TABLE_time_spans;
+           number == TABLE_handshakes || number == TABLE_waits || number == TABLE_endings ||
+           number == TABLE_loops || number == TABLE_time_spans;
 }
 
 /* Tables whose rows are in the order of the packets that wrote them. */

@@ -445,8 +445,8 @@ static bool check_limits(struct gatherer *g) {
 
 static bool add_all(struct gatherer *g) {
     static const enum table_number in_any_order[] = {
-        TABLE_flows,      TABLE_directions, TABLE_series,   TABLE_waits,
-        TABLE_handshakes, TABLE_exchanges,  TABLE_datagrams};
+        TABLE_flows, TABLE_directions, TABLE_series,    TABLE_waits,    TABLE_endings,
+        TABLE_loops, TABLE_handshakes, TABLE_exchanges, TABLE_datagrams};
     for (size_t i = 0; i < sizeof in_any_order / sizeof *in_any_order; i++)
         for (size_t s = 0; s < g->input->shard_count; s++)
             if (!add_rows(g, in_any_order[i], s))

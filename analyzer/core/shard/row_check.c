@@ -29,6 +29,7 @@ static const struct word_range {
     {TABLE_handshakes, handshakes_protocol, WORD_TLS, WORD_QUIC, 0},
     {TABLE_exchanges, exchanges_kind, WORD_DNS, WORD_ICMP_ECHO, 0},
     {TABLE_exchanges, exchanges_outcome, WORD_CLOSED, WORD_FAREWELL, 0},
+    {TABLE_endings, endings_kind, WORD_FIN, WORD_FIN, WORD_RESET},
     {TABLE_waits, waits_kind, WORD_SEND_BUFFER, WORD_SLOWEST, WORD_IDLE},
 };
 _Static_assert(WORD_COUNT <= UINT8_MAX, "words of ranges");
@@ -45,6 +46,11 @@ static const struct pair {
     {TABLE_second_ports, second_ports_second_source, second_ports_second_destination},
     {TABLE_flows, flows_source_port, flows_destination_port},
     {TABLE_flows, flows_first_ns, flows_last_ns},
+    {TABLE_flows, flows_pause_ns, flows_pause_until_ns},
+    {TABLE_flows, flows_pause_ns, flows_pause_frame},
+    {TABLE_flows, flows_pause_ns, flows_pause_capture},
+    {TABLE_flows, flows_pause_ns, flows_pause_direction},
+    {TABLE_endings, endings_ttl_before_min, endings_ttl_before_max},
     {TABLE_directions, directions_first_ns, directions_last_ns},
     {TABLE_directions, directions_source_port, directions_destination_port},
     {TABLE_directions, directions_rtt_ns_min, directions_rtt_ns_median},
@@ -68,9 +74,9 @@ static bool is_any(const char *text, const char *const *list, size_t count) {
 static void set_range(struct row_rules *rules, const struct column *column, unsigned c,
                       uint32_t interface_count) {
     static const char *const directions[] = {"direction", "alert_direction", "client_direction",
-                                             "client"};
-    static const char *const captures[] = {"capture", "first_capture", "second_capture",
-                                           "before_capture", "after_capture"};
+                                             "client", "pause_direction"};
+    static const char *const captures[] = {"capture",        "first_capture", "second_capture",
+                                           "before_capture", "after_capture", "pause_capture"};
     static const char *const counts[] = {"packets", "bytes", "segments", "hops", "frame"};
     rules->least[c] = INT64_MIN;
     rules->most[c] = INT64_MAX;
@@ -78,9 +84,9 @@ static void set_range(struct row_rules *rules, const struct column *column, unsi
         rules->least[c] = -TIME_MOST_NS; /* bins may begin before the first packet */
         rules->most[c] = TIME_MOST_NS;
     } else if (column->type == TYPE_INT) {
-        if (is_any(column->name, directions, 4))
+        if (is_any(column->name, directions, 5))
             rules->most[c] = 1;
-        else if (is_any(column->name, captures, 5))
+        else if (is_any(column->name, captures, 6))
             rules->most[c] = (int64_t)interface_count - 1;
         else if (is_any(column->unit, counts, 5))
             rules->most[c] = COUNT_MOST;

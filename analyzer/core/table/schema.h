@@ -246,7 +246,15 @@
     X(time_idle_ns, DURATION, "ns", "nobody waited; null as above")                                \
     X(time_unknown_ns, DURATION, "ns", "cannot be told; null as above")                            \
     X(reduced_path_ns, DURATION, "ns",                                                             \
-      "of time_path_ns, with less in flight than before the last loss; null as above")
+      "of time_path_ns, with less in flight than before the last loss; null as above")             \
+    X(pause_ns, DURATION, "ns",                                                                    \
+      "the last time of 1 s or more without a packet of the flow, before a packet that was no "    \
+      "retransmission and followed no attempt without an answer; null without one")                \
+    X(pause_until_ns, TIME, "ns", "time of the packet that ended it")                              \
+    X(pause_direction, INT, "", "direction of that packet")                                        \
+    X(pause_capture, INT, "", "interfaces row of it")                                              \
+    X(pause_frame, INT, "frame", "that packet")                                                    \
+    X(pause_before_ns, DURATION, "ns", "the longest such time before; null without one")
 
 /* Two rows per flow, grouped: rows 2n and 2n + 1 belong to flow n, the initiator's direction
  * first. The widest table. Most columns are 0 or null in most flows, which costs two bits each. */
@@ -637,6 +645,57 @@
     X(after_capture, KNOWN(INT), "", "interfaces row of the packet that ended it")                 \
     X(after_frame, KNOWN(INT), "frame", "this packet, in that capture's file")                     \
     X(after_ns, TIME, "ns", "its time; null if it has none")
+
+/* Grouped: at most one row for the FIN and one for the RST of each direction. */
+#define ENDINGS_COLUMNS(X)                                                                         \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "of the end that sent it")                                        \
+    X(kind, KNOWN(WORD), "",                                                                       \
+      "fin or reset. A FIN has a row only if the other end had sent payload that it does not "     \
+      "acknowledge, sent payload after it, or sent neither FIN nor RST")                           \
+    X(capture, KNOWN(INT), "", "interfaces row")                                                   \
+    X(frame, KNOWN(INT), "frame", "the first FIN or RST of this end")                              \
+    X(time_ns, TIME, "ns", "its time; null if it has none")                                        \
+    X(idle_ns, DURATION, "ns", "since the packet of the flow before it; null without one")         \
+    X(reply_ns, DURATION, "ns", "since the last packet of the other end; null without one")        \
+    X(unacked_bytes, INT, "bytes",                                                                 \
+      "payload of the other end that had passed, and that neither it nor a packet before it "      \
+      "acknowledged; null if unknown")                                                             \
+    X(late_bytes, KNOWN(INT), "bytes", "new payload of the other end that passed after it")        \
+    X(late_ns, DURATION, "ns", "from it to the first of these; null without one")                  \
+    X(acknowledged, BOOL, "",                                                                      \
+      "whether the other end acknowledged the FIN; null if unknown, and of a RST")                 \
+    X(packets_after, INT, "packets",                                                               \
+      "of a RST: other packets that this end sent after it; null of a FIN")                        \
+    X(ttl, KNOWN(INT), "hops", "its TTL or hop limit")                                             \
+    X(ttl_before_min, INT, "hops",                                                                 \
+      "least TTL of the packets of this end before it; null without one")                          \
+    X(ttl_before_max, INT, "hops", "greatest of them")                                             \
+    X(ip_id, INT, "", "its IPv4 identification; null for IPv6")                                    \
+    X(ip_id_step, INT, "",                                                                         \
+      "how far its identification is ahead of that of the packet before from this end, negative "  \
+      "if behind; null unless those of this end rise by small steps")                              \
+    X(window, KNOWN(INT), "", "its receive window, not scaled")                                    \
+    X(with_ack, KNOWN(BOOL), "",                                                                   \
+      "whether it has the ACK flag: a host without the socket resets without it, one that aborts " \
+      "a socket with it (RFC 9293 section 3.10.7)")                                                \
+    X(timestamps, KNOWN(BOOL), "",                                                                 \
+      "whether it has timestamps (RFC 7323): a RST of a live socket does if the connection uses "  \
+      "them")
+
+/* Grouped: at most one row per direction. */
+#define LOOPS_COLUMNS(X)                                                                           \
+    X(flow, KNOWN(INT), "", "flows row")                                                           \
+    X(direction, KNOWN(INT), "", "direction of the packets")                                       \
+    X(packets, KNOWN(INT), "packets",                                                              \
+      "packets that passed five times or more, each time with a lower TTL")                        \
+    X(passes_max, KNOWN(INT), "", "the most passes of one of them, at least")                      \
+    X(ttl_step, KNOWN(INT), "hops",                                                                \
+      "by how much its TTL fell from pass to pass: the routers between two passes")                \
+    X(first_capture, KNOWN(INT), "", "interfaces row of the fifth pass of the first")              \
+    X(first_frame, KNOWN(INT), "frame", "the fifth pass of the first")                             \
+    X(first_ns, TIME, "ns", "its time; null if it has none")                                       \
+    X(last_ns, TIME, "ns", "time of the last pass; null if it has none")
 
 /* One row per fragmented datagram, when it is complete, expires or is evicted. */
 #define DATAGRAMS_COLUMNS(X)                                                                       \
@@ -1138,6 +1197,8 @@
     X(events, EVENTS_COLUMNS, "an event of one packet or span of a stream")                        \
     X(series, SERIES_COLUMNS, "one direction in one time bin; at most 2,000 a direction")          \
     X(waits, WAITS_COLUMNS, "one of the longest waits of a direction")                             \
+    X(endings, ENDINGS_COLUMNS, "the first FIN or RST of an end of a TCP connection, if unusual")  \
+    X(loops, LOOPS_COLUMNS, "a direction with packets that passed again and again")                \
     X(datagrams, DATAGRAMS_COLUMNS, "one fragmented IP datagram")                                  \
     X(blocks, BLOCKS_COLUMNS, "one of wiretale's blocks")                                          \
     X(handshakes, HANDSHAKES_COLUMNS, "the handshake of TLS or QUIC of a flow")                    \
@@ -1208,6 +1269,8 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_events(name, type, unit, meaning)         events_##name,
 #define COLUMN_OF_series(name, type, unit, meaning)         series_##name,
 #define COLUMN_OF_waits(name, type, unit, meaning)          waits_##name,
+#define COLUMN_OF_endings(name, type, unit, meaning)        endings_##name,
+#define COLUMN_OF_loops(name, type, unit, meaning)          loops_##name,
 #define COLUMN_OF_datagrams(name, type, unit, meaning)      datagrams_##name,
 #define COLUMN_OF_packets(name, type, unit, meaning)        packets_##name,
 #define COLUMN_OF_blocks(name, type, unit, meaning)         blocks_##name,

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "course/course.h"
 #include "decode/step.h"
 #include "flow/checksum.h"
 #include "tracker/time_account.h"
@@ -58,6 +59,11 @@ static void amend_mirrored(const struct event_sink *sink, uint32_t interface, in
 /* The TCP trackers have no access to rows or workers: they report through these. */
 struct event_sink worker_events(struct worker *worker) {
     return (struct event_sink){log_event, amend_row, amend_mirrored, worker};
+}
+
+/* A flow that gets no rows has the empty pool: its lists stay empty and cost no memory. */
+static inline struct pool *pool_of(struct worker *worker, const struct flow *flow) {
+    return LIKELY(flow->drawn || flow->listed_packets) ? worker->rows.pool : &worker->nothing;
 }
 
 /* Takes the first packet of a direction, and one that has no time or an earlier one. */
@@ -120,6 +126,8 @@ static ALWAYS_INLINE void count_packet(struct worker *worker, struct flow *flow,
     struct direction *direction = &flow->directions[number];
     note_time(flow, direction, info);
     note_hops(direction, info);
+    if (!LIKELY(info->ttl == direction->ttl_max))
+        note_pass(flow, number, info, pool_of(worker, flow));
     direction->packets++;
     direction->wire_bytes += info->wire_bytes;
     if (!info->payload_known)
@@ -237,11 +245,6 @@ static inline void begin_effect(struct segment_effect *effect) {
     effect->rtt_ns = -1;
 }
 
-/* A flow that gets no rows has the empty pool: its lists stay empty and cost no memory. */
-static inline struct pool *pool_of(struct worker *worker, const struct flow *flow) {
-    return LIKELY(flow->drawn || flow->listed_packets) ? worker->rows.pool : &worker->nothing;
-}
-
 /* Takes the capture of a packet of a TCP connection, before count_packet(). */
 static inline void note_file(struct worker *worker, struct flow *flow, unsigned number,
                              const struct packet_info *info) {
@@ -328,8 +331,12 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     struct tcp_stream *sender = &flow->tcp.streams[number];
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
     begin_effect(&seg.effect);
+    int64_t silent_ns = info->time_ns - flow->last_ns;
     if (is_tcp)
         note_file(worker, flow, number, info);
+    if (tcp && tcp->flags & (TCP_FIN | TCP_RST))
+        note_ending(flow, number, tcp, info, pool_of(worker, flow));
+    bool resumes = silent_ns >= PAUSE_LEAST_NS && flow->timed && info->time_known;
     count_packet(worker, flow, number, info);
     enum packet_damage damage = take_checksum(flow, number, info, pool_of(worker, flow));
     if (is_tcp)
@@ -352,6 +359,10 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     }
     if (is_tcp && !tcp)
         flight = stream_flight(sender);
+    if (!LIKELY(!resumes) && !seg.effect.retransmitted_bytes && !seg.effect.duplicate)
+        note_silence(flow, number, info, silent_ns);
+    if (!LIKELY(!flow->ended) && seg.effect.unique_bytes > 0)
+        note_late_data(flow, number, info);
     show_packet(worker, flow, number, tcp ? info : NULL, is_tcp, flight, info, &seg.effect,
                 payload);
     if (flow->listed_packets)
@@ -433,6 +444,7 @@ void flow_release(struct worker *worker, struct flow *flow) {
         echo_free(&flow->echo, worker->rows.pool);
     if (flow->application)
         application_release(worker, flow);
+    course_free(flow, worker->rows.pool);
     pool_release(worker->rows.pool, flow->fragments, 2, sizeof *flow->fragments);
     pool_release(worker->rows.pool, flow->checksums, 2, sizeof *flow->checksums);
 }
@@ -477,6 +489,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
             application = flow->application->protocol;
         flow_rows_add(&worker->rows, flow, &ending, application, directions);
         wait_rows_add(worker->rows.sink, flow, directions, slowest);
+        course_rows_add(worker->rows.sink, flow);
         if (flow->application)
             application_finish(worker, flow, &ending);
         if (is_icmp(flow->key.protocol))

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The first FIN or RST of a direction. */
+#ifndef WIRETALE_ENDING_H
+#define WIRETALE_ENDING_H
+
+#include "course/course.h"
+
+struct ending {
+    int64_t time_ns;      /* TIME_UNKNOWN without one */
+    int64_t idle_ns;      /* since the packet of the flow before it; negative: unknown */
+    int64_t reply_ns;     /* since the last packet of the other direction; negative: unknown */
+    int64_t unacked;      /* payload of the other end, bytes; negative: unknown */
+    uint64_t peer_unique; /* unique bytes of the other end before it */
+    uint64_t packets;     /* of its direction, with it */
+    int64_t late_ns;      /* to the first new payload of the other end; negative: none */
+    uint32_t frame, capture;
+    int32_t ip_id_step; /* from the packet of its direction before; IP_ID_STEP_UNKNOWN */
+    uint16_t ip_id, window;
+    uint8_t ttl, ttl_min, ttl_max; /* the latter of the packets of its direction before */
+    bool first : 1;                /* of its direction */
+    bool with_ack : 1, timestamps : 1;
+};
+
+#define IP_ID_STEP_UNKNOWN INT32_MIN
+
+#endif
