@@ -289,7 +289,7 @@ def of_capture(tables: Tables, capture: int) -> Tables:
     """The flows of one of two files, numbered as in that file alone."""
     numbers = [row["flow"] for row in tables["flows"] if row["first_capture"] == capture]
     renumbered = {number: place for place, number in enumerate(numbers)}
-    numbers_there = {"first_capture": 0, "capture": 0, "before_capture": 0, "after_capture": 0}
+    numbers_there = dict.fromkeys(("first_capture", "capture", "before_capture", "after_capture", "pause_capture"), 0)
     return {
         name: [
             {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.all import IP
 
 from application_wire import Talk
 from checkout import SAMPLES
@@ -47,6 +48,11 @@ class Rows:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         talk = Talk(8080).send(0.02, b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n")
+        talk.timed.append((0.03, talk.segment(True, 0, b"", "R")))
+        circling = Talk(8081, handshake=False).segment(False, 0, b"")
+        for passes in range(6):
+            circling[IP].ttl = 60 - passes
+            talk.timed.append((0.04, circling.copy()))
         web = write_timed(folder.parent / "web.pcap", talk.timed)
         layout.plan([*(str(SAMPLES / name) for name in FILES), str(web)], folder, 1)
         steps.split_captures(folder, "test")
