@@ -3,7 +3,7 @@
 #ifndef WIRETALE_ENDING_H
 #define WIRETALE_ENDING_H
 
-#include "course/course.h"
+#include "flow/flow.h"
 
 struct ending {
     int64_t time_ns;      /* TIME_UNKNOWN without one */
@@ -22,5 +22,13 @@ struct ending {
 };
 
 #define IP_ID_STEP_UNKNOWN INT32_MIN
+
+/* Takes the first FIN and the first RST of a direction; must be called before the packet is
+ * counted. */
+void note_ending(struct flow *flow, unsigned direction, const struct tcp_header *tcp,
+                 const struct packet_info *packet, struct pool *pool);
+
+/* Takes new payload of a direction after the other end sent a FIN or RST. */
+void note_late_data(struct flow *flow, unsigned direction, const struct packet_info *packet);
 
 #endif

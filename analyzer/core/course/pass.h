@@ -3,7 +3,7 @@
 #ifndef WIRETALE_PASS_H
 #define WIRETALE_PASS_H
 
-#include "course/course.h"
+#include "flow/flow.h"
 
 #define PASSING      8u /* packets that are followed at once */
 #define PASSES_LEAST 5u /* captures of both sides of a router, or two, store fewer */
@@ -30,5 +30,9 @@ struct pass_log {
 static inline const struct pass_log *passes_of(const struct flow *flow, unsigned direction) {
     return flow->passes ? &flow->passes[direction] : NULL;
 }
+
+/* Takes a packet whose TTL is below the greatest of its direction. */
+void note_pass(struct flow *flow, unsigned direction, const struct packet_info *packet,
+               struct pool *pool);
 
 #endif

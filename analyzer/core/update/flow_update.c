@@ -10,6 +10,8 @@
 #include <string.h>
 
 #include "course/course.h"
+#include "course/ending.h"
+#include "course/pass.h"
 #include "decode/step.h"
 #include "flow/checksum.h"
 #include "tracker/time_account.h"
@@ -321,6 +323,26 @@ static NOINLINE void log_damage(struct worker *worker, struct flow *flow, unsign
                                 .bytes = info->payload_bytes});
 }
 
+/* Takes a packet before it is counted; `tcp` is NULL if it is no segment. Returns the time since
+ * the last packet of the flow, 0 if it is unknown. */
+static ALWAYS_INLINE int64_t begin_course(struct worker *worker, struct flow *flow, unsigned number,
+                                          const struct tcp_header *tcp,
+                                          const struct packet_info *info) {
+    if (tcp && tcp->flags & (TCP_FIN | TCP_RST))
+        note_ending(flow, number, tcp, info, pool_of(worker, flow));
+    return flow->timed && info->time_known ? info->time_ns - flow->last_ns : 0;
+}
+
+/* The same once its effect is known. */
+static ALWAYS_INLINE void end_course(struct flow *flow, unsigned number,
+                                     const struct packet_info *info, int64_t silent_ns,
+                                     const struct segment_effect *effect) {
+    if (!LIKELY(silent_ns < PAUSE_LEAST_NS) && !effect->retransmitted_bytes && !effect->duplicate)
+        note_silence(flow, number, info, silent_ns);
+    if (!LIKELY(!flow->ended) && effect->unique_bytes > 0)
+        note_late_data(flow, number, info);
+}
+
 /* Inlined into each caller. */
 ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigned number,
                                const struct tcp_header *tcp, const struct packet_info *info,
@@ -331,12 +353,9 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     struct tcp_stream *sender = &flow->tcp.streams[number];
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
     begin_effect(&seg.effect);
-    int64_t silent_ns = info->time_ns - flow->last_ns;
     if (is_tcp)
         note_file(worker, flow, number, info);
-    if (tcp && tcp->flags & (TCP_FIN | TCP_RST))
-        note_ending(flow, number, tcp, info, pool_of(worker, flow));
-    bool resumes = silent_ns >= PAUSE_LEAST_NS && flow->timed && info->time_known;
+    int64_t silent_ns = begin_course(worker, flow, number, tcp, info);
     count_packet(worker, flow, number, info);
     enum packet_damage damage = take_checksum(flow, number, info, pool_of(worker, flow));
     if (is_tcp)
@@ -359,10 +378,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     }
     if (is_tcp && !tcp)
         flight = stream_flight(sender);
-    if (!LIKELY(!resumes) && !seg.effect.retransmitted_bytes && !seg.effect.duplicate)
-        note_silence(flow, number, info, silent_ns);
-    if (!LIKELY(!flow->ended) && seg.effect.unique_bytes > 0)
-        note_late_data(flow, number, info);
+    end_course(flow, number, info, silent_ns, &seg.effect);
     show_packet(worker, flow, number, tcp ? info : NULL, is_tcp, flight, info, &seg.effect,
                 payload);
     if (flow->listed_packets)
