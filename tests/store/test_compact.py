@@ -21,7 +21,7 @@ import pytest
 from crafted import dns_answer, dns_query, write_timed
 from processes import refusal
 from wiretale.analyzer.errors import OutputError
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import STORED_TABLES
 from wiretale.reports.store import compact as compacting
 from wiretale.reports.store.add import add
 from wiretale.reports.store.compact import between_queries, compact
@@ -93,7 +93,7 @@ def rows_of(store: Path, table: str) -> Counter[tuple[Any, ...]]:
 
 
 def contents(store: Path) -> dict[str, Counter[tuple[Any, ...]]]:
-    return {table: rows_of(store, table) for table in ("captures", *KEPT_TABLES)}
+    return {table: rows_of(store, table) for table in ("captures", *STORED_TABLES)}
 
 
 def files(store: Path) -> int:

@@ -24,7 +24,7 @@ import wiretale
 from crafted import dns_answer, dns_query, write_timed
 from processes import refusal, small_disk, wait_until
 from wiretale.analyzer.query import register
-from wiretale.analyzer.table import KEPT_TABLES
+from wiretale.analyzer.table import STORED_TABLES
 from wiretale.reports.store.layout import publish
 from wiretale.reports.store.views import connect, select, tables_in
 
@@ -32,7 +32,7 @@ NAMES = ("tcp_losses.pcap", "udp_blocks.pcap", "vlan_ipv6.pcap", "ip_fragments.p
 DAY = 86_400
 TEXT = "SELECT COLUMNS(*)::VARCHAR FROM"
 COUNTS = " UNION ALL ".join(
-    f"SELECT '{table}' AS name, count(*) AS rows FROM {table}" for table in ("captures", *KEPT_TABLES)
+    f"SELECT '{table}' AS name, count(*) AS rows FROM {table}" for table in ("captures", *STORED_TABLES)
 )
 
 
@@ -74,7 +74,7 @@ def test_each_table_has_the_rows_of_the_analysis(
     wiretale_run: Any, samples: Path, store: Path, tmp_path: Path, name: str
 ) -> None:
     assert wiretale_run("analyze", samples / name, "-o", tmp_path).returncode == 0
-    for table in KEPT_TABLES:
+    for table in STORED_TABLES:
         own = f"SEMI JOIN (FROM captures WHERE path LIKE '%{name}') USING (capture_id)"
         sql = f"{TEXT} (SELECT * EXCLUDE (day, capture_id) FROM {table} {own})"
         expected = duckdb.sql(f"{TEXT} '{tmp_path}/{table}.parquet'")
@@ -183,7 +183,7 @@ def test_an_empty_store_has_every_view(wiretale_run: Any, tmp_path: Path) -> Non
     assert wiretale_run("store", "add", tmp_path / "s", empty).returncode == 0
     assert wiretale_run("store", "prune", tmp_path / "s", "--size", "0").returncode == 0
     counts = {row["name"]: row["rows"] for row in rows(wiretale_run, tmp_path / "s", "query", COUNTS)}
-    assert counts == dict.fromkeys(("captures", *KEPT_TABLES), 0)
+    assert counts == dict.fromkeys(("captures", *STORED_TABLES), 0)
     assert rows(wiretale_run, tmp_path / "s", "query", "FROM flows") == []
     for action in ("flows", "findings", "top"):
         assert rows(wiretale_run, tmp_path / "s", action) == []
@@ -389,7 +389,7 @@ def test_tables_without_rows_have_no_file(wiretale_run: Any, tmp_path: Path) -> 
     found = {file.stem for file in place.glob("*.parquet")}
     assert {"captures", "interfaces", "flows", "exchanges"} <= found
     counts = rows(wiretale_run, tmp_path / "s", "query", COUNTS)
-    assert {row["name"] for row in counts if row["rows"]} == found and len(counts) == 1 + len(KEPT_TABLES)
+    assert {row["name"] for row in counts if row["rows"]} == found and len(counts) == 1 + len(STORED_TABLES)
 
 
 def test_captures_of_versions_with_other_columns(wiretale_run: Any, tmp_path: Path) -> None:
@@ -461,7 +461,7 @@ def test_columns_of_one_name_and_infinity(wiretale_run: Any, store: Path) -> Non
 
 @pytest.mark.parametrize(
     "sql, tables",
-    [('select 1 from Flows, "events"', {"flows", "events"}), ("SHOW TABLES", {"captures", *KEPT_TABLES})],
+    [('select 1 from Flows, "events"', {"flows", "events"}), ("SHOW TABLES", {"captures", *STORED_TABLES})],
 )
 def test_a_query_opens_the_tables_that_it_names(sql: str, tables: set[str]) -> None:
     assert set(tables_in(sql)) == tables
