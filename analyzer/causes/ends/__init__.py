@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from wiretale.analyzer.causes.ends import acks, dialogue, sending, servers, windows
+
 CHAPTER = "Slow because of an end"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = ()
+MODULES: tuple[ModuleType, ...] = (windows, acks, servers, dialogue, sending)

@@ -223,9 +223,8 @@
       "TCP: why the server's waits of 200 ms and more are no answer times: pushed, it sends by "   \
       "its "                                                                                       \
       "own clock or when something happens, and the client replies; held, it keeps requests for "  \
-      "a "                                                                                         \
-      "fixed time (long polls); typed, a person acts (SSH, RDP, ...); null if they may be, or "    \
-      "without any, or without turns")                                                             \
+      "a fixed time (long polls); typed, a person acts at the client (ports of SSH, RDP, ...), "   \
+      "whose pauses are idle time, too; null if they may be, or without turns")                    \
     X(time_connecting_ns, DURATION, "ns",                                                          \
       "TCP: of last_ns - first_ns, from the SYN until the handshake was complete, or to the last " \
       "attempt; null for other protocols, without times, and if one direction was captured; the "  \

@@ -122,6 +122,8 @@ enum word server_talk_of(const struct tcp_connection *connection, uint16_t port,
     struct slow_turns slow = {0};
     if (!log || log->untimed)
         return WORD_NONE;
+    if (!requests && HAS_PORT(typed_ports, port))
+        return WORD_TYPED;
     int64_t rtt_ns = turn_rtt(connection, log->requester);
     for (uint32_t i = 0; i < log->count; i++) {
         int64_t wait_ns = wait_of(&log->turns[i], rtt_ns);
@@ -130,8 +132,6 @@ enum word server_talk_of(const struct tcp_connection *connection, uint16_t port,
     }
     if (!slow.count)
         return WORD_NONE;
-    if (!requests && HAS_PORT(typed_ports, port))
-        return WORD_TYPED;
     if (is_held(&slow))
         return WORD_HELD;
     bool pushes = (!requests && HAS_PORT(event_ports, port)) || is_periodic(&slow) ||

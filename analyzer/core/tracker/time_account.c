@@ -630,6 +630,8 @@ static void move_idle(struct tcp_connection *connection, struct pool *pool) {
     if (connection->turns && connection->turns->server_talk != WORD_NONE)
         time_move(connection, pool, PART_SERVER, PART_IDLE, NO_DIRECTION,
                   account->ns[PART_SERVER] - answers_ns(connection));
+    if (connection->turns && connection->turns->server_talk == WORD_TYPED)
+        time_move(connection, pool, PART_CLIENT, PART_IDLE, NO_DIRECTION, account->ns[PART_CLIENT]);
     if (!connection->turns && account->last != NO_DIRECTION) /* it was not yet sending */
         account->sending[account->last].ns[SENDER_PAUSE] -= account->first_pause_ns;
 }

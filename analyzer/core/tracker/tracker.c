@@ -271,6 +271,16 @@ static unsigned syn_options_of(const struct tcp_header *tcp) {
     return options;
 }
 
+/* What the first SYN of an end offers. */
+static void take_syn_options(struct tcp_stream *sender, const struct tcp_header *tcp) {
+    sender->mss = tcp->options & TCP_OPTION_MSS ? tcp->mss : 0;
+    sender->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
+    sender->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
+    sender->window_scale = tcp->window_scale;
+    sender->syn_nops = tcp->options & TCP_OPTION_MSS ? tcp->nop_run : 0;
+    sender->syn_truncated = tcp->options & TCP_OPTION_CUT;
+}
+
 /* Both endpoints may open at once; each then answers with a SYN-ACK (RFC 9293 section 3.5). */
 static void take_syn(struct segment_context *seg, const struct tcp_header *tcp) {
     struct tcp_stream *sender = seg->sender;
@@ -296,12 +306,7 @@ static void take_syn(struct segment_context *seg, const struct tcp_header *tcp) 
         classify_repeated(seg, -1, 0, "SYN");
         unacked_exclude(&sender->unacked, -1, 0);
     } else if (first) {
-        sender->mss = tcp->options & TCP_OPTION_MSS ? tcp->mss : 0;
-        sender->sack_permitted = tcp->options & TCP_OPTION_SACK_PERMITTED;
-        sender->scale_offered = tcp->options & TCP_OPTION_WINDOW_SCALE;
-        sender->window_scale = tcp->window_scale;
-        sender->syn_nops = tcp->options & TCP_OPTION_MSS ? tcp->nop_run : 0;
-        sender->syn_truncated = tcp->options & TCP_OPTION_CUT;
+        take_syn_options(sender, tcp);
         track_unacked(seg, sender, tcp, 0, 1);
     }
     sender->syn_ack_seen |= answer;

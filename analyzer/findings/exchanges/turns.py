@@ -143,22 +143,31 @@ class Turns:
         return FlowTurns(flow, int(directions[0]), columns, first, last, asked_ns, started, row["first_capture"])
 
     @cached_property
-    def _accounts(self) -> dict[int, dict[str, float]]:
+    def accounts(self) -> dict[int, dict[str, float]]:
         """The time account of each judged flow that has one, in ns by part (columns time_*_ns of flows)."""
         columns = self._transfers.trace.flows._packed_columns([(f"time_{part}_ns", "d", 0, 1) for part in ACCOUNT])
         rows = zip(*(array("d", data) for data in columns), strict=True)
         judged = (pair for pair in enumerate(rows) if pair[0] not in self._transfers.legs)
         return {flow: dict(zip(ACCOUNT, row, strict=True)) for flow, row in judged if row[0] == row[0]}
 
+    @cached_property
+    def slow_servers(self) -> list[SlowServer]:
+        """The servers with a slow answer among the flows that waited the longest for one."""
+        return slow_servers(self._transfers)
+
+    def account(self, flow: int) -> dict[str, float]:
+        """Returns the time account of a flow in ns by part; zeros if it is unknown."""
+        return self.accounts.get(flow) or dict.fromkeys(ACCOUNT, 0.0)
+
     def split_of(self, flow: int) -> Split | None:
         """Returns the time in which somebody waited, of one flow; None if it is unknown or nobody did."""
-        account = self._accounts.get(flow)
+        account = self.accounts.get(flow)
         split = split_of_account(account) if account else None
         return split if split and split.total_ns else None
 
     def by_flow(self) -> dict[int, Split]:
         """Returns the time in which somebody waited, of each flow with a time account."""
-        splits = {flow: self.split_of(flow) for flow in self._accounts}
+        splits = {flow: self.split_of(flow) for flow in self.accounts}
         return {flow: split for flow, split in splits.items() if split}
 
     def waited_ns(self, flows: list[FlowRow]) -> float:
@@ -168,14 +177,14 @@ class Turns:
     @cached_property
     def waits(self) -> dict[str, float]:
         """The time in which somebody waited, of all flows, by part of their time accounts, ns."""
-        return {part: math.fsum(flow[part] for flow in self._accounts.values()) for part in ACCOUNT}
+        return {part: math.fsum(flow[part] for flow in self.accounts.values()) for part in ACCOUNT}
 
     @cached_property
     def life_ns(self) -> float:
         """The life of all flows with a time account, ns."""
         names = [(f"time_{part}_ns", "d", 0, 1) for part in NOBODY_WAITED]
         columns = [array("d", data) for data in self._transfers.trace.flows._packed_columns(names)]
-        return math.fsum((*self.waits.values(), *(column[flow] for column in columns for flow in self._accounts)))
+        return math.fsum((*self.waits.values(), *(column[flow] for column in columns for flow in self.accounts)))
 
     @cached_property
     def split(self) -> Split:
@@ -185,7 +194,7 @@ class Turns:
     @cached_property
     def recovery_ns(self) -> float:
         """The part of the network's time that losses took. The rest are round trips."""
-        return math.fsum(account["loss"] for account in self._accounts.values())
+        return math.fsum(account["loss"] for account in self.accounts.values())
 
     @property
     def capture_ns(self) -> int:
@@ -335,7 +344,7 @@ def took(times: list[float]) -> Words:
     unit="seconds",
 )
 def slow_server(transfers: Transfers) -> Matches:
-    for server in slow_servers(transfers):
+    for server in transfers.turns.slow_servers:
         flow, turns, slow = server.flows[0], server.turns[0], server.slow
         host, port = server_end(flow, turns.direction)
         time, total_ns = math.fsum(slow), transfers.turns.waited_ns(server.flows)

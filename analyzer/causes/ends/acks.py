@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Senders that wait for an ACK which the other end delays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.ends.talk import parts_str
+from wiretale.analyzer.findings.model import Words, endpoint_str
+from wiretale.analyzer.findings.shared.places import waits_of
+from wiretale.analyzer.units import show_bytes, show_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.rows import DirectionRow
+
+FULL = 0.9  # of a segment, on average: what waits is no short segment
+#: delayed-ACK timers in use, the shortest and the longest wait for one, ms: Linux; Windows and BSD
+TIMERS_MS = ((40, 30, 60), (200, 150, 240))
+MS = 1_000_000
+
+
+def delayed(case: Case) -> Iterator[tuple[Numbered, DirectionRow, DirectionRow]]:
+    """Yields the findings of delayed ACKs with the direction whose data waited, and the other."""
+    for each in case.findings("delayed-ack"):
+        flow, direction = each.finding.flows[0]
+        if direction is not None:
+            yield each, case.direction(flow, direction), case.direction(flow, 1 - direction)
+
+
+def is_full(row: DirectionRow) -> bool:
+    """Returns whether all segments of a direction are full, so that Nagle's algorithm holds none."""
+    unit = row["wire_mss"] or row["segment_max"] or 0
+    return (row["unique_bytes"] or 0) >= FULL * unit * (row["data_packets"] or 0) and (
+        row["flight_max"] or 0
+    ) > unit > 0
+
+
+def timer_str(case: Case, row: DirectionRow) -> str:
+    """Returns the timer of the receiver: `40 ms`, or the longest wait if it is none that is in use."""
+    longest = next(iter(waits_of(case.transfers, row, "delayed_ack")), None)
+    ends = [packet.time_ns for packet in longest or () if packet and packet.time_ns is not None]
+    longest_ns = max(ends, default=0) - min(ends, default=0)
+    timer = next((timer for timer, least, most in TIMERS_MS if least * MS <= longest_ns <= most * MS), None)
+    return f"{timer} ms" if timer else show_duration(longest_ns)
+
+
+def words_of(case: Case, row: DirectionRow) -> Words:
+    """Returns the words that both causes have."""
+    account = case.transfers.turns.account(row["flow"])
+    return {
+        "sender": endpoint_str(row["source"], row["source_port"]),
+        "receiver": endpoint_str(row["destination"], row["destination_port"]),
+        "timer": timer_str(case, row),
+        "waited": parts_str(row["time_delayed_ack_ns"] or 0, sum(account.values())),
+    }
+
+
+@cause(
+    code="delack-tail",
+    title="Delayed ACK of the last segment",
+    sentence="{sender} may have only {most} in flight, and {receiver} delays the ACK of an odd last segment by {timer}: "
+    "{waited} were spent waiting for such ACKs.",
+    advice="Give {sender} a larger send buffer (no SO_SNDBUF) or window, or turn off delayed ACKs at the receiver (Windows "
+    "`TcpAckFrequency=1`, Linux route `quickack 1`).",
+    shows="As nagle-delack, but all segments are full (90% of the segment size on average) and several are in flight, so that "
+    "no short segment is held: the sender's limit is.",
+    rivals={
+        "nagle-delack": "no short segment is held back: all are full",
+        "tail-loss": "nothing is repeated",
+        "zero-window": "the window stays open",
+    },
+    unknown="Whether the send buffer or a window of the application is the limit.",
+    explains=("send-buffer-limited", "window-full"),
+)
+def delack_tail(case: Case) -> Matches:
+    for each, row, back in delayed(case):
+        if is_full(row):
+            yield Match(
+                certainty="proven",
+                place="server" if row["direction"] == case.flow(row["flow"])["client"] else "client",
+                findings=[each],
+                flows=[(row["flow"], row["direction"])],
+                waited_ns=row["time_delayed_ack_ns"],
+                saving_ns=row["time_delayed_ack_ns"],
+                proof=f"{show_bytes(row['flight_max'] or 0)} in flight, then a pause until a pure ACK, then data at once",
+                excluded={
+                    "nagle-delack": "all segments are full",
+                    "tail-loss": f"{row['retransmissions'] or 0:,} retransmissions",
+                    "zero-window": f"closed for {show_duration(back['zero_window_ns'] or 0)}",
+                },
+                most=show_bytes(row["flight_max"] or 0),
+                **words_of(case, row),
+            )
+
+
+@cause(
+    code="nagle-delack",
+    title="Nagle's algorithm waits for a delayed ACK",
+    sentence="{sender} writes messages in small pieces and holds each next piece back until the last is acknowledged (Nagle), "
+    "and {receiver} delays that ACK by {timer}: {waited}.",
+    advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).",
+    shows="Waits of 30 ms or more after short segments, until a pure ACK releases the next data at once; 120 ms and 10% of "
+    "the time or more (finding delayed-ack).",
+    rivals={
+        "delack-tail": "the held segment is short, and not the last of a full flight",
+        "slow-server": "the ACK that ends the wait carries no data",
+    },
+    unknown="Whether the receiver was slow for another reason at those times.",
+)
+def nagle_delack(case: Case) -> Matches:
+    for each, row, _ in delayed(case):
+        yield Match(
+            certainty="proven",
+            place="client" if row["direction"] == case.flow(row["flow"])["client"] else "server",
+            findings=[each],
+            flows=[(row["flow"], row["direction"])],
+            waited_ns=row["time_delayed_ack_ns"],
+            saving_ns=row["time_delayed_ack_ns"],
+            severity="info" if each.finding.severity == "info" else None,
+            proof="a short segment, a pure ACK after the timer, and the next data right behind it, each time",
+            excluded={
+                "delack-tail": f"segments of {show_bytes((row['unique_bytes'] or 0) / max(row['data_packets'] or 1, 1))} on "
+                "average",
+                "slow-server": "the ACK that ends each wait carries no data",
+            },
+            **words_of(case, row),
+        )

@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Dialogues that are slow because of the client: it asks one thing after another, pauses, or waits for a leave to send."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.ends.talk import (
+    TRIPS_SHARE,
+    Requests,
+    Talk,
+    is_equal,
+    middle,
+    parts_str,
+    requests_of,
+    server_str,
+    talks,
+)
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+
+REQUESTS_LEAST, REQUESTS_MANY = 10, 20  # in a row that are a note, a warning
+WAIT_NS, WAIT_LONG_NS = 200_000_000, 1_000_000_000  # the same of the time
+SLOW_NS = 200_000_000  # a round trip of a long path
+LOSS_SHARE = 0.1  # of the round trips: with more, losses are the cause
+FEW_TRIPS = 3.0  # requests of a connection: with fewer, each has its own
+CLIENT_SHARE, PAUSES_MANY, PAUSED_LONG_NS = 0.8, 20, 3_000_000_000
+EXPECT_LEAST_NS = 300_000_000  # the shortest timer in use is 350 ms
+EXPECT_TIMERS_NS = (1_000_000_000, 350_000_000)  # curl; .NET
+EXPECT_WITHIN, EXPECT_UPLOADS_MAX = 0.05, 1000
+
+
+def trips_of(talk: Talk) -> int:
+    """Returns the number of round trips: requests, and connections that were opened."""
+    return talk.count + sum(flow["handshake_rtt_ns"] is not None for flow in talk.flows)
+
+
+def is_of_trips(talk: Talk) -> bool:
+    """Returns whether most of the time was round trips of requests, one after another, without losses."""
+    parts, waited_ns = talk.parts, talk.trips_ns
+    remaining_ns = parts["server"] + parts["client"] + parts["queue"]
+    return (
+        waited_ns >= max(WAIT_NS, TRIPS_SHARE * talk.life_ns)
+        and remaining_ns <= waited_ns
+        and parts["loss"] <= LOSS_SHARE * waited_ns
+        and not talk.is_parallel
+        and not any(flow["server_talk"] for flow in talk.flows)
+    )
+
+
+def trips_match(talk: Talk, requests: int, trips: int, **words: Any) -> Match:
+    """Returns a match about the number of round trips."""
+    waited_ns, parts = talk.trips_ns, talk.parts
+    is_long = requests >= REQUESTS_MANY and waited_ns >= WAIT_LONG_NS
+    return Match(
+        certainty="proven",
+        place="client",
+        severity=None if is_long else "info",
+        flows=talk.numbers,
+        waited_ns=waited_ns,
+        saving_ns=waited_ns * (trips - 1) / trips,
+        members=requests,
+        frames=talk.cited(),
+        proof=f"the server took {show_duration(parts['server'])} and the client {show_duration(parts['client'])} of it, and "
+        "never were two requests open at once",
+        excluded={
+            "slow-server": f"it took {show_duration(parts['server'] / max(requests, 1))} for an answer, on average",
+            "long-path": f"one round trip takes {words['rtt']}; there were {trips:,}",
+        },
+        server=talk.server,
+        spent=parts_str(waited_ns, talk.life_ns),
+        requests=requests,
+        **words,
+    )
+
+
+@cause(
+    code="reconnects",
+    title="A new connection for each request",
+    sentence="Each of {requests} requests to {server} opened a new connection{tls}, {about} round trips of {rtt} each time: "
+    "{spent}.",
+    advice="Keep connections open: HTTP keep-alive, a connection pool, TLS session resumption.",
+    shows="Ten connections or more of a client to a service, one after another, each with three requests or fewer (messages "
+    "of a TLS handshake included); round trips and handshakes are half of the time or more.",
+    rivals={
+        "slow-server": "its share of the time is in the account; round trips are more",
+        "long-path": "the number of round trips makes the time, not one of them",
+    },
+    unknown="Whether the server would keep a connection open.",
+)
+def reconnects(case: Case) -> Matches:
+    for talk in talks(case, "path", "connecting"):
+        count = len(talk.flows)
+        if count < REQUESTS_LEAST or not is_of_trips(talk) or talk.count > FEW_TRIPS * count:
+            continue
+        trips = trips_of(talk)
+        yield trips_match(
+            talk,
+            count,
+            trips,
+            tls=" and a TLS session in it" if talk.flows[0]["application"] == "tls" else "",
+            about=f"{trips / count:.2g}",
+            rtt=show_duration(talk.trips_ns / trips),
+        )
+
+
+@cause(
+    code="serial-requests",
+    title="Requests one after another",
+    sentence="{lost}; {spent} went into {requests} round trips of {rtt}, one request after the other: {server} itself needs "
+    "{each} for an answer.",
+    advice="Batch or pipeline the requests to {server}, or open several connections.",
+    shows="Ten requests or more of a connection, never two at once; their least round trips are half of the time in which "
+    "somebody waited, or more, and more than the time of client, server and queues together. A warning from 20 requests and 1 "
+    "s on.",
+    rivals={
+        "slow-server": "answers come after the least round trip",
+        "long-path": "the number of round trips makes the time, not one of them",
+    },
+    unknown="Whether a request needs the answer to the one before it.",
+)
+def serial_requests(case: Case) -> Matches:
+    for talk in talks(case, "path", "connecting"):
+        if not is_of_trips(talk) or talk.count < REQUESTS_LEAST or talk.count <= FEW_TRIPS * len(talk.flows):
+            continue
+        yield trips_match(
+            talk,
+            talk.count,
+            trips_of(talk),
+            lost="Nothing was lost" if not talk.parts["loss"] else "Hardly anything was lost",
+            rtt=show_duration(talk.trips_ns / trips_of(talk)),
+            each=show_duration(middle(talk.times("server_ns"))),
+        )
+
+
+def pauses_of(talk: Talk) -> list[float]:
+    """Returns the pauses of the client before and within requests, ns."""
+    return [ns for name in ("pause_ns", "request_pause_ns") for ns in talk.times(name) if ns > 0]
+
+
+@cause(
+    code="client-pause",
+    title="The client pauses",
+    sentence="The client took the time: it paused {paused} in all between {requests} answers of {server} and its next "
+    "requests; server and network needed {remaining}.",
+    advice="Profile the client between its requests (`perf top`, its disk): it computes, waits for something else, or sleeps.",
+    shows="The client's own time before and within requests is 80% of the time in which somebody waited, or more, over 20 "
+    "requests and 3 s; fewer are a note. Pauses above 5 s, equal ones (a timer) and terminals at which a person types are "
+    "idle time.",
+    rivals={
+        "slow-server": "the answers come in the server's own time, which is short",
+        "zero-window": "the window was open",
+        "expect-continue": "the pauses are not equal",
+    },
+    unknown="What the client did meanwhile; at the server, a request that was lost before the capture point and repeated.",
+)
+def client_pause(case: Case) -> Matches:
+    for talk in talks(case, "client"):
+        paused_ns, pauses = talk.parts["client"], pauses_of(talk)
+        if (
+            paused_ns < max(WAIT_LONG_NS, CLIENT_SHARE * talk.life_ns)
+            or len(pauses) < REQUESTS_LEAST
+            or talk.is_parallel
+        ):
+            continue
+        if any(flow["server_talk"] for flow in talk.flows) or is_equal(sorted(pauses)[1:-1], EXPECT_WITHIN):
+            continue
+        is_long = len(pauses) >= PAUSES_MANY and paused_ns >= PAUSED_LONG_NS and middle(pauses) < WAIT_LONG_NS
+        yield Match(
+            certainty="proven",
+            place="client",
+            severity=None if is_long else "info",
+            flows=talk.numbers,
+            waited_ns=paused_ns,
+            frames=talk.cited(),
+            proof=f"{plural(len(pauses), 'pause')}, {show_duration(middle(pauses))} (median)",
+            excluded={
+                "slow-server": f"its answers took {show_duration(middle(talk.times('server_ns')))} (median)",
+                "zero-window": f"windows held it back for {show_duration(talk.parts['window'])}",
+                "expect-continue": f"pauses from {show_duration(min(pauses))} to {show_duration(max(pauses))}",
+            },
+            paused=show_duration(paused_ns),
+            requests=talk.count,
+            server=talk.server,
+            remaining=show_duration(talk.life_ns - paused_ns),
+        )
+
+
+def expecting(case: Case) -> dict[tuple[str, str | None], list[tuple[Requests, int]]]:
+    """Returns the uploads that waited for 100 Continue, by client and server: requests of a flow, and which of them.
+
+    Later requests of a connection are not read: those that pause as long as the first count, too.
+    """
+    column = array("B", case.trace.exchanges._packed("expects_continue", "B")) if len(case.trace.exchanges) else ()
+    uploads: dict[tuple[str, str | None], list[tuple[Requests, int]]] = {}
+    for place in [place for place, expects in enumerate(column) if expects == 1][:EXPECT_UPLOADS_MAX]:
+        row = case.trace.exchanges.rows(place, place + 1)[0]
+        timer_ns = row["request_pause_ns"]
+        if row["flow"] is None or row["flow"] in case.transfers.legs or not timer_ns or timer_ns < EXPECT_LEAST_NS:
+            continue
+        requests = requests_of(case, case.flow(row["flow"]))
+        alike = [
+            number
+            for number, ns in enumerate(requests.columns["request_pause_ns"])
+            if abs(ns - timer_ns) <= EXPECT_WITHIN * timer_ns
+        ]
+        uploads.setdefault((str(row["client"]), row["server"]), []).extend((requests, number) for number in alike)
+    return uploads
+
+
+@cause(
+    code="expect-continue",
+    title="100 Continue never came",
+    sentence="{each} to {server} {probably}waits {timer}: the client asks `Expect: 100-continue`, the server does not answer "
+    "that, and the client sends the content when its timer expires: {waited}.",
+    advice="Send no Expect header (`curl -H 'Expect:'`), or let the server answer it with `100 Continue`.",
+    shows="The head of an HTTP request has `Expect: 100-continue` (RFC 9110 section 10.1.1), and the content follows 300 ms "
+    "later or more without a byte of the server. Proven if the pauses are equal to 5%, or that of curl (1 s) or .NET (350 ms).",
+    rivals={
+        "client-pause": "the pauses are equal, or a known timer of this header",
+        "slow-server": "the server sent nothing, and the client went on without it",
+    },
+    unknown="Heads within TLS, and those of later requests in a connection, which count if they pause as long as the first.",
+)
+def expect_continue(case: Case) -> Matches:
+    for uploads in expecting(case).values():
+        pauses = [requests.columns["request_pause_ns"][number] for requests, number in uploads]
+        timer_ns, count, waited_ns = middle(pauses), len(pauses), math.fsum(pauses)
+        is_usual = any(abs(timer_ns - usual) <= EXPECT_WITHIN * usual for usual in EXPECT_TIMERS_NS)
+        is_timer = (count > 1 and is_equal(pauses, EXPECT_WITHIN)) or is_usual
+        base_ns, flows = case.transfers.base_ns, list(dict.fromkeys(requests.flow["flow"] for requests, _ in uploads))
+        fact = f"{plural(count, 'pause')} of {show_duration(timer_ns)}"
+        yield Match(
+            certainty="proven" if is_timer else "likely",
+            place="server",
+            flows=flows,
+            waited_ns=waited_ns,
+            saving_ns=waited_ns,
+            members=count,
+            frames=[packet for requests, number in uploads[:3] for packet in requests.cited(base_ns, number)],
+            proof=f"{fact} between head and content, without a byte of the server",
+            excluded={
+                "slow-server": "the client sent the content without an answer",
+                **({"client-pause": fact} if is_timer else {}),
+            },
+            undecided={} if is_timer else {"client-pause": "a second upload: a timer makes equal pauses"},
+            each=f"Each of {count:,} uploads" if count > 1 else "The upload",
+            server=server_str(uploads[0][0].flow),
+            timer=show_duration(timer_ns),
+            waited=parts_str(waited_ns, math.fsum(sum(case.transfers.turns.account(flow).values()) for flow in flows)),
+        )
+
+
+def acked_ns(talk: Talk) -> float:
+    """Returns the median time to the ACK of a request, ns: that which the server's kernel sends."""
+    return middle(talk.times("network_ns"))
+
+
+@cause(
+    code="long-path",
+    title="Long round trips",
+    sentence="The network is slow, not {server}: its SYN-ACK took {rtt}, its ACK of a request {acked}, and the answer came "
+    "{thought} later. Nothing was lost; {spent} went into the network.",
+    advice="Move the server nearer or cache near the client, keep connections open, and use TLS 1.3, so that fewer round "
+    "trips are needed.",
+    shows="The handshake of each connection takes 200 ms or more, round trips and queues are half of the time or more, and "
+    "there are fewer than 10 requests in a connection. Kernels answer SYNs and requests at once, so that this time is the "
+    "network's.",
+    rivals={
+        "slow-server": "its kernel's SYN-ACK takes as long as the answer",
+        "serial-requests": "there are few requests",
+    },
+    unknown="Whether the path is long (1 ms for 100 km and back, 480 ms by satellite) or a queue stood all the time, if no "
+    "shorter round trip is in the file.",
+)
+def long_path(case: Case) -> Matches:
+    for talk in talks(case, "path", "connecting", "queue"):
+        trips = [flow["handshake_rtt_ns"] for flow in talk.flows if flow["handshake_rtt_ns"] is not None]
+        spent_ns = talk.trips_ns + talk.parts["queue"]
+        if not trips or min(trips) < SLOW_NS or spent_ns < TRIPS_SHARE * talk.life_ns or talk.parts["loss"]:
+            continue
+        acked, server_ns = acked_ns(talk), middle(talk.times("server_ns"))
+        if talk.count >= REQUESTS_LEAST * len(talk.flows) or acked < SLOW_NS or server_ns > acked:
+            continue
+        yield Match(
+            certainty="proven",
+            place="path",
+            flows=talk.numbers,
+            waited_ns=min(spent_ns, talk.open_ns),
+            frames=talk.cited(),
+            proof="SYN-ACKs and ACKs come from the server's kernel, which answers at once",
+            excluded={
+                "slow-server": f"it answered {show_duration(server_ns)} after its ACK of the request",
+                "serial-requests": plural(talk.count, "request"),
+            },
+            server=talk.server,
+            rtt=show_duration(min(trips)),
+            acked=show_duration(acked),
+            thought=show_duration(server_ns),
+            spent=parts_str(spent_ns, talk.life_ns),
+        )

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Senders that send less than the path would take: an application, a send buffer, slow start."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
+from wiretale.analyzer.causes.ends.talk import parts_str
+from wiretale.analyzer.causes.ends.windows import limited_transfers
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.findings.transfers import Transfer
+
+OWN_WINDOWS = ("tls", "http2", "quic")  # protocols with a window of the application
+OWN_WINDOW_PORTS = (22, 445, 2049)  # SSH, SMB, NFS
+SLOW_START_NS = 1_000_000_000  # over all flows: less is a note
+
+
+def sender_str(transfer: Transfer) -> str:
+    """Returns the sender and its port."""
+    return endpoint_str(transfer.row["source"], transfer.row["source_port"])
+
+
+def may_wait_for_peer(case: Case, transfer: Transfer) -> bool:
+    """Returns whether the protocol may have a window of its own, whose messages the receiver sends."""
+    flow = case.flow(transfer.row["flow"])
+    ports = (flow["source_port"], flow["destination_port"])
+    answers = (transfer.back["data_packets"] or 0) * 20 >= (transfer.row["data_packets"] or 0)
+    return flow["application"] in OWN_WINDOWS or any(port in OWN_WINDOW_PORTS for port in ports) or answers
+
+
+@cause(
+    code="send-buffer",
+    title="Small send buffer",
+    sentence="{sender} {probably}has a send buffer of {most} only, which holds it to {rate}: never more is in flight at a "
+    "round trip of {rtt}, though window, path and queue are free. {waited} were spent waiting for room.",
+    advice="Set no SO_SNDBUF at {sender}, and check `net.ipv4.tcp_wmem`; `ss -ti` there shows sndbuf_limited.",
+    shows="The flight stays at one level for eight round trips or more, below the window, without loss or a queue, with a gap "
+    "in each round trip, for 10% of the time or more (finding send-buffer-limited). A congestion window would grow.",
+    rivals={
+        "app-limited": "ACKs release the next data",
+        "small-window": "the window has room",
+        "slow-start": "the flight does not grow",
+    },
+    unknown="The application may have a window of its own (SSH, HTTP/2, SMB), which looks the same if its messages are "
+    "encrypted.",
+    explains=("path-limited", "slow-start", "sender-idle", "window-full"),
+)
+def send_buffer(case: Case) -> Matches:
+    for each, transfer in limited_transfers(case, "send-buffer-limited"):
+        waits_for_peer = may_wait_for_peer(case, transfer)
+        certainty: Certainty = "likely" if waits_for_peer else "proven"
+        level = transfer.row["send_buffer_bytes"] or 0
+        yield Match(
+            certainty=certainty,
+            place="client" if transfer.row["direction"] == case.flow(transfer.row["flow"])["client"] else "server",
+            findings=[each],
+            flows=[transfer.side],
+            waited_ns=transfer.times["send_buffer"],
+            severity="info" if each.finding.severity == "info" else None,
+            proof=f"the flight returns to {show_bytes(level)} in each round trip, then a gap until an ACK",
+            excluded={
+                "app-limited": "ACKs release the next data each time",
+                "small-window": f"the window was {show_bytes(transfer.back['window_max'] or 0)} at most",
+                "slow-start": f"the flight stays at {show_bytes(level)}",
+            },
+            undecided={
+                "app-limited": f"`ss -ti` at {transfer.row['source']}: sndbuf_limited, or a window of the application"
+            }
+            if waits_for_peer
+            else {},
+            sender=sender_str(transfer),
+            most=show_bytes(level),
+            rate=show_rate(transfer.row["goodput_bps"] or 0),
+            rtt=show_duration(transfer.path_rtt_ns or 0),
+            waited=parts_str(transfer.times["send_buffer"], transfer.waited_ns),
+        )
+
+
+@cause(
+    code="app-limited",
+    title="The sending application is the limit",
+    sentence="The application at {sender} is the limit: it had nothing to send for {waited}, and neither loss nor window nor "
+    "path held it back.",
+    advice="Profile the program that sends at {sender}: its disk (`iostat -x`), its CPU (`perf top`), its own rate limit.",
+    shows="The sender had no data to send, although all was acknowledged or the window had room, for half of the time or more "
+    "of a transfer of 1 MB or more in one direction (finding sender-idle).",
+    rivals={
+        "send-buffer": "no ACK releases the next data",
+        "slow-server": "no request is open",
+        "small-window": "the window had room",
+    },
+    unknown="Why: disk, CPU, or a rate that the program keeps on purpose (`--limit-rate`, video).",
+    explains=("slow-start", "path-limited"),
+)
+def app_limited(case: Case) -> Matches:
+    for each, transfer in limited_transfers(case, "sender-idle"):
+        times = transfer.times
+        yield Match(
+            certainty="proven",
+            place="client" if transfer.row["direction"] == case.flow(transfer.row["flow"])["client"] else "server",
+            severity="warning",
+            findings=[each],
+            flows=[transfer.side],
+            waited_ns=times["pause"],
+            proof="each pause began when the sender had sent all that it had, and no ACK ended it",
+            excluded={
+                "send-buffer": f"it waited {show_duration(times['send_buffer'])} for room in its send buffer",
+                "small-window": f"and {show_duration(times['window'])} for the window",
+                "slow-server": "data goes one way, no request is open",
+            },
+            sender=sender_str(transfer),
+            waited=parts_str(times["pause"], transfer.duration_ns),
+        )
+
+
+@cause(
+    code="slow-start",
+    title="Slow start",
+    sentence="{transfers} {spent} in slow start: at a round trip of {rtt}, {size} {pass_} before the congestion window has "
+    "grown to what the path carries.",
+    advice="Reuse connections, keep them warm (`net.ipv4.tcp_slow_start_after_idle=0`), or raise the initial window "
+    "(`initcwnd 20`).",
+    shows="The flight doubles from its initial window, without a loss, for 30% of the time or more (finding slow-start). "
+    "Below 1 s in all it is a note.",
+    rivals={
+        "app-limited": "ACKs release the data",
+        "small-window": "the window has room",
+    },
+    unknown="Whether the path carries more at once.",
+)
+def slow_start(case: Case) -> Matches:
+    pairs = limited_transfers(case, "slow-start")
+    if not pairs:
+        return
+    waited_ns = math.fsum(transfer.times["slow_start"] for _, transfer in pairs)
+    saved_ns = math.fsum(each.finding.waited_ns or 0 for each, _ in pairs)
+    whole_ns = math.fsum(transfer.waited_ns for _, transfer in pairs)
+    largest = max((transfer for _, transfer in pairs), key=lambda transfer: transfer.times["slow_start"])
+    yield Match(
+        certainty="proven",
+        place="path",
+        severity=None if saved_ns >= SLOW_START_NS else "info",
+        findings=[each for each, _ in pairs],
+        flows=[transfer.side for _, transfer in pairs],
+        waited_ns=waited_ns,
+        saving_ns=saved_ns,
+        members=len(pairs),
+        proof=f"the flight doubles each round trip for {show_share(waited_ns, whole_ns)} of the time, and nothing is lost",
+        excluded={
+            "app-limited": f"the application paused for {show_duration(largest.times['pause'])}",
+            "small-window": f"the window held it back for {show_duration(largest.times['window'])}",
+        },
+        transfers="The transfer" if len(pairs) == 1 else f"{plural(len(pairs), 'transfer')}",
+        spent=f"spent {parts_str(waited_ns, whole_ns)}",
+        rtt=show_duration(largest.path_rtt_ns or 0),
+        size=show_bytes(largest.row["unique_bytes"] or 0),
+        pass_="pass" if len(pairs) == 1 else "each pass",
+    )

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that let their clients wait, and the servers behind them that they wait for."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
+from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, server_str
+from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
+from wiretale.analyzer.findings.exchanges.turns import SlowServer, server_end, took
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+
+ALIKE_LEAST = 3  # waits
+EVEN = 0.005  # of a timer: nothing computes that evenly
+HELD_NS = 5_000_000_000
+NESTED_REQUESTS, NESTED_TIME = 0.8, 0.7  # shares of the slow requests, and of the time of each
+OUTSIDE_MOST = 0.5  # of the share within slow requests: with more, the other server is always busy
+SERVERS_MAX = 10
+
+
+class Slow(NamedTuple):
+    """A finding of slow-server and the turns behind it."""
+
+    numbered: Numbered
+    server: SlowServer
+
+    @property
+    def name(self) -> str:
+        """The server's name and port."""
+        return server_str(self.server.flows[0])
+
+    @property
+    def host(self) -> str:
+        """Its address."""
+        return server_end(self.server.flows[0], self.server.turns[0].direction)[0]
+
+    @property
+    def numbers(self) -> list[int]:
+        """Its flows."""
+        return [flow["flow"] for flow in self.server.flows]
+
+    @property
+    def waited_ns(self) -> float:
+        """The time in which a client waited for it."""
+        return union_ns(self.server.waited) or 0.0
+
+    @property
+    def is_held(self) -> bool:
+        """Whether its waits are so long and so equal that it may hold requests on purpose, each in a connection."""
+        times = self.server.slow
+        return len(times) >= ALIKE_LEAST and times[0] >= HELD_NS and is_equal(times, EVEN)
+
+
+def slow_of(case: Case) -> list[Slow]:
+    """Returns the slow servers that no cause has explained, the slowest first."""
+    findings = case.findings("slow-server")
+    if not findings:
+        return []
+    by_flow = {flow["flow"]: server for server in case.transfers.turns.slow_servers for flow in server.flows}
+    servers = [Slow(each, by_flow[each.finding.flows[0][0]]) for each in findings]
+    return sorted(servers, key=lambda slow: -slow.waited_ns)
+
+
+class Asked(NamedTuple):
+    """The requests of a host to another: how they were asked and when."""
+
+    server: str
+    kind: str
+    spans: list[Span]
+    unanswered: int
+    flows: list[int]
+
+
+def asked_by(case: Case, host: str) -> list[Asked]:
+    """Returns what a host asked other servers, by server and kind, with the times until their answers."""
+    exchanges, base_ns = case.trace.exchanges, case.transfers.base_ns
+    fields = [
+        ("asked_ns", "d", base_ns, 1),
+        ("answered_ns", "d", base_ns, 1),
+        ("waited_ns", "d", 0, 1),
+        ("flow", "d", 0, 1),
+    ]
+    begun, answered, waited, flows = (array("d", data) for data in exchanges._packed_columns(fields))
+    clients, servers, kinds = (exchanges.column(name) for name in ("client", "server", "kind"))
+    by_server: dict[tuple[str, str], Asked] = {}
+    for row, client in enumerate(clients):
+        if client != host or begun[row] != begun[row] or kinds[row] == "connect" or servers[row] in (None, host):
+            continue
+        end = answered[row] if answered[row] == answered[row] else begun[row] + waited[row]
+        if end != end:
+            continue
+        key = (servers[row], "dns" if kinds[row] == "dns" else "requests")
+        other = by_server.setdefault(key, Asked(*key, [], 0, []))
+        other.spans.append(Span(base_ns + begun[row], base_ns + end))
+        if answered[row] != answered[row]:
+            by_server[key] = other._replace(unanswered=other.unanswered + 1)
+        if flows[row] == flows[row] and int(flows[row]) not in other.flows[-1:]:
+            other.flows.append(int(flows[row]))
+    return list(by_server.values())
+
+
+def shared_ns(waits: Sequence[Span], inner: Sequence[Span]) -> list[float]:
+    """Returns for each wait the time of it that lies within others."""
+    return [
+        union_ns(
+            Span(max(wait.start_ns, other.start_ns), min(wait.end_ns, other.end_ns))
+            for other in inner
+            if other.start_ns < wait.end_ns and other.end_ns > wait.start_ns
+        )
+        or 0.0
+        for wait in waits
+    ]
+
+
+def is_nested(waits: Sequence[Span], inner: Sequence[Span]) -> bool:
+    """Returns whether the waits consist of others, which are rarely there at other times."""
+    within = shared_ns(waits, inner)
+    nested = sum(shared >= NESTED_TIME * wait.ns for shared, wait in zip(within, waits, strict=True))
+    first, last = min(wait.start_ns for wait in waits), max(wait.end_ns for wait in waits)
+    waiting_ns, all_ns = union_ns(waits) or 1.0, shared_ns([Span(first, last)], inner)[0]
+    outside = (all_ns - min(math.fsum(within), all_ns)) / max(last - first - waiting_ns, 1.0)
+    share = math.fsum(within) / max(math.fsum(wait.ns for wait in waits), 1.0)
+    return nested >= NESTED_REQUESTS * len(waits) and (len(waits) > 1 or outside <= OUTSIDE_MOST * share)
+
+
+@cause(
+    code="slow-dependency",
+    title="A server waits for another one",
+    sentence="{server} is slow because of {other}: {nested} of its answers lie inside its own {questions} to it, {each} "
+    "each{unanswered}.",
+    advice="{repair}",
+    shows="In 80% of the slow requests or more, 70% of the wait or more lies within requests of the same host to another "
+    "server.",
+    rivals={
+        "slow-server": "the server's own part of the wait is small",
+        "nagle-delack": "the wait is that for another answer",
+    },
+    unknown="Needs a capture at that server, or one that has both its sides.",
+    explains=("dns-slow",),
+)
+def slow_dependency(case: Case) -> Matches:
+    for slow in slow_of(case)[:SERVERS_MAX]:
+        waits = slow.server.waited
+        nested = [other for other in asked_by(case, slow.host) if is_nested(waits, other.spans)]
+        if not nested:
+            continue
+        other = max(nested, key=lambda each: math.fsum(shared_ns(waits, each.spans)))
+        shared = [ns for ns in shared_ns(waits, other.spans) if ns]
+        is_dns, name = other.kind == "dns", other_str(case, other)
+        times = [span.ns for span in other.spans]
+        yield Match(
+            certainty="proven",
+            place="server",
+            findings=[slow.numbered],
+            flows=[*slow.numbers, *other.flows],
+            waited_ns=slow.waited_ns,
+            members=len(waits),
+            proof=f"{len(shared):,} of {plural(len(waits), 'slow answer')} came when {name} had answered, or was given up",
+            excluded={
+                "slow-server": f"{show_duration(math.fsum(shared))} of {show_duration(math.fsum(slow.server.slow))} are not "
+                "its own",
+            },
+            server=slow.name,
+            other=name,
+            nested=parts_str(math.fsum(shared), math.fsum(slow.server.slow)),
+            questions="DNS questions" if is_dns else "requests",
+            each=show_duration(middle(times)),
+            unanswered=f", of which {other.unanswered:,} got no answer" if other.unanswered else "",
+            repair=f"Repair or avoid the lookups at {name} (sshd `UseDNS no`; hosts, a cache)."
+            if is_dns
+            else f"Tune {name}: its slow query log, its load, its own dependencies.",
+        )
+
+
+def other_str(case: Case, other: Asked) -> str:
+    """Returns the address and port of a server that was asked."""
+    if not other.flows:
+        return other.server
+    flow = case.flow(other.flows[0])
+    port = flow["destination_port"] if flow["destination"] == other.server else flow["source_port"]
+    return endpoint_str(other.server, port)
+
+
+@cause(
+    code="slow-server",
+    title="Slow server",
+    sentence="{servers} {probably}took {took}{median} to answer {requests}: {spent}{network}.",
+    advice="Look at the program on {host} for these requests: its log of slow requests, its load, `strace -f -T -p PID`.",
+    shows="The server answers 200 ms or more after the least round trip from the request (exchanges.server_ns), for 10% of "
+    "the time in which somebody waited. Several servers are one entry.",
+    rivals={
+        "slow-dependency": "no request of its own lies within the waits, as far as the file has them",
+        "tail-loss": "a lost answer is repeated after an RTO, and its IP ID is missing",
+        "nagle-delack": "the waits are not 40 or 200 ms before an ACK",
+    },
+    unknown="What the server did; a proxy hides the server behind it. Waits of seconds that are equal to 0.5% may be requests "
+    "that are held on purpose.",
+)
+def slow_server(case: Case) -> Matches:
+    slows = slow_of(case)
+    heavy = [slow for slow in slows if slow.numbered.finding.severity != "info"]
+    for group in (heavy, [slow for slow in slows if slow.numbered.finding.severity == "info"]):
+        if group:
+            yield slow_match(case, group, "info" if group is not heavy else None)
+
+
+def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> Match:
+    """Returns the match about one or several slow servers."""
+    numbers = list(dict.fromkeys(number for slow in slows for number in slow.numbers))
+    times = sorted(chain.from_iterable(slow.server.slow for slow in slows))
+    waited_ns = union_ns(chain.from_iterable(slow.server.waited for slow in slows)) or 0.0
+    whole_ns = math.fsum(sum(case.transfers.turns.account(number).values()) for number in numbers)
+    return Match(
+        certainty="likely" if any(slow.is_held for slow in slows) else "proven",
+        place="server",
+        severity="info" if waited_ns < NOTE_SHARE * whole_ns else severity,
+        findings=[slow.numbered for slow in slows],
+        flows=numbers,
+        waited_ns=waited_ns,
+        saving_ns=waited_ns if all(slow.server.is_opened for slow in slows) else None,
+        members=len(times),
+        filter=slows[0].numbered.finding.filter,
+        proof="each request was complete and its round trip over long before the answer came",
+        excluded={"nagle-delack": f"waits from {show_duration(times[0])} to {show_duration(times[-1])}"},
+        undecided={"slow-dependency": f"a capture at {slows[0].host}: does it ask another server meanwhile?"},
+        servers=f"The server {slows[0].name}" if len(slows) == 1 else f"{len(slows):,} servers ({slows[0].name}, …)",
+        host=slows[0].host,
+        spent=parts_str(math.fsum(times), whole_ns),
+        network=network_str(slows),
+        **took(times),
+    )
+
+
+def network_str(slows: Sequence[Slow]) -> str:
+    """Returns `; the network took 20 ms`, of all requests of these connections; empty if it is unknown."""
+    network = [ns for slow in slows for turns in slow.server.turns for ns in turns.known_ns("network_ns")]
+    return f"; the network took {show_duration(math.fsum(network))}" if network else ""

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conversations of a client with a service: their requests, and where their time went."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from heapq import nlargest
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.findings.cost import Span, union_ns
+from wiretale.analyzer.findings.evidence import REQUEST, RESPONSE, Cited
+from wiretale.analyzer.findings.exchanges.turns import server_end
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.units import show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import FlowRow
+
+FLOWS_MAX = 500  # with the longest waits that are examined
+SPANS_FLOWS = 3  # conversations whose packets prove a cause
+OVERLAP = 1.1  # times the time in which any was open: a longer sum is of connections that overlap
+TRIPS_SHARE = 0.5  # of the time of a conversation
+COLUMNS = (
+    *(
+        "turn",
+        "asked_ns",
+        "asked_frame",
+        "answered_ns",
+        "answered_frame",
+        "request_ns",
+        "request_pause_ns",
+        "network_ns",
+    ),
+    *("server_ns", "pause_ns", "request_bytes", "response_bytes"),
+)
+
+
+def parts_str(part_ns: float, whole_ns: float) -> str:
+    """`9.03 of 9.85 s`, `25.7 s of 2 min`: a time and the time that it is part of."""
+    part, total = show_duration(part_ns), show_duration(max(whole_ns, part_ns))
+    number, _, unit = part.rpartition(" ")
+    return (
+        f"{number} of {total}"
+        if unit and total.endswith(f" {unit}") and number.count(" ") == 0
+        else f"{part} of {total}"
+    )
+
+
+def is_equal(times: Sequence[float], within: float) -> bool:
+    """Returns whether times differ from each other by at most a share of the least."""
+    return bool(times) and max(times) - min(times) <= within * min(times)
+
+
+def middle(times: Sequence[float]) -> float:
+    """Returns the median of some times; 0 without any."""
+    return sorted(times)[len(times) // 2] if times else 0.0
+
+
+def server_str(flow: FlowRow) -> str:
+    """Returns the server's name, else its address, with the port."""
+    host, port = server_end(flow, flow["client"])
+    name = flow["server_name"]
+    return name if name and ":" in name else endpoint_str(name or host, port)
+
+
+class Requests(NamedTuple):
+    """The requests of one flow by column of exchanges; NaN is null."""
+
+    flow: FlowRow
+    columns: dict[str, array[float]]
+
+    def __len__(self) -> int:
+        return len(self.columns["turn"])
+
+    def times(self, name: str) -> list[float]:
+        """Returns the known values of a column."""
+        return [number for number in self.columns[name] if number == number]
+
+    def cited(self, base_ns: int, number: int) -> list[Cited]:
+        """Returns the packets of a request and its answer that are known."""
+        packets = []
+        for name, role in (("asked", REQUEST), ("answered", RESPONSE)):
+            frame, ns = self.columns[f"{name}_frame"][number], self.columns[f"{name}_ns"][number]
+            if frame == frame and ns == ns:
+                packets.append(
+                    Cited(int(frame), base_ns + int(ns), self.flow["flow"], self.flow["first_capture"], role)
+                )
+        return packets
+
+
+def requests_of(case: Case, flow: FlowRow) -> Requests:
+    """Returns the requests of a flow."""
+    base_ns = case.transfers.base_ns
+    fields = [(name, "d", base_ns if name in ("asked_ns", "answered_ns") else 0, 1) for name in COLUMNS]
+    packed = [array("d", data) for data in case.trace.exchanges._packed_columns(fields, [flow["flow"]])]
+    places = [place for place, turn in enumerate(packed[0]) if turn == turn]
+    columns = (array("d", (column[place] for place in places)) for column in packed)
+    return Requests(flow, dict(zip(COLUMNS, columns, strict=True)))
+
+
+class Talk:
+    """The connections from one client to one service."""
+
+    def __init__(self, case: Case, flows: list[FlowRow]) -> None:
+        self.case, self.flows = case, flows
+        self.numbers = [flow["flow"] for flow in flows]
+        accounts = [case.transfers.turns.account(number) for number in self.numbers]
+        self.parts = {part: math.fsum(account[part] for account in accounts) for part in accounts[0]}
+
+    @property
+    def server(self) -> str:
+        """The server's name, else its address, with the port."""
+        return server_str(self.flows[0])
+
+    @property
+    def life_ns(self) -> float:
+        """The time in which somebody waited, over all connections."""
+        return math.fsum(self.parts.values())
+
+    @property
+    def spans(self) -> list[Span]:
+        """When each connection was open."""
+        ends = ((flow["first_ns"], flow["last_ns"]) for flow in self.flows)
+        return [Span(first, last) for first, last in ends if first is not None and last is not None]
+
+    @property
+    def open_ns(self) -> float:
+        """The time in which at least one connection was open."""
+        return union_ns(self.spans) or 0.0
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether somebody waited on several connections at the same time."""
+        return self.life_ns > OVERLAP * self.open_ns
+
+    @property
+    def trips_ns(self) -> float:
+        """The time of round trips."""
+        return self.parts["path"] + self.parts["connecting"]
+
+    @cached_property
+    def requests(self) -> list[Requests]:
+        """The requests of each connection."""
+        return [requests_of(self.case, flow) for flow in self.flows]
+
+    def times(self, name: str) -> list[float]:
+        """Returns the known values of a column over all requests."""
+        return [number for requests in self.requests for number in requests.times(name)]
+
+    @property
+    def count(self) -> int:
+        """The number of requests."""
+        return sum(map(len, self.requests))
+
+    def cited(self) -> list[Cited]:
+        """Returns packets of the first requests."""
+        base_ns = self.case.transfers.base_ns
+        return [
+            packet
+            for requests in self.requests[:SPANS_FLOWS]
+            for number in range(min(2, len(requests)))
+            for packet in requests.cited(base_ns, number)
+        ]
+
+
+def talks(case: Case, *parts: str) -> Iterator[Talk]:
+    """Yields the conversations among the flows that waited the longest for these parts."""
+    accounts = case.transfers.turns.accounts
+    longest = nlargest(FLOWS_MAX, accounts, key=lambda flow: math.fsum(accounts[flow][part] for part in parts))
+    services: dict[tuple[str, str, int | None], list[FlowRow]] = {}
+    for number in sorted(longest):
+        flow = case.flow(number)
+        if flow["client"] is None or flow["exchange"] != "turns" or flow["first_ns"] is None:
+            continue
+        client, server = (flow["source"], flow["destination"])[:: -1 if flow["client"] else 1]
+        services.setdefault((client, server, server_end(flow, flow["client"])[1]), []).append(flow)
+    for flows in services.values():
+        yield Talk(case, flows)

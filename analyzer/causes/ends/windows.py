@@ -1,0 +1,237 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Receivers that let too little data be in flight: a closed window, a small one, or one without scaling."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
+from wiretale.analyzer.causes.ends.talk import parts_str
+from wiretale.analyzer.findings.model import duration_of, endpoint_str
+from wiretale.analyzer.findings.throughput_limit import not_scaled, usual_window
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.findings.transfers import Transfer
+    from wiretale.analyzer.rows import DirectionRow
+
+CLOSED_SHARE = 0.5  # of the time that a window limited: with more it was closed, else small
+SHUT_NS = 5_000_000_000  # a window that stayed shut for so long at the end failed
+LOW_LEAST_NS = 200_000_000
+NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
+UNSCALED = 65_535  # bytes
+SYN_FLOOD_COOKIES = "without window scaling, SACK and timestamps"
+
+
+def low_ns(row: DirectionRow) -> int:
+    """Returns the time in which a receiver had no room for a segment, ns."""
+    return max(row["zero_window_ns"] or 0, row["low_window_ns"] or 0)
+
+
+def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
+    """Returns the directions of receivers that had no room, with the findings about their windows."""
+    sides: dict[tuple[int, int], list[Numbered]] = {}
+    for each in case.findings(
+        "zero-window", "receive-window-limited", "timeout-stalls", "retransmission-unlocated", "window-full"
+    ):
+        for flow, direction in each.finding.flows:
+            if direction is not None and flow not in case.transfers.legs:
+                receiver = direction if each.finding.code == "zero-window" else 1 - direction
+                sides.setdefault((flow, receiver), []).append(each)
+    return sides
+
+
+@cause(
+    code="zero-window",
+    title="The receiver does not read",
+    sentence="{receiver} reads too slowly: its window had no room for a segment for {low}{end}.",
+    advice="Look at the program that should read on {receiver} (`ss -tm`: Recv-Q; its disk, paper, CPU), not at the network.",
+    shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half of the time in "
+    "which its window limited the sender, or more, and 1% of the connection. A failure if it stayed shut for the last 5 s.",
+    rivals={
+        "tail-loss": "the sender had no leave to send, so that no timer of a loss ran",
+        "small-window": "the window shrinks as data comes, and opens later",
+        "peer-gone": "the receiver answers while its window is shut",
+    },
+    unknown="Why the program does not read.",
+    explains=(
+        *("zero-window", "receive-window-limited", "window-full", "timeout-stalls", "suspected-timeout"),
+        *("retransmission-unlocated", "recovery-limited", "sender-idle", "request-unanswered"),
+    ),
+)
+def zero_window(case: Case) -> Matches:
+    for (flow, side), findings in low_flows(case).items():
+        back, row = case.direction(flow, side), case.direction(flow, 1 - side)
+        closed_ns, shut_ns, life_ns = low_ns(back), back["window_shut_ns"] or 0, duration_of(case.flow(flow)) or 0
+        window_ns = max(row["time_window_ns"] or 0, shut_ns)
+        if closed_ns < max(LOW_LEAST_NS, CLOSED_SHARE * window_ns) or not life_ns:
+            continue
+        is_shut = shut_ns >= SHUT_NS and case.flow(flow)["state"] != "closed"
+        yield Match(
+            certainty="proven",
+            place="client" if side == case.flow(flow)["client"] else "server",
+            findings=findings,
+            flows=[(flow, 0), (flow, 1)],
+            failed=int(is_shut),
+            asked=1 if is_shut else None,
+            waited_ns=closed_ns,
+            proof=window_proof(back),
+            excluded=not_of_window(back, is_shut),
+            receiver=endpoint_str(back["source"], back["source_port"]),
+            low=parts_str(closed_ns, life_ns),
+            end=window_end(is_shut, row["unacked_bytes"]),
+        )
+
+
+def window_end(is_shut: bool, unacked: int | None) -> str:
+    """Returns what came of a window that stayed shut."""
+    if not is_shut:
+        return ""
+    return "; then it did not answer any more" if unacked else ", and it never opened again"
+
+
+def not_of_window(back: DirectionRow, is_shut: bool) -> dict[str, str]:
+    """Returns the facts that exclude rivals of a closed window."""
+    most, least = back["window_max"], back["window_min"] or 0
+    return {
+        "tail-loss": "the window never opened again" if is_shut else "data left right behind the update of the window",
+        "small-window": f"from {show_bytes(most)} down to {show_bytes(least)}" if most else "it was 0",
+    }
+
+
+def window_proof(back: DirectionRow) -> str:
+    """Returns how often a receiver closed its window, and how low it was."""
+    closed = back["zero_windows"] or 0
+    if closed:
+        return f"{plural(closed, 'segment')} with a window of 0"
+    return f"a window of {show_bytes(back['window_min'] or 0)}, of {show_bytes(back['window_max'] or 0)} at most"
+
+
+def limited_transfers(case: Case, *codes: str) -> list[tuple[Numbered, Transfer]]:
+    """Returns the transfers that findings are about."""
+    by_side = {transfer.side: transfer for transfer in case.transfers.limited()}
+    pairs = (
+        (each, by_side.get((flow, direction or 0)))
+        for each in case.findings(*codes)
+        for flow, direction in each.finding.flows[:1]
+    )
+    return [(each, transfer) for each, transfer in pairs if transfer]
+
+
+class Unscaled:
+    """Who left window scaling out of a handshake, and what shows it."""
+
+    def __init__(self, case: Case, transfer: Transfer) -> None:
+        flow = transfer.row["flow"]
+        syn, answer = case.direction(flow, 0), case.direction(flow, 1)
+        self.certainty: Certainty = "likely"
+        self.place: Place = "server"
+        self.undecided = "a capture at the other end shows whether its SYNs have the option"
+        if any((row["syn_nops"] or 0) >= NOPS_OF_DEVICE and row["window_scale"] is None for row in (syn, answer)):
+            self.who, self.certainty, self.place = (
+                "A device on the way strips window scaling from SYNs",
+                "proven",
+                "device",
+            )
+            self.proof = f"{max(row['syn_nops'] or 0 for row in (syn, answer))} NOPs stand in place of the option"
+        elif syn["window_scale"] is None:
+            self.who, self.place = f"{syn['source']} probably does not offer window scaling", "client"
+            self.proof = "its SYN lacks the option"
+        elif answer["timestamps"] or answer["sack_permitted"]:
+            host = endpoint_str(answer["source"], answer["source_port"])
+            self.who = (
+                f"{host} answers without the window scaling that the client offers, probably because a device on the "
+            )
+            "way strips it"
+            self.place, self.proof = (
+                "device",
+                "the SYN-ACK has SACK or timestamps, as only newer stacks do, but no window scaling",
+            )
+        else:
+            host = endpoint_str(answer["source"], answer["source_port"])
+            self.who = f"{host} probably cannot scale its window"
+            self.proof = f"its SYN-ACK is {SYN_FLOOD_COOKIES}, which the client offered"
+
+
+@cause(
+    code="no-window-scaling",
+    title="Window scaling is off",
+    sentence="{who}: at most 64 KiB can be in flight, {most} at a round trip of {rtt}. {waited} were spent waiting for the "
+    "window.",
+    advice="Look at the TCP normalizer of the firewall, and at `net.ipv4.tcp_window_scaling` (1) of both ends.",
+    shows="One of both SYNs lacks the option (RFC 7323 section 2.2), and the window of 64 KiB limited the transfer for 10% of "
+    "the time or more. Three NOPs in a row or more in the SYN stand where a device removed it.",
+    rivals={
+        "small-window": "both SYNs would have the option",
+        "zero-window": "the window stays open",
+    },
+    unknown="Before the device, its work shows only in the answer.",
+    explains=("window-full", "path-limited", "slow-start", "window-scaling-off"),
+)
+def no_window_scaling(case: Case) -> Matches:
+    for each, transfer in limited_transfers(case, "receive-window-limited", "window-scaling-off"):
+        if not not_scaled(transfer) or not transfer.path_rtt_ns or (transfer.back["window_max"] or 0) <= UNSCALED // 4:
+            continue
+        side = Unscaled(case, transfer)
+        yield Match(
+            certainty=side.certainty,
+            place=side.place,
+            findings=[each],
+            flows=[transfer.side],
+            waited_ns=transfer.times["window"],
+            severity="info" if each.finding.severity == "info" else None,
+            frames=case.transfers.span(transfer.row["flow"])[:1],
+            proof=side.proof,
+            excluded={
+                "zero-window": f"closed for {show_duration(transfer.back['zero_window_ns'] or 0)}",
+            },
+            undecided={} if side.certainty == "proven" else {"small-window": side.undecided},
+            who=side.who,
+            most=show_rate(UNSCALED * 8e9 / transfer.path_rtt_ns),
+            rtt=show_duration(transfer.path_rtt_ns),
+            waited=parts_str(transfer.times["window"], transfer.waited_ns),
+        )
+
+
+@cause(
+    code="small-window",
+    title="Small receive window",
+    sentence="The receive window of {receiver}, {window}, holds the transfer to {rate}: at a round trip of {rtt} no more can "
+    "be in flight. {waited} were spent waiting for it.",
+    advice="Set no SO_RCVBUF at {receiver}; `net.ipv4.tcp_rmem` of twice rate times round trip (Windows: "
+    "`autotuninglevel=normal`).",
+    shows="The next segment did not fit the window for 10% of the time or more (finding receive-window-limited), the window "
+    "was open, both SYNs scale, and no queue stood.",
+    rivals={
+        "zero-window": "the window stays open",
+        "no-window-scaling": "both SYNs have the option",
+    },
+    unknown="What the path would carry.",
+    explains=("window-full", "path-limited", "slow-start"),
+)
+def small_window(case: Case) -> Matches:
+    for each, transfer in limited_transfers(case, "receive-window-limited"):
+        window = usual_window(case.transfers, transfer) or transfer.back["window_max"]
+        if not window or not transfer.path_rtt_ns or not transfer.row["goodput_bps"]:
+            continue
+        yield Match(
+            certainty="proven",
+            place="client" if transfer.row["direction"] != case.flow(transfer.row["flow"])["client"] else "server",
+            findings=[each],
+            flows=[transfer.side],
+            waited_ns=transfer.times["window"],
+            severity="info" if each.finding.severity == "info" else None,
+            proof=f"it was full for {show_share(transfer.times['window'], transfer.waited_ns)} of the time, and open all along",
+            excluded={
+                "zero-window": f"closed for {show_duration(low_ns(transfer.back))}",
+                "no-window-scaling": f"a shift of {transfer.back['window_scale']}"
+                if transfer.back["window_scale"] is not None
+                else "no SYN shows that it is off",
+            },
+            receiver=endpoint_str(transfer.row["destination"], transfer.row["destination_port"]),
+            window=show_bytes(window),
+            rate=show_rate(transfer.row["goodput_bps"]),
+            rtt=show_duration(transfer.path_rtt_ns),
+            waited=parts_str(transfer.times["window"], transfer.waited_ns),
+        )

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures of transfers and dialogues that an end slows down: an example for each cause, and its nearest rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import transfer_wires as wires
+from finding_captures import of_wire
+from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire
+
+PUSH = PSH | ACK
+#: options of SYNs: MSS, SACK permitted, timestamps, and window scaling or what a device or stack leaves in its place
+MODERN = bytes([2, 4, 5, 180, 4, 2, 8, 10]) + bytes(8)
+SCALED, ERASED, WITHOUT = (MODERN + bytes(rest) for rest in ([1, 3, 3, 7], [1, 1, 1, 1], []))
+OLD = bytes([2, 4, 5, 180])
+EXPECTS = b"PUT /a HTTP/1.1\r\nHost: app.example\r\nExpect: 100-continue\r\nContent-Length: 3000\r\n\r\n"
+PLAIN = EXPECTS.replace(b"Expect: 100-continue\r\n", b"")
+
+
+class Dialogue:
+    """A client's requests on one connection, seen at the client; times in ms."""
+
+    def __init__(
+        self, wire: Wire, rtt: float = 30.0, ms: float = 0.0, port: int = 40000, server_port: int = 80
+    ) -> None:
+        self.rtt, self.now, self.sent, self.received = rtt, ms + rtt, 0, 0
+        self.link = Connection(wire, port, server_port=server_port).open(ms, rtt=rtt)
+
+    def ask(
+        self,
+        pause: float = 0.2,
+        think: float = 0.5,
+        request: int = 120,
+        response: int = 250,
+        acked: float | None = None,
+    ) -> Dialogue:
+        """A request after a pause, and its answer a round trip and the server's own time later."""
+        ms = self.now + pause
+        self.link.send(ms, 0, self.sent, request, PUSH, self.received)
+        self.sent += request
+        if think > 5 or acked is not None:
+            self.link.send(ms + (acked or self.rtt), 1, self.received, ack=self.sent)
+        self.now = ms + self.rtt + think
+        self.link.send(self.now, 1, self.received, response, PUSH, self.sent)
+        self.received += response
+        self.link.send(self.now + 0.05, 0, self.sent, ack=self.received)
+        return self
+
+    def close(self) -> Wire:
+        self.link.send(self.now + 1, 0, self.sent, 0, FIN | ACK, self.received)
+        self.link.send(self.now + 1 + self.rtt, 1, self.received, 0, FIN | ACK, self.sent + 1)
+        self.link.send(self.now + 1.1 + self.rtt, 0, self.sent + 1, ack=self.received + 1)
+        return self.link.wire
+
+
+def requests(count: int, rtt: float = 30.0, **turn: float) -> Wire:
+    """Requests one after another."""
+    talk = Dialogue(Wire(), rtt)
+    for _ in range(count):
+        talk.ask(**turn)  # type: ignore[arg-type]
+    return talk.close()
+
+
+def reconnecting(count: int = 30, rtt: float = 30.0, think: float = 0.5, every: float = 1.0) -> Wire:
+    """A connection for each request, one after another."""
+    wire, now = Wire(), 0.0
+    for number in range(count):
+        talk = Dialogue(wire, rtt, now, 41000 + number).ask(think=think)
+        talk.close()
+        now = talk.now + every
+    return wire
+
+
+def pausing(pauses: Iterable[float], server_port: int = 5432) -> Wire:
+    """A client that computes between its requests."""
+    talk = Dialogue(Wire(), 1.0, server_port=server_port)
+    for pause in pauses:
+        talk.ask(pause)
+    return talk.close()
+
+
+VARIED = [100.0 + 37 * i % 151 for i in range(40)]
+
+
+def upload(wire: Wire, ms: float, port: int, wait: float, head: bytes = EXPECTS, leave: bool = False) -> None:
+    """A request whose content follows after a wait, or after the leave of the server."""
+    link = Connection(wire, port).open(ms, rtt=2.0)
+    link.send(ms + 3, 0, 0, flags=PUSH, payload=head).ack(ms + 5, len(head))
+    replied = 0
+    if leave:
+        line = b"HTTP/1.1 100 Continue\r\n\r\n"
+        link.send(ms + 3 + wait - 0.1, 1, 0, flags=PUSH, ack=len(head), payload=line)
+        replied = link.received[0] = len(line)
+    for i in range(3):
+        link.send(ms + 3 + wait + i * 0.01, 0, len(head) + i * 1000, 1000, PUSH if i == 2 else ACK)
+    link.ack(ms + 5.1 + wait, len(head) + 3000)
+    final = b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n"
+    link.send(ms + 12 + wait, 1, replied, flags=PUSH, ack=len(head) + 3000, payload=final)
+    link.send(ms + 12.1 + wait, 0, len(head) + 3000, ack=replied + len(final))
+
+
+def uploads(waits: Iterable[float], head: bytes = EXPECTS, leave: bool = False) -> Wire:
+    wire = Wire()
+    for number, wait in enumerate(waits):
+        upload(wire, 3000.0 * number, 42000 + number, wait, head, leave)
+    return wire
+
+
+def small_writes(wait: float = 40.0, count: int = 40) -> Wire:
+    """Requests in two pieces, of which the second leaves when the first is acknowledged after a wait, and their answers."""
+    link, sent, received, now = Connection(Wire(), server_port=5001).open(rtt=1.0), 0, 0, 5.0
+    for _ in range(count):
+        link.send(now, 0, sent, 60, PUSH, received)
+        link.send(now + wait, 1, received, ack=sent + 60)
+        link.send(now + wait + 0.03, 0, sent + 60, 90, PUSH, received)
+        sent += 150
+        link.send(now + wait + 1.2, 1, received, 200, PUSH, sent)
+        received += 200
+        link.send(now + wait + 1.25, 0, sent, ack=received)
+        now += wait + 2.0
+    return link.wire
+
+
+def odd_flights(wait: float = 200.0, count: int = 25) -> Wire:
+    """Flights of three segments, the third of which is acknowledged after a wait, and releases the next."""
+    link, now = Connection(Wire(), server_port=3260).open(rtt=0.4), 5.0
+    for flight in range(count):
+        at = 3 * flight * MSS
+        for i in range(3):
+            link.send(now + 0.01 * i, 0, at + i * MSS, MSS, ACK)
+        link.ack(now + 0.3, at + 2 * MSS).ack(now + wait, at + 3 * MSS)
+        now += wait + 0.03
+    return link.wire
+
+
+def slow_reader(opens: bool, probes: bool = True) -> Wire:
+    """A receiver whose window falls below a segment for 1.4 s, four times; the last time it may stay so."""
+    link, at, now = Connection(Wire(), server_port=9100).open(rtt=0.4), 0, 5.0
+    for turn in range(4):
+        for i in range(4):
+            link.send(now + 0.01 * i, 0, at + i * MSS, MSS, ACK)
+        at += 4 * MSS
+        link.ack(now + 0.3, at - 2 * MSS, window=20).ack(now + 0.4, at, window=3)  # of 128 bytes
+        if turn < 3 or opens:
+            link.ack(now + 1400, at, window=45)
+        now += 1400.03
+    if opens:
+        link.send(now, 0, at, MSS, ACK).ack(now + 0.4, at + MSS)
+    elif probes:
+        for pause in (5000, 10_000, 15_000):
+            link.send(now + pause, 0, at, 384, PUSH)
+    return link.wire
+
+
+def full_windows(options: tuple[bytes, bytes], window: int = 65_535, rtt: float = 40.0, flights: int = 60) -> Wire:
+    """An upload whose flights fill the receive window, which is scaled if both SYNs have the option."""
+    shift = 7 if all(bytes([1, 3, 3, 7]) in each for each in options) else 0
+    link = Connection(Wire(), server_port=5001)
+    link.send(0, 0, -1, flags=SYN, options=options[0])
+    link.send(rtt, 1, -1, flags=SYN | ACK, ack=0, options=options[1], window=65_535).send(rtt, 0, 0)
+    at, now, offered = 0, rtt + 5, window >> shift
+    each = (offered << shift) // MSS
+    for _ in range(flights):
+        for i in range(each):
+            link.send(now + i * 0.02, 0, at + i * MSS, MSS, ACK)
+        at += each * MSS
+        for i in range(each):
+            link.ack(now + rtt + i * 0.02, at - (each - 1 - i) * MSS, offered)
+        now += rtt + each * 0.02
+    return link.wire
+
+
+def two_tiers(nested: bool) -> Wire:
+    """A server whose answers take 900 ms, and its own queries to a database, within them or at other times."""
+    wire = Wire()
+    front = Dialogue(wire, 1.0, server_port=8080)
+    back = Connection(wire, 52000, ("10.0.0.2", "10.0.0.3"), server_port=5432).open(rtt=0.5)
+    sent = received = 0
+    for i in range(10):
+        began = front.now + 300.0 + 7 * i
+        front.ask(300.0 + 7 * i, 900.0 + 11 * i)
+        inner, took = (began + 20, 850.0) if nested else (began + 950 + 11 * i, 250.0)
+        back.send(inner, 0, sent, 80, PUSH, received)
+        sent += 80
+        back.ack(inner + 0.5, sent)
+        back.send(inner + took, 1, received, 500, PUSH, sent)
+        received += 500
+        back.send(inner + took + 0.1, 0, sent, ack=received)
+    return front.close()
+
+
+def small_buffer() -> Wire:
+    """Flights of one size, far below the window."""
+    return wires.flights(wires.connection(), 30, 28)
+
+
+class Case(NamedTuple):
+    """A capture, the cause that it has, and words of its sentence; None: no cause of an end above a note."""
+
+    make: Callable[[], Wire]
+    code: str | None
+    says: tuple[str, ...] = ()
+    certainty: str = "proven"
+
+
+CASES: dict[str, Case] = {
+    "300 requests of 30 ms": Case(lambda: requests(300), "serial-requests", ("300 round trips of 30 ms", "9.0")),
+    "300 requests, the server takes 200 ms": Case(
+        lambda: requests(60, 5.0, think=250.0), "slow-server", ("250 ms", "each of 60 requests")
+    ),
+    "a page of 12 requests": Case(lambda: requests(12), None),
+    "30 connections of 30 ms": Case(reconnecting, "reconnects", ("Each of 30 requests", "2 round trips")),
+    "8 connections": Case(lambda: reconnecting(8), None),
+    "30 connections to a slow server": Case(lambda: reconnecting(30, 5.0, 400.0), "slow-server", ("400 ms",)),
+    "a client that computes": Case(lambda: pausing(VARIED * 2), "client-pause", ("10.0.0.2:5432",)),
+    "a client that asks every 150 ms": Case(lambda: pausing([150.0] * 60), None),
+    "a client that computes 8 times": Case(lambda: pausing(VARIED[:8]), None),
+    "uploads of curl": Case(lambda: uploads([1001, 1002, 1000]), "expect-continue", ("Each of 3 uploads", "3.0")),
+    "one upload of .NET": Case(lambda: uploads([351]), "expect-continue", ("The upload", "351 ms")),
+    "one upload, odd pause": Case(lambda: uploads([1730]), "expect-continue", ("1.73 s",), "likely"),
+    "uploads with a late leave": Case(
+        lambda: uploads([1001, 1002], leave=True), "slow-server", ("each of 2 requests",)
+    ),
+    "uploads without the header": Case(lambda: uploads([1001, 1002, 1000], PLAIN), None),
+    "two writes, 40 ms": Case(small_writes, "nagle-delack", ("40 ms", "1.6")),
+    "two writes, 200 ms": Case(lambda: small_writes(200.0), "nagle-delack", ("by 200 ms",)),
+    "two writes, acknowledged at once": Case(lambda: small_writes(1.0), None),
+    "flights of three segments": Case(odd_flights, "delack-tail", ("4.38 kB", "by 200 ms", "4.8")),
+    "flights of three, acknowledged at once": Case(lambda: odd_flights(0.4), None),
+    "a reader that is slow": Case(lambda: slow_reader(True), "zero-window", ("10.0.0.2:9100", "5.60")),
+    "a reader that stops": Case(lambda: slow_reader(False), "zero-window", ("did not answer any more",)),
+    "a device erases scaling": Case(
+        lambda: full_windows((SCALED, ERASED)), "no-window-scaling", ("A device on the way strips", "13.1 Mbit/s")
+    ),
+    "the answer lacks scaling": Case(
+        lambda: full_windows((SCALED, WITHOUT)), "no-window-scaling", ("probably because a device",), "likely"
+    ),
+    "the answer lacks all": Case(
+        lambda: full_windows((SCALED, OLD)), "no-window-scaling", ("10.0.0.2:5001 probably cannot scale",), "likely"
+    ),
+    "the client offers none": Case(
+        lambda: full_windows((WITHOUT, WITHOUT)), "no-window-scaling", ("10.0.0.1 probably does not offer",), "likely"
+    ),
+    "a small window": Case(lambda: full_windows((SCALED, SCALED)), "small-window", ("65.4 kB", "40 ms")),
+    "a server behind another": Case(lambda: two_tiers(True), "slow-dependency", ("10.0.0.3:5432", "850 ms each")),
+    "a server beside another": Case(lambda: two_tiers(False), "slow-server", ("each of 10 requests",)),
+    "a path of 900 ms": Case(lambda: requests(2, 900.0), "long-path", ("900 ms", "10.0.0.2:80")),
+    "a server of 900 ms": Case(lambda: requests(2, 20.0, think=880.0), "slow-server", ("880 ms",)),
+    "an application that pauses": Case(lambda: wires.bursts_of_work(80.0), "app-limited", ("had nothing to send",)),
+    "a small send buffer": Case(small_buffer, "send-buffer", ("in flight at a round trip",)),
+}
+EXAMPLES = {
+    "serial-requests": of_wire(lambda: requests(300)),
+    "reconnects": of_wire(reconnecting),
+    "client-pause": of_wire(lambda: pausing(VARIED * 2)),
+    "expect-continue": of_wire(lambda: uploads([1001, 1002, 1000])),
+    "nagle-delack": of_wire(small_writes),
+    "delack-tail": of_wire(odd_flights),
+    "zero-window": of_wire(lambda: slow_reader(False)),
+    "no-window-scaling": of_wire(lambda: full_windows((SCALED, ERASED))),
+    "small-window": of_wire(lambda: full_windows((SCALED, SCALED))),
+    "slow-dependency": of_wire(lambda: two_tiers(True)),
+    "slow-server": of_wire(lambda: requests(60, 5.0, think=250.0)),
+    "long-path": of_wire(lambda: requests(2, 900.0)),
+    "slow-start": of_wire(wires.growing_flights),
+    "app-limited": of_wire(lambda: wires.bursts_of_work(80.0)),
+    "send-buffer": of_wire(small_buffer),
+}
