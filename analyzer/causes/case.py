@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from wiretale.analyzer.causes.unanswered.silent_hosts import silent_hosts_of
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
 from wiretale.analyzer.findings.model import row_at
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.causes.unanswered.silent_hosts import SilentHost
     from wiretale.analyzer.findings.model import Finding
     from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.rows import DirectionRow, ExchangeRow, FlowRow
@@ -30,6 +33,7 @@ class Case:
         self.trace = transfers.trace
         self._findings = [Numbered(number, finding) for number, finding in enumerate(findings, 1)]
         self._explained: set[int] = set()
+        self.claimed: set[int] = set()  # attempts that a cause explains
 
     def all_findings(self, *codes: str) -> list[Numbered]:
         """Returns the findings of these codes, explained or not."""
@@ -55,6 +59,11 @@ class Case:
     def exchanges(self, column: str, *words: str) -> list[ExchangeRow]:
         """Returns the first exchanges with one of these words in a column (kind, outcome), without those of other legs."""
         return self.transfers.without_legs(rows_where(self.transfers, column, *words))
+
+    @cached_property
+    def silent_hosts(self) -> list[SilentHost]:
+        """The hosts that left connection attempts without an answer, explained or not."""
+        return silent_hosts_of(self)
 
     def flow(self, number: int) -> FlowRow:
         """Returns a flow."""

@@ -5,6 +5,17 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from wiretale.analyzer.causes.unanswered import (
+    dropped_syns,
+    error_answers,
+    flood,
+    host_down,
+    local_network,
+    names,
+    paths,
+    refusing,
+)
+
 CHAPTER = "Nobody answers"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = ()
+MODULES: tuple[ModuleType, ...] = (local_network, names, error_answers, paths, flood, dropped_syns, host_down, refusing)

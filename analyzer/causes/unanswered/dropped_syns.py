@@ -1,0 +1,478 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports that answer some SYNs and not others: by an option, by a timestamp, or by load."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.silent_hosts import (
+    ATTEMPTS_MAX,
+    HOSTS_MAX,
+    SilentHost,
+    about,
+    any_filter,
+    first_syns,
+    silent_hosts,
+    spans_of,
+)
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, waits_of
+from wiretale.analyzer.findings.handshake import gaps_of, met_by_old_connections
+from wiretale.analyzer.findings.model import endpoint_str, row_at
+from wiretale.analyzer.findings.shared.servers import ends_of, family
+from wiretale.analyzer.table import integer_in
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.findings.attempts import Retried
+    from wiretale.analyzer.rows import DirectionRow, ExchangeRow, FlowRow
+
+CASES_PROVEN, CASES_MIN = 4, 2  # on each side, without an exception
+OPTION_NAMES = {
+    "fast_open": "a Fast Open cookie",
+    "mptcp": "the multipath TCP option",
+    "ecn": "an offer of ECN",
+    "signature": "a TCP signature",
+}
+OPTION_ADVICE = {
+    "fast_open": "Turn Fast Open off at the client (`net.ipv4.tcp_fastopen=0`) until the device that drops it is found.",
+    "mptcp": "Turn multipath TCP off at the client (`net.mptcp.enabled=0`) until the device that drops it is found.",
+    "ecn": "Turn ECN off at the client (`net.ipv4.tcp_ecn=0`) until the device that drops it is found.",
+    "signature": "Compare the TCP keys of both ends; the host counts what it drops (`nstat TcpExtTCPMD5NotFound "
+    "TcpExtTCPMD5Failure`).",
+}
+EFFECTS_OF_SYNS = ("lost-upstream", "lost-downstream", "timeout-stalls", "retransmission-unlocated")
+HALF = 1 << 31
+FORGOTTEN_NS = 60_000_000_000  # tcp_tw_recycle compares TSvals for a minute
+SLOW_MIN, SLOW_SHARE = 3, 0.2  # connections after repeated SYNs, and their share of those to the server
+LOSS_RATIO = 0.2  # of the repeated data to the attempts that fail: above, the path loses packets of all kinds
+
+
+def offers_of(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
+    """Returns by option and server the handshakes that were completed after a repeat without the option, if none with it was."""
+    exchanges = case.trace.exchanges
+    first, last = (exchanges.column(name) for name in ("syn_options", "last_syn_options"))
+    numbers = [number for number, pair in enumerate(zip(first, last, strict=True)) if pair[0] and pair[0] != pair[1]]
+    passed = passed_options(case, last) if numbers else set()
+    dropped: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
+    rows = [
+        row for row in (row_at(exchanges, number) for number in numbers[:ATTEMPTS_MAX]) if row["outcome"] == "answered"
+    ]
+    for row in rows:
+        server, repeated = str(row["server"]), (row["last_syn_options"] or "").split()
+        for option in (row["syn_options"] or "").split():
+            if option not in repeated and (option, server) not in passed:
+                dropped[option, server].append(row)
+    return dropped
+
+
+def passed_options(case: Case, last: Sequence[str | None]) -> set[tuple[str, str | None]]:
+    """Returns the options of SYNs that were answered, each with the server."""
+    exchanges = case.trace.exchanges
+    rows = zip(exchanges.column("server"), last, exchanges.column("outcome"), strict=True)
+    return {
+        (option, server)
+        for server, words, outcome in rows
+        if words and outcome == "answered"
+        for option in words.split()
+    }
+
+
+@cause(
+    code="option-dropped",
+    title="SYNs with an option are dropped",
+    sentence="{what}{price}.",
+    advice="{advice}",
+    shows="SYNs with Fast Open, ECN, multipath TCP or a signature stay without an answer, and their repeats without it are "
+    "answered, while no SYN with it is. Two such connections or more; four prove it. Or all SYNs to a port are signed and none "
+    "is answered.",
+    rivals={
+        "accept-queue": "the option separates the SYNs that are answered from the others",
+        "random-loss": "the option separates them",
+    },
+    unknown="At the client, whether the server or a device on the way drops them.",
+    explains=("syn-lost",),
+)
+def option_dropped(case: Case) -> Matches:
+    for (option, server), dropped in offers_of(case).items():
+        if len(dropped) >= CASES_MIN:
+            flows = [row["flow"] for row in dropped if row["flow"] is not None]
+            certain = len(dropped) >= CASES_PROVEN
+            case.claimed.update(flows)
+            waits = sorted(row["waited_ns"] or 0 for row in dropped)
+            yield Match(
+                certainty="proven" if certain else "likely",
+                place="path",
+                findings=[*about(case, flows, "syn-lost"), *effects_of_syns(case, flows)],
+                flows=flows,
+                attempts=len(dropped),
+                waited_ns=union_ns(waits_of(dropped)),
+                frames=packets_of(dropped),
+                packets=len(dropped),
+                filter=any_filter([case.flow(flow) for flow in flows]),
+                proof=f"{len(dropped)} of {plural(len(dropped), 'SYN')} with it stayed unanswered, all repeats without it were "
+                "answered",
+                excluded={"accept-queue": "the repeats without the option were answered at once"}
+                | ({"random-loss": "the option separates them without an exception"} if certain else {}),
+                undecided={}
+                if certain
+                else {"random-loss": "more connections: whether each SYN with the option is dropped"},
+                what=f"SYNs to {server} with {OPTION_NAMES[option]} are {'' if certain else 'probably '}dropped: "
+                f"{len(dropped)} of {len(dropped)} stayed unanswered, and their repeats without it connected",
+                price=f", {show_duration(waits[len(waits) // 2])} late each",
+                advice=OPTION_ADVICE[option],
+            )
+    for host in silent_hosts(case):
+        match = keys_differ(case, host)
+        if match:
+            case.claimed.update(host.flows)
+            yield match
+
+
+def effects_of_syns(case: Case, flows: Sequence[int]) -> list[Numbered]:
+    """Returns the findings about losses of these flows, if their SYNs alone were lost."""
+    return case.effects(EFFECTS_OF_SYNS, {flow for flow in flows if only_syns_lost(case.direction(flow, 0))})
+
+
+def only_syns_lost(row: DirectionRow) -> bool:
+    """Returns whether a direction lost nothing but SYNs and FINs."""
+    sides = ("upstream", "downstream")
+    lost, of_syns = (sum(integer_in(row, f"{kind}_{side}") or 0 for side in sides) for kind in ("lost", "syn_fin_lost"))
+    return lost == of_syns
+
+
+def keys_differ(case: Case, host: SilentHost) -> Match | None:
+    """Returns the match of a host that ignores signed SYNs."""
+    among = set(host.flows)
+    rows = [row for row in case.exchanges("kind", "connect") if row["flow"] in among]
+    is_signed = rows and all("signature" in (row["syn_options"] or "") for row in rows)
+    if not is_signed or not host.is_heard or host.errors:
+        return None
+    return Match(
+        certainty="likely",
+        place="server",
+        findings=about(case, host.flows, "syn-unanswered"),
+        flows=host.flows,
+        failed=len(host.attempts),
+        attempts=len(host.attempts),
+        waited_ns=host.waited_ns,
+        frames=first_syns(case, host),
+        packets=host.syns,
+        filter=host.filter,
+        proof=f"all {plural(host.syns, 'SYN')} are signed (TCP-MD5 or TCP-AO), and the host is up",
+        excluded={"host-down": f"{host.address} answers otherwise"},
+        undecided={"filtered": f"`nstat TcpExtTCPMD5Failure` on {host.address}: whether it counts these SYNs"},
+        what=f"The TCP keys of {host.attempts[0]['source']} and {host.address} probably differ: none of "
+        f"{plural(host.syns, 'signed SYN')} was answered{host.time}, and a host drops a wrong signature without a word",
+        price="",
+        advice=OPTION_ADVICE["signature"],
+    )
+
+
+class Port(NamedTuple):
+    """The attempts and connections of one client at a port, in the order of their first packets."""
+
+    silent: list[int]
+    opened: list[int]
+
+
+def is_older(tsval: int, other: int) -> bool:
+    """Returns whether a TSval precedes another one, which wraps (RFC 7323 section 5.2)."""
+    return 0 < (other - tsval) % (2 * HALF) < HALF
+
+
+def lower_timestamps(case: Case, host: SilentHost, port: int) -> Port | None:
+    """Returns the attempts and connections of a port if a lower TSval of the same client separates the ones from the others."""
+    silent = set(host.at_ports([port]).flows)
+    newest: dict[str, tuple[int, int]] = {}  # TSval and time of the last connection of a client
+    older: list[int] = []
+    opened: list[int] = []
+    for row in of_clients(case, host, port):
+        flow, began, tsval = row["flow"], row["first_ns"], case.direction(row["flow"], 0)["first_tsval"]
+        is_silent = flow in silent
+        if tsval is None or began is None:
+            return None
+        if not is_silent and not case.transfers.attempts.is_connection(flow):
+            continue
+        value, then = newest.get(row["source"], (tsval, began))
+        if is_silent != (is_older(tsval, value) and began - then < FORGOTTEN_NS):
+            return None
+        (older if is_silent else opened).append(flow)
+        if not is_silent:
+            newest[row["source"]] = tsval, began
+    return Port(older, opened)
+
+
+def of_clients(case: Case, host: SilentHost, port: int) -> list[FlowRow]:
+    """Returns the flows to a port of the clients of these attempts, in their order."""
+    clients, flows = {row["source"] for row in host.attempts}, case.trace.flows
+    ports = array("I", flows._packed("destination_port", "I"))
+    ends = zip(flows.column("source"), flows.column("destination"), strict=True)
+    numbers = [
+        flow
+        for flow, (source, target) in enumerate(ends)
+        if target == host.address and ports[flow] == port and source in clients
+    ]
+    return [case.flow(flow) for flow in numbers[: 2 * ATTEMPTS_MAX]]
+
+
+@cause(
+    code="paws-refused",
+    title="SYNs with an older timestamp are ignored",
+    sentence="{host} {probably}ignores clients behind one address: all {count:unanswered attempt} of {client} have a lower "
+    "timestamp than its last accepted one, and all {opened} that connected have a higher one.",
+    advice="Set `net.ipv4.tcp_tw_recycle=0` on {machine} (gone since Linux 4.12; `nstat TcpExtPAWSPassive` counts the drops); "
+    "until then `net.ipv4.tcp_timestamps=0` at the clients.",
+    shows="All attempts without an answer have a TSval below that of the last connection of the same address, all that "
+    "connected a higher one. Two of each or more; four of each prove it.",
+    rivals={
+        "accept-queue": "the timestamp separates them, whatever the load",
+        "option-dropped": "both have timestamps",
+    },
+    unknown="In front of the NAT the timestamps of each client only rise, so that nothing of it shows.",
+    explains=("syn-unanswered",),
+)
+def paws_refused(case: Case) -> Matches:
+    for host in silent_hosts(case):
+        for port in host.ports:
+            separated = lower_timestamps(case, host, port) if host.open_ports[port] else None
+            if not separated or min(len(separated.silent), len(separated.opened)) < CASES_MIN:
+                continue
+            silent = host.at_ports([port])
+            certain = min(len(separated.silent), len(separated.opened)) >= CASES_PROVEN
+            case.claimed.update(silent.flows)
+            yield Match(
+                certainty="proven" if certain else "likely",
+                place="server",
+                findings=about(case, silent.flows, "syn-unanswered"),
+                flows=silent.flows,
+                failed=len(silent.attempts),
+                attempts=len(silent.attempts) + len(separated.opened),
+                waited_ns=silent.waited_ns,
+                frames=first_syns(case, silent),
+                packets=silent.syns,
+                filter=silent.filter,
+                proof="a lower TSval separates the SYNs without an exception",
+                excluded={"option-dropped": "both have timestamps"}
+                | ({"accept-queue": "the timestamp separates them, whatever the load"} if certain else {}),
+                undecided={}
+                if certain
+                else {"accept-queue": "more connections: whether the timestamp separates all of them"},
+                host=endpoint_str(host.address, port),
+                machine=host.address,
+                client=silent.attempts[0]["source"],
+                count=len(silent.attempts),
+                opened=len(separated.opened),
+            )
+
+
+@cause(
+    code="accept-queue",
+    title="Accept queue full",
+    sentence="{server} accepts too slowly: {count} of {total:connection} {outcome}, while {open:other was|others were} "
+    "open[{unserved}]; its accept queue is {probably}full.",
+    advice="Look on {host} at `ss -lnt` (Recv-Q at Send-Q) and `nstat -az TcpExtListenOverflows`; find what keeps the program "
+    "from accepting, or raise its listen() backlog and `net.core.somaxconn`.",
+    shows="A port leaves attempts without an answer, or answers them only after repeated SYNs, while it answers others at the "
+    "same time; or it repeats SYN-ACKs after the handshake and the client repeats its first data.",
+    rivals={
+        "filtered": "the port answers others in the same time",
+        "random-loss": "data of these hosts is not lost in the same measure",
+        "paws-refused": "no lower timestamp separates them",
+        "option-dropped": "no option separates them",
+        "syn-flood": "the handshakes of the others were completed",
+    },
+    unknown="At the client, whether a rate limit or a full connection table of a firewall drops the SYNs.",
+    explains=("syn-unanswered", "accept-deferred", "request-unanswered"),
+)
+def accept_queue(case: Case) -> Matches:
+    slow = slow_handshakes(case)
+    silent: dict[tuple[str, int], SilentHost] = {}
+    for host in silent_hosts(case):
+        if not host.errors:
+            silent.update({(host.address, port): host.at_ports([port]) for port in host.ports if host.open_ports[port]})
+    for server in dict.fromkeys([*silent, *slow]):
+        queue = Queue(server, silent.get(server), slow.get(server, []), connections_of(case, server))
+        if queue.is_busy and repeated_share(case, queue.connections) <= LOSS_RATIO * queue.hindered / queue.total:
+            case.claimed.update(queue.flows)
+            yield of_queue(case, queue)
+
+
+class Queue(NamedTuple):
+    """A server with attempts without an answer or with a late one, and the connections to it that came about."""
+
+    server: tuple[str, int]
+    silent: SilentHost | None
+    slow: list[Retried]
+    connections: list[FlowRow]
+
+    @property
+    def quiet(self) -> list[FlowRow]:
+        """The attempts without an answer."""
+        return self.silent.attempts if self.silent else []
+
+    @property
+    def flows(self) -> list[int]:
+        """The attempts without an answer or with a late one."""
+        return [*(row["flow"] for row in self.quiet), *(handshake.flow for handshake in self.slow)]
+
+    @property
+    def hindered(self) -> int:
+        """The number of these."""
+        return len(self.quiet) + len(self.slow)
+
+    @property
+    def total(self) -> int:
+        """The number of all attempts."""
+        return len(self.quiet) + len(self.connections)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether enough attempts failed while the server had other connections."""
+        if self.silent and self.silent.syns > len(self.quiet):
+            return any(is_open_during(row, self.quiet) for row in self.connections)
+        return len(self.slow) >= SLOW_MIN and self.hindered >= SLOW_SHARE * self.total
+
+    @property
+    def outcome(self) -> str:
+        """`got no SYN-ACK, or only after 3 s`."""
+        late = f"only after {show_duration(max(each.waited.ns for each in self.slow))}" if self.slow else ""
+        if not self.quiet:
+            return f"got the SYN-ACK {late}"
+        return "got no SYN-ACK" + (f", or {late}" if late else "")
+
+
+def is_open_during(row: FlowRow, attempts: Sequence[FlowRow]) -> bool:
+    """Returns whether a connection was open while some of these attempts were made."""
+    began, ended = row["first_ns"], row["last_ns"]
+    times = spans_of(attempts)
+    if began is None or ended is None or not times:
+        return False
+    is_open = row["state"] == "established"
+    return began <= max(span.end_ns for span in times) and (is_open or ended >= min(span.start_ns for span in times))
+
+
+def slow_handshakes(case: Case) -> dict[tuple[str, int], list[Retried]]:
+    """Returns the connections by server that came about only after a lost SYN."""
+    if not case.findings("syn-lost"):
+        return {}
+    retried = [
+        handshake
+        for handshake in case.transfers.attempts.retried
+        if handshake.lost
+        and handshake.flow not in case.claimed
+        and not any(event.direction for event in handshake.lost)
+    ]
+    slow: dict[tuple[str, int], list[Retried]] = defaultdict(list)
+    for handshake, (_, server) in zip(retried, ends_of(case.transfers, [each.flow for each in retried]), strict=True):
+        slow[server].append(handshake)
+    frequent = sorted(slow.items(), key=lambda group: -len(group[1]))[:HOSTS_MAX]
+    return {server: group for server, group in frequent if len(group) >= SLOW_MIN}
+
+
+def connections_of(case: Case, server: tuple[str, int]) -> list[FlowRow]:
+    """Returns the connections to a server that came about."""
+    flows, attempts = case.trace.flows, case.transfers.attempts
+    ports = array("I", flows._packed("destination_port", "I"))
+    numbers = [
+        flow
+        for flow, host in enumerate(flows.column("destination"))
+        if host == server[0] and ports[flow] == server[1] and attempts.is_connection(flow)
+    ]
+    return [case.flow(flow) for flow in numbers[:ATTEMPTS_MAX]]
+
+
+def repeated_share(case: Case, rows: Sequence[FlowRow]) -> float:
+    """Returns the share of the data segments of these flows that were sent again, without flows whose final ACK the server
+    dropped: its SYN-ACK is repeated, and so is the first data."""
+    pairs = [(case.direction(row["flow"], 0), case.direction(row["flow"], 1)) for row in rows]
+    sides = [side for pair in pairs if (pair[1]["syns"] or 0) < 2 for side in pair]
+    names = (
+        ("retransmissions", 1),
+        ("syn_fin_retransmissions", -1),
+        ("spurious_retransmissions", -1),
+        ("syn_fin_spurious", 1),
+    )
+    repeated = sum(sign * (integer_in(side, name) or 0) for side in sides for name, sign in names)
+    return max(repeated, 0) / max(sum(side["data_packets"] or 0 for side in sides), 1)
+
+
+def of_queue(case: Case, queue: Queue) -> Match:
+    """Returns the match of a server whose connections fail as those of a full accept queue do."""
+    (host, port), flows = queue.server, queue.flows
+    unserved = about(case, [row["flow"] for row in queue.connections], "request-unanswered")
+    requests = sum(each.finding.failed or 0 for each in unserved)
+    return Match(
+        certainty="likely",
+        place="server",
+        findings=[
+            *about(case, flows, "syn-unanswered", "syn-lost", "accept-deferred"),
+            *effects_of_syns(case, flows),
+            *unserved,
+        ],
+        flows=flows,
+        failed=len(queue.quiet),
+        attempts=queue.total,
+        waited_ns=union_ns([*spans_of(queue.quiet), *(handshake.waited for handshake in queue.slow)]),
+        frames=[
+            *(first_syns(case, queue.silent) if queue.silent else []),
+            *(event.packet for handshake in queue.slow for event in handshake.lost[:1]),
+        ],
+        packets=queue.hindered,
+        filter=f"{family(host)}.addr == {host} && tcp.port == {port} && tcp.flags.syn == 1",
+        proof=f"{plural(len(queue.connections), 'connection')} to the same port came about in the same time",
+        excluded={
+            "option-dropped": "no option separates them",
+            "random-loss": "data of the same hosts is not lost in that measure",
+            "paws-refused": "no lower timestamp separates them",
+            "syn-flood": "the handshakes of the others were completed",
+        },
+        undecided={"filtered": f"`nstat TcpExtListenOverflows` on {host}: whether its queue or a firewall drops them"},
+        server=endpoint_str(host, port),
+        host=host,
+        count=queue.hindered,
+        total=queue.total,
+        outcome=queue.outcome,
+        open=len(queue.connections) - len(queue.slow),
+        unserved=f", and {plural(requests, 'request')} there got no answer either" if unserved else "",
+    )
+
+
+@cause(
+    code="port-reuse",
+    title="Ports used again too soon",
+    sentence="{client} used {count:port} again while {host} still held the old connection: an ACK of that one answered the SYN, "
+    "and the new connection came about {late} later.",
+    advice="Let a port rest longer at the client: widen `net.ipv4.ip_local_port_range`, keep connections open, or enable "
+    "`net.ipv4.tcp_tw_reuse` with timestamps.",
+    shows="A segment that is no SYN-ACK answers a SYN, its sender resets that, and the same SYN then opens the connection.",
+    rivals={"accept-queue": "the SYN was answered at once, by an old connection of the same ports"},
+    unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
+)
+def port_reuse(case: Case) -> Matches:
+    for each in case.findings("port-reuse"):
+        pairs = met_by_old_connections(case.transfers)
+        rows, longest = [after for _, after in pairs], max((span.ns for span in gaps_of(pairs)), default=0)
+        flows = [row["flow"] for pair in pairs for row in pair]
+        case.claimed.update(flows)
+        yield Match(
+            certainty="proven",
+            place="client",
+            findings=[each, *about(case, flows, "reset")],
+            flows=flows,
+            waited_ns=each.finding.waited_ns,
+            frames=list(each.finding.frames),
+            packets=each.finding.packets,
+            filter=each.finding.filter,
+            excluded={"accept-queue": "the SYN was answered at once, by an old connection of the same ports"},
+            client=named([row["source"] for row in rows], 1),
+            host=named([row["destination"] for row in rows], 1),
+            count=len(pairs),
+            late=show_duration(longest),
+            proof="an ACK of an old connection answered the SYN",
+        )

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A flood of SYNs whose handshakes nobody completes, and what the SYN cookies against it take from real clients."""
+
+from __future__ import annotations
+
+from array import array
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.silent_hosts import about
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.findings.shared.servers import first_packets
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+
+FLOOD_MIN, FLOOD_SHARE, FLOOD_RATE = 100, 0.9, 100.0  # SYNs, share of all to the port, SYNs per second
+NS = 1e9
+CLIENTS_MAX = 100
+EFFECTS = ("window-scaling-off", "receive-window-limited", "half-open", "syn-unanswered", "syn-lost", "accept-deferred")
+
+
+class Flood(NamedTuple):
+    """The SYNs to a port that were never completed, and the connections to it."""
+
+    host: str
+    port: int
+    flows: list[int]
+    sources: int
+    span_ns: float
+    connections: list[int]
+
+    @property
+    def rate(self) -> float:
+        """SYNs per second."""
+        return len(self.flows) / (self.span_ns / NS) if self.span_ns else 0.0
+
+
+def floods(case: Case) -> list[Flood]:
+    """Returns the ports with many SYNs that were never completed."""
+    attempts = case.transfers.attempts
+    candidates = [*attempts.flows_in("syn_received"), *attempts.flows_in("syn_sent")]
+    if len(candidates) < FLOOD_MIN:
+        return []
+    flows = case.trace.flows
+    hosts, sources, ports = (
+        flows.column("destination"),
+        flows.column("source"),
+        array("I", flows._packed("destination_port", "I")),
+    )
+    firsts = array("d", flows._packed("first_ns", "d"))
+    by_port: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for flow in case.transfers.hidden.conclusive(candidates):
+        by_port[hosts[flow], ports[flow]].append(flow)
+    flooded = []
+    for (host, port), of in by_port.items():
+        connections = [
+            flow
+            for flow in range(len(flows))
+            if hosts[flow] == host and ports[flow] == port and attempts.is_connection(flow)
+        ]
+        times = [firsts[flow] for flow in of if firsts[flow] == firsts[flow]]
+        span = max(times) - min(times) if times else 0.0
+        flood = Flood(host, port, sorted(of), len({sources[flow] for flow in of}), span, connections)
+        if is_flood(flood):
+            flooded.append(flood)
+    return flooded
+
+
+def is_flood(flood: Flood) -> bool:
+    """Returns whether so many handshakes were begun so fast and not completed."""
+    count = len(flood.flows)
+    return count >= FLOOD_MIN and count >= FLOOD_SHARE * (count + len(flood.connections)) and flood.rate >= FLOOD_RATE
+
+
+def without_scale(case: Case, flood: Flood) -> list[int]:
+    """Returns the connections whose client offered window scaling and whose server did not answer it."""
+    return [
+        flow
+        for flow in flood.connections[:CLIENTS_MAX]
+        if case.direction(flow, 0)["window_scale"] is not None and case.direction(flow, 1)["window_scale"] is None
+    ]
+
+
+@cause(
+    code="syn-flood",
+    title="SYN flood",
+    sentence="{server} is under a SYN flood: {count:SYN} of {sources:address|addresses} in {time} were never completed"
+    "[{cookies}].",
+    advice="Filter the flood upstream; on {host} look at `nstat -az TcpExtSyncookiesSent`, raise "
+    "`net.ipv4.tcp_max_syn_backlog`, and keep `net.ipv4.tcp_timestamps=1`, in which cookies carry the window scale.",
+    shows="100 SYNs or more to one port, 100 a second or more, of which at least 90% are never completed. If the server repeats "
+    "no SYN-ACK it keeps no state (SYN cookies, RFC 4987); without timestamps its cookies lose window scaling and SACK.",
+    rivals={
+        "accept-queue": "the final ACK of these handshakes is missing",
+    },
+    unknown="Who sends it, because the addresses are forged as a rule.",
+    explains=("half-open", "syn-unanswered"),
+)
+def syn_flood(case: Case) -> Matches:
+    for flood in floods(case):
+        victims = without_scale(case, flood)
+        scaled = [
+            flow for flow in flood.connections[:CLIENTS_MAX] if case.direction(flow, 1)["window_scale"] is not None
+        ]
+        effects = about(case, [*flood.flows, *victims], *EFFECTS)
+        waited = sum(each.finding.waited_ns or 0 for each in effects if each.finding.code == "receive-window-limited")
+        case.claimed.update(flood.flows)
+        cookies = ", and it answers real clients without window scaling, as SYN cookies do"
+        yield Match(
+            certainty="proven",
+            place="server",
+            findings=effects,
+            flows=[*victims, *flood.flows],
+            members=len(flood.flows),
+            waited_ns=waited or None,
+            severity="error",
+            frames=first_packets(case.transfers, flood.flows),
+            packets=len(flood.flows),
+            filter=f"tcp.dstport == {flood.port} && tcp.flags.syn == 1 && tcp.flags.ack == 0",
+            proof=f"{flood.rate:,.0f} SYNs a second, and {plural(len(flood.connections), 'completed handshake')} beside them",
+            excluded={"accept-queue": "the final ACK of these handshakes is missing"},
+            server=endpoint_str(flood.host, flood.port),
+            host=flood.host,
+            count=len(flood.flows),
+            sources=flood.sources,
+            time=show_duration(flood.span_ns),
+            cookies=""
+            if not victims
+            else cookies + (f" ({plural(len(scaled), 'connection')} had it)" if scaled else ""),
+        )

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host that answers nothing: neither ARP in its own network, nor any connection from afar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.silent_hosts import (
+    SilentHost,
+    about,
+    about_host,
+    first_syns,
+    ports_str,
+    silent_hosts,
+)
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, waits_of
+from wiretale.analyzer.findings.hosts.neighbors import is_shown, senders_of, unanswered
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.rows import ExchangeRow
+
+NO_HOST = ("host_unreachable", "address_unreachable")
+NO_ROUTE = ("network_unreachable", "no_route")
+EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicates", "one-way")
+REPEATED = 2  # SYNs of a single attempt
+
+
+@cause(
+    code="host-down",
+    title="Host down or not there",
+    sentence="{host} {is_down}: {evidence}[{beside}].",
+    advice="{what}",
+    shows="ARP requests or neighbor solicitations that the address asked for never answers, although replies to the asker "
+    "are in the capture; or an ICMP error 'host unreachable' about its connections; or SYNs, repeated by their clients, to a "
+    "host of which the capture has no packet at all.",
+    rivals={
+        "filtered": "from afar a host that is off and a firewall that drops all packets to it look alike; an ICMP error or ARP "
+        "decides",
+        "asymmetric-path": "the client repeats its SYNs, so no answer reached it on another path",
+    },
+    unknown="From afar, whether the host is off or a firewall drops all packets to it: only ARP, neighbor discovery or an "
+    "ICMP error proves it.",
+    explains=("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicates"),
+)
+def host_down(case: Case) -> Matches:
+    yield from not_on_the_lan(case)
+    for host in silent_hosts(case):
+        match = from_afar(case, host)
+        if match:
+            case.claimed.update(host.flows)
+            yield match
+
+
+def not_on_the_lan(case: Case) -> Matches:
+    """Yields the addresses that answer no ARP request."""
+    findings = [each for each in case.findings("arp-unanswered") if each.finding.severity == "warning"]
+    by_target = unanswered(case.transfers) if findings else {}
+    for target, rows in by_target.items():
+        shown_by = [each for each in findings if shows(each, rows)]
+        if shown_by:
+            attempts = [host for host in silent_hosts(case) if host.address == target]
+            flows = [flow for host in attempts for flow in host.flows]
+            case.claimed.update(flows)
+            effects = [*about(case, flows, *EFFECTS), *about_host(case, target, *EFFECTS)]
+            certain = is_shown(case.transfers, rows)
+            yield lan_match(case, target, rows, findings=[*shown_by, *effects], flows=flows, is_certain=certain)
+
+
+def shows(finding: Numbered, rows: list[ExchangeRow]) -> bool:
+    """Returns whether a finding cites the first of these requests."""
+    first = (rows[0]["capture"], rows[0]["asked_frame"])
+    return first in {(packet.capture, packet.frame) for packet in finding.finding.frames}
+
+
+def lan_match(case: Case, target: str, rows: list[ExchangeRow], *, is_certain: bool, **fields: Any) -> Match:
+    """Returns the match of an address that answers no ARP request."""
+    waited, count, packets = union_ns(waits_of(rows)), sum(row["attempts"] for row in rows), packets_of(rows)
+    was_there = target in senders_of(case.transfers)
+    kind = "ARP request" if rows[0]["kind"] == "arp" else "neighbor solicitation"
+    asker = str(rows[0]["client"])
+    evidence = f"{plural(count, kind)} from {named([str(row['client']) for row in rows], 1)}"
+    time = f" in {show_duration(waited)}" if waited else ""
+    return Match(
+        certainty="proven" if is_certain else "likely",
+        place="server",
+        failed=len(rows),
+        attempts=len(rows),
+        waited_ns=waited,
+        frames=packets,
+        packets=count,
+        filter=f"arp.dst.proto_ipv4 == {target}"
+        if kind == "ARP request"
+        else f"icmpv6.nd.ns.target_address == {target}",
+        proof=f"{plural(count, kind)}{time} without a reply"
+        + (f", while others answered {asker}" if is_certain else ""),
+        excluded={"filtered": "a firewall does not stop ARP within a network"} if is_certain else {},
+        undecided={} if is_certain else {"filtered": f"capture on {asker}: the reply goes to it alone"},
+        host=target,
+        is_down=("stopped answering in this network" if was_there else "is not on this network")
+        if is_certain
+        else "is probably not on this network",
+        evidence=f"{evidence}{time} got no reply",
+        beside=", although it answered at other times" if was_there else "",
+        what=f"Check its cable, its VLAN and its address: `ip neigh show {target}` and `arping {target}` on {asker}.",
+        **fields,
+    )
+
+
+def from_afar(case: Case, host: SilentHost) -> Match | None:
+    """Returns the match of a host that is not heard of, or that a router reports as not there."""
+    reports = [error for error in host.errors if error.cause in (*NO_HOST, *NO_ROUTE)]
+    if reports:
+        return reported(case, host, reports[0].cause in NO_ROUTE, str(reports[0].router))
+    if host.is_heard or host.errors or host.syns < REPEATED:
+        return None
+    client, neighbors = host.attempts[0]["source"], answering_hosts(case, host.attempts[0]["source"])
+    certainty: Certainty = "likely" if neighbors and (len(host.attempts) > 1 or host.syns > REPEATED) else "possible"
+    question = (
+        f"{plural(len(host.attempts), 'connection')} to {ports_str(host.ports)} ({plural(host.syns, 'SYN')}{host.time})"
+    )
+    return Match(
+        certainty=certainty,
+        place="server",
+        undecided={
+            "filtered": f"a ping of {host.address} or a connection to another port, from another place: whether it answers"
+        },
+        excluded={
+            "asymmetric-path": "the client repeats its SYNs, so that no answer reached it on another path either"
+        },
+        proof=f"the capture has no packet of {host.address}"
+        + (f", while {plural(neighbors, 'other host')} answered {client}" if neighbors else ""),
+        **fields_of(case, host),
+        is_down="is probably down" if certainty == "likely" else "may be down, or a firewall drops all that goes to it",
+        evidence=f"none of {question} was answered" if len(host.attempts) > 1 else f"{question} got no answer",
+        beside=f", while {plural(neighbors, 'other host')} answered" if neighbors else "",
+        what=f"Try `ping {host.address}` and `traceroute -T -p {host.ports[0]} {host.address}`, also from a place nearer to it.",
+    )
+
+
+def reported(case: Case, host: SilentHost, no_route: bool, router: str) -> Match:
+    """Returns the match of a host that a router reports as not there."""
+    is_self = router == host.attempts[0]["source"]
+    reason = "no route to it" if no_route else "no answer to its ARP requests"
+    attempts = plural(len(host.attempts), "connection")
+    return Match(
+        certainty="proven",
+        place="device" if no_route else "server",
+        excluded={"filtered": f"{router} reports that it has {reason}, not that it forbids"},
+        proof=f"ICMP errors of {router}",
+        **fields_of(case, host),
+        is_down="cannot be reached" if no_route else "is down or not there",
+        evidence=f"{'this host' if is_self else f'the router {router}'} reports that it has {reason}, and {attempts} failed",
+        beside="",
+        what=f"Look at the routes of {router}: `ip route get {host.address}`."
+        if no_route
+        else f"Check that {host.address} is up and in the network of {router}: `ip neigh show {host.address}` there.",
+    )
+
+
+def fields_of(case: Case, host: SilentHost) -> dict[str, Any]:
+    """Returns what both have in common."""
+    return {
+        "host": host.address,
+        "findings": about(case, host.flows, *EFFECTS),
+        "flows": host.flows,
+        "failed": len(host.attempts),
+        "attempts": len(host.attempts),
+        "waited_ns": host.waited_ns,
+        "frames": first_syns(case, host),
+        "packets": host.syns,
+        "filter": host.filter,
+    }
+
+
+def answering_hosts(case: Case, client: str) -> int:
+    """Returns the number of other hosts from which a client got packets."""
+    directions = case.trace.directions
+    columns = (directions.column(name) for name in ("source", "destination", "packets"))
+    return len({source for source, target, packets in zip(*columns, strict=True) if target == client and packets})

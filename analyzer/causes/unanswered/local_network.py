@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services of the local network that fail: addresses (ARP, DHCP) and multicast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.silent_hosts import about_host
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named
+from wiretale.analyzer.findings.hosts.neighbors import in_conflict
+from wiretale.analyzer.findings.judged import listed
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.rows import NeighborRow
+
+DHCP_ADVICE = (
+    "Check the server and its free addresses (`show ip dhcp binding`), the relay of this subnet (`ip helper-address`), and "
+    "portfast at the port."
+)
+FAILURES = (
+    "echo-unanswered",
+    "arp-unanswered",
+    "reset",
+    "idle-reset",
+    "syn-unanswered",
+    "syn-lost",
+    "keep-alive-unanswered",
+)
+
+
+@cause(
+    code="duplicate-address",
+    title="Two machines with one address",
+    sentence="{machines} machines claim {address}: {macs} both answer {kind} for it[, and {lost}].",
+    advice="Find both with `show mac address-table`, and give one of them another address; `arping -D -I eth0 {address}` "
+    "tests it.",
+    shows="Two MAC addresses answered one ARP request, or one neighbor solicitation, within 1 s. Those of VRRP, CARP, HSRP, "
+    "GLBP and NLB do not count, nor does one that answers for four addresses or more.",
+    rivals={
+        "host-down": "the address answers, from two machines",
+        "outage": "other addresses go on, and each silence begins when the other machine answers",
+    },
+    unknown="Whether both MAC addresses are adapters of one machine in this network. Behind a router nothing of it shows.",
+)
+def duplicate_address(case: Case) -> Matches:
+    findings = case.findings("duplicate-address")
+    for rows in in_conflict(case.transfers) if findings else ():
+        address, requests = rows[0]["address"], max(row["conflicts"] for row in rows)
+        cited_by = [each for each in findings if cites(each, rows)]
+        effects = [*about_host(case, address, *FAILURES), *arp_of(case, address)]
+        yield Match(
+            certainty="proven",
+            place="server",
+            findings=[*cited_by, *effects],
+            frames=[frame for each in cited_by for frame in each.finding.frames],
+            packets=sum(row["conflicts"] for row in rows),
+            filter=cited_by[0].finding.filter if cited_by else None,
+            severity="error",
+            proof=f"{plural(requests, 'request')} got replies of both within 1 s",
+            excluded={"host-down": "the address answers, from two machines"},
+            address=address,
+            **conflict_words(rows),
+            **conflict_costs(effects),
+        )
+
+
+def conflict_words(rows: list[NeighborRow]) -> dict[str, Any]:
+    """Returns how the machines are told."""
+    macs = list(dict.fromkeys(row["mac"] for row in rows))
+    return {
+        "machines": "Two" if len(macs) == 2 else f"{len(macs):,}",
+        "macs": listed(macs, "and"),
+        "kind": "neighbor solicitations" if ":" in rows[0]["address"] else "ARP",
+    }
+
+
+def conflict_costs(effects: list[Numbered]) -> dict[str, Any]:
+    """Returns what failed because of it."""
+    lost = sum(each.finding.failed or 0 for each in effects if each.finding.code == "echo-unanswered")
+    return {
+        "failed": sum(each.finding.failed or 0 for each in effects),
+        "waited_ns": max((each.finding.waited_ns or 0 for each in effects), default=0) or None,
+        "lost": f"{plural(lost, 'ping')} got no answer"
+        if lost
+        else "connections to it fail when the other one answers",
+    }
+
+
+def cites(finding: Numbered, rows: list[NeighborRow]) -> bool:
+    """Returns whether a finding cites a reply of this conflict."""
+    frames = {(row["capture"], row["conflict_frame"]) for row in rows}
+    return any((packet.capture, packet.frame) in frames for packet in finding.finding.frames)
+
+
+def arp_of(case: Case, address: str) -> list[Numbered]:
+    """Returns the findings about ARP requests for an address without a reply."""
+    requests = {
+        (row["capture"], row["asked_frame"])
+        for row in exchanges_of(case.transfers, "arp", "nd")
+        if row["server"] == address
+    }
+    return [
+        each
+        for each in case.findings("arp-unanswered")
+        if any((packet.capture, packet.frame) in requests for packet in each.finding.frames)
+    ]
+
+
+@cause(
+    code="dhcp-no-lease",
+    title="No address from DHCP",
+    sentence="{what}.",
+    advice="{advice}",
+    shows="A client repeats its Discover and gets no Offer, or a server answers its Request with a NAK and it gets no address "
+    "afterwards.",
+    rivals={"one-direction": "the client repeats its Discover with the same id, as after an Offer that it never saw"},
+    unknown="At the client, whether the server is down or has no free address, or the relay is missing.",
+)
+def dhcp_no_lease(case: Case) -> Matches:
+    for each in case.findings("dhcp-no-offer", "dhcp-refused"):
+        if each.finding.severity != "info":
+            yield dhcp_match(case, each, each.finding.code == "dhcp-no-offer")
+
+
+def dhcp_match(case: Case, each: Numbered, is_silent: bool) -> Match:
+    """Returns the match of clients without an Offer, or with a NAK."""
+    outcome = "unanswered" if is_silent else "refused"
+    rows = [row for row in exchanges_of(case.transfers, "dhcp") if row["outcome"] == outcome]
+    clients, sent = named([row["name"] or "?" for row in rows], 1), sum(row["attempts"] for row in rows)
+    servers, waited = named([str(row["server"]) for row in rows if row["server"]], 1), each.finding.waited_ns
+    time = f" in {show_duration(waited)}" if waited else ""
+    words: dict[str, Any]
+    if is_silent:
+        words = {
+            "proof": f"{plural(sent, 'Discover')}{time} without an Offer",
+            "what": f"No DHCP server answered {clients}: {plural(sent, 'Discover')}{time} got no Offer, so it has no address",
+            "advice": DHCP_ADVICE,
+        }
+    else:
+        words = {
+            "proof": f"a NAK of {servers}",
+            "what": f"The DHCP server {servers} refuses the address that {clients} asks for ({plural(sent, 'Request')}, NAK)",
+            "advice": f"Compare that address with the ranges of {servers}, and look for a second DHCP server in this network.",
+        }
+    return Match(
+        certainty="proven",
+        place="server",
+        findings=[each],
+        failed=each.finding.failed,
+        attempts=each.finding.failed,
+        waited_ns=waited,
+        packets=each.finding.packets,
+        filter=each.finding.filter,
+        excluded={"one-direction": "the client asks again, so that no Offer reached it"} if is_silent else {},
+        **words,
+    )
+
+
+@cause(
+    code="multicast-stop",
+    title="Multicast stops without a querier",
+    sentence="{sentence}",
+    advice="Enable an IGMP querier in this VLAN: `ip igmp snooping querier`; on a Linux bridge `mcast_querier 1`.",
+    shows="A stream to a group ends 255 to 320 s after its last membership report, although the capture goes on, and no IGMP "
+    "query came since. A switch that snoops forgets a member after 260 s (RFC 3376 section 8.4).",
+    rivals={"outage": "other streams go on, and the end comes as long after the report as a membership lasts"},
+    unknown="Whether the source stopped at that moment by itself; a new report would bring the stream back.",
+)
+def multicast_stop(case: Case) -> Matches:
+    for each in case.findings("multicast-stopped"):
+        flows = [flow for flow, _ in each.finding.flows]
+        yield Match(
+            certainty="proven",
+            place="device",
+            findings=[each],
+            failed=1,
+            attempts=1,
+            waited_ns=each.finding.waited_ns,
+            filter=each.finding.filter,
+            excluded={
+                "outage": "the stream ended as long after the last report as a membership lasts, and no query came"
+            },
+            sentence=each.finding.sentence,
+            proof=f"no IGMP query since the report, and {show_duration(each.finding.waited_ns)} without the stream",
+            flows=flows,
+        )

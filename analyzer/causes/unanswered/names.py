@@ -1,0 +1,336 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that do not resolve: a DNS server that answers nothing, not one type, or not over TCP."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wiretale.analyzer.causes.cause import PROBABLY, Certainty, Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.silent_hosts import about, cut_off, spans_of, syns_of
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.evidence import REQUEST, SHOWN
+from wiretale.analyzer.findings.exchanges.application import FAILURES, flows_of, queries_of, query_packet, unanswered
+from wiretale.analyzer.findings.exchanges.exchange_rows import named, waits_of
+from wiretale.analyzer.findings.judged import listed
+from wiretale.analyzer.findings.shared.servers import first_packets
+from wiretale.analyzer.units import agreeing, plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.findings.evidence import Cited
+    from wiretale.analyzer.rows import ExchangeRow, FlowRow
+
+DNS_PORT = 53
+ASKED_AGAIN_NS = 900_000_000  # a client asks again after 1 s or more (RFC 1035 section 4.2.1)
+SAME_TIME_NS = 5_000_000  # between the questions of one lookup
+QUESTIONS_PROVEN, QUESTIONS_MIN = 4, 2
+EXCEPTIONS_MOST = 0.03
+
+
+def packets_of_questions(case: Case, rows: Sequence[ExchangeRow]) -> list[Cited]:
+    """Returns the packets of the first of these questions."""
+    return [packet for row in rows[:SHOWN] for packet in query_packet(case.transfers, row, REQUEST)]
+
+
+def time_of(rows: Sequence[ExchangeRow]) -> str:
+    """Returns ` in 8 s`, from the first query to the last."""
+    spans = waits_of(rows)
+    ns = max((span.end_ns for span in spans), default=0) - min((span.start_ns for span in spans), default=0)
+    return f" in {show_duration(ns)}" if ns > 0 else ""
+
+
+@cause(
+    code="dns-silent",
+    title="DNS server does not answer",
+    sentence="The DNS {servers} {answered} nothing: {count:question} ({sent:query|queries}{time}) stayed open{names}{alive}.",
+    advice="Ask it from another place: `dig @{server} {name} +tries=1`; meanwhile add a second nameserver with `options "
+    "timeout:1 rotate`.",
+    shows="All questions to a server stay open, although they were repeated or 5 s have passed, and the capture shows that "
+    "packets to the client are in it: another flow has both directions, or ARP replies came.",
+    rivals={
+        "one-direction": "an ARP reply or any other packet to the client is in the capture",
+        "refused": "no ICMP error 'port unreachable' came",
+        "dns-one-type": "no question of any type was answered",
+        "filtered": "a capture at the server shows whether the questions arrive",
+    },
+    unknown="At the client, whether the questions or their answers were lost, or the server ignores them.",
+    explains=("dns-unanswered",),
+)
+def dns_silent(case: Case) -> Matches:
+    findings = case.findings("dns-unanswered")
+    if not findings:
+        return
+    answering = {row["server"] for row in queries_of(case.transfers) if row["answered_frame"]}
+    rows = [row for row in unanswered(case.transfers) if row["server"] not in answering and not is_reported(case, row)]
+    if not rows:
+        return
+    servers, sent = list(dict.fromkeys(str(row["server"]) for row in rows)), sum(row["attempts"] for row in rows)
+    is_alive = all(is_heard(case, server) for server in servers)
+    yield Match(
+        certainty="proven" if is_alive else "likely",
+        place="server",
+        findings=findings,
+        flows=list(dict.fromkeys(flows_of(rows))),
+        failed=len(rows),
+        attempts=len(rows),
+        waited_ns=union_ns(waits_of(rows)),
+        frames=packets_of_questions(case, rows),
+        packets=sent,
+        filter="dns",
+        excluded={
+            "one-direction": "packets to the client are in the capture",
+            "dns-one-type": "no question of any type was answered",
+            "refused": "no ICMP error came back",
+        },
+        undecided={} if is_alive else {"filtered": "a capture at the server: whether the questions arrive there"},
+        proof=f"{plural(sent, 'query', 'queries')} without an answer",
+        count=len(rows),
+        sent=sent,
+        time=time_of(rows),
+        names="" if answering else ", so no name resolves",
+        server=servers[0],
+        name=str(rows[0]["name"]),
+        **server_words(servers, is_alive),
+    )
+
+
+def server_words(servers: list[str], is_alive: bool) -> dict[str, Any]:
+    """Returns how servers that answer nothing are told."""
+    alone = len(servers) == 1
+    names = f"{agreeing(len(servers), 'server', 'servers')} {listed(servers, 'and')}"
+    down = f"; {'it is' if alone else 'they are'} probably down, or a firewall drops DNS"
+    return {
+        "servers": names if len(servers) <= 2 else f"servers ({len(servers):,} of them)",
+        "answered": "answers" if alone else "answer",
+        "alive": f", although {'it is' if alone else 'they are'} up" if is_alive else down,
+    }
+
+
+def is_heard(case: Case, host: str) -> bool:
+    """Returns whether the capture has ARP replies or packets of a host."""
+    if any(row["address"] == host for row in case.trace.neighbors.rows(0, 1_000)):
+        return True
+    directions = case.trace.directions
+    packets = zip(directions.column("source"), directions.column("packets"), strict=True)
+    return any(count for source, count in packets if source == host)
+
+
+def is_reported(case: Case, row: ExchangeRow) -> bool:
+    """Returns whether ICMP errors were sent about the flow of a question."""
+    return row["flow"] is not None and bool(case.flow(row["flow"])["icmp_errors"])
+
+
+class Lookup(NamedTuple):
+    """Two questions of one name that were sent together from one port, and only one was answered at first."""
+
+    late: ExchangeRow
+    other: ExchangeRow
+
+
+def pairs_of(case: Case) -> Iterator[tuple[ExchangeRow, ExchangeRow]]:
+    """Yields the questions of two types that were sent together."""
+    lookups: dict[tuple[int | None, str | None], list[ExchangeRow]] = defaultdict(list)
+    for row in queries_of(case.transfers):
+        lookups[row["flow"], row["name"]].append(row)
+    for rows in lookups.values():
+        for first, second in pairwise(rows):
+            began, then = first["asked_ns"], second["asked_ns"]
+            if (
+                first["type"] != second["type"]
+                and began is not None
+                and then is not None
+                and then - began <= SAME_TIME_NS
+            ):
+                yield first, second
+
+
+def is_late(row: ExchangeRow) -> bool:
+    """Returns whether a question was not answered at first."""
+    if row["outcome"] == "unanswered":
+        return True
+    return row["attempts"] > 1 and row["answered_ns"] is not None and (row["waited_ns"] or 0) >= ASKED_AGAIN_NS
+
+
+def lookups_of(case: Case) -> tuple[list[Lookup], int]:
+    """Returns the lookups of which one question was answered at once and the other was not, and the number of all."""
+    late, count = [], 0
+    for pair in pairs_of(case):
+        count += 1
+        tardy = [row for row in pair if is_late(row)]
+        if len(tardy) == 1:
+            other = pair[1] if tardy[0] is pair[0] else pair[0]
+            if other["answered_ns"] is not None and (other["waited_ns"] or 0) < ASKED_AGAIN_NS:
+                late.append(Lookup(tardy[0], other))
+    return late, count
+
+
+@cause(
+    code="dns-one-type",
+    title="DNS answers one of two questions",
+    sentence="{type} questions to {server} stay {probably}unanswered if the {other} question leaves the same port with them: "
+    "{count} of {lookups:lookup} {price}.",
+    advice="{what}",
+    shows="Two questions of one name leave one port within 5 ms; one is answered at once, the other, always of the same type, "
+    "only after the client asked again, or never. Two such lookups or more; four prove it.",
+    rivals={
+        "dns-silent": "the other question of the same name and port was answered in milliseconds",
+        "random-loss": "it is always the same type, never the other",
+    },
+    unknown="Which device: the server ignores the type (RFC 4074), or a firewall on the way loses the second of two packets "
+    "that open one connection entry at once. If the repeat is answered, it is the latter.",
+)
+def dns_one_type(case: Case) -> Matches:
+    if not case.findings("dns-slow", "dns-unanswered"):
+        return
+    late, count = lookups_of(case)
+    by_type: dict[tuple[str | None, str | None], list[Lookup]] = defaultdict(list)
+    for lookup in late:
+        by_type[lookup.late["type"], lookup.late["server"]].append(lookup)
+    for (kind, server), lookups in by_type.items():
+        exceptions = sum(lookup.late["type"] != kind and lookup.late["server"] == server for lookup in late)
+        if len(lookups) >= QUESTIONS_MIN and exceptions <= EXCEPTIONS_MOST * len(lookups):
+            yield of_type(case, str(kind), str(server), lookups, count)
+
+
+def of_type(case: Case, kind: str, server: str, lookups: list[Lookup], lookup_count: int) -> Match:
+    """Returns the match of the lookups of which a server did not answer this type at first."""
+    rows = [lookup.late for lookup in lookups]
+    failed = [row for row in rows if row["answered_ns"] is None]
+    flows, waits = list(dict.fromkeys(flows_of(rows))), sorted(row["waited_ns"] or 0 for row in rows)
+    certainty: Certainty = "proven" if len(rows) >= QUESTIONS_PROVEN else "likely"
+    wait = show_duration(waits[len(waits) // 2])
+    other = str(lookups[0].other["type"])
+    is_race = not failed
+    return Match(
+        certainty=certainty,
+        place="path" if is_race else "server",
+        findings=about(case, flows, "dns-slow", "dns-unanswered"),
+        flows=flows,
+        failed=len(failed),
+        attempts=lookup_count,
+        waited_ns=union_ns(waits_of(rows)),
+        frames=packets_of_questions(case, rows),
+        packets=len(rows),
+        filter=f"dns && ip.addr == {server}" if ":" not in server else f"dns && ipv6.addr == {server}",
+        proof=f"the {other} question of the same port was answered at once each time",
+        excluded={"dns-silent": f"{other} of the same name and port was answered in milliseconds"}
+        | ({"random-loss": f"it is always {kind}, never {other}"} if certainty == "proven" else {}),
+        undecided={} if certainty == "proven" else {"random-loss": "more lookups: whether it is always the same type"},
+        type=kind,
+        server=server,
+        other=other,
+        count=len(rows),
+        lookups=lookup_count,
+        price=f"waited {wait} for the second try" if is_race else f"got no answer for it and waited {wait}",
+        what="Set `options single-request-reopen` in resolv.conf, and look for a firewall that loses one of two packets that "
+        "open an entry at once (`conntrack -S`, insert_failed)."
+        if is_race
+        else f"Repair the server, which ignores {kind} questions (RFC 4074); with glibc 2.36 `options no-aaaa` avoids them.",
+    )
+
+
+@cause(
+    code="dns-tcp-blocked",
+    title="DNS over TCP does not pass",
+    sentence="{what}.",
+    advice="Open TCP 53 to {server} (RFC 7766); `dig +tcp @{server} {name}` tests it, and an EDNS size of 1232 avoids some.",
+    shows="A DNS server truncates its answer (TC), and the TCP connection to port 53 that follows gets no answer; or a DNS "
+    "server that answers with SERVFAIL opens such a connection to another server, without an answer.",
+    rivals={
+        "filtered": "only DNS over TCP fails: UDP 53 of the server answers, or its other ports",
+        "fragments-dropped": "the answer came whole, with the TC bit",
+        "host-down": "UDP 53 of that server answers",
+    },
+    unknown="Where the SYN is dropped. Of a server that asks another one, whether the transfer or the question failed.",
+)
+def dns_tcp_blocked(case: Case) -> Matches:
+    attempts = tcp_attempts(case)
+    if not attempts:
+        return
+    rows = queries_of(case.transfers)
+    cut: dict[tuple[str | None, str | None], list[ExchangeRow]] = defaultdict(list)
+    failing: dict[str | None, list[ExchangeRow]] = defaultdict(list)
+    for row in rows:
+        if row["truncated"]:
+            cut[row["client"], row["server"]].append(row)
+        if row["code"] in FAILURES:
+            failing[row["server"]].append(row)
+    for (client, server), flows in attempts.items():
+        if cut[client, server]:
+            yield after_truncation(case, server, cut[client, server], flows)
+        elif failing[client]:
+            yield of_resolver(case, client, server, failing[client], flows)
+
+
+def tcp_attempts(case: Case) -> dict[tuple[str, str], list[FlowRow]]:
+    """Returns the attempts to TCP 53 without an answer, by client and server."""
+    if not case.findings("syn-unanswered"):
+        return {}
+    by_ends: dict[tuple[str, str], list[FlowRow]] = defaultdict(list)
+    for flow in case.transfers.attempts.unanswered():
+        row = case.flow(flow)
+        if row["destination_port"] == DNS_PORT:
+            by_ends[row["source"], row["destination"]].append(row)
+    return by_ends
+
+
+def after_truncation(case: Case, server: str, answers: list[ExchangeRow], attempts: list[FlowRow]) -> Match:
+    """Returns the match of clients that could not ask again over TCP."""
+    flows = [row["flow"] for row in attempts]
+    syns = sum(syns_of(case, sorted(flows)).values())
+    case.claimed.update(flows)
+    return Match(
+        certainty="proven" if syns >= 2 else "likely",
+        place="path",
+        findings=about(case, flows, "syn-unanswered", "icmp-errors"),
+        flows=[*flows_of(answers), *flows],
+        failed=len(attempts),
+        attempts=len(answers),
+        waited_ns=union_ns(spans_of(attempts)),
+        frames=[*packets_of_questions(case, answers[:1]), *first_packets(case.transfers, flows)],
+        packets=len(answers) + syns,
+        filter="dns.flags.truncated == 1 || tcp.dstport == 53",
+        proof=f"{plural(len(answers), 'answer')} with the TC bit, then {plural(syns, 'SYN')} to TCP 53 without an answer",
+        excluded={
+            "filtered": "UDP 53 of the same server answers",
+            "fragments-dropped": "the answers came whole, with the TC bit",
+            "host-down": "UDP 53 of the same server answers",
+        },
+        undecided={} if syns >= 2 else {"random-loss": "a second SYN: whether it stays unanswered as well"},
+        what=f"Large DNS answers {'' if syns >= 2 else 'probably '}fail: {server} truncated {plural(len(answers), 'answer')}, "
+        f"and TCP 53, which the client tried next, stayed silent ({plural(syns, 'SYN')})",
+        server=server,
+        name=str(answers[0]["name"] or "NAME"),
+    )
+
+
+def of_resolver(case: Case, resolver: str, server: str, errors: list[ExchangeRow], attempts: list[FlowRow]) -> Match:
+    """Returns the match of a server that answers with errors while its own connection to another one gets no answer."""
+    flows = [row["flow"] for row in attempts]
+    syns, cut = sum(syns_of(case, sorted(flows)).values()), cut_off(case).issuperset(flows)
+    certainty: Certainty = "possible" if cut and syns < 2 else "likely"
+    case.claimed.update(flows)
+    codes = named([str(row["code"]) for row in errors])
+    names = named([str(row["name"]) for row in errors], 1)
+    return Match(
+        certainty=certainty,
+        place="path",
+        findings=[*about(case, flows, "syn-unanswered", "icmp-errors"), *about(case, flows_of(errors), "dns-failed")],
+        flows=[*flows_of(errors), *flows],
+        failed=len(errors),
+        attempts=len(errors),
+        waited_ns=union_ns(waits_of(errors)),
+        frames=[*packets_of_questions(case, errors[:1]), *first_packets(case.transfers, flows)],
+        packets=len(errors) + syns,
+        filter=f"dns.flags.rcode > 0 || tcp.dstport == {DNS_PORT}",
+        proof=f"{plural(syns, 'SYN')} of {resolver} to TCP 53 without an answer",
+        excluded={"fragments-dropped": "no answer was cut to a fragment"},
+        undecided={"filtered": f"a longer capture at {resolver}: whether TCP 53 of {server} answers, and UDP 53"},
+        what=f"{resolver} answers {codes} for {names}, {PROBABLY[certainty]}because its own connection to TCP 53 of {server}, "
+        f"as for a zone transfer, gets no answer ({plural(syns, 'SYN')})",
+        server=server,
+        name=str(errors[0]["name"] or "NAME"),
+    )

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ports that refuse or ignore everybody, while their host answers: no listener, or a firewall."""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.silent_hosts import (
+    ATTEMPTS_MAX,
+    HOSTS_MAX,
+    Refusal,
+    SilentHost,
+    about,
+    any_filter,
+    first_syns,
+    opened,
+    ports_str,
+    refusals,
+    silent_hosts,
+)
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where, waits_of
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.findings.shared.servers import first_packets, first_resets
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import ExchangeRow
+
+FORBIDDEN = ("prohibited", "host_prohibited", "network_prohibited")
+NO_PORT = "port_unreachable"
+PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
+SYNS_MIN = 2
+HOPS_PROVEN = 2  # difference of TTLs; one hop may be a second interface
+BYTE_MAX = 255
+
+
+class Refused(NamedTuple):
+    """The connections that a server refused by RST."""
+
+    host: str
+    port: int
+    flows: list[int]
+    rows: list[ExchangeRow]
+    reset_ttls: set[int]  # of the RSTs
+    host_ttls: set[int]  # of the other packets of that host
+    opened: int  # connections to that port that came about
+
+    @property
+    def server(self) -> str:
+        """Address and port."""
+        return endpoint_str(self.host, self.port)
+
+    @property
+    def hops(self) -> int | None:
+        """The difference between the TTL of the RSTs and that of the host's other packets; None if it is unknown."""
+        if not self.host_ttls or not self.reset_ttls:
+            return None
+        return min(abs(ttl - other) for ttl in self.reset_ttls for other in self.host_ttls)
+
+    @property
+    def after(self) -> str:
+        """` within 0.8 ms`: the median time to the RST."""
+        waits = sorted(row["waited_ns"] for row in self.rows if row["waited_ns"] is not None)
+        return f" within {show_duration(waits[len(waits) // 2])}" if waits and waits[len(waits) // 2] > 0 else ""
+
+
+def refused_servers(case: Case) -> list[Refused]:
+    """Returns the servers that refused connections, those with the most first, without those that answered by SYN-ACK as well."""
+    if not case.findings("connection-refused"):
+        return []
+    flows = [flow for flow in case.transfers.attempts.flows_in("refused") if flow not in case.claimed]
+    hosts, by_server = case.trace.flows.column("destination"), defaultdict[tuple[str, int], list[int]](list)
+    numbers = array("I", case.trace.flows._packed("destination_port", "I"))
+    for flow in flows:
+        by_server[hosts[flow], numbers[flow]].append(flow)
+    plain = [(server, of) for server, of in by_server.items() if not case.direction(of[0], 1)["syns"]]
+    most = sorted(plain, key=lambda group: -len(group[1]))[:HOSTS_MAX]
+    exchanges = {row["flow"]: row for row in rows_where(case.transfers, "outcome", "refused")}
+    names = {host for (host, _), _ in most}
+    connections, ttls = opened(case, names), ttls_of(case, names, set(flows))
+    return [
+        Refused(
+            host,
+            port,
+            of[:ATTEMPTS_MAX],
+            [exchanges[flow] for flow in of[:ATTEMPTS_MAX] if flow in exchanges],
+            {ttl for flow in of[:HOSTS_MAX] if (ttl := case.direction(flow, 1)["ttl_min"]) is not None},
+            ttls[host],
+            connections.get(host, Counter())[port],
+        )
+        for (host, port), of in most
+    ]
+
+
+def ttls_of(case: Case, hosts: set[str], without: set[int]) -> dict[str, set[int]]:
+    """Returns the TTLs of the packets of these hosts, without those of some flows."""
+    directions = case.trace.directions
+    names = [(name, "B", 0, 1) for name in ("ttl_min", "ttl_max")]
+    least, most = directions._packed_columns(names)
+    ttls: dict[str, set[int]] = defaultdict(set)
+    for number, source in enumerate(directions.column("source")):
+        if source in hosts and number // 2 not in without and least[number] != BYTE_MAX:
+            ttls[source].update((least[number], most[number]))
+    return ttls
+
+
+@cause(
+    code="refused",
+    title="Connections refused",
+    sentence="{subject}: {who} {count:connection}{of}{after}.",
+    advice="{what}",
+    shows="A RST answers the SYN. It is of the host itself if its TTL is that of the host's other packets; or the host answers "
+    "a UDP datagram with the ICMP error 'port unreachable'.",
+    rivals={"filtered": "the RST of a firewall has another TTL than the host's other packets"},
+    unknown="Without another packet of that host, whether it or a firewall before it sent the RST.",
+    explains=("connection-refused",),
+)
+def refused(case: Case) -> Matches:
+    for server in refused_servers(case):
+        if server.hops == 0 or server.hops is None:
+            case.claimed.update(server.flows)
+            yield by_the_host(case, server)
+    yield from closed_udp_ports(case)
+
+
+def by_the_host(case: Case, server: Refused) -> Match:
+    """Returns the match of a host that refuses, or probably does."""
+    certain, attempted = server.hops == 0, len(server.flows) + server.opened
+    ttl = min(server.reset_ttls, default=0)
+    return Match(
+        certainty="proven" if certain else "likely",
+        place="server",
+        excluded={"filtered": f"the RST has the TTL of its other packets ({ttl})"} if certain else {},
+        undecided={}
+        if certain
+        else {"filtered": f"any other packet of {server.host}: whether its TTL is that of the RST ({ttl})"},
+        proof=f"a RST answered each SYN{server.after}" + (f", with the host's own TTL of {ttl}" if certain else ""),
+        **fields_of(case, server, attempted),
+        subject=(
+            f"Nothing {'' if certain else 'probably '}{'listened for a time' if server.opened else 'listens'} on {server.server}"
+        ),
+        who="the host itself refused" if certain else "it, or a firewall before it, refused",
+        count=len(server.flows),
+        of=f" of {attempted:,}" if server.opened else "",
+        after=server.after,
+        what=f"Look on {server.host} with `ss -ltnp 'sport = :{server.port}'`: the service is stopped, or bound to 127.0.0.1.",
+    )
+
+
+def fields_of(case: Case, server: Refused, attempted: int) -> dict[str, Any]:
+    """Returns what matches about refused connections have in common."""
+    return {
+        "findings": about(case, server.flows, "connection-refused"),
+        "flows": server.flows,
+        "failed": len(server.flows),
+        "attempts": attempted,
+        "waited_ns": union_ns(waits_of(server.rows)),
+        "frames": first_resets(case.transfers, server.flows),
+        "packets": len(server.flows),
+        "filter": f"tcp.port == {server.port} && tcp.flags.reset == 1",
+    }
+
+
+def closed_udp_ports(case: Case) -> Matches:
+    """Yields the hosts that answered datagrams with 'port unreachable' and nothing else."""
+    numbers = [flow for flow, _ in case.transfers.flow_counts["icmp_errors"]][:ATTEMPTS_MAX]
+    errors = refusals(case, numbers)
+    by_server: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for flow, error in errors.items():
+        row = case.flow(flow)
+        port = row["destination_port"] or 0
+        is_closed = error.cause == NO_PORT and error.router == row["destination"] and port not in PROBE_PORTS
+        if is_closed and row["protocol"] == "udp" and row["one_way"]:
+            by_server[row["destination"], port].append(flow)
+    for (host, port), flows in list(by_server.items())[:HOSTS_MAX]:
+        rows = [row for row in case.exchanges("kind", "dns") if row["flow"] in set(flows)]
+        case.claimed.update(flows)
+        yield Match(
+            certainty="proven",
+            place="server",
+            findings=about(case, flows, "icmp-errors", "dns-unanswered"),
+            flows=flows,
+            failed=len(flows),
+            attempts=len(flows),
+            waited_ns=union_ns(waits_of(rows)),
+            frames=first_packets(case.transfers, flows),
+            filter=any_filter([case.flow(flow) for flow in flows]),
+            excluded={"filtered": f"the ICMP error comes from {host} itself"},
+            proof="the host itself answered with ICMP 'port unreachable'",
+            subject=f"Nothing listens on UDP {endpoint_str(host, port)}",
+            who="the host itself refused datagrams of",
+            count=len(flows),
+            of="",
+            after=" with ICMP 'port unreachable'",
+            what=f"Look on {host} with `ss -lunp 'sport = :{port}'`: the service is stopped, or bound to another address.",
+        )
+
+
+@cause(
+    code="filtered",
+    title="Port blocked by a firewall",
+    sentence="{who} {blocks} {ports} of {host}: {evidence}[{beside}].",
+    advice="{what}",
+    shows="An ICMP error that forbids, or 'port unreachable' about a SYN; a RST whose TTL is not that of the host; or SYNs to a "
+    "port that answers nobody, repeated by their clients, while other ports or pings of the host answer.",
+    rivals={
+        "host-down": "another port of the host, or a ping, is answered",
+        "accept-queue": "that port answers nobody in the whole capture",
+        "refused": "no RST came, or one with another TTL than the host's packets",
+    },
+    unknown="At the client, where a silent drop happens. A listener whose accept queue was full from the start looks the same.",
+    explains=("syn-unanswered", "connection-refused", "icmp-errors"),
+)
+def filtered(case: Case) -> Matches:
+    for server in refused_servers(case):
+        if server.hops:
+            case.claimed.update(server.flows)
+            yield by_reset(case, server)
+    for host in silent_hosts(case):
+        forbidding = [error for error in host.errors if error.cause in (*FORBIDDEN, NO_PORT)]
+        if forbidding:
+            case.claimed.update(host.flows)
+            yield by_icmp(case, host, forbidding)
+            continue
+        closed = host.at_ports([port for port in host.ports if not host.open_ports[port]])
+        if closed.is_heard and not closed.errors and closed.syns >= SYNS_MIN:
+            case.claimed.update(closed.flows)
+            yield by_silence(case, closed)
+
+
+def by_reset(case: Case, server: Refused) -> Match:
+    """Returns the match of a device that refuses in the name of a host."""
+    certainty: Certainty = "proven" if (server.hops or 0) >= HOPS_PROVEN else "likely"
+    ttls = f"the TTL of its RSTs is {min(server.reset_ttls)}, that of the host's own packets {min(server.host_ttls)}"
+    return Match(
+        certainty=certainty,
+        place="device",
+        excluded={"host-down": "the host answers"} | ({"refused": ttls} if certainty == "proven" else {}),
+        undecided={}
+        if certainty == "proven"
+        else {"refused": f"a capture on {server.host}: whether it sends these RSTs"},
+        proof=ttls,
+        **fields_of(case, server, len(server.flows) + server.opened),
+        who="A firewall before the host",
+        blocks="rejects" if certainty == "proven" else "probably rejects",
+        ports=ports_str([server.port]),
+        host=server.host,
+        evidence=f"{plural(len(server.flows), 'connection')} got a RST, and {ttls}",
+        beside="",
+        what=f"Find the device with `traceroute -T -p {server.port} {server.host}`, and look at its rules.",
+    )
+
+
+def by_icmp(case: Case, host: SilentHost, errors: Sequence[Refusal]) -> Match:
+    """Returns the match of a device that says that it forbids."""
+    (router, word), _ = Counter((error.router, error.cause) for error in errors).most_common(1)[0]
+    is_own = router == host.address
+    means = "port unreachable" if word == NO_PORT else "administratively prohibited"
+    return Match(
+        certainty="proven",
+        place="server" if is_own else "device",
+        excluded={"host-down": f"{router} says that it forbids", "refused": "no RST came"},
+        proof=f"ICMP '{means}' of {router}",
+        **silent_fields(case, host),
+        who="The firewall of the host itself" if is_own else f"A firewall at {router}",
+        blocks="blocks",
+        ports=ports_str(host.ports),
+        host=host.address,
+        evidence=f"it answers {plural(host.syns, 'SYN')} with ICMP '{means}'",
+        beside=beside(host),
+        what=f"Look in the rules of {router} for {ports_str(host.ports)} (`nft list ruleset`).",
+    )
+
+
+def by_silence(case: Case, host: SilentHost) -> Match:
+    """Returns the match of a port that answers nobody while its host answers."""
+    port = host.ports[0]
+    return Match(
+        certainty="likely",
+        place="path",
+        excluded={"host-down": f"{host.address} answers{beside(host) or ' otherwise'}", "refused": "no RST came"},
+        undecided={
+            "accept-queue": f"`ss -ltn` on {host.address}: a full queue; or a capture there: whether the SYNs arrive"
+        },
+        proof=f"{plural(host.syns, 'SYN')}{host.time} without an answer, and nobody connected to that port",
+        **silent_fields(case, host),
+        who="A firewall",
+        blocks="probably drops",
+        ports=ports_str(host.ports),
+        host=host.address,
+        evidence=f"{plural(host.syns, 'SYN')}{host.time} got no answer",
+        beside=beside(host) or ", while the host answers otherwise",
+        what=f"Find the place with `traceroute -T -p {port} {host.address}`, and look at the rules there (`nft list ruleset`).",
+    )
+
+
+def silent_fields(case: Case, host: SilentHost) -> dict[str, Any]:
+    """Returns what matches about silent ports have in common."""
+    return {
+        "findings": about(case, host.flows, "syn-unanswered", "icmp-errors"),
+        "flows": host.flows,
+        "failed": len(host.attempts),
+        "attempts": len(host.attempts),
+        "waited_ns": host.waited_ns,
+        "frames": first_syns(case, host),
+        "packets": host.syns,
+        "filter": host.filter,
+    }
+
+
+def beside(host: SilentHost) -> str:
+    """`, while port 443 of it connects`."""
+    return f", while port {host.open_ports.most_common(1)[0][0]} of it connects" if host.open_ports else ""

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nobody answers: each cause beside its nearest rivals, in captures that differ in the fact that decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from attempt_wire import COOKIE, ECN, RTT, SERVER, Ends, many
+from causes_unanswered import all_of, asks_name, elsewhere, full_queue, one_type, silent_port, tells_name
+from crafted import Timed, analyze_timed
+from neighbor_wire import ping, pong
+
+
+class Said(NamedTuple):
+    """A capture, and what the answer says: cause, certainty, texts of the sentence and rivals that are excluded."""
+
+    make: Callable[[], Timed]
+    cause: str | None
+    certainty: str | None = None
+    texts: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+def forbidden(router: str, code: int, port: int = 3306) -> Callable[[], Timed]:
+    return lambda: all_of(
+        Ends(45000, 443).connects(0.2),
+        *(ends.forbidden(1 + i, router, code) for i, ends in enumerate(many(3, server_port=port))),
+    )
+
+
+def refused(ttl: int, beside: Timed) -> Timed:
+    return all_of(beside, *(ends.refused(1 + i, ttl) for i, ends in enumerate(many(3, server_port=8080))))
+
+
+def one_of_many_lost() -> Timed:
+    """One attempt of 40 stays without an answer: its client gave up after one SYN."""
+    return all_of(*(ends.connects(i) for i, ends in enumerate(many(40))), [Ends(45000).syn(20)])
+
+
+def offers(extra: bool, passed: int, flags: str = "S", count: int = 4) -> Timed:
+    """Connections that are answered after a repeat without the option; `passed` others with it at once."""
+    options = [COOKIE] if extra else []
+    dropped = [
+        [ends.syn(3.0 * i, None, options, flags), *ends.connects(3.0 * i + 1)] for i, ends in enumerate(many(count))
+    ]
+    return all_of(
+        *dropped, *(ends.connects(20.0 + i, None, options, flags) for i, ends in enumerate(many(passed, 42000)))
+    )
+
+
+def clients(ahead: bool, count: int = 4) -> Timed:
+    """As behind a NAT; the ignored one's clock is ahead of the other's, or behind."""
+    talk: Timed = []
+    for i in range(count):
+        talk += Ends(40000 + i).connects(2.0 * i, 9_000_000 + 2000 * i)
+        talk += Ends(41000 + i).syns(2.0 * i + 1, (0.0, 0.3), (20_000_000 if ahead else 100_000) + 2000 * i)
+    return talk
+
+
+def lossy() -> Timed:
+    """SYNs and data are lost alike: handshakes come late, and each response is sent twice."""
+    talk: Timed = []
+    for i, ends in enumerate(many(8)):
+        at = 5.0 * i
+        talk += [*([ends.syn(at)] if i % 2 else []), *ends.connects(at + 1)[:4]]
+        talk += [
+            ends.segment(at + 1.1 + later, True, "PA", data=bytes(400), seq=5001, ack=1101) for later in (0.0, 0.4, 1.2)
+        ]
+    return talk
+
+
+def late_syns(count: int) -> Timed:
+    return all_of(
+        *([ends.syn(3.0 * i), *ends.connects(3.0 * i + 1)] for i, ends in enumerate(many(count))),
+        *(ends.connects(30.0 + i) for i, ends in enumerate(many(4, 43000))),
+    )
+
+
+def one_direction() -> Timed:
+    """The client's packets alone of connections that work."""
+    return [
+        packet for i, ends in enumerate(many(3)) for packet in ends.connects(20.0 * i) if packet[1]["IP"].src != SERVER
+    ]
+
+
+def family(both: bool) -> Timed:
+    """Attempts over IPv6 to three hosts without an answer, and connections over IPv4 that follow at once or never."""
+    talk: Timed = []
+    for i in range(3):
+        talk += Ends(42000 + i, 443, "2001:db8:1::1", f"2001:db8::{5 + i}").syns(10.0 * i, (0.0, 1.0))
+        talk += Ends(43000 + i, 443, server=f"10.2.0.{5 + i}").connects(10.0 * i + (0.25 if both else 7.0))
+    return talk
+
+
+def names(answered: bool, reverse: bool = False) -> Timed:
+    """Questions that a server leaves open; `answered`: it answers others."""
+    talk = [asks_name(float(5 * i + j), i, name=f"{i}.example", port=4000 + i) for i in range(3) for j in range(3)]
+    return all_of(
+        elsewhere(), talk, [asks_name(1.5, 99, port=4900), tells_name(1.51, 99, port=4900)] if answered else []
+    )
+
+
+def truncated(tcp_works: bool) -> Timed:
+    ends = [Ends(46000 + i, 53, server="10.0.0.53") for i in range(2)]
+    questions = [
+        packet
+        for i in range(2)
+        for packet in (
+            asks_name(5.0 * i, i, port=4000 + i),
+            tells_name(5.0 * i + 0.01, i, port=4000 + i, truncated=True),
+        )
+    ]
+    return all_of(
+        questions, *((each.connects if tcp_works else each.syns)(5.0 * i + 0.02) for i, each in enumerate(ends))
+    )
+
+
+def mixed_types() -> Timed:
+    """As `one_type`, but it is either type that is lost."""
+    swapped = {1: 28, 28: 1}
+    talk = one_type()
+    for _, packet in talk[len(talk) // 2 :]:
+        question = packet["DNS"].qd[0]
+        question.qtype = swapped[question.qtype]
+    return talk
+
+
+def pinged(answered: bool) -> Timed:
+    pings = [ping(float(i), i, "10.0.0.1", SERVER) for i in range(4)]
+    return all_of(
+        silent_port()[10:], pings, [pong(i + 0.02, i, "10.0.0.1", SERVER) for i in range(4)] if answered else []
+    )
+
+
+SAID = {
+    # host-down beside filtered
+    "router reports no host": Said(
+        forbidden("10.1.0.1", 1),
+        "host-down",
+        "proven",
+        ("10.2.0.2 is down or not there", "10.1.0.1", "3 connections failed"),
+        ("filtered",),
+    ),
+    "no route": Said(forbidden("10.1.0.1", 0), "host-down", "proven", ("cannot be reached", "no route")),
+    "silent, and nothing of it": Said(
+        lambda: all_of(elsewhere(), silent_port()[8:]), "host-down", "likely", ("probably down", "9 SYNs")
+    ),
+    "silent, but another port answers": Said(
+        silent_port, "filtered", "likely", ("probably drops TCP 3306 of 10.2.0.2", "port 443"), ("host-down", "refused")
+    ),
+    "silent, but pings are answered": Said(
+        lambda: pinged(True), "filtered", "likely", ("probably drops",), ("host-down",)
+    ),
+    "one SYN at the end": Said(lambda: all_of(elsewhere(), [Ends().syn(1.0)]), None),
+    # filtered beside refused
+    "forbidden by a router": Said(
+        forbidden("10.1.0.1", 13),
+        "filtered",
+        "proven",
+        ("A firewall at 10.1.0.1 blocks TCP 3306", "administratively"),
+        ("host-down",),
+    ),
+    "forbidden by the host": Said(
+        forbidden(SERVER, 10), "filtered", "proven", ("The firewall of the host itself blocks",)
+    ),
+    "rejected as most firewalls do": Said(forbidden("10.1.0.1", 3), "filtered", "proven", ("port unreachable",)),
+    "refused with the TTL of the host": Said(
+        lambda: refused(61, Ends(45000, 443).connects(0.2)),
+        "refused",
+        "proven",
+        ("Nothing listens on 10.2.0.2:8080", "3 connections"),
+        ("filtered",),
+    ),
+    "refused with another TTL": Said(
+        lambda: refused(63, Ends(45000, 443).connects(0.2)),
+        "filtered",
+        "proven",
+        ("firewall before the host", "63", "61"),
+        ("refused",),
+    ),
+    "refused with a TTL one less": Said(
+        lambda: refused(60, Ends(45000, 443).connects(0.2)), "filtered", "likely", ("probably rejects",)
+    ),
+    "refused, and nothing else of the host": Said(
+        lambda: refused(61, elsewhere()), "refused", "likely", ("probably listens", "or a firewall before it")
+    ),
+    "refused for a time": Said(
+        lambda: refused(61, Ends(45000, 8080).connects(0.2)),
+        "refused",
+        "proven",
+        ("listened for a time", "3 connections of 4"),
+    ),
+    # accept-queue beside loss, options, timestamps
+    "full queue": Said(
+        full_queue, "accept-queue", "likely", ("4 of 7 connections", "3 others"), ("paws-refused", "option-dropped")
+    ),
+    "late SYNs to a busy port": Said(
+        lambda: late_syns(4), "accept-queue", "likely", ("4 of 8 connections",), ("random-loss",)
+    ),
+    "one late SYN": Said(lambda: late_syns(1), None),
+    "one of many": Said(one_of_many_lost, None),
+    "option separates": Said(
+        lambda: offers(True, 0), "option-dropped", "proven", ("Fast Open cookie", "4 of 4"), ("accept-queue",)
+    ),
+    "option separates two": Said(
+        lambda: offers(True, 0, count=2), "option-dropped", "likely", ("probably dropped", "2 of 2")
+    ),
+    "ECN separates": Said(lambda: offers(False, 0, ECN), "option-dropped", "proven", ("an offer of ECN",)),
+    "option passes elsewhere": Said(lambda: offers(True, 4), "accept-queue", "likely"),
+    "timestamp separates": Said(
+        lambda: clients(False), "paws-refused", "proven", ("all 4 unanswered", "all 4 that"), ("accept-queue",)
+    ),
+    "timestamp separates two": Said(lambda: clients(False, 2), "paws-refused", "likely", ("probably ignores",)),
+    "timestamp does not separate": Said(lambda: clients(True), "accept-queue", "likely", ("4 of 8 connections",)),
+    # names
+    "no answer at all": Said(
+        lambda: names(False), "dns-silent", "likely", ("3 questions (9 queries", "no name"), ("dns-one-type",)
+    ),
+    "truncated, TCP silent": Said(
+        lambda: truncated(False), "dns-tcp-blocked", "proven", ("2 answers", "6 SYNs"), ("filtered",)
+    ),
+    "truncated, TCP works": Said(lambda: truncated(True), None),
+    "AAAA late": Said(one_type, "dns-one-type", "proven", ("4 of 4 lookups", "5.01 s"), ("dns-silent", "random-loss")),
+    # paths
+    "both families": Said(lambda: family(True), "broken-family", "proven", ("IPv6 is dead", "250 ms")),
+}
+NOT = {
+    "lossy path": (lossy, "accept-queue"),
+    "one direction": (one_direction, "asymmetric-path"),
+    "IPv4 comes much later": (lambda: family(False), "broken-family"),
+    "the server answers other names": (lambda: names(True), "dns-silent"),
+    "either type": (mixed_types, "dns-one-type"),
+    "pings without an answer": (lambda: pinged(False), "filtered"),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_the_answer_names_the_cause_that_the_facts_leave(name: str, tmp_path: Path) -> None:
+    expected = SAID[name]
+    trace = analyze_timed(tmp_path, sorted(expected.make(), key=lambda packet: packet[0]))
+    answer = trace.answer
+    assert answer.cause == expected.cause, answer.sentence
+    assert expected.certainty is None or answer.certainty == expected.certainty, answer.sentence
+    assert all(text in answer.sentence for text in expected.texts), answer.sentence
+    rivals = {row["rival"] for row in trace.cause_rivals if row["cause"] == answer.number and row["excluded"]}
+    assert rivals >= set(expected.excluded)
+
+
+@pytest.mark.parametrize("name", NOT)
+def test_a_rival_is_not_taken_for_the_cause(name: str, tmp_path: Path) -> None:
+    make, code = NOT[name]
+    trace = analyze_timed(tmp_path, sorted(make(), key=lambda packet: packet[0]))
+    assert len(trace.flows) and code not in trace.causes.column("code")
+
+
+def test_an_attempt_belongs_to_one_cause(tmp_path: Path) -> None:
+    """Failed operations of all causes are no more than the attempts that failed."""
+    talk = all_of(
+        silent_port(), full_queue(), *(ends.syns(2.0, ()) or [ends.syn(2.0)] for ends in many(2, 47000, server_port=99))
+    )
+    trace = analyze_timed(tmp_path, sorted(talk, key=lambda packet: packet[0]))
+    failed = sum(row["failed"] or 0 for row in trace.causes)
+    silent = sum(row["outcome"] in ("unanswered", "cut_off") for row in trace.exchanges if row["kind"] == "connect")
+    assert 0 < failed <= silent and RTT

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures in which nobody answers: one example for each cause."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from scapy.all import DNS, DNSQR, IP, UDP, Packet
+
+from attempt_wire import COOKIE, RTT, Ends, many
+from crafted import Timed, ether
+from finding_captures import CAPTURES, Make, of_timed
+
+NAMESERVER = "10.0.0.53"
+
+
+def asks_name(
+    at: float, number: int, kind: str = "A", name: str = "a.example", port: int = 4000, client: str = "10.0.0.1"
+) -> tuple[float, Packet]:
+    """A DNS question."""
+    message = DNS(id=number, rd=1, qd=DNSQR(qname=name, qtype=kind))
+    return at, ether(IP(src=client, dst=NAMESERVER) / UDP(sport=port, dport=53) / message)
+
+
+def tells_name(
+    at: float,
+    number: int,
+    kind: str = "A",
+    name: str = "a.example",
+    port: int = 4000,
+    client: str = "10.0.0.1",
+    code: int = 0,
+    truncated: bool = False,
+) -> tuple[float, Packet]:
+    """Its answer."""
+    message = DNS(id=number, qr=1, rcode=code, tc=int(truncated), qd=DNSQR(qname=name, qtype=kind))
+    return at, ether(IP(src=NAMESERVER, dst=client) / UDP(sport=53, dport=port) / message)
+
+
+def elsewhere(at: float = 0.5, count: int = 1) -> Timed:
+    """Connections to another host that work."""
+    return [packet for i in range(count) for packet in Ends(50000 + i, 443, server="10.9.0.9").connects(at + i)]
+
+
+def all_of(*talks: Timed) -> Timed:
+    return list(chain.from_iterable(talks))
+
+
+def far_host_down() -> Timed:
+    return all_of(elsewhere(), *(ends.syns(i) for i, ends in enumerate(many(3))))
+
+
+def silent_port() -> Timed:
+    ends = many(3, server_port=3306)
+    return all_of(Ends(45000, 443).connects(0.2), *(each.syns(i) for i, each in enumerate(ends)))
+
+
+def closed_port() -> Timed:
+    return all_of(
+        Ends(45000, 443).connects(0.2), *(each.refused(1 + i) for i, each in enumerate(many(3, server_port=8080)))
+    )
+
+
+def full_queue() -> Timed:
+    """Three connections that stay open, and four that get no SYN-ACK."""
+    occupied = [packet for i, ends in enumerate(many(3)) for packet in [ends.syn(i / 10), *ends.accepts(i / 10 + RTT)]]
+    return all_of(occupied, *(ends.syns(1 + i / 10) for i, ends in enumerate(many(4, 41000))))
+
+
+def clients_behind_nat() -> Timed:
+    """Two clients with clocks of their own in turn; the server ignores the one whose clock is behind."""
+    talk: Timed = []
+    for i in range(4):
+        talk += Ends(40000 + i).connects(2.0 * i, 9_000_000 + 2000 * i)
+        talk += Ends(41000 + i).syns(2.0 * i + 1, (0.0, 0.3), 100_000 + 2000 * i)
+    return talk
+
+
+def fast_open_dropped() -> Timed:
+    talk: Timed = []
+    for i, ends in enumerate(many(4)):
+        talk += [ends.syn(3.0 * i, extra=[COOKIE]), *ends.connects(3.0 * i + 1)]
+    return talk
+
+
+def flood() -> Timed:
+    """A connection with window scaling, 200 SYNs in a second that nobody completes, and one without scaling meanwhile."""
+    talk = Ends(50000).connects(0.0)
+    for i in range(200):
+        ends = Ends(1024 + i, client=f"198.51.{100 + i // 100}.{i % 100}")
+        talk += [ends.syn(1 + i / 200), ends.accepts(1.0005 + i / 200)[0]]
+    late = Ends(50001)
+    return [*talk, late.syn(1.5), *late.accepts(1.5 + RTT, scale=False), *late.talks(1.53)]
+
+
+def other_way_back() -> Timed:
+    """Connections whose SYN-ACKs do not pass here, and whose data nobody acknowledges."""
+    talk: Timed = []
+    for i, ends in enumerate(many(3)):
+        talk += [ends.syn(20.0 * i), ends.segment(20.0 * i + RTT, False, "A", seq=1001, ack=5001)]
+        talk += [
+            ends.segment(20.0 * i + RTT + later, False, "PA", data=bytes(300), seq=1001, ack=5001)
+            for later in (0.001, 0.2, 0.6, 1.4, 3.0)
+        ]
+    return talk
+
+
+def dead_family() -> Timed:
+    talk: Timed = []
+    for i, host in enumerate(("2001:db8::5", "2001:db8::6", "2001:db8::7")):
+        talk += Ends(42000 + i, 443, "2001:db8:1::1", host).syns(10.0 * i, (0.0, 1.0))
+        talk += Ends(43000 + i, 443, server=f"10.2.0.{5 + i}").connects(10.0 * i + 0.25)
+    return talk
+
+
+def deaf_nameserver() -> Timed:
+    return all_of(
+        elsewhere(),
+        [asks_name(float(5 * i + j), i, name=f"{i}.example", port=4000 + i) for i in range(3) for j in range(3)],
+    )
+
+
+def one_type() -> Timed:
+    """Four lookups of A and AAAA; AAAA is answered only after it was asked again."""
+    talk: Timed = []
+    for i in range(4):
+        at, name, port = 10.0 * i, f"{i}.example", 4000 + i
+        talk += [asks_name(at, 2 * i, "A", name, port), asks_name(at + 0.0002, 2 * i + 1, "AAAA", name, port)]
+        talk += [tells_name(at + 0.01, 2 * i, "A", name, port), asks_name(at + 5, 2 * i + 1, "AAAA", name, port)]
+        talk += [tells_name(at + 5.01, 2 * i + 1, "AAAA", name, port)]
+    return talk
+
+
+def truncated_names() -> Timed:
+    talk: Timed = []
+    for i in range(2):
+        talk += [
+            asks_name(5.0 * i, i, "TXT", port=4000 + i),
+            tells_name(5.0 * i + 0.01, i, "TXT", port=4000 + i, truncated=True),
+        ]
+        talk += Ends(46000 + i, 53, server=NAMESERVER).syns(5.0 * i + 0.02)
+    return talk
+
+
+def failing_names() -> Timed:
+    return [
+        packet
+        for i in range(4)
+        for packet in (
+            asks_name(float(i), i, name=f"{i}.corp.example", port=4000 + i),
+            tells_name(i + 0.01, i, name=f"{i}.corp.example", port=4000 + i, code=2),
+        )
+    ]
+
+
+EXAMPLES: dict[str, Make] = {
+    "duplicate-address": CAPTURES["duplicate-address"],
+    "dhcp-no-lease": CAPTURES["dhcp-no-offer"],
+    "multicast-stop": CAPTURES["multicast-stopped"],
+    "dns-silent": of_timed(deaf_nameserver),
+    "dns-one-type": of_timed(one_type),
+    "dns-tcp-blocked": of_timed(truncated_names),
+    "error-answers": of_timed(failing_names),
+    "asymmetric-path": of_timed(other_way_back),
+    "broken-family": of_timed(dead_family),
+    "syn-flood": of_timed(flood),
+    "option-dropped": of_timed(fast_open_dropped),
+    "paws-refused": of_timed(clients_behind_nat),
+    "accept-queue": of_timed(full_queue),
+    "port-reuse": CAPTURES["port-reuse"],
+    "host-down": of_timed(far_host_down),
+    "refused": of_timed(closed_port),
+    "filtered": of_timed(silent_port),
+}
