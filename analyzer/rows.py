@@ -31,6 +31,10 @@ class InterfaceRow(TypedDict):
     truncated_packets: int
     wlan_frames: int | None
     wlan_retries: int | None
+    wlan_station: str | None
+    wlan_station_frames: int | None
+    wlan_station_retries: int | None
+    wlan_station_signal_dbm: int | None
     time_unknown: int
     time_unknown_frame: int | None
     time_out_of_range: int

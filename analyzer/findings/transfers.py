@@ -627,10 +627,13 @@ class Transfers:
 
     def bins(self, transfer: Transfer) -> Bins:
         """Returns the time bins of a direction."""
-        number = transfer.row["flow"]
-        if number not in self._bins:
-            self._bins[number] = self.bins_of_flow(number)
-        return self._bins[number].get(transfer.row["direction"], NO_BINS)
+        return self.bins_at(*transfer.side)
+
+    def bins_at(self, flow: int, direction: int) -> Bins:
+        """Returns the time bins of a direction of a flow, which are read once."""
+        if flow not in self._bins:
+            self._bins[flow] = self.bins_of_flow(flow)
+        return self._bins[flow].get(direction, NO_BINS)
 
     def bins_of_flow(self, flow: int) -> dict[int, Bins]:
         """Returns the time bins by direction; reads them anew."""

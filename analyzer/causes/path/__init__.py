@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from wiretale.analyzer.causes.path import changed, losses, order, pauses, queues, radio
+
 CHAPTER = "Slow because of the path"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = ()
+MODULES: tuple[ModuleType, ...] = (changed, radio, pauses, order, queues, losses)

@@ -245,6 +245,8 @@ struct headers {
                                 instead of it: a tool or a mirror port cut the packet */
     bool udp_tunnel;         /* it is in a tunnel over UDP: tunnel_offset is valid */
     uint8_t wlan;            /* enum wlan_frame */
+    int8_t wlan_dbm;         /* signal at the antenna, 0 if unknown; valid with `wlan` */
+    uint32_t wlan_offset;    /* of the 802.11 header in the packet; valid with `wlan` */
     uint32_t arp_offset;     /* of an ARP packet, in bytes of the packet; 0 without one */
 
     /* From LAYER_NETWORK: the innermost IP header. */

@@ -66,13 +66,18 @@ static enum decode_reason wlan_refusal(uint16_t control) {
     return control & CONTROL_PROTECTED ? REASON_WLAN_PROTECTED : REASON_NONE;
 }
 
+static void note_wlan(struct decoding *d, uint16_t control) {
+    d->headers->wlan = control & CONTROL_RETRY ? WLAN_RETRY : WLAN_DATA;
+    d->headers->wlan_offset = d->offset;
+}
+
 /* `padded`: the driver padded the header to a multiple of 4, as radiotap shows. */
 static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, uint16_t control,
                                      bool padded) {
     d->headers->reason = wlan_refusal(control);
     if (d->outer.kind == OUTER_NONE &&
         (d->headers->reason == REASON_NONE || d->headers->reason == REASON_WLAN_PROTECTED))
-        d->headers->wlan = control & CONTROL_RETRY ? WLAN_RETRY : WLAN_DATA;
+        note_wlan(d, control);
     if (d->headers->reason != REASON_NONE)
         return NEXT_END;
     uint32_t length = wlan_header_length(control);
@@ -110,19 +115,35 @@ static void drop_fcs(struct decoding *d) {
 
 enum radiotap_flag { RADIOTAP_FCS = 0x10, RADIOTAP_PADDED = 0x20, RADIOTAP_FCS_BAD = 0x40 };
 
-/* radiotap.org: the flags byte follows the presence words (bit 31: one more) and, if bit 0 of the
- * first is set, an 8-byte time on an 8-byte boundary. */
-static uint8_t radiotap_flags(const uint8_t *radiotap, uint32_t length) {
+struct radiotap {
+    uint8_t flags;
+    int8_t dbm; /* signal, 0 if unknown */
+};
+
+/* radiotap.org: fields are in the order of the bits of the first presence word (bit 31: one more
+ * word), each on a boundary of its own size: an 8-byte time, flags, a 1-byte rate, a 4-byte channel
+ * of 2-byte parts, 2 bytes of FHSS, the signal at the antenna. */
+static struct radiotap read_radiotap(const uint8_t *radiotap, uint32_t length) {
+    struct radiotap read = {0};
     uint32_t present = load_le32(radiotap + 4);
     uint32_t at = 8;
     for (uint32_t word = present; word & 0x80000000u; at += 4) {
         if (at + 4 > length)
-            return 0;
+            return read;
         word = load_le32(radiotap + at);
     }
     if (present & 1)
         at = ((at + 7) & ~7u) + 8;
-    return present & 2 && at < length ? radiotap[at] : 0;
+    if (present & 2 && at < length)
+        read.flags = radiotap[at];
+    at += (present & 2) / 2 + (present & 4) / 4;
+    if (present & 8)
+        at = ((at + 1) & ~1u) + 4;
+    if (present & 16)
+        at += 2;
+    if (present & 32 && at < length)
+        read.dbm = (int8_t)radiotap[at];
+    return read;
 }
 
 enum next_header decode_radiotap(struct decoding *d, const uint8_t *radiotap) {
@@ -131,13 +152,14 @@ enum next_header decode_radiotap(struct decoding *d, const uint8_t *radiotap) {
         return stop(d, REASON_LINK_BAD);
     if (!link_has(d, length))
         return NEXT_END;
-    uint8_t flags = radiotap_flags(radiotap, length);
+    struct radiotap read = read_radiotap(radiotap, length);
     d->offset += length;
-    if (flags & RADIOTAP_FCS_BAD)
+    d->headers->wlan_dbm = read.dbm;
+    if (read.flags & RADIOTAP_FCS_BAD)
         return stop(d, REASON_FCS_BAD);
-    if (flags & RADIOTAP_FCS)
+    if (read.flags & RADIOTAP_FCS)
         drop_fcs(d);
-    return flags & RADIOTAP_PADDED ? NEXT_WLAN_PADDED : NEXT_WLAN;
+    return read.flags & RADIOTAP_PADDED ? NEXT_WLAN_PADDED : NEXT_WLAN;
 }
 
 enum ppi_flag { PPI_FCS = 1, PPI_FCS_BAD = 4 };

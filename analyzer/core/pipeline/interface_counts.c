@@ -39,8 +39,10 @@ int64_t interface_last_ns(const void *context, uint32_t interface) {
 }
 
 void interface_counts_free(struct interface_counts *list) {
-    for (size_t i = 0; i < list->room; i++)
+    for (size_t i = 0; i < list->room; i++) {
         bursts_free(&list->counts[i].bursts);
+        stations_free(&list->counts[i].stations);
+    }
     free(list->counts);
 }
 
@@ -186,6 +188,8 @@ void interface_count_headers(struct interface_count *count, const struct packet 
     count->reasons[headers->reason]++;
     count->wlan_frames += headers->wlan != WLAN_NONE;
     count->wlan_retries += headers->wlan == WLAN_RETRY;
+    if (headers->wlan)
+        station_count(&count->stations, packet, headers);
     if (!LIKELY(headers->answer == DECODE_OK))
         note_answer(count, packet, headers);
     if (!LIKELY(headers->ip_length <= JUMBO_BYTES) || !LIKELY(!headers->length_from_frame))
@@ -455,6 +459,7 @@ void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
         put_file(sink, &row, interface, merged_input_damage(input, interface->file_index), count);
         put_interface(sink, &row, interface);
         put_counts(&row, count);
+        stations_put(sink, &row, &count->stations);
         put_bursts(&row, interface, count);
         add_row(sink, TABLE_interfaces, &row);
         add_decode_stops(sink, i, count);

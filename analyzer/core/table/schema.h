@@ -55,6 +55,11 @@
     X(truncated_packets, KNOWN(INT), "packets", "packets truncated by the snap length")            \
     X(wlan_frames, INT, "packets", "802.11 data frames; null without one")                         \
     X(wlan_retries, INT, "packets", "of them, frames that their sender repeats (retry bit)")       \
+    X(wlan_station, TEXT, "", "MAC address of the sender with the most retries; null without any") \
+    X(wlan_station_frames, INT, "packets", "data frames of this sender; null likewise")            \
+    X(wlan_station_retries, INT, "packets", "of them, retries; null likewise")                     \
+    X(wlan_station_signal_dbm, INT, "dBm",                                                         \
+      "mean signal of its data frames at the monitor (radiotap); null if unknown")                 \
     X(time_unknown, KNOWN(INT), "packets",                                                         \
       "packets without a time stamp (simple packet blocks), or with one out of range")             \
     X(time_unknown_frame, INT, "frame", "the first without a time stamp; null without one")        \

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 Rows = Iterator[tuple[Any, ...]]
 CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B", "cause": "B"}  # of other columns: d
-READ_TOGETHER = (*CODES, "frame", "related_frame", "time_ns", "bytes", "capture")
+TIMES = ("time_ns", "due_ns")
+READ_TOGETHER = (*CODES, *TIMES, "frame", "related_frame", "bytes", "due_bytes", "capture")
 TOGETHER_MAX = 20_000  # events, 1 MB: a flow with more is read alone, and only the columns that a rule needs
 
 
@@ -31,7 +32,7 @@ class FlowEvents:
         self._columns: dict[str, array[Any]] = {}
 
     def _read(self, flows: list[int], names: Sequence[str]) -> list[array[Any]]:
-        codes = [(name, CODES.get(name, "d"), self._base_ns if name == "time_ns" else 0, 1) for name in names]
+        codes = [(name, CODES.get(name, "d"), self._base_ns if name in TIMES else 0, 1) for name in names]
         packed = self._events._packed_columns(codes, flows)
         return [array(code, data) for (_, code, _, _), data in zip(codes, packed, strict=True)]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Set
 from pathlib import Path
 
 import pytest
-from scapy.all import IP, TCP, Packet, Raw
+from scapy.all import IP, TCP, Dot11, Packet, RadioTap, Raw
 
 import wiretale
 from crafted import write_timed
-from radio_wire import FROM_DS, RETRY, TO_DS, on_radio
+from radio_wire import FROM_DS, RETRY, STATION, TO_DS, on_radio
 
 
 def segments() -> Iterator[tuple[float, Packet, bool]]:
@@ -73,3 +73,25 @@ def test_share_of_retries(tmp_path: Path) -> None:
     assert (row["severity"], row["cost"], row["packets"]) == ("warning", 200.0, 200)
     (row,) = (row for row in capture(tmp_path, set(range(3, 403, 8))).findings if row["code"] == "wlan-retries")
     assert row["severity"] == "info"
+
+
+@pytest.mark.parametrize("dbm", [None, -82, -40])
+def test_the_station_that_repeats_most_has_its_signal(dbm: int | None, tmp_path: Path) -> None:
+    """Behind a time, which radiotap aligns; the access point repeats nothing."""
+    timed = []
+    for number, (at, packet, of_station) in enumerate(segments()):
+        frame = on_radio(packet, number, TO_DS if of_station else FROM_DS)
+        again = on_radio(packet, number, TO_DS | RETRY)
+        for each in (frame, again):
+            fields = {"present": "TSFT+Flags+Rate+Channel", "mac_timestamp": 7, "Rate": 12}
+            if dbm is not None:
+                fields |= {"present": "TSFT+Flags+Rate+Channel+dBm_AntSignal", "dBm_AntSignal": dbm}
+            each = RadioTap(**fields) / each[Dot11]
+            if each[Dot11].FCfield & RETRY and (not of_station or number % 2):
+                continue
+            timed.append((at + 0.0004 * bool(each[Dot11].FCfield & RETRY), each))
+    (row,) = wiretale.analyze(write_timed(tmp_path / "radio.pcap", timed)).interfaces.rows()
+    of_station = [frame for _, frame in timed if frame[Dot11].addr2 == STATION]
+    retries = [frame for frame in of_station if frame[Dot11].FCfield & RETRY]
+    assert (row["wlan_station"], row["wlan_station_frames"]) == (STATION, len(of_station))
+    assert (row["wlan_station_retries"], row["wlan_station_signal_dbm"]) == (len(retries), dbm)

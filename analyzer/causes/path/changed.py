@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets that the path changed: damaged ones, SACK blocks of another numbering, and a smaller MSS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.path.lossy import EFFECTS, ends_of, route_of
+from wiretale.analyzer.findings.evidence import Side
+from wiretale.analyzer.findings.transfers import Transfer
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.rows import DirectionRow, FlowRow
+
+IGNORED_MIN = 3  # packets with a wrong checksum that nobody accepted
+SHIFTED_MIN = 3  # ACKs
+ETHERNET_MSS, TUNNEL_MSS = 1460, 1220  # bytes; tunnels need none below
+WAITED_FOR_PATH = ("network", "slow_start", "loss")
+
+
+def transfers_of(case: Case) -> Iterator[Transfer]:
+    """Yields the largest TCP transfers, and those that stalled longest."""
+    yield from case.transfers.limited()
+
+
+def ignored_rows(case: Case) -> Iterator[int]:
+    """Yields the directions in which enough packets have a wrong checksum, and none of them was accepted."""
+    table = case.trace.directions
+    for number, count in table._nonzero(["checksums_ignored"])["checksums_ignored"]:
+        if count >= IGNORED_MIN and number // 2 not in case.transfers.legs:
+            yield number
+
+
+@cause(
+    code="wrong-checksums",
+    title="A sender whose checksums are wrong",
+    sentence="{source} sent {count:packet} to {destination} with a wrong {layer} checksum, and the receiver ignored every one"
+    "{success}: {what}an offload bug of the sender{price}.",
+    advice="Turn the offload off at {source}: `ethtool -K DEVICE tx off`{tunnel}.",
+    shows="Three packets or more of a TCP direction with a wrong checksum, also that of a VXLAN or other UDP tunnel around them, "
+    "which is not the bare sum of the pseudo-header; the receiver acknowledged none of them (directions.checksums_ignored), and "
+    "they were sent again.",
+    rivals={
+        "damaged-packets": "the checksum is wrong in all packets of a kind, not in a few",
+        "offload": "the receiver ignored them: an adapter would have filled in the checksum after the capture",
+    },
+    explains=("damaged-packets", *EFFECTS),
+)
+def wrong_checksums(case: Case) -> Matches:
+    for number in ignored_rows(case):
+        flow, row = case.flow(number // 2), case.direction(number // 2, number % 2)
+        ignored, right = row["checksums_ignored"] or 0, row["checksums_verified"] - (row["checksum_errors"] or 0)
+        if (row["retransmissions"] or 0) >= ignored - 1 and right <= 3 * ignored:
+            yield ignored_match(flow, row, ignored, right > 0)
+
+
+def is_in_tunnel(flow: FlowRow) -> bool:
+    """Returns whether packets of a flow are in a tunnel over UDP."""
+    return any(name in (flow["path"] or "") for name in ("vxlan", "geneve", "gtp"))
+
+
+def ignored_match(flow: FlowRow, row: DirectionRow, ignored: int, has_right: bool) -> Match:
+    """Returns the match of a direction whose packets nobody accepts; `has_right`: some have a right checksum."""
+    in_tunnel = is_in_tunnel(flow)
+    is_established = flow["handshake_rtt_ns"] is not None
+    waited = (flow["time_connecting_ns"] or 0) if row["syns"] else (row["rto_idle_ns"] or 0)
+    return Match(
+        certainty="proven" if has_right else "likely",
+        place="client" if row["direction"] == 0 else "server",
+        flows=[(row["flow"], row["direction"])],
+        failed=int(bool(row["syns"]) and not is_established),
+        waited_ns=waited or None,
+        proof=f"{ignored:,} packets with a wrong checksum got no answer; the first without was answered at once",
+        excluded={"damaged-packets": "it is wrong in each of them, not in a few"},
+        undecided={} if has_right else {"offload": "a capture at the receiver"},
+        source=row["source"],
+        destination=row["destination"],
+        count=ignored,
+        layer="outer UDP" if in_tunnel else "TCP",
+        success=", but answered the first packet without it" if is_established else "",
+        what="" if has_right else "probably ",
+        price=f", which cost {show_duration(waited)}" if waited else "",
+        tunnel=" (the tunnel's device, and the adapter below it)" if in_tunnel else "",
+    )
+
+
+@cause(
+    code="damaged-packets",
+    title="Packets that arrive damaged",
+    sentence="{count:packet} {route} arrived damaged (wrong checksum, {share} of {total}) and {count:~was|were} discarded: a "
+    "faulty cable, module or memory before the capture point, not congestion{price}.",
+    advice="Compare the error counters of each port and module from {source} to the capture point (`ethtool -S`), and "
+    "`nstat -az TcpInCsumErrors` at {destination}; replace the part behind which they rise.",
+    shows="TCP or UDP checksums that are wrong in some of the packets of a direction, right in more, and whose data is sent "
+    "again (finding damaged-packets).",
+    rivals={
+        "random-loss": "the packets are in the capture, with a wrong checksum",
+        "offload": "a checksum that is left to the adapter is the sum of the pseudo-header, or in all packets of the host",
+    },
+    unknown="Damage behind the capture point, which is loss here. Packets that the snap length cut.",
+    explains=EFFECTS,
+)
+def damaged_packets(case: Case) -> Matches:
+    by_side: dict[Side, Transfer] = {transfer.side: transfer for transfer in transfers_of(case)}
+    for each in case.findings("damaged-packets"):
+        transfer = by_side.get(each.finding.flows[0]) if each.finding.flows else None
+        if transfer is None:
+            continue
+        row = transfer.row
+        count, waited = row["checksum_errors"] or 0, transfer.held_up_ns
+        source, destination = ends_of(transfer)
+        yield Match(
+            certainty="proven",
+            place="before",
+            findings=[each],
+            flows=[transfer.side],
+            waited_ns=waited or None,
+            proof=f"{plural(count, 'checksum')} of {row['packets']:,} wrong, the others right; the same data came again intact",
+            excluded={"random-loss": "the damaged packets are in the capture"},
+            count=count,
+            share=show_share(count, row["packets"]),
+            total=row["packets"],
+            route=f"from {source} to {destination}",
+            source=source,
+            destination=row["destination"],
+            price=f"; repairing them took {show_duration(waited)}" if waited else "",
+        )
+
+
+@cause(
+    code="options-rewritten",
+    title="Sequence numbers rewritten, SACK blocks not",
+    sentence="A firewall between {source} and {destination} shifts TCP sequence numbers but not the SACK blocks: all {count} lie "
+    "outside of the data that was sent, so losses end in {timeouts:timeout}{price}.",
+    advice="Turn sequence randomization off on that firewall (Cisco ASA: `set connection random-sequence-number disable`), or "
+    "SACK at one end (`net.ipv4.tcp_sack=0`).",
+    shows="Three ACKs or more whose SACK blocks are outside of the data that was sent, all shifted by one constant: their "
+    "distances from the acknowledged byte differ by less than a receive window (directions.sacks_outside, sack_shift_spread).",
+    rivals={
+        "random-loss": "SACK would have repaired the losses without a timeout",
+        "tail-loss": "later data arrived, and SACK blocks that do not fit report it",
+    },
+    unknown="On the other side of the firewall its numbers are consistent, and nothing shows.",
+    explains=EFFECTS,
+)
+def options_rewritten(case: Case) -> Matches:
+    for transfer in transfers_of(case):
+        back = transfer.back
+        outside, spread = back["sacks_outside"] or 0, back["sack_shift_spread"]
+        window = max(back["window_max"] or 0, 65_535)
+        if outside < SHIFTED_MIN or spread is None or spread > window or 2 * outside < (back["sack_acks"] or 0):
+            continue
+        waited, timeouts = transfer.held_up_ns, (transfer.row["timeouts"] or 0)
+        source, destination = ends_of(transfer)
+        yield Match(
+            certainty="proven",
+            place="device",
+            flows=[transfer.side],
+            waited_ns=waited or None,
+            proof=f"{outside:,} SACK blocks off by one constant, within {show_bytes(spread)}; both SYNs permit SACK",
+            excluded={"random-loss": "the blocks that would have repaired the losses do not fit the stream"},
+            source=source,
+            destination=destination,
+            count=outside,
+            timeouts=timeouts,
+            price=f" that took {show_duration(waited)}" if waited else "",
+        )
+
+
+@cause(
+    code="mss-clamp",
+    title="MSS clamped far below the path",
+    sentence="{who} the MSS of {route} to {mss} bytes: {factor} times the packets that Ethernet needs, and only {payload} of "
+    "{wire} on the wire is payload.",
+    advice="Clamp to the route instead: `nft add rule … tcp flags syn tcp option maxseg size set rt mtu` (Cisco `ip tcp "
+    "adjust-mss`), or remove the clamp.",
+    shows="Segments of a transfer are full at an MSS of less than 1,220 bytes, which no usual tunnel needs.",
+    rivals={"offload": "sizes are those of the MSS option"},
+    unknown="Whether a router or the host itself set the MSS, unless the host announces a larger one elsewhere.",
+    explains=("mss-clamped", "small-packets"),
+)
+def mss_clamp(case: Case) -> Matches:
+    by_side: dict[Side, Transfer] = {transfer.side: transfer for transfer in transfers_of(case)}
+    for each in case.findings("mss-clamped"):
+        transfer = by_side.get(each.finding.flows[0]) if each.finding.flows else None
+        mss = (transfer.back["mss"] or transfer.row["segment_max"]) if transfer else None
+        if transfer is not None and mss and mss < TUNNEL_MSS:
+            yield clamp_match(case, transfer, each, mss)
+
+
+def clamp_match(case: Case, transfer: Transfer, each: Numbered, mss: int) -> Match:
+    """Returns the match of a transfer in segments of a small MSS. Headers took their share of the time that the path limited."""
+    row, wasted, larger = transfer.row, each.finding.bytes or 0, largest_mss(case, transfer)
+    waited = round(wasted / max(row["wire_bytes"], 1) * sum(transfer.times.get(name, 0) for name in WAITED_FOR_PATH))
+    seconds, host = max(transfer.duration_ns, 1) / 1e9, row["destination"]
+    elsewhere = f"; {host} announces {larger:,} elsewhere" if larger else ""
+    return Match(
+        certainty="proven" if larger else "likely",
+        place="device" if larger else "path",
+        findings=[each],
+        flows=[transfer.side],
+        waited_ns=waited or None,
+        bytes=wasted,
+        proof=f"full segments of {mss:,} bytes, the MSS in the handshake{elsewhere}",
+        undecided={} if larger else {"offload": f"the SYN as it left {host}: a capture there"},
+        who="A router clamps" if larger else "A router, or the host itself, probably limits",
+        route=route_of(transfer),
+        mss=f"{mss:,}",
+        factor=f"{ETHERNET_MSS / mss:.1f}",
+        payload=show_rate(8 * transfer.payload_bytes / seconds),
+        wire=show_rate(8 * row["wire_bytes"] / seconds),
+    )
+
+
+def largest_mss(case: Case, transfer: Transfer) -> int | None:
+    """Returns a larger MSS that the receiver announces to others; None if it announces none."""
+    rows = case.trace.directions
+    here, host = transfer.back["mss"] or 0, transfer.row["destination"]
+    values = [
+        mss
+        for source, mss in zip(rows.column("source"), rows.column("mss"), strict=True)
+        if source == host and mss is not None
+    ]
+    return max((mss for mss in values if mss > here), default=None)

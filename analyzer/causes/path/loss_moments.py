@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The losses of a transfer at their moments, and the test whether a token bucket explains them.
+
+A policer passes bursts of a bucket's size and a fixed rate, and drops the rest without queueing it (Flach et al., An
+Internet-Wide Analysis of Traffic Policing, SIGCOMM 2016). So the bucket is empty at each loss: what passes between two losses is
+the rate times their distance, never a burst more, while the bytes before the first of them may be a burst. Losses by chance
+have no such bound.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.findings.loss_pattern import mean_rank
+from wiretale.analyzer.findings.model import row_at
+from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, median_of, variation
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.transfers import Transfer, Transfers
+
+LOSSES_MIN = 15
+SLICES_MIN = 3  # round trips with losses
+SPAN_RTTS = 2  # between two losses whose distance shows the rate
+SPAN_MIN_NS = 1_000_000
+RATE_QUANTILE, LEVEL_MIN = 0.9, 0.8  # the median rate between losses, of that of the quantile
+EMPTY_QUANTILE, EMPTY_MAX = 0.95, 4.0  # full packets that pass beyond the rate between two losses
+BUCKET_MIN = 4.0  # full packets
+BY_CHANCE = (0.85, 1.15)  # variation of the bytes between losses at random: 1
+FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
+QUEUED_PACKETS, QUEUED_MIN_NS = 2.0, 500_000  # of round trips before losses, above the least
+MOST_TRAFFIC = 0.8  # of the wire bytes
+LOSSES_READ = 5000
+
+
+class Moment(NamedTuple):
+    """A loss: when it was due at the capture point, the payload that had passed before, and its own."""
+
+    due_ns: float  # since Transfers.base_ns
+    passed_bytes: float
+    size: float
+    frame: int
+    shown_ns: float  # its retransmission, likewise
+
+
+class TokenBucket(NamedTuple):
+    """A policer."""
+
+    rate_bps: float  # of payload
+    burst_bytes: float
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Returns a quantile; NaN without values."""
+    ordered = sorted(values)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else math.nan
+
+
+def moments_of(transfers: Transfers, transfer: Transfer, place: str) -> list[Moment]:
+    """Returns the first losses of a TCP transfer at a place of which these are known, in the order in which they were due.
+
+    Before a loss after the capture point, `passed_bytes` has what was captured without what had been lost until then.
+    """
+    kinds, where = {transfers.words[name] for name in RETRANSMISSIONS}, transfers.words[place]
+    names = ("direction", "kind", "place", "spurious", "due_ns", "due_bytes", "bytes", "frame", "time_ns")
+    moments = [
+        Moment(due, passed, size, int(frame), shown)
+        for direction, kind, at, spurious, due, passed, size, frame, shown in transfers.events(
+            [transfer.row["flow"]], *names
+        )
+        if direction == transfer.row["direction"]
+        and kind in kinds
+        and at == where
+        and spurious != 1
+        and not math.isnan(due + passed + size)
+    ][:LOSSES_READ]
+    moments.sort()
+    if place == "downstream":
+        lost = accumulate((moment.size for moment in moments), initial=0.0)
+        moments = [
+            moment._replace(passed_bytes=moment.passed_bytes - before)
+            for moment, before in zip(moments, lost, strict=False)
+        ]
+    return moments
+
+
+def rates_between(moments: Sequence[Moment], span_ns: float) -> list[float]:
+    """Returns the bytes per ns that passed from each loss to the first that is a span or more later."""
+    times = [moment.due_ns for moment in moments]
+    rates = []
+    for moment in moments:
+        place = bisect_right(times, moment.due_ns + span_ns)
+        if place < len(moments):
+            later = moments[place]
+            rates.append((later.passed_bytes - moment.passed_bytes) / (later.due_ns - moment.due_ns))
+    return rates
+
+
+def bursts_before(
+    transfers: Transfers, transfer: Transfer, place: str, moments: Sequence[Moment], rate: float
+) -> list[float]:
+    """Returns the bytes above the rate that passed from the end of each time bin to the next loss: tokens in the bucket."""
+    bins, times = transfers.bins(transfer), [moment.due_ns for moment in moments]
+    sizes = [moment.size if place == "downstream" else 0.0 for moment in moments]
+    lost = list(accumulate(sizes, initial=0.0))
+    passed, bursts = 0.0, []
+    for start_ns, size in zip(bins.start_ns, bins.payload_bytes, strict=True):
+        passed += size
+        end_ns = start_ns + bins.width_ns - transfers.base_ns
+        following = bisect_right(times, end_ns)
+        if following < len(moments):
+            loss = moments[following]
+            bursts.append(loss.passed_bytes - passed + lost[following] - rate * (loss.due_ns - end_ns))
+    return bursts
+
+
+def round_trips_at(
+    transfers: Transfers, transfer: Transfer, moments: Sequence[Moment]
+) -> tuple[list[float], list[float]]:
+    """Returns the round trips of packets that were sent at losses after the capture point, and those of all time bins, ns."""
+    bins = transfers.bins(transfer)
+    timed = [(at - transfers.base_ns, rtt) for at, rtt in zip(bins.start_ns, bins.rtt_ns, strict=True) if rtt > 0]
+    values = [rtt for _, rtt in timed]
+    ends, least = [at + bins.width_ns for at, _ in timed], min(values, default=0.0)
+    places = {bisect_right(ends, moment.due_ns + least) for moment in moments}
+    return [values[place] for place in sorted(places) if place < len(values)], values
+
+
+def growth_at_losses(transfers: Transfers, transfer: Transfer, place: str) -> float | None:
+    """Returns by how much the round trips of packets that were sent at losses exceed the least, ns, if they rank high among all:
+    a queue was full then. None if they do not; NaN if it is not known: before the capture point no round trip shows it."""
+    at_losses, values = round_trips_at(transfers, transfer, moments_of(transfers, transfer, place))
+    if place != "downstream" or not at_losses:
+        return math.nan
+    growth = median_of(at_losses) - min(values)
+    is_high = mean_rank(at_losses, values) >= FULL_RANK and growth >= max(FULL_GROWTH * min(values), QUEUED_MIN_NS)
+    return growth if is_high else None
+
+
+def is_queued(
+    transfers: Transfers, transfer: Transfer, place: str, moments: Sequence[Moment], rate: float, size: float
+) -> bool:
+    """Returns whether packets waited in a queue of that rate (bytes per ns), or may have.
+
+    After the capture point round trips grow before losses. Before it the packets come no faster than the rate; if they are not
+    most of the traffic, that is not known.
+    """
+    if place == "downstream":
+        at_losses, values = round_trips_at(transfers, transfer, moments)
+        if not at_losses:
+            return True
+        growth = median_of(at_losses) - min(values)
+        return growth > max(QUEUED_PACKETS * size / rate, QUEUED_MIN_NS)
+    row = row_at(transfers.trace.interfaces, transfer.flow["first_capture"])
+    most = row["burst_1ms_bytes"] or 0
+    return transfer.traffic_share < MOST_TRAFFIC or most < BUCKET_MIN * size + 2 * rate * 1e6
+
+
+def token_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:
+    """Returns the bucket that explains the losses of a transfer at a place; None if none does."""
+    moments, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
+    if len(moments) < LOSSES_MIN or not rtt:
+        return None
+    if len({moment.due_ns // rtt for moment in moments}) < SLICES_MIN:
+        return None
+    rates = rates_between(moments, max(SPAN_RTTS * rtt, SPAN_MIN_NS))
+    rate, size = quantile(rates, RATE_QUANTILE), max(moment.size for moment in moments)
+    if not rate > 0 or quantile(rates, 0.5) < LEVEL_MIN * rate:
+        return None
+    beyond = [
+        (later.passed_bytes - sooner.passed_bytes - rate * (later.due_ns - sooner.due_ns)) / size
+        for sooner, later in pairwise(moments)
+    ]
+    distances = [later.passed_bytes - sooner.passed_bytes for sooner, later in pairwise(moments)]
+    bucket = max(bursts_before(transfers, transfer, place, moments, rate), default=0.0)
+    is_by_chance = BY_CHANCE[0] <= variation(distances) <= BY_CHANCE[1]
+    if quantile(beyond, EMPTY_QUANTILE) > EMPTY_MAX or bucket < BUCKET_MIN * size or is_by_chance:
+        return None
+    if is_queued(transfers, transfer, place, moments, rate, size):
+        return None
+    return TokenBucket(8e9 * quantile(rates, 0.5), bucket)

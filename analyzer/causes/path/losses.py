@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses of single transfers: by a policer, at the end of what was sent, or at random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
+from wiretale.analyzer.causes.path.loss_moments import TokenBucket, growth_at_losses, token_bucket
+from wiretale.analyzer.causes.path.lossy import EFFECTS, Lossy, ends_of, is_voice, lossy_transfers, priced, waited_of
+from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of, runs_of
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+
+TAIL_SHARE, TAILS_MIN = 0.5, 3
+CODEPOINTS = {0: "default", 46: "EF"}
+#: without and with round trips that stayed
+SUSPECTS = ("a queue that overflows, or a faulty link", "a faulty link, or a queue too short to delay")
+OPEN_QUEUE = "a capture at the sender, where round trips show whether a queue grows before the losses"
+
+
+def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
+    """Returns the policer that explains the losses of a transfer; None if none does, or if a queue grows before them."""
+    transfers, transfer = case.transfers, lossy.transfer
+    return None if transfer.flow["protocol"] != "tcp" else token_bucket(transfers, transfer, lossy.place)
+
+
+@cause(
+    code="policer",
+    title="Traffic policer",
+    sentence="A policer {where} {probably}holds {route} at {rate} after bursts of {burst} or more: it dropped {share} of the "
+    "segments ({lost} of {sent}) and queued none{steady}.",
+    advice="Compare the rate with the contract (`show policy-map interface`), and shape just below it at the sender: `tc qdisc "
+    "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",
+    shows="From 15 losses in 3 round trips or more. Between two losses, two round trips or more apart, one rate passes (the "
+    "median is 80% of the 90th percentile or more); between losses in a row no more than 4 packets pass beyond it (95%), while "
+    "bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as by chance (0.85 to 1.15 of their "
+    "mean). Round trips do not grow at losses (by the time of 2 packets, or 0.5 ms); before the capture point, packets come "
+    "4 in 1 ms beyond the rate. The rate is that of payload.",
+    rivals={
+        "bottleneck": "round trips do not grow before the losses, and bursts faster than the rate pass",
+        "random-loss": "no more than the rate passes between two losses",
+    },
+    unknown="Whose policer it is. A bucket of fewer than 4 packets looks like losses at random. Several flows that share one.",
+    explains=EFFECTS,
+)
+def policer(case: Case) -> Matches:
+    for lossy in lossy_transfers(case):
+        bucket = bucket_of(case, lossy)
+        if bucket is None:
+            continue
+        after = lossy.place == "downstream" and lossy.transfer.round_trips is not None
+        rtt = show_duration(lossy.transfer.path_rtt_ns)
+        yield Match(
+            certainty="proven" if after else "likely",
+            place="after" if lossy.place == "downstream" else "before",
+            flows=[lossy.transfer.side],
+            waited_ns=waited_of([lossy]),
+            proof=f"between two losses never more than {show_rate(bucket.rate_bps)} passes, before them bursts of "
+            f"{show_bytes(bucket.burst_bytes)}",
+            excluded={
+                "random-loss": "what passes between two losses is bounded by one rate",
+                **({"bottleneck": f"the round trip stays at {rtt} before the losses"} if after else {}),
+            },
+            undecided={} if after else {"bottleneck": OPEN_QUEUE},
+            rate=show_rate(bucket.rate_bps),
+            shaped=f"{0.95 * bucket.rate_bps / 1000:.0f}kbit",
+            burst=show_bytes(bucket.burst_bytes),
+            steady=f", so the round trip stayed at {rtt}" if after else "",
+            **lossy.words,
+        )
+
+
+def tails_of(case: Case, lossy: Lossy) -> int:
+    """Returns the losses of the last data sent, which nothing followed to show them."""
+    words = case.transfers.words
+    tail, kinds = words["tail"], {words["timeout_retransmission"], words["probe_retransmission"]}
+    names = ("direction", "kind", "cause", "spurious")
+    events = case.transfers.events([lossy.transfer.row["flow"]], *names)
+    return sum(
+        direction == lossy.transfer.row["direction"]
+        and spurious != 1
+        and ((kind in kinds and why == tail) or kind == words["probe_retransmission"])
+        for direction, kind, why, spurious in events
+    )
+
+
+@cause(
+    code="tail-loss",
+    title="Losses at the end of what was sent",
+    sentence="{tails:loss|losses} {where} hit the last segment of a flight{route}: nothing followed to reveal "
+    "{tails:~it|them}, so the sender waited {waited} for timers.",
+    advice="Repair the loss {where}; until then keep tail loss probes on (`net.ipv4.tcp_early_retrans=3`), or lower `rto_min` on "
+    "a LAN.",
+    shows="Half of the losses or more, three at least, are of the last data sent: repaired by an RTO or a tail loss probe, "
+    "without a duplicate ACK.",
+    rivals={
+        "random-loss": "half of the losses or more are of the last segment, after which the sender waits for its timer",
+        "outage": "what was sent shortly before and after arrived",
+    },
+    unknown="At the receiver such a loss leaves no gap: only the pause shows.",
+    explains=EFFECTS,
+)
+def tail_loss(case: Case) -> Matches:
+    for group in by_place(lossy for lossy in lossy_transfers(case) if lossy.transfer.flow["protocol"] == "tcp"):
+        tails = [(lossy, tails_of(case, lossy)) for lossy in group]
+        hit = [(lossy, count) for lossy, count in tails if count and count >= TAIL_SHARE * len(lossy.losses)]
+        count = sum(count for _, count in hit)
+        if count >= TAILS_MIN and any(lossy.transfer.row["rto_idle_ns"] for lossy, _ in hit):
+            yield tails_match([lossy for lossy, _ in hit], count)
+
+
+def tails_match(members: Sequence[Lossy], count: int) -> Match:
+    """Returns the match of transfers that lost the last segment of a flight so many times."""
+    waited = priced(lossy.transfer.row["rto_idle_ns"] or 0 for lossy in members)
+    return Match(
+        certainty="proven",
+        place="after" if members[0].place == "downstream" else "before",
+        flows=[lossy.transfer.side for lossy in members],
+        waited_ns=waited,
+        proof=f"{plural(count, 'retransmission')} of the last data sent, without a duplicate ACK",
+        tails=count,
+        waited=show_duration(waited),
+        where=members[0].words["where"],
+        route=f" of {members[0].words['route']}" if len(members) == 1 else "",
+    )
+
+
+class Manner(NamedTuple):
+    """How losses came, and how certain it is that nothing separates them from what passed."""
+
+    text: str
+    certainty: Certainty
+    open: dict[str, str]
+
+
+def manner_of(case: Case, lossy: Lossy) -> Manner:
+    """Returns how the losses of a transfer came."""
+    transfer, count = lossy.transfer, lossy.lost
+    if count < LOSSES_MIN:
+        return Manner(", too few for a pattern", "likely", {"bottleneck": "more losses: too few have no pattern"})
+    runs = runs_of(lossy.losses)
+    longest = max((sum(loss.segments for loss in run) for run in runs), default=1)
+    longest = transfer.row["block_loss_run_max"] or longest
+    bursts = transfer.row["block_loss_runs"] or len(runs)
+    word = pattern_of(case.transfers, transfer, lossy.losses).word
+    growth = growth_at_losses(case.transfers, transfer, lossy.place) if transfer.flow["protocol"] == "tcp" else math.nan
+    steady = f", while the round trip stayed at {show_duration(transfer.path_rtt_ns)}" if growth is None else ""
+    if word == "random":
+        text = f"one at a time and without a pattern{steady}"
+        return (
+            Manner(f", {text}", "proven", {}) if steady else Manner(f", {text}", "likely", {"bottleneck": OPEN_QUEUE})
+        )
+    text = f" in {plural(bursts, 'burst')} of up to {longest:,}{steady}"
+    return Manner(
+        text, "likely", {"bottleneck": "drop counters of the devices at these times" if steady else OPEN_QUEUE}
+    )
+
+
+def by_place(every: Iterable[Lossy]) -> list[list[Lossy]]:
+    """Returns transfers in groups that lose at one place on the way to one host, or from one host."""
+    to_host: dict[tuple[str, str], list[Lossy]] = {}
+    for lossy in every:
+        to_host.setdefault((lossy.place, lossy.transfer.row["destination"]), []).append(lossy)
+    groups: dict[tuple[str, str, str], list[Lossy]] = {}
+    for (place, receiver), members in to_host.items():
+        senders = {lossy.transfer.row["source"] for lossy in members}
+        key = (place, "from", senders.pop()) if len(senders) == 1 else (place, "to", receiver)
+        groups.setdefault(key, []).extend(members)
+    return list(groups.values())
+
+
+def ends_of_all(group: Sequence[Lossy]) -> tuple[str, str]:
+    """Returns senders and receivers: `10.0.0.1` or `3 hosts`."""
+    if len(group) == 1:
+        return ends_of(group[0].transfer)
+    hosts = [{lossy.transfer.row[end] for lossy in group} for end in ("source", "destination")]
+    sources, receivers = (next(iter(each)) if len(each) == 1 else plural(len(each), "host") for each in hosts)
+    return sources, receivers
+
+
+def marking_of(lossy: Lossy) -> str:
+    """Returns a sentence about the DSCP of both directions of a voice or video stream, if they differ."""
+    marks = [row["dscp"] for row in (lossy.transfer.row, lossy.transfer.back)]
+    if not is_voice(lossy.transfer) or None in marks or marks[0] == marks[1]:
+        return ""
+    here, there = (f"{mark}{f' ({CODEPOINTS[mark]})' if mark in CODEPOINTS else ''}" for mark in marks)
+    return f" Its packets carry DSCP {here}, those of the other direction {there}."
+
+
+@cause(
+    code="random-loss",
+    title="Losses on the path",
+    sentence="{share} of the {unit} {route} ({lost} of {sent}) {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}",
+    advice="{advice}",
+    shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, checksum, "
+    "moment, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are random.",
+    rivals={
+        "policer": "what passes between two losses has no bound",
+        "bottleneck": "round trips do not grow before the losses",
+        "damaged-packets": "checksums are right; a damaged packet is captured, a lost one leaves a gap",
+        "tail-loss": "later segments arrived and revealed the loss",
+    },
+    unknown="Before the capture point, whether a queue overflowed: no round trip here includes it. Without SACK, whether data or "
+    "its ACK was lost.",
+    explains=(*EFFECTS, "blocks-lost", "jitter"),
+)
+def random_loss(case: Case) -> Matches:
+    for group in by_place(lossy_transfers(case)):
+        yield random_match(case, group)
+
+
+def price_of(group: Sequence[Lossy], waited: int) -> str:
+    """Returns what losses cost, or of a voice stream whether the other direction lost anything."""
+    transfer = max(group, key=lambda lossy: lossy.lost).transfer
+    if is_voice(transfer) and transfer.back["blocks_lost"] == 0:
+        return "; the other direction lost none"
+    return (
+        f"; recovery and a smaller window took {show_duration(waited)} of {show_duration(transfer.waited_ns)}"
+        if waited
+        else ""
+    )
+
+
+def random_match(case: Case, group: Sequence[Lossy]) -> Match:
+    """Returns the match of the transfers that lose at one place between two hosts."""
+    worst = max(group, key=lambda lossy: lossy.lost)
+    manner, (source, destination), row = manner_of(case, worst), ends_of_all(group), worst.transfer.row
+    lost, sent = sum(lossy.lost for lossy in group), sum(lossy.transfer.sent_or_lost for lossy in group)
+    waited, several = waited_of(group), f"of {plural(len(group), 'transfer')} " if len(group) > 1 else ""
+    place: Place = "after" if worst.place == "downstream" else "before"
+    doubt = "" if manner.certainty == "proven" else f", probably by {SUSPECTS['stayed' in manner.text]}"
+    return Match(
+        certainty=manner.certainty,
+        place=place,
+        flows=[lossy.transfer.side for lossy in group],
+        waited_ns=waited or None,
+        bytes=None if waited else round(lost * row["wire_bytes"] / max(row["packets"], 1)),
+        frames=[near for lossy in group for loss in lossy.losses if (near := loss.packet)][:200],
+        proof=f"{lost:,} of {sent:,} lost {worst.words['where']}{manner.text}",
+        undecided=manner.open,
+        unit="segments" if worst.transfer.flow["protocol"] == "tcp" else "packets",
+        route=f"{several}from {source} to {destination}",
+        share=show_share(lost, sent),
+        lost=lost,
+        sent=sent,
+        where=worst.words["where"],
+        manner=manner.text,
+        doubt=doubt,
+        price=price_of(group, waited),
+        marking=marking_of(worst),
+        advice=loss_advice(worst, place),
+    )
+
+
+def loss_advice(lossy: Lossy, place: Place) -> str:
+    """Returns what to check about losses on the path."""
+    if marking_of(lossy):
+        return "Mark both directions alike (EF) and compare drop counters of each class on the way from the sender."
+    side = "from the capture point to the receiver" if place == "after" else "from the sender to the capture point"
+    return (
+        f"Compare error and drop counters of every port {side} (`ethtool -S`, `show interfaces counters errors`), and the levels "
+        "of its optics."
+    )

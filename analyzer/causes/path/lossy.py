@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Transfers with losses that no cause has explained yet, and their words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.findings.model import Words, endpoint_str
+from wiretale.analyzer.findings.transfers import Loss, Transfer
+from wiretale.analyzer.units import show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import DirectionRow
+
+#: findings that losses of a flow have as their effects
+EFFECTS = (
+    *("lost-upstream", "lost-downstream", "retransmission-unlocated", "suspected-timeout", "recovery-limited"),
+    *(
+        "timeout-stalls",
+        "retransmission-cost",
+        "loss-limited-window",
+        "loss-pattern",
+        "spurious",
+        "ambiguous-gap",
+        "syn-lost",
+    ),
+    *("sack-gaps", "microburst"),
+)
+PLACES = {"upstream": "before the capture point", "downstream": "after the capture point"}
+LOSS_CODES = ("lost-upstream", "lost-downstream", "blocks-lost", "shared-queue")
+
+
+class Lossy(NamedTuple):
+    """A transfer, the side of the capture point on which it lost most, and its losses there."""
+
+    transfer: Transfer
+    place: str
+    losses: list[Loss]
+    lost: int  # segments on the wire, or numbered packets
+
+    @property
+    def words(self) -> Words:
+        """Words that sentences about losses share."""
+        sent = self.transfer.sent_or_lost
+        return {
+            "route": route_of(self.transfer),
+            "where": PLACES[self.place],
+            "lost": self.lost,
+            "sent": sent,
+            "share": show_share(self.lost, sent),
+        }
+
+
+def ends_of(transfer: Transfer, ports: bool = True) -> tuple[str, str]:
+    """Returns sender and receiver. A client's port is left out if it is known who is the client."""
+    client, row = transfer.flow["client"], transfer.row
+    keeps = [ports and client != row["direction"], ports and client in (None, row["direction"])]
+    return end_of(row, "source", keeps[0]), end_of(row, "destination", keeps[1])
+
+
+def route_of(transfer: Transfer, ports: bool = True) -> str:
+    """Returns `10.0.0.1 → 10.0.0.2:80`."""
+    return " → ".join(ends_of(transfer, ports))
+
+
+def end_of(row: DirectionRow, end: str, with_port: bool) -> str:
+    """Returns an address, with its port if it names the service."""
+    return endpoint_str(row[end], row[f"{end}_port"] if with_port else None)  # type: ignore[literal-required]
+
+
+def is_voice(transfer: Transfer) -> bool:
+    """Returns whether a transfer is a stream of RTP."""
+    return bool(transfer.flow["application"] == "rtp")
+
+
+def lossy_transfers(case: Case) -> list[Lossy]:
+    """Returns the transfers whose losses a finding has that no cause explains yet."""
+    flows = {flow for each in case.findings(*LOSS_CODES) for flow, _ in each.finding.flows}
+    every = {transfer.number: transfer for transfer in (*case.transfers.largest, *case.transfers.stalled)}
+    lossy = (lossy_of(case, transfer) for transfer in every.values() if transfer.row["flow"] in flows)
+    return [each for each in lossy if each is not None]
+
+
+def lossy_of(case: Case, transfer: Transfer) -> Lossy | None:
+    """Returns a transfer with its losses on the side of the capture point that has most; None without any."""
+    upstream = transfer.count("lost_upstream", "blocks_lost")
+    downstream = transfer.count("lost_downstream")
+    if not upstream and not downstream:
+        return None
+    place = "upstream" if upstream >= downstream else "downstream"
+    losses = [loss for loss in case.transfers.losses(transfer) if loss.place == place]
+    return Lossy(transfer, place, losses, max(upstream, downstream)) if losses else None
+
+
+def priced(times: Iterable[int]) -> int:
+    """Returns the time that somebody waited, of several transfers that may have waited together: that of the one that waited
+    longest."""
+    return max(times, default=0)
+
+
+def waited_of(group: Sequence[Lossy]) -> int:
+    """Returns the time that losses cost: recovery, timers, and round trips with a smaller window, of the transfer that they cost
+    most."""
+    return priced(
+        min(lossy.transfer.held_up_ns + (lossy.transfer.flow["reduced_path_ns"] or 0), lossy.transfer.waited_ns)
+        for lossy in group
+    )

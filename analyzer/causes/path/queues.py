@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues: that of a link which is the limit, one that stands, and one that many answers overflow at once."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, Place, cause
+from wiretale.analyzer.causes.path.loss_moments import growth_at_losses
+from wiretale.analyzer.causes.path.lossy import EFFECTS, PLACES, Lossy, ends_of, lossy_transfers, priced, waited_of
+from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of
+from wiretale.analyzer.findings.shared.sharing import ethernet_speed, sums_together
+from wiretale.analyzer.findings.transfers import RoundTrips, Transfer, median_of
+from wiretale.analyzer.table import integer_in
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+
+QUEUE_MIN_NS, QUEUE_BAD_NS = 20_000_000, 100_000_000
+RTO_RTTS = 10.0  # a timer is longer than so many round trips
+TOGETHER_NS, TOGETHER_MIN, TOGETHER_SHARE = 5_000_000, 4, 0.5
+PINGS_MIN = 5
+SIDES: dict[str, Place] = {"upstream": "before", "downstream": "after"}
+SHOWN_NS = 1_000_000  # of a queue
+BUSY = 0.75  # quantile of the rate in time bins
+FAIR_QUEUE = "Give that link a fair queue with AQM (fq_codel, cake), or send below its rate."
+FULL = "Order more bandwidth, or nothing: the path carries what it can (`ethtool IF` shows the speed of a link)."
+QUEUE_EFFECTS = (
+    *EFFECTS,
+    "bufferbloat",
+    "shared-queue",
+    "jitter",
+    "slow-start",
+    "path-limited",
+    "udp-above-path",
+    "echo",
+)
+
+
+def transfers_with(case: Case, code: str) -> list[Transfer]:
+    """Returns the largest transfers that a finding of this code is about, and that no cause explains yet."""
+    sides = {side for each in case.findings(code) for side in each.finding.flows}
+    return [transfer for transfer in case.transfers.largest if transfer.side in sides]
+
+
+def pings_between(case: Case, hosts: frozenset[str]) -> list[int]:
+    """Returns the round trips of pings between two hosts, ns."""
+    rows = case.exchanges("kind", "icmp_echo")
+    pairs = ((frozenset(filter(None, (row["client"], row["server"]))), row["waited_ns"]) for row in rows)
+    return [waited for pair, waited in pairs if pair == hosts and waited is not None]
+
+
+@cause(
+    code="bufferbloat",
+    title="Queue that stands (bufferbloat)",
+    sentence="{who} from {source} to {destination} {fill} a queue of {held} at {rate} {where}: round trips go from {least} to "
+    "{usual} (up to {high}){pings}, and everything behind it waits.",
+    advice="Put a fair queue with AQM before that link, just below its rate: `tc qdisc replace dev IF root cake bandwidth "
+    "{below}`.",
+    shows="The median round trip of a transfer that has data to send exceeds the least of all flows of its hosts by 20 ms and by "
+    "the round trip itself (finding bufferbloat). Losses at its top are effects. Its bytes are the 99th percentile of the delay "
+    "times the rate on the wire of all transfers.",
+    rivals={
+        "stall": "round trips are long for most of the transfer, not once",
+        "random-loss": "round trips grow before the losses",
+        "policer": "round trips grow",
+    },
+    unknown="A queue before the capture point. A receiver that delays every ACK.",
+    explains=QUEUE_EFFECTS,
+)
+def bufferbloat(case: Case) -> Matches:
+    groups: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
+    for transfer in transfers_with(case, "bufferbloat"):
+        groups[transfer.row["source"], transfer.row["destination"]].append(transfer)
+    for members in groups.values():
+        trips = [trip for each in members if (trip := each.round_trips) is not None]
+        if max(trip.median - trip.least for trip in trips) >= QUEUE_MIN_NS:
+            yield standing_match(case, members, trips)
+
+
+def pings_str(pings: Sequence[int]) -> str:
+    """`, pings from 20 ms to 1.03 s`; empty if there are few."""
+    if len(pings) < PINGS_MIN:
+        return ""
+    return f", pings from {show_duration(min(pings))} to {show_duration(median_of(pings))}"
+
+
+def standing_match(case: Case, members: Sequence[Transfer], trips: Sequence[RoundTrips]) -> Match:
+    """Returns the match of transfers between two hosts that fill a queue."""
+    (source, destination), several = ends_of(members[0], ports=len(members) == 1), len(members) > 1
+    hosts = frozenset((members[0].row["source"], members[0].row["destination"]))
+    rate, waited = sum_rate(case, members), waits_behind(case, hosts)
+    least, usual = min(trip.hosts_least for trip in trips), max(trip.median for trip in trips)
+    is_bad = max(trip.median - trip.least for trip in trips) >= QUEUE_BAD_NS
+    samples = sum(each.row["rtt_samples"] or 0 for each in members)
+    return Match(
+        certainty="proven",
+        place="after",
+        flows=[each.side for each in members],
+        waited_ns=waited or None,
+        severity=None if is_bad else "info",
+        proof=f"{samples:,} round trips: {show_duration(usual)} (median), {show_duration(least)} without the queue",
+        excluded={"random-loss": "round trips grow before the losses", "policer": "a policer does not delay"},
+        who=plural(len(members), "transfer") if several else "The transfer",
+        fill="fill" if several else "fills",
+        where=PLACES["downstream"],
+        source=source,
+        destination=destination,
+        least=show_duration(least),
+        usual=show_duration(usual),
+        high=show_duration(max(trip.high for trip in trips)),
+        pings=pings_str(pings_between(case, hosts)),
+        held=show_bytes(rate / 8e9 * max(trip.high - trip.least for trip in trips)),
+        rate=show_rate(rate),
+        below=f"{0.95 * rate / 1000:.0f}kbit",
+    )
+
+
+def sum_rate(case: Case, members: Sequence[Transfer]) -> float:
+    """Returns the bit/s on the wire of some transfers together in the busiest quarter of the time bins."""
+    spans = [case.transfers.bins(each).data_span() for each in members]
+    whole = min(span[0] for span in spans), max(span[1] for span in spans)
+    sums, width_ns = sums_together(case.transfers, members, whole)
+    sizes = sorted(sums.values())
+    if not sizes:
+        return 8e9 * sum(each.row["wire_bytes"] for each in members) / max(max(each.duration_ns for each in members), 1)
+    return 8e9 * sizes[int(BUSY * (len(sizes) - 1))] / width_ns
+
+
+def waits_behind(case: Case, hosts: frozenset[str]) -> int:
+    """Returns the time in which pings or handshakes of two hosts waited longer than the least of their kind, ns: waits at the
+    same time count once."""
+    rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for row in (*case.exchanges("kind", "icmp_echo"), *case.exchanges("kind", "connect")):
+        asked, waited = row["asked_ns"], row["waited_ns"]
+        if (
+            frozenset(filter(None, (row["client"], row["server"]))) == hosts
+            and asked is not None
+            and waited is not None
+        ):
+            rows[row["kind"]].append((asked, waited))
+    spans = []
+    for waits in rows.values():
+        least = min(waited for _, waited in waits)
+        spans += [(asked, asked + waited - least) for asked, waited in waits]
+    total, end = 0, 0
+    for start, until in sorted(spans):
+        total += max(until - max(start, end), 0)
+        end = max(end, until)
+    return total
+
+
+def starts_together(times: Iterable[int]) -> float:
+    """Returns the share of times at which four or more begin within 5 ms."""
+    ordered = sorted(times)
+    together = sum(
+        bisect_right(ordered, at + TOGETHER_NS) - bisect_left(ordered, at - TOGETHER_NS) >= TOGETHER_MIN
+        for at in ordered
+    )
+    return together / len(ordered) if ordered else 0.0
+
+
+@cause(
+    code="incast",
+    title="Many answers at once overflow a queue (incast)",
+    sentence="{count} answers to {receiver} start together and overflow one short queue {where}: {share} of the segments were "
+    "lost, and the connections waited up to {waited} for timers, though a round trip takes {rtt}.",
+    advice="Stagger the requests or limit how many run at once; on a LAN also lower the timer (`ip route change … "
+    "rto_min 5ms`).",
+    shows="Four transfers or more to one host lose segments, half of their answers or more begin within 5 ms of three others, "
+    "and they wait for timers of 10 round trips or more.",
+    rivals={
+        "bufferbloat": "between the bursts the queue is empty: the round trip is the least again",
+        "random-loss": "the losses fall into the moments at which answers start together",
+        "tail-loss": "several flows lose in the same burst",
+    },
+    unknown="At one of the senders the other answers are not seen.",
+    explains=(*EFFECTS, "shared-queue", "slow-server"),
+)
+def incast(case: Case) -> Matches:
+    groups: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
+    for lossy in lossy_transfers(case):
+        if lossy.transfer.flow["protocol"] == "tcp" and lossy.transfer.row["rto_idle_ns"]:
+            groups[lossy.place, lossy.transfer.row["destination"]].append(lossy.transfer)
+    answered = [row for row in case.exchanges("kind", "turn", "http") if row["answered_ns"] is not None]
+    for (place, receiver), members in groups.items():
+        flows = {each.row["flow"] for each in members}
+        share = starts_together(row["answered_ns"] or 0 for row in answered if row["flow"] in flows)
+        rtt = rtt_before_timers(members)
+        if len(flows) >= TOGETHER_MIN and share >= TOGETHER_SHARE and rtt:
+            yield burst_match(members, place, receiver, share, rtt)
+
+
+def total_of(members: Sequence[Transfer], column: str) -> int:
+    """Returns the sum of a column of directions."""
+    return sum(integer_in(each.row, column) or 0 for each in members)
+
+
+def rtt_before_timers(members: Sequence[Transfer]) -> int:
+    """Returns the least round trip of some transfers, ns; 0 if their timers are not much longer."""
+    rtt = min((each.path_rtt_ns for each in members if each.path_rtt_ns), default=0)
+    expired, idle = total_of(members, "timeouts"), total_of(members, "rto_idle_ns")
+    return rtt if expired and idle / expired >= RTO_RTTS * rtt else 0
+
+
+def burst_match(members: Sequence[Transfer], place: str, receiver: str, share: float, rtt: int) -> Match:
+    """Returns the match of answers to a host that start together; `share` of all."""
+    waited = priced(each.row["rto_idle_ns"] or 0 for each in members)
+    flows = len({each.row["flow"] for each in members})
+    return Match(
+        certainty="proven",
+        place="before" if place == "upstream" else "after",
+        flows=[each.side for each in members],
+        waited_ns=waited,
+        proof=f"{plural(total_of(members, 'timeouts'), 'timer')} expired in {plural(flows, 'connection')}; "
+        f"{show_share(share, 1)} of the answers began within 5 ms of others",
+        excluded={"bufferbloat": f"the round trip falls back to {show_duration(rtt)} between the bursts"},
+        count=f"{flows:,}",
+        receiver=receiver,
+        where=PLACES[place],
+        share=show_share(sum(each.lost for each in members), sum(each.sent_or_lost for each in members)),
+        waited=show_duration(waited),
+        rtt=show_duration(rtt),
+    )
+
+
+def overflows(case: Case, lossy: Lossy) -> bool:
+    """Returns whether round trips have grown when losses come, or more is offered than passes."""
+    transfer = lossy.transfer
+    if not lossy.losses or lossy.lost < LOSSES_MIN:
+        return False
+    if pattern_of(case.transfers, transfer, lossy.losses).word == "tail drop":
+        return True
+    growth = growth_at_losses(case.transfers, transfer, lossy.place) if transfer.flow["protocol"] == "tcp" else None
+    return growth is not None and not math.isnan(growth)
+
+
+@cause(
+    code="bottleneck",
+    title="A link or shaper is the limit",
+    sentence="{limit} {where} is the limit of {source} → {destination}: {rate}{delay}{lost}.",
+    advice="{advice}",
+    shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path), or its losses come when round trips "
+    "have grown: those of packets sent at losses rank 0.7 among all (0.5 by chance) and exceed the least by 10%, or the "
+    "pattern is tail drop.",
+    rivals={
+        "policer": "round trips grow before the losses: packets are queued",
+        "random-loss": "the losses come when the queue is full",
+        "bufferbloat": "the queue delays by less than 20 ms",
+    },
+    unknown="Whether a link or a shaper has that rate; other traffic on it.",
+    explains=(
+        *EFFECTS,
+        "path-limited",
+        "wire-full",
+        "udp-above-path",
+        "blocks-lost",
+        "congestion-marks",
+        "shared-queue",
+        "bufferbloat",
+    ),
+)
+def bottleneck(case: Case) -> Matches:
+    dropping = {lossy.transfer.number: lossy for lossy in lossy_transfers(case) if overflows(case, lossy)}
+    limited = {
+        transfer.number: transfer
+        for code in ("path-limited", "wire-full", "udp-above-path")
+        for transfer in transfers_with(case, code)
+    }
+    for number, transfer in {**limited, **{key: lossy.transfer for key, lossy in dropping.items()}}.items():
+        yield limit_match(case, transfer, dropping.get(number))
+
+
+def limit_match(case: Case, transfer: Transfer, lossy: Lossy | None) -> Match:
+    """Returns the match of a transfer that the path limits, with its losses if a queue drops them."""
+    speed, rate = ethernet_speed(case.transfers, [transfer]), show_rate(sum_rate(case, [transfer]))
+    (source, destination), trip = ends_of(transfer), transfer.round_trips
+    grown = trip.median - trip.least if trip else 0
+    drops = " that drops" if grown > SHOWN_NS else ", and it drops"
+    lost = f"{drops} what does not fit ({show_share(lossy.lost, transfer.sent_or_lost)})" if lossy else ""
+    return Match(
+        certainty="proven",
+        place=SIDES[lossy.place] if lossy else "path",
+        flows=[transfer.side],
+        waited_ns=(waited_of([lossy]) or None) if lossy else None,
+        severity=None if lossy else "info",
+        proof=f"{rate} on the wire{', and the round trip grows before losses' if lossy else ' all the time'}",
+        excluded={"policer": "packets are queued"} if grown else {},
+        limit=f"A full {show_rate(speed)} Ethernet" if speed else "A link or shaper",
+        where=PLACES[lossy.place] if lossy else "of the path",
+        source=source,
+        destination=destination,
+        rate=f"{rate} on the wire",
+        delay=f", with a queue of {show_duration(grown)}" if grown > SHOWN_NS else "",
+        lost=lost,
+        advice=FAIR_QUEUE if lossy else FULL,
+    )

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Causes on the path: each beside its nearest rivals, which are not taken for it; and healthy transfers, which have none."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import causes_path as paths
+import one_queue
+import transfer_wires as wires
+import wiretale
+from finding_captures import of_wire
+from plain_wire import ACK, PSH, Connection, Wire
+from wiretale.analyzer.rows import CauseRow
+
+Make = Callable[[Path], Path]
+
+
+def causes_of(make: Make, folder: Path) -> list[CauseRow]:
+    """The causes above a note."""
+    return [row for row in wiretale.analyze(make(folder / "capture.pcap")).causes if row["severity"] != "info"]
+
+
+def first(make: Make, folder: Path) -> CauseRow:
+    """The cause that heads the capture."""
+    path = make(folder / "capture.pcap")
+    trace = wiretale.analyze(path)
+    (row,) = (row for row in trace.causes if row["cause"] == trace.answer.number)
+    assert trace.answer.sentence == row["sentence"]
+    return row
+
+
+def at_random(share: float, behind: bool = False) -> Callable[[], Wire]:
+    return lambda: paths.dropped_at_random(behind, share)
+
+
+def constant_rate() -> Wire:
+    """A tenth of a steady stream of flights, at random: the rate that passes is as level as a policer's."""
+    dice = random.Random(2)
+    return paths.rounds(lambda now: dice.random() < 0.1, [40] * 150)
+
+
+@pytest.mark.parametrize(
+    ("megabits", "bucket", "behind"), [(3, 15_000, False), (10, 30_000, False), (10, 30_000, True)]
+)
+def test_a_policer_is_told_with_its_rate(megabits: int, bucket: int, behind: bool, tmp_path: Path) -> None:
+    byte_ms = megabits * 125.0
+    flights = paths.sizes_of(120) if megabits == 10 else [8, 12, 10, 16, 9] * 30
+    row = first(of_wire(lambda: paths.rounds(paths.Policer(byte_ms, bucket, bucket).drops, flights, behind)), tmp_path)
+    assert row["code"] == "policer", row["sentence"]
+    rate = float(row["sentence"].split(" Mbit/s")[0].split()[-1])
+    assert rate == pytest.approx(megabits, rel=0.1)
+    assert (row["certainty"], row["place"]) == (("likely", "before") if behind else ("proven", "after"))
+    assert ("round trip stayed at 40 ms" in row["sentence"]) != behind
+
+
+@pytest.mark.parametrize(
+    "rival",
+    [
+        at_random(0.01),
+        at_random(0.05),
+        at_random(0.1, True),
+        constant_rate,
+        lambda: one_queue.through_one_queue(1, 10e6, 60.0, 6.0)[0],
+        lambda: one_queue.through_one_queue(1, 10e6, 60.0, 6.0, True)[0],
+        lambda: one_queue.through_one_queue(1, 10e6, 10.0, 6.0)[0],
+    ],
+    ids=["1% at random", "5%", "10% upstream", "constant rate", "queue", "behind a queue", "short queue"],
+)
+def test_other_losses_are_no_policer(rival: Callable[[], Wire], tmp_path: Path) -> None:
+    assert "policer" not in [row["code"] for row in causes_of(of_wire(rival), tmp_path)]
+
+
+def test_losses_at_random_are_told_with_share_place_and_round_trip(tmp_path: Path) -> None:
+    row = first(of_wire(at_random(0.01)), tmp_path)
+    assert (row["code"], row["certainty"], row["place"]) == ("random-loss", "proven", "after")
+    assert "were lost after the capture point, one at a time" in row["sentence"] and "at 40 ms" in row["sentence"]
+    row = first(of_wire(at_random(0.05, True)), tmp_path)
+    assert (row["code"], row["certainty"], row["place"]) == ("random-loss", "likely", "before")
+
+
+def test_lost_tails_are_not_losses_at_random(tmp_path: Path) -> None:
+    row = first(of_wire(paths.lost_tails), tmp_path)
+    assert (row["code"], row["waited_ns"]) == ("tail-loss", 12 * 300_000_000)
+    assert row["sentence"].startswith("12 losses after the capture point hit the last segment")
+
+
+def test_damage_is_told_beside_loss(tmp_path: Path) -> None:
+    row = first(paths.EXAMPLES["damaged-packets"], tmp_path)
+    assert row["code"] == "damaged-packets" and row["sentence"].startswith("6 packets from 10.0.0.1 to 10.0.0.2:80 ")
+
+
+def test_a_wrong_checksum_in_every_packet_is_the_senders(tmp_path: Path) -> None:
+    row = first(paths.wrong_outer_checksum, tmp_path)
+    assert (row["code"], row["place"], row["waited_ns"]) == ("wrong-checksums", "client", 31_002_000_000)
+    assert "5 packets" in row["sentence"] and "outer UDP checksum" in row["sentence"]
+
+
+@pytest.mark.parametrize(("shift", "is_rewritten"), [(900_000_000, True), (0, False)])
+def test_sack_blocks_of_another_numbering_are_a_firewalls(shift: int, is_rewritten: bool, tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: paths.shifted_sacks(shift)), tmp_path)
+    assert ("options-rewritten" in [row["code"] for row in rows]) == is_rewritten
+    if is_rewritten:
+        assert "10 timeouts" in rows[0]["sentence"] and rows[0]["place"] == "device"
+
+
+@pytest.mark.parametrize(("mss", "is_clamped"), [(536, True), (1360, False), (1460, False)])
+def test_an_mss_that_no_tunnel_needs_is_a_clamp(mss: int, is_clamped: bool, tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: paths.clamped(mss)), tmp_path)
+    assert ("mss-clamp" in [row["code"] for row in rows]) == is_clamped
+
+
+def codes_of(make: Callable[[], Wire], folder: Path) -> list[str]:
+    return [row["code"] for row in causes_of(of_wire(make), folder)]
+
+
+@pytest.mark.parametrize("flows", [1, 2])
+def test_an_outage_has_its_times(flows: int, tmp_path: Path) -> None:
+    """The path is down at 2.0, 5.5 and 9.0 s; timers of 300, 900 and 2,100 ms end the silence 2.1 s later."""
+    rows = causes_of(of_wire(lambda: paths.down([2000.0, 5500.0, 9000.0], flows)), tmp_path)
+    (row,) = (row for row in rows if row["code"] == "outage")
+    assert row["waited_ns"] == pytest.approx(3 * 2.1e9, rel=0.06) and row["members"] == flows
+    assert "2 times more every 3.5" in row["sentence"] or "2 times more every 3.4" in row["sentence"]
+    assert {"stall", "tail-loss", "random-loss"}.isdisjoint(each["code"] for each in rows)
+
+
+def test_a_stall_loses_nothing(tmp_path: Path) -> None:
+    rows = causes_of(of_wire(paths.stood_still), tmp_path)
+    (row,) = (row for row in rows if row["code"] == "stall")
+    assert row["waited_ns"] == pytest.approx(1.122e9, rel=0.02)
+    assert "1 segment was repeated in vain" in row["sentence"] and "outage" not in [each["code"] for each in rows]
+
+
+def test_a_slow_server_and_lost_tails_are_no_pause_of_the_path(tmp_path: Path) -> None:
+    def slow_answers() -> Wire:
+        talk = Connection(Wire()).open()
+        for turn in range(5):
+            talk.send(100 + 1000 * turn, 0, 50 * turn, 50, PSH | ACK, 200 * turn)
+            talk.send(120 + 1000 * turn, 1, 200 * turn, ack=50 * turn + 50)
+            talk.send(900 + 1000 * turn, 1, 200 * turn, 200, PSH | ACK, 50 * turn + 50)
+        return talk.wire
+
+    for make in (slow_answers, paths.lost_tails):
+        assert {"stall", "outage"}.isdisjoint(codes_of(make, tmp_path))
+
+
+@pytest.mark.parametrize(("every", "share", "certainty"), [(2, "49.9%", "proven"), (40, "2.42%", "likely")])
+def test_reordering_has_share_and_delay(every: int, share: str, certainty: str, tmp_path: Path) -> None:
+    trace = wiretale.analyze(of_wire(lambda: paths.out_of_order(every))(tmp_path / "capture.pcap"))
+    (row,) = trace.causes
+    assert (row["code"], row["certainty"]) == ("reordering", certainty)
+    assert row["sentence"].startswith(share) and "2.75 ms late" in row["sentence"]
+
+
+def test_a_standing_queue_is_told_with_bytes_and_round_trips(tmp_path: Path) -> None:
+    row = first(of_wire(paths.standing_queue), tmp_path)
+    assert row["code"] == "bufferbloat" and "policer" not in row["sentence"]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_answers_that_start_together_are_incast(together: bool, tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: paths.answers_at_once(together)), tmp_path)
+    assert ("incast" in [row["code"] for row in rows]) == together
+    assert together or rows[0]["members"] == 12
+
+
+@pytest.mark.parametrize("behind", [False, True], ids=["sender", "receiver"])
+def test_a_short_queue_is_a_bottleneck_where_its_delay_shows(behind: bool, tmp_path: Path) -> None:
+    codes = codes_of(lambda: one_queue.through_one_queue(1, 20e6, 12.0, 8.0, behind)[0], tmp_path)
+    assert codes == ["random-loss"] if behind else ["bottleneck"]
+
+
+@pytest.mark.parametrize(
+    "healthy",
+    [
+        lambda: wires.steady(wires.connection(), 400),
+        lambda: wires.flights(wires.connection(), 30, 28),
+        lambda: wires.growing_flights(),
+        lambda: wires.bursts_of_work(80.0),
+        lambda: wires.numbered(200, lambda i: True),
+        lambda: paths.rounds(lambda now: False, [30] * 100),
+        lambda: one_queue.run([one_queue.Path(200e6, 500.0)], [40.0], 3.0, most=60.0)[0],
+    ],
+)
+def test_a_healthy_transfer_has_no_cause_on_its_path(healthy: Callable[[], Wire], tmp_path: Path) -> None:
+    trace = wiretale.analyze(of_wire(healthy)(tmp_path / "capture.pcap"))
+    path_codes = set(paths.EXAMPLES)
+    assert not [row["sentence"] for row in trace.causes if row["code"] in path_codes and row["severity"] != "info"]

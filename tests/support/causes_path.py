@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures of paths that lose, damage, change or delay packets: one example for each cause, and the parts of which tests make
+rivals."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from scapy.all import IP, TCP, UDP, VXLAN, Ether, Packet
+
+import one_queue
+import transfer_wires as wires
+from crafted import write_timed
+from finding_captures import CAPTURES as FINDINGS
+from finding_captures import of_wire
+from plain_wire import ACK, MSS, PSH, Connection, Wire, sack
+
+Make = Callable[[Path], Path]
+
+
+@dataclass
+class Policer:
+    """A token bucket, which drops and never queues."""
+
+    byte_ms: float = 1250.0  # 10 Mbit/s
+    bucket: float = 30_000.0
+    tokens: float = 30_000.0
+    filled_ms: float = 0.0
+
+    def drops(self, now: float) -> bool:
+        """Whether a full segment that comes now is dropped."""
+        self.tokens = min(self.bucket, self.tokens + (now - self.filled_ms) * self.byte_ms)
+        self.filled_ms = now
+        if self.tokens < MSS:
+            return True
+        self.tokens -= MSS
+        return False
+
+
+def rounds(drops: Callable[[float], bool], sizes: Iterable[int], behind: bool = False, rtt: float = 40.0) -> Wire:
+    """Flights of these many segments, one each round trip, in groups of six back to back at 100 Mbit/s. What is dropped is sent
+    again with the next flight. Captured before the drops, or behind them."""
+    talk, now, number, lost, held = wires.connection(Wire(by_time=True), rtt=rtt), 60.0, 0, list[int](), set[int]()
+    wanted = 0
+    for size in sizes:
+        new = max(size - len(lost), 0)
+        flight, number, lost = [*lost, *range(number, number + new)], number + new, []
+        for place, segment in enumerate(flight):
+            at = now + 0.9 * rtt * (place // 6 * 6) / len(flight) + 0.12 * (place % 6)
+            is_lost = drops(at)
+            if not (behind and is_lost):
+                talk.data(at, segment * MSS)
+            if is_lost:
+                lost.append(segment)
+                continue
+            held.add(segment)
+            while wanted in held:
+                held.remove(wanted)
+                wanted += 1
+            blocks = sack(*blocks_of(held, segment)) if held else b""
+            talk.ack(at + (0.01 if behind else rtt - 4.0), wanted * MSS, window=4000, options=blocks)
+        now += rtt
+    return talk.wire
+
+
+def blocks_of(held: set[int], newest: int) -> list[tuple[int, int]]:
+    """The block of the newest segment, and up to two others."""
+    ranges: list[tuple[int, int]] = []
+    for number in sorted(held):
+        start = ranges.pop()[0] if ranges and ranges[-1][1] == number else number
+        ranges.append((start, number + 1))
+    ranges.sort(key=lambda each: not each[0] <= newest < each[1])
+    return [(start * MSS, end * MSS) for start, end in ranges[:3]]
+
+
+def sizes_of(count: int, seed: int = 3) -> list[int]:
+    """Flights that grow and shrink around 34 segments, the rate of the policer."""
+    dice = random.Random(seed)
+    return [dice.choice((20, 28, 34, 38, 44, 50)) for _ in range(count)]
+
+
+def through(
+    path: one_queue.Path, rtt: float = 40.0, seconds: float = 6.0, behind: bool = False, most: float = 400.0
+) -> Wire:
+    """A bulk transfer over a path, captured at its sender or at its receiver."""
+    return one_queue.run([path], [rtt], seconds, behind, most=most)[0]
+
+
+def policed(behind: bool = False) -> Wire:
+    return rounds(Policer().drops, sizes_of(120), behind)
+
+
+def dropped_at_random(behind: bool = False, share: float = 0.01) -> Wire:
+    dice = random.Random(5)
+    return rounds(lambda now: dice.random() < share, sizes_of(120), behind)
+
+
+def lost_tails() -> Wire:
+    """Twelve requests whose answers of five segments lack the last one until the timer of 300 ms; seen before the loss."""
+    talk, now, at = Connection(Wire()).open(), 50.0, 0
+    for turn in range(12):
+        talk.send(now, 0, 50 * turn, 50, PSH | ACK, at)
+        for n in range(5):
+            talk.send(now + 2 + n / 100, 1, at + n * MSS, MSS, PSH | ACK if n == 4 else ACK, 50 * turn + 50)
+        talk.send(now + 20, 0, 50 * turn + 50, ack=at + 4 * MSS)
+        talk.send(now + 320, 1, at + 4 * MSS, MSS, PSH | ACK, 50 * turn + 50)
+        at += 5 * MSS
+        talk.send(now + 340, 0, 50 * turn + 50, ack=at)
+        now += 400
+    return talk.wire
+
+
+def shifted_sacks(shift: int = 900_000_000, window: int = 512) -> Wire:
+    """Every 40th segment is lost; SACK blocks of another numbering report the rest, and a timer repairs it."""
+    talk, now = wires.connection(), 30.0
+    for first in range(0, 400, 40):
+        for n in range(first, first + 40):
+            talk.data(now + (n - first) * 0.1, n * MSS)
+        for n in range(1, 40):
+            start, end = ((1001 + (first + edge) * MSS + shift) % 2**32 for edge in (1, n + 1))
+            blocks = bytes([1, 1, 5, 10]) + struct.pack("!II", start, end)
+            talk.ack(now + n * 0.1 + 20, first * MSS, options=blocks)
+        talk.data(now + 330, first * MSS)
+        talk.ack(now + 350, (first + 40) * MSS)
+        now += 360
+    return talk.wire
+
+
+def in_tunnel(side: int, flags: str, checksum: int | None) -> Packet:
+    """A packet of a connection in VXLAN; `checksum` is that of the outer UDP, None: right."""
+    ends, ports = [("10.1.0.1", "10.1.0.2"), ("10.1.0.2", "10.1.0.1")][side], [(40000, 80), (80, 40000)][side]
+    fields = {"seq": (100, 500)[side] + ("S" not in flags), "ack": (501, 101)[side] if "A" in flags else 0}
+    inner = IP(src=ends[0], dst=ends[1]) / TCP(sport=ports[0], dport=ports[1], flags=flags, **fields)
+    hosts = [end.replace("10.1.0", "192.0.2") for end in ends]
+    packet = (
+        Ether() / IP(src=hosts[0], dst=hosts[1]) / UDP(sport=5000 + side, dport=4789) / VXLAN(vni=7) / Ether() / inner
+    )
+    if checksum is not None:
+        packet[UDP].chksum = checksum
+    return packet
+
+
+def wrong_outer_checksum(path: Path) -> Path:
+    """Five SYNs with a wrong checksum of the tunnel; the sixth has none, and is answered."""
+    timed = [(float(2**n), in_tunnel(0, "S", 0x1234)) for n in range(5)]
+    timed += [(32.0, in_tunnel(0, "S", 0)), (32.001, in_tunnel(1, "SA", 0)), (32.002, in_tunnel(0, "A", 0))]
+    return write_timed(path, timed)
+
+
+def damaged(path: Path) -> Path:
+    """An upload of 200 segments of which six arrive damaged, and are sent again 30 ms later."""
+    ends = [IP(src="10.0.0.1", dst="10.0.0.2"), IP(src="10.0.0.2", dst="10.0.0.1")]
+    ports = [{"sport": 40000, "dport": 80}, {"sport": 80, "dport": 40000}]
+    timed: list[tuple[float, Packet]] = []
+
+    def send(at: float, side: int, flags: str, seq: int, ack: int, size: int = 0, right: bool = True) -> None:
+        header = ends[side].copy()
+        header.id = len(timed) + 1
+        packet = Ether() / header / TCP(flags=flags, seq=seq, ack=ack, window=60000, **ports[side]) / (b"x" * size)
+        if not right:
+            packet[TCP].chksum = 0x1234
+        timed.append((at, packet))
+
+    for at, side, flags, seq, ack in ((0.0, 0, "S", 100, 0), (0.02, 1, "SA", 500, 101), (0.021, 0, "A", 101, 501)):
+        send(at, side, flags, seq, ack)
+    now = 0.03
+    for n in range(200):
+        is_damaged = n % 33 == 20
+        send(now, 0, "PA", 101 + 1000 * n, 501, 1000, not is_damaged)
+        if is_damaged:
+            now += 0.22
+            send(now, 0, "PA", 101 + 1000 * n, 501, 1000)
+        send(now + 0.0001, 1, "A", 501, 1101 + 1000 * n)
+        now += 0.02
+    return write_timed(path, timed)
+
+
+def clamped(mss: int = 536) -> Wire:
+    """A bulk transfer in segments of a small MSS, which the server announces; it announces a larger one to another client."""
+    wire = wires.steady(wires.connection(mss=mss), 3000, gap=1.0, size=mss)
+    Connection(wire, 40001, ("10.0.0.3", "10.0.0.2")).open(5.0, 4.0)
+    return wire
+
+
+def down(starts: Iterable[float] = (2000.0,), flows: int = 2) -> Wire:
+    """Transfers of flights every 25 ms whose path is down for 1,200 ms at some times: timers repeat the first segment 300 and
+    900 ms later in vain, and 2,100 ms later with success."""
+    wire, left = Wire(), list(starts)
+    talks = [Connection(wire, 40000 + i).open(3.0 * i) for i in range(flows)]
+    now, at = 100.0, 0
+    for _ in range(200):
+        is_down = bool(left) and now >= left[0]
+        for i, talk in enumerate(talks):
+            start = now + 3.0 * i
+            for n in range(12):
+                talk.data(start + n * 0.1, (at + n) * MSS)
+            if not is_down:
+                for n in range(12):
+                    talk.ack(start + 20 + n * 0.1, (at + n + 1) * MSS)
+                continue
+            for wait in (300.0, 900.0, 2100.0):
+                talk.data(start + wait, at * MSS)
+            talk.ack(start + 2120, (at + 1) * MSS)
+            for n in range(1, 12):
+                talk.data(start + 2120 + n * 0.1, (at + n) * MSS)
+                talk.ack(start + 2140 + n * 0.1, (at + n + 1) * MSS)
+        if is_down:
+            left.pop(0)
+        now, at = now + (2200 if is_down else 25), at + 12
+    return wire
+
+
+def stood_still(ms: float = 1100.0, lost: bool = False) -> Wire:
+    """A transfer of flights whose path keeps what was sent from 990 ms on, and delivers it at once. The sender's timer repeats
+    the first segment 300 ms later in vain, which a DSACK reports."""
+    talk, now, at = wires.connection(Wire(by_time=True)), 30.0, 0
+    for turn in range(60):
+        held = ms if turn == 40 else 0.0
+        for n in range(20):
+            talk.data(now + n * 0.1, (at + n) * MSS)
+        if held:
+            talk.data(now + 300, at * MSS)
+        for n in range(20):
+            talk.ack(now + 20 + held + n * 0.1, (at + n + 1) * MSS)
+        if held and not lost:
+            talk.ack(now + 22.5 + held, (at + 20) * MSS, options=sack((at * MSS, (at + 1) * MSS)))
+        now, at = now + 24 + held, at + 20
+    return talk.wire
+
+
+def out_of_order(every: int = 2, late: float = 3.0) -> Wire:
+    """A stream captured behind two links of which one is slower: every nth segment comes late."""
+    talk, now = wires.connection(), 30.0
+    arrived: list[tuple[float, int]] = []
+    for number in range(1200):
+        now += 0.25
+        arrived.append((now + late * (number % every == every - 1), number))
+        talk.data(arrived[-1][0], number * MSS)
+    seen, wanted = set[int](), 0
+    for at, number in sorted(arrived):
+        seen.add(number)
+        while wanted in seen:
+            seen.remove(wanted)
+            wanted += 1
+        talk.ack(at + 0.01, wanted * MSS, options=sack(*blocks_of(seen, number)) if seen else b"")
+    return talk.wire
+
+
+def standing_queue() -> Wire:
+    """Two uploads that fill a deep queue of 4 Mbit/s."""
+    return one_queue.through_one_queue(2, 4e6, 150.0, 12.0)[0]
+
+
+def answers_at_once(together: bool = True, senders: int = 12) -> Wire:
+    """Requests of one client to many servers: the answers start together, and two segments of most are dropped until the timer
+    of 300 ms; or one after the other, with the same losses."""
+    wire, now = Wire(by_time=True), 100.0
+    talks = [Connection(wire, 40000 + i, ("10.0.0.1", f"10.0.1.{i + 1}")).open(5.0 * i, 0.4) for i in range(senders)]
+    for turn in range(6):
+        for i, talk in enumerate(talks):
+            at = now + (0.01 * i if together else 40.0 * i)
+            first, asked = turn * 10 * MSS, turn * 50
+            is_hit = (i + turn) % 3 != 0
+            talk.send(at, 0, asked, 50, PSH | ACK, first)
+            for n in range(10):
+                if not (is_hit and n in (6, 7)):
+                    talk.send(at + 0.4 + 0.13 * n, 1, first + n * MSS, MSS, PSH | ACK if n == 9 else ACK, asked + 50)
+            if is_hit:
+                blocks = sack((first + 8 * MSS, first + 10 * MSS))
+                talk.send(at + 2.2, 0, asked + 50, ack=first + 6 * MSS, options=blocks)
+                for n in (6, 7):
+                    talk.send(at + 300.4 + n / 10, 1, first + n * MSS, MSS, ACK, asked + 50)
+            talk.send(at + (303.0 if is_hit else 2.2), 0, asked + 50, ack=first + 10 * MSS)
+        now += 400 if together else 900
+    return wire
+
+
+def short_queue() -> Wire:
+    """A transfer through a link of 20 Mbit/s whose queue holds 12 packets."""
+    return one_queue.through_one_queue(1, 20e6, 12.0, 8.0)[0]
+
+
+EXAMPLES: dict[str, Make] = {
+    "outage": of_wire(down),
+    "stall": of_wire(stood_still),
+    "reordering": of_wire(out_of_order),
+    "bufferbloat": of_wire(standing_queue),
+    "incast": of_wire(answers_at_once),
+    "bottleneck": of_wire(short_queue),
+    "wrong-checksums": wrong_outer_checksum,
+    "damaged-packets": damaged,
+    "options-rewritten": of_wire(shifted_sacks),
+    "mss-clamp": of_wire(clamped),
+    "wifi-retries": FINDINGS["wlan-retries"],
+    "policer": of_wire(policed),
+    "tail-loss": of_wire(lost_tails),
+    "random-loss": of_wire(dropped_at_random),
+}
