@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from wiretale.analyzer.causes.unanswered.silent_hosts import silent_hosts_of
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.model import Finding
     from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.rows import DirectionRow, ExchangeRow, FlowRow
+
+
+Result = TypeVar("Result")
 
 
 class Numbered(NamedTuple):
@@ -33,6 +36,7 @@ class Case:
         self.trace = transfers.trace
         self._findings = [Numbered(number, finding) for number, finding in enumerate(findings, 1)]
         self._explained: set[int] = set()
+        self._results: dict[Any, Any] = {}
         self.claimed: set[int] = set()  # attempts that a cause explains
 
     def all_findings(self, *codes: str) -> list[Numbered]:
@@ -64,6 +68,12 @@ class Case:
     def silent_hosts(self) -> list[SilentHost]:
         """The hosts that left connection attempts without an answer, explained or not."""
         return silent_hosts_of(self)
+
+    def once(self, compute: Callable[[Case], Result]) -> Result:
+        """Returns what a function of the case computes, which several causes need."""
+        if compute not in self._results:
+            self._results[compute] = compute(self)
+        return cast("Result", self._results[compute])
 
     def flow(self, number: int) -> FlowRow:
         """Returns a flow."""

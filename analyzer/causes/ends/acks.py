@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import parts_str
@@ -39,13 +39,20 @@ def is_full(row: DirectionRow) -> bool:
     ) > unit > 0
 
 
-def timer_str(case: Case, row: DirectionRow) -> str:
+class Timer(NamedTuple):
+    """How long a receiver delays ACKs."""
+
+    text: str
+    is_usual: bool  # one that systems have
+
+
+def timer_of(case: Case, row: DirectionRow) -> Timer:
     """Returns the timer of the receiver: `40 ms`, or the longest wait if it is none that is in use."""
     longest = next(iter(waits_of(case.transfers, row, "delayed_ack")), None)
     ends = [packet.time_ns for packet in longest or () if packet and packet.time_ns is not None]
     longest_ns = max(ends, default=0) - min(ends, default=0)
-    timer = next((timer for timer, least, most in TIMERS_MS if least * MS <= longest_ns <= most * MS), None)
-    return f"{timer} ms" if timer else show_duration(longest_ns)
+    usual = next((timer for timer, least, most in TIMERS_MS if least * MS <= longest_ns <= most * MS), None)
+    return Timer(f"{usual} ms" if usual else show_duration(longest_ns), bool(usual))
 
 
 def words_of(case: Case, row: DirectionRow) -> Words:
@@ -54,7 +61,7 @@ def words_of(case: Case, row: DirectionRow) -> Words:
     return {
         "sender": endpoint_str(row["source"], row["source_port"]),
         "receiver": endpoint_str(row["destination"], row["destination_port"]),
-        "timer": timer_str(case, row),
+        "timer": timer_of(case, row).text,
         "waited": parts_str(row["time_delayed_ack_ns"] or 0, sum(account.values())),
     }
 
@@ -113,8 +120,9 @@ def delack_tail(case: Case) -> Matches:
 )
 def nagle_delack(case: Case) -> Matches:
     for each, row, _ in delayed(case):
+        is_usual = timer_of(case, row).is_usual
         yield Match(
-            certainty="proven",
+            certainty="proven" if is_usual else "likely",
             place="client" if row["direction"] == case.flow(row["flow"])["client"] else "server",
             findings=[each],
             flows=[(row["flow"], row["direction"])],
@@ -125,7 +133,8 @@ def nagle_delack(case: Case) -> Matches:
             excluded={
                 "delack-tail": f"segments of {show_bytes((row['unique_bytes'] or 0) / max(row['data_packets'] or 1, 1))} on "
                 "average",
-                "slow-server": "the ACK that ends each wait carries no data",
+                **({"slow-server": "the ACK that ends each wait carries no data"} if is_usual else {}),
             },
+            undecided={} if is_usual else {"slow-server": "a capture at the receiver: no timer in use is that long"},
             **words_of(case, row),
         )

@@ -94,7 +94,7 @@ def trips_match(talk: Talk, requests: int, trips: int, **words: Any) -> Match:
     unknown="Whether the server would keep a connection open.",
 )
 def reconnects(case: Case) -> Matches:
-    for talk in talks(case, "path", "connecting"):
+    for talk in talks(case):
         count = len(talk.flows)
         if count < REQUESTS_LEAST or not is_of_trips(talk) or talk.count > FEW_TRIPS * count:
             continue
@@ -125,7 +125,7 @@ def reconnects(case: Case) -> Matches:
     unknown="Whether a request needs the answer to the one before it.",
 )
 def serial_requests(case: Case) -> Matches:
-    for talk in talks(case, "path", "connecting"):
+    for talk in talks(case):
         if not is_of_trips(talk) or talk.count < REQUESTS_LEAST or talk.count <= FEW_TRIPS * len(talk.flows):
             continue
         yield trips_match(
@@ -160,7 +160,7 @@ def pauses_of(talk: Talk) -> list[float]:
     unknown="What the client did meanwhile; at the server, a request that was lost before the capture point and repeated.",
 )
 def client_pause(case: Case) -> Matches:
-    for talk in talks(case, "client"):
+    for talk in talks(case):
         paused_ns, pauses = talk.parts["client"], pauses_of(talk)
         if (
             paused_ns < max(WAIT_LONG_NS, CLIENT_SHARE * talk.life_ns)
@@ -279,7 +279,7 @@ def acked_ns(talk: Talk) -> float:
     "shorter round trip is in the file.",
 )
 def long_path(case: Case) -> Matches:
-    for talk in talks(case, "path", "connecting", "queue"):
+    for talk in talks(case):
         trips = [flow["handshake_rtt_ns"] for flow in talk.flows if flow["handshake_rtt_ns"] is not None]
         spent_ns = talk.trips_ns + talk.parts["queue"]
         if not trips or min(trips) < SLOW_NS or spent_ns < TRIPS_SHARE * talk.life_ns or talk.parts["loss"]:

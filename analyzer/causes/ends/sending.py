@@ -10,6 +10,7 @@ from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import parts_str
 from wiretale.analyzer.causes.ends.windows import limited_transfers
 from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.findings.throughput_limit import queue_grows
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -126,8 +127,8 @@ def app_limited(case: Case) -> Matches:
     "grown to what the path carries.",
     advice="Reuse connections, keep them warm (`net.ipv4.tcp_slow_start_after_idle=0`), or raise the initial window "
     "(`initcwnd 20`).",
-    shows="The flight doubles from its initial window, without a loss, for 30% of the time or more (finding slow-start). "
-    "Below 1 s in all it is a note.",
+    shows="The flight doubles from its initial window, without a loss or a queue, for 30% of the time or more (finding "
+    "slow-start). Below 1 s in all it is a note.",
     rivals={
         "app-limited": "ACKs release the data",
         "small-window": "the window has room",
@@ -135,7 +136,11 @@ def app_limited(case: Case) -> Matches:
     unknown="Whether the path carries more at once.",
 )
 def slow_start(case: Case) -> Matches:
-    pairs = limited_transfers(case, "slow-start")
+    pairs = [
+        (each, transfer)
+        for each, transfer in limited_transfers(case, "slow-start")
+        if not queue_grows(transfer) and not transfer.lost
+    ]
     if not pairs:
         return
     waited_ns = math.fsum(transfer.times["slow_start"] for _, transfer in pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -76,12 +76,12 @@ class Asked(NamedTuple):
     server: str
     kind: str
     spans: list[Span]
-    unanswered: int
+    unanswered: list[int]  # rows of exchanges
     flows: list[int]
 
 
-def asked_by(case: Case, host: str) -> list[Asked]:
-    """Returns what a host asked other servers, by server and kind, with the times until their answers."""
+def asked_by(case: Case, hosts: Collection[str]) -> dict[str, list[Asked]]:
+    """Returns what each of these hosts asked other servers, by server and kind, with the times until their answers."""
     exchanges, base_ns = case.trace.exchanges, case.transfers.base_ns
     fields = [
         ("asked_ns", "d", base_ns, 1),
@@ -91,21 +91,24 @@ def asked_by(case: Case, host: str) -> list[Asked]:
     ]
     begun, answered, waited, flows = (array("d", data) for data in exchanges._packed_columns(fields))
     clients, servers, kinds = (exchanges.column(name) for name in ("client", "server", "kind"))
-    by_server: dict[tuple[str, str], Asked] = {}
+    by_server: dict[tuple[str, str, str], Asked] = {}
     for row, client in enumerate(clients):
-        if client != host or begun[row] != begun[row] or kinds[row] == "connect" or servers[row] in (None, host):
+        if client not in hosts or begun[row] != begun[row] or kinds[row] == "connect" or servers[row] in (None, client):
             continue
         end = answered[row] if answered[row] == answered[row] else begun[row] + waited[row]
         if end != end:
             continue
-        key = (servers[row], "dns" if kinds[row] == "dns" else "requests")
-        other = by_server.setdefault(key, Asked(*key, [], 0, []))
+        kind = "dns" if kinds[row] == "dns" else "requests"
+        other = by_server.setdefault((client, servers[row], kind), Asked(servers[row], kind, [], [], []))
         other.spans.append(Span(base_ns + begun[row], base_ns + end))
         if answered[row] != answered[row]:
-            by_server[key] = other._replace(unanswered=other.unanswered + 1)
+            other.unanswered.append(row)
         if flows[row] == flows[row] and int(flows[row]) not in other.flows[-1:]:
             other.flows.append(int(flows[row]))
-    return list(by_server.values())
+    result: dict[str, list[Asked]] = {}
+    for (client, _, _), other in by_server.items():
+        result.setdefault(client, []).append(other)
+    return result
 
 
 def shared_ns(waits: Sequence[Span], inner: Sequence[Span]) -> list[float]:
@@ -148,9 +151,11 @@ def is_nested(waits: Sequence[Span], inner: Sequence[Span]) -> bool:
     explains=("dns-slow",),
 )
 def slow_dependency(case: Case) -> Matches:
-    for slow in slow_of(case)[:SERVERS_MAX]:
+    slows = slow_of(case)[:SERVERS_MAX]
+    requests = asked_by(case, {slow.host for slow in slows}) if slows else {}
+    for slow in slows:
         waits = slow.server.waited
-        nested = [other for other in asked_by(case, slow.host) if is_nested(waits, other.spans)]
+        nested = [other for other in requests.get(slow.host, ()) if is_nested(waits, other.spans)]
         if not nested:
             continue
         other = max(nested, key=lambda each: math.fsum(shared_ns(waits, each.spans)))
@@ -174,7 +179,7 @@ def slow_dependency(case: Case) -> Matches:
             nested=parts_str(math.fsum(shared), math.fsum(slow.server.slow)),
             questions="DNS questions" if is_dns else "requests",
             each=show_duration(middle(times)),
-            unanswered=f", of which {other.unanswered:,} got no answer" if other.unanswered else "",
+            unanswered=f", of which {len(other.unanswered):,} got no answer" if other.unanswered else "",
             repair=f"Repair or avoid the lookups at {name} (sshd `UseDNS no`; hosts, a cache)."
             if is_dns
             else f"Tune {name}: its slow query log, its load, its own dependencies.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.rows import FlowRow
 
+WAITED_LEAST_NS = 1_000_000  # of a flow
 FLOWS_MAX = 500  # with the longest waits that are examined
 SPANS_FLOWS = 3  # conversations whose packets prove a cause
 OVERLAP = 1.1  # times the time in which any was open: a longer sum is of connections that overlap
@@ -167,16 +168,22 @@ class Talk:
         ]
 
 
-def talks(case: Case, *parts: str) -> Iterator[Talk]:
-    """Yields the conversations among the flows that waited the longest for these parts."""
+def longest_talks(case: Case) -> list[Talk]:
+    """Returns the conversations among the flows in which clients or the network took the most time."""
     accounts = case.transfers.turns.accounts
-    longest = nlargest(FLOWS_MAX, accounts, key=lambda flow: math.fsum(accounts[flow][part] for part in parts))
+    waited = {
+        flow: parts["path"] + parts["connecting"] + parts["client"] + parts["queue"] for flow, parts in accounts.items()
+    }
     services: dict[tuple[str, str, int | None], list[FlowRow]] = {}
-    for number in sorted(longest):
-        flow = case.flow(number)
-        if flow["client"] is None or flow["exchange"] != "turns" or flow["first_ns"] is None:
+    for number in sorted(nlargest(FLOWS_MAX, waited, key=waited.__getitem__)):
+        flow = case.flow(number) if waited[number] >= WAITED_LEAST_NS else None
+        if flow is None or flow["client"] is None or flow["exchange"] != "turns" or flow["first_ns"] is None:
             continue
         client, server = (flow["source"], flow["destination"])[:: -1 if flow["client"] else 1]
         services.setdefault((client, server, server_end(flow, flow["client"])[1]), []).append(flow)
-    for flows in services.values():
-        yield Talk(case, flows)
+    return [Talk(case, flows) for flows in services.values()]
+
+
+def talks(case: Case) -> list[Talk]:
+    """Returns these conversations, which are computed once."""
+    return case.once(longest_talks)

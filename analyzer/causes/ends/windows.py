@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
 from wiretale.analyzer.causes.ends.talk import parts_str
@@ -21,7 +21,7 @@ SHUT_NS = 5_000_000_000  # a window that stayed shut for so long at the end fail
 LOW_LEAST_NS = 200_000_000
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
 UNSCALED = 65_535  # bytes
-SYN_FLOOD_COOKIES = "without window scaling, SACK and timestamps"
+DECIDES = "a capture at the other end shows whether its SYNs have the option"
 
 
 def low_ns(row: DirectionRow) -> int:
@@ -119,39 +119,30 @@ def limited_transfers(case: Case, *codes: str) -> list[tuple[Numbered, Transfer]
     return [(each, transfer) for each, transfer in pairs if transfer]
 
 
-class Unscaled:
+class Unscaled(NamedTuple):
     """Who left window scaling out of a handshake, and what shows it."""
 
-    def __init__(self, case: Case, transfer: Transfer) -> None:
-        flow = transfer.row["flow"]
-        syn, answer = case.direction(flow, 0), case.direction(flow, 1)
-        self.certainty: Certainty = "likely"
-        self.place: Place = "server"
-        self.undecided = "a capture at the other end shows whether its SYNs have the option"
-        if any((row["syn_nops"] or 0) >= NOPS_OF_DEVICE and row["window_scale"] is None for row in (syn, answer)):
-            self.who, self.certainty, self.place = (
-                "A device on the way strips window scaling from SYNs",
-                "proven",
-                "device",
-            )
-            self.proof = f"{max(row['syn_nops'] or 0 for row in (syn, answer))} NOPs stand in place of the option"
-        elif syn["window_scale"] is None:
-            self.who, self.place = f"{syn['source']} probably does not offer window scaling", "client"
-            self.proof = "its SYN lacks the option"
-        elif answer["timestamps"] or answer["sack_permitted"]:
-            host = endpoint_str(answer["source"], answer["source_port"])
-            self.who = (
-                f"{host} answers without the window scaling that the client offers, probably because a device on the "
-            )
-            "way strips it"
-            self.place, self.proof = (
-                "device",
-                "the SYN-ACK has SACK or timestamps, as only newer stacks do, but no window scaling",
-            )
-        else:
-            host = endpoint_str(answer["source"], answer["source_port"])
-            self.who = f"{host} probably cannot scale its window"
-            self.proof = f"its SYN-ACK is {SYN_FLOOD_COOKIES}, which the client offered"
+    who: str
+    place: Place
+    proof: str
+    certainty: Certainty = "likely"
+
+
+def unscaled(case: Case, flow: int) -> Unscaled:
+    """Returns who left window scaling out of the handshake of a flow."""
+    syn, answer = case.direction(flow, 0), case.direction(flow, 1)
+    nops = max((row["syn_nops"] or 0 for row in (syn, answer) if row["window_scale"] is None), default=0)
+    if nops >= NOPS_OF_DEVICE:
+        who = "A device on the way strips window scaling from SYNs"
+        return Unscaled(who, "device", f"{nops} NOPs stand in place of the option", "proven")
+    if syn["window_scale"] is None:
+        return Unscaled(f"{syn['source']} probably does not offer window scaling", "client", "its SYN lacks the option")
+    host = endpoint_str(answer["source"], answer["source_port"])
+    if answer["timestamps"] or answer["sack_permitted"]:
+        who = f"The SYN-ACK of {host} lacks the window scaling that the client offers, probably because a device strips it"
+        return Unscaled(who, "device", "it has SACK or timestamps, as only newer stacks do, but no window scaling")
+    proof = "its SYN-ACK is without window scaling, SACK and timestamps, which the client offered"
+    return Unscaled(f"{host} probably cannot scale its window", "server", proof)
 
 
 @cause(
@@ -170,10 +161,10 @@ class Unscaled:
     explains=("window-full", "path-limited", "slow-start", "window-scaling-off"),
 )
 def no_window_scaling(case: Case) -> Matches:
-    for each, transfer in limited_transfers(case, "receive-window-limited", "window-scaling-off"):
+    for each, transfer in limited_transfers(case, "receive-window-limited"):
         if not not_scaled(transfer) or not transfer.path_rtt_ns or (transfer.back["window_max"] or 0) <= UNSCALED // 4:
             continue
-        side = Unscaled(case, transfer)
+        side = unscaled(case, transfer.row["flow"])
         yield Match(
             certainty=side.certainty,
             place=side.place,
@@ -186,7 +177,7 @@ def no_window_scaling(case: Case) -> Matches:
             excluded={
                 "zero-window": f"closed for {show_duration(transfer.back['zero_window_ns'] or 0)}",
             },
-            undecided={} if side.certainty == "proven" else {"small-window": side.undecided},
+            undecided={} if side.certainty == "proven" else {"small-window": DECIDES},
             who=side.who,
             most=show_rate(UNSCALED * 8e9 / transfer.path_rtt_ns),
             rtt=show_duration(transfer.path_rtt_ns),
