@@ -3,12 +3,8 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,6 +12,7 @@ import pytest
 import needs
 import wiretale
 from processes import wait_until
+from routed_hosts import ENDS, ROUTER, capture, namespaces, run
 
 pytestmark = [
     pytest.mark.xdist_group("live"),
@@ -43,14 +40,6 @@ for _ in range(int(sys.argv[3])):
             while got < 20_000:
                 got += len(to.recv(65536))
 """
-ROUTER = """
-ip addr add 10.77.1.1/24 dev left; ip addr add 10.77.2.1/24 dev right
-sysctl -qw net.ipv4.ip_forward=1
-"""
-ENDS = """
-ip netns exec {c} ip addr add 10.77.1.2/24 dev eth0; ip netns exec {c} ip route add default via 10.77.1.1
-ip netns exec {s} ip addr add 10.77.2.2/24 dev eth0; ip netns exec {s} ip route add default via 10.77.2.1
-"""
 NFT = "nft add table ip t; nft add chain ip t {hook} '{{ type nat hook {hook} priority 0; }}'; nft add rule ip t {hook} {rule}\n"
 #: device, commands in it, commands outside, address of the server for the client, kind of the relation
 PLACES: dict[str, tuple[str, str, str, str | None]] = {
@@ -70,40 +59,6 @@ PLACES: dict[str, tuple[str, str, str, str | None]] = {
 }
 
 
-def run(commands: str, **names: str) -> None:
-    subprocess.run(["sh", "-ec", commands.format(**names)], check=True, capture_output=True, timeout=30)
-
-
-@contextmanager
-def namespaces() -> Iterator[dict[str, str]]:
-    """Client, device and server; `left` and `right` of the device lead to them."""
-    names = {name: f"rel{os.getpid()}{name}" for name in "cds"}
-    try:
-        run(
-            "".join(f"ip netns add {{{name}}}; ip netns exec {{{name}}} ip link set lo up; " for name in names), **names
-        )
-        for end, side in (("c", "left"), ("s", "right")):
-            run(f"ip -n {{d}} link add {side} type veth peer name eth0 netns {{{end}}}", **names)
-            run(f"ip -n {{d}} link set {side} up; ip -n {{{end}}} link set eth0 up", **names)
-        yield names
-    finally:
-        for name in names.values():
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, timeout=30)
-
-
-@contextmanager
-def capture(namespace: str, interface: str, path: Path) -> Iterator[None]:
-    command = ["ip", "netns", "exec", namespace, "tcpdump", "-i", interface, "-s", "200", "-w", str(path), "-U"]
-    with subprocess.Popen(
-        [*command, "-Z", "root", "--immediate-mode", "tcp"], stderr=subprocess.PIPE, text=True
-    ) as program:
-        assert program.stderr is not None
-        next(line for line in program.stderr if "listening" in line)
-        yield
-        time.sleep(1)  # the last packets are stored
-        program.terminate()
-
-
 def transfer(place: str, folder: Path, stamps: int) -> tuple[Path, Path]:
     """Returns the captures of all interfaces of the device, and of that at the client."""
     inside, ends, server, _ = PLACES[place]
@@ -112,7 +67,7 @@ def transfer(place: str, folder: Path, stamps: int) -> tuple[Path, Path]:
         subprocess.run(["ip", "netns", "exec", names["d"], "sh", "-ec", inside], check=True, timeout=30)
         run(ends, **names)
         run(f"ip netns exec {{c}} sysctl -qw net.ipv4.tcp_timestamps={stamps}", **names)
-        with capture(names["d"], "any", every), capture(names["d"], "left", near):
+        with capture(names["d"], "any", every, "tcp"), capture(names["d"], "left", near, "tcp"):
             enter = ["ip", "netns", "exec"]
             listener = subprocess.Popen([*enter, names["s"], sys.executable, "-S", "-c", SERVER, str(PORT)])
             try:
