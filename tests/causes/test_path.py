@@ -83,6 +83,14 @@ def test_losses_at_random_are_told_with_share_place_and_round_trip(tmp_path: Pat
     assert (row["code"], row["certainty"], row["place"]) == ("random-loss", "likely", "before")
 
 
+@pytest.mark.parametrize(("rtt", "share", "may_be"), [(8.0, 0.15, True), (8.0, 0.02, False), (40.0, 0.15, False)])
+def test_many_losses_on_a_short_path_may_be_a_duplex_mismatch(
+    rtt: float, share: float, may_be: bool, tmp_path: Path
+) -> None:
+    row = first(of_wire(lambda: paths.collisions(rtt, share)), tmp_path)
+    assert (row["code"], row["certainty"]) == (("duplex-mismatch", "possible") if may_be else ("random-loss", "proven"))
+
+
 def test_lost_tails_are_not_losses_at_random(tmp_path: Path) -> None:
     row = first(of_wire(paths.lost_tails), tmp_path)
     assert (row["code"], row["waited_ns"]) == ("tail-loss", 12 * 300_000_000)

@@ -99,6 +99,12 @@ def dropped_at_random(behind: bool = False, share: float = 0.01) -> Wire:
     return rounds(lambda now: dice.random() < share, sizes_of(120), behind)
 
 
+def collisions(rtt: float = 8.0, share: float = 0.15) -> Wire:
+    """Many losses at random on a short path."""
+    dice = random.Random(8)
+    return rounds(lambda now: dice.random() < share, [8] * 150, rtt=rtt)
+
+
 def lost_tails() -> Wire:
     """Twelve requests whose answers of five segments lack the last one until the timer of 300 ms; seen before the loss."""
     talk, now, at = Connection(Wire()).open(), 50.0, 0
@@ -298,5 +304,6 @@ EXAMPLES: dict[str, Make] = {
     "wifi-retries": FINDINGS["wlan-retries"],
     "policer": of_wire(policed),
     "tail-loss": of_wire(lost_tails),
+    "duplex-mismatch": of_wire(collisions),
     "random-loss": of_wire(dropped_at_random),
 }

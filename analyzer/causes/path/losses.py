@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
 
 TAIL_SHARE, TAILS_MIN = 0.5, 3
+MANY_SHARE, MANY_MIN, SHORT_PATH_NS = 0.05, 30, 10_000_000  # of losses that a busy path does not explain
 CODEPOINTS = {0: "default", 46: "EF"}
 #: without and with round trips that stayed
 SUSPECTS = ("a queue that overflows, or a faulty link", "a faulty link, or a queue too short to delay")
@@ -190,6 +191,56 @@ def marking_of(lossy: Lossy) -> str:
         return ""
     here, there = (f"{mark}{f' ({CODEPOINTS[mark]})' if mark in CODEPOINTS else ''}" for mark in marks)
     return f" Its packets carry DSCP {here}, those of the other direction {there}."
+
+
+@cause(
+    code="duplex-mismatch",
+    title="Duplex mismatch, or a bad cable",
+    sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where}, one at a time, on a "
+    "path of {rtt} that queues nothing: the ends of an Ethernet link may differ in duplex, or a cable is bad{price}.",
+    advice="Read both ends of each link {where}: `ethtool IF` (Duplex: Half?), late collisions and FCS errors in "
+    "`ethtool -S IF`; let both ends negotiate.",
+    shows="5% of the segments or more, 30 at least, are lost in one direction, one at a time, on a path of 10 ms or less whose "
+    "round trips do not grow at losses. No packet proves it: the counters of the ports decide.",
+    rivals={
+        "policer": "what passes between two losses has no bound",
+        "bottleneck": "round trips do not grow at losses",
+        "random-loss": "so many losses on so short a path are not those of a busy or long one",
+    },
+    unknown="Whether duplex, cable or radio is the reason.",
+    explains=EFFECTS,
+)
+def duplex_mismatch(case: Case) -> Matches:
+    suspects = (lossy for lossy in lossy_transfers(case) if is_mismatch(case, lossy))
+    for group in by_place(suspects):
+        worst, waited = max(group, key=lambda lossy: lossy.lost), waited_of(group)
+        lost, sent = sum(lossy.lost for lossy in group), sum(lossy.transfer.sent_or_lost for lossy in group)
+        source, destination = ends_of_all(group)
+        yield Match(
+            certainty="possible",
+            place="after",
+            flows=[lossy.transfer.side for lossy in group],
+            waited_ns=waited or None,
+            proof=f"{lost:,} of {sent:,} lost{manner_of(case, worst).text}",
+            excluded={"bottleneck": "round trips do not grow at losses", "policer": "no rate bounds what passes"},
+            undecided={"random-loss": "error counters of both ports of each link"},
+            source=source,
+            destination=destination,
+            rtt=show_duration(worst.transfer.path_rtt_ns),
+            price=price_of(group, waited),
+            share=show_share(lost, sent),
+            lost=lost,
+            sent=sent,
+            where=worst.words["where"],
+        )
+
+
+def is_mismatch(case: Case, lossy: Lossy) -> bool:
+    """Returns whether a transfer loses more, at random, than a short path without a queue explains."""
+    transfer, rtt = lossy.transfer, lossy.transfer.path_rtt_ns
+    is_many = lossy.lost >= max(MANY_SHARE * transfer.sent_or_lost, MANY_MIN)
+    is_short = rtt is not None and 0 < rtt <= SHORT_PATH_NS and transfer.flow["protocol"] == "tcp"
+    return is_many and is_short and manner_of(case, lossy).certainty == "proven"
 
 
 @cause(

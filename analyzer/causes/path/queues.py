@@ -94,7 +94,7 @@ def standing_match(case: Case, members: Sequence[Transfer], trips: Sequence[Roun
     """Returns the match of transfers between two hosts that fill a queue."""
     (source, destination), several = ends_of(members[0], ports=len(members) == 1), len(members) > 1
     hosts = frozenset((members[0].row["source"], members[0].row["destination"]))
-    rate, waited = sum_rate(case, members), waits_behind(case, hosts)
+    rate, waited = passed_rate(case, members), waits_behind(case, hosts)
     least, usual = min(trip.hosts_least for trip in trips), max(trip.median for trip in trips)
     is_bad = max(trip.median - trip.least for trip in trips) >= QUEUE_BAD_NS
     samples = sum(each.row["rtt_samples"] or 0 for each in members)
@@ -130,6 +130,13 @@ def sum_rate(case: Case, members: Sequence[Transfer]) -> float:
     if not sizes:
         return 8e9 * sum(each.row["wire_bytes"] for each in members) / max(max(each.duration_ns for each in members), 1)
     return 8e9 * sizes[int(BUSY * (len(sizes) - 1))] / width_ns
+
+
+def passed_rate(case: Case, members: Sequence[Transfer]) -> float:
+    """Returns the bit/s that arrived of some transfers, with their headers, from the first data to the last."""
+    spans = [case.transfers.bins(each).data_span() for each in members]
+    arrived = sum(each.unique_bytes * each.row["wire_bytes"] / max(each.payload_bytes, 1) for each in members)
+    return 8e9 * arrived / max(max(span[1] for span in spans) - min(span[0] for span in spans), 1.0)
 
 
 def waits_behind(case: Case, hosts: frozenset[str]) -> int:
