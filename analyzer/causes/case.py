@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
+from wiretale.analyzer.causes.connections import Connections
 from wiretale.analyzer.causes.unanswered.silent_hosts import silent_hosts_of
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
 from wiretale.analyzer.findings.model import row_at
@@ -38,6 +39,7 @@ class Case:
         self._explained: set[int] = set()
         self._results: dict[Any, Any] = {}
         self.claimed: set[int] = set()  # attempts that a cause explains
+        self._flows: dict[str, set[int]] = {}  # by the cause that explains them
 
     def all_findings(self, *codes: str) -> list[Numbered]:
         """Returns the findings of these codes, explained or not."""
@@ -60,6 +62,14 @@ class Case:
         """Marks findings as explained."""
         self._explained.update(numbers)
 
+    def note_flows(self, code: str, flows: Iterable[int]) -> None:
+        """Keeps the flows that a cause explains."""
+        self._flows.setdefault(code, set()).update(flows)
+
+    def flows_of(self, *codes: str) -> set[int]:
+        """Returns the flows that earlier causes explain, those of all causes without codes."""
+        return set().union(*(self._flows.get(code, ()) for code in codes or self._flows))
+
     def exchanges(self, column: str, *words: str) -> list[ExchangeRow]:
         """Returns the first exchanges with one of these words in a column (kind, outcome), without those of other legs."""
         return self.transfers.without_legs(rows_where(self.transfers, column, *words))
@@ -74,6 +84,11 @@ class Case:
         if compute not in self._results:
             self._results[compute] = compute(self)
         return cast("Result", self._results[compute])
+
+    @cached_property
+    def connections(self) -> Connections:
+        """TCP connections, and how they ended."""
+        return Connections(self.transfers)
 
     def flow(self, number: int) -> FlowRow:
         """Returns a flow."""

@@ -124,6 +124,7 @@ def explanation(case: Case, rule: Cause, match: Match) -> Explanation:
     named = {each.number for each in match.findings}
     effects = {each.number for each in case.effects(rule.explains, (flow for flow, _ in sides))}
     case.explain(named | effects)
+    case.note_flows(rule.code, (flow for flow, _ in sides))
     flows, (sentence, advice), share = {flow for flow, _ in sides}, rule.texts(match), share_of(case, match, sides)
     return Explanation(
         rule.code,

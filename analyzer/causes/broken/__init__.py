@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
+from wiretale.analyzer.causes.broken import fragments, hung, loop, mtu, silence
+
 CHAPTER = "Established, and then nothing gets through"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = ()
+MODULES: tuple[ModuleType, ...] = (loop, fragments, mtu, hung, silence)

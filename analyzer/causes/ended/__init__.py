@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Connections that ended too early."""
+"""Ended too early."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
+from wiretale.analyzer.causes.ended import gave_up, idle, resets, tls
+
 CHAPTER = "Ended too early"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = ()
+MODULES: tuple[ModuleType, ...] = (tls, idle, gave_up, resets)

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server whose kernel accepts and acknowledges, and whose program never answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import times_str
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.exchanges.unanswered import (
+    by_server,
+    is_open,
+    slowest_answers,
+    span_of,
+    what_str,
+)
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.causes.connections import End
+    from wiretale.analyzer.findings.exchanges.unanswered import Silence
+    from wiretale.analyzer.findings.model import Words
+
+#: a finding about these flows that follows from a server that does not answer
+EFFECTS = ("reset", "half-open", "idle-reset", "slow-server", "syn-unanswered")
+
+
+def acknowledged_ns(case: Case, group: Sequence[Silence]) -> int | None:
+    """Returns the longest time from data of these clients to its ACK, ns."""
+    rows = (case.direction(each.flow["flow"], each.row["direction"] or 0) for each in group)
+    return max((ns for row in rows if (ns := row["rtt_ns_max"]) is not None), default=None)
+
+
+def lacks_data(case: Case, silence: Silence) -> bool:
+    """Returns whether data of the server is missing, so that it answered, or whether the client closed its window."""
+    flow, asked = silence.flow["flow"], silence.row["direction"] or 0
+    answers, requests = case.direction(flow, 1 - asked), case.direction(flow, asked)
+    return bool(answers["missing_bytes"] or answers["gap_bytes"] or requests["zero_windows"])
+
+
+@cause(
+    code="hung-server",
+    title="The server accepts and never answers",
+    sentence="{server} {how}: {unanswered} of {asked:request}{what} got {a} reply {waited}. It acknowledged {each}{within}, so "
+    "host and network work; the program behind the port {probably}{hangs}{full}.",
+    advice="Look at the program on {server}: stuck threads, a full pool, a lock (`ss -ltn`: Recv-Q of the listener; a stack dump "
+    "with `py-spy dump`, `jstack` or `gdb -p`).",
+    shows="Requests that the server's kernel acknowledged, without one byte of an answer for 5 s or longer and three times "
+    "longer than its slowest answer, or until the client gave up (finding request-unanswered).",
+    rivals={
+        "peer-gone": "the requests are acknowledged",
+        "mtu-black-hole": "no gap in the server's data, by SACK or sequence number",
+        "client-gave-up": "the answer never comes, however late",
+    },
+    unknown="Whether the program hangs, or holds the request on purpose (long polling). A proxy that acknowledges is the server.",
+    explains=EFFECTS,
+)
+def hung_server(case: Case) -> Matches:
+    findings = case.findings("request-unanswered")
+    if not findings:
+        return
+    for (host, port), silences in by_server(case.transfers).items():
+        group = [each for each in silences if not lacks_data(case, each)]
+        flows = {each.flow["flow"] for each in group}
+        named = [each for each in findings if {flow for flow, _ in each.finding.flows} & flows]
+        if group and named:
+            yield hung_match(case, (host, port), group, named)
+
+
+def not_connected(case: Case, server: End) -> int:
+    """Returns how many connections to a server got no SYN-ACK, or not at once: its accept queue is full."""
+    states = [each.flow["state"] for each in case.connections.of_server(server)]
+    return sum(state in ("syn_sent", "syn_received") for state in states)
+
+
+def words_of(case: Case, server: End, group: Sequence[Silence], asked: int) -> Words:
+    """Returns the words of the sentence."""
+    within, full = acknowledged_ns(case, group), not_connected(case, server)
+    are_all, are_open = len(group) == asked, all(map(is_open, group))
+    return {
+        "server": endpoint_str(*server),
+        "how": "accepts connections and never answers" if are_all else "stopped answering",
+        "asked": asked,
+        "unanswered": "none" if are_all else f"{len(group):,}",
+        "what": what_str(group),
+        "a": "a" if are_all else "no",
+        "waited": f"{'before the capture ended, after' if are_open else 'in'} {times_str([each.waited_ns for each in group])}",
+        "each": "it" if len(group) == 1 else "each",
+        "within": f" within {show_duration(within)}" if within else "",
+        "hangs": "hangs" if are_all else "hung",
+        "full": f", and {plural(full, 'more connection')} met a full accept queue" if full else "",
+    }
+
+
+def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Numbered]) -> Match:
+    """Returns the match of the requests that one server left open."""
+    longest, _ = slowest_answers(case.transfers, {server[0]}).get(server[0], (0.0, 0.0))
+    asked = max(case.connections.requests_to(server), len(group))
+    are_open = all(map(is_open, group))
+    is_note = all(each.finding.severity == "info" for each in named)
+    excluded = {"peer-gone": "its kernel acknowledged every request", "mtu-black-hole": "no gap shows in its data"}
+    decide = {"client-gave-up": "Capture longer: does the answer come?"} if is_note or are_open else {}
+    if not longest and not decide:
+        excluded["client-gave-up"] = "no answer came later"
+    return Match(
+        certainty="likely" if decide else "proven",
+        place="server",
+        findings=named,
+        flows=list(dict.fromkeys(each.flow["flow"] for each in group)),
+        failed=len(group),
+        attempts=asked,
+        waited_ns=union_ns(map(span_of, group)),
+        filter=named[0].finding.filter,
+        severity="info" if is_note else None,
+        proof=f"each request acknowledged, then not one byte until {'the capture ended' if are_open else 'the client closed'}",
+        excluded=excluded,
+        undecided=decide,
+        **words_of(case, server, group, asked),
+    )

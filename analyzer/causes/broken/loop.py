@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets that circle: a loop between routers, on the loop and off it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import grouped
+from wiretale.analyzer.findings.evidence import CITED, SHOWN, Cited
+from wiretale.analyzer.findings.model import duration_of
+from wiretale.analyzer.findings.transfers import rows_of_kind
+from wiretale.analyzer.units import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.rows import EventRow, LoopRow
+
+LOOPS_MAX, ERRORS_MAX = 200, 2000
+EFFECTS = (
+    *("network-duplicates", "mirror-duplicates", "syn-unanswered", "icmp-errors", "several-places", "one-way"),
+    *(
+        "retransmission-unlocated",
+        "timeout-stalls",
+        "echo-unanswered",
+        "syn-lost",
+        "lost-downstream",
+        "unknown-duplicates",
+    ),
+)
+EXPIRED = "ttl_exceeded", "hop_limit_exceeded"
+PROBE_TTL = 32  # traceroute sends lower ones
+ROUTERS_MIN, EXPIRED_MIN = 2, 2
+
+
+@cause(
+    code="routing-loop",
+    title="Routing loop",
+    sentence="Packets to {target} {probably}circle between routers: {how}.",
+    advice="Compare the routes to {target} on the routers that `traceroute {target}` names in turn: each points to the other "
+    "(often a default route against an aggregate without a discard route).",
+    shows="A packet passes five times or more with the same IP ID and size and a lower TTL each time (table loops). Off the "
+    "loop: two routers or more report in turn that the TTL of packets ran out which were sent with a TTL of 32 or more.",
+    rivals={
+        "copies": "copies of a mirror port have one TTL or two, and pass twice",
+    },
+    unknown="Off the loop, which routers it has, beside those that report.",
+    explains=EFFECTS,
+)
+def routing_loop(case: Case) -> Matches:
+    rows = case.transfers.without_legs(case.trace.loops.rows(0, LOOPS_MAX))
+    by_target = grouped(rows, lambda row: case.direction(row["flow"], row["direction"])["destination"])
+    for target, loops in by_target.items():
+        yield passing_here(case, target, loops)
+    yield from reported(case, set(by_target))
+
+
+def passing_here(case: Case, target: str, loops: Sequence[LoopRow]) -> Match:
+    """Returns the match of packets to one address that pass the capture point again and again."""
+    most = max(loops, key=lambda row: row["passes_max"])
+    packets = sum(row["packets"] for row in loops)
+    flows = [case.flow(row["flow"]) for row in loops]
+    again = (
+        "the same packet passed" if packets == 1 else f"{plural(packets, 'packet')} passed here again and again, one"
+    )
+    return Match(
+        certainty="proven",
+        place="path",
+        findings=of_target(case, {row["flow"] for row in loops}),
+        flows=[row["flow"] for row in loops],
+        failed=sum(flow["state"] in ("syn_sent", "syn_received", None) for flow in flows) or None,
+        waited_ns=max(((flow["last_ns"] or 0) - (flow["first_ns"] or 0) for flow in flows), default=None),
+        frames=[
+            Cited(row["first_frame"], row["first_ns"], row["flow"], row["first_capture"], CITED)
+            for row in loops[:SHOWN]
+        ],
+        filter=f"ip.dst == {target}" if ":" not in target else f"ipv6.dst == {target}",
+        proof="the IP ID stays, so it is no retransmission",
+        excluded={"copies": f"a mirror stores two copies, this packet passed {most['passes_max']} times"},
+        target=target,
+        how=f"{again} {plural(most['passes_max'], 'time')}, its TTL falling by {most['ttl_step']}, until it expired or left",
+    )
+
+
+def of_target(case: Case, flows: set[int]) -> list[Numbered]:
+    """Returns findings that are about some of these flows alone, or about the copies that a loop looks like."""
+    return case.effects(EFFECTS, flows)
+
+
+def is_probe(case: Case, event: EventRow) -> bool:
+    """Returns whether packets of a direction were sent with so low a TTL that it must run out."""
+    least = case.direction(event["flow"] or 0, event["direction"] or 0)["ttl_min"]
+    return least is None or least < PROBE_TTL
+
+
+def expired_in(case: Case) -> list[EventRow]:
+    """Returns the first ICMP errors of routers at which the TTL of packets of a flow ran out."""
+    if not case.transfers.flow_counts["icmp_errors"]:
+        return []
+    events = rows_of_kind(case.transfers, "icmp_error", ERRORS_MAX)
+    return [event for event in events if event["cause"] in EXPIRED and event["flow"] is not None and event["router"]]
+
+
+def reported(case: Case, seen: set[str]) -> Matches:
+    """Yields destinations of which routers report that packets with a usual TTL expired."""
+
+    def target_of(event: EventRow) -> str:
+        return case.direction(event["flow"] or 0, event["direction"] or 0)["destination"]
+
+    for target, errors in grouped(expired_in(case), target_of).items():
+        if target not in seen and len(errors) >= EXPIRED_MIN and not any(is_probe(case, event) for event in errors):
+            yield expired_match(case, target, errors)
+
+
+def expired_match(case: Case, target: str, errors: Sequence[EventRow]) -> Match:
+    """Returns the match of packets to one address of which routers report that they expired."""
+    routers = list(dict.fromkeys(event["router"] or "" for event in errors))
+    flows = sorted({event["flow"] or 0 for event in errors})
+    is_sure = len(routers) >= ROUTERS_MIN
+    return Match(
+        certainty="proven" if is_sure else "likely",
+        place="path",
+        findings=of_target(case, set(flows)),
+        flows=flows,
+        failed=len(flows),
+        waited_ns=max(duration_of(case.flow(flow)) or 0 for flow in flows) or None,
+        frames=[Cited(event["frame"], event["time_ns"], event["flow"], event["capture"]) for event in errors[:SHOWN]],
+        packets=len(errors),
+        filter="icmp.type == 11 || icmpv6.type == 3",
+        proof="the packets had a TTL that no path of the Internet uses up",
+        undecided={} if is_sure else {"copies": f"Run `traceroute {target}`: do routers come in turn?"},
+        target=target,
+        how=f"{' and '.join(routers[:2])} reported {plural(len(errors), 'time')} that the TTL ran out",
+    )

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets above a size that vanish: path MTU black holes, as sender, middle and receiver see them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import server_str
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.evidence import SHOWN, Cited
+from wiretale.analyzer.findings.model import endpoint_str, flow_str
+from wiretale.analyzer.findings.transfers import rows_of_kind
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.rows import DirectionRow
+
+EFFECTS = (
+    *("retransmission-unlocated", "timeout-stalls", "retransmission-cost", "lost-downstream", "suspected-timeout"),
+    *("window-full", "request-unanswered", "reset", "keep-alive-unanswered", "loss-pattern", "recovery-limited"),
+    *("icmp-errors", "path-mtu", "never-arrived", "lost-upstream", "loss-limited-window"),
+)
+TIMESTAMPS, HEADERS = 12, {4: 40, 6: 60}  # bytes of IP and TCP, and of its option
+EMPTY_MIN_NS = 3_000_000_000  # for which a connection that was opened stayed empty
+EMPTY_FLOWS_MAX = 200
+ICMP_MAX = 200
+
+
+def packet_bytes(case: Case, row: DirectionRow, payload: int) -> int:
+    """Returns the size of the IP packet of a segment."""
+    return payload + HEADERS[case.flow(row["flow"])["ip_version"]] + (TIMESTAMPS if row["timestamps"] else 0)
+
+
+def told_by(case: Case, flow: int) -> tuple[str, int] | None:
+    """Returns router and MTU of an ICMP error about a flow that said that packets are too big."""
+    if not case.flow(flow)["icmp_errors"]:
+        return None
+    events = rows_of_kind(case.transfers, "icmp_error", ICMP_MAX)
+    return next(
+        ((event["router"] or "a router", event["mtu"]) for event in events if event["flow"] == flow and event["mtu"]),
+        None,
+    )
+
+
+@cause(
+    code="mtu-black-hole",
+    title="Packets above a size vanish (path MTU)",
+    sentence="{what}",
+    advice="Let ICMP 'fragmentation needed' and IPv6 'packet too big' pass, or clamp the MSS at the tunnel or router; "
+    "`net.ipv4.tcp_mtu_probing=1` helps the sender (RFC 4821). `ping -M do -s {ping} {host}` finds the size that passes.",
+    shows="At the sender: segments of one size are sent three times or more in two timeouts, none of that size is acknowledged, "
+    "and smaller packets pass. At the receiver: SACK shows a hole of full segments that nothing fills. A connection "
+    "that opens and stays empty for 3 s, as all others to its server do, is only a possibility.",
+    rivals={
+        "random-loss": "the size separates what is lost from what passes",
+        "hung-server": "the hole shows that the sender sent data",
+        "fragments-dropped": "TCP forbids fragments (DF)",
+        "peer-gone": "small packets of the other end go on",
+    },
+    unknown="The hop with the small MTU. At the receiver, whether the sender repeats the data.",
+    explains=EFFECTS,
+)
+def mtu_black_hole(case: Case) -> Matches:
+    for finding in case.findings("path-mtu-black-hole"):
+        yield at_sender(case, finding)
+    for finding in case.findings("never-arrived"):
+        match = at_receiver(case, finding)
+        if match:
+            yield match
+    yield from opened_and_empty(case)
+
+
+def direction_of(case: Case, finding: Numbered) -> DirectionRow:
+    """Returns the direction that a finding is about."""
+    flow, direction = finding.finding.flows[0]
+    return case.direction(flow, direction or 0)
+
+
+def do_small_pass(case: Case, row: DirectionRow) -> bool:
+    """Returns whether the other end acknowledged or sent anything after large segments were first sent."""
+    back = case.direction(row["flow"], 1 - row["direction"])
+    silent_ns = (row["last_ns"] or 0) - (back["last_ns"] or 0)
+    return (row["unique_bytes"] or 0) > (row["unacked_bytes"] or 0) or silent_ns < (row["rto_idle_ns"] or 0)
+
+
+def at_sender(case: Case, finding: Numbered) -> Match:
+    """Returns the match of a sender that repeats large segments in vain."""
+    row = direction_of(case, finding)
+    size, told = packet_bytes(case, row, row["segment_max"] or 0), told_by(case, row["flow"])
+    times, waited = plural((row["retransmissions"] or 0) + 1, "time"), show_duration(row["rto_idle_ns"])
+    icmp = (
+        f"ICMP of {told[0]} says that the MTU is {told[1]:,}, and the sender ignores it"
+        if told
+        else "no ICMP error came"
+    )
+    excluded, undecided = {"hung-server": "the data was not acknowledged"}, {}
+    if told or do_small_pass(case, row):
+        excluded["peer-gone"] = icmp if told else "small packets pass"
+    else:
+        undecided["peer-gone"] = f"Ping {row['destination']} with small and with large packets."
+    return Match(
+        certainty="likely" if undecided else "proven",
+        place="after",
+        findings=[finding],
+        flows=[(row["flow"], row["direction"])],
+        failed=1,
+        waited_ns=row["rto_idle_ns"] or None,
+        bytes=row["unacked_bytes"],
+        filter=finding.finding.filter,
+        proof=f"no segment of that size was ever acknowledged; {icmp}",
+        excluded=excluded,
+        undecided=undecided,
+        what=f"Packets of {size:,} bytes {'probably ' if undecided else ''}vanish after the capture point: {flow_str(row)} sent "
+        f"them {times} in {waited} and none was acknowledged, while the small ones of the handshake passed; {icmp}. The path "
+        "MTU is smaller, and the transfer hangs.",
+        ping=str((told[1] if told else size) - 28),
+        host=row["destination"],
+    )
+
+
+def at_receiver(case: Case, finding: Numbered) -> Match | None:
+    """Returns the match of full segments that a receiver misses; None if those that it misses are others."""
+    row = direction_of(case, finding)
+    size, missing = row["wire_mss"] or 0, row["missing_bytes"] or 0
+    if size < 1200 or missing % size or (row["segment_max"] or 0) >= size:
+        return None
+    segments, largest = missing // size, row["segment_max"] or 0
+    return Match(
+        certainty="likely",
+        place="before",
+        findings=[finding],
+        flows=[(row["flow"], row["direction"])],
+        failed=1,
+        waited_ns=row["missing_ns"],
+        bytes=missing,
+        proof=f"the largest segment that arrived has {largest:,} bytes of payload",
+        excluded={"hung-server": "the hole shows that data was sent"},
+        undecided={"random-loss": "Capture at the sender: does it repeat the full segments, and does ICMP come back?"},
+        what=f"Full-size packets of {endpoint_str(row['source'], row['source_port'])} probably never arrive here: the receiver "
+        f"reports a hole of {plural(segments, 'segment')} of {size:,} bytes by SACK, which nothing filled for "
+        f"{show_duration(row['missing_ns'])}, while smaller segments arrive. The path MTU toward it is probably smaller.",
+        ping=str(packet_bytes(case, row, size) - 28),
+        host=row["destination"],
+    )
+
+
+def is_empty(connection: Connection, end_ns: int) -> bool:
+    """Returns whether a connection was opened, carried nothing and was left open for long."""
+    flow = connection.flow
+    return (
+        flow["state"] == "established"
+        and not flow["payload_bytes"]
+        and flow["handshake_rtt_ns"] is not None
+        and end_ns - connection.last_ns >= EMPTY_MIN_NS
+        and not any(row["keep_alives"] for row in connection.directions)
+    )
+
+
+def opened_and_empty(case: Case) -> Matches:
+    """Yields connections that were opened and stayed empty, if all of the capture are so and it was made at their receiver."""
+    states = case.trace.flows._rows_where("state", "established")
+    payload = case.trace.flows.total("payload_bytes")
+    if not states or payload or len(states) > EMPTY_FLOWS_MAX:
+        return
+    connections = case.connections
+    empty = [each for flow in states if is_empty(each := connections[flow], connections.end_ns)]
+    if len(empty) < len(states):
+        return
+    waited_ns = max(connections.end_ns - each.last_ns for each in empty)
+    client = empty[0].end(0)[0]
+    yield Match(
+        certainty="possible",
+        place="before",
+        flows=[each.number for each in empty],
+        waited_ns=waited_ns,
+        frames=[
+            Cited(each.flow["last_frame"], each.flow["last_ns"], each.number, each.flow["first_capture"])
+            for each in empty[:SHOWN]
+        ],
+        filter=" or ".join(flow_filter(each.flow) for each in empty[:SHOWN]),
+        proof="the handshake is complete, and no packet with payload is in the capture",
+        undecided={"hung-server": f"Capture at {client}: does it send its first data, and how large are the packets?"},
+        severity="warning",
+        what=f"{plural(len(empty), 'connection')} to {server_str(empty)} opened, and then not one byte came for "
+        f"{show_duration(waited_ns)}: {client} may have sent nothing, or its full-size packets may be lost on the way "
+        "(path MTU). Small packets, such as the handshake, arrive.",
+        ping="1472",
+        host=empty[0].server[0],
+    )

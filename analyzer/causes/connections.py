@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TCP connections with client and server, how they ended, and what silence or a reset on them shows."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from wiretale.analyzer.findings.evidence import CITED, SHOWN, Cited
+from wiretale.analyzer.findings.model import endpoint_str, row_at
+from wiretale.analyzer.findings.shared.servers import WELL_KNOWN
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.findings.transfers import Transfers
+    from wiretale.analyzer.rows import DirectionRow, EndingRow, ExchangeRow, FlowRow
+
+ROWS_MAX = 5000  # endings, and flows, that causes examine
+EXCHANGE_KINDS = ("http", "tls", "turn")
+SILENT_MIN_NS = 3_000_000_000  # a lost segment or two are repaired sooner
+ATTEMPTS_MIN = {"timeouts": 2, "keep_alives": 3}
+EQUAL = 1.05  # the longest of alike times over the shortest
+End = tuple[str, "int | None"]
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+class Connection(NamedTuple):
+    """A TCP connection."""
+
+    flow: FlowRow
+    directions: tuple[DirectionRow, DirectionRow]
+    client_side: int  # the direction that the client sends
+
+    @property
+    def number(self) -> int:
+        """The flow."""
+        return self.flow["flow"]
+
+    @property
+    def server_side(self) -> int:
+        """The direction that the server sends."""
+        return 1 - self.client_side
+
+    def end(self, side: int) -> End:
+        """Returns address and port of the end that sends a direction."""
+        row = self.directions[side]
+        return row["source"], row["source_port"]
+
+    @property
+    def server(self) -> End:
+        """Address and port of the server."""
+        return self.end(self.server_side)
+
+    def rtt_to(self, side: int) -> int | None:
+        """Returns the least round trip between the capture point and the end that sends a direction, ns."""
+        samples = [self.directions[1 - side]["rtt_ns_min"]]
+        if side == 1 and self.flow["handshake_rtt_ns"] is not None:
+            samples.append(self.flow["handshake_rtt_ns"])
+        return min((ns for ns in samples if ns is not None), default=None)
+
+    @property
+    def last_ns(self) -> int:
+        """The time of the last packet."""
+        return self.flow["last_ns"] or 0
+
+    def silent_since(self, side: int) -> int | None:
+        """Returns the time of the last packet that an end sent."""
+        return self.directions[side]["last_ns"]
+
+
+class Silence(NamedTuple):
+    """An end that went on sending after the last packet of the other one."""
+
+    connection: Connection
+    side: int  # of the end that was not answered
+    began_ns: int  # its first packet without an answer, or the last packet of the other end
+    silent_ns: int  # from then to its last packet
+    idle_ns: int  # the pause before; 0 without one
+
+    @property
+    def flow(self) -> int:
+        """The flow."""
+        return self.connection.number
+
+    @property
+    def attempts(self) -> int:
+        """The packets that got no answer: retransmissions and keep-alives, or the data that was never repeated."""
+        row = self.connection.directions[self.side]
+        return max((row["retransmissions"] or 0) + (row["keep_alives"] or 0), 1)
+
+
+def silence_of(connection: Connection, side: int) -> Silence | None:
+    """Returns the silence in which a connection ends for an end that sent data or keep-alives; None if it was answered."""
+    row, peer = connection.directions[side], connection.directions[1 - side]
+    last_ns, heard_ns = row["last_ns"], peer["last_ns"]
+    if last_ns is None or heard_ns is None or peer["fins"] or peer["resets"]:
+        return None
+    wants_answer = row["unacked_bytes"] or (row["keep_alives"] or 0) >= ATTEMPTS_MIN["keep_alives"]
+    if last_ns - heard_ns < SILENT_MIN_NS or not wants_answer or not (row["unique_bytes"] or peer["unique_bytes"]):
+        return None
+    pause_ns, resumed_ns = connection.flow["pause_ns"], connection.flow["pause_until_ns"]
+    if pause_ns and resumed_ns and resumed_ns > heard_ns and connection.flow["pause_direction"] == side:
+        return Silence(connection, side, resumed_ns, last_ns - resumed_ns, pause_ns)
+    return Silence(connection, side, heard_ns, last_ns - heard_ns, 0)
+
+
+class Connections:
+    """The TCP connections of a trace, and their endings; read when a cause asks for them."""
+
+    def __init__(self, transfers: Transfers) -> None:
+        self.transfers = transfers
+        self.trace = transfers.trace
+        self._known: dict[int, Connection] = {}
+
+    def __getitem__(self, flow: int) -> Connection:
+        if flow not in self._known:
+            row = row_at(self.trace.flows, flow)
+            first, second = self.trace.directions.rows(2 * flow, 2 * flow + 2)
+            self._known[flow] = Connection(row, (first, second), client_side(row))
+        return self._known[flow]
+
+    @cached_property
+    def end_ns(self) -> int:
+        """The time at which the capture ends."""
+        return max((ns for ns in self.trace.interfaces.column("last_ns") if ns is not None), default=0)
+
+    @cached_property
+    def endings(self) -> list[EndingRow]:
+        """The first endings of judged flows that left something open: unacknowledged or late data, or the other half."""
+        table = self.trace.endings
+        if not len(table):
+            return []
+        columns = [("unacked_bytes", "d", 0, 1), ("late_bytes", "d", 0, 1), ("flow", "I", 0, 1), ("kind", "B", 0, 1)]
+        packed = table._packed_columns(columns)
+        arrays = zip(*(array(code, data) for (_, code, _, _), data in zip(columns, packed, strict=True)), strict=True)
+        fin, unanswered = self.transfers.words["fin"], self.open_requests
+        rows = [
+            number
+            for number, (unacked, late, flow, kind) in enumerate(arrays)
+            if unacked > 0 or late > 0 or kind == fin or int(flow) in unanswered
+        ]
+        return self.transfers.without_legs(row_at(table, number) for number in rows[:ROWS_MAX])
+
+    @cached_property
+    def endings_of(self) -> dict[int, list[EndingRow]]:
+        """The same by flow."""
+        return grouped(self.endings, lambda row: row["flow"])
+
+    @cached_property
+    def open_requests(self) -> dict[int, ExchangeRow]:
+        """The last request of each flow that got no complete answer."""
+        from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+
+        rows = rows_where(self.transfers, "outcome", "unanswered", "abandoned", "reset", "closed")
+        return {row["flow"]: row for row in rows if row["flow"] is not None and row["kind"] in EXCHANGE_KINDS}
+
+    @cached_property
+    def silent(self) -> list[Silence]:
+        """The first connections on which one end left data or keep-alives of the other unanswered to the end."""
+        counts = self.transfers.counts
+        numbers = {number for name, least in ATTEMPTS_MIN.items() for number, count in counts[name] if count >= least}
+        silences = (silence_of(self[number // 2], number % 2) for number in sorted(numbers)[:ROWS_MAX])
+        return [silence for silence in silences if silence and self.transfers.hidden.conclusive([silence.flow])]
+
+    def harmless_ns(self, server: End, victims: Iterable[int]) -> int:
+        """Returns the longest pause on connections to a server after which traffic went on; 0 without one."""
+        pauses = [0]
+        for each in self.of_server(server):
+            pauses.append(each.flow["pause_before_ns"] or 0)
+            if each.number not in victims:
+                pauses.append(each.flow["pause_ns"] or 0)
+        return max(pauses)
+
+    def of_server(self, server: End) -> list[Connection]:
+        """Returns the first connections to a server."""
+        hosts, ports = self._ends
+        flows = (flow for flow, host in enumerate(hosts) if host == server[0] and (ports[flow], server[1]))
+        same = [flow for flow in flows if ports[flow] == server[1] and flow not in self.transfers.legs]
+        return [self[flow] for flow in same[:ROWS_MAX]]
+
+    @cached_property
+    def _ends(self) -> tuple[list[str], list[int | None]]:
+        flows = self.trace.flows
+        return flows.column("destination"), flows.column("destination_port")
+
+    def connected_after(self, server: End, since_ns: int) -> Connection | None:
+        """Returns a connection to a server that came about after a time; None without one."""
+        rows = (each for each in self.of_server(server) if (each.flow["first_ns"] or 0) >= since_ns)
+        return next((each for each in rows if each.flow["handshake_rtt_ns"] is not None), None)
+
+    def refused_after(self, server: End, since_ns: int) -> int:
+        """Returns how many connection attempts to a server got no answer after a time."""
+        rows = (each for each in self.of_server(server) if (each.flow["first_ns"] or 0) >= since_ns)
+        return sum(each.flow["state"] == "syn_sent" for each in rows)
+
+    def requests_to(self, server: End) -> int:
+        """Returns the number of requests to a server."""
+        kinds, hosts, flows = (self.trace.exchanges.column(name) for name in ("kind", "server", "flow"))
+        ports = self._ends[1]
+        triples = zip(kinds, hosts, flows, strict=True)
+        return sum(
+            kind in EXCHANGE_KINDS
+            and host == server[0]
+            and flow is not None
+            and server[1] == self._port_of(flow, ports)
+            for kind, host, flow in triples
+        )
+
+    def _port_of(self, flow: int, ports: Sequence[int | None]) -> int | None:
+        known = self._known.get(flow)
+        return known.server[1] if known else ports[flow]
+
+
+def client_side(flow: FlowRow) -> int:
+    """Returns the direction of the client: as the core knows it, else the initiator, else the end without a service's port."""
+    if flow["client"] is not None:
+        return flow["client"]
+    if flow["initiator_known"] or flow["source_port"] is None:
+        return 0
+    return 1 if flow["source_port"] < WELL_KNOWN <= (flow["destination_port"] or 0) else 0
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Returns items by a key, in their order."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def server_str(connections: Sequence[Connection]) -> str:
+    """Returns `www.example.org:443`, `10.0.0.2:80`, or `3 servers`."""
+    servers = list(dict.fromkeys(each.server for each in connections))
+    if len(servers) > 1:
+        return plural(len(servers), "server")
+    names = {each.flow["server_name"] for each in connections}
+    host, port = servers[0]
+    name = next(iter(names)) if len(names) == 1 else None
+    return f"{name}:{port}" if name else endpoint_str(host, port)
+
+
+def times_str(times: Iterable[float]) -> str:
+    """Returns `2.0 s`, or `11 to 16 s`."""
+    ordered = sorted(times)
+    if ordered[-1] <= EQUAL * ordered[0]:
+        return show_duration(ordered[len(ordered) // 2])
+    least, most = show_duration(ordered[0]), show_duration(ordered[-1])
+    same_unit = least.split()[-1] == most.split()[-1]
+    return f"{least.split()[0] if same_unit else least} to {most}"
+
+
+def is_alike(times: Sequence[float]) -> bool:
+    """Returns whether times differ by 5% at most."""
+    return max(times) <= EQUAL * min(times)
+
+
+def ending_cited(row: EndingRow, role: str = CITED) -> Cited:
+    """Returns the packet of an ending."""
+    return Cited(row["frame"], row["time_ns"], row["flow"], row["capture"], role)
+
+
+def first_of(cited: Iterable[Any]) -> list[Any]:
+    """Returns the first items that a report shows."""
+    return list(cited)[:SHOWN]

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients that close before the answer comes, and servers that never close."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import (
+    EXCHANGE_KINDS,
+    ending_cited,
+    grouped,
+    is_alike,
+    server_str,
+    times_str,
+)
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.cost import Span, union_ns
+from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.findings.model import Words
+    from wiretale.analyzer.rows import EndingRow, ExchangeRow
+
+WAIT_MIN_NS = 200_000_000  # a client that closes sooner did not wait
+ROUND_S = (1, 2, 3, 4, 5, 8, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300)
+ROUND_SHARE = 0.02  # off a round number of seconds
+HALF_OPEN_NS, HALF_OPEN_MIN = 10_000_000_000, 3
+GAVE_UP_EFFECTS = ("slow-server", "reset", "request-unanswered", "idle-reset", "tls-handshake-slow")
+
+
+class GivenUp(NamedTuple):
+    """A request whose client closed before the answer."""
+
+    connection: Connection
+    fin: EndingRow
+    asked: ExchangeRow
+    waited_ns: int  # until it closed
+    answered_ns: int  # until the answer came
+
+
+def is_round(ns: int) -> bool:
+    """Returns whether a wait is a round number of seconds, as timeouts are."""
+    return any(abs(ns / 1e9 - seconds) <= ROUND_SHARE * seconds for seconds in ROUND_S)
+
+
+def closed_before_answer(case: Case) -> dict[int, EndingRow]:
+    """Returns the FINs of clients that reset what came after them, by flow."""
+    connections, explained = case.connections, case.flows_of()
+    late: dict[int, EndingRow] = {}
+    for flow, endings in connections.endings_of.items():
+        side = connections[flow].client_side
+        kinds = {row["kind"]: row for row in endings if row["direction"] == side}
+        if flow not in explained and "reset" in kinds and "fin" in kinds and kinds["fin"]["late_bytes"]:
+            late[flow] = kinds["fin"]
+    return late
+
+
+def given_up(case: Case) -> list[GivenUp]:
+    """Returns the requests whose clients closed, and reset the answer that came later."""
+    late = closed_before_answer(case)
+    rows = rows_where(case.transfers, "kind", *EXCHANGE_KINDS) if late else []
+    last = {row["flow"]: row for row in rows if row["flow"] in late and row["asked_ns"] is not None}
+    requests = []
+    for flow, asked in last.items():
+        fin = late[flow or 0]
+        waited_ns = (fin["time_ns"] or 0) - (asked["asked_ns"] or 0)
+        if waited_ns >= WAIT_MIN_NS:
+            answered_ns = waited_ns + (fin["late_ns"] or 0)
+            requests.append(GivenUp(case.connections[flow or 0], fin, asked, waited_ns, answered_ns))
+    return requests
+
+
+@cause(
+    code="client-gave-up",
+    title="The client gave up before the answer",
+    sentence="The client {client} gave up after {waited}{timer}: it closed {closed} of {asked:connection} to {server} before the "
+    "{answers} came, after {late}, and reset {them}.",
+    advice="Raise the client's timeout above the slowest answer ({late}; `curl --max-time`, `proxy_read_timeout`, a driver's "
+    "socket timeout), or find out why {server} takes so long.",
+    shows="A client closes 0.2 s or more after its request, the server's answer comes later, and the client resets it. A wait "
+    "that is the same each time (5%) or a round number of seconds is a timeout.",
+    rivals={
+        "reset-by-peer": "the client's FIN comes before its RST",
+        "hung-server": "the answer comes, too late",
+    },
+    unknown="What the server did meanwhile.",
+    explains=GAVE_UP_EFFECTS,
+)
+def client_gave_up(case: Case) -> Matches:
+    for server, group in grouped(given_up(case), lambda each: each.connection.server).items():
+        yield gave_up_match(group, max(len(case.connections.of_server(server)), len(group)))
+
+
+def gave_up_match(group: Sequence[GivenUp], total: int) -> Match:
+    """Returns the match of requests to one server that clients gave up, of so many connections."""
+    waits, answers = [each.waited_ns for each in group], [each.answered_ns for each in group]
+    is_timer = (len(waits) > 1 and is_alike(waits)) or all(map(is_round, waits))
+    asked = [each.asked["asked_ns"] or 0 for each in group]
+    return Match(
+        certainty="proven" if is_timer else "likely",
+        place="client",
+        flows=[each.connection.number for each in group],
+        failed=len(group),
+        attempts=total,
+        waited_ns=union_ns(Span(start, start + ns) for start, ns in zip(asked, waits, strict=True)),
+        frames=[ending_cited(each.fin) for each in group[:SHOWN]],
+        filter=" or ".join(flow_filter(each.connection.flow) for each in group[:SHOWN]),
+        proof=f"FIN of the client {times_str(waits)} after the request, the answer after {times_str(answers)}",
+        excluded={"hung-server": "the answer came"} | ({"reset-by-peer": "its FIN came first"} if is_timer else {}),
+        undecided={} if is_timer else {"reset-by-peer": "Does the user stop waiting, or a timer? Repeat the request."},
+        timer=", its timeout" if is_timer else "",
+        asked=total,
+        **words_of(group),
+    )
+
+
+def words_of(group: Sequence[GivenUp]) -> Words:
+    """Returns the words of the sentence that follow from the requests alone."""
+    clients = list({each.connection.end(each.connection.client_side)[0] for each in group})
+    return {
+        "client": clients[0] if len(clients) == 1 else f"({len(clients):,} of them)",
+        "waited": times_str([each.waited_ns for each in group]),
+        "closed": len(group),
+        "server": server_str([each.connection for each in group]),
+        "answers": "answer" if len(group) == 1 else "answers",
+        "late": times_str([each.answered_ns for each in group]),
+        "them": "it" if len(group) == 1 else "them",
+    }
+
+
+@cause(
+    code="close-wait",
+    title="The server never closes",
+    sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own half open for {held} "
+    "(CLOSE-WAIT){others}; it will run out of sockets.",
+    advice="Close the socket when the client has closed (end of file) in the program on {host}; `ss -tanp state close-wait` "
+    "shows which process holds them.",
+    shows="Three connections or more of which the client's FIN was acknowledged 10 s or longer before the end of the capture, "
+    "without a FIN, RST or byte of the server since.",
+    rivals={
+        "hung-server": "the requests were answered before",
+        "cut-open": "the halves stay open for 10 s and more",
+    },
+    unknown="Whether the server closes later than the capture ends.",
+    explains=("request-unanswered",),
+)
+def close_wait(case: Case) -> Matches:
+    connections, explained = case.connections, case.flows_of()
+    held: list[tuple[Connection, EndingRow]] = []
+    for row in connections.endings:
+        connection = connections[row["flow"]]
+        peer = connection.directions[1 - row["direction"]]
+        is_half = row["kind"] == "fin" and row["acknowledged"] and not row["late_bytes"] and not peer["fins"]
+        is_long = row["time_ns"] is not None and connections.end_ns - row["time_ns"] >= HALF_OPEN_NS
+        is_open = not peer["resets"] and row["flow"] not in explained and row["direction"] == connection.client_side
+        if is_half and is_long and is_open:
+            held.append((connection, row))
+    for server, group in grouped(held, lambda pair: pair[0].server).items():
+        if len(group) >= HALF_OPEN_MIN:
+            yield held_match(case, server, group)
+
+
+def held_match(case: Case, server: tuple[str, int | None], group: list[tuple[Connection, EndingRow]]) -> Match:
+    """Returns the match of connections of which one server kept its half open."""
+    since = [case.connections.end_ns - (row["time_ns"] or 0) for _, row in group]
+    closed = sum(each.flow["state"] == "closed" for each in case.connections.of_server(server))
+    return Match(
+        certainty="proven",
+        place="server",
+        flows=[connection.number for connection, _ in group],
+        members=len(group),
+        attempts=len(group) + closed,
+        frames=[ending_cited(row) for _, row in group[:SHOWN]],
+        packets=len(group),
+        filter=" or ".join(flow_filter(connection.flow) for connection, _ in group[:SHOWN]),
+        proof=f"the FINs were acknowledged, and the server sent nothing for {times_str(since)}",
+        excluded={"cut-open": f"the halves stayed open for {show_duration(min(since))} at least"},
+        severity="warning",
+        server=server_str([connection for connection, _ in group]),
+        count=len(group),
+        held=times_str(since),
+        others=f", while {plural(closed, 'other was', 'others were')} closed by both ends" if closed else "",
+        host=server[0],
+    )

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that were closed or cut while idle, and the request that met it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import ending_cited, grouped, is_alike, server_str, times_str
+from wiretale.analyzer.causes.ended.resets import Reset, reset_of
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.findings.model import Words
+    from wiretale.analyzer.rows import EndingRow
+
+CUT_MIN_NS = 4_500_000_000  # of the pause before a reset; common servers close after 5 s
+CLOSED_MIN_NS = 900_000_000  # of the pause before a FIN; a server that closes after each answer has none
+ANSWER_MAX_NS = 5_000_000_000  # from the first packet after the pause to the reset
+TURN_NS = 2_000_000  # in which a client that has a FIN may still send
+EFFECTS = (
+    *("idle-reset", "reset", "retransmission-unlocated", "timeout-stalls", "keep-alive-unanswered", "lost-downstream"),
+    *("request-unanswered", "retransmission-cost"),
+)
+
+
+class Cut(NamedTuple):
+    """A connection that ended while it was idle."""
+
+    connection: Connection
+    reset: EndingRow
+    fin: EndingRow | None  # by the same end before
+    idle_ns: int  # until the FIN, or until the first packet after the pause
+
+    @property
+    def reply_ns(self) -> int:
+        """From the request to its reset."""
+        return self.reset["reply_ns"] or 0
+
+    @property
+    def is_race(self) -> bool:
+        """Whether the request left before the FIN can have arrived."""
+        if self.fin is None:
+            return False
+        if self.fin["unacked_bytes"]:
+            return True
+        near_ns = self.connection.rtt_to(1 - self.fin["direction"]) or 0
+        return self.fin["late_ns"] is not None and self.fin["late_ns"] <= near_ns + TURN_NS
+
+
+def closed_idle(connection: Connection, reset: EndingRow, fin: EndingRow) -> Cut | None:
+    """Returns a connection that an end closed while it was idle, and that met data; None if it is another one."""
+    resumed_ns, pause_ns, closed_ns = connection.flow["pause_until_ns"], connection.flow["pause_ns"], fin["time_ns"]
+    if closed_ns is None or not (fin["unacked_bytes"] or fin["late_bytes"]):
+        return None
+    idle_ns = fin["idle_ns"] or 0
+    if resumed_ns is not None and abs(resumed_ns - closed_ns) < CLOSED_MIN_NS:
+        idle_ns = max(idle_ns, (pause_ns or 0) + max(closed_ns - resumed_ns, 0))
+    return Cut(connection, reset, fin, idle_ns) if idle_ns >= CLOSED_MIN_NS else None
+
+
+def reset_idle(connection: Connection, reset: EndingRow) -> Cut | None:
+    """Returns a connection whose first packet after a pause was reset; None if it is another one."""
+    flow, time_ns = connection.flow, reset["time_ns"]
+    resumed_ns, pause_ns = flow["pause_until_ns"], flow["pause_ns"] or 0
+    if time_ns is None or resumed_ns is None or pause_ns < CUT_MIN_NS or flow["pause_direction"] == reset["direction"]:
+        return None
+    is_wanted = reset["unacked_bytes"] or any(row["keep_alives"] for row in connection.directions)
+    is_answer = 0 <= time_ns - resumed_ns <= ANSWER_MAX_NS
+    return Cut(connection, reset, None, pause_ns) if is_answer and is_wanted else None
+
+
+def cut_of(connection: Connection, endings: Sequence[EndingRow]) -> Cut | None:
+    """Returns how an idle connection ended, by the reset of an end that answers a packet after the pause; None if it did not."""
+    reset = next((row for row in endings if row["kind"] == "reset"), None)
+    if reset is None:
+        return None
+    fin = next((row for row in endings if row["kind"] == "fin" and row["direction"] == reset["direction"]), None)
+    return reset_idle(connection, reset) if fin is None else closed_idle(connection, reset, fin)
+
+
+def cuts(case: Case) -> list[Cut]:
+    """Returns the idle connections that ended by a reset which no earlier cause explains."""
+    explained, connections = case.flows_of(), case.connections
+    found = (
+        cut_of(connections[flow], endings) for flow, endings in connections.endings_of.items() if flow not in explained
+    )
+    return [cut for cut in found if cut]
+
+
+def cut_filter(group: Sequence[Cut]) -> str:
+    """Returns a display filter of the first of these connections."""
+    return " or ".join(flow_filter(cut.connection.flow) for cut in group[:SHOWN])
+
+
+@cause(
+    code="close-race",
+    title="Requests met the close of an idle connection",
+    sentence="The server {server} closed idle connections after {idle}, and {met} of {asked:request} {were} already on the way: "
+    "{they} reset.",
+    advice="Let the server keep idle connections longer than the client does (nginx `keepalive_timeout 75s`), and repeat "
+    "idempotent requests (RFC 9110 section 9.2.2).",
+    shows="The server's FIN after a pause of 1 s or more does not acknowledge a request that was sent before the FIN can have "
+    "arrived, and a RST of the server answers it.",
+    rivals={
+        "idle-timeout": "the request leaves before the FIN can arrive",
+        "reset-by-peer": "a FIN comes first",
+    },
+    unknown="At the client's side of a long path, how long before the FIN the request left.",
+    explains=EFFECTS,
+)
+def close_race(case: Case) -> Matches:
+    races = [cut for cut in cuts(case) if cut.is_race]
+    for server, group in grouped(races, lambda cut: cut.connection.server).items():
+        asked = max(case.connections.requests_to(server), len(group))
+        yield Match(
+            certainty="proven",
+            place="server",
+            flows=[cut.connection.number for cut in group],
+            failed=len(group),
+            attempts=asked,
+            frames=[ending_cited(row) for cut in group[:SHOWN] for row in (cut.fin, cut.reset) if row],
+            filter=cut_filter(group),
+            proof="the FIN does not acknowledge the request, which was on the way",
+            excluded={
+                "idle-timeout": "the request left before the FIN arrived",
+                "reset-by-peer": "its FIN came before the RST",
+            },
+            server=server_str([cut.connection for cut in group]),
+            idle=times_str([cut.idle_ns for cut in group]),
+            met=len(group),
+            asked=asked,
+            were="was" if len(group) == 1 else "were",
+            they="it was" if len(group) == 1 else "they were",
+        )
+
+
+@cause(
+    code="idle-timeout",
+    title="Idle connections cut after a time",
+    sentence="{who} {probably}{cut} {connections} after {idle}: {met}{harmless}.",
+    advice="Send keep-alives sooner (`net.ipv4.tcp_keepalive_time=120`, SO_KEEPALIVE), let the client drop pooled connections "
+    "before that time, or raise the idle timeout (AWS NLB: `tcp.idle_timeout.seconds`).",
+    shows="The first packet after a pause of 4.5 s or more gets a RST within 5 s, or after a FIN that had arrived 1 s or more "
+    "into a pause, and no connection to that server survived as long a pause.",
+    rivals={
+        "nat-forgot": "nothing at all comes back",
+        "close-race": "the request leaves before the FIN can arrive",
+        "reset-by-peer": "the length of the pause separates requests that are reset from those that are answered",
+    },
+    unknown="Without another TTL or too soon a reply, whether the server or a device before it cut the connection.",
+    explains=EFFECTS,
+)
+def idle_timeout(case: Case) -> Matches:
+    late = [cut for cut in cuts(case) if not cut.is_race]
+    for server, group in grouped(late, lambda cut: cut.connection.server).items():
+        harmless = case.connections.harmless_ns(server, {cut.connection.number for cut in group})
+        victims = [cut for cut in group if cut.idle_ns > harmless]
+        if victims:
+            yield timeout_match(case, victims, harmless)
+
+
+def who_str(victims: Sequence[Cut], resets: Sequence[Reset]) -> tuple[str, bool]:
+    """Returns who cut the connections, and whether that is known."""
+    server, first = server_str([cut.connection for cut in victims]), victims[0]
+    if any(reset.is_forged for reset in resets):
+        return f"A device before {server} ({resets[0].signs_str})", True
+    if all(cut.fin for cut in victims):
+        return f"The server {server}", True
+    if first.reset["direction"] == first.connection.client_side:
+        return f"The client of {server}, or a device before it,", False
+    return f"A load balancer, NAT or firewall before {server}, or the server itself,", False
+
+
+def met_str(victims: Sequence[Cut], fast: str) -> str:
+    """Returns what the requests met."""
+    count = len(victims)
+    if victims[0].fin is None:
+        first = "the first packet after the pause was" if count == 1 else f"the first packets after {count} pauses were"
+        return f"{first} reset within {fast}"
+    where = "a connection" if count == 1 else "connections"
+    return f"{plural(count, 'request')} went out on {where} that it had closed before and {'was' if count == 1 else 'were'} reset"
+
+
+def idle_words(victims: Sequence[Cut], closed: bool) -> Words:
+    """Returns the words for what was cut, and after how long."""
+    idles = [cut.idle_ns for cut in victims]
+    return {
+        "cut": "closes" if closed else "cut",
+        "connections": "idle connections" if len(victims) > 1 or closed else "the idle connection",
+        "idle": times_str(idles) if is_alike(idles) else f"{show_duration(min(idles))} or less",
+    }
+
+
+def certainty_fields(is_sure: bool) -> Words:
+    """Returns certainty and rivals."""
+    return {
+        "certainty": "proven" if is_sure else "likely",
+        "excluded": {"nat-forgot": "a RST came back", "close-race": "the request came after the close"},
+        "undecided": {} if is_sure else {"reset-by-peer": "Capture at the server: does it send the RST?"},
+    }
+
+
+def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
+    """Returns the match of connections to one server that were cut after a pause."""
+    resets = [reset_of(cut.connection, cut.reset) for cut in victims]
+    who, is_known = who_str(victims, resets)
+    closed, count = all(cut.fin for cut in victims), len(victims)
+    fast = show_duration(max(cut.reply_ns for cut in victims))
+    spared = f", while pauses of up to {show_duration(harmless)} did no harm" if harmless else ""
+    return Match(
+        **certainty_fields(is_known and (count > 1 or bool(harmless))),
+        place="server" if closed else "device",
+        flows=[cut.connection.number for cut in victims],
+        failed=count,
+        attempts=max(case.connections.requests_to(victims[0].connection.server), count),
+        frames=[ending_cited(cut.reset) for cut in victims[:SHOWN]],
+        filter=cut_filter(victims),
+        proof=f"RST {fast} after the first packet that followed the pause{spared}",
+        who=who,
+        **idle_words(victims, closed),
+        met=met_str(victims, fast),
+        harmless=spared,
+    )

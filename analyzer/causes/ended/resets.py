@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resets of connections on which something was open: by the host itself, or by a device in between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import ending_cited, grouped, server_str, times_str
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.rows import EndingRow
+
+INITIAL_TTLS = (64, 128, 255)
+TTL_SURE = 2  # hops; one may be the load of a router that changed
+SOONER = 0.6  # of the least round trip to the host: it cannot have answered
+RTT_MIN_NS = 1_000_000  # shorter ones prove nothing
+ID_STEP_MAX = 2000  # of a counter that all connections of a host share
+AT_ONCE_NS = 5_000_000  # resets of a process that died
+EFFECTS = ("reset", "idle-reset", "retransmission-unlocated", "request-unanswered", "lost-downstream", "slow-server")
+
+
+class Reset(NamedTuple):
+    """A reset, and what shows that its sender did not send it."""
+
+    connection: Connection
+    row: EndingRow
+    signs: tuple[str, ...]
+    is_sure: bool
+
+    @property
+    def is_forged(self) -> bool:
+        """Whether a sign shows that a device sent it."""
+        return bool(self.signs)
+
+    @property
+    def signs_str(self) -> str:
+        """`TTL 61 against 52, 0.4 ms after the request on a path of 23 ms`."""
+        return ", ".join(self.signs)
+
+    @property
+    def hops(self) -> int:
+        """How many routers away the device is from the capture point."""
+        return next(ttl for ttl in INITIAL_TTLS if ttl >= self.row["ttl"]) - self.row["ttl"]
+
+    @property
+    def has_no_socket(self) -> bool:
+        """Whether a host answered that does not know the connection (RFC 9293 section 3.10.7.1)."""
+        row = self.row
+        return not row["with_ack"] and not row["window"] and not row["timestamps"]
+
+
+def ttl_sign(row: EndingRow) -> tuple[str, bool] | None:
+    """Returns what the TTL of a reset shows beside that of the packets before, and whether that is sure."""
+    least, most = row["ttl_before_min"], row["ttl_before_max"]
+    if least is None or most is None or least <= row["ttl"] <= most:
+        return None
+    distance = min(abs(row["ttl"] - least), abs(row["ttl"] - most))
+    return f"TTL {row['ttl']} against {most if least == most else f'{least} to {most}'}", distance >= TTL_SURE
+
+
+def time_sign(connection: Connection, row: EndingRow) -> str | None:
+    """Returns that a reset answers sooner than its sender can."""
+    rtt_ns, reply_ns = connection.rtt_to(row["direction"]), row["reply_ns"]
+    if (
+        rtt_ns is None
+        or reply_ns is None
+        or rtt_ns < RTT_MIN_NS
+        or reply_ns >= SOONER * rtt_ns
+        or not row["unacked_bytes"]
+    ):
+        return None
+    return f"{show_duration(reply_ns)} after the packet that it answers, on a path of {show_duration(rtt_ns)}"
+
+
+def id_sign(row: EndingRow) -> str | None:
+    """Returns that the IP ID of a reset is out of the run of its sender."""
+    step = row["ip_id_step"]
+    return None if step is None or 0 < step <= ID_STEP_MAX else "an IP ID out of the run of its host"
+
+
+def reset_of(connection: Connection, row: EndingRow) -> Reset:
+    """Returns what a reset shows about its sender."""
+    ttl = ttl_sign(row)
+    after = row["packets_after"] or 0
+    signs = [
+        ttl and ttl[0],
+        time_sign(connection, row),
+        id_sign(row),
+        f"the host went on with {plural(after, 'packet')}" if after else None,
+    ]
+    shown = tuple(sign for sign in signs if sign)
+    return Reset(connection, row, shown, len(shown) > 1 or bool(ttl and ttl[1]))
+
+
+def open_resets(case: Case) -> list[Reset]:
+    """Returns the first reset of each connection on which something was open, unless an earlier cause explains it."""
+    connections, explained = case.connections, case.flows_of()
+    resets = []
+    for flow, endings in connections.endings_of.items():
+        rows = sorted(
+            (row for row in endings if row["kind"] == "reset"), key=lambda row: (row["time_ns"] or 0, row["frame"])
+        )
+        if not rows or flow in explained or case.flow(flow)["state"] == "refused":
+            continue
+        closed = any(row["fins"] for row in connections[flow].directions)
+        if not closed and (flow in connections.open_requests or rows[0]["unacked_bytes"]):
+            resets.append(reset_of(connections[flow], rows[0]))
+    return resets
+
+
+def reset_filter(group: Sequence[Reset]) -> str:
+    """Returns a display filter of the resets of the first of these connections."""
+    return f"tcp.flags.reset == 1 && ({' || '.join(flow_filter(reset.connection.flow) for reset in group[:SHOWN])})"
+
+
+@cause(
+    code="reset-by-device",
+    title="Connections reset by a device in between",
+    sentence="A device{where}, not {end}, {probably}reset {count:connection}{server}: {signs}.",
+    advice="Look at the log of the firewall, IPS, content filter or load balancer on the way (`traceroute -T -p {port} {host}` "
+    "shows the hops); a capture at {host} shows that it sent no RST.",
+    shows="The RST has another TTL than the packets of its host before (by 2 or more, or with a second sign), comes sooner than "
+    "60% of the round trip to that host, has an IP ID out of its run, or the host goes on sending (Weaver, Sommer, Paxson 2009).",
+    rivals={
+        "reset-by-peer": "TTL and IP ID are in the host's own run, and the time suffices for a round trip",
+        "idle-timeout": "no pause before separates the connections that were reset",
+    },
+    unknown="Which device. One right beside the server has nearly its TTL and its time.",
+    explains=EFFECTS,
+)
+def reset_by_device(case: Case) -> Matches:
+    forged = [reset for reset in open_resets(case) if reset.is_forged]
+    for server, group in grouped(forged, lambda reset: reset.connection.server).items():
+        first = max(group, key=lambda reset: (reset.is_sure, len(reset.signs)))
+        is_server = first.row["direction"] == first.connection.server_side
+        yield Match(
+            certainty="proven" if first.is_sure else "likely",
+            place="device",
+            flows=[reset.connection.number for reset in group],
+            failed=len(group),
+            attempts=max(len(case.connections.of_server(server)), len(group)),
+            frames=[ending_cited(reset.row) for reset in group[:SHOWN]],
+            filter=reset_filter(group),
+            proof=first.signs_str,
+            excluded={"reset-by-peer": first.signs_str} if first.is_sure else {},
+            undecided={} if first.is_sure else {"reset-by-peer": f"Capture at {server[0]}: does it send the RST?"},
+            where=f" {plural(first.hops, 'hop')} from here" if first.hops else "",
+            end="the server" if is_server else "the client",
+            count=len(group),
+            server=f" to {server_str([reset.connection for reset in group])}",
+            signs=first.signs_str,
+            host=server[0],
+            port=server[1] or 443,
+        )
+
+
+def are_at_once(group: Sequence[Reset]) -> bool:
+    """Returns whether several connections were reset in one moment."""
+    times = sorted(reset.row["time_ns"] or 0 for reset in group)
+    return len(times) > 1 and times[-1] - times[0] <= AT_ONCE_NS
+
+
+def what_happened(group: Sequence[Reset]) -> str:
+    """Returns what the resets show about their sender."""
+    if all(reset.has_no_socket for reset in group):
+        return "it no longer knew them, as after a restart of the host or program"
+    return "all in one moment: its process died" if are_at_once(group) else "its process closed them, or died"
+
+
+@cause(
+    code="reset-by-peer",
+    title="Connections reset by an end itself",
+    sentence="{end} itself {probably}reset {count:connection}{of} with a request open, {after} after the last packet: {what}.",
+    advice="Look at the log of {host} at that second (a crash, a full disk, `dmesg | grep -i oom`), and at "
+    "`nstat -az TcpExtTCPAbortOnData TcpExtTCPAbortOnClose`.",
+    shows="A RST ends a connection without a FIN while a request is unanswered or unacknowledged, and neither its TTL nor its "
+    "IP ID nor its time shows a device. A RST without ACK, window and timestamps comes from a host without the socket.",
+    rivals={
+        "reset-by-device": "TTL, IP ID and time are the host's own",
+        "client-gave-up": "no FIN of the client comes first",
+        "idle-timeout": "no pause separates the connections that were reset",
+    },
+    unknown="Why: the host's log has that. A device right beside the host looks the same.",
+    explains=EFFECTS,
+)
+def reset_by_peer(case: Case) -> Matches:
+    def sender(reset: Reset) -> tuple[tuple[str, int | None], bool]:
+        return reset.connection.server, reset.row["direction"] == reset.connection.server_side
+
+    own = [reset for reset in open_resets(case) if not reset.is_forged]
+    for (server, is_server), group in grouped(own, sender).items():
+        yield own_match(group, is_server, max(len(case.connections.of_server(server)), len(group)))
+
+
+def own_match(group: Sequence[Reset], is_server: bool, total: int) -> Match:
+    """Returns the match of connections that an end reset itself, of so many to one server."""
+    is_sure = all(reset.row["ttl_before_min"] is not None for reset in group)
+    host = group[0].connection.end(group[0].row["direction"])[0]
+    excluded = {"client-gave-up": "no FIN came first"}
+    if is_sure:
+        excluded["reset-by-device"] = "TTL and IP ID are in the host's own run"
+    return Match(
+        certainty="proven" if is_sure else "likely",
+        place="server" if is_server else "client",
+        flows=[reset.connection.number for reset in group],
+        failed=len(group),
+        attempts=total,
+        frames=[ending_cited(reset.row) for reset in group[:SHOWN]],
+        filter=reset_filter(group),
+        proof="the RST has the TTL of its host's other packets, and came no sooner than a round trip",
+        excluded=excluded,
+        undecided={} if is_sure else {"reset-by-device": f"Capture at {host}: does it send the RST?"},
+        end=f"The server {server_str([reset.connection for reset in group])}" if is_server else f"The client {host}",
+        count=len(group),
+        of=f" of {total:,}" if total > len(group) else "",
+        after=times_str([max(reset.row["idle_ns"] or 1, 1) for reset in group]),
+        what=what_happened(group),
+        host=host,
+    )

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TLS handshakes that an end refused, by the meaning of its alert (RFC 8446 section 6.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import grouped, server_str
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.evidence import SHOWN, Cited
+from wiretale.analyzer.units import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.findings.model import Words
+    from wiretale.analyzer.rows import HandshakeRow
+
+ROWS_MAX = 20_000
+#: alert: what the end that sent it, {end}, means; what to do
+MEANINGS = {
+    "handshake_failure": (
+        "{End} found no common cipher or parameters",
+        "Compare what both ends offer (`openssl s_client -connect {where} -cipher ALL`, `nmap --script ssl-enum-ciphers`).",
+    ),
+    "insufficient_security": (
+        "{End} demands stronger ciphers than the other end offers",
+        "Let the older end offer stronger ciphers, or update it.",
+    ),
+    "bad_certificate": ("{End} cannot read or verify {other} certificate", "Check the certificate and its chain."),
+    "unsupported_certificate": (
+        "{End} does not support the kind of {other} certificate",
+        "Use a usual kind of certificate.",
+    ),
+    "certificate_revoked": ("{Other} certificate is revoked", "Install a new certificate."),
+    "certificate_expired": (
+        "{Other} certificate has expired, or a clock is wrong",
+        "Renew the certificate, and check the clocks of both ends (`openssl s_client -connect {where}` shows the dates).",
+    ),
+    "certificate_unknown": (
+        "{End} does not accept {other} certificate",
+        "Check the certificate, its name and its chain.",
+    ),
+    "unknown_ca": (
+        "{End} does not trust {other} certificate",
+        "Install the issuer's CA certificate at the end that refused, or let the other end send the whole chain "
+        "(`openssl s_client -connect {where} -showcerts`).",
+    ),
+    "protocol_version": (
+        "{End} does not support the TLS version that the other end offers",
+        "Update the older end, or allow its TLS version (`openssl s_client -connect {where} -tls1_2`).",
+    ),
+    "unrecognized_name": (
+        "{End} has no certificate for the name that was asked for",
+        "Check the name (SNI) and the server's sites.",
+    ),
+    "certificate_required": (
+        "{End} demands a client certificate, and none came",
+        "Give the client a certificate and its key.",
+    ),
+    "no_application_protocol": (
+        "{End} supports none of the application protocols offered (ALPN)",
+        "Compare the ALPN lists of both ends.",
+    ),
+    "access_denied": (
+        "{End} denies access to a valid certificate",
+        "Look at the access rules of the end that refused.",
+    ),
+    "decrypt_error": (
+        "{End} could not verify a signature or key of the handshake",
+        "Compare keys and certificates of both ends.",
+    ),
+    "internal_error": ("{End} failed by itself", "Look at the log of the end that sent the alert."),
+    "inappropriate_fallback": (
+        "{End} refuses that the client falls back to an older version",
+        "Let the client offer its newest version.",
+    ),
+    "encrypted": (
+        "{End} probably refused, in an alert that is encrypted",
+        "Look at the log of the end that sent the alert, or analyze with its keys (SSLKEYLOGFILE).",
+    ),
+}
+OTHER = ("{End} ended the handshake", "Look at the log of the end that sent the alert.")
+
+
+@cause(
+    code="tls-refused",
+    title="TLS handshake refused",
+    sentence="{meaning}: {who} ended {handshakes}{server} with {alert}.",
+    advice="{todo}",
+    shows="An alert of the handshake that is no close_notify (handshakes.alert). The meaning is that of RFC 8446 section 6.2.",
+    rivals={
+        "reset-by-device": "an alert came, and no RST right after the ClientHello",
+        "hung-server": "an answer came",
+    },
+    unknown="Details that only the log of the end that refused has. An encrypted alert has no name.",
+    explains=("tls-alert", "reset"),
+)
+def tls_refused(case: Case) -> Matches:
+    findings = case.findings("tls-alert")
+    if not findings:
+        return
+    rows = [row for row in case.transfers.without_legs(case.trace.handshakes.rows(0, ROWS_MAX)) if row["alert"]]
+
+    def who(row: HandshakeRow) -> tuple[object, ...]:
+        connection = case.connections[row["flow"]]
+        return connection.server, row["alert"], row["alert_direction"] == connection.client_side
+
+    for (_, alert, by_client), group in grouped(rows, who).items():
+        connections = [case.connections[row["flow"]] for row in group]
+        named = [
+            each for each in findings if {flow for flow, _ in each.finding.flows} & {c.number for c in connections}
+        ]
+        if named:
+            yield refused_match(case, str(alert), bool(by_client), group, connections)
+
+
+def words_of(alert: str, by_client: bool, connections: Sequence[Connection]) -> Words:
+    """Returns the words of the sentence and the advice."""
+    host, port = connections[0].server
+    meaning, todo = MEANINGS.get(alert, OTHER)
+    client = connections[0].end(connections[0].client_side)[0]
+    other = "the server's" if by_client else "the client's"
+    end = f"The client {client}" if by_client else f"The server {server_str(connections)}"
+    is_named = not by_client and meaning.startswith("{End}")
+    return {
+        "meaning": meaning.format(End=end, other=other, Other=other.capitalize()),
+        "who": "it" if meaning.startswith("{End}") else end[0].lower() + end[1:],
+        "server": "" if is_named or not by_client else f" with {server_str(connections)}",
+        "alert": "an encrypted alert" if alert == "encrypted" else f"alert {alert}",
+        "todo": todo.format(where=f"{host}:{port}"),
+    }
+
+
+def handshakes_str(refused: int, total: int) -> str:
+    """Returns `the TLS handshake`, `all 6 TLS handshakes`, `3 of 8 TLS handshakes`."""
+    if refused < total:
+        return f"{refused:,} of {plural(total, 'TLS handshake')}"
+    return "the TLS handshake" if refused == 1 else f"all {refused:,} TLS handshakes"
+
+
+def refused_match(
+    case: Case, alert: str, by_client: bool, group: Sequence[HandshakeRow], connections: Sequence[Connection]
+) -> Match:
+    """Returns the match of the handshakes with one server that one end refused alike."""
+    handshakes = case.trace.handshakes.rows(0, ROWS_MAX)
+    total = sum(case.connections[row["flow"]].server == connections[0].server for row in handshakes)
+    capture, is_encrypted = connections[0].flow["first_capture"], alert == "encrypted"
+    frames = [Cited(row["alert_frame"], row["alert_ns"], row["flow"], capture) for row in group[:SHOWN]]
+    return Match(
+        certainty="likely" if is_encrypted else "proven",
+        place="client" if by_client else "server",
+        flows=[connection.number for connection in connections],
+        failed=len(group),
+        attempts=max(total, len(group)),
+        frames=frames if case.transfers.has_one_file else [],
+        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        proof=f"alert {alert} of {'the client' if by_client else 'the server'}",
+        excluded={"hung-server": "an answer came"},
+        undecided={"reset-by-device": "Look at the log of that end: was it an alert?"} if is_encrypted else {},
+        handshakes=handshakes_str(len(group), total),
+        **words_of(alert, by_client, connections),
+    )

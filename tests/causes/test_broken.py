@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that are open and carry nothing any more: each cause, and its nearest rival that is not taken for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import causes_broken as drawn
+import wiretale
+from causes_broken import of_timed
+from finding_captures import of_wire
+
+
+def trace_of(make: drawn.Make, folder: Path) -> wiretale.Trace:
+    return wiretale.analyze(make(folder / "capture.pcap"))
+
+
+def causes_of(make: drawn.Make, folder: Path) -> dict[str, Any]:
+    return {row["code"]: row for row in trace_of(make, folder).causes.rows()}
+
+
+def rivals_of(trace: wiretale.Trace, code: str) -> dict[str, bool]:
+    """Whether each rival of a cause is excluded."""
+    number = next(row["cause"] for row in trace.causes if row["code"] == code)
+    return {row["rival"]: row["excluded"] for row in trace.cause_rivals if row["cause"] == number}
+
+
+def test_a_nat_that_forgot_is_proven_by_a_new_connection(tmp_path: Path) -> None:
+    trace = trace_of(of_wire(drawn.forgotten), tmp_path)
+    (row,) = trace.causes.rows()
+    assert (row["code"], row["certainty"], row["place"], row["failed"]) == ("nat-forgot", "proven", "device", 1)
+    assert row["sentence"] == (
+        "10.0.0.2:5432 stopped answering after 612 s without traffic: 8 packets were sent in 51 s and none got an answer, while "
+        "a new connection took 20 ms. A NAT or firewall forgot the idle connection."
+    )
+    assert rivals_of(trace, "nat-forgot")["peer-gone"] and trace.answer.cause == "nat-forgot"
+
+
+def test_keep_alives_into_a_forgotten_connection_are_the_same(tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.forgotten(60_000, keep_alives=True)), tmp_path)["nat-forgot"]
+    assert "after 60 s without traffic: 9 packets were sent in 600 s" in row["sentence"]
+
+
+def test_without_a_new_connection_it_is_likely(tmp_path: Path) -> None:
+    wire = drawn.alive(drawn.repeated(drawn.asked(drawn.Wire(), 0), 614_052), 700_000)
+    trace = trace_of(of_wire(lambda: wire), tmp_path)
+    (row,) = trace.causes.rows()
+    assert row["certainty"] == "likely" and "probably forgot" in row["sentence"]
+    assert trace.answer.next_steps == [
+        "Open a new connection to the server while the old one is silent, or capture at the server."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (drawn.survived, "nat-forgot"),
+        (lambda: drawn.forgotten(fresh=False), "nat-forgot"),
+        (drawn.gone, "nat-forgot"),
+        (lambda: drawn.forgotten(3_000.0), "peer-gone"),
+        (drawn.upload_alone, "peer-gone"),
+        (drawn.hung, "peer-gone"),
+        (drawn.held, "hung-server"),
+        (lambda: drawn.hole(filled=True), "mtu-black-hole"),
+        (lambda: drawn.hole(size=700), "mtu-black-hole"),
+        (lambda: drawn.opened(with_data=True), "mtu-black-hole"),
+    ],
+)
+def test_the_nearest_rival_is_not_taken_for_it(make: Any, code: str, tmp_path: Path) -> None:
+    assert code not in causes_of(of_wire(make), tmp_path)
+
+
+def test_a_peer_that_is_gone_answers_no_new_connection(tmp_path: Path) -> None:
+    trace = trace_of(of_wire(drawn.gone), tmp_path)
+    row = next(row for row in trace.causes if row["code"] == "peer-gone")
+    assert row["sentence"] == (
+        "10.0.0.2:5432 went away or lost its network in mid-connection: 8 retransmissions in 51.1 s got no answer, nor "
+        "did 1 new connection."
+    )
+    assert rivals_of(trace, "peer-gone") == {"hung-server": True, "nat-forgot": True}
+
+
+def test_one_end_that_repeats_alone_hears_nothing(tmp_path: Path) -> None:
+    trace = trace_of(of_wire(drawn.ladder_alone), tmp_path)
+    assert trace.answer.cause == "peer-gone" and trace.answer.certainty == "likely"
+    assert "8 retransmissions of one segment" in trace.answer.sentence
+
+
+def test_a_hung_server_is_told_with_its_requests(tmp_path: Path) -> None:
+    row = causes_of(of_wire(drawn.hung), tmp_path)["hung-server"]
+    assert (row["certainty"], row["failed"], row["attempts"]) == ("proven", 6, 6)
+    assert row["sentence"].startswith(
+        "10.0.0.2:80 accepts connections and never answers: none of 6 requests got a reply in 11 s. It acknowledged each within "
+        "2.10 ms"
+    )
+
+
+def test_a_server_that_hung_for_some_requests(tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.hung(3, answered=5)), tmp_path)["hung-server"]
+    assert row["sentence"].startswith("10.0.0.2:80 stopped answering: 3 of 8 requests got no reply")
+
+
+def test_a_hole_of_full_segments_is_probably_the_path_mtu(tmp_path: Path) -> None:
+    trace = trace_of(of_wire(drawn.hole), tmp_path)
+    assert (trace.answer.cause, trace.answer.certainty, trace.answer.place) == ("mtu-black-hole", "likely", "before")
+    assert "a hole of 1 segment of 1,460 bytes by SACK, which nothing filled for 59.9 s" in trace.answer.sentence
+
+
+def test_a_connection_that_stays_empty_may_be_the_path_mtu(tmp_path: Path) -> None:
+    trace = trace_of(
+        lambda path: of_wire(lambda: drawn.Connection(drawn.Wire(), server_port=5001).open().wire)(path), tmp_path
+    )
+    assert trace.answer.cause is None  # the capture ended at once
+    trace = trace_of(of_wire(drawn.opened), tmp_path)
+    assert trace.answer.cause is None or trace.answer.certainty == "possible"
+
+
+def test_fragments_that_a_device_drops_are_all_but_the_first(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["fragments-dropped"], tmp_path)["fragments-dropped"]
+    assert row["sentence"] == (
+        "A device before the capture point drops IP fragments: of 7 fragmented datagrams from 203.0.113.5, 7 arrived with the "
+        "first fragment alone, while all 6 datagrams without fragments arrived."
+    )
+    assert (row["failed"], row["attempts"], row["place"]) == (7, 7, "before")
+
+
+def test_fragments_that_are_lost_at_random_are_no_device(tmp_path: Path) -> None:
+    rows = causes_of(drawn.EXAMPLES["fragment-loss"], tmp_path)
+    assert "fragments-dropped" not in rows and "8.33% of its datagrams" in rows["fragment-loss"]["sentence"]
+
+
+def test_two_lost_tails_are_no_device(tmp_path: Path) -> None:
+    timed = of_timed(lambda: drawn.datagrams(40, lambda number, index: number in (3, 4) and index > 0))
+    assert "fragments-dropped" not in causes_of(timed, tmp_path)
+
+
+def test_a_routing_loop_is_no_copy(tmp_path: Path) -> None:
+    rows = causes_of(of_timed(drawn.circling), tmp_path)
+    assert set(rows) == {"routing-loop"}
+    assert rows["routing-loop"]["sentence"] == (
+        "Packets to 10.9.0.5 circle between routers: 3 packets passed here again and again, one 30 times, its TTL falling by 2, "
+        "until it expired or left."
+    )
+
+
+def test_routers_off_the_loop_report_it(tmp_path: Path) -> None:
+    rows = causes_of(of_timed(drawn.expired), tmp_path)
+    assert "10.1.0.1 and 10.1.0.2 reported 4 times that the TTL ran out" in rows["routing-loop"]["sentence"]
+
+
+def test_a_traceroute_is_no_loop(tmp_path: Path) -> None:
+    assert "routing-loop" not in causes_of(of_timed(lambda: drawn.expired(ttl=1)), tmp_path)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that end too early: each cause, and its nearest rival that is not taken for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import causes_broken
+import causes_ended as drawn
+import wiretale
+from causes_ended import of_talks
+from finding_captures import of_wire
+
+
+def causes_of(make: drawn.Make, folder: Path) -> dict[str, Any]:
+    trace = wiretale.analyze(make(folder / "capture.pcap"))
+    return {row["code"]: row for row in trace.causes.rows()}
+
+
+def test_a_device_is_told_by_ttl_and_time(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["reset-by-device"], tmp_path)["reset-by-device"]
+    assert (row["certainty"], row["place"], row["failed"], row["attempts"]) == ("proven", "device", 3, 4)
+    assert row["sentence"] == (
+        "A device 3 hops from here, not the server, reset 3 connections to 10.0.0.2:443: TTL 61 against 64, 400 µs after the "
+        "packet that it answers, on a path of 20 ms."
+    )
+
+
+def test_a_host_that_goes_on_did_not_reset(tmp_path: Path) -> None:
+    make = of_talks(lambda: drawn.aborted(reply=0.4, socket=False, goes_on=True))
+    row = causes_of(make, tmp_path)["reset-by-device"]
+    assert row["certainty"] == "proven" and "the host went on with 1 packet" in row["sentence"]
+
+
+def test_one_hop_is_one_sign_only(tmp_path: Path) -> None:
+    row = causes_of(of_talks(lambda: drawn.aborted(ttl=63)), tmp_path)["reset-by-device"]
+    assert row["certainty"] == "likely" and "probably reset" in row["sentence"]
+
+
+def test_a_server_that_aborts_is_told_with_what_was_open(tmp_path: Path) -> None:
+    rows = causes_of(drawn.EXAMPLES["reset-by-peer"], tmp_path)
+    assert "reset-by-device" not in rows
+    assert rows["reset-by-peer"]["sentence"] == (
+        "The server 10.0.0.2:443 itself reset 3 connections of 4 with a request open, 500 µs after the last packet: its process "
+        "closed them, or died."
+    )
+
+
+def test_a_host_without_the_socket_restarted(tmp_path: Path) -> None:
+    row = causes_of(of_talks(lambda: drawn.aborted(socket=False)), tmp_path)["reset-by-peer"]
+    assert "it no longer knew them, as after a restart" in row["sentence"]
+
+
+def test_an_idle_timeout_of_a_device(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["idle-timeout"], tmp_path)["idle-timeout"]
+    assert (row["certainty"], row["failed"]) == ("proven", 3)
+    assert row["sentence"] == (
+        "A device before 10.0.0.2:443 (TTL 61 against 64) cut idle connections after 412 s: the first packets after 3 pauses "
+        "were reset within 20.2 ms, while pauses of up to 300 s did no harm."
+    )
+
+
+def test_an_idle_timeout_without_a_sign_is_likely(tmp_path: Path) -> None:
+    row = causes_of(of_talks(lambda: drawn.cut(count=1)), tmp_path)["idle-timeout"]
+    assert row["certainty"] == "likely"
+    assert "or the server itself, probably cut the idle connection after 412 s" in row["sentence"]
+
+
+def test_a_request_that_crossed_the_close(tmp_path: Path) -> None:
+    rows = causes_of(drawn.EXAMPLES["close-race"], tmp_path)
+    assert set(rows) == {"close-race"}
+    assert rows["close-race"]["sentence"] == (
+        "The server 10.0.0.2:80 closed idle connections after 5 s, and 3 of 16 requests were already on the way: they were reset."
+    )
+
+
+def test_a_request_after_the_close_met_the_idle_timeout_of_the_server(tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: drawn.closing(300)), tmp_path)
+    assert "close-race" not in rows
+    assert rows["idle-timeout"]["sentence"].startswith(
+        "The server 10.0.0.2:80 closes idle connections after 5 s: 3 requests went out"
+    )
+
+
+def test_a_client_that_gave_up_is_named_with_its_timeout(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["client-gave-up"], tmp_path)["client-gave-up"]
+    assert (row["certainty"], row["place"], row["failed"], row["waited_ns"]) == ("proven", "client", 3, 6_000_000_000)
+    assert row["sentence"] == (
+        "The client 10.0.0.1 gave up after 2 s, its timeout: it closed 3 of 3 connections to 10.0.0.2:8443 before the answers "
+        "came, after 3.40 s, and reset them."
+    )
+
+
+def test_unequal_waits_are_no_timeout(tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.impatient((1_300, 2_700, 730))), tmp_path)["client-gave-up"]
+    assert row["certainty"] == "likely" and "timeout" not in row["sentence"]
+
+
+def test_sockets_that_a_server_leaks_are_counted(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["close-wait"], tmp_path)["close-wait"]
+    assert (row["severity"], row["members"]) == ("warning", 6)
+    assert (
+        "acknowledged the FIN of 6 client connections and kept its own half open for 62.5 to 67.5 s" in row["sentence"]
+    )
+    assert "while 2 others were closed by both ends" in row["sentence"]
+
+
+def test_an_alert_is_told_by_its_meaning(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["tls-refused"], tmp_path)["tls-refused"]
+    assert row["certainty"] == "proven" and "ended the TLS handshake" in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (of_talks(lambda: drawn.cut(idle_ms=300_000, spared_ms=400_000)), "idle-timeout"),
+        (of_talks(drawn.aborted), "idle-timeout"),
+        (of_talks(drawn.cut), "reset-by-peer"),
+        (of_wire(causes_broken.forgotten), "idle-timeout"),
+        (of_wire(lambda: drawn.impatient(shut=True)), "client-gave-up"),
+        (of_wire(lambda: drawn.impatient(late_ms=1_900)), "client-gave-up"),
+        (of_wire(causes_broken.hung), "client-gave-up"),
+        (of_wire(causes_broken.hung), "close-wait"),
+        (of_wire(lambda: drawn.leaking(count=2)), "close-wait"),
+        (of_wire(lambda: drawn.leaking(wait_ms=1_000)), "close-wait"),
+        (of_wire(lambda: drawn.leaking(pushes=True)), "close-wait"),
+        (of_wire(lambda: drawn.closing(-5, count=0)), "close-race"),
+        (of_wire(lambda: drawn.closing(-5, keep_ms=200)), "close-race"),
+    ],
+)
+def test_the_nearest_rival_is_not_taken_for_it(make: Any, code: str, tmp_path: Path) -> None:
+    assert code not in causes_of(make, tmp_path)

@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that carry nothing any more, packets that vanish or circle: an example of each cause, and its rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from scapy.all import ICMP, IP, TCP, UDP, Packet, Raw, fragment
+
+import transfer_wires as wires
+from crafted import ether, write_timed
+from finding_captures import of_wire
+from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, sack, syn_options
+
+Make = Callable[[Path], Path]
+Timed = list[tuple[float, Packet]]
+LADDER = (0, 200, 600, 1_400, 3_000, 6_200, 12_600, 25_400, 51_000)  # ms of a retransmission timer that doubles
+END_MS = 200_000.0
+
+
+def of_timed(make: Callable[[], Iterable[tuple[float, Packet]]]) -> Make:
+    return lambda path: write_timed(path, sorted(make(), key=lambda entry: entry[0]))
+
+
+def alive(wire: Wire, until_ms: float = END_MS) -> Wire:
+    """Another conversation, to the end of the capture."""
+    for ms in (until_ms - 1, until_ms):
+        wire.udp(ms, b"end of the capture")
+    return wire
+
+
+def asked(wire: Wire, ms: float, port: int = 40_001, turns: int = 2, gap_ms: float = 2_000.0) -> Connection:
+    """A connection with requests of 180 bytes and answers of 900, 20 ms away."""
+    link = Connection(wire, port, server_port=5432).open(ms)
+    for turn in range(turns):
+        at = ms + 30 + turn * gap_ms
+        link.send(at, 0, 180 * turn, 180, PSH | ACK, ack=900 * turn)
+        link.send(at + 22, 1, 900 * turn, 900, PSH | ACK, ack=180 * (turn + 1))
+        link.send(at + 22.1, 0, 180 * (turn + 1), ack=900 * (turn + 1))
+    return link
+
+
+def repeated(link: Connection, ms: float, at: int = 360, ack: int = 1800, size: int = 180, side: int = 0) -> Wire:
+    """One segment, sent again and again in vain."""
+    for after in LADDER:
+        link.send(ms + after, side, at, size, PSH | ACK, ack=ack)
+    return link.wire
+
+
+def forgotten(idle_ms: float = 612_000.0, fresh: bool = True, keep_alives: bool = False) -> Wire:
+    """After a pause nothing is answered any more, and a new connection is, if `fresh`."""
+    wire = Wire()
+    link, resumed = asked(wire, 0), 2_052 + idle_ms
+    if keep_alives:
+        for i in range(9):
+            link.send(resumed + 75_000 * i, 0, 359, ack=1800)
+    else:
+        repeated(link, resumed)
+    if fresh:
+        asked(wire, resumed + 20_000, 40_002)
+    else:
+        for after in (0, 1_000, 3_000):
+            Connection(wire, 40_003, server_port=5432).send(
+                resumed + 20_000 + after, 0, -1, flags=SYN, options=syn_options()
+            )
+    return alive(wire, resumed + 700_000)
+
+
+def survived() -> Wire:
+    """One connection is silent after a pause of 60 s, another one goes on after 300 s: no timer forgot the first."""
+    wire = Wire()
+    repeated(asked(wire, 0), 62_052)
+    link = asked(wire, 100, 40_002)
+    link.send(302_200, 0, 360, 180, PSH | ACK, ack=1800).send(302_220, 1, 1800, 900, PSH | ACK, ack=540)
+    return alive(wire, 400_000)
+
+
+def gone() -> Wire:
+    """A server that falls silent in mid-connection, and answers no new connection."""
+    return forgotten(100.0, fresh=False)
+
+
+def ladder_alone() -> Wire:
+    """One end alone, which repeats a segment."""
+    return repeated(Connection(Wire(), server_port=1043), 100, 0, 0)
+
+
+def upload_alone() -> Wire:
+    """One end alone, which sends new data."""
+    link = Connection(Wire(), server_port=1043)
+    for number, after in enumerate(LADDER):
+        link.send(after, 0, 180 * number, 180, PSH | ACK)
+    return link.wire
+
+
+def hung(count: int = 6, answered: int = 0, wait_ms: float = 11_000.0) -> Wire:
+    """Requests that are acknowledged and never answered."""
+    wire = Wire()
+    for i in range(count + answered):
+        start = 1_000.0 * i
+        link = Connection(wire, 40_001 + i).open(start, 2.0).send(start + 2.1, 0, 0, 120, PSH | ACK)
+        link.send(start + 4.2, 1, 0, ack=120)
+        if i >= count:
+            link.send(start + 30, 1, 0, 400, PSH | ACK, ack=120).send(start + 30.1, 0, 120, ack=400)
+            continue
+        link.send(start + wait_ms, 0, 120, flags=FIN | ACK).send(start + wait_ms + 2, 1, 0, ack=121)
+    return alive(wire, 60_000)
+
+
+def held() -> Wire:
+    """Requests that are answered after 4 s."""
+    wire = Wire()
+    for i in range(6):
+        start = 1_000.0 * i
+        link = Connection(wire, 40_001 + i).open(start, 2.0).send(start + 2.1, 0, 0, 120, PSH | ACK)
+        link.send(start + 4.2, 1, 0, ack=120).send(start + 4_000, 1, 0, 400, PSH | ACK, ack=120)
+        link.send(start + 4_000.1, 0, 120, ack=400)
+    return alive(wire, 60_000)
+
+
+def hole(size: int = 1460, filled: bool = False) -> Wire:
+    """A receiver that misses a full segment and says so for a minute; captured at the receiver."""
+    link = Connection(Wire(), server_port=43).open().send(21, 0, 0, 8, PSH | ACK).send(42, 1, 0, ack=8)
+    link.send(90, 1, 0, 1000, PSH | ACK, ack=8).send(90.1, 0, 8, ack=1000)
+    link.send(91, 1, 1000 + size, 270, PSH | ACK, ack=8)
+    link.send(91.1, 0, 8, ack=1000, options=sack((1000 + size, 1270 + size)))
+    if filled:
+        link.send(400, 1, 1000, size, PSH | ACK, ack=8).send(400.1, 0, 8, ack=1270 + size)
+    link.send(60_000, 0, 8, flags=FIN | ACK, ack=1270 + size if filled else 1000)
+    return link.wire
+
+
+def opened(with_data: bool = False) -> Wire:
+    """A connection that opens, and stays empty while the capture goes on."""
+    wire = Wire()
+    link = Connection(wire, server_port=5001).open()
+    if with_data:
+        link.data(30, 0, 100).ack(50, 100)
+    return alive(wire, 9_000)
+
+
+def datagrams(count: int, lost: Callable[[int, int], bool], size: int = 1_900, small: int = 6) -> Timed:
+    """Fragmented datagrams of which fragments are lost by datagram and index, and small ones."""
+    timed: Timed = []
+    for number in range(count):
+        packet = (
+            IP(src="203.0.113.5", dst="192.0.2.60", id=4000 + number) / UDP(sport=5060, dport=5060) / Raw(bytes(size))
+        )
+        parts = fragment(packet, 1480)
+        timed += [
+            (number * 2 + index * 0.001, ether(part)) for index, part in enumerate(parts) if not lost(number, index)
+        ]
+    for number in range(small):
+        ends = IP(src="203.0.113.5", dst="192.0.2.60", id=9000 + number)
+        timed.append((number * 2 + 1.0, ether(ends / UDP(sport=5060, dport=5060) / Raw(bytes(300)))))
+    return timed
+
+
+def circling(passes: int = 30, step: int = 2) -> Timed:
+    """A SYN and its two repeats, which pass again and again."""
+    timed: Timed = []
+    for attempt, at in enumerate((0.0, 1.0, 3.0)):
+        for i in range(passes):
+            network = IP(src="192.0.2.10", dst="10.9.0.5", id=500 + attempt, ttl=62 - step * i)
+            timed.append((at + i * 0.0004, ether(network / TCP(sport=49_000, dport=443, flags="S", seq=1))))
+    return timed
+
+
+def expired(ttl: int = 64, routers: Sequence[str] = ("10.1.0.1", "10.1.0.2")) -> Timed:
+    """SYNs to which routers answer that the TTL ran out."""
+    timed: Timed = []
+    for attempt in range(4):
+        syn = IP(src="192.0.2.10", dst="10.9.0.5", id=attempt + 1, ttl=ttl + attempt) / TCP(
+            sport=49_000, dport=443, flags="S"
+        )
+        error = IP(src=routers[attempt % len(routers)], dst="192.0.2.10") / ICMP(type=11) / Raw(bytes(syn)[:28])
+        timed += [(attempt * 1.0, ether(syn)), (attempt + 0.03, ether(error))]
+    return timed
+
+
+def reset_late() -> Wire:
+    """An idle connection that is reset at the first request after the pause."""
+    link = asked(Wire(), 0)
+    link.send(414_000, 0, 360, 180, PSH | ACK, ack=1800).send(414_002, 1, 1800, flags=RST)
+    return link.wire
+
+
+EXAMPLES: dict[str, Make] = {
+    "routing-loop": of_timed(circling),
+    "fragments-dropped": of_timed(lambda: datagrams(7, lambda number, index: index > 0)),
+    "fragment-loss": of_timed(
+        lambda: datagrams(60, lambda number, index: number % 12 == 3 and index == number % 24 // 12)
+    ),
+    "mtu-black-hole": of_wire(lambda: wires.stuck(False)),
+    "hung-server": of_wire(hung),
+    "nat-forgot": of_wire(forgotten),
+    "peer-gone": of_wire(gone),
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Connections that end too early, or of which one half stays open: one example for each cause, and its rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from scapy.all import wrpcap
+
+import causes_broken as drawn
+from crafted import tls_handshake
+from finding_captures import ALERT, of_timed, of_wire
+from plain_wire import ACK, FIN, PSH, RST, Connection, Wire
+from talk import Talk
+
+Make = Callable[[Path], Path]
+
+
+def of_talks(make: Callable[[], list[Talk]]) -> Make:
+    def write(path: Path) -> Path:
+        packets = [packet for talk in make() for packet in talk.packets]
+        wrpcap(str(path), sorted(packets, key=lambda packet: float(packet.time)))
+        return path
+
+    return write
+
+
+def aborted(
+    count: int = 3,
+    ttl: int = 64,
+    reply: float = 20.5,
+    socket: bool = True,
+    number: int | None = None,
+    goes_on: bool = False,
+) -> list[Talk]:
+    """Requests whose connections are reset `reply` ms after the request, on a path of 20 ms; the last one is answered."""
+    talks = []
+    for i in range(count + 1):
+        talk = Talk(ends=(("10.0.0.1", 40_001 + i), ("10.0.0.2", 443)), isn=(1000 * (i + 1), 500_000), timestamps=False)
+        talk.open().data(25, 0, 300)
+        if i == count:
+            talk.send(46, 1, 0, 500, 300).send(46.1, 0, 300, ack=500)
+        elif socket:
+            talk.send(45, 1, 0, ack=300).send(25 + reply, 1, 0, ack=300, flags="RA", ttl=ttl, ip_id=number)
+        else:
+            talk.send(25 + reply, 1, 0, ack=None, flags="R", ttl=ttl, window=0, ip_id=number)
+        if goes_on and i < count:
+            talk.send(45, 1, 0, 500, 300)
+        talks.append(talk)
+    for i, talk in enumerate(talks):
+        for packet in talk.packets:
+            packet.time += i
+    return talks
+
+
+def cut(
+    idle_ms: float = 412_000.0, count: int = 3, ttl: int = 64, reply: float = 20.2, spared_ms: float = 0.0
+) -> list[Talk]:
+    """Connections of which the first request after a pause is reset; one survives a pause of `spared_ms`."""
+    talks = []
+    for i in range(count + bool(spared_ms)):
+        talk = Talk(ends=(("10.0.0.1", 40_001 + i), ("10.0.0.2", 443)), isn=(1000 * (i + 1), 500_000), timestamps=False)
+        talk.open().data(25, 0, 300).send(46, 1, 0, 500, 300).send(46.1, 0, 300, ack=500)
+        at = 46.1 + (idle_ms if i < count else spared_ms)
+        talk.data(at, 300, 300, ack=500)
+        if i < count:
+            talk.send(at + reply, 1, 500, ack=None, flags="R", ttl=ttl, window=0)
+        else:
+            talk.send(at + 21, 1, 500, 500, 600).send(at + 21.1, 0, 600, ack=1000)
+        for packet in talk.packets:
+            packet.time += i
+        talks.append(talk)
+    return talks
+
+
+def closing(after_ms: float, count: int = 3, keep_ms: float = 5_000.0, others: int = 5) -> Wire:
+    """A server that closes idle connections after `keep_ms`, 20 ms away; the next request leaves `after_ms` after its FIN did."""
+    wire = Wire(by_time=True)
+    for i in range(count + others):
+        start = 10_000.0 * i
+        link = Connection(wire, 40_001 + i).open(start).send(start + 21, 0, 0, 200, PSH | ACK)
+        link.send(start + 42, 1, 0, 500, PSH | ACK, ack=200).send(start + 42.1, 0, 200, ack=500)
+        fin = start + 42 + keep_ms
+        if i >= count:
+            link.send(start + 2_000, 0, 200, 200, PSH | ACK, ack=500).send(
+                start + 2_021, 1, 500, 500, FIN | ACK, ack=400
+            )
+            link.send(start + 2_022, 0, 400, flags=FIN | ACK, ack=1001).send(start + 2_042, 1, 1001, ack=401)
+            continue
+        link.send(fin + after_ms, 0, 200, 200, PSH | ACK, ack=500 if after_ms < 0 else 501)
+        link.send(fin, 1, 500, flags=FIN | ACK, ack=200)
+        link.send(fin + after_ms + 20, 1, 501, flags=RST, window=0)
+    return wire
+
+
+def impatient(
+    waits: tuple[float, ...] = (2_000.0, 2_000.0, 2_000.0), late_ms: float = 3_400.0, shut: bool = False
+) -> Wire:
+    """Clients that close after a time, and reset the answer that comes later; or only shut their half, if `shut`."""
+    wire = Wire()
+    for i, wait in enumerate(waits):
+        start = 10_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=8443).open(start).send(start + 21, 0, 0, 400, PSH | ACK)
+        link.send(start + 41, 1, 0, ack=400)
+        link.send(start + 21 + wait, 0, 400, flags=FIN | ACK).send(start + 41 + wait, 1, 0, ack=401)
+        link.send(start + 21 + late_ms, 1, 0, 1200, PSH | ACK, ack=401)
+        if shut:
+            link.send(start + 22 + late_ms, 0, 401, ack=1200)
+            link.send(start + 23 + late_ms, 1, 1200, flags=FIN | ACK, ack=401).send(
+                start + 43 + late_ms, 0, 401, ack=1201
+            )
+        else:
+            link.send(start + 22 + late_ms, 0, 401, flags=RST, window=0)
+    return wire
+
+
+def leaking(count: int = 6, wait_ms: float = 60_000.0, closed: int = 2, pushes: bool = False) -> Wire:
+    """Clients that close, and a server that keeps its half open."""
+    wire = Wire()
+    for i in range(count + closed):
+        start = 1_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=9090).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
+        link.send(start + 20, 1, 0, 900, PSH | ACK, ack=300).send(start + 20.1, 0, 300, ack=900)
+        link.send(start + 500, 0, 300, flags=FIN | ACK, ack=900).send(start + 501, 1, 900, ack=301)
+        if pushes:
+            link.send(start + 5_000, 1, 900, 900, PSH | ACK, ack=301).send(start + 5_001, 0, 301, ack=1800)
+        if i >= count:
+            link.send(start + 502, 1, 900, flags=FIN | ACK, ack=301).send(start + 503, 0, 301, ack=901)
+    return drawn.alive(wire, 1_000.0 * (count + closed) + wait_ms)
+
+
+EXAMPLES: dict[str, Make] = {
+    "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),
+    "close-race": of_wire(lambda: closing(-5)),
+    "idle-timeout": of_talks(lambda: cut(ttl=61, spared_ms=300_000)),
+    "client-gave-up": of_wire(impatient),
+    "close-wait": of_wire(leaking),
+    "reset-by-device": of_talks(lambda: aborted(ttl=61, reply=0.4, socket=False)),
+    "reset-by-peer": of_talks(aborted),
+}
