@@ -45,7 +45,7 @@ def test_keep_alives_into_a_forgotten_connection_are_the_same(tmp_path: Path) ->
 
 
 def test_without_a_new_connection_it_is_likely(tmp_path: Path) -> None:
-    wire = drawn.alive(drawn.repeated(drawn.asked(drawn.Wire(), 0), 614_052), 700_000)
+    wire = drawn.alive(drawn.repeated(drawn.dialogue(drawn.Wire(), 0), 614_052), 700_000)
     trace = trace_of(of_wire(lambda: wire), tmp_path)
     (row,) = trace.causes.rows()
     assert row["certainty"] == "likely" and "probably forgot" in row["sentence"]
@@ -63,7 +63,7 @@ def test_without_a_new_connection_it_is_likely(tmp_path: Path) -> None:
         (lambda: drawn.forgotten(3_000.0), "peer-gone"),
         (drawn.upload_alone, "peer-gone"),
         (drawn.hung, "peer-gone"),
-        (drawn.held, "hung-server"),
+        (drawn.slow, "hung-server"),
         (lambda: drawn.hole(filled=True), "mtu-black-hole"),
         (lambda: drawn.hole(size=700), "mtu-black-hole"),
         (lambda: drawn.opened(with_data=True), "mtu-black-hole"),

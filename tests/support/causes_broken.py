@@ -30,7 +30,7 @@ def alive(wire: Wire, until_ms: float = END_MS) -> Wire:
     return wire
 
 
-def asked(wire: Wire, ms: float, port: int = 40_001, turns: int = 2, gap_ms: float = 2_000.0) -> Connection:
+def dialogue(wire: Wire, ms: float, port: int = 40_001, turns: int = 2, gap_ms: float = 2_000.0) -> Connection:
     """A connection with requests of 180 bytes and answers of 900, 20 ms away."""
     link = Connection(wire, port, server_port=5432).open(ms)
     for turn in range(turns):
@@ -51,14 +51,14 @@ def repeated(link: Connection, ms: float, at: int = 360, ack: int = 1800, size: 
 def forgotten(idle_ms: float = 612_000.0, fresh: bool = True, keep_alives: bool = False) -> Wire:
     """After a pause nothing is answered any more, and a new connection is, if `fresh`."""
     wire = Wire()
-    link, resumed = asked(wire, 0), 2_052 + idle_ms
+    link, resumed = dialogue(wire, 0), 2_052 + idle_ms
     if keep_alives:
         for i in range(9):
             link.send(resumed + 75_000 * i, 0, 359, ack=1800)
     else:
         repeated(link, resumed)
     if fresh:
-        asked(wire, resumed + 20_000, 40_002)
+        dialogue(wire, resumed + 20_000, 40_002)
     else:
         for after in (0, 1_000, 3_000):
             Connection(wire, 40_003, server_port=5432).send(
@@ -70,8 +70,8 @@ def forgotten(idle_ms: float = 612_000.0, fresh: bool = True, keep_alives: bool 
 def survived() -> Wire:
     """One connection is silent after a pause of 60 s, another one goes on after 300 s: no timer forgot the first."""
     wire = Wire()
-    repeated(asked(wire, 0), 62_052)
-    link = asked(wire, 100, 40_002)
+    repeated(dialogue(wire, 0), 62_052)
+    link = dialogue(wire, 100, 40_002)
     link.send(302_200, 0, 360, 180, PSH | ACK, ack=1800).send(302_220, 1, 1800, 900, PSH | ACK, ack=540)
     return alive(wire, 400_000)
 
@@ -108,7 +108,7 @@ def hung(count: int = 6, answered: int = 0, wait_ms: float = 11_000.0) -> Wire:
     return alive(wire, 60_000)
 
 
-def held() -> Wire:
+def slow() -> Wire:
     """Requests that are answered after 4 s."""
     wire = Wire()
     for i in range(6):
@@ -181,7 +181,7 @@ def expired(ttl: int = 64, routers: Sequence[str] = ("10.1.0.1", "10.1.0.2")) ->
 
 def reset_late() -> Wire:
     """An idle connection that is reset at the first request after the pause."""
-    link = asked(Wire(), 0)
+    link = dialogue(Wire(), 0)
     link.send(414_000, 0, 360, 180, PSH | ACK, ack=1800).send(414_002, 1, 1800, flags=RST)
     return link.wire
 

@@ -74,10 +74,10 @@ def cut(
     return talks
 
 
-def closing(after_ms: float, count: int = 3, keep_ms: float = 5_000.0, others: int = 5) -> Wire:
+def closing(after_ms: float, count: int = 3, keep_ms: float = 5_000.0, usual: int = 5) -> Wire:
     """A server that closes idle connections after `keep_ms`, 20 ms away; the next request leaves `after_ms` after its FIN did."""
     wire = Wire(by_time=True)
-    for i in range(count + others):
+    for i in range(count + usual):
         start = 10_000.0 * i
         link = Connection(wire, 40_001 + i).open(start).send(start + 21, 0, 0, 200, PSH | ACK)
         link.send(start + 42, 1, 0, 500, PSH | ACK, ack=200).send(start + 42.1, 0, 200, ack=500)

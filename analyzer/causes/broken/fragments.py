@@ -67,7 +67,7 @@ def whole_datagrams(case: Case, pair: Pair) -> int:
     code="fragments-dropped",
     title="A device drops all fragments but the first",
     sentence="A device before the capture point {probably}drops IP fragments: of {count:fragmented datagram} from {source}, "
-    "{lost} arrived with the first fragment alone{whole}.",
+    "{lost} arrived with the first fragment alone{beside}.",
     advice="Send messages that fit the path MTU, or use TCP (SIP: RFC 3261 section 18.1.1; DNS: an EDNS size of 1,232; IKE: RFC "
     "7383), or let the firewall pass or reassemble fragments (RFC 8900).",
     shows="Three fragmented datagrams or more from one host to another of which the first fragment arrives and no later one, "
@@ -83,9 +83,9 @@ def fragments_dropped(case: Case) -> Matches:
     for pair in pairs_of(case):
         if not pair.is_first_alone:
             continue
-        lost, whole = pair.incomplete, whole_datagrams(case, pair)
+        lost, complete = pair.incomplete, whole_datagrams(case, pair)
         yield Match(
-            certainty="proven" if whole or len(lost) >= 2 * DROPPED_MIN else "likely",
+            certainty="proven" if complete or len(lost) >= 2 * DROPPED_MIN else "likely",
             place="before",
             flows=flows_of(pair.datagrams),
             failed=len(lost),
@@ -97,11 +97,13 @@ def fragments_dropped(case: Case) -> Matches:
             filter=f"ip.addr == {pair.source} && ip.addr == {pair.destination} && ({FILTER})",
             proof="the fragment index separates what is lost from what passes",
             excluded={"fragment-loss": f"{len(lost)} of {len(pair.datagrams)} lack the same fragments"},
-            undecided={} if whole or len(lost) >= 2 * DROPPED_MIN else {"fragment-loss": "Send more large datagrams."},
+            undecided={}
+            if complete or len(lost) >= 2 * DROPPED_MIN
+            else {"fragment-loss": "Send more large datagrams."},
             lost=len(lost),
             count=len(pair.datagrams),
             source=pair.source,
-            whole=f", while all {plural(whole, 'datagram')} without fragments arrived" if whole else "",
+            beside=f", while all {plural(complete, 'datagram')} without fragments arrived" if complete else "",
         )
 
 

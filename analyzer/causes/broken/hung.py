@@ -37,15 +37,15 @@ def acknowledged_ns(case: Case, group: Sequence[Silence]) -> int | None:
 
 def lacks_data(case: Case, silence: Silence) -> bool:
     """Returns whether data of the server is missing, so that it answered, or whether the client closed its window."""
-    flow, asked = silence.flow["flow"], silence.row["direction"] or 0
-    answers, requests = case.direction(flow, 1 - asked), case.direction(flow, asked)
+    flow, side = silence.flow["flow"], silence.row["direction"] or 0
+    answers, requests = case.direction(flow, 1 - side), case.direction(flow, side)
     return bool(answers["missing_bytes"] or answers["gap_bytes"] or requests["zero_windows"])
 
 
 @cause(
     code="hung-server",
     title="The server accepts and never answers",
-    sentence="{server} {how}: {unanswered} of {asked:request}{what} got {a} reply {waited}. It acknowledged {each}{within}, so "
+    sentence="{server} {how}: {unanswered} of {total:request}{what} got {a} reply {waited}. It acknowledged {each}{within}, so "
     "host and network work; the program behind the port {probably}{hangs}{full}.",
     advice="Look at the program on {server}: stuck threads, a full pool, a lock (`ss -ltn`: Recv-Q of the listener; a stack dump "
     "with `py-spy dump`, `jstack` or `gdb -p`).",
@@ -77,14 +77,14 @@ def not_connected(case: Case, server: End) -> int:
     return sum(state in ("syn_sent", "syn_received") for state in states)
 
 
-def words_of(case: Case, server: End, group: Sequence[Silence], asked: int) -> Words:
+def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> Words:
     """Returns the words of the sentence."""
     within, full = acknowledged_ns(case, group), not_connected(case, server)
-    are_all, are_open = len(group) == asked, all(map(is_open, group))
+    are_all, are_open = len(group) == total, all(map(is_open, group))
     return {
         "server": endpoint_str(*server),
         "how": "accepts connections and never answers" if are_all else "stopped answering",
-        "asked": asked,
+        "total": total,
         "unanswered": "none" if are_all else f"{len(group):,}",
         "what": what_str(group),
         "a": "a" if are_all else "no",
@@ -99,7 +99,7 @@ def words_of(case: Case, server: End, group: Sequence[Silence], asked: int) -> W
 def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Numbered]) -> Match:
     """Returns the match of the requests that one server left open."""
     longest, _ = slowest_answers(case.transfers, {server[0]}).get(server[0], (0.0, 0.0))
-    asked = max(case.connections.requests_to(server), len(group))
+    total = max(case.connections.requests_to(server), len(group))
     are_open = all(map(is_open, group))
     is_note = all(each.finding.severity == "info" for each in named)
     excluded = {"peer-gone": "its kernel acknowledged every request", "mtu-black-hole": "no gap shows in its data"}
@@ -112,12 +112,12 @@ def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Nu
         findings=named,
         flows=list(dict.fromkeys(each.flow["flow"] for each in group)),
         failed=len(group),
-        attempts=asked,
+        attempts=total,
         waited_ns=union_ns(map(span_of, group)),
         filter=named[0].finding.filter,
         severity="info" if is_note else None,
         proof=f"each request acknowledged, then not one byte until {'the capture ended' if are_open else 'the client closed'}",
         excluded=excluded,
         undecided=decide,
-        **words_of(case, server, group, asked),
+        **words_of(case, server, group, total),
     )

@@ -40,7 +40,7 @@ class GivenUp(NamedTuple):
 
     connection: Connection
     fin: EndingRow
-    asked: ExchangeRow
+    request: ExchangeRow
     waited_ns: int  # until it closed
     answered_ns: int  # until the answer came
 
@@ -68,19 +68,19 @@ def given_up(case: Case) -> list[GivenUp]:
     rows = rows_where(case.transfers, "kind", *EXCHANGE_KINDS) if late else []
     last = {row["flow"]: row for row in rows if row["flow"] in late and row["asked_ns"] is not None}
     requests = []
-    for flow, asked in last.items():
+    for flow, request in last.items():
         fin = late[flow or 0]
-        waited_ns = (fin["time_ns"] or 0) - (asked["asked_ns"] or 0)
+        waited_ns = (fin["time_ns"] or 0) - (request["asked_ns"] or 0)
         if waited_ns >= WAIT_MIN_NS:
             answered_ns = waited_ns + (fin["late_ns"] or 0)
-            requests.append(GivenUp(case.connections[flow or 0], fin, asked, waited_ns, answered_ns))
+            requests.append(GivenUp(case.connections[flow or 0], fin, request, waited_ns, answered_ns))
     return requests
 
 
 @cause(
     code="client-gave-up",
     title="The client gave up before the answer",
-    sentence="The client {client} gave up after {waited}{timer}: it closed {closed} of {asked:connection} to {server} before the "
+    sentence="The client {client} gave up after {waited}{timer}: it closed {closed} of {total:connection} to {server} before the "
     "{answers} came, after {late}, and reset {them}.",
     advice="Raise the client's timeout above the slowest answer ({late}; `curl --max-time`, `proxy_read_timeout`, a driver's "
     "socket timeout), or find out why {server} takes so long.",
@@ -102,21 +102,21 @@ def gave_up_match(group: Sequence[GivenUp], total: int) -> Match:
     """Returns the match of requests to one server that clients gave up, of so many connections."""
     waits, answers = [each.waited_ns for each in group], [each.answered_ns for each in group]
     is_timer = (len(waits) > 1 and is_alike(waits)) or all(map(is_round, waits))
-    asked = [each.asked["asked_ns"] or 0 for each in group]
+    starts = [each.request["asked_ns"] or 0 for each in group]
     return Match(
         certainty="proven" if is_timer else "likely",
         place="client",
         flows=[each.connection.number for each in group],
         failed=len(group),
         attempts=total,
-        waited_ns=union_ns(Span(start, start + ns) for start, ns in zip(asked, waits, strict=True)),
+        waited_ns=union_ns(Span(start, start + ns) for start, ns in zip(starts, waits, strict=True)),
         frames=[ending_cited(each.fin) for each in group[:SHOWN]],
         filter=" or ".join(flow_filter(each.connection.flow) for each in group[:SHOWN]),
         proof=f"FIN of the client {times_str(waits)} after the request, the answer after {times_str(answers)}",
         excluded={"hung-server": "the answer came"} | ({"reset-by-peer": "its FIN came first"} if is_timer else {}),
         undecided={} if is_timer else {"reset-by-peer": "Does the user stop waiting, or a timer? Repeat the request."},
         timer=", its timeout" if is_timer else "",
-        asked=total,
+        total=total,
         **words_of(group),
     )
 
@@ -138,8 +138,8 @@ def words_of(group: Sequence[GivenUp]) -> Words:
 @cause(
     code="close-wait",
     title="The server never closes",
-    sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own half open for {held} "
-    "(CLOSE-WAIT){others}; it will run out of sockets.",
+    sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own half open for {open_time} "
+    "(CLOSE-WAIT){beside}; it will run out of sockets.",
     advice="Close the socket when the client has closed (end of file) in the program on {host}; `ss -tanp state close-wait` "
     "shows which process holds them.",
     shows="Three connections or more of which the client's FIN was acknowledged 10 s or longer before the end of the capture, "
@@ -153,7 +153,7 @@ def words_of(group: Sequence[GivenUp]) -> Words:
 )
 def close_wait(case: Case) -> Matches:
     connections, explained = case.connections, case.flows_of()
-    held: list[tuple[Connection, EndingRow]] = []
+    halves: list[tuple[Connection, EndingRow]] = []
     for row in connections.endings:
         connection = connections[row["flow"]]
         peer = connection.directions[1 - row["direction"]]
@@ -161,8 +161,8 @@ def close_wait(case: Case) -> Matches:
         is_long = row["time_ns"] is not None and connections.end_ns - row["time_ns"] >= HALF_OPEN_NS
         is_open = not peer["resets"] and row["flow"] not in explained and row["direction"] == connection.client_side
         if is_half and is_long and is_open:
-            held.append((connection, row))
-    for server, group in grouped(held, lambda pair: pair[0].server).items():
+            halves.append((connection, row))
+    for server, group in grouped(halves, lambda pair: pair[0].server).items():
         if len(group) >= HALF_OPEN_MIN:
             yield held_match(case, server, group)
 
@@ -185,7 +185,7 @@ def held_match(case: Case, server: tuple[str, int | None], group: list[tuple[Con
         severity="warning",
         server=server_str([connection for connection, _ in group]),
         count=len(group),
-        held=times_str(since),
-        others=f", while {plural(closed, 'other was', 'others were')} closed by both ends" if closed else "",
+        open_time=times_str(since),
+        beside=f", while {plural(closed, 'other was', 'others were')} closed by both ends" if closed else "",
         host=server[0],
     )

@@ -87,10 +87,10 @@ def cut_of(connection: Connection, endings: Sequence[EndingRow]) -> Cut | None:
 def cuts(case: Case) -> list[Cut]:
     """Returns the idle connections that ended by a reset which no earlier cause explains."""
     explained, connections = case.flows_of(), case.connections
-    found = (
+    ends = (
         cut_of(connections[flow], endings) for flow, endings in connections.endings_of.items() if flow not in explained
     )
-    return [cut for cut in found if cut]
+    return [cut for cut in ends if cut]
 
 
 def cut_filter(group: Sequence[Cut]) -> str:
@@ -101,7 +101,7 @@ def cut_filter(group: Sequence[Cut]) -> str:
 @cause(
     code="close-race",
     title="Requests met the close of an idle connection",
-    sentence="The server {server} closed idle connections after {idle}, and {met} of {asked:request} {were} already on the way: "
+    sentence="The server {server} closed idle connections after {idle}, and {met} of {total:request} {were} already on the way: "
     "{they} reset.",
     advice="Let the server keep idle connections longer than the client does (nginx `keepalive_timeout 75s`), and repeat "
     "idempotent requests (RFC 9110 section 9.2.2).",
@@ -117,13 +117,13 @@ def cut_filter(group: Sequence[Cut]) -> str:
 def close_race(case: Case) -> Matches:
     races = [cut for cut in cuts(case) if cut.is_race]
     for server, group in grouped(races, lambda cut: cut.connection.server).items():
-        asked = max(case.connections.requests_to(server), len(group))
+        total = max(case.connections.requests_to(server), len(group))
         yield Match(
             certainty="proven",
             place="server",
             flows=[cut.connection.number for cut in group],
             failed=len(group),
-            attempts=asked,
+            attempts=total,
             frames=[ending_cited(row) for cut in group[:SHOWN] for row in (cut.fin, cut.reset) if row],
             filter=cut_filter(group),
             proof="the FIN does not acknowledge the request, which was on the way",
@@ -134,7 +134,7 @@ def close_race(case: Case) -> Matches:
             server=server_str([cut.connection for cut in group]),
             idle=times_str([cut.idle_ns for cut in group]),
             met=len(group),
-            asked=asked,
+            total=total,
             were="was" if len(group) == 1 else "were",
             they="it was" if len(group) == 1 else "they were",
         )

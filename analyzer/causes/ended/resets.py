@@ -95,8 +95,8 @@ def reset_of(connection: Connection, row: EndingRow) -> Reset:
         id_sign(row),
         f"the host went on with {plural(after, 'packet')}" if after else None,
     ]
-    shown = tuple(sign for sign in signs if sign)
-    return Reset(connection, row, shown, len(shown) > 1 or bool(ttl and ttl[1]))
+    told = tuple(sign for sign in signs if sign)
+    return Reset(connection, row, told, len(told) > 1 or bool(ttl and ttl[1]))
 
 
 def open_resets(case: Case) -> list[Reset]:
@@ -194,8 +194,8 @@ def reset_by_peer(case: Case) -> Matches:
     def sender(reset: Reset) -> tuple[tuple[str, int | None], bool]:
         return reset.connection.server, reset.row["direction"] == reset.connection.server_side
 
-    own = [reset for reset in open_resets(case) if not reset.is_forged]
-    for (server, is_server), group in grouped(own, sender).items():
+    resets = [reset for reset in open_resets(case) if not reset.is_forged]
+    for (server, is_server), group in grouped(resets, sender).items():
         yield own_match(group, is_server, max(len(case.connections.of_server(server)), len(group)))
 
 

@@ -11,6 +11,7 @@ from wiretale.analyzer.causes.unanswered import (
     flood,
     host_down,
     local_network,
+    loop,
     names,
     paths,
     refusing,
@@ -18,4 +19,14 @@ from wiretale.analyzer.causes.unanswered import (
 
 CHAPTER = "Nobody answers"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (local_network, names, error_answers, paths, flood, dropped_syns, host_down, refusing)
+MODULES: tuple[ModuleType, ...] = (
+    loop,
+    local_network,
+    names,
+    error_answers,
+    paths,
+    flood,
+    dropped_syns,
+    host_down,
+    refusing,
+)

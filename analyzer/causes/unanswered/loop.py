@@ -53,6 +53,7 @@ def routing_loop(case: Case) -> Matches:
     rows = case.transfers.without_legs(case.trace.loops.rows(0, LOOPS_MAX))
     by_target = grouped(rows, lambda row: case.direction(row["flow"], row["direction"])["destination"])
     for target, loops in by_target.items():
+        case.claimed.update(row["flow"] for row in loops)
         yield passing_here(case, target, loops)
     yield from reported(case, set(by_target))
 
@@ -118,6 +119,7 @@ def expired_match(case: Case, target: str, errors: Sequence[EventRow]) -> Match:
     """Returns the match of packets to one address of which routers report that they expired."""
     routers = list(dict.fromkeys(event["router"] or "" for event in errors))
     flows = sorted({event["flow"] or 0 for event in errors})
+    case.claimed.update(flows)
     is_sure = len(routers) >= ROUTERS_MIN
     return Match(
         certainty="proven" if is_sure else "likely",
