@@ -29,8 +29,8 @@ def ports_str(case: Case) -> str:
 @cause(
     code="copies",
     title="The same packets stored twice",
-    sentence="The capture stored {again:packet} twice{where}: {count:connection was|connections were} captured at two "
-    "places, and {count:~is|are} counted once.",
+    sentence="{again:packet was|packets were} captured twice{where}: {count:connection passed|connections passed} two capture "
+    "points, and {count:~counts|count} once.",
     advice="Mirror one port, or one direction of each; `editcap -d` removes the copies of one port.",
     shows="The same TCP packet (IP ID, sequence number, checksum) again within half a round trip, with other link addresses, "
     "another VLAN or a TTL that is lower by a router; or a second flow with the same first sequence numbers and times.",

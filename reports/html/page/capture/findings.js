@@ -1,9 +1,9 @@
 // The findings by cause: their pins, and the mark of the chosen one. page/capture/show.js shows the evidence of a finding.
 const findingOf = (number) => data.findings[number - 1];
 
-// Returns the causes that the page lists, with the numbers of their findings.
+// Returns the causes that the page lists, with the numbers of their findings; those without findings have nothing to show.
 function causesListed() {
-  state.causes ||= [...document.querySelectorAll("li.finding[data-numbers]")].map((item) => ({
+  state.causes ||= [...document.querySelectorAll('li.finding[data-numbers]:not([data-numbers=""])')].map((item) => ({
     item,
     main: Number(item.querySelector(".cost [data-show]").dataset.show), // the number of the cause: that of the finding that Show shows
     numbers: item.dataset.numbers.split(" ").map(Number),
