@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Transfer, Transfers
 
 LOSSES_MIN = 15
+KNOWN_SHARE = 0.9  # of the losses, whose moment is known
 SLICES_MIN = 3  # round trips with losses
 SPAN_RTTS = 2  # between two losses whose distance shows the rate
 SPAN_MIN_NS = 1_000_000
@@ -30,8 +31,9 @@ RATE_QUANTILE, LEVEL_MIN = 0.9, 0.8  # the median rate between losses, of that o
 EMPTY_QUANTILE, EMPTY_MAX = 0.95, 4.0  # full packets that pass beyond the rate between two losses
 BUCKET_MIN = 4.0  # full packets
 BY_CHANCE = (0.85, 1.15)  # variation of the bytes between losses at random: 1
+STEADY_GROWTH, STEADY_NS = 0.3, 2_000_000  # of the least round trip; two frames at 10 Mbit/s: no queue that matters
 FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
-QUEUED_PACKETS, QUEUED_MIN_NS = 2.0, 500_000  # of round trips before losses, above the least
+QUEUED_PACKETS, QUEUED_MIN_NS, QUEUED_SHARE = 2.0, 500_000, 0.2  # of round trips before losses, above the least
 MOST_TRAFFIC = 0.8  # of the wire bytes
 LOSSES_READ = 5000
 
@@ -117,27 +119,46 @@ def bursts_before(
     return bursts
 
 
-def round_trips_at(
-    transfers: Transfers, transfer: Transfer, moments: Sequence[Moment]
-) -> tuple[list[float], list[float]]:
-    """Returns the round trips of packets that were sent at losses after the capture point, and those of all time bins, ns."""
+class TripsAtLosses(NamedTuple):
+    """Round trips of packets that were sent at losses after the capture point, ns."""
+
+    usual: list[float]  # of the first time bin with an answer that such a packet may have
+    most: list[float]  # the greatest of the bins in which its answer may have come
+    all: list[float]  # of every time bin
+
+
+def round_trips_at(transfers: Transfers, transfer: Transfer, moments: Sequence[Moment]) -> TripsAtLosses:
+    """Returns the round trips at losses, which are empty without any."""
     bins = transfers.bins(transfer)
     timed = [(at - transfers.base_ns, rtt) for at, rtt in zip(bins.start_ns, bins.rtt_ns, strict=True) if rtt > 0]
-    values = [rtt for _, rtt in timed]
-    ends, least = [at + bins.width_ns for at, _ in timed], min(values, default=0.0)
-    places = {bisect_right(ends, moment.due_ns + least) for moment in moments}
-    return [values[place] for place in sorted(places) if place < len(values)], values
+    values, starts = [rtt for _, rtt in timed], [at for at, _ in timed]
+    least, greatest = min(values, default=0.0), max(values, default=0.0)
+    trips = TripsAtLosses([], [], values)
+    for moment in moments:
+        place = bisect_right(starts, moment.due_ns + least - bins.width_ns)
+        until = bisect_right(starts, moment.due_ns + greatest)
+        if place < len(values):
+            trips.usual.append(values[place])
+            trips.most.append(max(values[place : max(until, place + 1)]))
+    return trips
+
+
+def are_longer(trips: TripsAtLosses, beyond_ns: float) -> bool:
+    """Returns whether round trips at more than a fifth of the losses exceed the least by so much."""
+    limit = min(trips.all) + beyond_ns
+    return sum(rtt > limit for rtt in trips.most) > QUEUED_SHARE * len(trips.most)
 
 
 def growth_at_losses(transfers: Transfers, transfer: Transfer, place: str) -> float | None:
     """Returns by how much the round trips of packets that were sent at losses exceed the least, ns, if they rank high among all:
-    a queue was full then. None if they do not; NaN if it is not known: before the capture point no round trip shows it."""
-    at_losses, values = round_trips_at(transfers, transfer, moments_of(transfers, transfer, place))
-    if place != "downstream" or not at_losses:
+    a queue was full then. None if they stay near the least; NaN if neither is known: before the capture point none shows it."""
+    trips = round_trips_at(transfers, transfer, moments_of(transfers, transfer, place))
+    if place != "downstream" or not trips.usual:
         return math.nan
-    growth = median_of(at_losses) - min(values)
-    is_high = mean_rank(at_losses, values) >= FULL_RANK and growth >= max(FULL_GROWTH * min(values), QUEUED_MIN_NS)
-    return growth if is_high else None
+    least, growth = min(trips.all), median_of(trips.usual) - min(trips.all)
+    if mean_rank(trips.usual, trips.all) >= FULL_RANK and growth >= max(FULL_GROWTH * least, QUEUED_MIN_NS):
+        return growth
+    return math.nan if are_longer(trips, max(STEADY_GROWTH * least, STEADY_NS)) else None
 
 
 def is_queued(
@@ -149,11 +170,8 @@ def is_queued(
     most of the traffic, that is not known.
     """
     if place == "downstream":
-        at_losses, values = round_trips_at(transfers, transfer, moments)
-        if not at_losses:
-            return True
-        growth = median_of(at_losses) - min(values)
-        return growth > max(QUEUED_PACKETS * size / rate, QUEUED_MIN_NS)
+        trips = round_trips_at(transfers, transfer, moments)
+        return not trips.usual or are_longer(trips, max(QUEUED_PACKETS * size / rate, QUEUED_MIN_NS))
     row = row_at(transfers.trace.interfaces, transfer.flow["first_capture"])
     most = row["burst_1ms_bytes"] or 0
     return transfer.traffic_share < MOST_TRAFFIC or most < BUCKET_MIN * size + 2 * rate * 1e6
@@ -162,7 +180,7 @@ def is_queued(
 def token_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:
     """Returns the bucket that explains the losses of a transfer at a place; None if none does."""
     moments, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
-    if len(moments) < LOSSES_MIN or not rtt:
+    if len(moments) < max(LOSSES_MIN, KNOWN_SHARE * transfer.lost) or not rtt:
         return None
     if len({moment.due_ns // rtt for moment in moments}) < SLICES_MIN:
         return None

@@ -21,7 +21,7 @@ MANY_SHARE, MANY_MIN, SHORT_PATH_NS = 0.05, 30, 10_000_000  # of losses that a b
 CODEPOINTS = {0: "default", 46: "EF"}
 #: without and with round trips that stayed
 SUSPECTS = ("a queue that overflows, or a faulty link", "a faulty link, or a queue too short to delay")
-OPEN_QUEUE = "a capture at the sender, where round trips show whether a queue grows before the losses"
+OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
 
 
 def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:

@@ -16,7 +16,8 @@ struct unacked_segment {
     int64_t time_ns; /* first transmission seen */
     uint32_t length; /* sequence space, with SYN and FIN */
     uint32_t frame;
-    uint32_t tsval; /* 0 without timestamps */
+    uint32_t tsval;    /* 0 without timestamps */
+    uint32_t repeated; /* payload that the stream had retransmitted before, modulo 2^32 */
     uint16_t ip_id;
     uint8_t ttl;
     uint8_t link : 7;   /* unacked_link() */

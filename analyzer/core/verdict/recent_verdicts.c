@@ -40,18 +40,17 @@ int64_t seen_before(const struct segment_context *seg, int64_t start,
     const struct tcp_stream *sender = seg->sender;
     const struct tcp_recovery_state *recovery = recovery_of(sender);
     const struct unacked_segment *first = unacked_find(&sender->unacked, start);
-    int64_t since_ns = last ? last->time_ns : first->time_ns, since = 0;
-    int64_t nxt = last ? unacked_sent_before(&sender->unacked, since_ns, sender->snd_nxt)
-                       : first->end - (int64_t)first->length;
+    int64_t seen = (int64_t)seen_bytes(sender) - sender->snd_nxt;
+    if (!last)
+        return seen + first->end - (int64_t)first->length -
+               (uint32_t)((uint32_t)recovery->retransmitted_bytes - first->repeated);
     for (uint32_t i = 0; i < recovery->record_count; i++) {
         const struct retransmission_record *record = record_at(recovery, i);
-        if (record->time_ns < since_ns)
-            return (int64_t)seen_bytes(sender) - since - (sender->snd_nxt - nxt);
-        since += record->duplicate ? 0 : record->end - record->start;
+        seen -= record->duplicate ? 0 : record->end - record->start;
+        if (record == last)
+            return seen + unacked_sent_before(&sender->unacked, last->time_ns, sender->snd_nxt);
     }
-    if (recovery->record_count == MAX_RECORDS)
-        return -1;
-    return (int64_t)seen_bytes(sender) - since - (sender->snd_nxt - nxt);
+    return -1;
 }
 
 void set_lost(struct tcp_stream *stream, struct tcp_recovery_state *recovery,

@@ -23,8 +23,7 @@ struct retransmission_record *last_retransmission_of(const struct tcp_recovery_s
                                                      int64_t start, int64_t end, bool of_gap);
 
 /* Returns the payload of the stream that had passed before the bytes at `start` did last: as
- * `last`, or in their first transmission, if that is NULL. -1 if later retransmissions are
- * forgotten. */
+ * `last`, or in their first transmission, if that is NULL. */
 int64_t seen_before(const struct segment_context *seg, int64_t start,
                     const struct retransmission_record *last);
 
