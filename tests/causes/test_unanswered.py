@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from scapy.all import ICMP, IP, UDP, Raw
 
 from attempt_wire import COOKIE, ECN, RTT, SERVER, Ends, many
 from causes_unanswered import all_of, asks_name, elsewhere, full_queue, one_type, silent_port, tells_name
-from crafted import Timed, analyze_timed
-from neighbor_wire import ping, pong
+from crafted import Timed, analyze_timed, ether
+from neighbor_wire import asks, ping, pong
+from quic_wire import crypto, hello, initial, sized
 
 
 class Said(NamedTuple):
@@ -136,6 +138,68 @@ def pinged(answered: bool) -> Timed:
     )
 
 
+def nobody(hosts: int = 3) -> Timed:
+    """A client that tries several hosts, of which none answers."""
+    return all_of(*(Ends(40000 + i, server=f"10.2.0.{2 + i}").syns(i / 2) for i in range(hosts)))
+
+
+def unheard_answers(repeats: bool) -> Timed:
+    """SYN-ACKs pass; the client repeats its SYN, or does not."""
+    talk: Timed = []
+    for i, ends in enumerate(many(3)):
+        for later in (0.0, 1.0, 3.0):
+            talk += [ends.syn(5 * i + later)] if repeats or not later else []
+            talk.append(ends.accepts(5 * i + later + 0.001)[0])
+    return all_of(elsewhere(), talk)
+
+
+def udp_443(blocked: bool) -> Timed:
+    """QUIC to two hosts, without an answer, and TLS over TCP to them at once."""
+    talk: Timed = []
+    for i, host in enumerate(("10.2.0.5", "10.2.0.6")):
+        message = initial(crypto(0, hello(b"www.example.org")))
+        for later in (0.0, 0.2):
+            datagram = IP(src="10.0.0.1", dst=host) / UDP(sport=47000 + i, dport=443) / Raw(message)
+            talk.append((10.0 * i + later, ether(datagram)))
+        if not blocked:
+            talk.append(
+                (10.0 * i + 0.02, ether(IP(src=host, dst="10.0.0.1") / UDP(sport=443, dport=47000 + i) / Raw(message)))
+            )
+        ends = Ends(48000 + i, 443, server=host)
+        tls = b"\x16\x03\x01" + sized(hello(b"www.example.org"))
+        request = ends.segment(10.0 * i + 0.35, False, "PA", data=tls, seq=1001, ack=5001)
+        answer = ends.segment(10.0 * i + 0.37, True, "PA", data=tls, seq=5001, ack=1001 + len(tls))
+        talk += [ends.syn(10.0 * i + 0.3), *ends.accepts(10.0 * i + 0.32), request, answer]
+    return talk
+
+
+def ignored_type() -> Timed:
+    """AAAA from another port than A, never answered."""
+    talk: Timed = []
+    for i in range(4):
+        at, name = 10.0 * i, f"{i}.example"
+        talk += [asks_name(at, 2 * i, "A", name, 4000 + i), tells_name(at + 0.01, 2 * i, "A", name, 4000 + i)]
+        talk += [asks_name(at + later, 2 * i + 1, "AAAA", name, 4100 + i) for later in (0.001, 2.0, 5.0)]
+    return talk
+
+
+def unknown_names(beside: Timed) -> Timed:
+    answers = [
+        (asks_name(float(i), i, name="nmae.example"), tells_name(i + 0.01, i, name="nmae.example", code=3))
+        for i in range(2)
+    ]
+    return all_of(*map(list, answers), beside)
+
+
+def no_dns_process() -> Timed:
+    talk: Timed = []
+    for i in range(3):
+        question = asks_name(float(i), i, port=4000 + i)
+        error = IP(src="10.0.0.53", dst="10.0.0.1") / ICMP(type=3, code=3) / Raw(bytes(question[1][IP])[:28])
+        talk += [question, (i + 0.001, ether(error))]
+    return talk
+
+
 SAID = {
     # host-down beside filtered
     "router reports no host": Said(
@@ -194,6 +258,18 @@ SAID = {
         "proven",
         ("listened for a time", "3 connections of 4"),
     ),
+    "UDP port without a process": Said(
+        no_dns_process, "refused", "proven", ("Nothing listens on UDP 10.0.0.53:53", "port unreachable")
+    ),
+    "no host answers the client": Said(
+        nobody, "host-down", "likely", ("Nothing answers 10.0.0.1", "3 hosts", "9 SYNs")
+    ),
+    "ARP alone": Said(
+        lambda: [asks(float(i), "10.0.4.99") for i in range(4)],
+        "host-down",
+        "likely",
+        ("probably not on this network",),
+    ),
     # accept-queue beside loss, options, timestamps
     "full queue": Said(
         full_queue, "accept-queue", "likely", ("4 of 7 connections", "3 others"), ("paws-refused", "option-dropped")
@@ -225,10 +301,34 @@ SAID = {
     ),
     "truncated, TCP works": Said(lambda: truncated(True), None),
     "AAAA late": Said(one_type, "dns-one-type", "proven", ("4 of 4 lookups", "5.01 s"), ("dns-silent", "random-loss")),
+    "truncated, TCP refused": Said(
+        lambda: all_of(
+            truncated(False)[:4], *(Ends(46000 + i, 53, server="10.0.0.53").refused(5.0 * i + 0.02) for i in range(2))
+        ),
+        "dns-tcp-blocked",
+        "proven",
+        ("2 answers", "was refused"),
+    ),
+    "AAAA ignored": Said(
+        ignored_type, "dns-one-type", "proven", ("although A of the same name", "4 of 4 lookups got no answer")
+    ),
+    "names that do not exist": Said(lambda: unknown_names([]), "error-answers", "proven", ("NXDOMAIN", "nmae.example")),
     # paths
+    "SYN-ACKs do not arrive": Said(
+        lambda: unheard_answers(True),
+        "asymmetric-path",
+        "likely",
+        ("do not reach 10.0.0.1", "9 SYN-ACKs"),
+        ("syn-flood",),
+    ),
+    "QUIC blocked": Said(lambda: udp_443(True), "broken-family", "proven", ("UDP 443 (QUIC) is blocked", "300 ms")),
     "both families": Said(lambda: family(True), "broken-family", "proven", ("IPv6 is dead", "250 ms")),
 }
 NOT = {
+    "SYN scan": (lambda: unheard_answers(False), "asymmetric-path"),
+    "QUIC answered": (lambda: udp_443(False), "broken-family"),
+    "one name of several": (lambda: unknown_names(elsewhere()), "error-answers"),
+    "some host answers": (lambda: all_of(nobody(), elsewhere(5.0)), "refused"),
     "lossy path": (lossy, "accept-queue"),
     "one direction": (one_direction, "asymmetric-path"),
     "IPv4 comes much later": (lambda: family(False), "broken-family"),

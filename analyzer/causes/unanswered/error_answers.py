@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.findings.cost import union_ns
-from wiretale.analyzer.findings.exchanges.application import FAILURES, flows_of, queries_of
+from wiretale.analyzer.findings.exchanges.application import FAILURES, NO_NAME, flows_of, queries_of
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
 from wiretale.analyzer.findings.shared.servers import family
-from wiretale.analyzer.units import show_duration, show_share
+from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -50,6 +50,38 @@ def error_answers(case: Case) -> Matches:
             errors = [row for row in exchanges if is_error(row, kind) and row["flow"] not in explained]
             if errors:
                 yield of_server(case, kind, server, errors, len(exchanges))
+    yield from unknown_names(case)
+
+
+def unknown_names(case: Case) -> Matches:
+    """Yields the names that do not exist, if the capture has no other answer to a question and no connection."""
+    rows = [row for row in queries_of(case.transfers) if row["code"] == NO_NAME]
+    findings = case.findings("dns-failed")
+    is_all = rows and all(row["code"] in (NO_NAME, None) for row in queries_of(case.transfers))
+    if is_all and findings and "tcp" not in case.trace.flows.column("protocol"):
+        server = str(rows[0]["server"])
+        names = [str(row["name"]) for row in rows if row["name"]]
+        yield Match(
+            certainty="proven",
+            place="server",
+            findings=findings,
+            flows=list(dict.fromkeys(flows_of(rows))),
+            failed=len(rows),
+            attempts=len(rows),
+            waited_ns=union_ns(waits_of(rows)),
+            frames=packets_of(rows),
+            packets=len(rows),
+            filter="dns.flags.rcode == 3",
+            proof=f"each of {plural(len(rows), 'question')} was answered with NXDOMAIN",
+            server=server,
+            count=len(rows),
+            total=len(rows),
+            noun="DNS question",
+            codes=f"{NO_NAME}, so the names do not exist there",
+            after="",
+            names=named(names),
+            what=f"Check the name and the search list of the client: `dig @{server} {names[0] if names else 'NAME'}`.",
+        )
 
 
 def http_rows(case: Case) -> list[ExchangeRow]:

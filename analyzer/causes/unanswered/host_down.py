@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
+from wiretale.analyzer.causes.cause import PROBABLY, Certainty, Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.silent_hosts import (
     SilentHost,
     about,
@@ -13,26 +14,29 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     first_syns,
     ports_str,
     silent_hosts,
+    spans_of,
 )
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, waits_of
-from wiretale.analyzer.findings.hosts.neighbors import is_shown, senders_of, unanswered
+from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, is_shown, senders_of, unanswered
+from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.rows import ExchangeRow
 
-NO_HOST = ("host_unreachable", "address_unreachable")
+NO_HOST = ("host_unreachable", "address_unreachable", "destination_unreachable")
 NO_ROUTE = ("network_unreachable", "no_route")
 EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicates", "one-way")
 REPEATED = 2  # SYNs of a single attempt
+SEVERAL = 3  # hosts that do not answer a client, to which nobody does
 
 
 @cause(
     code="host-down",
     title="Host down or not there",
-    sentence="{host} {is_down}: {evidence}[{beside}].",
+    sentence="{host} {is_down}: {evidence}{beside}.",
     advice="{what}",
     shows="ARP requests or neighbor solicitations that the address asked for never answers, although replies to the asker "
     "are in the capture; or an ICMP error 'host unreachable' about its connections; or SYNs, repeated by their clients, to a "
@@ -48,6 +52,7 @@ REPEATED = 2  # SYNs of a single attempt
 )
 def host_down(case: Case) -> Matches:
     yield from not_on_the_lan(case)
+    yield from nothing_answers(case)
     for host in silent_hosts(case):
         match = from_afar(case, host)
         if match:
@@ -57,8 +62,10 @@ def host_down(case: Case) -> Matches:
 
 def not_on_the_lan(case: Case) -> Matches:
     """Yields the addresses that answer no ARP request."""
-    findings = [each for each in case.findings("arp-unanswered") if each.finding.severity == "warning"]
+    findings = case.findings("arp-unanswered")
     by_target = unanswered(case.transfers) if findings else {}
+    if len(by_target) > FEW_HOSTS:  # a router looks for the targets of a scan
+        return
     for target, rows in by_target.items():
         shown_by = [each for each in findings if shows(each, rows)]
         if shown_by:
@@ -66,7 +73,7 @@ def not_on_the_lan(case: Case) -> Matches:
             flows = [flow for host in attempts for flow in host.flows]
             case.claimed.update(flows)
             effects = [*about(case, flows, *EFFECTS), *about_host(case, target, *EFFECTS)]
-            certain = is_shown(case.transfers, rows)
+            certain = is_shown(case.transfers, rows) or bool(answering_hosts(case, str(rows[0]["client"])))
             yield lan_match(case, target, rows, findings=[*shown_by, *effects], flows=flows, is_certain=certain)
 
 
@@ -87,6 +94,9 @@ def lan_match(case: Case, target: str, rows: list[ExchangeRow], *, is_certain: b
     return Match(
         certainty="proven" if is_certain else "likely",
         place="server",
+        severity="info"
+        if not is_certain and len(case.trace.flows)
+        else None,  # replies may be at another port of the switch
         failed=len(rows),
         attempts=len(rows),
         waited_ns=waited,
@@ -110,6 +120,40 @@ def lan_match(case: Case, target: str, rows: list[ExchangeRow], *, is_certain: b
     )
 
 
+def nothing_answers(case: Case) -> Matches:
+    """Yields the clients to which no host at all answers, although they try several."""
+    by_client: dict[str, list[SilentHost]] = defaultdict(list)
+    for host in silent_hosts(case):
+        if not host.is_heard and not host.errors and host.syns >= REPEATED:
+            by_client[host.attempts[0]["source"]].append(host)
+    for client, hosts in by_client.items():
+        if len(hosts) >= SEVERAL and not answering_hosts(case, client):
+            rows = [row for host in hosts for row in host.attempts]
+            flows, syns = [row["flow"] for row in rows], sum(host.syns for host in hosts)
+            case.claimed.update(flows)
+            yield Match(
+                certainty="likely",
+                place="path",
+                findings=about(case, flows, *EFFECTS),
+                flows=flows,
+                failed=len(rows),
+                attempts=len(rows),
+                waited_ns=union_ns(spans_of(rows)),
+                frames=[packet for host in hosts for packet in first_syns(case, host)],
+                packets=syns,
+                filter=f"{family(client)}.src == {client} && tcp.flags.syn == 1",
+                excluded={"asymmetric-path": "the client repeats its SYNs"},
+                undecided={"filtered": f"a ping of the gateway of {client}, and a capture behind it"},
+                proof=f"no packet of {len(hosts)} hosts came to {client}",
+                host="Nothing",
+                is_down=f"answers {client}",
+                evidence=f"none of {plural(len(rows), 'connection')} to {plural(len(hosts), 'host')} ({plural(syns, 'SYN')}) was "
+                "answered; its own link, its gateway or a firewall there probably drops the packets",
+                beside="",
+                what=f"Check the link and the gateway of {client}: `ip route`, `ip neigh`, `ping` of the gateway.",
+            )
+
+
 def from_afar(case: Case, host: SilentHost) -> Match | None:
     """Returns the match of a host that is not heard of, or that a router reports as not there."""
     reports = [error for error in host.errors if error.cause in (*NO_HOST, *NO_ROUTE)]
@@ -119,9 +163,10 @@ def from_afar(case: Case, host: SilentHost) -> Match | None:
         return None
     client, neighbors = host.attempts[0]["source"], answering_hosts(case, host.attempts[0]["source"])
     certainty: Certainty = "likely" if neighbors and (len(host.attempts) > 1 or host.syns > REPEATED) else "possible"
-    question = (
+    tried = (
         f"{plural(len(host.attempts), 'connection')} to {ports_str(host.ports)} ({plural(host.syns, 'SYN')}{host.time})"
     )
+    working = f", while {plural(neighbors, 'other host')} answered" if neighbors else ""
     return Match(
         certainty=certainty,
         place="server",
@@ -131,12 +176,11 @@ def from_afar(case: Case, host: SilentHost) -> Match | None:
         excluded={
             "asymmetric-path": "the client repeats its SYNs, so that no answer reached it on another path either"
         },
-        proof=f"the capture has no packet of {host.address}"
-        + (f", while {plural(neighbors, 'other host')} answered {client}" if neighbors else ""),
+        proof=f"the capture has no packet of {host.address}{f'{working} {client}' if working else ''}",
         **fields_of(case, host),
-        is_down="is probably down" if certainty == "likely" else "may be down, or a firewall drops all that goes to it",
-        evidence=f"none of {question} was answered" if len(host.attempts) > 1 else f"{question} got no answer",
-        beside=f", while {plural(neighbors, 'other host')} answered" if neighbors else "",
+        is_down="answers nothing",
+        evidence=f"none of {tried} was answered" if len(host.attempts) > 1 else f"{tried} got no answer",
+        beside=f"{working}. It is {PROBABLY[certainty]}down, or a firewall drops all packets to it",
         what=f"Try `ping {host.address}` and `traceroute -T -p {host.ports[0]} {host.address}`, also from a place nearer to it.",
     )
 

@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import PROBABLY, Certainty, Match, Matches, cause
-from wiretale.analyzer.causes.unanswered.silent_hosts import about, cut_off, spans_of, syns_of
+from wiretale.analyzer.causes.unanswered.silent_hosts import ATTEMPTS_MAX, about, cut_off, spans_of, syns_of
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.evidence import REQUEST, SHOWN
 from wiretale.analyzer.findings.exchanges.application import FAILURES, flows_of, queries_of, query_packet, unanswered
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, waits_of
 from wiretale.analyzer.findings.judged import listed
-from wiretale.analyzer.findings.shared.servers import first_packets
+from wiretale.analyzer.findings.shared.servers import family, first_packets
 from wiretale.analyzer.units import agreeing, plural, show_duration
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DNS_PORT = 53
 ASKED_AGAIN_NS = 900_000_000  # a client asks again after 1 s or more (RFC 1035 section 4.2.1)
-SAME_TIME_NS = 5_000_000  # between the questions of one lookup
+SAME_TIME_NS = 50_000_000  # between the questions of one lookup
 QUESTIONS_PROVEN, QUESTIONS_MIN = 4, 2
 EXCEPTIONS_MOST = 0.03
 
@@ -132,11 +132,11 @@ class Lookup(NamedTuple):
 
 def pairs_of(case: Case) -> Iterator[tuple[ExchangeRow, ExchangeRow]]:
     """Yields the questions of two types that were sent together."""
-    lookups: dict[tuple[int | None, str | None], list[ExchangeRow]] = defaultdict(list)
+    lookups: dict[tuple[str | None, str | None, str | None], list[ExchangeRow]] = defaultdict(list)
     for row in queries_of(case.transfers):
-        lookups[row["flow"], row["name"]].append(row)
+        lookups[row["client"], row["server"], row["name"]].append(row)
     for rows in lookups.values():
-        for first, second in pairwise(rows):
+        for first, second in pairwise(sorted(rows, key=lambda row: row["asked_ns"] or 0)):
             began, then = first["asked_ns"], second["asked_ns"]
             if (
                 first["type"] != second["type"]
@@ -170,13 +170,12 @@ def lookups_of(case: Case) -> tuple[list[Lookup], int]:
 @cause(
     code="dns-one-type",
     title="DNS answers one of two questions",
-    sentence="{type} questions to {server} stay {probably}unanswered if the {other} question leaves the same port with them: "
-    "{count} of {lookups:lookup} {price}.",
+    sentence="{type} questions to {server} stay {probably}unanswered {beside}: {count} of {lookups:lookup} {price}.",
     advice="{what}",
-    shows="Two questions of one name leave one port within 5 ms; one is answered at once, the other, always of the same type, "
+    shows="Two questions of one name leave a client within 50 ms; one is answered at once, the other, always of the same type, "
     "only after the client asked again, or never. Two such lookups or more; four prove it.",
     rivals={
-        "dns-silent": "the other question of the same name and port was answered in milliseconds",
+        "dns-silent": "the other question of the same name was answered in milliseconds",
         "random-loss": "it is always the same type, never the other",
     },
     unknown="Which device: the server ignores the type (RFC 4074), or a firewall on the way loses the second of two packets "
@@ -197,39 +196,49 @@ def dns_one_type(case: Case) -> Matches:
 
 def of_type(case: Case, kind: str, server: str, lookups: list[Lookup], lookup_count: int) -> Match:
     """Returns the match of the lookups of which a server did not answer this type at first."""
-    rows = [lookup.late for lookup in lookups]
-    failed = [row for row in rows if row["answered_ns"] is None]
-    flows, waits = list(dict.fromkeys(flows_of(rows))), sorted(row["waited_ns"] or 0 for row in rows)
-    certainty: Certainty = "proven" if len(rows) >= QUESTIONS_PROVEN else "likely"
-    wait = show_duration(waits[len(waits) // 2])
-    other = str(lookups[0].other["type"])
-    is_race = not failed
+    rows, other = [lookup.late for lookup in lookups], str(lookups[0].other["type"])
+    flows, is_certain = list(dict.fromkeys(flows_of(rows))), len(rows) >= QUESTIONS_PROVEN
+    failed = sum(row["answered_ns"] is None for row in rows)
+    together = all(lookup.late["flow"] == lookup.other["flow"] for lookup in lookups)
+    excluded = {"dns-silent": f"{other} of the same name was answered in milliseconds"}
+    if is_certain:
+        excluded["random-loss"] = f"it is always {kind}, never {other}"
     return Match(
-        certainty=certainty,
-        place="path" if is_race else "server",
+        certainty="proven" if is_certain else "likely",
+        place="path" if together and not failed else "server",
         findings=about(case, flows, "dns-slow", "dns-unanswered"),
         flows=flows,
-        failed=len(failed),
+        failed=failed,
         attempts=lookup_count,
         waited_ns=union_ns(waits_of(rows)),
         frames=packets_of_questions(case, rows),
         packets=len(rows),
-        filter=f"dns && ip.addr == {server}" if ":" not in server else f"dns && ipv6.addr == {server}",
-        proof=f"the {other} question of the same port was answered at once each time",
-        excluded={"dns-silent": f"{other} of the same name and port was answered in milliseconds"}
-        | ({"random-loss": f"it is always {kind}, never {other}"} if certainty == "proven" else {}),
-        undecided={} if certainty == "proven" else {"random-loss": "more lookups: whether it is always the same type"},
+        filter=f"dns && {family(server)}.addr == {server}",
+        proof=f"the {other} question of the same name was answered at once each time",
+        excluded=excluded,
+        undecided={} if is_certain else {"random-loss": "more lookups: whether it is always the same type"},
         type=kind,
         server=server,
-        other=other,
         count=len(rows),
         lookups=lookup_count,
-        price=f"waited {wait} for the second try" if is_race else f"got no answer for it and waited {wait}",
-        what="Set `options single-request-reopen` in resolv.conf, and look for a firewall that loses one of two packets that "
+        **type_words(kind, other, rows, failed, together),
+    )
+
+
+def type_words(kind: str, other: str, rows: list[ExchangeRow], failed: int, together: bool) -> dict[str, Any]:
+    """Returns what is said of a server that ignores a type, or of a device that loses the second of two packets."""
+    waits = sorted(row["waited_ns"] or 0 for row in rows)
+    wait, is_race = show_duration(waits[len(waits) // 2]), together and not failed
+    return {
+        "beside": f"if the {other} question leaves the same port with them"
+        if is_race
+        else f"although {other} of the same name is answered at once",
+        "price": f"got no answer for it and waited {wait}" if failed else f"waited {wait} for the second try",
+        "what": "Set `options single-request-reopen` in resolv.conf, and look for a firewall that loses one of two packets that "
         "open an entry at once (`conntrack -S`, insert_failed)."
         if is_race
         else f"Repair the server, which ignores {kind} questions (RFC 4074); with glibc 2.36 `options no-aaaa` avoids them.",
-    )
+    }
 
 
 @cause(
@@ -237,8 +246,8 @@ def of_type(case: Case, kind: str, server: str, lookups: list[Lookup], lookup_co
     title="DNS over TCP does not pass",
     sentence="{what}.",
     advice="Open TCP 53 to {server} (RFC 7766); `dig +tcp @{server} {name}` tests it, and an EDNS size of 1232 avoids some.",
-    shows="A DNS server truncates its answer (TC), and the TCP connection to port 53 that follows gets no answer; or a DNS "
-    "server that answers with SERVFAIL opens such a connection to another server, without an answer.",
+    shows="A DNS server truncates its answer (TC), and the TCP connection to port 53 that follows gets no "
+    "answer or a RST; or a DNS server that answers with SERVFAIL opens such a connection to another server, without an answer.",
     rivals={
         "filtered": "only DNS over TCP fails: UDP 53 of the server answers, or its other ports",
         "fragments-dropped": "the answer came whole, with the TC bit",
@@ -266,11 +275,12 @@ def dns_tcp_blocked(case: Case) -> Matches:
 
 
 def tcp_attempts(case: Case) -> dict[tuple[str, str], list[FlowRow]]:
-    """Returns the attempts to TCP 53 without an answer, by client and server."""
-    if not case.findings("syn-unanswered"):
+    """Returns the attempts to TCP 53 without an answer, or with a RST, by client and server."""
+    if not case.findings("syn-unanswered", "connection-refused"):
         return {}
+    attempts = case.transfers.attempts
     by_ends: dict[tuple[str, str], list[FlowRow]] = defaultdict(list)
-    for flow in case.transfers.attempts.unanswered():
+    for flow in [*attempts.unanswered(), *attempts.flows_in("refused")][:ATTEMPTS_MAX]:
         row = case.flow(flow)
         if row["destination_port"] == DNS_PORT:
             by_ends[row["source"], row["destination"]].append(row)
@@ -280,12 +290,16 @@ def tcp_attempts(case: Case) -> dict[tuple[str, str], list[FlowRow]]:
 def after_truncation(case: Case, server: str, answers: list[ExchangeRow], attempts: list[FlowRow]) -> Match:
     """Returns the match of clients that could not ask again over TCP."""
     flows = [row["flow"] for row in attempts]
-    syns = sum(syns_of(case, sorted(flows)).values())
+    syns, is_refused = sum(syns_of(case, sorted(flows)).values()), any(row["state"] == "refused" for row in attempts)
+    is_certain = is_refused or syns >= 2
+    outcome = (
+        f"was refused ({plural(len(attempts), 'RST')})" if is_refused else f"stayed silent ({plural(syns, 'SYN')})"
+    )
     case.claimed.update(flows)
     return Match(
-        certainty="proven" if syns >= 2 else "likely",
+        certainty="proven" if is_certain else "likely",
         place="path",
-        findings=about(case, flows, "syn-unanswered", "icmp-errors"),
+        findings=about(case, flows, "syn-unanswered", "connection-refused", "icmp-errors"),
         flows=[*flows_of(answers), *flows],
         failed=len(attempts),
         attempts=len(answers),
@@ -293,15 +307,15 @@ def after_truncation(case: Case, server: str, answers: list[ExchangeRow], attemp
         frames=[*packets_of_questions(case, answers[:1]), *first_packets(case.transfers, flows)],
         packets=len(answers) + syns,
         filter="dns.flags.truncated == 1 || tcp.dstport == 53",
-        proof=f"{plural(len(answers), 'answer')} with the TC bit, then {plural(syns, 'SYN')} to TCP 53 without an answer",
+        proof=f"{plural(len(answers), 'answer')} with the TC bit, then TCP 53 {outcome}",
         excluded={
             "filtered": "UDP 53 of the same server answers",
             "fragments-dropped": "the answers came whole, with the TC bit",
             "host-down": "UDP 53 of the same server answers",
         },
-        undecided={} if syns >= 2 else {"random-loss": "a second SYN: whether it stays unanswered as well"},
-        what=f"Large DNS answers {'' if syns >= 2 else 'probably '}fail: {server} truncated {plural(len(answers), 'answer')}, "
-        f"and TCP 53, which the client tried next, stayed silent ({plural(syns, 'SYN')})",
+        undecided={} if is_certain else {"random-loss": "a second SYN: whether it stays unanswered as well"},
+        what=f"Large DNS answers {'' if is_certain else 'probably '}fail: {server} truncated {plural(len(answers), 'answer')}, "
+        f"and TCP 53, which the client tried next, {outcome}",
         server=server,
         name=str(answers[0]["name"] or "NAME"),
     )

@@ -26,6 +26,7 @@ REPEATS_MIN = 3  # of the first data, on the ladder of an RTO
 FLIGHT = 10  # segments of a first flight (RFC 6928)
 FALLBACK_NS = 3_000_000_000  # a client tries the other family within (RFC 8305: 250 ms)
 FAILED_MIN = 2
+QUIC_PORT = 443
 
 
 def is_stuck(case: Case, flow: FlowRow) -> bool:
@@ -55,26 +56,66 @@ def stuck_servers(case: Case) -> dict[tuple[str, int], list[FlowRow]]:
 @cause(
     code="asymmetric-path",
     title="Answers take another path",
-    sentence="The answers of {server} do not pass here, and what the client sends after the SYN is {probably}dropped as out of "
-    "state: {count:connection hangs|connections hang} after the handshake, {repeats:repeat} of the first data in "
-    "{time} without an answer.",
+    sentence="{what}.",
     advice="Compare `ip route get` at both ends and make the path symmetric, or let the firewall see both directions; on "
     "Linux `net.ipv4.conf.all.rp_filter=2`.",
     shows="A client sends its SYN, then an ACK of a SYN-ACK that the capture does not have, and repeats its first data three "
-    "times or more on the ladder of the RTO, so that nothing of it arrives.",
+    "times or more on the ladder of the RTO, so that nothing of it arrives. Or SYN-ACKs pass, and the "
+    "client repeats its SYN.",
     rivals={
         "one-direction": "in a capture of one direction the client goes on with new data",
         "host-down": "the client acknowledges a SYN-ACK, so the host answered",
         "accept-queue": "a capture at the server shows whether the client's ACK arrives",
+        "syn-flood": "the clients repeat their SYNs",
     },
     unknown="At one point, whether the firewall there drops the packets or something behind it does.",
-    explains=("one-way", "retransmission-unlocated", "timeout-stalls", "suspected-timeout"),
+    explains=("one-way", "half-open", "retransmission-unlocated", "timeout-stalls", "suspected-timeout"),
 )
 def asymmetric_path(case: Case) -> Matches:
+    yield from hanging(case)
+    yield from lost_answers(case)
+
+
+def lost_answers(case: Case) -> Matches:
+    """Yields the servers whose SYN-ACKs passed here and did not reach the clients, which repeat their SYNs."""
+    case_flows = case.transfers.hidden.conclusive(case.transfers.attempts.flows_in("syn_received"))[:FLOWS_MAX]
+    by_server: dict[tuple[str, int], list[FlowRow]] = defaultdict(list)
+    for flow in case_flows:
+        sides = case.direction(flow, 0), case.direction(flow, 1)
+        if min(sides[0]["syns"] or 0, sides[1]["syns"] or 0) > 1 and flow not in case.claimed:
+            row = case.flow(flow)
+            by_server[row["destination"], row["destination_port"] or 0].append(row)
+    for (host, port), rows in by_server.items():
+        flows = [row["flow"] for row in rows]
+        answers = sum(case.direction(flow, 1)["syns"] or 0 for flow in flows)
+        waits = spans_of(rows)
+        case.claimed.update(flows)
+        yield Match(
+            certainty="likely",
+            place="after",
+            findings=about(case, flows, "half-open"),
+            flows=flows,
+            failed=len(rows),
+            attempts=len(rows),
+            waited_ns=union_ns(waits),
+            frames=first_packets(case.transfers, flows),
+            packets=answers,
+            filter=any_filter(rows),
+            proof=f"{plural(answers, 'SYN-ACK')} passed, and the clients repeated their SYNs all the same",
+            excluded={"syn-flood": "the clients repeat their SYNs, so that they want an answer"},
+            undecided={"filtered": f"a capture at {rows[0]['source']}: whether the SYN-ACKs arrive there"},
+            what=f"The SYN-ACKs of {endpoint_str(host, port)} probably do not reach {named([row['source'] for row in rows], 1)}: "
+            f"{plural(answers, 'SYN-ACK')} passed here, and {plural(len(rows), 'client connection')} repeated the SYN in vain",
+        )
+
+
+def hanging(case: Case) -> Matches:
+    """Yields the servers whose SYN-ACKs take another path, so that a firewall drops what the client sends then."""
     for (host, port), rows in stuck_servers(case).items():
         flows = [row["flow"] for row in rows]
         repeats = sum(case.direction(flow, 0)["retransmissions"] or 0 for flow in flows)
         waits = spans_of(rows)
+        time = show_duration(max((span.ns for span in waits), default=0))
         case.claimed.update(flows)
         yield Match(
             certainty="likely",
@@ -93,10 +134,9 @@ def asymmetric_path(case: Case) -> Matches:
                 "host-down": "the client acknowledges a SYN-ACK",
             },
             undecided={"accept-queue": f"a capture on {host}: whether the client's ACK and data arrive there"},
-            server=endpoint_str(host, port),
-            count=len(rows),
-            repeats=repeats,
-            time=show_duration(max((span.ns for span in waits), default=0)),
+            what=f"The answers of {endpoint_str(host, port)} do not pass here, and what the client sends after the SYN is "
+            f"probably dropped as out of state: {plural(len(rows), 'connection')} hang after the handshake, "
+            f"{plural(repeats, 'repeat')} of the first data in {time} without an answer",
         )
 
 
@@ -144,10 +184,10 @@ def fallbacks(case: Case, rows: list[FlowRow]) -> Iterator[Fallback]:
 
 @cause(
     code="broken-family",
-    title="IPv6 does not work, IPv4 does",
-    sentence="IPv6 is {probably}dead here: none of {count:connection attempt} was answered, and each client then waited {wait} "
-    "before it connected over IPv4{names}.",
-    advice="Try `curl -6 -v` from here and repair the IPv6 route or firewall; else withdraw the AAAA records.",
+    title="IPv6 or QUIC does not work, IPv4 or TCP does",
+    sentence="{dead} here: none of {count:{tries}} was answered, and each client then waited {wait} before it connected over "
+    "{instead}{names}.",
+    advice="{advice}",
     shows="No connection over IPv6 comes about, and after each attempt one over IPv4 to the same port does within 3 s (RFC "
     "8305). Two attempts or more.",
     rivals={"host-down": "the same clients connect over IPv4 at once"},
@@ -155,6 +195,7 @@ def fallbacks(case: Case, rows: list[FlowRow]) -> Iterator[Fallback]:
     explains=("syn-unanswered",),
 )
 def broken_family(case: Case) -> Matches:
+    yield from blocked_quic(case)
     rows = ipv6_attempts(case)
     fallen = list(fallbacks(case, rows)) if len(rows) >= FAILED_MIN else []
     if len(fallen) < FAILED_MIN or len(fallen) < len(rows):
@@ -176,7 +217,58 @@ def broken_family(case: Case) -> Matches:
         proof=f"all {len(rows)} attempts over IPv6 failed, each followed by a connection over IPv4",
         excluded={"host-down": "no IPv6 address of several answers"} if len(hosts) > 1 else {},
         undecided={} if len(hosts) > 1 else {"host-down": "another host by IPv6: whether it answers"},
+        dead="IPv6 is dead" if len(hosts) > 1 else "IPv6 is probably dead",
+        tries="connection attempt",
+        instead="IPv4",
+        advice="Try `curl -6 -v` from here and repair the IPv6 route or firewall; else withdraw the AAAA records.",
         count=len(rows),
         wait=show_duration(waits[len(waits) // 2]),
         names=f" ({named(list(names))})" if names else "",
+    )
+
+
+def quic_attempts(case: Case) -> list[FlowRow]:
+    """Returns the QUIC connections to port 443 without an answer if none was answered."""
+    numbers = case.trace.flows._rows_where("application", "quic")[:FLOWS_MAX]
+    rows = [row for row in map(case.flow, numbers) if row["destination_port"] == QUIC_PORT]
+    silent = [row for row in rows if row["one_way"] and row["packets"] > 1 and not row["icmp_errors"]]
+    return silent if len(silent) == len(rows) >= FAILED_MIN else []
+
+
+def tcp_instead(case: Case, rows: list[FlowRow]) -> list[Span]:
+    """Returns how long clients waited after these attempts before they connected to the same host by TLS over TCP."""
+    opened = [case.flow(flow) for flow in case.trace.flows._rows_where("application", "tls")[:FLOWS_MAX]]
+    firsts = {row["destination"]: row["first_ns"] for row in reversed(opened)}
+    waits = [Span(row["first_ns"] or 0, firsts.get(row["destination"]) or 0) for row in rows]
+    return [span for span in waits if span.start_ns and 0 <= span.ns <= FALLBACK_NS]
+
+
+def blocked_quic(case: Case) -> Matches:
+    """Yields UDP 443 if it answers nobody and TCP 443 of the same hosts does."""
+    rows = quic_attempts(case)
+    waits = tcp_instead(case, rows) if rows else []
+    if len(waits) < FAILED_MIN:
+        return
+    flows, times = [row["flow"] for row in rows], sorted(span.ns for span in waits)
+    is_certain = len({row["destination"] for row in rows}) > 1
+    yield Match(
+        certainty="proven" if is_certain else "likely",
+        place="path",
+        findings=about(case, flows, "quic-lost", "one-way"),
+        flows=flows,
+        attempts=len(rows),
+        waited_ns=union_ns(waits),
+        frames=first_packets(case.transfers, flows),
+        packets=sum(row["packets"] for row in rows),
+        filter="udp.port == 443",
+        proof=f"TCP 443 of the same hosts answered after {plural(len(rows), 'QUIC connection')} failed",
+        excluded={"host-down": "TCP 443 of the same hosts answers"},
+        undecided={} if is_certain else {"filtered": "another host: whether its UDP 443 answers"},
+        dead=f"UDP 443 (QUIC) is {'' if is_certain else 'probably '}blocked",
+        tries="QUIC connection",
+        instead="TCP",
+        names="",
+        advice="Open UDP 443 in the firewall, or turn QUIC off at the clients.",
+        count=len(rows),
+        wait=show_duration(times[len(times) // 2]),
     )

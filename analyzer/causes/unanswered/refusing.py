@@ -113,7 +113,7 @@ def ttls_of(case: Case, hosts: set[str], without: set[int]) -> dict[str, set[int
 @cause(
     code="refused",
     title="Connections refused",
-    sentence="{subject}: {who} {count:connection}{of}{after}.",
+    sentence="{subject}: {evidence}.",
     advice="{what}",
     shows="A RST answers the SYN. It is of the host itself if its TTL is that of the host's other packets; or the host answers "
     "a UDP datagram with the ICMP error 'port unreachable'.",
@@ -145,10 +145,8 @@ def by_the_host(case: Case, server: Refused) -> Match:
         subject=(
             f"Nothing {'' if certain else 'probably '}{'listened for a time' if server.opened else 'listens'} on {server.server}"
         ),
-        who="the host itself refused" if certain else "it, or a firewall before it, refused",
-        count=len(server.flows),
-        of=f" of {attempted:,}" if server.opened else "",
-        after=server.after,
+        evidence=f"{'the host itself' if certain else 'it, or a firewall before it,'} refused "
+        f"{plural(len(server.flows), 'connection')}{f' of {attempted:,}' if server.opened else ''}{server.after}",
         what=f"Look on {server.host} with `ss -ltnp 'sport = :{server.port}'`: the service is stopped, or bound to 127.0.0.1.",
     )
 
@@ -194,10 +192,7 @@ def closed_udp_ports(case: Case) -> Matches:
             excluded={"filtered": f"the ICMP error comes from {host} itself"},
             proof="the host itself answered with ICMP 'port unreachable'",
             subject=f"Nothing listens on UDP {endpoint_str(host, port)}",
-            who="the host itself refused datagrams of",
-            count=len(flows),
-            of="",
-            after=" with ICMP 'port unreachable'",
+            evidence=f"the host itself answers with ICMP 'port unreachable' ({plural(len(flows), 'flow')}, nothing else)",
             what=f"Look on {host} with `ss -lunp 'sport = :{port}'`: the service is stopped, or bound to another address.",
         )
 
