@@ -250,7 +250,7 @@ SAID = {
         lambda: refused(60, Ends(45000, 443).connects(0.2)), "filtered", "likely", ("probably rejects",)
     ),
     "refused, and nothing else of the host": Said(
-        lambda: refused(61, elsewhere()), "refused", "likely", ("probably listens", "or a firewall before it")
+        lambda: refused(61, elsewhere()), "refused", "likely", ("Probably nothing listens", "or a firewall before it")
     ),
     "refused for a time": Said(
         lambda: refused(61, Ends(45000, 8080).connects(0.2)),

@@ -17,11 +17,10 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     any_filter,
     first_syns,
     silent_hosts,
-    spans_of,
 )
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, waits_of
-from wiretale.analyzer.findings.handshake import gaps_of, met_by_old_connections
+from wiretale.analyzer.findings.handshake import are_signed, gaps_of, met_by_old_connections
 from wiretale.analyzer.findings.model import endpoint_str, row_at
 from wiretale.analyzer.findings.shared.servers import ends_of, family
 from wiretale.analyzer.table import integer_in
@@ -136,7 +135,13 @@ def option_dropped(case: Case) -> Matches:
 
 def effects_of_syns(case: Case, flows: Sequence[int]) -> list[Numbered]:
     """Returns the findings about losses of these flows, if their SYNs alone were lost."""
-    return case.effects(EFFECTS_OF_SYNS, {flow for flow in flows if only_syns_lost(case.direction(flow, 0))})
+    among = set(flows)
+    return [
+        each
+        for each in case.findings(*EFFECTS_OF_SYNS)
+        if each.finding.flows
+        and all(flow in among and only_syns_lost(case.direction(flow, 0)) for flow, _ in each.finding.flows)
+    ]
 
 
 def only_syns_lost(row: DirectionRow) -> bool:
@@ -148,18 +153,15 @@ def only_syns_lost(row: DirectionRow) -> bool:
 
 def keys_differ(case: Case, host: SilentHost) -> Match | None:
     """Returns the match of a host that ignores signed SYNs."""
-    among = set(host.flows)
-    rows = [row for row in case.exchanges("kind", "connect") if row["flow"] in among]
-    is_signed = rows and all("signature" in (row["syn_options"] or "") for row in rows)
-    if not is_signed or not host.is_heard or host.errors:
+    if not host.is_heard or host.errors or not are_signed(case.transfers, host.flows):
         return None
     return Match(
         certainty="likely",
         place="server",
         findings=about(case, host.flows, "syn-unanswered"),
         flows=host.flows,
-        failed=len(host.attempts),
-        attempts=len(host.attempts),
+        failed=host.failed,
+        attempts=host.failed,
         waited_ns=host.waited_ns,
         frames=first_syns(case, host),
         packets=host.syns,
@@ -167,7 +169,7 @@ def keys_differ(case: Case, host: SilentHost) -> Match | None:
         proof=f"all {plural(host.syns, 'SYN')} are signed (TCP-MD5 or TCP-AO), and the host is up",
         excluded={"host-down": f"{host.address} answers otherwise"},
         undecided={"filtered": f"`nstat TcpExtTCPMD5Failure` on {host.address}: whether it counts these SYNs"},
-        what=f"The TCP keys of {host.attempts[0]['source']} and {host.address} probably differ: none of "
+        what=f"The TCP keys of {host.client} and {host.address} probably differ: none of "
         f"{plural(host.syns, 'signed SYN')} was answered{host.time}, and a host drops a wrong signature without a word",
         price="",
         advice=OPTION_ADVICE["signature"],
@@ -188,37 +190,37 @@ def is_older(tsval: int, other: int) -> bool:
 
 def lower_timestamps(case: Case, host: SilentHost, port: int) -> Port | None:
     """Returns the attempts and connections of a port if a lower TSval of the same client separates the ones from the others."""
-    silent = set(host.at_ports([port]).flows)
-    newest: dict[str, tuple[int, int]] = {}  # TSval and time of the last connection of a client
+    silent, facts = set(host.at_ports([port]).flows), host.facts
+    flows = of_clients(case, host, port)
+    tsvals = array("d", case.trace.directions._packed("first_tsval", "d", flows=flows))[::2]
+    newest: dict[str, tuple[float, float]] = {}  # TSval and time of the last connection of a client
     older: list[int] = []
     opened: list[int] = []
-    for row in of_clients(case, host, port):
-        flow, began, tsval = row["flow"], row["first_ns"], case.direction(row["flow"], 0)["first_tsval"]
-        is_silent = flow in silent
-        if tsval is None or began is None:
+    for flow, tsval in zip(flows, tsvals, strict=True):
+        source, began, is_silent = facts.sources[flow], facts.first_ns[flow], flow in silent
+        if tsval != tsval or began != began:
             return None
-        if not is_silent and not case.transfers.attempts.is_connection(flow):
-            continue
-        value, then = newest.get(row["source"], (tsval, began))
-        if is_silent != (is_older(tsval, value) and began - then < FORGOTTEN_NS):
+        value, then = newest.get(source, (tsval, began))
+        if is_silent != (is_older(int(tsval), int(value)) and began - then < FORGOTTEN_NS):
             return None
         (older if is_silent else opened).append(flow)
         if not is_silent:
-            newest[row["source"]] = tsval, began
+            newest[source] = tsval, began
     return Port(older, opened)
 
 
-def of_clients(case: Case, host: SilentHost, port: int) -> list[FlowRow]:
-    """Returns the flows to a port of the clients of these attempts, in their order."""
-    clients, flows = {row["source"] for row in host.attempts}, case.trace.flows
-    ports = array("I", flows._packed("destination_port", "I"))
-    ends = zip(flows.column("source"), flows.column("destination"), strict=True)
-    numbers = [
+def of_clients(case: Case, host: SilentHost, port: int) -> list[int]:
+    """Returns the attempts at a port and the connections to it of the clients of these attempts, in their order."""
+    facts, targets, attempts = host.facts, case.trace.flows.column("destination"), case.transfers.attempts
+    clients, silent = {facts.sources[flow] for flow in host.flows}, set(host.flows)
+    return [
         flow
-        for flow, (source, target) in enumerate(ends)
-        if target == host.address and ports[flow] == port and source in clients
+        for flow, source in enumerate(facts.sources)
+        if source in clients
+        and targets[flow] == host.address
+        and facts.ports[flow] == port
+        and (flow in silent or attempts.is_connection(flow))
     ]
-    return [case.flow(flow) for flow in numbers[: 2 * ATTEMPTS_MAX]]
 
 
 @cause(
@@ -251,8 +253,8 @@ def paws_refused(case: Case) -> Matches:
                 place="server",
                 findings=about(case, silent.flows, "syn-unanswered"),
                 flows=silent.flows,
-                failed=len(silent.attempts),
-                attempts=len(silent.attempts) + len(separated.opened),
+                failed=silent.failed,
+                attempts=silent.failed + len(separated.opened),
                 waited_ns=silent.waited_ns,
                 frames=first_syns(case, silent),
                 packets=silent.syns,
@@ -265,8 +267,8 @@ def paws_refused(case: Case) -> Matches:
                 else {"accept-queue": "more connections: whether the timestamp separates all of them"},
                 host=endpoint_str(host.address, port),
                 machine=host.address,
-                client=silent.attempts[0]["source"],
-                count=len(silent.attempts),
+                client=silent.client,
+                count=silent.failed,
                 opened=len(separated.opened),
             )
 
@@ -297,8 +299,10 @@ def accept_queue(case: Case) -> Matches:
         if not host.errors:
             silent.update({(host.address, port): host.at_ports([port]) for port in host.ports if host.open_ports[port]})
     for server in dict.fromkeys([*silent, *slow]):
-        queue = Queue(server, silent.get(server), slow.get(server, []), connections_of(case, server))
-        if queue.is_busy and repeated_share(case, queue.connections) <= LOSS_RATIO * queue.hindered / queue.total:
+        connections = connections_of(case, server)
+        rows = [case.flow(flow) for flow in connections[:ATTEMPTS_MAX]]
+        queue = Queue(server, silent.get(server), slow.get(server, []), connections, rows)
+        if queue.is_busy and repeated_share(case, rows) <= LOSS_RATIO * queue.hindered / queue.total:
             case.claimed.update(queue.flows)
             yield of_queue(case, queue)
 
@@ -309,17 +313,18 @@ class Queue(NamedTuple):
     server: tuple[str, int]
     silent: SilentHost | None
     slow: list[Retried]
-    connections: list[FlowRow]
+    connections: list[int]
+    rows: list[FlowRow]  # of the first connections
 
     @property
-    def quiet(self) -> list[FlowRow]:
+    def quiet(self) -> list[int]:
         """The attempts without an answer."""
-        return self.silent.attempts if self.silent else []
+        return self.silent.flows if self.silent else []
 
     @property
     def flows(self) -> list[int]:
         """The attempts without an answer or with a late one."""
-        return [*(row["flow"] for row in self.quiet), *(handshake.flow for handshake in self.slow)]
+        return [*self.quiet, *(handshake.flow for handshake in self.slow)]
 
     @property
     def hindered(self) -> int:
@@ -334,8 +339,8 @@ class Queue(NamedTuple):
     @property
     def is_busy(self) -> bool:
         """Whether enough attempts failed while the server had other connections."""
-        if self.silent and self.silent.syns > len(self.quiet):
-            return any(is_open_during(row, self.quiet) for row in self.connections)
+        if self.silent and self.silent.syns > self.silent.failed:
+            return self.is_open_meanwhile(self.silent)
         return len(self.slow) >= SLOW_MIN and self.hindered >= SLOW_SHARE * self.total
 
     @property
@@ -346,15 +351,19 @@ class Queue(NamedTuple):
             return f"got the SYN-ACK {late}"
         return "got no SYN-ACK" + (f", or {late}" if late else "")
 
-
-def is_open_during(row: FlowRow, attempts: Sequence[FlowRow]) -> bool:
-    """Returns whether a connection was open while some of these attempts were made."""
-    began, ended = row["first_ns"], row["last_ns"]
-    times = spans_of(attempts)
-    if began is None or ended is None or not times:
-        return False
-    is_open = row["state"] == "established"
-    return began <= max(span.end_ns for span in times) and (is_open or ended >= min(span.start_ns for span in times))
+    def is_open_meanwhile(self, silent: SilentHost) -> bool:
+        """Returns whether a connection was open while attempts without an answer were made."""
+        spans = [span for span in silent.spans if span.ns == span.ns]
+        since, until = (
+            min((span.start_ns for span in spans), default=0),
+            max((span.end_ns for span in spans), default=0),
+        )
+        states = {row["flow"]: row["state"] for row in self.rows}
+        facts = silent.facts
+        return any(
+            facts.first_ns[flow] <= until and (state == "established" or facts.last_ns[flow] >= since)
+            for flow, state in states.items()
+        )
 
 
 def slow_handshakes(case: Case) -> dict[tuple[str, int], list[Retried]]:
@@ -375,16 +384,15 @@ def slow_handshakes(case: Case) -> dict[tuple[str, int], list[Retried]]:
     return {server: group for server, group in frequent if len(group) >= SLOW_MIN}
 
 
-def connections_of(case: Case, server: tuple[str, int]) -> list[FlowRow]:
+def connections_of(case: Case, server: tuple[str, int]) -> list[int]:
     """Returns the connections to a server that came about."""
     flows, attempts = case.trace.flows, case.transfers.attempts
     ports = array("I", flows._packed("destination_port", "I"))
-    numbers = [
+    return [
         flow
         for flow, host in enumerate(flows.column("destination"))
         if host == server[0] and ports[flow] == server[1] and attempts.is_connection(flow)
     ]
-    return [case.flow(flow) for flow in numbers[:ATTEMPTS_MAX]]
 
 
 def repeated_share(case: Case, rows: Sequence[FlowRow]) -> float:
@@ -405,7 +413,7 @@ def repeated_share(case: Case, rows: Sequence[FlowRow]) -> float:
 def of_queue(case: Case, queue: Queue) -> Match:
     """Returns the match of a server whose connections fail as those of a full accept queue do."""
     (host, port), flows = queue.server, queue.flows
-    unserved = about(case, [row["flow"] for row in queue.connections], "request-unanswered")
+    unserved = about(case, queue.connections, "request-unanswered")
     requests = sum(each.finding.failed or 0 for each in unserved)
     return Match(
         certainty="likely",
@@ -418,7 +426,9 @@ def of_queue(case: Case, queue: Queue) -> Match:
         flows=flows,
         failed=len(queue.quiet),
         attempts=queue.total,
-        waited_ns=union_ns([*spans_of(queue.quiet), *(handshake.waited for handshake in queue.slow)]),
+        waited_ns=union_ns(
+            [*(queue.silent.spans if queue.silent else []), *(handshake.waited for handshake in queue.slow)]
+        ),
         frames=[
             *(first_syns(case, queue.silent) if queue.silent else []),
             *(event.packet for handshake in queue.slow for event in handshake.lost[:1]),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FLOOD_MIN, FLOOD_SHARE, FLOOD_RATE = 100, 0.9, 100.0  # SYNs, share of all to the port, SYNs per second
 NS = 1e9
 CLIENTS_MAX = 100
+REPEATS_MOST, SOURCES_MIN = 1.1, 50  # SYNs of each attempt; addresses of SYNs that nobody answers
 EFFECTS = ("window-scaling-off", "receive-window-limited", "half-open", "syn-unanswered", "syn-lost", "accept-deferred")
 
 
@@ -30,6 +31,8 @@ class Flood(NamedTuple):
     flows: list[int]
     sources: int
     span_ns: float
+    syns: int
+    answers: int  # of the SYNs, by SYN-ACK
     connections: list[int]
 
     @property
@@ -44,35 +47,42 @@ def floods(case: Case) -> list[Flood]:
     candidates = [*attempts.flows_in("syn_received"), *attempts.flows_in("syn_sent")]
     if len(candidates) < FLOOD_MIN:
         return []
-    flows = case.trace.flows
-    hosts, sources, ports = (
-        flows.column("destination"),
-        flows.column("source"),
-        array("I", flows._packed("destination_port", "I")),
-    )
-    firsts = array("d", flows._packed("first_ns", "d"))
-    by_port: dict[tuple[str, int], list[int]] = defaultdict(list)
+    flows, by_port = case.trace.flows, defaultdict[tuple[str, int], list[int]](list)
+    hosts, ports = flows.column("destination"), array("I", flows._packed("destination_port", "I"))
     for flow in case.transfers.hidden.conclusive(candidates):
         by_port[hosts[flow], ports[flow]].append(flow)
-    flooded = []
-    for (host, port), of in by_port.items():
-        connections = [
-            flow
-            for flow in range(len(flows))
-            if hosts[flow] == host and ports[flow] == port and attempts.is_connection(flow)
-        ]
-        times = [firsts[flow] for flow in of if firsts[flow] == firsts[flow]]
-        span = max(times) - min(times) if times else 0.0
-        flood = Flood(host, port, sorted(of), len({sources[flow] for flow in of}), span, connections)
-        if is_flood(flood):
-            flooded.append(flood)
-    return flooded
+    large = {server: sorted(of) for server, of in by_port.items() if len(of) >= FLOOD_MIN}
+    connections: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for flow, server in enumerate(zip(hosts, ports, strict=True) if large else ()):
+        if server in large and attempts.is_connection(flow):
+            connections[server].append(flow)
+    made = (flood_of(case, server, of, connections[server]) for server, of in large.items())
+    return [flood for flood in made if is_flood(flood)]
+
+
+def flood_of(case: Case, server: tuple[str, int], of: list[int], connections: list[int]) -> Flood:
+    """Returns the SYNs to a port that were never completed."""
+    flows, sources = case.trace.flows, case.trace.flows.column("source")
+    firsts = array("d", flows._packed("first_ns", "d", offset=case.transfers.base_ns, flows=of))
+    times = [ns for ns in firsts if ns == ns]
+    syns = array("I", case.trace.directions._packed("syns", "I", flows=of))
+    return Flood(
+        *server,
+        of,
+        len({sources[flow] for flow in of}),
+        max(times, default=0.0) - min(times, default=0.0),
+        sum(syns[::2]),
+        sum(count > 0 for count in syns[1::2]),
+        connections,
+    )
 
 
 def is_flood(flood: Flood) -> bool:
-    """Returns whether so many handshakes were begun so fast and not completed."""
+    """Returns whether so many handshakes were begun so fast and not completed, by senders that want no answer: they repeat
+    none, though the server answers or they are many."""
     count = len(flood.flows)
-    return count >= FLOOD_MIN and count >= FLOOD_SHARE * (count + len(flood.connections)) and flood.rate >= FLOOD_RATE
+    wants_none = flood.syns <= REPEATS_MOST * count and (flood.answers >= count / 2 or flood.sources >= SOURCES_MIN)
+    return wants_none and count >= FLOOD_SHARE * (count + len(flood.connections)) and flood.rate >= FLOOD_RATE
 
 
 def without_scale(case: Case, flood: Flood) -> list[int]:

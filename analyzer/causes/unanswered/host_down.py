@@ -14,7 +14,6 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     first_syns,
     ports_str,
     silent_hosts,
-    spans_of,
 )
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, waits_of
@@ -125,20 +124,19 @@ def nothing_answers(case: Case) -> Matches:
     by_client: dict[str, list[SilentHost]] = defaultdict(list)
     for host in silent_hosts(case):
         if not host.is_heard and not host.errors and host.syns >= REPEATED:
-            by_client[host.attempts[0]["source"]].append(host)
+            by_client[host.client].append(host)
     for client, hosts in by_client.items():
         if len(hosts) >= SEVERAL and not answering_hosts(case, client):
-            rows = [row for host in hosts for row in host.attempts]
-            flows, syns = [row["flow"] for row in rows], sum(host.syns for host in hosts)
+            flows, syns = [flow for host in hosts for flow in host.flows], sum(host.syns for host in hosts)
             case.claimed.update(flows)
             yield Match(
                 certainty="likely",
                 place="path",
                 findings=about(case, flows, *EFFECTS),
                 flows=flows,
-                failed=len(rows),
-                attempts=len(rows),
-                waited_ns=union_ns(spans_of(rows)),
+                failed=len(flows),
+                attempts=len(flows),
+                waited_ns=union_ns(hosts[0].facts.spans(flows)),
                 frames=[packet for host in hosts for packet in first_syns(case, host)],
                 packets=syns,
                 filter=f"{family(client)}.src == {client} && tcp.flags.syn == 1",
@@ -147,8 +145,8 @@ def nothing_answers(case: Case) -> Matches:
                 proof=f"no packet of {len(hosts)} hosts came to {client}",
                 host="Nothing",
                 is_down=f"answers {client}",
-                evidence=f"none of {plural(len(rows), 'connection')} to {plural(len(hosts), 'host')} ({plural(syns, 'SYN')}) was "
-                "answered; its own link, its gateway or a firewall there probably drops the packets",
+                evidence=f"none of {plural(len(flows), 'connection')} to {plural(len(hosts), 'host')} ({plural(syns, 'SYN')}) "
+                "was answered; its own link, its gateway or a firewall there probably drops the packets",
                 beside="",
                 what=f"Check the link and the gateway of {client}: `ip route`, `ip neigh`, `ping` of the gateway.",
             )
@@ -161,11 +159,9 @@ def from_afar(case: Case, host: SilentHost) -> Match | None:
         return reported(case, host, reports[0].cause in NO_ROUTE, str(reports[0].router))
     if host.is_heard or host.errors or host.syns < REPEATED:
         return None
-    client, neighbors = host.attempts[0]["source"], answering_hosts(case, host.attempts[0]["source"])
-    certainty: Certainty = "likely" if neighbors and (len(host.attempts) > 1 or host.syns > REPEATED) else "possible"
-    tried = (
-        f"{plural(len(host.attempts), 'connection')} to {ports_str(host.ports)} ({plural(host.syns, 'SYN')}{host.time})"
-    )
+    client, neighbors = host.client, answering_hosts(case, host.client)
+    certainty: Certainty = "likely" if neighbors and (host.failed > 1 or host.syns > REPEATED) else "possible"
+    tried = f"{plural(host.failed, 'connection')} to {ports_str(host.ports)} ({plural(host.syns, 'SYN')}{host.time})"
     working = f", while {plural(neighbors, 'other host')} answered" if neighbors else ""
     return Match(
         certainty=certainty,
@@ -179,7 +175,7 @@ def from_afar(case: Case, host: SilentHost) -> Match | None:
         proof=f"the capture has no packet of {host.address}{f'{working} {client}' if working else ''}",
         **fields_of(case, host),
         is_down="answers nothing",
-        evidence=f"none of {tried} was answered" if len(host.attempts) > 1 else f"{tried} got no answer",
+        evidence=f"none of {tried} was answered" if host.failed > 1 else f"{tried} got no answer",
         beside=f"{working}. It is {PROBABLY[certainty]}down, or a firewall drops all packets to it",
         what=f"Try `ping {host.address}` and `traceroute -T -p {host.ports[0]} {host.address}`, also from a place nearer to it.",
     )
@@ -187,9 +183,9 @@ def from_afar(case: Case, host: SilentHost) -> Match | None:
 
 def reported(case: Case, host: SilentHost, no_route: bool, router: str) -> Match:
     """Returns the match of a host that a router reports as not there."""
-    is_self = router == host.attempts[0]["source"]
+    is_self = router == host.client
     reason = "no route to it" if no_route else "no answer to its ARP requests"
-    attempts = plural(len(host.attempts), "connection")
+    attempts = plural(host.failed, "connection")
     return Match(
         certainty="proven",
         place="device" if no_route else "server",
@@ -211,8 +207,8 @@ def fields_of(case: Case, host: SilentHost) -> dict[str, Any]:
         "host": host.address,
         "findings": about(case, host.flows, *EFFECTS),
         "flows": host.flows,
-        "failed": len(host.attempts),
-        "attempts": len(host.attempts),
+        "failed": host.failed,
+        "attempts": host.failed,
         "waited_ns": host.waited_ns,
         "frames": first_syns(case, host),
         "packets": host.syns,

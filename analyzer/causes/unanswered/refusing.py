@@ -21,16 +21,16 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     ports_str,
     refusals,
     silent_hosts,
+    spans_of,
 )
 from wiretale.analyzer.findings.cost import union_ns
-from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where, waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import waits_of
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.findings.shared.servers import first_packets, first_resets
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import ExchangeRow
 
 FORBIDDEN = ("prohibited", "host_prohibited", "network_prohibited")
 NO_PORT = "port_unreachable"
@@ -46,7 +46,7 @@ class Refused(NamedTuple):
     host: str
     port: int
     flows: list[int]
-    rows: list[ExchangeRow]
+    waits_ns: list[float]  # of the first of them, to the RST
     reset_ttls: set[int]  # of the RSTs
     host_ttls: set[int]  # of the other packets of that host
     opened: int  # connections to that port that came about
@@ -66,7 +66,7 @@ class Refused(NamedTuple):
     @property
     def after(self) -> str:
         """` within 0.8 ms`: the median time to the RST."""
-        waits = sorted(row["waited_ns"] for row in self.rows if row["waited_ns"] is not None)
+        waits = sorted(self.waits_ns)
         return f" within {show_duration(waits[len(waits) // 2])}" if waits and waits[len(waits) // 2] > 0 else ""
 
 
@@ -81,15 +81,14 @@ def refused_servers(case: Case) -> list[Refused]:
         by_server[hosts[flow], numbers[flow]].append(flow)
     plain = [(server, of) for server, of in by_server.items() if not case.direction(of[0], 1)["syns"]]
     most = sorted(plain, key=lambda group: -len(group[1]))[:HOSTS_MAX]
-    exchanges = {row["flow"]: row for row in rows_where(case.transfers, "outcome", "refused")}
     names = {host for (host, _), _ in most}
     connections, ttls = opened(case, names), ttls_of(case, names, set(flows))
     return [
         Refused(
             host,
             port,
-            of[:ATTEMPTS_MAX],
-            [exchanges[flow] for flow in of[:ATTEMPTS_MAX] if flow in exchanges],
+            of,
+            [span.ns for span in spans_of(map(case.flow, of[:ATTEMPTS_MAX]))],
             {ttl for flow in of[:HOSTS_MAX] if (ttl := case.direction(flow, 1)["ttl_min"]) is not None},
             ttls[host],
             connections.get(host, Counter())[port],
@@ -132,7 +131,7 @@ def refused(case: Case) -> Matches:
 def by_the_host(case: Case, server: Refused) -> Match:
     """Returns the match of a host that refuses, or probably does."""
     certain, attempted = server.hops == 0, len(server.flows) + server.opened
-    ttl = min(server.reset_ttls, default=0)
+    ttl, listens = min(server.reset_ttls, default=0), "listened for a time" if server.opened else "listens"
     return Match(
         certainty="proven" if certain else "likely",
         place="server",
@@ -142,9 +141,7 @@ def by_the_host(case: Case, server: Refused) -> Match:
         else {"filtered": f"any other packet of {server.host}: whether its TTL is that of the RST ({ttl})"},
         proof=f"a RST answered each SYN{server.after}" + (f", with the host's own TTL of {ttl}" if certain else ""),
         **fields_of(case, server, attempted),
-        subject=(
-            f"Nothing {'' if certain else 'probably '}{'listened for a time' if server.opened else 'listens'} on {server.server}"
-        ),
+        subject=f"{'Nothing' if certain else 'Probably nothing'} {listens} on {server.server}",
         evidence=f"{'the host itself' if certain else 'it, or a firewall before it,'} refused "
         f"{plural(len(server.flows), 'connection')}{f' of {attempted:,}' if server.opened else ''}{server.after}",
         what=f"Look on {server.host} with `ss -ltnp 'sport = :{server.port}'`: the service is stopped, or bound to 127.0.0.1.",
@@ -158,8 +155,8 @@ def fields_of(case: Case, server: Refused, attempted: int) -> dict[str, Any]:
         "flows": server.flows,
         "failed": len(server.flows),
         "attempts": attempted,
-        "waited_ns": union_ns(waits_of(server.rows)),
-        "frames": first_resets(case.transfers, server.flows),
+        "waited_ns": sum(server.waits_ns) if len(server.flows) <= ATTEMPTS_MAX else None,
+        "frames": first_resets(case.transfers, server.flows[:ATTEMPTS_MAX]),
         "packets": len(server.flows),
         "filter": f"tcp.port == {server.port} && tcp.flags.reset == 1",
     }
@@ -300,8 +297,8 @@ def silent_fields(case: Case, host: SilentHost) -> dict[str, Any]:
     return {
         "findings": about(case, host.flows, "syn-unanswered", "icmp-errors"),
         "flows": host.flows,
-        "failed": len(host.attempts),
-        "attempts": len(host.attempts),
+        "failed": host.failed,
+        "attempts": host.failed,
         "waited_ns": host.waited_ns,
         "frames": first_syns(case, host),
         "packets": host.syns,

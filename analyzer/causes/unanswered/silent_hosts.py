@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.evidence import Cited
     from wiretale.analyzer.rows import FlowRow
 
-ATTEMPTS_MAX = 1_000  # whose rows are read
+ATTEMPTS_MAX = 200  # whose rows are read
 HOSTS_MAX = 8  # that have a cause of their own
 ERRORS_MAX = 1_000
 
@@ -33,45 +33,70 @@ class Refusal(NamedTuple):
     router: str | None
 
 
+class Facts(NamedTuple):
+    """Columns of all flows, and what is said of single attempts."""
+
+    sources: list[str]
+    ports: array[int]  # of the responder
+    first_ns: array[float]  # since the first packet of the capture; NaN if unknown
+    last_ns: array[float]
+    syn_counts: dict[int, int]  # of attempts without an answer
+    reports: dict[int, Refusal]  # ICMP errors about them
+
+    def spans(self, flows: Iterable[int]) -> list[Span]:
+        """Returns the time of each of these flows, as far as it is known."""
+        spans = (Span(self.first_ns[flow], self.last_ns[flow]) for flow in flows)
+        return [span for span in spans if span.ns == span.ns]
+
+
 class SilentHost(NamedTuple):
     """A host, and the attempts that it left without an answer."""
 
     address: str
-    attempts: list[FlowRow]
-    syn_counts: dict[int, int]  # of each attempt
+    flows: list[int]  # the attempts
+    facts: Facts
     is_heard: bool  # the capture has packets of it
-    reports: dict[int, Refusal]  # ICMP errors about flows
     open_ports: Counter[int]  # connections to it that came about
 
     @property
-    def flows(self) -> list[int]:
-        """The attempts."""
-        return [row["flow"] for row in self.attempts]
+    def failed(self) -> int:
+        """The number of the attempts."""
+        return len(self.flows)
+
+    @property
+    def client(self) -> str:
+        """The first that tried."""
+        return self.facts.sources[self.flows[0]]
+
+    @property
+    def spans(self) -> list[Span]:
+        """The time of each attempt, from the first SYN to the last."""
+        return self.facts.spans(self.flows)
 
     @property
     def errors(self) -> list[Refusal]:
         """The ICMP errors about the attempts."""
-        return [self.reports[flow] for flow in self.flows if flow in self.reports]
+        return [self.facts.reports[flow] for flow in self.flows if flow in self.facts.reports]
 
     @property
     def syns(self) -> int:
         """The SYNs of the attempts."""
-        return sum(self.syn_counts[flow] for flow in self.flows)
+        return sum(self.facts.syn_counts[flow] for flow in self.flows)
 
     @property
     def ports(self) -> list[int]:
         """The ports, the most frequent first."""
-        return [port for port, _ in Counter(row["destination_port"] or 0 for row in self.attempts).most_common()]
+        return [port for port, _ in Counter(self.facts.ports[flow] for flow in self.flows).most_common()]
 
     @property
     def waited_ns(self) -> float | None:
         """How long somebody waited for it."""
-        return union_ns(spans_of(self.attempts))
+        return union_ns(self.spans)
 
     @property
     def time(self) -> str:
         """The time from the first SYN to the last: ` in 95 s`."""
-        spans = spans_of(self.attempts)
+        spans = self.spans
         if not spans:
             return ""
         ns = max(span.end_ns for span in spans) - min(span.start_ns for span in spans)
@@ -86,7 +111,7 @@ class SilentHost(NamedTuple):
 
     def at_ports(self, ports: Collection[int]) -> SilentHost:
         """Returns the same with the attempts at some ports."""
-        return self._replace(attempts=[row for row in self.attempts if row["destination_port"] in ports])
+        return self._replace(flows=[flow for flow in self.flows if self.facts.ports[flow] in ports])
 
 
 def spans_of(rows: Iterable[FlowRow]) -> list[Span]:
@@ -159,45 +184,50 @@ def opened(case: Case, hosts: set[str]) -> dict[str, Counter[int]]:
     return by_host
 
 
+def facts_of(case: Case, attempts: list[int]) -> Facts:
+    """Returns the columns of all flows, and what is said of these attempts."""
+    flows, base_ns = case.trace.flows, case.transfers.base_ns
+    fields = [("destination_port", "I", 0, 1), ("first_ns", "d", base_ns, 1), ("last_ns", "d", base_ns, 1)]
+    ports, firsts, lasts = flows._packed_columns(fields)
+    return Facts(
+        flows.column("source"),
+        array("I", ports),
+        array("d", firsts),
+        array("d", lasts),
+        syns_of(case, attempts),
+        refusals(case, attempts),
+    )
+
+
 def silent_hosts_of(case: Case) -> list[SilentHost]:
     """Returns the hosts that left attempts without an answer, those with the most attempts first. A host is not among them if the
     end of the capture cut off all of its attempts and no SYN was repeated."""
     if not case.all_findings("syn-unanswered"):
         return []
     flows, cut = case.transfers.attempts.unanswered(), cut_off(case)
-    destinations, syns = case.trace.flows.column("destination"), syns_of(case, flows)
+    destinations, facts = case.trace.flows.column("destination"), facts_of(case, flows)
     by_host: dict[str, list[int]] = defaultdict(list)
     for flow in flows:
         by_host[destinations[flow]].append(flow)
-    due = [(host, of) for host, of in by_host.items() if any(flow not in cut or syns[flow] > 1 for flow in of)]
-    most = sorted(due, key=lambda group: -len(group[1]))[:HOSTS_MAX]
-    senders, errors = senders_of(case.transfers), refusals(case, flows)
-    ports = opened(case, {host for host, _ in most})
-    return [
-        SilentHost(
-            host,
-            [case.flow(flow) for flow in of[:ATTEMPTS_MAX]],
-            syns,
-            host in senders,
-            errors,
-            ports.get(host, Counter()),
-        )
-        for host, of in most
+    due = [
+        (host, of) for host, of in by_host.items() if any(flow not in cut or facts.syn_counts[flow] > 1 for flow in of)
     ]
+    most = sorted(due, key=lambda group: -len(group[1]))[:HOSTS_MAX]
+    senders, ports = senders_of(case.transfers), opened(case, {host for host, _ in most})
+    return [SilentHost(host, of, facts, host in senders, ports.get(host, Counter())) for host, of in most]
 
 
 def silent_hosts(case: Case) -> list[SilentHost]:
     """Returns the same without the attempts that a cause explains."""
     hosts = (
-        host._replace(attempts=[row for row in host.attempts if row["flow"] not in case.claimed])
-        for host in case.silent_hosts
+        host._replace(flows=[flow for flow in host.flows if flow not in case.claimed]) for host in case.silent_hosts
     )
-    return [host for host in hosts if host.attempts]
+    return [host for host in hosts if host.flows]
 
 
 def first_syns(case: Case, host: SilentHost) -> list[Cited]:
     """Returns the first SYN of each of the first attempts."""
-    return first_packets(case.transfers, host.flows)
+    return first_packets(case.transfers, host.flows[:ATTEMPTS_MAX])
 
 
 def any_filter(rows: Sequence[FlowRow], most: int = 5) -> str:
