@@ -154,6 +154,20 @@ def slow_reader(opens: bool, probes: bool = True) -> Wire:
     return link.wire
 
 
+def shrinking(floor: int = 40) -> Wire:
+    """A reader that takes a segment or two in a while, so that the window falls from 64 kB to 5 kB and stays there."""
+    link, at, now, window = Connection(Wire(), server_port=9100).open(rtt=10.0), 0, 20.0, 512
+    for _ in range(120):
+        each = max((window << 7) // MSS, 1)
+        for i in range(each):
+            link.send(now + i * 0.02, 0, at + i * MSS, MSS, ACK)
+        at += each * MSS
+        window = max(window - 9, floor)
+        link.ack(now + 10.0, at, window)
+        now += 10.1 + each * 0.02
+    return link.wire
+
+
 def full_windows(options: tuple[bytes, bytes], window: int = 65_535, rtt: float = 40.0, flights: int = 60) -> Wire:
     """An upload whose flights fill the receive window, which is scaled if both SYNs have the option."""
     shift = 7 if all(bytes([1, 3, 3, 7]) in each for each in options) else 0
@@ -231,6 +245,7 @@ CASES: dict[str, Case] = {
     "flights of three, acknowledged at once": Case(lambda: odd_flights(0.4), None),
     "a reader that is slow": Case(lambda: slow_reader(True), "zero-window", ("10.0.0.2:9100", "5.60")),
     "a reader that stops": Case(lambda: slow_reader(False), "zero-window", ("did not answer any more",)),
+    "a reader that falls behind": Case(shrinking, "zero-window", ("window shrank from", "to 5.12 kB")),
     "a device erases scaling": Case(
         lambda: full_windows((SCALED, ERASED)), "no-window-scaling", ("A device on the way strips", "13.1 Mbit/s")
     ),

@@ -50,7 +50,8 @@ def timer_of(case: Case, row: DirectionRow) -> Timer:
     """Returns the timer of the receiver: `40 ms`, or the longest wait if it is none that is in use."""
     longest = next(iter(waits_of(case.transfers, row, "delayed_ack")), None)
     ends = [packet.time_ns for packet in longest or () if packet and packet.time_ns is not None]
-    longest_ns = max(ends, default=0) - min(ends, default=0)
+    trips = (case.direction(row["flow"], side)["rtt_ns_min"] or 0 for side in (0, 1))  # to both ends
+    longest_ns = max(max(ends, default=0) - min(ends, default=0) - sum(trips), 0)
     usual = next((timer for timer, least, most in TIMERS_MS if least * MS <= longest_ns <= most * MS), None)
     return Timer(f"{usual} ms" if usual else show_duration(longest_ns), bool(usual))
 

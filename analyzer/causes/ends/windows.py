@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
-from wiretale.analyzer.causes.ends.talk import parts_str
+from wiretale.analyzer.causes.ends.talk import middle, parts_str
 from wiretale.analyzer.findings.model import duration_of, endpoint_str
 from wiretale.analyzer.findings.throughput_limit import not_scaled, usual_window
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CLOSED_SHARE = 0.5  # of the time that a window limited: with more it was closed, else small
 SHUT_NS = 5_000_000_000  # a window that stayed shut for so long at the end failed
 LOW_LEAST_NS = 200_000_000
+SHRUNK, BINS_LEAST = 0.4, 10  # of the window at first; time bins with a window
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
 UNSCALED = 65_535  # bytes
 DECIDES = "a capture at the other end shows whether its SYNs have the option"
@@ -45,10 +46,11 @@ def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
 @cause(
     code="zero-window",
     title="The receiver does not read",
-    sentence="{receiver} reads too slowly: its window had no room for a segment for {low}{end}.",
+    sentence="{receiver} reads too slowly: {window}{end}.",
     advice="Look at the program that should read on {receiver} (`ss -tm`: Recv-Q; its disk, paper, CPU), not at the network.",
     shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half of the time in "
-    "which its window limited the sender, or more, and 1% of the connection. A failure if it stayed shut for the last 5 s.",
+    "which its window limited the sender, or more; or the window shrank to 40% of what it was at first. A failure if it "
+    "stayed shut for the last 5 s.",
     rivals={
         "tail-loss": "the sender had no leave to send, so that no timer of a loss ran",
         "small-window": "the window shrinks as data comes, and opens later",
@@ -79,9 +81,42 @@ def zero_window(case: Case) -> Matches:
             proof=window_proof(back),
             excluded=not_of_window(back, is_shut),
             receiver=endpoint_str(back["source"], back["source_port"]),
-            low=parts_str(closed_ns, life_ns),
+            window=f"its window had no room for a segment for {parts_str(closed_ns, life_ns)}",
             end=window_end(is_shut, row["unacked_bytes"]),
         )
+
+    for each, transfer in limited_transfers(case, "receive-window-limited"):
+        shrunk = shrunk_window(case, transfer)
+        if shrunk:
+            yield shrunk_match(case, each, transfer, *shrunk)
+
+
+def shrunk_window(case: Case, transfer: Transfer) -> tuple[float, float] | None:
+    """Returns the window at first and the usual one later, if it shrank; None if it stayed or grew."""
+    windows = [window for window in case.transfers.bins(transfer).window_bytes if window == window]
+    if len(windows) < BINS_LEAST:
+        return None
+    first, later = max(windows[: len(windows) // 10 + 1]), middle(windows[len(windows) // 2 :])
+    return (first, later) if later < SHRUNK * first else None
+
+
+def shrunk_match(case: Case, finding: Numbered, transfer: Transfer, first: float, later: float) -> Match:
+    """Returns the match about a receiver that lets its window shrink."""
+    waited_ns = transfer.times["window"]
+    return Match(
+        certainty="proven",
+        place="client" if transfer.row["direction"] != case.flow(transfer.row["flow"])["client"] else "server",
+        findings=[finding],
+        flows=[transfer.side],
+        waited_ns=waited_ns,
+        severity="info" if finding.finding.severity == "info" else None,
+        proof=f"the window was {show_bytes(first)} at first, and {show_bytes(later)} (median) in the second half",
+        excluded={"small-window": f"it was {show_bytes(first)} at first, and shrank as data came"},
+        receiver=endpoint_str(transfer.row["destination"], transfer.row["destination_port"]),
+        window=f"its window shrank from {show_bytes(first)} to {show_bytes(later)}, and the sender waited for room for "
+        f"{parts_str(waited_ns, transfer.waited_ns)}",
+        end="",
+    )
 
 
 def window_end(is_shut: bool, unacked: int | None) -> str:

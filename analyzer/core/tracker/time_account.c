@@ -573,6 +573,8 @@ static void add_tail(struct tcp_connection *connection, struct pool *pool, int64
         return;
     }
     int64_t acked = min64(max64(stream->una_advanced_ns - account->cursor_ns, 0), ns);
+    if (stream->fin_seen && stream->snd_una >= stream->fin_end) /* it is that of the FIN */
+        acked = min64(acked, least);
     if (account->sending[direction].recovering) {
         spend_in(connection, pool, direction, PART_LOSS, acked);
         ns -= acked;
