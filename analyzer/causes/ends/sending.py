@@ -123,7 +123,7 @@ def app_limited(case: Case) -> Matches:
 @cause(
     code="slow-start",
     title="Slow start",
-    sentence="{transfers} {spent} in slow start: at a round trip of {rtt}, {size} {pass_} before the congestion window has "
+    sentence="{transfers} {spent} in slow start: at a round trip of {rtt}, {size} pass before the congestion window has "
     "grown to what the path carries.",
     advice="Reuse connections, keep them warm (`net.ipv4.tcp_slow_start_after_idle=0`), or raise the initial window "
     "(`initcwnd 20`).",
@@ -161,9 +161,8 @@ def slow_start(case: Case) -> Matches:
             "app-limited": f"the application paused for {show_duration(largest.times['pause'])}",
             "small-window": f"the window held it back for {show_duration(largest.times['window'])}",
         },
-        transfers="The transfer" if len(pairs) == 1 else f"{plural(len(pairs), 'transfer')}",
+        transfers=plural(len(pairs), "transfer"),
         spent=f"spent {parts_str(waited_ns, whole_ns)}",
         rtt=show_duration(largest.path_rtt_ns or 0),
         size=show_bytes(largest.row["unique_bytes"] or 0),
-        pass_="pass" if len(pairs) == 1 else "each pass",
     )

@@ -551,6 +551,18 @@ static bool is_unanswered(const struct tcp_connection *connection, unsigned dire
     return bytes <= REQUEST_MOST * (uint64_t)full_segment_size(connection, stream);
 }
 
+/* Returns how long after the last data of a direction its ACK came, at most `ns`. If a FIN came
+ * later, the last ACK is that of the FIN. */
+static int64_t acked_after(const struct tcp_connection *connection, unsigned direction,
+                           int64_t least, int64_t ns) {
+    const struct time_account *account = &connection->time;
+    const struct tcp_stream *stream = &connection->streams[direction];
+    bool of_fin = stream->fin_seen && stream->snd_una >= stream->fin_end &&
+                  account->fin_ns > account->cursor_ns;
+    int64_t most = of_fin && !account->sending[direction].recovering ? least : ns;
+    return min64(max64(stream->una_advanced_ns - account->cursor_ns, 0), min64(most, ns));
+}
+
 /* The time after the last data. */
 static void add_tail(struct tcp_connection *connection, struct pool *pool, int64_t ns) {
     struct time_account *account = &connection->time;
@@ -572,9 +584,7 @@ static void add_tail(struct tcp_connection *connection, struct pool *pool, int64
         spend_in(connection, pool, direction, PART_WINDOW, ns);
         return;
     }
-    int64_t acked = min64(max64(stream->una_advanced_ns - account->cursor_ns, 0), ns);
-    if (stream->fin_seen && stream->snd_una >= stream->fin_end) /* it is that of the FIN */
-        acked = min64(acked, least);
+    int64_t acked = acked_after(connection, direction, least, ns);
     if (account->sending[direction].recovering) {
         spend_in(connection, pool, direction, PART_LOSS, acked);
         ns -= acked;
