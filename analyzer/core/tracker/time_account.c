@@ -513,6 +513,15 @@ static inline void note_acked(const struct segment_context *seg, struct sending_
     sending->blocked |= is_blocked(seg, sender, seg->sender);
 }
 
+/* A FIN behind the ACK that ended the recovery: its own ACK does not end it. */
+static NOINLINE void end_recovery(const struct segment_context *seg) {
+    int64_t ns = recovered_ns(seg) - seg->connection->time.cursor_ns;
+    if (seg->sender->snd_una < recovery_end(seg->sender) || ns < 0)
+        return;
+    spend(seg, PART_LOSS, ns);
+    sending_of(seg)->recovering = false;
+}
+
 void account_time(const struct segment_context *seg) {
     struct time_account *account = &seg->connection->time;
     bool data = seg->packet->payload_bytes && !seg->effect.probe && !seg->effect.duplicate;
@@ -526,6 +535,9 @@ void account_time(const struct segment_context *seg) {
         add_connecting(account, seg, gap_ns, data);
     else if (data && gap_ns > 0)
         add_gap(seg, gap_ns);
+    else if (seg->tcp->flags & TCP_FIN && account->last == direction &&
+             sending_of(seg)->recovering)
+        end_recovery(seg);
     if (data)
         account->last = (uint8_t)direction;
 }

@@ -13,7 +13,7 @@ import pytest
 import wiretale
 from checkout import ROOT
 from limited_sender import POINTS, RTT, SCALE, Sender
-from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire, syn_options
+from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire, sack, syn_options
 
 PARTS = (
     "connecting",
@@ -291,6 +291,21 @@ def test_the_path_is_reduced_after_a_loss(tmp_path: Path) -> None:
     (row,) = wiretale.analyze(connection.wire.write(tmp_path / "wire.pcap")).flows.rows()
     assert row["reduced_path_ns"] == pytest.approx(100e6, rel=0.2)
     assert row["reduced_path_ns"] < row["time_path_ns"]
+
+
+def test_a_fin_long_after_a_repair_is_not_of_the_recovery(tmp_path: Path) -> None:
+    """A segment is lost and repaired within 100 ms; the sender closes 240 s later, and its FIN is acknowledged."""
+    talk = Connection(Wire()).open()
+    for i in range(10):
+        talk.data(50 + i, MSS * i, flags=PSH | ACK if i == 9 else ACK)
+    for i in range(3):
+        talk.ack(72 + i, MSS * 2, options=sack((MSS * 3, MSS * (4 + 2 * i))))
+    talk.data(75, MSS * 2).ack(95, MSS * 10)
+    talk.send(240_000, 0, MSS * 10, flags=FIN | ACK).ack(240_020, MSS * 10 + 1)
+    talk.send(240_030, 1, 0, flags=FIN | ACK, ack=MSS * 10 + 1)
+    (flow,) = wiretale.analyze(talk.wire.write(tmp_path / "idle.pcap")).flows
+    assert 0 < flow["time_loss_ns"] <= 60_000_000
+    assert flow["time_idle_ns"] + flow["time_client_ns"] >= 239_000_000_000
 
 
 def test_one_direction_has_no_account(tmp_path: Path) -> None:
