@@ -46,6 +46,7 @@ class Moment(NamedTuple):
     size: float
     frame: int
     shown_ns: float  # its retransmission, likewise
+    is_upstream: bool = False  # lost before the capture point: due when the next packet came
 
 
 class TokenBucket(NamedTuple):
@@ -69,7 +70,7 @@ def moments_of(transfers: Transfers, transfer: Transfer, place: str) -> list[Mom
     kinds, where = {transfers.words[name] for name in RETRANSMISSIONS}, transfers.words[place]
     names = ("direction", "kind", "place", "spurious", "due_ns", "due_bytes", "bytes", "frame", "time_ns")
     moments = [
-        Moment(due, passed, size, int(frame), shown)
+        Moment(due, passed, size, int(frame), shown, place == "upstream")
         for direction, kind, at, spurious, due, passed, size, frame, shown in transfers.events(
             [transfer.row["flow"]], *names
         )

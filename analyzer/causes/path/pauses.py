@@ -35,7 +35,6 @@ class Silence(NamedTuple):
     repaired: int  # segments that a retransmission in it, or behind it, shows as lost
     needless: int  # retransmissions in it, or behind it, of data that had arrived
     waiting: tuple[Transfer, ...]  # whose timers expired, or whose round trip was as long as it
-    has_expired: bool  # a timer did
     has_slow: bool  # a round trip was as long as it
 
     @property
@@ -66,7 +65,9 @@ def by_hosts(case: Case) -> dict[tuple[str, str], list[Transfer]]:
     return {
         hosts: members
         for hosts, members in groups.items()
-        if any(each.row["timeouts"] or each.row["rto_idle_ns"] or long_round_trip(each) for each in members)
+        if any(
+            each.row["timeouts"] or each.row["rto_idle_ns"] or each.lost or long_round_trip(each) for each in members
+        )
     }
 
 
@@ -82,6 +83,7 @@ class Gap(NamedTuple):
     start_ns: float
     end_ns: float
     hosts: tuple[str, str]
+    width_ns: float  # of the time bins that show it
 
 
 def gaps_of(case: Case, members: list[Transfer], source: str, other: str) -> list[Gap]:
@@ -106,7 +108,7 @@ def gaps_of(case: Case, members: list[Transfer], source: str, other: str) -> lis
             continue
         more = idle_ns - silent if silent <= idle_ns <= silent + 2 * width else 0.0
         if silent + more >= SILENCE_MIN_NS:
-            gaps.append(Gap(end - more / 2, after[0] + more / 2, (source, other)))
+            gaps.append(Gap(end - more / 2, after[0] + more / 2, (source, other), width))
     return gaps
 
 
@@ -119,21 +121,22 @@ def needless_within(case: Case, members: list[Transfer], start_ns: float, end_ns
 
 
 def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: Gap, rtt: float) -> Silence | None:
-    """Returns a time without packets of a host, if somebody waited for them."""
+    """Returns a time without packets of a host, if somebody waited for them. What was lost in it before the capture point shows
+    with the first packets behind it."""
     start, end = gap.start_ns, gap.end_ns
+    lost = sum(start - rtt <= moment.due_ns < end + gap.width_ns + rtt * moment.is_upstream for moment in moments)
     expired = [each for each in members if timers_within(case, each, start, end)]
     slow = [each for each in members if (each.row["rtt_ns_max"] or 0) >= RTT_SHARE * (end - start)]
-    if end - start < SILENCE_RTTS * rtt or not (expired or slow):
+    if end - start < SILENCE_RTTS * rtt or not (expired or slow or lost >= LOST_MIN):
         return None
     return Silence(
         start,
         end,
         gap.hosts,
-        sum(start - rtt <= moment.due_ns < end for moment in moments),
+        lost,
         sum(start < moment.shown_ns <= end + rtt for moment in moments),
         needless_within(case, members, start, end + rtt),
-        tuple({each.number: each for each in (*expired, *slow)}.values()),
-        bool(expired),
+        tuple({each.number: each for each in (*expired, *slow)}.values()) or tuple(members),
         bool(slow),
     )
 
@@ -142,10 +145,12 @@ def silences(case: Case) -> list[Silence]:
     """Returns the times in which nothing came from a host although somebody waited for it."""
     every = []
     for hosts, members in by_hosts(case).items():
+        gaps = [gap for silent, other in (hosts, hosts[::-1]) for gap in gaps_of(case, members, silent, other)]
+        if not gaps:
+            continue
         rtt = float(min((each.path_rtt_ns for each in members if each.path_rtt_ns), default=0))
         places = ("upstream", "downstream")
         moments = [moment for each in members for at in places for moment in moments_of(case.transfers, each, at)]
-        gaps = [gap for silent, other in (hosts, hosts[::-1]) for gap in gaps_of(case, members, silent, other)]
         found = (silence_of(case, members, moments, gap, rtt) for gap in gaps)
         every += [silence for silence in found if silence is not None]
     return one_of_both(every)
@@ -180,8 +185,8 @@ def when(case: Case, group: list[Silence]) -> str:
 def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
     """Returns the outages, or the stalls, by the other host."""
     groups: dict[frozenset[str], list[Silence]] = defaultdict(list)
-    for silence in silences(case):
-        is_outage = silence.lost >= LOST_MIN and silence.has_expired
+    for silence in case.once(silences):
+        is_outage = silence.lost >= LOST_MIN
         is_stall = not (silence.lost or silence.repaired) and (silence.has_slow or silence.needless)
         if is_outage if has_lost else is_stall:
             groups[frozenset(silence.hosts)].append(silence)
@@ -191,16 +196,17 @@ def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
 @cause(
     code="outage",
     title="Path down for a time",
-    sentence="The path between {near} and {far} was down for {length} {times}: what was sent then was lost, and "
+    sentence="The path between {near} and {far} was down {times}: nothing got through for {length}, what was sent was lost, and "
     "{who} went on by timers.",
     advice="Read the logs of switches and routers at {clock}: link flaps, spanning tree, VRRP, routing.",
-    shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, a timer expired, and three "
+    shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, and three "
     "segments or more that were due in that time were lost; then traffic went on.",
     rivals={
         "stall": "what was sent in that time is lost, not late",
         "tail-loss": "several segments in a row are lost, and all flows of both hosts are silent",
     },
-    unknown="Whether the path or the host was down, if only one host was talked to.",
+    unknown="When exactly the path came back: timers show it only when they expire. Whether the path or the host was down, if "
+    "only one host was talked to.",
     explains=EFFECTS,
 )
 def outage(case: Case) -> Matches:
