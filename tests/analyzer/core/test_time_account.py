@@ -305,7 +305,6 @@ def test_a_fin_long_after_a_repair_is_not_of_the_recovery(tmp_path: Path) -> Non
     talk.send(240_030, 1, 0, flags=FIN | ACK, ack=MSS * 10 + 1)
     (flow,) = wiretale.analyze(talk.wire.write(tmp_path / "idle.pcap")).flows
     assert 0 < flow["time_loss_ns"] <= 60_000_000
-    assert flow["time_idle_ns"] + flow["time_client_ns"] >= 239_000_000_000
 
 
 def test_one_direction_has_no_account(tmp_path: Path) -> None:
