@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import transfer_wires as wires
+from application_wire import answer, question
 from finding_captures import of_wire
 from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire
 
@@ -210,6 +212,20 @@ def small_buffer() -> Wire:
     return wires.flights(wires.connection(), 30, 28)
 
 
+def names(waits: Iterable[float]) -> Wire:
+    """Questions of DNS, each answered after a wait."""
+    wire = Wire()
+    for number, wait in enumerate(waits):
+        for text, back in (
+            (question(number + 1, f"host{number}.example"), 0),
+            (answer(number + 1, f"host{number}.example"), 1),
+        ):
+            ports, ends = (50_000 + number, 53), ("10.0.0.1", "10.0.0.53")
+            header = struct.pack("!HHHH", *ports[:: -1 if back else 1], 8 + len(text), 0)
+            wire.ip(2000.0 * number + back * wait, *ends[:: -1 if back else 1], 17, header + text)
+    return wire
+
+
 class Case(NamedTuple):
     """A capture, the cause that it has, and words of its sentence; None: no cause of an end above a note."""
 
@@ -261,6 +277,12 @@ CASES: dict[str, Case] = {
     "a small window": Case(lambda: full_windows((SCALED, SCALED)), "small-window", ("65.4 kB", "40 ms")),
     "a server behind another": Case(lambda: two_tiers(True), "slow-dependency", ("10.0.0.3:5432", "850 ms each")),
     "a server beside another": Case(lambda: two_tiers(False), "slow-server", ("each of 10 requests",)),
+    "a DNS server that is slow": Case(
+        lambda: names([2, 700, 900, 800, 3]),
+        "slow-dns",
+        ("DNS server 10.0.0.53", "3 questions", "quickest answer took 2 ms"),
+    ),
+    "a DNS server that is slow or far": Case(lambda: names([700, 900, 800]), "slow-dns", ("probably",), "likely"),
     "a path of 900 ms": Case(lambda: requests(2, 900.0), "long-path", ("900 ms", "10.0.0.2:80")),
     "a server of 900 ms": Case(lambda: requests(2, 20.0, think=880.0), "slow-server", ("880 ms",)),
     "an application that pauses": Case(lambda: wires.bursts_of_work(80.0), "app-limited", ("had nothing to send",)),
@@ -278,6 +300,7 @@ EXAMPLES = {
     "small-window": of_wire(lambda: full_windows((SCALED, SCALED))),
     "slow-dependency": of_wire(lambda: two_tiers(True)),
     "slow-server": of_wire(lambda: requests(60, 5.0, think=250.0)),
+    "slow-dns": of_wire(lambda: names([2, 700, 900, 800, 3])),
     "long-path": of_wire(lambda: requests(2, 900.0)),
     "slow-start": of_wire(wires.growing_flights),
     "app-limited": of_wire(lambda: wires.bursts_of_work(80.0)),

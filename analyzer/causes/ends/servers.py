@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, server_str
 from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
 from wiretale.analyzer.findings.exchanges.turns import SlowServer, server_end, took
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.rows import ExchangeRow
 
 ALIKE_LEAST = 3  # waits
 EVEN = 0.005  # of a timer: nothing computes that evenly
@@ -25,6 +27,7 @@ HELD_NS = 5_000_000_000
 NESTED_REQUESTS, NESTED_TIME = 0.8, 0.7  # shares of the slow requests, and of the time of each
 OUTSIDE_MOST = 0.5  # of the share within slow requests: with more, the other server is always busy
 SERVERS_MAX = 10
+NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
 
 
 class Slow(NamedTuple):
@@ -209,6 +212,7 @@ def other_str(case: Case, other: Asked) -> str:
     },
     unknown="What the server did; a proxy hides the server behind it. Waits of seconds that are equal to 0.5% may be requests "
     "that are held on purpose.",
+    explains=("tls-handshake-slow",),
 )
 def slow_server(case: Case) -> Matches:
     slows = slow_of(case)
@@ -216,6 +220,64 @@ def slow_server(case: Case) -> Matches:
     for group in (heavy, [slow for slow in slows if slow.numbered.finding.severity == "info"]):
         if group:
             yield slow_match(case, group, "info" if group is not heavy else None)
+
+
+def slow_names(case: Case, flows: Collection[int]) -> dict[str, list[ExchangeRow]]:
+    """Returns the questions of these flows that were asked once and answered late, by server."""
+    rows: dict[str, list[ExchangeRow]] = {}
+    for row in case.exchanges("kind", "dns"):
+        late = row["answered_ns"] is not None and (row["waited_ns"] or 0) >= NAME_NS and row["attempts"] == 1
+        if late and row["flow"] in flows and row["server"]:
+            rows.setdefault(row["server"], []).append(row)
+    return rows
+
+
+@cause(
+    code="slow-dns",
+    title="Slow DNS server",
+    sentence="The DNS server {server} {probably}took {took}{median} to answer {requests}: clients waited {waited} for "
+    "names{fastest}.",
+    advice="Use a resolver that caches near the clients, and look at the forwarders of {server}.",
+    shows="Questions that were asked once and answered 100 ms later or more, for 1 s in all or more (finding dns-slow). "
+    "Proven if the same server answered another question in a fifth of the median.",
+    rivals={
+        "long-path": "another answer of that server came much sooner",
+        "slow-server": "the server is one of names",
+    },
+    unknown="Whether the client waited for the name; which server behind the resolver was slow.",
+    explains=("dns-slow",),
+)
+def slow_dns(case: Case) -> Matches:
+    for each in case.findings("dns-slow"):
+        servers = slow_names(case, {flow for flow, _ in each.finding.flows})
+        if servers:
+            yield dns_match(case, each, *max(servers.items(), key=lambda server: len(server[1])))
+
+
+def dns_match(case: Case, finding: Numbered, server: str, rows: Sequence[ExchangeRow]) -> Match:
+    """Returns the match about the late answers of a DNS server."""
+    times = sorted(float(row["waited_ns"] or 0) for row in rows)
+    answers = [
+        row["waited_ns"] for row in case.exchanges("kind", "dns") if row["server"] == server and row["waited_ns"]
+    ]
+    quickest, waited_ns, words = show_duration(min(answers)), union_ns(waits_of(rows)), took(times)
+    is_near = min(answers) <= NEAR_SHARE * middle(times)
+    return Match(
+        certainty="proven" if is_near else "likely",
+        place="server",
+        severity="info" if finding.finding.severity == "info" else None,
+        findings=[finding],
+        flows=list(dict.fromkeys(row["flow"] for row in rows if row["flow"] is not None)),
+        waited_ns=waited_ns,
+        members=len(rows),
+        frames=packets_of(rows),
+        excluded={"long-path": f"it answered another question in {quickest}"} if is_near else {},
+        undecided={} if is_near else {"long-path": f"`ping {server}`: the round trip"},
+        server=server,
+        waited=show_duration(waited_ns or 0.0),
+        fastest=f"; its quickest answer took {quickest}" if is_near else "",
+        **{**words, "requests": words["requests"].replace("request", "question")},
+    )
 
 
 def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> Match:
