@@ -291,7 +291,9 @@ SAID = {
         lambda: clients(False), "paws-refused", "proven", ("all 4 unanswered", "all 4 that"), ("accept-queue",)
     ),
     "timestamp separates two": Said(lambda: clients(False, 2), "paws-refused", "likely", ("probably ignores",)),
-    "timestamp does not separate": Said(lambda: clients(True), "accept-queue", "likely", ("4 of 8 connections",)),
+    "timestamp does not separate": Said(
+        lambda: clients(True), "bad-member", "likely", ("4 of 8 connections",), ("accept-queue",)
+    ),
     # names
     "no answer at all": Said(
         lambda: names(False), "dns-silent", "likely", ("3 questions (9 queries", "no name"), ("dns-one-type",)

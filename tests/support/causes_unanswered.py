@@ -83,6 +83,13 @@ def fast_open_dropped() -> Timed:
     return talk
 
 
+def one_bad_link() -> Timed:
+    """Every second connection gets no answer to any SYN, though no other one is open."""
+    return all_of(
+        *((ends.syns if i % 2 else ends.connects)(5.0 * i) for i, ends in enumerate(many(8))),
+    )
+
+
 def flood() -> Timed:
     """A connection with window scaling, 200 SYNs in a second that nobody completes, and one without scaling meanwhile."""
     talk = Ends(50000).connects(0.0)
@@ -167,6 +174,7 @@ EXAMPLES: dict[str, Make] = {
     "option-dropped": of_timed(fast_open_dropped),
     "paws-refused": of_timed(clients_behind_nat),
     "accept-queue": of_timed(full_queue),
+    "bad-member": of_timed(one_bad_link),
     "port-reuse": CAPTURES["port-reuse"],
     "host-down": of_timed(far_host_down),
     "refused": of_timed(closed_port),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from wiretale.analyzer.causes.unanswered import (
+    accept_queue,
     dropped_syns,
     error_answers,
     flood,
@@ -27,6 +28,7 @@ MODULES: tuple[ModuleType, ...] = (
     paths,
     flood,
     dropped_syns,
+    accept_queue,
     host_down,
     refusing,
 )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.silent_hosts import (
     ATTEMPTS_MAX,
-    HOSTS_MAX,
     SilentHost,
     about,
     any_filter,
@@ -22,14 +21,12 @@ from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, waits_of
 from wiretale.analyzer.findings.handshake import are_signed, gaps_of, met_by_old_connections
 from wiretale.analyzer.findings.model import endpoint_str, row_at
-from wiretale.analyzer.findings.shared.servers import ends_of, family
 from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
-    from wiretale.analyzer.findings.attempts import Retried
-    from wiretale.analyzer.rows import DirectionRow, ExchangeRow, FlowRow
+    from wiretale.analyzer.rows import DirectionRow, ExchangeRow
 
 CASES_PROVEN, CASES_MIN = 4, 2  # on each side, without an exception
 OPTION_NAMES = {
@@ -48,8 +45,6 @@ OPTION_ADVICE = {
 EFFECTS_OF_SYNS = ("lost-upstream", "lost-downstream", "timeout-stalls", "retransmission-unlocated")
 HALF = 1 << 31
 FORGOTTEN_NS = 60_000_000_000  # tcp_tw_recycle compares TSvals for a minute
-SLOW_MIN, SLOW_SHARE = 3, 0.2  # connections after repeated SYNs, and their share of those to the server
-LOSS_RATIO = 0.2  # of the repeated data to the attempts that fail: above, the path loses packets of all kinds
 
 
 def offers_of(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
@@ -271,186 +266,6 @@ def paws_refused(case: Case) -> Matches:
                 count=silent.failed,
                 opened=len(separated.opened),
             )
-
-
-@cause(
-    code="accept-queue",
-    title="Accept queue full",
-    sentence="{server} accepts too slowly: {count} of {total:connection} {outcome}, while {open:other was|others were} "
-    "open[{unserved}]; its accept queue is {probably}full.",
-    advice="Look on {host} at `ss -lnt` (Recv-Q at Send-Q) and `nstat -az TcpExtListenOverflows`; find what keeps the program "
-    "from accepting, or raise its listen() backlog and `net.core.somaxconn`.",
-    shows="A port leaves attempts without an answer, or answers them only after repeated SYNs, while it answers others at the "
-    "same time; or it repeats SYN-ACKs after the handshake and the client repeats its first data.",
-    rivals={
-        "filtered": "the port answers others in the same time",
-        "random-loss": "data of these hosts is not lost in the same measure",
-        "paws-refused": "no lower timestamp separates them",
-        "option-dropped": "no option separates them",
-        "syn-flood": "the handshakes of the others were completed",
-    },
-    unknown="At the client, whether a rate limit or a full connection table of a firewall drops the SYNs.",
-    explains=("syn-unanswered", "accept-deferred", "request-unanswered"),
-)
-def accept_queue(case: Case) -> Matches:
-    slow = slow_handshakes(case)
-    silent: dict[tuple[str, int], SilentHost] = {}
-    for host in silent_hosts(case):
-        if not host.errors:
-            silent.update({(host.address, port): host.at_ports([port]) for port in host.ports if host.open_ports[port]})
-    for server in dict.fromkeys([*silent, *slow]):
-        connections = connections_of(case, server)
-        rows = [case.flow(flow) for flow in connections[:ATTEMPTS_MAX]]
-        queue = Queue(server, silent.get(server), slow.get(server, []), connections, rows)
-        if queue.is_busy and repeated_share(case, rows) <= LOSS_RATIO * queue.hindered / queue.total:
-            case.claimed.update(queue.flows)
-            yield of_queue(case, queue)
-
-
-class Queue(NamedTuple):
-    """A server with attempts without an answer or with a late one, and the connections to it that came about."""
-
-    server: tuple[str, int]
-    silent: SilentHost | None
-    slow: list[Retried]
-    connections: list[int]
-    rows: list[FlowRow]  # of the first connections
-
-    @property
-    def quiet(self) -> list[int]:
-        """The attempts without an answer."""
-        return self.silent.flows if self.silent else []
-
-    @property
-    def flows(self) -> list[int]:
-        """The attempts without an answer or with a late one."""
-        return [*self.quiet, *(handshake.flow for handshake in self.slow)]
-
-    @property
-    def hindered(self) -> int:
-        """The number of these."""
-        return len(self.quiet) + len(self.slow)
-
-    @property
-    def total(self) -> int:
-        """The number of all attempts."""
-        return len(self.quiet) + len(self.connections)
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether enough attempts failed while the server had other connections."""
-        if self.silent and self.silent.syns > self.silent.failed:
-            return self.is_open_meanwhile(self.silent)
-        return len(self.slow) >= SLOW_MIN and self.hindered >= SLOW_SHARE * self.total
-
-    @property
-    def outcome(self) -> str:
-        """`got no SYN-ACK, or only after 3 s`."""
-        late = f"only after {show_duration(max(each.waited.ns for each in self.slow))}" if self.slow else ""
-        if not self.quiet:
-            return f"got the SYN-ACK {late}"
-        return "got no SYN-ACK" + (f", or {late}" if late else "")
-
-    def is_open_meanwhile(self, silent: SilentHost) -> bool:
-        """Returns whether a connection was open while attempts without an answer were made."""
-        spans = [span for span in silent.spans if span.ns == span.ns]
-        since, until = (
-            min((span.start_ns for span in spans), default=0),
-            max((span.end_ns for span in spans), default=0),
-        )
-        states = {row["flow"]: row["state"] for row in self.rows}
-        facts = silent.facts
-        return any(
-            facts.first_ns[flow] <= until and (state == "established" or facts.last_ns[flow] >= since)
-            for flow, state in states.items()
-        )
-
-
-def slow_handshakes(case: Case) -> dict[tuple[str, int], list[Retried]]:
-    """Returns the connections by server that came about only after a lost SYN."""
-    if not case.findings("syn-lost"):
-        return {}
-    retried = [
-        handshake
-        for handshake in case.transfers.attempts.retried
-        if handshake.lost
-        and handshake.flow not in case.claimed
-        and not any(event.direction for event in handshake.lost)
-    ]
-    slow: dict[tuple[str, int], list[Retried]] = defaultdict(list)
-    for handshake, (_, server) in zip(retried, ends_of(case.transfers, [each.flow for each in retried]), strict=True):
-        slow[server].append(handshake)
-    frequent = sorted(slow.items(), key=lambda group: -len(group[1]))[:HOSTS_MAX]
-    return {server: group for server, group in frequent if len(group) >= SLOW_MIN}
-
-
-def connections_of(case: Case, server: tuple[str, int]) -> list[int]:
-    """Returns the connections to a server that came about."""
-    flows, attempts = case.trace.flows, case.transfers.attempts
-    ports = array("I", flows._packed("destination_port", "I"))
-    return [
-        flow
-        for flow, host in enumerate(flows.column("destination"))
-        if host == server[0] and ports[flow] == server[1] and attempts.is_connection(flow)
-    ]
-
-
-def repeated_share(case: Case, rows: Sequence[FlowRow]) -> float:
-    """Returns the share of the data segments of these flows that were sent again, without flows whose final ACK the server
-    dropped: its SYN-ACK is repeated, and so is the first data."""
-    pairs = [(case.direction(row["flow"], 0), case.direction(row["flow"], 1)) for row in rows]
-    sides = [side for pair in pairs if (pair[1]["syns"] or 0) < 2 for side in pair]
-    names = (
-        ("retransmissions", 1),
-        ("syn_fin_retransmissions", -1),
-        ("spurious_retransmissions", -1),
-        ("syn_fin_spurious", 1),
-    )
-    repeated = sum(sign * (integer_in(side, name) or 0) for side in sides for name, sign in names)
-    return max(repeated, 0) / max(sum(side["data_packets"] or 0 for side in sides), 1)
-
-
-def of_queue(case: Case, queue: Queue) -> Match:
-    """Returns the match of a server whose connections fail as those of a full accept queue do."""
-    (host, port), flows = queue.server, queue.flows
-    unserved = about(case, queue.connections, "request-unanswered")
-    requests = sum(each.finding.failed or 0 for each in unserved)
-    return Match(
-        certainty="likely",
-        place="server",
-        findings=[
-            *about(case, flows, "syn-unanswered", "syn-lost", "accept-deferred"),
-            *effects_of_syns(case, flows),
-            *unserved,
-        ],
-        flows=flows,
-        failed=len(queue.quiet),
-        attempts=queue.total,
-        waited_ns=union_ns(
-            [*(queue.silent.spans if queue.silent else []), *(handshake.waited for handshake in queue.slow)]
-        ),
-        frames=[
-            *(first_syns(case, queue.silent) if queue.silent else []),
-            *(event.packet for handshake in queue.slow for event in handshake.lost[:1]),
-        ],
-        packets=queue.hindered,
-        filter=f"{family(host)}.addr == {host} && tcp.port == {port} && tcp.flags.syn == 1",
-        proof=f"{plural(len(queue.connections), 'connection')} to the same port came about in the same time",
-        excluded={
-            "option-dropped": "no option separates them",
-            "random-loss": "data of the same hosts is not lost in that measure",
-            "paws-refused": "no lower timestamp separates them",
-            "syn-flood": "the handshakes of the others were completed",
-        },
-        undecided={"filtered": f"`nstat TcpExtListenOverflows` on {host}: whether its queue or a firewall drops them"},
-        server=endpoint_str(host, port),
-        host=host,
-        count=queue.hindered,
-        total=queue.total,
-        outcome=queue.outcome,
-        open=len(queue.connections) - len(queue.slow),
-        unserved=f", and {plural(requests, 'request')} there got no answer either" if unserved else "",
-    )
 
 
 @cause(
