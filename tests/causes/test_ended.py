@@ -51,7 +51,7 @@ def test_a_server_that_aborts_is_told_with_what_was_open(tmp_path: Path) -> None
 
 def test_a_host_without_the_socket_restarted(tmp_path: Path) -> None:
     row = causes_of(of_talks(lambda: drawn.aborted(socket=False)), tmp_path)["reset-by-peer"]
-    assert "it no longer knew them, as after a restart" in row["sentence"]
+    assert "the host no longer knew them, as after a restart" in row["sentence"]
 
 
 def test_an_idle_timeout_of_a_device(tmp_path: Path) -> None:

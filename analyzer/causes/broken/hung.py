@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.exchanges.unanswered import Silence
     from wiretale.analyzer.findings.model import Words
 
+LATER_NS = 1_000_000_000  # after the request; a pure ACK then carries the sequence number of all data sent
 #: a finding about these flows that follows from a server that does not answer
 EFFECTS = ("reset", "half-open", "idle-reset", "slow-server", "syn-unanswered")
 
@@ -71,6 +72,13 @@ def hung_server(case: Case) -> Matches:
             yield hung_match(case, (host, port), group, named)
 
 
+def sent_nothing(case: Case, silence: Silence) -> bool:
+    """Returns whether a later packet of the server, such as the ACK of the client's FIN, shows that it sent no data."""
+    flow, side, asked_ns = silence.flow["flow"], silence.row["direction"] or 0, silence.row["asked_ns"]
+    last_ns = case.direction(flow, 1 - side)["last_ns"]
+    return last_ns is not None and asked_ns is not None and last_ns - asked_ns >= LATER_NS
+
+
 def not_connected(case: Case, server: End) -> int:
     """Returns how many connections to a server got no SYN-ACK, or not at once: its accept queue is full."""
     states = [each.flow["state"] for each in case.connections.of_server(server)]
@@ -102,8 +110,12 @@ def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Nu
     total = max(case.connections.requests_to(server), len(group))
     are_open = all(map(is_open, group))
     is_note = all(each.finding.severity == "info" for each in named)
-    excluded = {"peer-gone": "its kernel acknowledged every request", "mtu-black-hole": "no gap shows in its data"}
+    excluded = {"peer-gone": "its kernel acknowledged every request"}
     decide = {"client-gave-up": "Capture longer: does the answer come?"} if is_note or are_open else {}
+    if any(sent_nothing(case, each) for each in group):
+        excluded["mtu-black-hole"] = "its later ACKs show by their sequence number that it sent nothing"
+    else:
+        decide["mtu-black-hole"] = "Capture at the server: does an answer leave it in large packets?"
     if not longest and not decide:
         excluded["client-gave-up"] = "no answer came later"
     return Match(

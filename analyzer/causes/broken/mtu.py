@@ -9,9 +9,9 @@ from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import server_str
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
-from wiretale.analyzer.findings.model import endpoint_str, flow_str
+from wiretale.analyzer.findings.model import duration_of, endpoint_str, flow_str
 from wiretale.analyzer.findings.transfers import rows_of_kind
-from wiretale.analyzer.units import plural, show_duration
+from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
@@ -26,7 +26,8 @@ EFFECTS = (
 TIMESTAMPS, HEADERS = 12, {4: 40, 6: 60}  # bytes of IP and TCP, and of its option
 EMPTY_MIN_NS = 3_000_000_000  # for which a connection that was opened stayed empty
 EMPTY_FLOWS_MAX = 200
-ICMP_MAX = 200
+ICMP_MAX, GAPS_MAX = 200, 200
+LARGE_MIN, GAP_MIN_NS = 1200, 1_000_000_000  # bytes of a segment; of the life of a flow with a hole
 
 
 def packet_bytes(case: Case, row: DirectionRow, payload: int) -> int:
@@ -70,7 +71,45 @@ def mtu_black_hole(case: Case) -> Matches:
         match = at_receiver(case, finding)
         if match:
             yield match
+    for number, _ in case.transfers.counts["gaps"][:GAPS_MAX]:
+        flow, direction = divmod(number, 2)
+        if flow not in case.flows_of() and is_sent_unseen(case, flow, direction):
+            yield by_sequence(case, flow, direction)
     yield from opened_and_empty(case)
+
+
+def is_sent_unseen(case: Case, flow: int, direction: int) -> bool:
+    """Returns whether an end acknowledges with a sequence number above data that never came, and nothing large ever did."""
+    row, flow_row = case.direction(flow, direction), case.flow(flow)
+    return (
+        (row["gap_bytes"] or 0) >= LARGE_MIN
+        and (row["segment_max"] or 0) < LARGE_MIN
+        and not row["retransmissions"]
+        and not flow_row["one_way"]
+        and (duration_of(flow_row) or 0) >= GAP_MIN_NS
+    )
+
+
+def by_sequence(case: Case, flow: int, direction: int) -> Match:
+    """Returns the match of an end whose sequence numbers show data that never arrived."""
+    row, waited_ns = case.direction(flow, direction), duration_of(case.flow(flow))
+    return Match(
+        certainty="likely",
+        place="before",
+        flows=[(flow, direction)],
+        failed=1,
+        waited_ns=waited_ns,
+        bytes=row["gap_bytes"],
+        filter=flow_filter(case.flow(flow)),
+        proof="its later ACKs have a sequence number above the data that is missing",
+        excluded={"hung-server": "its sequence number shows that it sent data"},
+        undecided={"random-loss": "Capture at the sender: does it repeat full segments, and does ICMP come back?"},
+        what=f"The data of {endpoint_str(row['source'], row['source_port'])} probably vanishes before the capture point: its "
+        f"sequence numbers show {show_bytes(row['gap_bytes'])} that never arrived in {show_duration(waited_ns)}, while its small "
+        "packets do. The path MTU toward here is probably smaller than its packets.",
+        ping="1472",
+        host=row["destination"],
+    )
 
 
 def direction_of(case: Case, finding: Numbered) -> DirectionRow:
@@ -125,7 +164,7 @@ def at_receiver(case: Case, finding: Numbered) -> Match | None:
     """Returns the match of full segments that a receiver misses; None if those that it misses are others."""
     row = direction_of(case, finding)
     size, missing = row["wire_mss"] or 0, row["missing_bytes"] or 0
-    if size < 1200 or missing % size or (row["segment_max"] or 0) >= size:
+    if size < LARGE_MIN or missing % size or (row["segment_max"] or 0) >= size:
         return None
     segments, largest = missing // size, row["segment_max"] or 0
     return Match(

@@ -138,8 +138,8 @@ def words_of(group: Sequence[GivenUp]) -> Words:
 @cause(
     code="close-wait",
     title="The server never closes",
-    sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own half open for {open_time} "
-    "(CLOSE-WAIT){beside}; it will run out of sockets.",
+    sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own half open for "
+    "{open_time} (CLOSE-WAIT){beside}; it will run out of sockets.",
     advice="Close the socket when the client has closed (end of file) in the program on {host}; `ss -tanp state close-wait` "
     "shows which process holds them.",
     shows="Three connections or more of which the client's FIN was acknowledged 10 s or longer before the end of the capture, "

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CUT_MIN_NS = 4_500_000_000  # of the pause before a reset; common servers close after 5 s
 CLOSED_MIN_NS = 900_000_000  # of the pause before a FIN; a server that closes after each answer has none
+ALERT_MOST = 64  # bytes of a TLS record with close_notify
 ANSWER_MAX_NS = 5_000_000_000  # from the first packet after the pause to the reset
 TURN_NS = 2_000_000  # in which a client that has a FIN may still send
 EFFECTS = (
@@ -56,8 +57,10 @@ class Cut(NamedTuple):
 def closed_idle(connection: Connection, reset: EndingRow, fin: EndingRow) -> Cut | None:
     """Returns a connection that an end closed while it was idle, and that met data; None if it is another one."""
     resumed_ns, pause_ns, closed_ns = connection.flow["pause_until_ns"], connection.flow["pause_ns"], fin["time_ns"]
-    if closed_ns is None or not (fin["unacked_bytes"] or fin["late_bytes"]):
-        return None
+    met = (fin["unacked_bytes"] or 0) + fin["late_bytes"]
+    is_farewell = connection.flow["application"] == "tls" and met <= ALERT_MOST
+    if closed_ns is None or not met or is_farewell or fin["direction"] == connection.client_side:
+        return None  # a client that closes while it waits gave up
     idle_ns = fin["idle_ns"] or 0
     if resumed_ns is not None and abs(resumed_ns - closed_ns) < CLOSED_MIN_NS:
         idle_ns = max(idle_ns, (pause_ns or 0) + max(closed_ns - resumed_ns, 0))

@@ -110,7 +110,8 @@ def open_resets(case: Case) -> list[Reset]:
         if not rows or flow in explained or case.flow(flow)["state"] == "refused":
             continue
         closed = any(row["fins"] for row in connections[flow].directions)
-        if not closed and (flow in connections.open_requests or rows[0]["unacked_bytes"]):
+        by_server = rows[0]["direction"] == connections[flow].server_side
+        if not closed and (flow in connections.open_requests or (by_server and rows[0]["unacked_bytes"])):
             resets.append(reset_of(connections[flow], rows[0]))
     return resets
 
@@ -170,8 +171,15 @@ def are_at_once(group: Sequence[Reset]) -> bool:
 def what_happened(group: Sequence[Reset]) -> str:
     """Returns what the resets show about their sender."""
     if all(reset.has_no_socket for reset in group):
-        return "it no longer knew them, as after a restart of the host or program"
-    return "all in one moment: its process died" if are_at_once(group) else "its process closed them, or died"
+        them = "it" if len(group) == 1 else "them"
+        return f"the host no longer knew {them}, as after a restart of the host or program"
+    return (
+        "all in one moment: its process died"
+        if are_at_once(group)
+        else "its process closed it, or died"
+        if len(group) == 1
+        else "its process closed them, or died"
+    )
 
 
 @cause(
