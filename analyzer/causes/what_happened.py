@@ -71,24 +71,14 @@ def requests_str(trace: Trace) -> str:
         return ""
     words = {number: word for word, number in trace.transfers.words.items()}
     pairs = zip(exchanges._packed("kind", "B"), exchanges._packed("outcome", "B"), strict=True)
-    totals: Counter[str] = Counter()
     answers: Counter[str] = Counter()
     for kind, outcome in pairs:
-        name = words.get(kind, "")
-        totals[name] += 1
-        answers[name] += words.get(outcome) in ANSWERED
-    names = [name for name in ASKED if totals[name]]
+        answers[words.get(kind, "")] += words.get(outcome) in ANSWERED
+    names = [name for name in ASKED if answers[name]]
     names = [name for name in names if name not in BELOW_IP] or names
-    texts = [answered_str(answers[name], totals[name], ASKED[name]) for name in names[:KINDS_SHOWN]]
-    were = "was" if len(names) == 1 and totals[names[0]] == 1 else "were"
+    texts = [plural(answers[name], ASKED[name]) for name in names[:KINDS_SHOWN]]
+    were = "was" if len(names) == 1 and answers[names[0]] == 1 else "were"
     return f"{' and '.join(texts)} {were} answered" if texts else ""
-
-
-def answered_str(answers: int, total: int, noun: str) -> str:
-    """`all 7 DNS questions`, `2 of 7 DNS questions`."""
-    if answers < total:
-        return f"{answers:,} of {plural(total, noun)}"
-    return f"both {noun}s" if total == 2 else f"{'all ' if total > 1 else ''}{plural(total, noun)}"
 
 
 def flows_str(trace: Trace) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
 from wiretale.analyzer.causes.path.loss_moments import TokenBucket, growth_at_losses, token_bucket
 from wiretale.analyzer.causes.path.lossy import EFFECTS, Lossy, ends_of, is_voice, lossy_transfers, priced, waited_of
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of, runs_of
+from wiretale.analyzer.findings.transfers import Transfer
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -156,7 +158,7 @@ def manner_of(case: Case, lossy: Lossy) -> Manner:
         return (
             Manner(f", {text}", "proven", {}) if steady else Manner(f", {text}", "likely", {"bottleneck": OPEN_QUEUE})
         )
-    text = f" in {plural(bursts, 'burst')} of up to {longest:,}{steady}"
+    text = f" in {plural(bursts, 'burst')} of up to {longest:,}{steady}" if longest > 1 else f", one at a time{steady}"
     return Manner(
         text, "likely", {"bottleneck": "drop counters of the devices at these times" if steady else OPEN_QUEUE}
     )
@@ -261,8 +263,13 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
     explains=(*EFFECTS, "blocks-lost", "jitter"),
 )
 def random_loss(case: Case) -> Matches:
-    for group in by_place(lossy_transfers(case)):
+    for group in by_place(lossy for lossy in lossy_transfers(case) if is_for_one(lossy.transfer)):
         yield random_match(case, group)
+
+
+def is_for_one(transfer: Transfer) -> bool:
+    """Returns whether a transfer is sent to one host: a router may end a multicast stream on purpose."""
+    return not ip_address(transfer.row["destination"]).is_multicast
 
 
 def price_of(group: Sequence[Lossy], waited: int) -> str:

@@ -68,7 +68,7 @@ def reordering(case: Case) -> Matches:
         share, needless = late / transfer.data_packets, needless_of(case, transfer)
         has_lost = 2 * transfer.lost > late + needless
         if late and (share >= SHARE_MIN or needless):
-            yield late_match(case, transfer, share, needless)
+            yield late_match(case, transfer, share, 0 if has_lost else needless)
         elif needless >= NEEDLESS_MIN and not has_lost and not row["suspected_timeouts"]:
             yield unseen_match(transfer, needless)
 

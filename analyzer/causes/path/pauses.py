@@ -35,7 +35,6 @@ class Silence(NamedTuple):
     repaired: int  # segments that a retransmission in it, or behind it, shows as lost
     needless: int  # retransmissions in it, or behind it, of data that had arrived
     waiting: tuple[Transfer, ...]  # whose timers expired, or whose round trip was as long as it
-    has_slow: bool  # a round trip was as long as it
 
     @property
     def ns(self) -> float:
@@ -137,7 +136,6 @@ def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: 
         sum(start < moment.shown_ns <= end + rtt for moment in moments),
         needless_within(case, members, start, end + rtt),
         tuple({each.number: each for each in (*expired, *slow)}.values()) or tuple(members),
-        bool(slow),
     )
 
 
@@ -187,7 +185,7 @@ def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
     groups: dict[frozenset[str], list[Silence]] = defaultdict(list)
     for silence in case.once(silences):
         is_outage = silence.lost >= LOST_MIN
-        is_stall = not (silence.lost or silence.repaired) and (silence.has_slow or silence.needless)
+        is_stall = silence.needless and not (silence.lost or silence.repaired)
         if is_outage if has_lost else is_stall:
             groups[frozenset(silence.hosts)].append(silence)
     return list(groups.values())
@@ -246,7 +244,8 @@ def clock_of(case: Case, silence: Silence) -> str:
     advice="Look at the link that holds packets back at {clock}: a radio that scans or hands over, ARQ, a paused virtual "
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
     shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, nothing that was due in that "
-    "time was lost, and a round trip was 70% as long, or a timer expired in vain.",
+    "time was lost, and the sender repeated data in vain that had arrived. A long round trip alone may be an ACK that waited for "
+    "data.",
     rivals={
         "outage": "nothing of that time was lost",
         "bufferbloat": "round trips are long once, whatever is in flight",

@@ -28,6 +28,7 @@ PINGS_MIN = 5
 SIDES: dict[str, Place] = {"upstream": "before", "downstream": "after"}
 SHOWN_NS = 1_000_000  # of a queue
 BUSY = 0.75  # quantile of the rate in time bins
+BUSY_SHARE = 0.25  # of a transfer's time, in which a link carries it or queues it
 FAIR_QUEUE = "Give that link a fair queue with AQM (fq_codel, cake), or send below its rate."
 FULL = "Order more bandwidth, or nothing: the path carries what it can (`ethtool IF` shows the speed of a link)."
 QUEUE_EFFECTS = (
@@ -247,6 +248,13 @@ def overflows(case: Case, lossy: Lossy) -> bool:
     return growth is not None and not math.isnan(growth)
 
 
+def is_busy(transfer: Transfer) -> bool:
+    """Returns whether a link carried a transfer for much of its time, or had it in a queue; that of others than TCP is not
+    known."""
+    busy_ns = sum(transfer.flow[name] or 0 for name in ("time_transfer_ns", "time_queue_ns"))
+    return transfer.flow["protocol"] != "tcp" or busy_ns >= BUSY_SHARE * transfer.waited_ns
+
+
 @cause(
     code="bottleneck",
     title="A link or shaper is the limit",
@@ -254,7 +262,7 @@ def overflows(case: Case, lossy: Lossy) -> bool:
     advice="{advice}",
     shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path), or its losses come when round trips "
     "have grown: those of packets sent at losses rank 0.7 among all (0.5 by chance) and exceed the least by 10%, or the "
-    "pattern is tail drop.",
+    "pattern is tail drop. A TCP transfer must have a link busy, or stand in a queue, for a quarter of its time.",
     rivals={
         "policer": "round trips grow before the losses: packets are queued",
         "random-loss": "the losses come when the queue is full",
@@ -273,7 +281,11 @@ def overflows(case: Case, lossy: Lossy) -> bool:
     ),
 )
 def bottleneck(case: Case) -> Matches:
-    dropping = {lossy.transfer.number: lossy for lossy in lossy_transfers(case) if overflows(case, lossy)}
+    dropping = {
+        lossy.transfer.number: lossy
+        for lossy in lossy_transfers(case)
+        if is_busy(lossy.transfer) and overflows(case, lossy)
+    }
     limited = {
         transfer.number: transfer
         for code in ("path-limited", "wire-full", "udp-above-path")

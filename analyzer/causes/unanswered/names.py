@@ -35,17 +35,17 @@ def packets_of_questions(case: Case, rows: Sequence[ExchangeRow]) -> list[Cited]
     return [packet for row in rows[:SHOWN] for packet in query_packet(case.transfers, row, REQUEST)]
 
 
-def time_of(rows: Sequence[ExchangeRow]) -> str:
-    """Returns ` in 8 s`, from the first query to the last."""
-    spans = waits_of(rows)
+def tries_of(rows: Sequence[ExchangeRow]) -> str:
+    """Returns ` (7 queries in 8 s)`, from the first query to the last; empty if none was repeated."""
+    sent, spans = sum(row["attempts"] for row in rows), waits_of(rows)
     ns = max((span.end_ns for span in spans), default=0) - min((span.start_ns for span in spans), default=0)
-    return f" in {show_duration(ns)}" if ns > 0 else ""
+    return f" ({plural(sent, 'query', 'queries')} in {show_duration(ns)})" if sent > len(rows) and ns > 0 else ""
 
 
 @cause(
     code="dns-silent",
     title="DNS server does not answer",
-    sentence="The DNS {servers} {answered} nothing: {count:question} ({sent:query|queries}{time}) stayed open{names}{alive}.",
+    sentence="The DNS {servers} {answered} nothing: {count:question}{tries} got no answer{names}{alive}.",
     advice="Ask it from another place: `dig @{server} {name} +tries=1`; meanwhile add a second nameserver with `options "
     "timeout:1 rotate`.",
     shows="All questions to a server stay open, although they were repeated or 5 s have passed, and the capture shows that "
@@ -88,8 +88,7 @@ def dns_silent(case: Case) -> Matches:
         undecided={} if is_alive else {"filtered": "a capture at the server: whether the questions arrive there"},
         proof=f"{plural(sent, 'query', 'queries')} without an answer",
         count=len(rows),
-        sent=sent,
-        time=time_of(rows),
+        tries=tries_of(rows),
         names="" if answering else ", so no name resolves",
         server=servers[0],
         name=str(rows[0]["name"]),

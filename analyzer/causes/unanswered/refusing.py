@@ -40,6 +40,9 @@ HOPS_PROVEN = 2  # difference of TTLs; one hop may be a second interface
 BYTE_MAX = 255
 
 
+SET_BY_APPLICATIONS = {1, 255}  # TTLs
+
+
 class Refused(NamedTuple):
     """The connections that a server refused by RST."""
 
@@ -58,10 +61,12 @@ class Refused(NamedTuple):
 
     @property
     def hops(self) -> int | None:
-        """The difference between the TTL of the RSTs and that of the host's other packets; None if it is unknown."""
-        if not self.host_ttls or not self.reset_ttls:
+        """The difference between the TTL of the RSTs and that of the host's other packets; None if it is unknown, as beside a
+        TTL that an application sets (of 1 or 255, as BGP does; RFC 5082)."""
+        others = self.host_ttls - SET_BY_APPLICATIONS
+        if not others or not self.reset_ttls:
             return None
-        return min(abs(ttl - other) for ttl in self.reset_ttls for other in self.host_ttls)
+        return min(abs(ttl - other) for ttl in self.reset_ttls for other in others)
 
     @property
     def after(self) -> str:
