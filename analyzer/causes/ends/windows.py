@@ -81,7 +81,7 @@ def zero_window(case: Case) -> Matches:
             proof=window_proof(back),
             excluded=not_of_window(back, is_shut),
             receiver=endpoint_str(back["source"], back["source_port"]),
-            window=f"its window had no room for a segment for {parts_str(closed_ns, life_ns)}",
+            window=f"its receive window had no room for a segment for {parts_str(closed_ns, life_ns)}",
             end=window_end(is_shut, row["unacked_bytes"]),
         )
 

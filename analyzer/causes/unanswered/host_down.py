@@ -174,7 +174,7 @@ def from_afar(case: Case, host: SilentHost) -> Match | None:
         },
         proof=f"the capture has no packet of {host.address}{f'{working} {client}' if working else ''}",
         **fields_of(case, host),
-        is_down="answers nothing",
+        is_down="never answers",
         evidence=f"none of {tried} was answered" if host.failed > 1 else f"{tried} got no answer",
         beside=f"{working}. It is {PROBABLY[certainty]}down, or a firewall drops all packets to it",
         what=f"Try `ping {host.address}` and `traceroute -T -p {host.ports[0]} {host.address}`, also from a place nearer to it.",
