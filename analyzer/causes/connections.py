@@ -210,8 +210,8 @@ class Connections:
         )
 
     def _port_of(self, flow: int, ports: Sequence[int | None]) -> int | None:
-        known = self._known.get(flow)
-        return known.server[1] if known else ports[flow]
+        connection = self._known.get(flow)
+        return connection.server[1] if connection else ports[flow]
 
 
 def client_side(flow: FlowRow) -> int:

@@ -153,3 +153,17 @@ def test_routers_off_the_loop_report_it(tmp_path: Path) -> None:
 
 def test_a_traceroute_is_no_loop(tmp_path: Path) -> None:
     assert "routing-loop" not in causes_of(of_timed(lambda: drawn.expired(ttl=1)), tmp_path)
+
+
+def test_a_call_of_which_one_end_is_not_heard(tmp_path: Path) -> None:
+    row = causes_of(of_timed(drawn.call), tmp_path)["one-way-media"]
+    assert row["certainty"] == "likely"
+    assert row["sentence"] == (
+        "The call is probably one-way: 600 RTP packets left 198.51.100.7 for 192.168.1.20 in 12 s, and none came back here, "
+        "although SIP passes in both directions."
+    )
+
+
+@pytest.mark.parametrize("more", [{"answered": True}, {"packets": 200}, {"port": 554}])
+def test_media_of_both_ends_a_ring_tone_and_a_stream_are_no_one_way_call(more: Any, tmp_path: Path) -> None:
+    assert "one-way-media" not in causes_of(of_timed(lambda: drawn.call(**more)), tmp_path)

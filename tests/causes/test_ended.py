@@ -129,6 +129,8 @@ def test_an_alert_is_told_by_its_meaning(tmp_path: Path) -> None:
         (of_wire(lambda: drawn.leaking(pushes=True)), "close-wait"),
         (of_wire(lambda: drawn.closing(-5, count=0)), "close-race"),
         (of_wire(lambda: drawn.closing(-5, keep_ms=200)), "close-race"),
+        (of_wire(drawn.closed_after_answers), "close-race"),
+        (of_wire(drawn.closed_after_answers), "idle-timeout"),
     ],
 )
 def test_the_nearest_rival_is_not_taken_for_it(make: Any, code: str, tmp_path: Path) -> None:

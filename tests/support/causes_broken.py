@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -186,12 +187,28 @@ def reset_late() -> Wire:
     return link.wire
 
 
+def call(answered: bool = False, packets: int = 600, port: int = 5060) -> Timed:
+    """A call whose media goes to a private address, and SIP messages in both directions."""
+    ends, back = IP(src="198.51.100.7", dst="192.168.1.20"), IP(src="192.168.1.20", dst="198.51.100.7")
+    timed: Timed = [
+        (0.0, ether(ends / UDP(sport=port, dport=port) / Raw(b"INVITE sip:a@b SIP/2.0\r\n\r\n"))),
+        (0.1, ether(back / UDP(sport=port, dport=port) / Raw(b"SIP/2.0 200 OK\r\n\r\n"))),
+    ]
+    for number in range(packets):
+        for network, ssrc, ports in ((ends, 7, (16_384, 20_000)), (back, 9, (20_002, 16_386)))[: 1 + answered]:
+            head = struct.pack("!BBHII", 0x80, 0, number, 160 * number, ssrc)
+            datagram = network / UDP(sport=ports[0], dport=ports[1]) / Raw(head + bytes(160))
+            timed.append((0.2 + number * 0.02, ether(datagram)))
+    return timed
+
+
 EXAMPLES: dict[str, Make] = {
     "routing-loop": of_timed(circling),
     "fragments-dropped": of_timed(lambda: datagrams(7, lambda number, index: index > 0)),
     "fragment-loss": of_timed(
         lambda: datagrams(60, lambda number, index: number % 12 == 3 and index == number % 24 // 12)
     ),
+    "one-way-media": of_timed(call),
     "mtu-black-hole": of_wire(lambda: wires.stuck(False)),
     "hung-server": of_wire(hung),
     "nat-forgot": of_wire(forgotten),

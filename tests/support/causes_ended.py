@@ -94,6 +94,19 @@ def closing(after_ms: float, count: int = 3, keep_ms: float = 5_000.0, usual: in
     return wire
 
 
+def closed_after_answers() -> Wire:
+    """A server that closes right after its second answer, 1.5 s after the first; the third request is on its way."""
+    wire = Wire(by_time=True)
+    for i in range(3):
+        start = 10_000.0 * i
+        link = Connection(wire, 40_001 + i).open(start).send(start + 21, 0, 0, 200, PSH | ACK)
+        link.send(start + 42, 1, 0, 500, PSH | ACK, ack=200).send(start + 42.1, 0, 200, ack=500)
+        link.send(start + 1_500, 0, 200, 200, PSH | ACK, ack=500).send(start + 1_521, 1, 500, 500, PSH | ACK, ack=400)
+        link.send(start + 1_521.1, 1, 1000, flags=FIN | ACK, ack=400)
+        link.send(start + 1_521.3, 0, 400, 200, PSH | ACK, ack=1000).send(start + 1_541, 1, 1001, flags=RST, window=0)
+    return wire
+
+
 def impatient(
     waits: tuple[float, ...] = (2_000.0, 2_000.0, 2_000.0), late_ms: float = 3_400.0, shut: bool = False
 ) -> Wire:

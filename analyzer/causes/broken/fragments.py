@@ -15,7 +15,7 @@ from wiretale.analyzer.units import plural, show_bytes, show_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.rows import DatagramRow
 
 DATAGRAMS_MAX = 20_000
@@ -87,6 +87,7 @@ def fragments_dropped(case: Case) -> Matches:
         yield Match(
             certainty="proven" if complete or len(lost) >= 2 * DROPPED_MIN else "likely",
             place="before",
+            findings=findings_about(case, pair),
             flows=flows_of(pair.datagrams),
             failed=len(lost),
             attempts=len(pair.datagrams),
@@ -105,6 +106,12 @@ def fragments_dropped(case: Case) -> Matches:
             source=pair.source,
             beside=f", while all {plural(complete, 'datagram')} without fragments arrived" if complete else "",
         )
+
+
+def findings_about(case: Case, pair: Pair) -> list[Numbered]:
+    """Returns the findings about fragments, if most of the incomplete datagrams are of these hosts."""
+    incomplete = len(case.trace.datagrams._rows_where("state", "incomplete"))
+    return case.findings("loss-amplified", "datagram-incomplete") if 2 * len(pair.incomplete) > incomplete else []
 
 
 def flows_of(rows: Sequence[DatagramRow]) -> list[int]:
@@ -142,6 +149,7 @@ def fragment_loss(case: Case) -> Matches:
         yield Match(
             certainty="proven",
             place="before",
+            findings=findings_about(case, pair),
             flows=flows_of(pair.datagrams),
             attempts=len(pair.datagrams),
             bytes=sum(row["received_bytes"] for row in lost),

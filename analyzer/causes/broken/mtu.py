@@ -128,16 +128,16 @@ def do_small_pass(case: Case, row: DirectionRow) -> bool:
 def at_sender(case: Case, finding: Numbered) -> Match:
     """Returns the match of a sender that repeats large segments in vain."""
     row = direction_of(case, finding)
-    size, told = packet_bytes(case, row, row["segment_max"] or 0), told_by(case, row["flow"])
+    size, icmp_error = packet_bytes(case, row, row["segment_max"] or 0), told_by(case, row["flow"])
     times, waited = plural((row["retransmissions"] or 0) + 1, "time"), show_duration(row["rto_idle_ns"])
     icmp = (
-        f"ICMP of {told[0]} says that the MTU is {told[1]:,}, and the sender ignores it"
-        if told
+        f"ICMP of {icmp_error[0]} says that the MTU is {icmp_error[1]:,}, and the sender ignores it"
+        if icmp_error
         else "no ICMP error came"
     )
     excluded, undecided = {"hung-server": "the data was not acknowledged"}, {}
-    if told or do_small_pass(case, row):
-        excluded["peer-gone"] = icmp if told else "small packets pass"
+    if icmp_error or do_small_pass(case, row):
+        excluded["peer-gone"] = icmp if icmp_error else "small packets pass"
     else:
         undecided["peer-gone"] = f"Ping {row['destination']} with small and with large packets."
     return Match(
@@ -155,7 +155,7 @@ def at_sender(case: Case, finding: Numbered) -> Match:
         what=f"Packets of {size:,} bytes {'probably ' if undecided else ''}vanish after the capture point: {flow_str(row)} sent "
         f"them {times} in {waited} and none was acknowledged, while the small ones of the handshake passed; {icmp}. The path "
         "MTU is smaller, and the transfer hangs.",
-        ping=str((told[1] if told else size) - 28),
+        ping=str((icmp_error[1] if icmp_error else size) - 28),
         host=row["destination"],
     )
 

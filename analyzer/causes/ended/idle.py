@@ -62,8 +62,9 @@ def closed_idle(connection: Connection, reset: EndingRow, fin: EndingRow) -> Cut
     if closed_ns is None or not met or is_farewell or fin["direction"] == connection.client_side:
         return None  # a client that closes while it waits gave up
     idle_ns = fin["idle_ns"] or 0
-    if resumed_ns is not None and abs(resumed_ns - closed_ns) < CLOSED_MIN_NS:
-        idle_ns = max(idle_ns, (pause_ns or 0) + max(closed_ns - resumed_ns, 0))
+    trip_ns = (connection.flow["handshake_rtt_ns"] or 0) + TURN_NS
+    if fin["unacked_bytes"] and resumed_ns is not None and 0 <= closed_ns - resumed_ns <= trip_ns:
+        idle_ns = max(idle_ns, (pause_ns or 0) + closed_ns - resumed_ns)  # the request ended the pause
     return Cut(connection, reset, fin, idle_ns) if idle_ns >= CLOSED_MIN_NS else None
 
 

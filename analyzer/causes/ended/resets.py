@@ -95,8 +95,8 @@ def reset_of(connection: Connection, row: EndingRow) -> Reset:
         id_sign(row),
         f"the host went on with {plural(after, 'packet')}" if after else None,
     ]
-    told = tuple(sign for sign in signs if sign)
-    return Reset(connection, row, told, len(told) > 1 or bool(ttl and ttl[1]))
+    present = tuple(sign for sign in signs if sign)
+    return Reset(connection, row, present, len(present) > 1 or bool(ttl and ttl[1]))
 
 
 def open_resets(case: Case) -> list[Reset]:
