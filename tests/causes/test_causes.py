@@ -21,17 +21,6 @@ for path in sorted(SUPPORT.glob("causes_*.py")):
     EXAMPLES.update(importlib.import_module(path.stem).EXAMPLES)
 NAMES_OF_OURS = re.compile(r"\b(?:verdict|upstream|downstream|unplaced|turns?|unique payload)\b")
 WORDS = (6, 60)
-TO_COME = {
-    "random-loss",
-    "peer-gone",
-    "hung-server",
-    "routing-loop",
-    "mss-clamp",
-    "stall",
-    "tail-loss",
-    "outage",
-    "fragments-dropped",
-}
 MAC = re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b")
 ADDRESS = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b|(?:[0-9a-f]{1,4}:){2,}[0-9a-f:]+", re.I)
 
@@ -43,7 +32,7 @@ def test_every_cause_has_an_example() -> None:
 @pytest.mark.parametrize("code", CAUSES)
 def test_rivals_and_effects_exist(code: str) -> None:
     rule = CAUSES[code]
-    assert set(rule.rivals) <= (set(CAUSES) | TO_COME) - {code}
+    assert set(rule.rivals) <= set(CAUSES) - {code}
     assert set(rule.explains) <= set(RULES)
 
 
@@ -60,5 +49,5 @@ def test_the_example_is_said_as_a_colleague_would(code: str, tmp_path: Path) -> 
         if row["certainty"] != "proven":
             assert re.search(r"probabl|may|possibl", sentence), sentence
         rivals = [rival for rival in trace.cause_rivals if rival["cause"] == row["cause"]]
-        assert all(rival["rival"] in set(CAUSES) | TO_COME for rival in rivals), rivals
+        assert all(rival["rival"] in CAUSES for rival in rivals), rivals
         assert row["certainty"] == "proven" or not all(rival["excluded"] for rival in rivals), rivals
