@@ -14,7 +14,7 @@ import one_queue
 import transfer_wires as wires
 import wiretale
 from finding_captures import of_wire
-from plain_wire import ACK, PSH, Connection, Wire
+from plain_wire import ACK, MSS, PSH, Connection, Wire
 from wiretale.analyzer.rows import CauseRow
 
 Make = Callable[[Path], Path]
@@ -73,6 +73,15 @@ def test_a_policer_is_told_with_its_rate(megabits: int, bucket: int, behind: boo
 )
 def test_other_losses_are_no_policer(rival: Callable[[], Wire], tmp_path: Path) -> None:
     assert "policer" not in [row["code"] for row in causes_of(of_wire(rival), tmp_path)]
+
+
+def test_a_queue_that_overflows_at_the_start_is_no_policer(tmp_path: Path) -> None:
+    """Seen at the receiver: the losses of slow start, then a level rate."""
+    codes = [
+        row["code"]
+        for row in causes_of(of_wire(lambda: paths.through(one_queue.Path(20e6, 20.0), behind=True)), tmp_path)
+    ]
+    assert codes == ["random-loss"]
 
 
 def test_losses_at_random_are_told_with_share_place_and_round_trip(tmp_path: Path) -> None:
@@ -141,6 +150,22 @@ def test_a_stall_loses_nothing(tmp_path: Path) -> None:
     (row,) = (row for row in rows if row["code"] == "stall")
     assert row["waited_ns"] == pytest.approx(1.122e9, rel=0.02)
     assert "1 segment was repeated in vain" in row["sentence"] and "outage" not in [each["code"] for each in rows]
+
+
+def test_a_path_that_always_loses_is_not_down(tmp_path: Path) -> None:
+    def lossy_and_down() -> Wire:
+        wire = paths.down([2000.0, 5500.0], 1)
+        talk = Connection(wire, 40000)
+        for n in range(300):
+            number = 3000 + n
+            talk.data(30000 + 25 * n, number * MSS)
+            if n % 10 == 5:
+                talk.data(30000 + 25 * n + 22, number * MSS)
+            talk.ack(30000 + 25 * n + (44 if n % 10 == 5 else 20), (number + 1) * MSS)
+        return wire
+
+    assert "outage" in codes_of(lambda: paths.down([2000.0, 5500.0], 1), tmp_path)
+    assert "outage" not in codes_of(lossy_and_down, tmp_path)
 
 
 def test_a_slow_server_and_lost_tails_are_no_pause_of_the_path(tmp_path: Path) -> None:

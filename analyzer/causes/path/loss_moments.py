@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 LOSSES_MIN = 15
 KNOWN_SHARE = 0.9  # of the losses, whose moment is known
-SLICES_MIN = 3  # round trips with losses
+SLICES_MIN, THREE_MOST = 15, 0.5  # round trips with losses; share of the losses in three of them: more is an overshoot
 SPAN_RTTS = 2  # between two losses whose distance shows the rate
 SPAN_MIN_NS = 1_000_000
 RATE_QUANTILE, LEVEL_MIN = 0.9, 0.8  # the median rate between losses, of that of the quantile
@@ -178,26 +179,31 @@ def is_queued(
     return transfer.traffic_share < MOST_TRAFFIC or most < BUCKET_MIN * size + 2 * rate * 1e6
 
 
+def are_spread(moments: Sequence[Moment], rtt: float) -> bool:
+    """Returns whether losses are in many round trips, and most of them not in three."""
+    slices = Counter(moment.due_ns // rtt for moment in moments)
+    return len(slices) >= SLICES_MIN and sum(count for _, count in slices.most_common(3)) <= THREE_MOST * len(moments)
+
+
+def is_bounded(moments: Sequence[Moment], rate: float, size: float) -> bool:
+    """Returns whether no burst passes between two losses, and their distances are not those of chance."""
+    distances = [later.passed_bytes - sooner.passed_bytes for sooner, later in pairwise(moments)]
+    times = [later.due_ns - sooner.due_ns for sooner, later in pairwise(moments)]
+    beyond = [(passed - rate * ns) / size for passed, ns in zip(distances, times, strict=True)]
+    is_by_chance = BY_CHANCE[0] <= variation(distances) <= BY_CHANCE[1]
+    return quantile(beyond, EMPTY_QUANTILE) <= EMPTY_MAX and not is_by_chance
+
+
 def token_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:
     """Returns the bucket that explains the losses of a transfer at a place; None if none does."""
     moments, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
-    if len(moments) < max(LOSSES_MIN, KNOWN_SHARE * transfer.lost) or not rtt:
-        return None
-    if len({moment.due_ns // rtt for moment in moments}) < SLICES_MIN:
+    if not rtt or len(moments) < max(LOSSES_MIN, KNOWN_SHARE * transfer.lost) or not are_spread(moments, rtt):
         return None
     rates = rates_between(moments, max(SPAN_RTTS * rtt, SPAN_MIN_NS))
     rate, size = quantile(rates, RATE_QUANTILE), max(moment.size for moment in moments)
-    if not rate > 0 or quantile(rates, 0.5) < LEVEL_MIN * rate:
+    if not rate > 0 or quantile(rates, 0.5) < LEVEL_MIN * rate or not is_bounded(moments, rate, size):
         return None
-    beyond = [
-        (later.passed_bytes - sooner.passed_bytes - rate * (later.due_ns - sooner.due_ns)) / size
-        for sooner, later in pairwise(moments)
-    ]
-    distances = [later.passed_bytes - sooner.passed_bytes for sooner, later in pairwise(moments)]
     bucket = max(bursts_before(transfers, transfer, place, moments, rate), default=0.0)
-    is_by_chance = BY_CHANCE[0] <= variation(distances) <= BY_CHANCE[1]
-    if quantile(beyond, EMPTY_QUANTILE) > EMPTY_MAX or bucket < BUCKET_MIN * size or is_by_chance:
-        return None
-    if is_queued(transfers, transfer, place, moments, rate, size):
+    if bucket < BUCKET_MIN * size or is_queued(transfers, transfer, place, moments, rate, size):
         return None
     return TokenBucket(8e9 * quantile(rates, 0.5), bucket)

@@ -39,11 +39,11 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     "segments ({lost} of {sent}) and queued none{steady}.",
     advice="Compare the rate with the contract (`show policy-map interface`), and shape just below it at the sender: `tc qdisc "
     "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",
-    shows="From 15 losses in 3 round trips or more. Between two losses, two round trips or more apart, one rate passes (the "
-    "median is 80% of the 90th percentile or more); between losses in a row no more than 4 packets pass beyond it (95%), while "
-    "bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as by chance (0.85 to 1.15 of their "
-    "mean). Round trips do not grow at losses (by the time of 2 packets, or 0.5 ms); before the capture point, packets come "
-    "4 in 1 ms beyond the rate. The rate is that of payload.",
+    shows="From 15 losses in as many round trips, not more than half of them in three. Between two losses, two round trips or "
+    "more apart, one rate passes (the median is 80% of the 90th percentile or more); between losses in a row no more than 4 "
+    "packets pass beyond it (95%), while bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as "
+    "by chance (0.85 to 1.15 of their mean). Round trips do not grow at losses (by the time of 2 packets, or 0.5 ms); before the "
+    "capture point, packets come 4 in 1 ms beyond the rate. The rate is that of payload.",
     rivals={
         "bottleneck": "round trips do not grow before the losses, and bursts faster than the rate pass",
         "random-loss": "no more than the rate passes between two losses",
@@ -145,7 +145,7 @@ def manner_of(case: Case, lossy: Lossy) -> Manner:
     """Returns how the losses of a transfer came."""
     transfer, count = lossy.transfer, lossy.lost
     if count < LOSSES_MIN:
-        return Manner(", too few for a pattern", "likely", {"bottleneck": "more losses: too few have no pattern"})
+        return Manner("", "likely", {"bottleneck": "more losses: too few have no pattern"})
     runs = runs_of(lossy.losses)
     longest = max((sum(loss.segments for loss in run) for run in runs), default=1)
     longest = transfer.row["block_loss_run_max"] or longest
@@ -248,7 +248,7 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
 @cause(
     code="random-loss",
     title="Losses on the path",
-    sentence="{share} of the {unit} {route} ({lost} of {sent}) {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}",
+    sentence="{amount} {route}{numbers} {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}",
     advice="{advice}",
     shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, checksum, "
     "moment, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are random.",
@@ -291,6 +291,7 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
     lost, sent = sum(lossy.lost for lossy in group), sum(lossy.transfer.sent_or_lost for lossy in group)
     waited, several = waited_of(group), f"of {plural(len(group), 'transfer')} " if len(group) > 1 else ""
     place: Place = "after" if worst.place == "downstream" else "before"
+    unit = "segments" if worst.transfer.flow["protocol"] == "tcp" else "packets"
     doubt = "" if manner.certainty == "proven" else f", probably by {SUSPECTS['stayed' in manner.text]}"
     return Match(
         certainty=manner.certainty,
@@ -301,11 +302,10 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
         frames=[near for lossy in group for loss in lossy.losses if (near := loss.packet)][:200],
         proof=f"{lost:,} of {sent:,} lost {worst.words['where']}{manner.text}",
         undecided=manner.open,
-        unit="segments" if worst.transfer.flow["protocol"] == "tcp" else "packets",
+        amount=f"{show_share(lost, sent)} of the {unit}" if lost >= LOSSES_MIN else f"{lost:,} of {sent:,} {unit}",
+        numbers=f" ({lost:,} of {sent:,})" if lost >= LOSSES_MIN else "",
         route=f"{several}from {source} to {destination}",
-        share=show_share(lost, sent),
         lost=lost,
-        sent=sent,
         where=worst.words["where"],
         manner=manner.text,
         doubt=doubt,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
 
 SHARE_MIN, SHARE_PER_PACKET = 0.001, 0.1  # of the segments: below the first nothing is said
-NEEDLESS_MIN = 3  # fast retransmissions of data that had arrived
+LATE_MIN = 3  # segments
+OF_CAPTURE_NS = 50_000  # less than that is the order of an adapter with several queues
+NEEDLESS_MIN, EPISODE_MOST = 3, 4  # times of fast retransmissions of data that had arrived; segments each time
 LATE_USUAL = 0.99  # quantile of how late they came
 EFFECTS = (
     *("reordered", "reordering-extent", "spurious", "ambiguous-gap", "recovery-limited", "retransmission-cost"),
@@ -53,8 +56,8 @@ def needless_of(case: Case, transfer: Transfer) -> int:
     "per-destination` of a router.",
     shows="Segments that fill a gap and are older by TSval or IP ID than the packet that overtook them "
     "(directions.out_of_order), 0.1% or more, or any that made the sender repeat data in vain. From 10% on links of unequal "
-    "delay must carry the flow packet by packet. After the capture point: three fast retransmissions or more of data that had "
-    "arrived (DSACK, timestamps).",
+    "delay must carry the flow packet by packet. After the capture point: three times or more a few fast "
+    "retransmissions of data that had arrived (DSACK, timestamps).",
     rivals={
         "random-loss": "what fills a gap is older than the packet behind it, not a retransmission",
         "stall": "single packets are late, not all of a time",
@@ -67,10 +70,31 @@ def reordering(case: Case) -> Matches:
         row, late = transfer.row, transfer.row["out_of_order"] or 0
         share, needless = late / transfer.data_packets, needless_of(case, transfer)
         has_lost = 2 * transfer.lost > late + needless
+<<<<<<< HEAD
         if late and (share >= SHARE_MIN or needless):
             yield late_match(case, transfer, share, 0 if has_lost else needless)
         elif needless >= NEEDLESS_MIN and not has_lost and not row["suspected_timeouts"]:
+=======
+        if late >= LATE_MIN and (share >= SHARE_MIN or needless) and not latest_ns(case, transfer) < OF_CAPTURE_NS:
+            yield late_match(case, transfer, share, needless)
+        elif is_reordered_behind(case, transfer) and not has_lost and not row["suspected_timeouts"]:
+>>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
             yield unseen_match(transfer, needless)
+
+
+def is_reordered_behind(case: Case, transfer: Transfer) -> bool:
+    """Returns whether a sender repeats a few segments in vain again and again, each time after three duplicate ACKs or SACKs."""
+    kind = case.transfers.words["fast_retransmission"]
+    events = case.transfers.events([transfer.row["flow"]], "direction", "kind", "spurious", "time_ns")
+    times = sorted(
+        at
+        for direction, event, spurious, at in events
+        if spurious == 1 and (direction, event) == (transfer.row["direction"], kind)
+    )
+    apart = 2 * (transfer.path_rtt_ns or 0)
+    episodes = 1 + sum(later - sooner > apart for sooner, later in pairwise(times)) if times else 0
+    reports = max(transfer.back["duplicate_acks"] or 0, transfer.back["sack_acks"] or 0)
+    return episodes >= NEEDLESS_MIN and len(times) <= EPISODE_MOST * episodes and reports >= 3 * episodes
 
 
 def late_match(case: Case, transfer: Transfer, share: float, needless: int) -> Match:

@@ -21,7 +21,13 @@ SILENCE_MIN_NS, SILENCE_RTTS = 300_000_000, 4.0
 BINS_MIN = 3.0  # bins of a series
 FLOWS_MAX = 200
 RTT_SHARE = 0.7  # of the silence: a round trip as long as it
-LOST_MIN = 3  # segments, with two timers in a row
+LOST_MIN = 3  # segments
+MIN_RTO_NS = 200_000_000
+SHARED_NS = 500_000_000  # of several connections
+LOSSY_SHARE = 0.05  # of the segments at other times: such a path is never up
+LONG_NS, MANY_LOST = 1_000_000_000, 20  # at a receiver, which does not see the timers
+TIMERS_MIN = 2  # that expired in vain, one after the other: a flight that is lost once ends with the first
+SENT_MIN, STALL_MOST_NS = 4, 30_000_000_000  # packets that were under way
 SPREAD = 0.25  # of a period
 
 
@@ -35,6 +41,12 @@ class Silence(NamedTuple):
     repaired: int  # segments that a retransmission in it, or behind it, shows as lost
     needless: int  # retransmissions in it, or behind it, of data that had arrived
     waiting: tuple[Transfer, ...]  # whose timers expired, or whose round trip was as long as it
+<<<<<<< HEAD
+=======
+    has_slow: bool  # a round trip was as long as it
+    timers: int  # times in it at which timers repeated data
+    sent: int  # packets with data, of the other host, shortly before it and in it
+>>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
 
     @property
     def ns(self) -> float:
@@ -119,6 +131,30 @@ def needless_within(case: Case, members: list[Transfer], start_ns: float, end_ns
     return sum(kind in kinds and spurious == 1 and start_ns < at <= end_ns for kind, spurious, at in events)
 
 
+def timers_in(case: Case, members: list[Transfer], start_ns: float, end_ns: float, rtt: float) -> int:
+    """Returns at how many times within a silence timers repeated data."""
+    kind = case.transfers.words["timeout_retransmission"]
+    flows = sorted({transfer.row["flow"] for transfer in members})
+    events = (event for flow in flows for event in case.transfers.events([flow], "kind", "time_ns"))
+    times = sorted(at for event, at in events if event == kind and start_ns < at < end_ns - rtt / 2)
+    return (1 + sum(later - sooner > MIN_RTO_NS / 2 for sooner, later in pairwise(times))) if times else 0
+
+
+def sent_in(case: Case, members: list[Transfer], gap: Gap, rtt: float) -> int:
+    """Returns the packets with data that the other host sent in a silence, and within a round trip before it."""
+    since, until = gap.start_ns - max(rtt, gap.width_ns), gap.end_ns
+    total = 0.0
+    for transfer in members:
+        if transfer.row["source"] == gap.hosts[1]:
+            bins, base = case.transfers.bins(transfer), case.transfers.base_ns
+            total += sum(
+                packets
+                for at, packets, size in zip(bins.start_ns, bins.packets, bins.payload_bytes, strict=True)
+                if size > 0 and since - bins.width_ns <= at - base < until
+            )
+    return round(total)
+
+
 def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: Gap, rtt: float) -> Silence | None:
     """Returns a time without packets of a host, if somebody waited for them. What was lost in it before the capture point shows
     with the first packets behind it."""
@@ -136,6 +172,12 @@ def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: 
         sum(start < moment.shown_ns <= end + rtt for moment in moments),
         needless_within(case, members, start, end + rtt),
         tuple({each.number: each for each in (*expired, *slow)}.values()) or tuple(members),
+<<<<<<< HEAD
+=======
+        bool(slow),
+        timers_in(case, members, start, end, rtt),
+        sent_in(case, members, gap, rtt),
+>>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
     )
 
 
@@ -184,11 +226,27 @@ def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
     """Returns the outages, or the stalls, by the other host."""
     groups: dict[frozenset[str], list[Silence]] = defaultdict(list)
     for silence in case.once(silences):
+<<<<<<< HEAD
         is_outage = silence.lost >= LOST_MIN
         is_stall = silence.needless and not (silence.lost or silence.repaired)
+=======
+        flows = len({each.row["flow"] for each in silence.waiting})
+        is_long = silence.ns >= LONG_NS and silence.lost >= MANY_LOST
+        is_shared = flows > 1 and silence.ns >= SHARED_NS
+        is_outage = silence.lost >= LOST_MIN and (silence.timers >= TIMERS_MIN or is_long or is_shared)
+        is_kept = silence.sent >= SENT_MIN and silence.ns <= STALL_MOST_NS
+        is_stall = not (silence.lost or silence.repaired) and silence.has_slow and silence.needless and is_kept
+>>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
         if is_outage if has_lost else is_stall:
             groups[frozenset(silence.hosts)].append(silence)
     return list(groups.values())
+
+
+def is_always_lossy(group: list[Silence]) -> bool:
+    """Returns whether segments are lost at other times, too, as on a path that is never really up."""
+    transfers = {each.number: each for silence in group for each in silence.waiting}.values()
+    lost, sent = sum(each.lost for each in transfers), sum(each.sent_or_lost for each in transfers)
+    return lost - sum(silence.lost for silence in group) >= LOSSY_SHARE * sent
 
 
 @cause(
@@ -198,7 +256,8 @@ def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
     "{who} went on by timers.",
     advice="Read the logs of switches and routers at {clock}: link flaps, spanning tree, VRRP, routing.",
     shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, and three "
-    "segments or more that were due in that time were lost; then traffic went on.",
+    "segments or more that were due in that time were lost; then traffic went on. Two connections were silent, or timers "
+    "repeated data twice in vain, or (at the receiver) 20 segments were missing after 1 s.",
     rivals={
         "stall": "what was sent in that time is lost, not late",
         "tail-loss": "several segments in a row are lost, and all flows of both hosts are silent",
@@ -211,6 +270,8 @@ def outage(case: Case) -> Matches:
     for group in grouped(case, has_lost=True):
         flows = {each.row["flow"]: each.side for silence in group for each in silence.waiting}
         longest = max(group, key=lambda each: each.ns)
+        if is_always_lossy(group):
+            continue
         yield Match(
             certainty="proven",
             place="path",
@@ -243,9 +304,14 @@ def clock_of(case: Case, silence: Silence) -> str:
     "{needless}.",
     advice="Look at the link that holds packets back at {clock}: a radio that scans or hands over, ARQ, a paused virtual "
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
+<<<<<<< HEAD
     shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, nothing that was due in that "
     "time was lost, and the sender repeated data in vain that had arrived. A long round trip alone may be an ACK that waited for "
     "data.",
+=======
+    shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, four packets or more were under "
+    "way, nothing was lost, a round trip was 70% as long, and data was repeated in vain.",
+>>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
     rivals={
         "outage": "nothing of that time was lost",
         "bufferbloat": "round trips are long once, whatever is in flight",

@@ -13,7 +13,7 @@ from wiretale.analyzer.causes.cause import Match, Matches, Place, cause
 from wiretale.analyzer.causes.path.loss_moments import growth_at_losses
 from wiretale.analyzer.causes.path.lossy import EFFECTS, PLACES, Lossy, ends_of, lossy_transfers, priced, waited_of
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of
-from wiretale.analyzer.findings.shared.sharing import ethernet_speed, sums_together
+from wiretale.analyzer.findings.shared.sharing import ethernet_speed
 from wiretale.analyzer.findings.transfers import RoundTrips, Transfer, median_of
 from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
@@ -27,8 +27,11 @@ TOGETHER_NS, TOGETHER_MIN, TOGETHER_SHARE = 5_000_000, 4, 0.5
 PINGS_MIN = 5
 SIDES: dict[str, Place] = {"upstream": "before", "downstream": "after"}
 SHOWN_NS = 1_000_000  # of a queue
+<<<<<<< HEAD
 BUSY = 0.75  # quantile of the rate in time bins
 BUSY_SHARE = 0.25  # of a transfer's time, in which a link carries it or queues it
+=======
+>>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
 FAIR_QUEUE = "Give that link a fair queue with AQM (fq_codel, cake), or send below its rate."
 FULL = "Order more bandwidth, or nothing: the path carries what it can (`ethtool IF` shows the speed of a link)."
 QUEUE_EFFECTS = (
@@ -122,21 +125,13 @@ def standing_match(case: Case, members: Sequence[Transfer], trips: Sequence[Roun
     )
 
 
-def sum_rate(case: Case, members: Sequence[Transfer]) -> float:
-    """Returns the bit/s on the wire of some transfers together in the busiest quarter of the time bins."""
-    spans = [case.transfers.bins(each).data_span() for each in members]
-    whole = min(span[0] for span in spans), max(span[1] for span in spans)
-    sums, width_ns = sums_together(case.transfers, members, whole)
-    sizes = sorted(sums.values())
-    if not sizes:
-        return 8e9 * sum(each.row["wire_bytes"] for each in members) / max(max(each.duration_ns for each in members), 1)
-    return 8e9 * sizes[int(BUSY * (len(sizes) - 1))] / width_ns
-
-
 def passed_rate(case: Case, members: Sequence[Transfer]) -> float:
     """Returns the bit/s that arrived of some transfers, with their headers, from the first data to the last."""
     spans = [case.transfers.bins(each).data_span() for each in members]
-    arrived = sum(each.unique_bytes * each.row["wire_bytes"] / max(each.payload_bytes, 1) for each in members)
+    arrived = sum(
+        (each.unique_bytes or each.payload_bytes) * each.row["wire_bytes"] / max(each.payload_bytes, 1)
+        for each in members
+    )
     return 8e9 * arrived / max(max(span[1] for span in spans) - min(span[0] for span in spans), 1.0)
 
 
@@ -257,8 +252,8 @@ def is_busy(transfer: Transfer) -> bool:
 
 @cause(
     code="bottleneck",
-    title="A link or shaper is the limit",
-    sentence="{limit} {where} is the limit of {source} → {destination}: {rate}{delay}{lost}.",
+    title="A link or shaper is the limit, or its queue overflows",
+    sentence="{what}.",
     advice="{advice}",
     shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path), or its losses come when round trips "
     "have grown: those of packets sent at losses rank 0.7 among all (0.5 by chance) and exceed the least by 10%, or the "
@@ -296,26 +291,32 @@ def bottleneck(case: Case) -> Matches:
 
 
 def limit_match(case: Case, transfer: Transfer, lossy: Lossy | None) -> Match:
-    """Returns the match of a transfer that the path limits, with its losses if a queue drops them."""
-    speed, rate = ethernet_speed(case.transfers, [transfer]), show_rate(sum_rate(case, [transfer]))
-    (source, destination), trip = ends_of(transfer), transfer.round_trips
-    grown = trip.median - trip.least if trip else 0
-    drops = " that drops" if grown > SHOWN_NS else ", and it drops"
-    lost = f"{drops} what does not fit ({show_share(lossy.lost, transfer.sent_or_lost)})" if lossy else ""
+    """Returns the match of a transfer that the path limits, or whose losses are those of a queue that overflows."""
+    speed, rate = ethernet_speed(case.transfers, [transfer]), show_rate(passed_rate(case, [transfer]))
+    source, destination = ends_of(transfer)
+    limit = f"A full {show_rate(speed)} Ethernet" if speed else "A link or shaper"
+    limits = f"{limit} of the path is the limit of {source} → {destination}: {rate} on the wire"
     return Match(
         certainty="proven",
         place=SIDES[lossy.place] if lossy else "path",
         flows=[transfer.side],
         waited_ns=(waited_of([lossy]) or None) if lossy else None,
         severity=None if lossy else "info",
-        proof=f"{rate} on the wire{', and the round trip grows before losses' if lossy else ' all the time'}",
-        excluded={"policer": "packets are queued"} if grown else {},
-        limit=f"A full {show_rate(speed)} Ethernet" if speed else "A link or shaper",
-        where=PLACES[lossy.place] if lossy else "of the path",
-        source=source,
-        destination=destination,
-        rate=f"{rate} on the wire",
-        delay=f", with a queue of {show_duration(grown)}" if grown > SHOWN_NS else "",
-        lost=lost,
+        proof="round trips have grown when segments are lost" if lossy else f"{rate} on the wire all the time",
+        excluded={"policer": "packets are queued"} if lossy else {},
+        what=overflow_str(case, lossy) if lossy else limits,
         advice=FAIR_QUEUE if lossy else FULL,
+    )
+
+
+def overflow_str(case: Case, lossy: Lossy) -> str:
+    """Returns what a queue that overflows does."""
+    transfer, (source, destination) = lossy.transfer, ends_of(lossy.transfer)
+    growth = growth_at_losses(case.transfers, transfer, lossy.place) if transfer.flow["protocol"] == "tcp" else None
+    grown = f", when round trips had grown by {show_duration(growth)}" if growth and growth > SHOWN_NS else ""
+    unit = "segments" if transfer.flow["protocol"] == "tcp" else "packets"
+    rate = f" ({show_rate(passed_rate(case, [transfer]))} pass)" if transfer.flow["protocol"] != "tcp" else ""
+    return (
+        f"A queue {PLACES[lossy.place]} overflows{rate}: {show_share(lossy.lost, transfer.sent_or_lost)} of the {unit} from "
+        f"{source} to {destination} ({lossy.lost:,} of {transfer.sent_or_lost:,}) were lost{grown}"
     )
