@@ -70,15 +70,9 @@ def reordering(case: Case) -> Matches:
         row, late = transfer.row, transfer.row["out_of_order"] or 0
         share, needless = late / transfer.data_packets, needless_of(case, transfer)
         has_lost = 2 * transfer.lost > late + needless
-<<<<<<< HEAD
-        if late and (share >= SHARE_MIN or needless):
-            yield late_match(case, transfer, share, 0 if has_lost else needless)
-        elif needless >= NEEDLESS_MIN and not has_lost and not row["suspected_timeouts"]:
-=======
         if late >= LATE_MIN and (share >= SHARE_MIN or needless) and not latest_ns(case, transfer) < OF_CAPTURE_NS:
-            yield late_match(case, transfer, share, needless)
+            yield late_match(case, transfer, share, 0 if has_lost else needless)
         elif is_reordered_behind(case, transfer) and not has_lost and not row["suspected_timeouts"]:
->>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
             yield unseen_match(transfer, needless)
 
 

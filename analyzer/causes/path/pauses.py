@@ -41,12 +41,9 @@ class Silence(NamedTuple):
     repaired: int  # segments that a retransmission in it, or behind it, shows as lost
     needless: int  # retransmissions in it, or behind it, of data that had arrived
     waiting: tuple[Transfer, ...]  # whose timers expired, or whose round trip was as long as it
-<<<<<<< HEAD
-=======
     has_slow: bool  # a round trip was as long as it
     timers: int  # times in it at which timers repeated data
     sent: int  # packets with data, of the other host, shortly before it and in it
->>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
 
     @property
     def ns(self) -> float:
@@ -172,12 +169,9 @@ def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: 
         sum(start < moment.shown_ns <= end + rtt for moment in moments),
         needless_within(case, members, start, end + rtt),
         tuple({each.number: each for each in (*expired, *slow)}.values()) or tuple(members),
-<<<<<<< HEAD
-=======
         bool(slow),
         timers_in(case, members, start, end, rtt),
         sent_in(case, members, gap, rtt),
->>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
     )
 
 
@@ -226,17 +220,12 @@ def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
     """Returns the outages, or the stalls, by the other host."""
     groups: dict[frozenset[str], list[Silence]] = defaultdict(list)
     for silence in case.once(silences):
-<<<<<<< HEAD
-        is_outage = silence.lost >= LOST_MIN
-        is_stall = silence.needless and not (silence.lost or silence.repaired)
-=======
         flows = len({each.row["flow"] for each in silence.waiting})
         is_long = silence.ns >= LONG_NS and silence.lost >= MANY_LOST
         is_shared = flows > 1 and silence.ns >= SHARED_NS
         is_outage = silence.lost >= LOST_MIN and (silence.timers >= TIMERS_MIN or is_long or is_shared)
         is_kept = silence.sent >= SENT_MIN and silence.ns <= STALL_MOST_NS
         is_stall = not (silence.lost or silence.repaired) and silence.has_slow and silence.needless and is_kept
->>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
         if is_outage if has_lost else is_stall:
             groups[frozenset(silence.hosts)].append(silence)
     return list(groups.values())
@@ -304,14 +293,9 @@ def clock_of(case: Case, silence: Silence) -> str:
     "{needless}.",
     advice="Look at the link that holds packets back at {clock}: a radio that scans or hands over, ARQ, a paused virtual "
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
-<<<<<<< HEAD
-    shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, nothing that was due in that "
-    "time was lost, and the sender repeated data in vain that had arrived. A long round trip alone may be an ACK that waited for "
-    "data.",
-=======
     shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, four packets or more were under "
-    "way, nothing was lost, a round trip was 70% as long, and data was repeated in vain.",
->>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
+    "way, nothing was lost, a round trip was 70% as long, and data was repeated in vain: a long round trip alone "
+    "may be an ACK that waited for data.",
     rivals={
         "outage": "nothing of that time was lost",
         "bufferbloat": "round trips are long once, whatever is in flight",

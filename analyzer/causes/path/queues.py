@@ -27,11 +27,7 @@ TOGETHER_NS, TOGETHER_MIN, TOGETHER_SHARE = 5_000_000, 4, 0.5
 PINGS_MIN = 5
 SIDES: dict[str, Place] = {"upstream": "before", "downstream": "after"}
 SHOWN_NS = 1_000_000  # of a queue
-<<<<<<< HEAD
-BUSY = 0.75  # quantile of the rate in time bins
 BUSY_SHARE = 0.25  # of a transfer's time, in which a link carries it or queues it
-=======
->>>>>>> 71e3b7da (Causes of the path: a policer's losses are spread over the transfer, a stall keeps a flight that is repeated in vain, an outage outlasts two timers, and a queue that overflows is told as that)
 FAIR_QUEUE = "Give that link a fair queue with AQM (fq_codel, cake), or send below its rate."
 FULL = "Order more bandwidth, or nothing: the path carries what it can (`ethtool IF` shows the speed of a link)."
 QUEUE_EFFECTS = (
