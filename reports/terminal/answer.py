@@ -13,7 +13,7 @@ from wiretale.analyzer.causes.registry import CAUSES, CHAPTERS, cause_of, exampl
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural
 from wiretale.reports.phrases import cause_cost
-from wiretale.reports.terminal.console import STYLES, indented, section
+from wiretale.reports.terminal.console import STYLES, detail_lines, indented, section
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,21 +41,21 @@ def cause_parts(trace: Trace) -> Iterator[RenderableType]:
     effects: dict[int, int] = {}
     for member in trace.cause_findings:
         effects[member["cause"]] = effects.get(member["cause"], 0) + 1
-    grid = Grid.grid(padding=(0, 2))
-    grid.add_column(overflow="fold")
-    grid.add_column(justify="right", no_wrap=True)
+    parts: list[RenderableType] = []
     for row in rows[:CAUSES_SHOWN]:
         head = Text(f"{row['cause']} {SIGNS[row['severity']]} ", style=STYLES[row["severity"]])
         head.append(f"{CAUSES[row['code']].title}{SURE[row['certainty']]}", style="bold")
         count = effects.get(row["cause"], 0)
         head.append(f"  {plural(count, 'finding')}" if count else "", style="dim")
-        grid.add_row(head, cause_cost(row))
-        if row["proof"]:
-            grid.add_row(Text(printable(f"    Proof  {row['proof']}")), "")
-        grid.add_row(Text(printable(f"    Fix    {row['advice']}")), "")
+        line = Grid.grid(padding=(0, 2), expand=True)
+        line.add_column(overflow="fold", ratio=1)
+        line.add_column(justify="right", no_wrap=True)
+        line.add_row(head, cause_cost(row))
+        parts += [line, indented(detail_lines({"proof": row["proof"], "fix": row["advice"]}, ("proof", "fix")))]
     left = len(rows) - CAUSES_SHOWN
     more = [Text(f"{plural(left, 'more cause')}: table causes", style="dim")] if left > 0 else []
-    yield section("Causes", grid, *more)
+    yield section("Causes", *parts, *more)
+    yield Text()
 
 
 def cause_page(code: str) -> Iterator[RenderableType]:
