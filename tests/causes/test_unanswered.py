@@ -38,6 +38,15 @@ def refused(ttl: int, beside: Timed) -> Timed:
     return all_of(beside, *(ends.refused(1 + i, ttl) for i, ends in enumerate(many(3, server_port=8080))))
 
 
+def beside_own_ttl(server_port: int, ttl: int) -> Timed:
+    """Refused connections, and others of that host whose socket sets the TTL, as BGP does."""
+    talk = [(at, packet.copy()) for at, packet in Ends(45000, server_port).connects(0.2)]
+    for _, packet in talk:
+        if packet["IP"].src == SERVER:
+            packet["IP"].ttl = ttl
+    return refused(64, talk)
+
+
 def one_of_many_lost() -> Timed:
     """One attempt of 40 stays without an answer: its client gave up after one SYN."""
     return all_of(*(ends.connects(i) for i, ends in enumerate(many(40))), [Ends(45000).syn(20)])
@@ -251,6 +260,22 @@ SAID = {
     ),
     "refused, and nothing else of the host": Said(
         lambda: refused(61, elsewhere()), "refused", "likely", ("Probably nothing listens", "or a firewall before it")
+    ),
+    "refused beside BGP": Said(
+        lambda: beside_own_ttl(179, 1), "refused", "likely", ("Probably nothing listens", "or a firewall before it")
+    ),
+    "refused beside a socket of TTL 1": Said(
+        lambda: beside_own_ttl(443, 1), "refused", "likely", ("Probably nothing listens",)
+    ),
+    "refused beside a socket of TTL 255": Said(
+        lambda: beside_own_ttl(443, 255), "refused", "likely", ("Probably nothing listens",)
+    ),
+    "refused by another system": Said(lambda: beside_own_ttl(443, 125), "filtered", "proven", ("64", "125")),
+    "refused until it came": Said(
+        lambda: refused(61, Ends(45000, 8080).connects(9.0)),
+        "refused",
+        "proven",
+        ("listened for a time", "3 connections of 4"),
     ),
     "refused for a time": Said(
         lambda: refused(61, Ends(45000, 8080).connects(0.2)),

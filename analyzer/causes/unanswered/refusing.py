@@ -38,9 +38,26 @@ PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
 SYNS_MIN = 2
 HOPS_PROVEN = 2  # difference of TTLs; one hop may be a second interface
 BYTE_MAX = 255
+TCP, BGP_PORT = 6, 179
+INITIAL_TTLS, HOPS_MAX = (64, 128, 255), 40  # a path is shorter; a TTL below is that of a socket
 
 
-SET_BY_APPLICATIONS = {1, 255}  # TTLs
+def initial(ttl: int) -> int:
+    """Returns the TTL that a system sets, of which a packet has this rest."""
+    return next(value for value in INITIAL_TTLS if ttl <= value)
+
+
+def distance(ttl: int) -> int:
+    """Returns the number of routers that a packet passed."""
+    return initial(ttl) - ttl
+
+
+def hops_between(ttl: int, other: int) -> int | None:
+    """Returns the difference of two TTLs; of other initial values that of the routers passed, None if that is 0, because a socket
+    can set its own."""
+    if initial(ttl) == initial(other):
+        return abs(ttl - other)
+    return abs(distance(ttl) - distance(other)) or None
 
 
 class Refused(NamedTuple):
@@ -51,8 +68,10 @@ class Refused(NamedTuple):
     flows: list[int]
     waits_ns: list[float]  # of the first of them, to the RST
     reset_ttls: set[int]  # of the RSTs
-    host_ttls: set[int]  # of the other packets of that host
+    host_ttls: set[int]  # of the other TCP packets of that host
+    other_ttls: set[int]  # of its packets of other protocols, which may have their own
     opened: int  # connections to that port that came about
+    is_over: bool  # the last of them after the last refusal
 
     @property
     def server(self) -> str:
@@ -61,12 +80,13 @@ class Refused(NamedTuple):
 
     @property
     def hops(self) -> int | None:
-        """The difference between the TTL of the RSTs and that of the host's other packets; None if it is unknown, as beside a
-        TTL that an application sets (of 1 or 255, as BGP does; RFC 5082)."""
-        others = self.host_ttls - SET_BY_APPLICATIONS
-        if not others or not self.reset_ttls:
+        """The difference between the TTL of the RSTs and that of the host's other packets; None if it is unknown."""
+        if self.reset_ttls & self.other_ttls:
+            return 0
+        if not self.host_ttls or not self.reset_ttls:
             return None
-        return min(abs(ttl - other) for ttl in self.reset_ttls for other in others)
+        pairs = [(ttl, other) for ttl in self.reset_ttls for other in self.host_ttls if distance(other) <= HOPS_MAX]
+        return min((hops for pair in pairs if (hops := hops_between(*pair)) is not None), default=None)
 
     @property
     def after(self) -> str:
@@ -95,22 +115,36 @@ def refused_servers(case: Case) -> list[Refused]:
             of,
             [span.ns for span in spans_of(map(case.flow, of[:ATTEMPTS_MAX]))],
             {ttl for flow in of[:HOSTS_MAX] if (ttl := case.direction(flow, 1)["ttl_min"]) is not None},
-            ttls[host],
+            ttls[host][True],
+            ttls[host][False],
             connections.get(host, Counter())[port],
+            last_opened(case, host, port) > of[-1],
         )
         for (host, port), of in most
     ]
 
 
-def ttls_of(case: Case, hosts: set[str], without: set[int]) -> dict[str, set[int]]:
-    """Returns the TTLs of the packets of these hosts, without those of some flows."""
-    directions = case.trace.directions
-    names = [(name, "B", 0, 1) for name in ("ttl_min", "ttl_max")]
-    least, most = directions._packed_columns(names)
-    ttls: dict[str, set[int]] = defaultdict(set)
+def last_opened(case: Case, host: str, port: int) -> int:
+    """Returns the last connection to a port that came about; -1 without one."""
+    flows, attempts = case.trace.flows, case.transfers.attempts
+    hosts, ports = flows.column("destination"), array("I", flows._packed("destination_port", "I"))
+    numbers = range(len(flows) - 1, -1, -1)
+    return next(
+        (flow for flow in numbers if ports[flow] == port and hosts[flow] == host and attempts.is_connection(flow)), -1
+    )
+
+
+def ttls_of(case: Case, hosts: set[str], without: set[int]) -> dict[str, dict[bool, set[int]]]:
+    """Returns the TTLs of the packets of these hosts, apart those of TCP, without those of some flows and of BGP, whose sockets
+    set their own."""
+    directions, flows = case.trace.directions, case.trace.flows
+    least, most = directions._packed_columns([(name, "B", 0, 1) for name in ("ttl_min", "ttl_max")])
+    protocols, ports = flows._packed("protocol_number", "B"), array("I", flows._packed("destination_port", "I"))
+    ttls: dict[str, dict[bool, set[int]]] = defaultdict(lambda: {True: set(), False: set()})
     for number, source in enumerate(directions.column("source")):
-        if source in hosts and number // 2 not in without and least[number] != BYTE_MAX:
-            ttls[source].update((least[number], most[number]))
+        flow = number // 2
+        if source in hosts and flow not in without and least[number] != BYTE_MAX and ports[flow] != BGP_PORT:
+            ttls[source][protocols[flow] == TCP].update((least[number], most[number]))
     return ttls
 
 
@@ -158,7 +192,7 @@ def fields_of(case: Case, server: Refused, attempted: int) -> dict[str, Any]:
     return {
         "findings": about(case, server.flows, "connection-refused"),
         "flows": server.flows,
-        "failed": len(server.flows),
+        "failed": None if server.is_over else len(server.flows),
         "attempts": attempted,
         "waited_ns": sum(server.waits_ns) if len(server.flows) <= ATTEMPTS_MAX else None,
         "frames": first_resets(case.transfers, server.flows[:ATTEMPTS_MAX]),
