@@ -26,6 +26,7 @@ def rank_of(row: Mapping[str, Any]) -> tuple[float, ...]:
     return (
         class_of(row),
         row["place"] == "capture",
+        -(row["unjudged"] or 0.0),
         -(row["waited_ns"] or 0),
         -(row["failed"] or 0),
         -(row["bytes"] or 0),

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.findings.cost import NOTE_SHARE
 from wiretale.analyzer.findings.decoding import undecoded_counts
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
@@ -45,13 +46,15 @@ def capture_drops(case: Case) -> Matches:
         what = f"its counters say that {count:,} of {plural(count + packets, 'packet')} ({show_share(share, 1)}) were dropped"
         yield Match(certainty="proven", place="capture", findings=[*dropped, *missed], unjudged=share, what=what)
     elif missed and missed[0].finding.severity != "info":
-        size = show_bytes(missed[0].finding.bytes or 0)
+        size = missed[0].finding.bytes or 0
+        share = size / ((case.trace.directions.total("payload_bytes") or 0) + size)
         yield Match(
             certainty="likely",
             place="capture",
             findings=missed,
+            unjudged=share,
             undecided={"asymmetric-path": "drop counters of the capture, or a capture at another point"},
-            what=f"receivers acknowledged {size} that the file lacks",
+            what=f"receivers acknowledged {show_bytes(size)} of payload ({show_share(share, 1)}) that the file lacks",
         )
 
 
@@ -77,6 +80,7 @@ def one_direction(case: Case) -> Matches:
             place="capture",
             findings=findings,
             unjudged=share,
+            severity=None if share >= NOTE_SHARE else "info",
             count=sum(each.finding.members or 1 for each in findings),
             share=show_share(share, 1) if share else "",
         )
