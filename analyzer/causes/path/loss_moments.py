@@ -36,6 +36,7 @@ STEADY_GROWTH, STEADY_NS = 0.3, 2_000_000  # of the least round trip; two frames
 FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
 QUEUED_PACKETS, QUEUED_MIN_NS, QUEUED_SHARE = 2.0, 500_000, 0.2  # of round trips before losses, above the least
 MOST_TRAFFIC = 0.8  # of the wire bytes
+OVERSHOOT_RTTS = 4
 LOSSES_READ = 5000
 
 
@@ -179,6 +180,15 @@ def is_queued(
     return transfer.traffic_share < MOST_TRAFFIC or most < BUCKET_MIN * size + 2 * rate * 1e6
 
 
+def without_overshoot(moments: list[Moment], rtt: float) -> list[Moment]:
+    """Returns losses without those of the round trips around the one with most, if those are more than half: slow start met the
+    limit there."""
+    slices = Counter(moment.due_ns // rtt for moment in moments)
+    most = max(slices, key=slices.__getitem__, default=0.0)
+    left = [moment for moment in moments if abs(moment.due_ns // rtt - most) > OVERSHOOT_RTTS]
+    return moments if 2 * len(left) >= len(moments) else left
+
+
 def are_spread(moments: Sequence[Moment], rtt: float) -> bool:
     """Returns whether losses are in many round trips, and most of them not in three."""
     slices = Counter(moment.due_ns // rtt for moment in moments)
@@ -197,7 +207,10 @@ def is_bounded(moments: Sequence[Moment], rate: float, size: float) -> bool:
 def token_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:
     """Returns the bucket that explains the losses of a transfer at a place; None if none does."""
     moments, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
-    if not rtt or len(moments) < max(LOSSES_MIN, KNOWN_SHARE * transfer.lost) or not are_spread(moments, rtt):
+    if not rtt or len(moments) < KNOWN_SHARE * transfer.lost:
+        return None
+    moments = without_overshoot(moments, rtt)
+    if len(moments) < LOSSES_MIN or not are_spread(moments, rtt):
         return None
     rates = rates_between(moments, max(SPAN_RTTS * rtt, SPAN_MIN_NS))
     rate, size = quantile(rates, RATE_QUANTILE), max(moment.size for moment in moments)

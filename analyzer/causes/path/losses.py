@@ -39,11 +39,12 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     "segments ({lost} of {sent}) and queued none{steady}.",
     advice="Compare the rate with the contract (`show policy-map interface`), and shape just below it at the sender: `tc qdisc "
     "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",
-    shows="From 15 losses in as many round trips, not more than half of them in three. Between two losses, two round trips or "
-    "more apart, one rate passes (the median is 80% of the 90th percentile or more); between losses in a row no more than 4 "
-    "packets pass beyond it (95%), while bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as "
-    "by chance (0.85 to 1.15 of their mean). Round trips do not grow at losses (by the time of 2 packets, or 0.5 ms); before the "
-    "capture point, packets come 4 in 1 ms beyond the rate. The rate is that of payload.",
+    shows="From 15 losses in as many round trips, not more than half of them in three; an overshoot of slow start does not "
+    "count. Between two losses, two round trips or more apart, one rate passes (the median is 80% of the 90th percentile or "
+    "more); between losses in a row no more than 4 packets pass beyond it (95%), while bursts of 4 packets or more pass before a "
+    "loss. The bytes between losses do not vary as by chance (0.85 to 1.15 of their mean). Round trips do not grow at losses (by "
+    "the time of 2 packets, or 0.5 ms); before the capture point, packets come 4 in 1 ms beyond the rate. The rate is that of "
+    "payload.",
     rivals={
         "bottleneck": "round trips do not grow before the losses, and bursts faster than the rate pass",
         "random-loss": "no more than the rate passes between two losses",
