@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -167,51 +168,71 @@ class Connections:
 
     def harmless_ns(self, server: End, victims: Iterable[int]) -> int:
         """Returns the longest pause on connections to a server after which traffic went on; 0 without one."""
-        pauses = [0]
-        for each in self.of_server(server):
-            pauses.append(each.flow["pause_before_ns"] or 0)
-            if each.number not in victims:
-                pauses.append(each.flow["pause_ns"] or 0)
-        return max(pauses)
+        left_out, flows = set(victims), self.to_server(server)
+        last, before = self._columns(flows, "pause_ns", "pause_before_ns")
+        pauses = [ns for flow, ns in zip(flows, last, strict=True) if flow not in left_out]
+        return int(max((ns for ns in (0.0, *pauses, *before) if ns == ns), default=0.0))
 
-    def of_server(self, server: End) -> list[Connection]:
+    def to_server(self, server: End) -> list[int]:
         """Returns the first connections to a server."""
-        hosts, ports = self._ends
-        flows = (flow for flow, host in enumerate(hosts) if host == server[0] and (ports[flow], server[1]))
-        same = [flow for flow in flows if ports[flow] == server[1] and flow not in self.transfers.legs]
-        return [self[flow] for flow in same[:ROWS_MAX]]
+        return self._by_server.get(server, [])[:ROWS_MAX]
 
-    @cached_property
-    def _ends(self) -> tuple[list[str], list[int | None]]:
-        flows = self.trace.flows
-        return flows.column("destination"), flows.column("destination_port")
+    def states_of(self, server: End, since_ns: int = 0) -> Counter[str]:
+        """Returns how many connections to a server that began at a time or later are in each state."""
+        flows = self.to_server(server)
+        (began,) = self._columns(flows, "first_ns")
+        states = self.trace.flows._packed("state", "B", flows=flows) if flows else b""
+        words = {number: word for word, number in self.transfers.words.items()}
+        since = since_ns - self.transfers.base_ns
+        return Counter(words.get(state, "") for state, ns in zip(states, began, strict=True) if not ns < since)
 
     def connected_after(self, server: End, since_ns: int) -> Connection | None:
         """Returns a connection to a server that came about after a time; None without one."""
-        rows = (each for each in self.of_server(server) if (each.flow["first_ns"] or 0) >= since_ns)
-        return next((each for each in rows if each.flow["handshake_rtt_ns"] is not None), None)
-
-    def refused_after(self, server: End, since_ns: int) -> int:
-        """Returns how many connection attempts to a server got no answer after a time."""
-        rows = (each for each in self.of_server(server) if (each.flow["first_ns"] or 0) >= since_ns)
-        return sum(each.flow["state"] == "syn_sent" for each in rows)
+        flows = self.to_server(server)
+        began, rtts = self._columns(flows, "first_ns", "handshake_rtt_ns")
+        since = since_ns - self.transfers.base_ns
+        triples = zip(flows, began, rtts, strict=True)
+        return next((self[flow] for flow, ns, rtt in triples if ns >= since and rtt == rtt), None)
 
     def requests_to(self, server: End) -> int:
         """Returns the number of requests to a server."""
-        kinds, hosts, flows = (self.trace.exchanges.column(name) for name in ("kind", "server", "flow"))
-        ports = self._ends[1]
-        triples = zip(kinds, hosts, flows, strict=True)
-        return sum(
-            kind in EXCHANGE_KINDS
-            and host == server[0]
-            and flow is not None
-            and server[1] == self._port_of(flow, ports)
-            for kind, host, flow in triples
-        )
+        return self._requests[server]
 
-    def _port_of(self, flow: int, ports: Sequence[int | None]) -> int | None:
-        connection = self._known.get(flow)
-        return connection.server[1] if connection else ports[flow]
+    def _columns(self, flows: list[int], *names: str) -> list[array[float]]:
+        """Returns columns of flows, which must ascend; times since the first packet, null as NaN."""
+        times = {"first_ns": self.transfers.base_ns}
+        fields = [(name, "d", times.get(name, 0), 1) for name in names]
+        packed = self.trace.flows._packed_columns(fields, flows) if flows else [b"" for _ in names]
+        return [array("d", column) for column in packed]
+
+    @cached_property
+    def _by_server(self) -> dict[End, list[int]]:
+        """The TCP connections by server: the end that did not open them, or either one if that is not known."""
+        flows, legs = self.trace.flows, self.transfers.legs
+        names = ("destination", "destination_port", "source", "source_port", "initiator_known", "protocol")
+        servers: dict[End, list[int]] = {}
+        for flow, row in enumerate(zip(*(flows.column(name) for name in names), strict=True)):
+            host, port, source, source_port, is_known, protocol = row
+            if protocol == "tcp" and flow not in legs:
+                servers.setdefault((host, port), []).append(flow)
+                if not is_known:
+                    servers.setdefault((source, source_port), []).append(flow)
+        return servers
+
+    @cached_property
+    def _requests(self) -> Counter[End]:
+        """The requests by server."""
+        exchanges, flows = self.trace.exchanges, self.trace.flows
+        ends = list(
+            zip(flows.column("source"), flows.column("source_port"), flows.column("destination_port"), strict=True)
+        )
+        counts: Counter[End] = Counter()
+        columns = (exchanges.column(name) for name in ("kind", "server", "flow"))
+        for kind, host, flow in zip(*columns, strict=True):
+            if kind in EXCHANGE_KINDS and flow is not None:
+                source, source_port, port = ends[flow]
+                counts[host, source_port if host == source else port] += 1
+        return counts
 
 
 def client_side(flow: FlowRow) -> int:

@@ -121,10 +121,20 @@ def test_a_connection_that_stays_empty_may_be_the_path_mtu(tmp_path: Path) -> No
 def test_fragments_that_a_device_drops_are_all_but_the_first(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["fragments-dropped"], tmp_path)["fragments-dropped"]
     assert row["sentence"] == (
-        "A device before the capture point drops IP fragments: of 7 fragmented datagrams from 203.0.113.5, 7 arrived with the "
-        "first fragment alone, while all 6 datagrams without fragments arrived."
+        "A device before the capture point probably drops IP fragments: of 7 fragmented datagrams from 203.0.113.5, 7 arrived "
+        "with the first fragment alone, while all 6 datagrams without fragments arrived."
     )
     assert (row["failed"], row["attempts"], row["place"]) == (7, 7, "before")
+
+
+def test_later_fragments_of_others_show_that_no_filter_hides_them(tmp_path: Path) -> None:
+    whole = drawn.datagrams(2, lambda number, index: False, source="203.0.113.6")
+    timed = of_timed(lambda: [*drawn.datagrams(7, lambda number, index: index > 0), *whole])
+    assert causes_of(timed, tmp_path)["fragments-dropped"]["certainty"] == "proven"
+
+
+def test_requests_that_a_user_stopped_are_no_hung_server(tmp_path: Path) -> None:
+    assert "hung-server" not in causes_of(of_wire(lambda: drawn.hung(1, answered=5, wait_ms=700.0)), tmp_path)
 
 
 def test_fragments_that_are_lost_at_random_are_no_device(tmp_path: Path) -> None:

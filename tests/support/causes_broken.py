@@ -141,19 +141,19 @@ def opened(with_data: bool = False) -> Wire:
     return alive(wire, 9_000)
 
 
-def datagrams(count: int, lost: Callable[[int, int], bool], size: int = 1_900, small: int = 6) -> Timed:
+def datagrams(
+    count: int, lost: Callable[[int, int], bool], size: int = 1_900, small: int = 6, source: str = "203.0.113.5"
+) -> Timed:
     """Fragmented datagrams of which fragments are lost by datagram and index, and small ones."""
     timed: Timed = []
     for number in range(count):
-        packet = (
-            IP(src="203.0.113.5", dst="192.0.2.60", id=4000 + number) / UDP(sport=5060, dport=5060) / Raw(bytes(size))
-        )
+        packet = IP(src=source, dst="192.0.2.60", id=4000 + number) / UDP(sport=5060, dport=5060) / Raw(bytes(size))
         parts = fragment(packet, 1480)
         timed += [
             (number * 2 + index * 0.001, ether(part)) for index, part in enumerate(parts) if not lost(number, index)
         ]
     for number in range(small):
-        ends = IP(src="203.0.113.5", dst="192.0.2.60", id=9000 + number)
+        ends = IP(src=source, dst="192.0.2.60", id=9000 + number)
         timed.append((number * 2 + 1.0, ether(ends / UDP(sport=5060, dport=5060) / Raw(bytes(300)))))
     return timed
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DATAGRAMS_MAX = 20_000
 DROPPED_MIN = 3  # datagrams; two may be chance
 EXCEPTIONS = 0.03  # of the datagrams of a device that drops fragments
+#: a capture filter by port passes first fragments only, because later ones have no ports
+FILTERED = "Capture again with `or ip[6:2] & 0x1fff != 0` in the filter: a filter by port stores first fragments alone."
 EFFECTS = ("datagram-incomplete", "loss-amplified", "blocks-lost", "fragmentation", "dns-unanswered")
 
 
@@ -75,17 +77,21 @@ def whole_datagrams(case: Case, pair: Pair) -> int:
     rivals={
         "fragment-loss": "no datagram in fragments is complete, and always the later ones are missing",
         "mtu-black-hole": "the packets may be fragmented (no DF)",
+        "capture-drops": "the file has later fragments of other datagrams",
     },
-    unknown="Which device: a capture at the sender's side of each firewall shows where the later fragments end.",
+    unknown="Whether a capture filter by port hides the later fragments, unless the file has others. "
+    "Which device: a capture at the sender's side of each firewall shows where the later fragments end.",
     explains=EFFECTS,
 )
 def fragments_dropped(case: Case) -> Matches:
-    for pair in pairs_of(case):
+    pairs = pairs_of(case)
+    are_stored = any(row["fragments"] > 1 for pair in pairs for row in pair.datagrams)
+    for pair in pairs:
         if not pair.is_first_alone:
             continue
         lost, complete = pair.incomplete, whole_datagrams(case, pair)
         yield Match(
-            certainty="proven" if complete or len(lost) >= 2 * DROPPED_MIN else "likely",
+            certainty="proven" if are_stored else "likely",
             place="before",
             findings=findings_about(case, pair),
             flows=flows_of(pair.datagrams),
@@ -98,9 +104,7 @@ def fragments_dropped(case: Case) -> Matches:
             filter=f"ip.addr == {pair.source} && ip.addr == {pair.destination} && ({FILTER})",
             proof="the fragment index separates what is lost from what passes",
             excluded={"fragment-loss": f"{len(lost)} of {len(pair.datagrams)} lack the same fragments"},
-            undecided={}
-            if complete or len(lost) >= 2 * DROPPED_MIN
-            else {"fragment-loss": "Send more large datagrams."},
+            undecided={} if are_stored else {"capture-drops": FILTERED},
             lost=len(lost),
             count=len(pair.datagrams),
             source=pair.source,

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import times_str
+from wiretale.analyzer.causes.connections import is_alike, times_str
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.unanswered import (
+    DUE_NS,
+    TIMES_SLOWEST,
     by_server,
     is_open,
     slowest_answers,
@@ -51,7 +53,7 @@ def lacks_data(case: Case, silence: Silence) -> bool:
     advice="Look at the program on {server}: stuck threads, a full pool, a lock (`ss -ltn`: Recv-Q of the listener; a stack dump "
     "with `py-spy dump`, `jstack` or `gdb -p`).",
     shows="Requests that the server's kernel acknowledged, without one byte of an answer for 5 s or longer and three times "
-    "longer than its slowest answer, or until the client gave up (finding request-unanswered).",
+    "longer than its slowest answer, or clients that gave up after the same time of 1 s or more (finding request-unanswered).",
     rivals={
         "peer-gone": "the requests are acknowledged",
         "mtu-black-hole": "no gap in the server's data, by SACK or sequence number",
@@ -66,10 +68,23 @@ def hung_server(case: Case) -> Matches:
         return
     for (host, port), silences in by_server(case.transfers).items():
         group = [each for each in silences if not lacks_data(case, each)]
+        if not is_hung(case, host, group):
+            continue
         flows = {each.flow["flow"] for each in group}
         named = [each for each in findings if {flow for flow, _ in each.finding.flows} & flows]
         if group and named:
             yield hung_match(case, (host, port), group, named)
+
+
+def is_hung(case: Case, host: str, group: Sequence[Silence]) -> bool:
+    """Returns whether the waits are too long for a server that works: 5 s, or clients that give up after the same second or
+    more, three times longer than its slowest answer."""
+    waits = [each.waited_ns for each in group]
+    if not waits:
+        return False
+    longest, _ = slowest_answers(case.transfers, {host}).get(host, (0.0, 0.0))
+    is_timer = len(waits) > 1 and is_alike(waits) and min(waits) >= LATER_NS
+    return (max(waits) >= DUE_NS or is_timer) and max(waits) >= TIMES_SLOWEST * longest
 
 
 def sent_nothing(case: Case, silence: Silence) -> bool:
@@ -81,8 +96,8 @@ def sent_nothing(case: Case, silence: Silence) -> bool:
 
 def not_connected(case: Case, server: End) -> int:
     """Returns how many connections to a server got no SYN-ACK, or not at once: its accept queue is full."""
-    states = [each.flow["state"] for each in case.connections.of_server(server)]
-    return sum(state in ("syn_sent", "syn_received") for state in states)
+    states = case.connections.states_of(server)
+    return states["syn_sent"] + states["syn_received"]
 
 
 def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> Words:

@@ -96,7 +96,7 @@ def nat_forgot(case: Case) -> Matches:
             continue
         began_ns = min(each.began_ns for each in victims)
         fresh = connections.connected_after(server, began_ns)
-        if fresh is None and connections.refused_after(server, began_ns):
+        if fresh is None and connections.states_of(server, began_ns)["syn_sent"]:
             continue  # peer-gone
         yield forgotten(victims, harmless, fresh)
 
@@ -181,7 +181,7 @@ def silent_in_both_directions(case: Case) -> Matches:
     for server, silences in grouped(candidates, lambda each: each.connection.server).items():
         began_ns = min(each.began_ns for each in silences)
         if connections.connected_after(server, began_ns) is None:
-            yield gone_match(silences, connections.refused_after(server, began_ns))
+            yield gone_match(silences, connections.states_of(server, began_ns)["syn_sent"])
 
 
 def gone_match(silences: Sequence[Silence], failed: int) -> Match:

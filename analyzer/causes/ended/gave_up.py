@@ -95,7 +95,7 @@ def given_up(case: Case) -> list[GivenUp]:
 )
 def client_gave_up(case: Case) -> Matches:
     for server, group in grouped(given_up(case), lambda each: each.connection.server).items():
-        yield gave_up_match(group, max(len(case.connections.of_server(server)), len(group)))
+        yield gave_up_match(group, max(len(case.connections.to_server(server)), len(group)))
 
 
 def gave_up_match(group: Sequence[GivenUp], total: int) -> Match:
@@ -170,7 +170,7 @@ def close_wait(case: Case) -> Matches:
 def held_match(case: Case, server: tuple[str, int | None], group: list[tuple[Connection, EndingRow]]) -> Match:
     """Returns the match of connections of which one server kept its half open."""
     since = [case.connections.end_ns - (row["time_ns"] or 0) for _, row in group]
-    closed = sum(each.flow["state"] == "closed" for each in case.connections.of_server(server))
+    closed = case.connections.states_of(server)["closed"]
     return Match(
         certainty="proven",
         place="server",

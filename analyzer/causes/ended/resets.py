@@ -146,7 +146,7 @@ def reset_by_device(case: Case) -> Matches:
             place="device",
             flows=[reset.connection.number for reset in group],
             failed=len(group),
-            attempts=max(len(case.connections.of_server(server)), len(group)),
+            attempts=max(len(case.connections.to_server(server)), len(group)),
             frames=[ending_cited(reset.row) for reset in group[:SHOWN]],
             filter=reset_filter(group),
             proof=first.signs_str,
@@ -195,7 +195,8 @@ def what_happened(group: Sequence[Reset]) -> str:
         "client-gave-up": "no FIN of the client comes first",
         "idle-timeout": "no pause separates the connections that were reset",
     },
-    unknown="Why: the host's log has that. A device right beside the host looks the same.",
+    unknown="Why, and whether a client did so on purpose, which is why its resets are a note: the host's log has that. A device "
+    "right beside the host looks the same.",
     explains=EFFECTS,
 )
 def reset_by_peer(case: Case) -> Matches:
@@ -204,7 +205,7 @@ def reset_by_peer(case: Case) -> Matches:
 
     resets = [reset for reset in open_resets(case) if not reset.is_forged]
     for (server, is_server), group in grouped(resets, sender).items():
-        yield own_match(group, is_server, max(len(case.connections.of_server(server)), len(group)))
+        yield own_match(group, is_server, max(len(case.connections.to_server(server)), len(group)))
 
 
 def own_match(group: Sequence[Reset], is_server: bool, total: int) -> Match:
@@ -220,6 +221,7 @@ def own_match(group: Sequence[Reset], is_server: bool, total: int) -> Match:
         flows=[reset.connection.number for reset in group],
         failed=len(group),
         attempts=total,
+        severity=None if is_server else "info",
         frames=[ending_cited(reset.row) for reset in group[:SHOWN]],
         filter=reset_filter(group),
         proof="the RST has the TTL of its host's other packets, and came no sooner than a round trip",
