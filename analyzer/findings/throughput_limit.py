@@ -26,6 +26,7 @@ STALL_ENDS = ("timeout_retransmission", "suspected_timeout")
 STALL_WARNING_NS = 1_000_000_000
 LOSSES_MIN = 6
 QUEUE_SHARE, QUEUE_MIN_NS = 0.3, 1_000_000  # RTT growth up to both is not a queue
+CARRIED = 0.4  # of a flight, at the rate and the least round trip: with less, the rest stands in a queue
 FLIGHT_MIN = 4.0  # segments: a smaller window cannot trigger fast retransmit
 PATH_WEIGHT = 0.1  # ranks after findings that explain it: an uneven share, a full link
 ETHERNET_MSS = 1460
@@ -36,17 +37,17 @@ RECOVERED_MIN = 50_000  # bytes of a transfer that losses delay
 limit_finding = partial(finding, unit="seconds")
 
 ACCOUNTING = (
-    "Each gap between two data segments is attributed to what its sender waited for in its own view (directions.time_*, the same "
-    "account as flows.time_*), if the direction has 8 packets or more. TSecr shows that view at any capture point: the newest "
-    "ACK that the sender had processed (RFC 7323); without timestamps, the newest that passed the sender's RTT before. "
+    "Each gap between two data segments is attributed to what its sender waited for in its own view (directions.time_*, the "
+    "same account as flows.time_*), if the direction has 8 packets or more. TSecr shows that view at any capture point: the "
+    "newest ACK that the sender had processed (RFC 7323); without timestamps, the newest that passed the sender's RTT before. "
     "docs/tables.md has the rules (Where the time went). Shares are of the life of the flow without the time in which nobody "
     "waited; the pauses of the sender of a flow without turns count. "
 )
 SENDER_VIEW = (
-    "Without timestamps, a queue between the sender and the capture point looks like the network; the time is unknown if it may "
-    "hide a full window or spread single writes for more than a tenth of the time, if the sender may have paced the segments "
-    "that filled the window for so long, or if the RTT to the sender is unknown. It is unknown, too, if a shaper in the sender's "
-    "host and too little data may have been the limit in turns: fewer than 10 segments in flight, with PSH. "
+    "Without timestamps, a queue between the sender and the capture point looks like the network; the time is unknown if it "
+    "may hide a full window or spread single writes for more than a tenth of the time, if the sender may have paced the "
+    "segments that filled the window for so long, or if the RTT to the sender is unknown. It is unknown, too, if a shaper in "
+    "the sender's host and too little data may have been the limit in turns: fewer than 10 segments in flight, with PSH. "
 )
 
 
@@ -112,8 +113,8 @@ ENABLE_SACK = "Enable SACK at both ends (net.ipv4.tcp_sack), which tail loss pro
 CHECK_SACK = "Check that both ends permit SACK, which this needs: the capture has no SYN of theirs."
 RACK = "RACK (RFC 8985; net.ipv4.tcp_recovery=1) also repairs a lost retransmission without an RTO."
 PROBES = (
-    "The last data before a pause was lost, so too few duplicate ACKs came for fast retransmit: with tail loss probes (RFC 8985; "
-    "net.ipv4.tcp_early_retrans=3) the sender repairs it in about two round trips."
+    "The last data before a pause was lost, so too few duplicate ACKs came for fast retransmit: with tail loss probes (RFC "
+    "8985; net.ipv4.tcp_early_retrans=3) the sender repairs it in about two round trips."
 )
 PROBING = "The sender has tail loss probes (RFC 8985) already: a probe was lost too, or came too late."
 ALL_SPURIOUS = (
@@ -404,9 +405,9 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]
     code="loss-limited-window",
     title="Congestion window limited by loss",
     computed="Data must be in flight, or in recovery, for half of transfer time or more (directions.time_network_ns, "
-    "time_loss_ns), RTTs must not exceed the least of all flows between the hosts, and six segments or more must be lost: one in "
-    "as many round trips as segments are in flight (goodput times RTT), or more. A congestion window that a loss has reduced "
-    "does not grow back in that time (RFC 5681, 9438).",
+    "time_loss_ns), RTTs must not exceed the least of all flows between the hosts, and six segments or more must be lost: one "
+    "in as many round trips as segments are in flight (goodput times RTT), or more. A congestion window that a loss has "
+    "reduced does not grow back in that time (RFC 5681, 9438).",
     unknown="The rate without the losses. BBR hardly reduces its window after a loss. The cause of each loss.",
     sentence="{name} reached {rate}: with {loss} of its segments lost, {pace}, the "
     "congestion window does not grow beyond about {flight}. RTTs did not grow, so loss, not a full queue, limits the rate.",
@@ -504,6 +505,12 @@ def slow_start(transfers: Transfers) -> Matches:
             yield limited(transfer, "slow_start", size=size, rtt=rtt, cost=seconds(saved), cited=cited)
 
 
+def carries(transfer: Transfer, flight: float) -> bool:
+    """Returns whether the rate is one of so much in flight at the least round trip: with less, the rest stands in a queue."""
+    active_ns = max(transfer.waited_ns - transfer.times["pause"], 1)
+    return transfer.unique_bytes * (transfer.path_rtt_ns or 0) / active_ns >= CARRIED * flight
+
+
 @limit_finding(
     code="send-buffer-limited",
     title="Send buffer limited",
@@ -511,7 +518,8 @@ def slow_start(transfers: Transfers) -> Matches:
     computed="In the sender's view, flight must not grow beyond one level for 8 round trips or more, while the receive window "
     "has room, no segment is lost and no queue makes round trips longer, and data must come in bursts with a long gap in each "
     "round trip (directions.time_send_buffer_ns). A congestion window would grow (RFC 5681, 9438); BBR "
-    "and a path that is full leave no gaps. Reported from 10% of transfer time, for 1 MB or more.",
+    "and a path that is full leave no gaps. Reported from 10% of transfer time, for 1 MB or more, if the rate is that of 40% "
+    "of this flight or more in each round trip: else the rest of it stands in a queue.",
     unknown="Whether the application has a window of its own (HTTP/2, SSH, SMB) and waits for its peer, which looks the "
     "same. A send buffer that holds as much as the path, or more, looks like the path.",
     sentence="{name} waited {time} ({share} of transfer time) for room in its send buffer: flight did not exceed {most} of "
@@ -524,7 +532,7 @@ def slow_start(transfers: Transfers) -> Matches:
 def send_buffer_limited(transfers: Transfers) -> Matches:
     for transfer in examined(transfers, "send_buffer", SHARE_INFO):
         most = transfer.row["send_buffer_bytes"]
-        if transfer.unique_bytes >= BULK_MIN and transfer.path_rtt_ns and most:
+        if transfer.unique_bytes >= BULK_MIN and transfer.path_rtt_ns and most and carries(transfer, most):
             yield limited_by_share(
                 transfer,
                 "send_buffer",

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import parts_str
-from wiretale.analyzer.causes.ends.windows import limited_transfers
+from wiretale.analyzer.causes.ends.windows import fills_window, limited_transfers, transfers_of
 from wiretale.analyzer.findings.model import endpoint_str
-from wiretale.analyzer.findings.throughput_limit import queue_grows
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ def may_wait_for_peer(case: Case, transfer: Transfer) -> bool:
 )
 def send_buffer(case: Case) -> Matches:
     for each, transfer in limited_transfers(case, "send-buffer-limited"):
+        if fills_window(case, transfer):
+            continue
         waits_for_peer = may_wait_for_peer(case, transfer)
         certainty: Certainty = "likely" if waits_for_peer else "proven"
         level = transfer.row["send_buffer_bytes"] or 0
@@ -100,7 +101,7 @@ def send_buffer(case: Case) -> Matches:
     explains=("slow-start", "path-limited"),
 )
 def app_limited(case: Case) -> Matches:
-    for each, transfer in limited_transfers(case, "sender-idle"):
+    for each, transfer in transfers_of(case, "sender-idle"):
         times = transfer.times
         yield Match(
             certainty="proven",
@@ -136,11 +137,7 @@ def app_limited(case: Case) -> Matches:
     unknown="Whether the path carries more at once.",
 )
 def slow_start(case: Case) -> Matches:
-    pairs = [
-        (each, transfer)
-        for each, transfer in limited_transfers(case, "slow-start")
-        if not queue_grows(transfer) and not transfer.lost
-    ]
+    pairs = [(each, transfer) for each, transfer in limited_transfers(case, "slow-start") if not transfer.lost]
     if not pairs:
         return
     waited_ns = math.fsum(transfer.times["slow_start"] for _, transfer in pairs)

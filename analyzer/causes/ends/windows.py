@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
 from wiretale.analyzer.causes.ends.talk import middle, parts_str
 from wiretale.analyzer.findings.model import duration_of, endpoint_str
-from wiretale.analyzer.findings.throughput_limit import not_scaled, usual_window
+from wiretale.analyzer.findings.throughput_limit import carries, not_scaled, queue_grows, usual_window
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 CLOSED_SHARE = 0.5  # of the time that a window limited: with more it was closed, else small
 SHUT_NS = 5_000_000_000  # a window that stayed shut for so long at the end failed
 LOW_LEAST_NS = 200_000_000
+FILLED = 0.8  # of the window: a flight at this level is held by it
 SHRUNK, BINS_LEAST = 0.4, 10  # of the window at first; time bins with a window
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
 UNSCALED = 65_535  # bytes
@@ -85,7 +86,7 @@ def zero_window(case: Case) -> Matches:
             end=window_end(is_shut, row["unacked_bytes"]),
         )
 
-    for each, transfer in limited_transfers(case, "receive-window-limited"):
+    for each, transfer in transfers_of(case, "receive-window-limited"):
         shrunk = shrunk_window(case, transfer)
         if shrunk:
             yield shrunk_match(case, each, transfer, *shrunk)
@@ -143,7 +144,7 @@ def window_proof(back: DirectionRow) -> str:
     return f"a window of {show_bytes(back['window_min'] or 0)}, of {show_bytes(back['window_max'] or 0)} at most"
 
 
-def limited_transfers(case: Case, *codes: str) -> list[tuple[Numbered, Transfer]]:
+def transfers_of(case: Case, *codes: str) -> list[tuple[Numbered, Transfer]]:
     """Returns the transfers that findings are about."""
     by_side = {transfer.side: transfer for transfer in case.transfers.limited()}
     pairs = (
@@ -152,6 +153,30 @@ def limited_transfers(case: Case, *codes: str) -> list[tuple[Numbered, Transfer]
         for flow, direction in each.finding.flows[:1]
     )
     return [(each, transfer) for each, transfer in pairs if transfer]
+
+
+def limited_transfers(case: Case, *codes: str) -> list[tuple[Numbered, Transfer]]:
+    """Returns those in which no queue stood: the path did not limit them."""
+    return [(each, transfer) for each, transfer in transfers_of(case, *codes) if not queue_grows(transfer)]
+
+
+def window_bound(case: Case) -> list[tuple[Numbered, Transfer, int]]:
+    """Returns the transfers that the receive window limited, and for how long. A flight that stays at one level limits a transfer
+    like a send buffer; if that level is the window, it is the window that does."""
+    bound = [
+        (each, transfer, transfer.times["window"])
+        for each, transfer in limited_transfers(case, "receive-window-limited")
+    ]
+    for each, transfer in limited_transfers(case, "send-buffer-limited"):
+        if fills_window(case, transfer):
+            bound.append((each, transfer, transfer.times["window"] + transfer.times["send_buffer"]))
+    return bound
+
+
+def fills_window(case: Case, transfer: Transfer) -> bool:
+    """Returns whether the level of a flight is that of the receive window."""
+    window = usual_window(case.transfers, transfer) or transfer.back["window_max"]
+    return bool(window) and (transfer.row["send_buffer_bytes"] or 0) >= FILLED * (window or 0)
 
 
 class Unscaled(NamedTuple):
@@ -196,8 +221,9 @@ def unscaled(case: Case, flow: int) -> Unscaled:
     explains=("window-full", "path-limited", "slow-start", "window-scaling-off"),
 )
 def no_window_scaling(case: Case) -> Matches:
-    for each, transfer in limited_transfers(case, "receive-window-limited"):
-        if not not_scaled(transfer) or not transfer.path_rtt_ns or (transfer.back["window_max"] or 0) <= UNSCALED // 4:
+    for each, transfer, waited_ns in window_bound(case):
+        most = transfer.back["window_max"] or 0
+        if not not_scaled(transfer) or not transfer.path_rtt_ns or most <= UNSCALED // 4 or not carries(transfer, most):
             continue
         side = unscaled(case, transfer.row["flow"])
         yield Match(
@@ -205,7 +231,7 @@ def no_window_scaling(case: Case) -> Matches:
             place=side.place,
             findings=[each],
             flows=[transfer.side],
-            waited_ns=transfer.times["window"],
+            waited_ns=waited_ns,
             severity="info" if each.finding.severity == "info" else None,
             frames=case.transfers.span(transfer.row["flow"])[:1],
             proof=side.proof,
@@ -216,7 +242,7 @@ def no_window_scaling(case: Case) -> Matches:
             who=side.who,
             most=show_rate(UNSCALED * 8e9 / transfer.path_rtt_ns),
             rtt=show_duration(transfer.path_rtt_ns),
-            waited=parts_str(transfer.times["window"], transfer.waited_ns),
+            waited=parts_str(waited_ns, transfer.waited_ns),
         )
 
 
@@ -237,18 +263,18 @@ def no_window_scaling(case: Case) -> Matches:
     explains=("window-full", "path-limited", "slow-start"),
 )
 def small_window(case: Case) -> Matches:
-    for each, transfer in limited_transfers(case, "receive-window-limited"):
+    for each, transfer, waited_ns in window_bound(case):
         window = usual_window(case.transfers, transfer) or transfer.back["window_max"]
-        if not window or not transfer.path_rtt_ns or not transfer.row["goodput_bps"]:
+        if not window or not transfer.path_rtt_ns or not transfer.row["goodput_bps"] or not carries(transfer, window):
             continue
         yield Match(
             certainty="proven",
             place="client" if transfer.row["direction"] != case.flow(transfer.row["flow"])["client"] else "server",
             findings=[each],
             flows=[transfer.side],
-            waited_ns=transfer.times["window"],
+            waited_ns=waited_ns,
             severity="info" if each.finding.severity == "info" else None,
-            proof=f"it was full for {show_share(transfer.times['window'], transfer.waited_ns)} of the time, and open all along",
+            proof=f"it was full for {show_share(waited_ns, transfer.waited_ns)} of the time, and open all along",
             excluded={
                 "zero-window": f"closed for {show_duration(low_ns(transfer.back))}",
                 "no-window-scaling": f"a shift of {transfer.back['window_scale']}"
@@ -259,5 +285,5 @@ def small_window(case: Case) -> Matches:
             window=show_bytes(window),
             rate=show_rate(transfer.row["goodput_bps"]),
             rtt=show_duration(transfer.path_rtt_ns),
-            waited=parts_str(transfer.times["window"], transfer.waited_ns),
+            waited=parts_str(waited_ns, transfer.waited_ns),
         )
