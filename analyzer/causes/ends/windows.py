@@ -20,7 +20,7 @@ CLOSED_SHARE = 0.5  # of the time that a window limited: with more it was closed
 SHUT_NS = 5_000_000_000  # a window that stayed shut for so long at the end failed
 LOW_LEAST_NS = 200_000_000
 FILLED = 0.8  # of the window: a flight at this level is held by it
-SHRUNK, BINS_LEAST = 0.4, 10  # of the window at first; time bins with a window
+SHRUNK, GROWN, BINS_LEAST = 0.4, 0.8, 10  # of the largest window; time bins with a window
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
 UNSCALED = 65_535  # bytes
 DECIDES = "a capture at the other end shows whether its SYNs have the option"
@@ -93,12 +93,14 @@ def zero_window(case: Case) -> Matches:
 
 
 def shrunk_window(case: Case, transfer: Transfer) -> tuple[float, float] | None:
-    """Returns the window at first and the usual one later, if it shrank; None if it stayed or grew."""
+    """Returns the largest window and the usual one of the second half, if it shrank; None if it stayed or grew."""
     windows = [window for window in case.transfers.bins(transfer).window_bytes if window == window]
     if len(windows) < BINS_LEAST:
         return None
-    first, later = max(windows[: len(windows) // 10 + 1]), middle(windows[len(windows) // 2 :])
-    return (first, later) if later < SHRUNK * first else None
+    half = len(windows) // 2
+    most, second = max(*windows[:half], transfer.back["window_max"] or 0), sorted(windows[half:])
+    later, upper = middle(second), second[len(second) * 3 // 4]  # it opens when all has been read
+    return (most, later) if later < SHRUNK * most and upper < GROWN * most else None
 
 
 def shrunk_match(case: Case, finding: Numbered, transfer: Transfer, first: float, later: float) -> Match:
