@@ -28,6 +28,7 @@ LOSSY_SHARE = 0.05  # of the segments at other times: such a path is never up
 LONG_NS, MANY_LOST = 1_000_000_000, 20  # at a receiver, which does not see the timers
 TIMERS_MIN = 2  # that expired in vain, one after the other: a flight that is lost once ends with the first
 SENT_MIN, STALL_MOST_NS = 4, 30_000_000_000  # packets that were under way
+SHOWN_RTTS = 4.0  # after a silence, until what was lost upstream in it shows
 SPREAD = 0.25  # of a period
 
 
@@ -156,7 +157,10 @@ def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: 
     """Returns a time without packets of a host, if somebody waited for them. What was lost in it before the capture point shows
     with the first packets behind it."""
     start, end = gap.start_ns, gap.end_ns
-    lost = sum(start - rtt <= moment.due_ns < end + gap.width_ns + rtt * moment.is_upstream for moment in moments)
+    lost = sum(
+        start - rtt <= moment.due_ns < end + moment.is_upstream * (gap.width_ns + SHOWN_RTTS * rtt)
+        for moment in moments
+    )
     expired = [each for each in members if timers_within(case, each, start, end)]
     slow = [each for each in members if (each.row["rtt_ns_max"] or 0) >= RTT_SHARE * (end - start)]
     if end - start < SILENCE_RTTS * rtt or not (expired or slow or lost >= LOST_MIN):
