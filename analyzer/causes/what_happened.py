@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from wiretale.analyzer.causes.ends.measured import measured_str
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -48,9 +49,8 @@ def what_happened(trace: Trace) -> str:
     asked = requests_str(trace)
     if judged.nothing:
         return f"{nothing_judged(trace)}{f'; {asked}' if asked else ''}."
-    return (
-        f"{carried(trace, judged.measures['loss'].packets > 0)}{f', and {asked}' if asked else ''}{time_went(trace)}."
-    )
+    head, report = carried(trace, judged.measures["loss"].packets > 0), measured_str(trace)
+    return f"{head}{f', and {asked}' if asked else ''}{f'. {report}' if report else time_went(trace)}."
 
 
 def nothing_judged(trace: Trace) -> str:

@@ -9,7 +9,36 @@ import pytest
 
 import wiretale
 from causes_ends import CASES
+from plain_wire import ACK, PSH, Connection, Wire, block
 from wiretale.analyzer.causes.registry import CAUSES
+
+RECEIVER, PASSED = (
+    "reached 10.0.0.2: a loss that it reports is this host's own",
+    "passed here: a loss that it reports happened after",
+)
+
+
+def measurement(near: float, missing: int | None = None) -> Wire:
+    """Numbered datagrams, and a connection of the same hosts that shows the round trip to the receiver, of 20 ms in all."""
+    wire = Wire()
+    talk = Connection(wire).open(rtt=20.0, near=20.0 - near)
+    talk.send(21, 0, 0, 100, PSH | ACK).ack(21 + near, 100)
+    talk.send(22 + near, 1, 0, 100, PSH | ACK, ack=100).send(42, 0, 100, ack=100)
+    for number in range(200):
+        if number != missing:
+            wire.udp(50.0 + number, block(number, sent_ms=number))
+    return wire
+
+
+@pytest.mark.parametrize(
+    "near, missing, says", [(0.02, None, RECEIVER), (20.0, None, PASSED), (8.0, None, PASSED), (0.02, 90, None)]
+)
+def test_a_measurement_of_which_nothing_is_missing(
+    tmp_path: Path, near: float, missing: int | None, says: str | None
+) -> None:
+    sentence = wiretale.analyze(measurement(near, missing).write(tmp_path / "capture.pcap")).answer.sentence
+    assert (says in sentence) if says else ("reports" not in sentence), sentence
+
 
 OF_ENDS = {code for code, rule in CAUSES.items() if ".ends." in rule.matches.__module__}
 
