@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 5000  # endings, and flows, that causes examine
 EXCHANGE_KINDS = ("http", "tls", "turn")
+GROUPS_MAX = 20  # servers that a cause names, each in a row of its own
 SILENT_MIN_NS = 3_000_000_000  # a lost segment or two are repaired sooner
 ATTEMPTS_MIN = {"timeouts": 2, "keep_alives": 3}
 EQUAL = 1.05  # the longest of alike times over the shortest
@@ -250,6 +251,12 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
+
+
+def largest_groups(items: Iterable[Item], key: Callable[[Item], Key]) -> list[tuple[Key, list[Item]]]:
+    """Returns the same of the keys with the most items, which have a cause of their own."""
+    groups = sorted(grouped(items, key).items(), key=lambda group: -len(group[1]))
+    return groups[:GROUPS_MAX]
 
 
 def server_str(connections: Sequence[Connection]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import is_alike, times_str
+from wiretale.analyzer.causes.connections import GROUPS_MAX, is_alike, times_str
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.unanswered import (
     DUE_NS,
@@ -66,23 +66,23 @@ def hung_server(case: Case) -> Matches:
     findings = case.findings("request-unanswered")
     if not findings:
         return
-    for (host, port), silences in by_server(case.transfers).items():
+    groups = sorted(by_server(case.transfers).items(), key=lambda group: -len(group[1]))[:GROUPS_MAX]
+    slowest = slowest_answers(case.transfers, {host for (host, _), _ in groups})
+    for server, silences in groups:
+        longest, _ = slowest.get(server[0], (0.0, 0.0))
         group = [each for each in silences if not lacks_data(case, each)]
-        if not is_hung(case, host, group):
-            continue
         flows = {each.flow["flow"] for each in group}
         named = [each for each in findings if {flow for flow, _ in each.finding.flows} & flows]
-        if group and named:
-            yield hung_match(case, (host, port), group, named)
+        if named and is_hung(longest, group):
+            yield hung_match(case, server, group, named, longest)
 
 
-def is_hung(case: Case, host: str, group: Sequence[Silence]) -> bool:
+def is_hung(longest: float, group: Sequence[Silence]) -> bool:
     """Returns whether the waits are too long for a server that works: 5 s, or clients that give up after the same second or
     more, three times longer than its slowest answer."""
     waits = [each.waited_ns for each in group]
     if not waits:
         return False
-    longest, _ = slowest_answers(case.transfers, {host}).get(host, (0.0, 0.0))
     is_timer = len(waits) > 1 and is_alike(waits) and min(waits) >= LATER_NS
     return (max(waits) >= DUE_NS or is_timer) and max(waits) >= TIMES_SLOWEST * longest
 
@@ -119,9 +119,8 @@ def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> W
     }
 
 
-def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Numbered]) -> Match:
+def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Numbered], longest: float) -> Match:
     """Returns the match of the requests that one server left open."""
-    longest, _ = slowest_answers(case.transfers, {server[0]}).get(server[0], (0.0, 0.0))
     total = max(case.connections.requests_to(server), len(group))
     are_open = all(map(is_open, group))
     is_note = all(each.finding.severity == "info" for each in named)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import grouped, server_str, times_str
+from wiretale.analyzer.causes.connections import largest_groups, server_str, times_str
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import CITED, FIRST, LAST, SHOWN, Cited
@@ -89,7 +89,7 @@ def silent_end(silences: Sequence[Silence]) -> str:
 def nat_forgot(case: Case) -> Matches:
     connections = case.connections
     candidates = [each for each in connections.silent if each.idle_ns >= IDLE_MIN_NS]
-    for server, silences in grouped(candidates, lambda each: each.connection.server).items():
+    for server, silences in largest_groups(candidates, lambda each: each.connection.server):
         harmless = connections.harmless_ns(server, {each.flow for each in silences})
         victims = [each for each in silences if each.idle_ns > harmless]
         if not victims:
@@ -178,7 +178,7 @@ def silent_in_both_directions(case: Case) -> Matches:
     """Yields servers that stopped answering in mid-connection."""
     connections, explained = case.connections, case.flows_of()
     candidates = [each for each in connections.silent if each.flow not in explained and is_gone(case, each)]
-    for server, silences in grouped(candidates, lambda each: each.connection.server).items():
+    for server, silences in largest_groups(candidates, lambda each: each.connection.server):
         began_ns = min(each.began_ns for each in silences)
         if connections.connected_after(server, began_ns) is None:
             yield gone_match(silences, connections.states_of(server, began_ns)["syn_sent"])

@@ -9,8 +9,8 @@ from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import (
     EXCHANGE_KINDS,
     ending_cited,
-    grouped,
     is_alike,
+    largest_groups,
     server_str,
     times_str,
 )
@@ -94,7 +94,7 @@ def given_up(case: Case) -> list[GivenUp]:
     explains=GAVE_UP_EFFECTS,
 )
 def client_gave_up(case: Case) -> Matches:
-    for server, group in grouped(given_up(case), lambda each: each.connection.server).items():
+    for server, group in largest_groups(given_up(case), lambda each: each.connection.server):
         yield gave_up_match(group, max(len(case.connections.to_server(server)), len(group)))
 
 
@@ -162,7 +162,7 @@ def close_wait(case: Case) -> Matches:
         is_open = not peer["resets"] and row["flow"] not in explained and row["direction"] == connection.client_side
         if is_half and is_long and is_open:
             halves.append((connection, row))
-    for server, group in grouped(halves, lambda pair: pair[0].server).items():
+    for server, group in largest_groups(halves, lambda pair: pair[0].server):
         if len(group) >= HALF_OPEN_MIN:
             yield held_match(case, server, group)
 

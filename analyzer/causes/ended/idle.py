@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ending_cited, grouped, is_alike, server_str, times_str
+from wiretale.analyzer.causes.connections import ending_cited, is_alike, largest_groups, server_str, times_str
 from wiretale.analyzer.causes.ended.resets import Reset, reset_of
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
@@ -120,7 +120,7 @@ def cut_filter(group: Sequence[Cut]) -> str:
 )
 def close_race(case: Case) -> Matches:
     races = [cut for cut in cuts(case) if cut.is_race]
-    for server, group in grouped(races, lambda cut: cut.connection.server).items():
+    for server, group in largest_groups(races, lambda cut: cut.connection.server):
         total = max(case.connections.requests_to(server), len(group))
         yield Match(
             certainty="proven",
@@ -162,7 +162,7 @@ def close_race(case: Case) -> Matches:
 )
 def idle_timeout(case: Case) -> Matches:
     late = [cut for cut in cuts(case) if not cut.is_race]
-    for server, group in grouped(late, lambda cut: cut.connection.server).items():
+    for server, group in largest_groups(late, lambda cut: cut.connection.server):
         harmless = case.connections.harmless_ns(server, {cut.connection.number for cut in group})
         victims = [cut for cut in group if cut.idle_ns > harmless]
         if victims:

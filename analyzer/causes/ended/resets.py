@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ending_cited, grouped, server_str, times_str
+from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.units import plural, show_duration
@@ -138,7 +138,7 @@ def reset_filter(group: Sequence[Reset]) -> str:
 )
 def reset_by_device(case: Case) -> Matches:
     forged = [reset for reset in open_resets(case) if reset.is_forged]
-    for server, group in grouped(forged, lambda reset: reset.connection.server).items():
+    for server, group in largest_groups(forged, lambda reset: reset.connection.server):
         first = max(group, key=lambda reset: (reset.is_sure, len(reset.signs)))
         is_server = first.row["direction"] == first.connection.server_side
         yield Match(
@@ -204,7 +204,7 @@ def reset_by_peer(case: Case) -> Matches:
         return reset.connection.server, reset.row["direction"] == reset.connection.server_side
 
     resets = [reset for reset in open_resets(case) if not reset.is_forged]
-    for (server, is_server), group in grouped(resets, sender).items():
+    for (server, is_server), group in largest_groups(resets, sender):
         yield own_match(group, is_server, max(len(case.connections.to_server(server)), len(group)))
 
 

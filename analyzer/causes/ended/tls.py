@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import grouped, server_str
+from wiretale.analyzer.causes.connections import largest_groups, server_str
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.units import plural
@@ -109,7 +109,7 @@ def tls_refused(case: Case) -> Matches:
         connection = case.connections[row["flow"]]
         return connection.server, row["alert"], row["alert_direction"] == connection.client_side
 
-    for (_, alert, by_client), group in grouped(rows, who).items():
+    for (_, alert, by_client), group in largest_groups(rows, who):
         connections = [case.connections[row["flow"]] for row in group]
         named = [
             each for each in findings if {flow for flow, _ in each.finding.flows} & {c.number for c in connections}

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import grouped
+from wiretale.analyzer.causes.connections import grouped, largest_groups
 from wiretale.analyzer.findings.evidence import CITED, SHOWN, Cited
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.findings.transfers import rows_of_kind
@@ -110,7 +110,7 @@ def reported(case: Case, seen: set[str]) -> Matches:
     def target_of(event: EventRow) -> str:
         return case.direction(event["flow"] or 0, event["direction"] or 0)["destination"]
 
-    for target, errors in grouped(expired_in(case), target_of).items():
+    for target, errors in largest_groups(expired_in(case), target_of):
         if target not in seen and len(errors) >= EXPIRED_MIN and not any(is_probe(case, event) for event in errors):
             yield expired_match(case, target, errors)
 
