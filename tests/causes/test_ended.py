@@ -49,6 +49,17 @@ def test_a_server_that_aborts_is_told_with_what_was_open(tmp_path: Path) -> None
     )
 
 
+def test_an_abort_that_crosses_data_answers_nothing(tmp_path: Path) -> None:
+    """Seen at the client: the server's program closed a live socket before the request reached it."""
+
+    def crossing() -> list[drawn.Talk]:
+        talk = drawn.Talk(ends=(("10.0.0.1", 40_001), ("10.0.0.2", 443)), isn=(1000, 500_000))
+        return [talk.open().data(25, 0, 300).send(25.4, 1, 0, ack=0, flags="RA")]
+
+    rows = causes_of(of_talks(crossing), tmp_path)
+    assert "reset-by-device" not in rows and "reset-by-peer" in rows
+
+
 def test_a_host_without_the_socket_restarted(tmp_path: Path) -> None:
     row = causes_of(of_talks(lambda: drawn.aborted(socket=False)), tmp_path)["reset-by-peer"]
     assert "the host no longer knew them, as after a restart" in row["sentence"]

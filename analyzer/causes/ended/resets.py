@@ -66,7 +66,8 @@ def ttl_sign(row: EndingRow) -> tuple[str, bool] | None:
 
 
 def time_sign(connection: Connection, row: EndingRow) -> str | None:
-    """Returns that a reset answers sooner than its sender can."""
+    """Returns that a reset answers sooner than its sender can. One of a live socket, with ACK and timestamps, answers nothing:
+    its program closed it."""
     rtt_ns, reply_ns = connection.rtt_to(row["direction"]), row["reply_ns"]
     if (
         rtt_ns is None
@@ -74,6 +75,7 @@ def time_sign(connection: Connection, row: EndingRow) -> str | None:
         or rtt_ns < RTT_MIN_NS
         or reply_ns >= SOONER * rtt_ns
         or not row["unacked_bytes"]
+        or (row["with_ack"] and row["timestamps"])
     ):
         return None
     return f"{show_duration(reply_ns)} after the packet that it answers, on a path of {show_duration(rtt_ns)}"
