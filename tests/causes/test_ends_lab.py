@@ -28,6 +28,7 @@ KINDS = {
     "serial-requests": "70 round trips of 2",
     "reconnects": "Each of 40 requests",
     "client-pause": "25 answers",
+    "expect-continue": "Each of 3 uploads to app.example:5001 waits 1 s",
     "nagle-delack": "by 40 ms",
     "zero-window": f"{SERVER}:5001 reads too slowly",
     "small-window": f"receive window of {SERVER}:5001",

@@ -10,9 +10,11 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 PORT, BACK_PORT = 5001, 6001
 REQUEST, RESPONSE = 100, 400
+END = b"end of content"
 SMALL_BUFFER = {"small-window": 16_384, "zero-window": 32_768}
 
 
@@ -81,7 +83,7 @@ def serve(kind: str, address: str, other: str) -> None:
             swallow(link, 4096, 0.05)
         elif kind == "expect-continue":
             data = receive(link, 1)
-            while not data.endswith(b"end of content"):
+            while not data.endswith(END):
                 data += link.recv(65_536)
             link.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         elif kind == "slow-dependency":
@@ -108,7 +110,23 @@ def write_twice(link: socket.socket, count: int) -> None:
         receive(link, RESPONSE)
 
 
+def upload(address: str) -> None:
+    """Waits for 100 Continue, which never comes, as curl does."""
+    with socket.create_connection((address, PORT)) as link:
+        link.sendall(b"PUT /a HTTP/1.1\r\nHost: app.example\r\nExpect: 100-continue\r\nContent-Length: 50014\r\n\r\n")
+        link.settimeout(1.0)
+        with suppress(TimeoutError):
+            link.recv(1)
+        link.settimeout(None)
+        link.sendall(bytes(50_000) + END)
+        receive(link, 1 << 10)
+
+
 def talk(kind: str, address: str) -> None:
+    if kind == "expect-continue":
+        for _ in range(3):
+            upload(address)
+        return
     if kind == "reconnects":
         for _ in range(40):
             with socket.create_connection((address, PORT)) as link:
