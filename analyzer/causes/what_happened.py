@@ -102,7 +102,7 @@ def carried(trace: Trace, is_loss_known: bool) -> str:
     who = flows_str(trace)
     subject = f"{who[0].upper()}{who[1:]} carried {show_bytes(sum(sizes))}"
     if not is_loss_known:
-        return f"{subject}; whether anything was lost does not show"
+        return subject
     return f"{subject} and lost {plural(lost, 'segment') if lost else 'nothing'}"
 
 

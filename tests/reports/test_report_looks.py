@@ -69,7 +69,7 @@ OTHERS = {
     "ieee802.11_htc": (r"One packet: nothing to draw over time", r"in what was judged|All traffic|Mbit/s"),
     "icmp6-rfc8335": (r"ICMPV6 is not judged", r"in what was judged|No problem|Sequence"),
     "rtp-seg-fault-2": (r"UDP without numbers", r"in what was judged|No problem"),
-    "dnssec": (r"Only round trips were judged", r"No problem|Sequence"),
+    "dnssec": (r"whether anything was lost does not show", r"No problem|Sequence"),
     "08-sunrise-sunset-aes": (r"8 encrypted packets", r"No problem|encrypted=|Sequence"),
     "timestamp_invalid_micro": (r"35 min 47 s, 3 packets", r"2190 s"),
     "various_gre": (r"Payload so far", r"No problem|Sequence"),

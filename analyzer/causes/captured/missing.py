@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.findings.cost import NOTE_SHARE
-from wiretale.analyzer.findings.decoding import undecoded_counts
+from wiretale.analyzer.findings.decoding import NOT_UNDERSTOOD, packets_by_reason, undecoded_counts
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
@@ -86,6 +86,12 @@ def one_direction(case: Case) -> Matches:
         )
 
 
+def reasons_of(case: Case) -> list[str]:
+    """Returns why packets of formats that are not read were not, the most frequent first: `8 encrypted packets`."""
+    stops = [row for row in case.trace.decode_stops if row["reason"] in NOT_UNDERSTOOD and not row["protocol"]]
+    return [plural(packets, *NOT_UNDERSTOOD[reason]) for reason, packets in packets_by_reason(stops)]
+
+
 @cause(
     code="not-decoded",
     title="Packets that are not decoded",
@@ -101,7 +107,7 @@ def not_decoded(case: Case) -> Matches:
     packets = interfaces.total("packets")
     count = sum(each.finding.packets or 0 for each in findings)
     if count:
-        counts = undecoded_counts(case.transfers)
+        reasons = [name for name, _ in undecoded_counts(case.transfers)[:1]] + reasons_of(case)[:1]
         yield Match(
             certainty="proven",
             place="capture",
@@ -110,7 +116,7 @@ def not_decoded(case: Case) -> Matches:
             count=count,
             total=f"{count:,}",
             packets_of=packets,
-            what=f" ({counts[0][0]})" if counts else "",
+            what=f" ({', '.join(reasons)})" if reasons else "",
         )
 
 
