@@ -13,7 +13,8 @@ from scapy.all import ICMP, IP, UDP, Raw
 from attempt_wire import COOKIE, ECN, RTT, SERVER, Ends, many
 from causes_unanswered import all_of, asks_name, elsewhere, full_queue, one_type, silent_port, tells_name
 from crafted import Timed, analyze_timed, ether
-from neighbor_wire import asks, ping, pong
+from dhcp_wire import lease, message
+from neighbor_wire import asks, ping, ping_error, pong
 from quic_wire import crypto, hello, initial, sized
 
 
@@ -281,7 +282,7 @@ SAID = {
         lambda: refused(61, Ends(45000, 8080).connects(0.2)),
         "refused",
         "proven",
-        ("listened for a time", "3 connections of 4"),
+        ("listens any more", "3 connections of 4"),
     ),
     "UDP port without a process": Said(
         no_dns_process, "refused", "proven", ("Nothing listens on UDP 10.0.0.53:53", "port unreachable")
@@ -294,6 +295,47 @@ SAID = {
         "host-down",
         "likely",
         ("probably not on this network",),
+    ),
+    "port that stopped": Said(
+        lambda: all_of(
+            *(ends.connects(i) for i, ends in enumerate(many(4))),
+            *(ends.syns(20 + i) for i, ends in enumerate(many(4, 42000))),
+            Ends(45000, 443).connects(30.0),
+        ),
+        "filtered",
+        "likely",
+        ("probably drops TCP 80", "4 connections to it came about before"),
+    ),
+    "host that stopped": Said(
+        lambda: all_of(
+            *(ends.connects(i) for i, ends in enumerate(many(4))),
+            *(ends.syns(20 + i) for i, ends in enumerate(many(4, 42000))),
+            elsewhere(30.0),
+        ),
+        "host-down",
+        "likely",
+        ("10.2.0.2 stopped answering", "12 SYNs"),
+    ),
+    "pings alone": Said(
+        lambda: all_of(elsewhere(), [ping(float(i), i, "10.0.0.1", SERVER) for i in range(6)]),
+        "host-down",
+        "possible",
+        ("answers no ping", "firewall drops pings"),
+    ),
+    "pings that a router answers": Said(
+        lambda: [packet for i in range(4) for packet in (ping(float(i), i), ping_error(i + 0.5, i, 3, 1))],
+        "host-down",
+        "proven",
+        ("10.0.4.50 is down or not there", "4 pings"),
+    ),
+    "one DHCP client of two": Said(
+        lambda: [
+            *(message(at, "discover", 9, "02:00:00:00:00:0b", name="phone") for at in (0, 4, 12, 28)),
+            *lease(40.0),
+        ],
+        "dhcp-no-lease",
+        "proven",
+        ("4 Discovers",),
     ),
     # accept-queue beside loss, options, timestamps
     "full queue": Said(

@@ -8,6 +8,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -222,6 +223,12 @@ def of_queue(case: Case, queue: Queue) -> Match:
     )
 
 
+def switches(silent: list[int], connections: list[int]) -> int:
+    """Returns how often attempts without an answer and connections followed one another."""
+    order = sorted([*((flow, False) for flow in silent), *((flow, True) for flow in connections)])
+    return sum(first[1] != second[1] for first, second in pairwise(order))
+
+
 @cause(
     code="bad-member",
     title="One of several parallel links or servers fails",
@@ -243,6 +250,8 @@ def bad_member(case: Case) -> Matches:
     for queue in queues_of(case):
         silent, working = queue.silent, len(queue.connections)
         if silent is None or min(silent.failed, working) < MEMBERS_MIN or queue.load >= LOADED:
+            continue
+        if switches(silent.flows, queue.connections) < MEMBERS_MIN:
             continue
         if silent.syns < 2 * silent.failed or repeated_share(case, queue.rows) > 0:
             continue

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     silent_hosts,
 )
 from wiretale.analyzer.findings.cost import union_ns
-from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
 from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, is_shown, senders_of, unanswered
 from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural, show_duration
@@ -29,6 +30,7 @@ NO_HOST = ("host_unreachable", "address_unreachable", "destination_unreachable")
 NO_ROUTE = ("network_unreachable", "no_route")
 EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicates", "one-way")
 REPEATED = 2  # SYNs of a single attempt
+BROADCAST = ".255"
 SEVERAL = 3  # hosts that do not answer a client, to which nobody does
 
 
@@ -52,6 +54,7 @@ SEVERAL = 3  # hosts that do not answer a client, to which nobody does
 def host_down(case: Case) -> Matches:
     yield from not_on_the_lan(case)
     yield from nothing_answers(case)
+    yield from silent_pings(case)
     for host in silent_hosts(case):
         match = from_afar(case, host)
         if match:
@@ -152,17 +155,76 @@ def nothing_answers(case: Case) -> Matches:
             )
 
 
+def silent_pings(case: Case) -> Matches:
+    """Yields the hosts that are pinged, answer none, and send nothing else."""
+    findings = case.findings("echo-unanswered")
+    senders = senders_of(case.transfers) if findings else set()
+    tried = {host.address for host in silent_hosts(case)}
+    by_host: dict[str, list[ExchangeRow]] = defaultdict(list)
+    for row in exchanges_of(case.transfers, "icmp_echo") if findings else ():
+        if not str(row["server"]).endswith(BROADCAST):  # hosts do not answer pings to all
+            by_host[str(row["server"])].append(row)
+    for host, rows in by_host.items():
+        cited_by = about(
+            case, [row["flow"] for row in rows if row["flow"] is not None], "echo-unanswered", "icmp-errors"
+        )
+        if (
+            cited_by
+            and host not in senders
+            and host not in tried
+            and not any(row["outcome"] == "answered" for row in rows)
+        ):
+            yield of_pings(case, host, rows, cited_by)
+
+
+def of_pings(case: Case, host: str, rows: list[ExchangeRow], findings: list[Numbered]) -> Match:
+    """Returns the match of a host that answers no ping."""
+    codes = {str(row["code"]) for row in rows if row["outcome"] == "error"}
+    is_reported = bool(codes & {"host unreachable", "address unreachable"})
+    client, waits = str(rows[0]["client"]), waits_of(rows)
+    return Match(
+        certainty="proven" if is_reported else "possible",
+        place="server",
+        findings=findings,
+        flows=list(dict.fromkeys(row["flow"] for row in rows if row["flow"] is not None)),
+        failed=len(rows),
+        attempts=len(rows),
+        waited_ns=union_ns(waits),
+        frames=packets_of(rows),
+        packets=len(rows),
+        excluded={"filtered": "a router reports that nobody answers its ARP requests"} if is_reported else {},
+        undecided={}
+        if is_reported
+        else {"filtered": f"a connection to a port that {host} serves: firewalls often drop pings"},
+        proof=f"{plural(len(rows), 'ping')}, and no packet of {host} at all",
+        host=host,
+        is_down="is down or not there" if is_reported else "answers no ping",
+        evidence=f"none of {plural(len(rows), 'ping')} from {client} was answered"
+        + (", and a router reports 'host unreachable'" if is_reported else ""),
+        beside="" if is_reported else ". It may be down, or a firewall drops pings",
+        what=f"Check that {host} is up, and try a port that it serves: `nc -vz {host} PORT`.",
+    )
+
+
 def from_afar(case: Case, host: SilentHost) -> Match | None:
     """Returns the match of a host that is not heard of, or that a router reports as not there."""
     reports = [error for error in host.errors if error.cause in (*NO_HOST, *NO_ROUTE)]
     if reports:
         return reported(case, host, reports[0].cause in NO_ROUTE, str(reports[0].router))
-    if host.is_heard or host.errors or host.syns < REPEATED:
+    first_ns = min((span.start_ns for span in host.spans), default=0)
+    was_heard = host.is_heard and heard_until(case, host.address) < first_ns
+    if (host.is_heard and not was_heard) or host.errors or host.syns < REPEATED:
         return None
-    client, neighbors = host.client, answering_hosts(case, host.client)
+    return unheard(case, host, was_heard)
+
+
+def unheard(case: Case, host: SilentHost, was_heard: bool) -> Match:
+    """Returns the match of a host of which no packet comes, or none any more."""
+    neighbors = answering_hosts(case, host.client) - was_heard
     certainty: Certainty = "likely" if neighbors and (host.failed > 1 or host.syns > REPEATED) else "possible"
     tried = f"{plural(host.failed, 'connection')} to {ports_str(host.ports)} ({plural(host.syns, 'SYN')}{host.time})"
     working = f", while {plural(neighbors, 'other host')} answered" if neighbors else ""
+    client = f" {host.client}" if working else ""
     return Match(
         certainty=certainty,
         place="server",
@@ -172,13 +234,21 @@ def from_afar(case: Case, host: SilentHost) -> Match | None:
         excluded={
             "asymmetric-path": "the client repeats its SYNs, so that no answer reached it on another path either"
         },
-        proof=f"the capture has no packet of {host.address}{f'{working} {client}' if working else ''}",
+        proof=f"no packet of {host.address}{' since the first of them' if was_heard else ''}{working}{client}",
         **fields_of(case, host),
-        is_down="never answers",
+        is_down="stopped answering" if was_heard else "never answers",
         evidence=f"none of {tried} was answered" if host.failed > 1 else f"{tried} got no answer",
         beside=f"{working}. It is {PROBABLY[certainty]}down, or a firewall drops all packets to it",
         what=f"Try `ping {host.address}` and `traceroute -T -p {host.ports[0]} {host.address}`, also from a place nearer to it.",
     )
+
+
+def heard_until(case: Case, host: str) -> float:
+    """Returns when the last packet of a host came, ns since the first of the capture; negative without one."""
+    directions = case.trace.directions
+    lasts = array("d", directions._packed("last_ns", "d", offset=case.transfers.base_ns))
+    of_host = (ns for source, ns in zip(directions.column("source"), lasts, strict=True) if source == host and ns == ns)
+    return max(of_host, default=-1.0)
 
 
 def reported(case: Case, host: SilentHost, no_route: bool, router: str) -> Match:

@@ -20,6 +20,7 @@ DHCP_ADVICE = (
     "Check the server and its free addresses (`show ip dhcp binding`), the relay of this subnet (`ip helper-address`), and "
     "portfast at the port."
 )
+GIVEN_UP_NS = 20_000_000_000  # after four Discovers (RFC 2131 section 4.1)
 FAILURES = (
     "echo-unanswered",
     "arp-unanswered",
@@ -121,7 +122,8 @@ def arp_of(case: Case, address: str) -> list[Numbered]:
 )
 def dhcp_no_lease(case: Case) -> Matches:
     for each in case.findings("dhcp-no-offer", "dhcp-refused"):
-        if each.finding.severity != "info":
+        is_long = (each.finding.waited_ns or 0) >= GIVEN_UP_NS  # though other clients got an Offer
+        if each.finding.severity != "info" or (each.finding.code == "dhcp-no-offer" and is_long):
             yield dhcp_match(case, each, each.finding.code == "dhcp-no-offer")
 
 

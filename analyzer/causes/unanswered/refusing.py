@@ -170,7 +170,8 @@ def refused(case: Case) -> Matches:
 def by_the_host(case: Case, server: Refused) -> Match:
     """Returns the match of a host that refuses, or probably does."""
     certain, attempted = server.hops == 0, len(server.flows) + server.opened
-    ttl, listens = min(server.reset_ttls, default=0), "listened for a time" if server.opened else "listens"
+    ttl = min(server.reset_ttls, default=0)
+    listens = "listened for a time" if server.is_over else "listens any more" if server.opened else "listens"
     return Match(
         certainty="proven" if certain else "likely",
         place="server",
@@ -259,10 +260,17 @@ def filtered(case: Case) -> Matches:
             case.claimed.update(host.flows)
             yield by_icmp(case, host, forbidding)
             continue
-        closed = host.at_ports([port for port in host.ports if not host.open_ports[port]])
+        closed = host.at_ports(
+            [port for port in host.ports if not host.open_ports[port] or is_stopped(case, host, port)]
+        )
         if closed.is_heard and not closed.errors and closed.syns >= SYNS_MIN:
             case.claimed.update(closed.flows)
             yield by_silence(case, closed)
+
+
+def is_stopped(case: Case, host: SilentHost, port: int) -> bool:
+    """Returns whether all attempts without an answer at a port came after the last connection to it."""
+    return last_opened(case, host.address, port) < min(host.at_ports([port]).flows)
 
 
 def by_reset(case: Case, server: Refused) -> Match:
@@ -319,14 +327,14 @@ def by_silence(case: Case, host: SilentHost) -> Match:
         undecided={
             "accept-queue": f"`ss -ltn` on {host.address}: a full queue; or a capture there: whether the SYNs arrive"
         },
-        proof=f"{plural(host.syns, 'SYN')}{host.time} without an answer, and nobody connected to that port",
+        proof=f"{plural(host.syns, 'SYN')}{host.time} without an answer, and nobody connected to that port meanwhile",
         **silent_fields(case, host),
         who="A firewall",
         blocks="probably drops",
         ports=ports_str(host.ports),
         host=host.address,
         evidence=f"{plural(host.syns, 'SYN')}{host.time} got no answer",
-        beside=beside(host) or ", while the host answers otherwise",
+        beside=beside(host, port) or ", while the host answers otherwise",
         what=f"Find the place with `traceroute -T -p {port} {host.address}`, and look at the rules there (`nft list ruleset`).",
     )
 
@@ -345,6 +353,8 @@ def silent_fields(case: Case, host: SilentHost) -> dict[str, Any]:
     }
 
 
-def beside(host: SilentHost) -> str:
-    """`, while port 443 of it connects`."""
+def beside(host: SilentHost, port: int | None = None) -> str:
+    """`, while port 443 of it connects`, or `, though 4 connections to it came about before`."""
+    if port is not None and host.open_ports[port]:
+        return f", though {plural(host.open_ports[port], 'connection')} to it came about before"
     return f", while port {host.open_ports.most_common(1)[0][0]} of it connects" if host.open_ports else ""
