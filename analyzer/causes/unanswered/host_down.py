@@ -212,7 +212,8 @@ def from_afar(case: Case, host: SilentHost) -> Match | None:
     if reports:
         return reported(case, host, reports[0].cause in NO_ROUTE, str(reports[0].router))
     first_ns = min((span.start_ns for span in host.spans), default=0)
-    was_heard = host.is_heard and heard_until(case, host.address) < first_ns
+    had_worked = all(host.open_ports[port] for port in host.ports)  # else another port may be filtered
+    was_heard = host.is_heard and had_worked and heard_until(case, host.address) < first_ns
     if (host.is_heard and not was_heard) or host.errors or host.syns < REPEATED:
         return None
     return unheard(case, host, was_heard)
