@@ -49,8 +49,10 @@ def what_happened(trace: Trace) -> str:
     asked = requests_str(trace)
     if judged.nothing:
         return f"{nothing_judged(trace)}{f'; {asked}' if asked else ''}."
-    head, report = carried(trace, judged.measures["loss"].packets > 0), measured_str(trace)
-    return f"{head}{f', and {asked}' if asked else ''}{f'. {report}' if report else time_went(trace)}."
+    is_loss_known, report = judged.measures["loss"].packets > 0, measured_str(trace)
+    doubt = "" if is_loss_known else "; whether anything was lost does not show"
+    head = f"{carried(trace, is_loss_known)}{f', and {asked}' if asked else ''}{doubt}"
+    return f"{head}{f'. {report}' if report else time_went(trace)}."
 
 
 def nothing_judged(trace: Trace) -> str:
