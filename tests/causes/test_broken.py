@@ -128,8 +128,8 @@ def test_fragments_that_a_device_drops_are_all_but_the_first(tmp_path: Path) -> 
 
 
 def test_later_fragments_of_others_show_that_no_filter_hides_them(tmp_path: Path) -> None:
-    whole = drawn.datagrams(2, lambda number, index: False, source="203.0.113.6")
-    timed = of_timed(lambda: [*drawn.datagrams(7, lambda number, index: index > 0), *whole])
+    unharmed = drawn.datagrams(2, lambda number, index: False, source="203.0.113.6")
+    timed = of_timed(lambda: [*drawn.datagrams(7, lambda number, index: index > 0), *unharmed])
     assert causes_of(timed, tmp_path)["fragments-dropped"]["certainty"] == "proven"
 
 

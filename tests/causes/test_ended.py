@@ -124,6 +124,17 @@ def test_an_alert_is_told_by_its_meaning(tmp_path: Path) -> None:
     assert row["certainty"] == "proven" and "ended the TLS handshake" in row["sentence"]
 
 
+def test_a_server_that_closes_in_place_of_an_answer(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["closed-unanswered"], tmp_path)["closed-unanswered"]
+    assert (row["failed"], row["place"], row["certainty"]) == (3, "server", "likely")
+    assert "closed 3 connections without an answer to the HTTP request, 900 ms after it" in row["sentence"]
+
+
+def test_a_server_that_answers_and_closes_is_well(tmp_path: Path) -> None:
+    timed = [entry for talk in drawn.closed_at(answer=True) for entry in talk.timed]
+    assert "closed-unanswered" not in causes_of(drawn.of_timed(lambda: timed), tmp_path)
+
+
 @pytest.mark.parametrize(
     ("make", "code"),
     [

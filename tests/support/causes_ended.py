@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from scapy.all import wrpcap
+from scapy.all import TCP, wrpcap
 
 import causes_broken as drawn
+from application_wire import Talk as Web
 from crafted import tls_handshake
 from finding_captures import ALERT, of_timed, of_wire
 from plain_wire import ACK, FIN, PSH, RST, Connection, Wire
@@ -143,6 +144,26 @@ def leaking(count: int = 6, wait_ms: float = 60_000.0, closed: int = 2, pushes: 
     return drawn.alive(wire, 1_000.0 * (count + closed) + wait_ms)
 
 
+def closed_at(answer: bool = False, port: int = 80) -> list[Web]:
+    """First HTTP requests on which the server closes 0.9 s later, with an answer or without."""
+    talks = []
+    for i in range(3):
+        talk = Web(port)
+        talk.send(0.02, b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n")
+        if answer:
+            talk.send(0.5, b"HTTP/1.1 204 No Content\r\n\r\n", back=True)
+        size = 27 if answer else 0
+        fin = talk.segment(True, size, b"", "FA")
+        fin[TCP].ack = 0xFFFFFF01 + 41
+        talk.timed.append((0.92, fin))
+        for _, packet in talk.timed:
+            side = packet[TCP].dport == port
+            setattr(packet[TCP], "sport" if side else "dport", 40_000 + i)
+        talk.timed = [(at + i, packet) for at, packet in talk.timed]
+        talks.append(talk)
+    return talks
+
+
 EXAMPLES: dict[str, Make] = {
     "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),
     "close-race": of_wire(lambda: closing(-5)),
@@ -151,4 +172,5 @@ EXAMPLES: dict[str, Make] = {
     "close-wait": of_wire(leaking),
     "reset-by-device": of_talks(lambda: aborted(ttl=61, reply=0.4, socket=False)),
     "reset-by-peer": of_talks(aborted),
+    "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),
 }

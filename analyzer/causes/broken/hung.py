@@ -48,7 +48,7 @@ def lacks_data(case: Case, silence: Silence) -> bool:
 @cause(
     code="hung-server",
     title="The server accepts and never answers",
-    sentence="{server} {how}: {unanswered} of {total:request}{what} got {a} reply {waited}. It acknowledged {each}{within}, so "
+    sentence="{server} {how}: {unanswered}{what} got {a} reply {waited}. It acknowledged {each}{within}, so "
     "host and network work; the program behind the port {probably}{hangs}{full}.",
     advice="Look at the program on {server}: stuck threads, a full pool, a lock (`ss -ltn`: Recv-Q of the listener; a stack dump "
     "with `py-spy dump`, `jstack` or `gdb -p`).",
@@ -100,6 +100,13 @@ def not_connected(case: Case, server: End) -> int:
     return states["syn_sent"] + states["syn_received"]
 
 
+def requests_str(unanswered: int, total: int) -> str:
+    """Returns `none of 6 requests`, `3 of 8 requests`, or `its only request`."""
+    if total == 1:
+        return "its only request"
+    return f"{'none' if unanswered == total else f'{unanswered:,}'} of {plural(total, 'request')}"
+
+
 def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> Words:
     """Returns the words of the sentence."""
     within, full = acknowledged_ns(case, group), not_connected(case, server)
@@ -107,10 +114,9 @@ def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> W
     return {
         "server": endpoint_str(*server),
         "how": "accepts connections and never answers" if are_all else "stopped answering",
-        "total": total,
-        "unanswered": "none" if are_all else f"{len(group):,}",
+        "unanswered": requests_str(len(group), total),
         "what": what_str(group),
-        "a": "a" if are_all else "no",
+        "a": "a" if are_all and total > 1 else "no",
         "waited": f"{'before the capture ended, after' if are_open else 'in'} {times_str([each.waited_ns for each in group])}",
         "each": "it" if len(group) == 1 else "each",
         "within": f" within {show_duration(within)}" if within else "",
