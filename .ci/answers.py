@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The answers of all captures at hand as a table to read: file, cause, certainty, sentence.
 
-python .ci/answers.py writes tests/causes/answers.tsv for sample_pcaps/, and tests/causes/answers_shared.tsv for the captures beside
+python .ci/answers.py writes tests/causes/answers.tsv for sample_pcaps/, and answers_shared.tsv there for the captures beside
 the checkout, if they are there. Captures in which nothing stands out are last, one line for each sentence with their number.
 """
 

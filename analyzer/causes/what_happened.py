@@ -46,12 +46,12 @@ def what_happened(trace: Trace) -> str:
     judged = judge(trace)
     if not judged.total.packets:
         return "No packet was analyzed."
-    asked = requests_str(trace)
+    requests = requests_str(trace)
     if judged.nothing:
-        return f"{nothing_judged(trace)}{f'; {asked}' if asked else ''}."
+        return f"{nothing_judged(trace)}{f'; {requests}' if requests else ''}."
     is_loss_known, report = judged.measures["loss"].packets > 0, measured_str(trace)
     doubt = "" if is_loss_known else "; whether anything was lost does not show"
-    head = f"{carried(trace, is_loss_known)}{f', and {asked}' if asked else ''}{doubt}"
+    head = f"{carried(trace, is_loss_known)}{f', and {requests}' if requests else ''}{doubt}"
     return f"{head}{f'. {report}' if report else time_went(trace)}."
 
 

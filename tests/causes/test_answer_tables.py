@@ -25,9 +25,9 @@ def maker() -> Any:
 
 def changed(table: str, name: str) -> list[str]:
     """The rows of a table that are not in the file of that name, and those that are there alone."""
-    kept = (ROOT / "tests" / "causes" / name).read_text("utf-8").splitlines()
+    before = (ROOT / "tests" / "causes" / name).read_text("utf-8").splitlines()
     rows = table.splitlines()
-    return [f"+ {row}" for row in rows if row not in kept] + [f"- {row}" for row in kept if row not in rows]
+    return [f"+ {row}" for row in rows if row not in before] + [f"- {row}" for row in before if row not in rows]
 
 
 def test_the_answers_of_samples_were_read(maker: Any) -> None:
@@ -39,6 +39,6 @@ def test_the_answers_of_samples_were_read(maker: Any) -> None:
 def test_the_answers_of_other_peoples_captures_were_read(maker: Any, name: str) -> None:
     shared = needs.shared(name)
     folder = shared.parents[1]
-    wanted = (ROOT / "tests" / "causes" / "answers_shared.tsv").read_text("utf-8")
+    before = (ROOT / "tests" / "causes" / "answers_shared.tsv").read_text("utf-8")
     rows = maker.table(folder, maker.captures(shared)).splitlines()[1:]
-    assert [row for row in rows if not row.startswith("(") and row not in wanted.splitlines()] == []
+    assert [row for row in rows if not row.startswith("(") and row not in before.splitlines()] == []

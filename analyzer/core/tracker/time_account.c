@@ -535,8 +535,7 @@ void account_time(const struct segment_context *seg) {
         add_connecting(account, seg, gap_ns, data);
     else if (data && gap_ns > 0)
         add_gap(seg, gap_ns);
-    else if (seg->tcp->flags & TCP_FIN && account->last == direction &&
-             sending_of(seg)->recovering)
+    else if (seg->tcp->flags & TCP_FIN && account->last == direction && sending_of(seg)->recovering)
         end_recovery(seg);
     if (data)
         account->last = (uint8_t)direction;
