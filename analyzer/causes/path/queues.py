@@ -182,11 +182,13 @@ def starts_together(times: Iterable[int]) -> float:
     explains=(*EFFECTS, "shared-queue", "slow-server"),
 )
 def incast(case: Case) -> Matches:
-    groups: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
+    to_host: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
     for lossy in lossy_transfers(case):
         if lossy.transfer.flow["protocol"] == "tcp" and lossy.transfer.row["rto_idle_ns"]:
-            groups[lossy.place, lossy.transfer.row["destination"]].append(lossy.transfer)
-    answered = [row for row in case.exchanges("kind", "turn", "http") if row["answered_ns"] is not None]
+            to_host[lossy.place, lossy.transfer.row["destination"]].append(lossy.transfer)
+    groups = {key: members for key, members in to_host.items() if len(members) >= TOGETHER_MIN}
+    rows = case.exchanges("kind", "turn", "http") if groups else []
+    answered = [row for row in rows if row["answered_ns"] is not None]
     for (place, receiver), members in groups.items():
         flows = {each.row["flow"] for each in members}
         share = starts_together(row["answered_ns"] or 0 for row in answered if row["flow"] in flows)
