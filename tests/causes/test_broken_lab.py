@@ -111,7 +111,7 @@ FAULTS = {
     ),
     "a connection that idles, and nobody forgets": Fault("", "answers", "asks again", 5.5, 3, None, ()),
     "a server that hangs": Fault(
-        "", "hangs", "waits", 1.5, 3, "hung-server", ("proven",), ("none of 3 requests", "in 1.50 s")
+        "", "hangs", "waits", 1.5, 3, "hung-server", ("proven",), ("none of 3 requests", "got a reply in 1.5")
     ),
     "a server that aborts": Fault(
         "", "aborts", "waits", 3, 4, "reset-by-peer", ("proven",), ("itself reset 4 connections",)
