@@ -149,7 +149,7 @@ def test_a_stall_loses_nothing(tmp_path: Path) -> None:
     rows = causes_of(of_wire(paths.stood_still), tmp_path)
     (row,) = (row for row in rows if row["code"] == "stall")
     assert row["waited_ns"] == pytest.approx(1.122e9, rel=0.02)
-    assert "1 segment was repeated in vain" in row["sentence"] and "outage" not in [each["code"] for each in rows]
+    assert "1 segment was repeated needlessly" in row["sentence"] and "outage" not in [each["code"] for each in rows]
 
 
 def test_a_path_that_always_loses_is_not_down(tmp_path: Path) -> None:

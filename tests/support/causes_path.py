@@ -194,7 +194,7 @@ def clamped(mss: int = 536) -> Wire:
 
 def down(starts: Iterable[float] = (2000.0,), flows: int = 2) -> Wire:
     """Transfers of flights every 25 ms whose path is down for 1,200 ms at some times: timers repeat the first segment 300 and
-    900 ms later in vain, and 2,100 ms later with success."""
+    900 ms later without success, and 2,100 ms later with success."""
     wire, left = Wire(), list(starts)
     talks = [Connection(wire, 40000 + i).open(3.0 * i) for i in range(flows)]
     now, at = 100.0, 0
@@ -222,7 +222,7 @@ def down(starts: Iterable[float] = (2000.0,), flows: int = 2) -> Wire:
 
 def stood_still(ms: float = 1100.0, lost: bool = False) -> Wire:
     """A transfer of flights whose path keeps what was sent from 990 ms on, and delivers it at once. The sender's timer repeats
-    the first segment 300 ms later in vain, which a DSACK reports."""
+    the first segment 300 ms later without success, which a DSACK reports."""
     talk, now, at = wires.connection(Wire(by_time=True)), 30.0, 0
     for turn in range(60):
         held = ms if turn == 40 else 0.0

@@ -126,7 +126,7 @@ def do_small_pass(case: Case, row: DirectionRow) -> bool:
 
 
 def at_sender(case: Case, finding: Numbered) -> Match:
-    """Returns the match of a sender that repeats large segments in vain."""
+    """Returns the match of a sender that repeats large segments without success."""
     row = direction_of(case, finding)
     size, icmp_error = packet_bytes(case, row, row["segment_max"] or 0), told_by(case, row["flow"])
     times, waited = plural((row["retransmissions"] or 0) + 1, "time"), show_duration(row["rto_idle_ns"])

@@ -230,7 +230,7 @@ def is_ladder(row: DirectionRow) -> bool:
 
 
 def repeating_alone(case: Case) -> Matches:
-    """Yields flows of which the capture has one end alone, which repeats itself in vain."""
+    """Yields flows of which the capture has one end alone, which repeats itself without success."""
     for number, _ in case.transfers.flow_counts["one_way"][:200]:
         connection = case.connections[number]
         row = next((row for row in connection.directions if row["packets"]), None)

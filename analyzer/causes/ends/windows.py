@@ -50,7 +50,7 @@ def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
     sentence="{receiver} reads too slowly: {window}{end}.",
     advice="Look at the program that should read on {receiver} (`ss -tm`: Recv-Q; its disk, paper, CPU), not at the network.",
     shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half of the time in "
-    "which its window limited the sender, or more; or the window shrank to 40% of what it was at first. A failure if it "
+    "which its window limited the sender, or more; or the window shrank to 40% of its first size. A failure if it "
     "stayed shut for the last 5 s.",
     rivals={
         "tail-loss": "the sender had no leave to send, so that no timer of a loss ran",

@@ -95,8 +95,8 @@ def ignored_match(flow: FlowRow, row: DirectionRow, ignored: int, has_right: boo
     "faulty cable, module or memory before the capture point, not congestion{price}.",
     advice="Compare the error counters of each port and module from {source} to the capture point (`ethtool -S`), and "
     "`nstat -az TcpInCsumErrors` at {destination}; replace the part behind which they rise.",
-    shows="TCP or UDP checksums that are wrong in some of the packets of a direction, right in more, and whose data is sent "
-    "again (finding damaged-packets).",
+    shows="TCP or UDP checksums that are wrong in some of the packets of a direction, right in more, and whose data "
+    "the sender repeats (finding damaged-packets).",
     rivals={
         "random-loss": "the packets are in the capture, with a wrong checksum",
         "offload": "a checksum that is left to the adapter is the sum of the pseudo-header, or in all packets of the host",

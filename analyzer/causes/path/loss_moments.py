@@ -167,7 +167,7 @@ def growth_at_losses(transfers: Transfers, transfer: Transfer, place: str) -> fl
 def is_queued(
     transfers: Transfers, transfer: Transfer, place: str, moments: Sequence[Moment], rate: float, size: float
 ) -> bool:
-    """Returns whether packets waited in a queue of that rate (bytes per ns), or may have.
+    """Returns whether packets waited in a queue of this rate (bytes per ns), or may have.
 
     After the capture point round trips grow before losses. Before it the packets come no faster than the rate; if they are not
     most of the traffic, that is not known.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of single transfers: by a policer, at the end of what was sent, or at random."""
+"""Losses of single transfers: by a policer, at the end of a flight, on a link that may be broken, or at random."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def tails_of(case: Case, lossy: Lossy) -> int:
 
 @cause(
     code="tail-loss",
-    title="Losses at the end of what was sent",
+    title="Losses at the end of a flight",
     sentence="{tails:loss|losses} {where} hit the last segment of a flight{route}: nothing followed to reveal "
     "{tails:~it|them}, so the sender waited {waited} for timers.",
     advice="Repair the loss {where}; until then keep tail loss probes on (`net.ipv4.tcp_early_retrans=3`), or lower `rto_min` on "

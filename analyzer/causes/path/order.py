@@ -55,7 +55,7 @@ def needless_of(case: Case, transfer: Transfer) -> int:
     advice="Balance load per flow {where}, not per packet: `xmit_hash_policy layer3+4` of a bond, `ip load-sharing "
     "per-destination` of a router.",
     shows="Segments that fill a gap and are older by TSval or IP ID than the packet that overtook them "
-    "(directions.out_of_order), 0.1% or more, or any that made the sender repeat data in vain. From 10% on links of unequal "
+    "(directions.out_of_order), 0.1% or more, or any that made the sender repeat data needlessly. From 10% on links of unequal "
     "delay must carry the flow packet by packet. After the capture point: three times or more a few fast "
     "retransmissions of data that had arrived (DSACK, timestamps).",
     rivals={
@@ -77,7 +77,7 @@ def reordering(case: Case) -> Matches:
 
 
 def is_reordered_behind(case: Case, transfer: Transfer) -> bool:
-    """Returns whether a sender repeats a few segments in vain again and again, each time after three duplicate ACKs or SACKs."""
+    """Returns whether a sender repeats a few segments needlessly, again and again, each time after three duplicate ACKs or SACKs."""
     kind = case.transfers.words["fast_retransmission"]
     events = case.transfers.events([transfer.row["flow"]], "direction", "kind", "spurious", "time_ns")
     times = sorted(
@@ -113,7 +113,7 @@ def late_match(case: Case, transfer: Transfer, share: float, needless: int) -> M
         reason=": links of unequal delay carry this flow packet by packet"
         if by_packet
         else ": probably a device or link sends some of them another way",
-        needless=f", and {plural(needless, 'segment')} {'was' if needless == 1 else 'were'} repeated in vain"
+        needless=f", and {plural(needless, 'segment')} {'was' if needless == 1 else 'were'} repeated needlessly"
         if needless
         else "",
         price=f" ({show_duration(waited)} with a smaller window)" if waited else "",
@@ -144,5 +144,5 @@ def unseen_match(transfer: Transfer, needless: int) -> Match:
 
 
 def held_up(transfer: Transfer, needless: int) -> int:
-    """Returns the time that repeats in vain cost; 0 without any."""
+    """Returns the time that needless repeats cost; 0 without any."""
     return transfer.held_up_ns + (transfer.row["recovery_ns"] or 0) if needless else 0

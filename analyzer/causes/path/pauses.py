@@ -26,7 +26,7 @@ MIN_RTO_NS = 200_000_000
 SHARED_NS = 500_000_000  # of several connections
 LOSSY_SHARE = 0.05  # of the segments at other times: such a path is never up
 LONG_NS, MANY_LOST = 1_000_000_000, 20  # at a receiver, which does not see the timers
-TIMERS_MIN = 2  # that expired in vain, one after the other: a flight that is lost once ends with the first
+TIMERS_MIN = 2  # that expired without success, one after the other: a flight that is lost once ends with the first
 SENT_MIN, STALL_MOST_NS = 4, 30_000_000_000  # packets that were under way
 SHOWN_RTTS = 4.0  # after a silence, until what was lost upstream in it shows
 SPREAD = 0.25  # of a period
@@ -250,7 +250,7 @@ def is_always_lossy(group: list[Silence]) -> bool:
     advice="Read the logs of switches and routers at {clock}: link flaps, spanning tree, VRRP, routing.",
     shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, and three "
     "segments or more that were due in that time were lost; then traffic went on. Two connections were silent, or timers "
-    "repeated data twice in vain, or (at the receiver) 20 segments were missing after 1 s.",
+    "repeated data twice without success, or (at the receiver) 20 segments were missing after 1 s.",
     rivals={
         "stall": "what was sent in that time is lost, not late",
         "tail-loss": "several segments in a row are lost, and all flows of both hosts are silent",
@@ -298,7 +298,7 @@ def clock_of(case: Case, silence: Silence) -> str:
     advice="Look at the link that holds packets back at {clock}: a radio that scans or hands over, ARQ, a paused virtual "
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
     shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, four packets or more were under "
-    "way, nothing was lost, a round trip was 70% as long, and data was repeated in vain: a long round trip alone "
+    "way, nothing was lost, a round trip was 70% as long, and data was repeated needlessly: a long round trip alone "
     "may be an ACK that waited for data.",
     rivals={
         "outage": "nothing of that time was lost",
@@ -320,7 +320,7 @@ def stall(case: Case) -> Matches:
         flows = {each.row["flow"]: each for silence in group for each in silence.waiting}
         needless = sum(silence.needless for silence in group)
         longest = max(group, key=lambda each: each.ns)
-        again = f"{plural(needless, 'segment')} {'was' if needless == 1 else 'were'} repeated in vain"
+        again = f"{plural(needless, 'segment')} {'was' if needless == 1 else 'were'} repeated needlessly"
         yield Match(
             certainty="proven",
             place="path",
