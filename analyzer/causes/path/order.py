@@ -77,7 +77,7 @@ def reordering(case: Case) -> Matches:
 
 
 def is_reordered_behind(case: Case, transfer: Transfer) -> bool:
-    """Returns whether a sender repeats a few segments needlessly, again and again, each time after three duplicate ACKs or SACKs."""
+    """Returns whether a sender repeats a few segments needlessly, again and again, after three duplicate ACKs or SACKs each."""
     kind = case.transfers.words["fast_retransmission"]
     events = case.transfers.events([transfer.row["flow"]], "direction", "kind", "spurious", "time_ns")
     times = sorted(
