@@ -47,7 +47,7 @@ class Reset(NamedTuple):
     @property
     def hops(self) -> int:
         """How many routers away the device is from the capture point."""
-        return next(ttl for ttl in INITIAL_TTLS if ttl >= self.row["ttl"]) - self.row["ttl"]
+        return next((ttl for ttl in INITIAL_TTLS if ttl >= self.row["ttl"]), self.row["ttl"]) - self.row["ttl"]
 
     @property
     def has_no_socket(self) -> bool:
