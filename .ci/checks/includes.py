@@ -45,7 +45,7 @@ LAYERS = (
 )
 LAYER = {folder: number for number, layer in enumerate(LAYERS) for folder in layer}
 FILES_MOST = 15
-LIST_MOST = 20  # of a folder that is a flat list of alike things
+LIST_MOST = 25  # of a folder that is a flat list of alike things
 LISTS = {"analyzer/findings", "common", "docs", "reports/html/page", "src/wiretale/cli", "traffic/lab/profiles"}
 SMALL_LINES, SMALL_MOST = 50, 9
 GENERATED = "library_calls.h"

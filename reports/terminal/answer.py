@@ -18,6 +18,7 @@ from wiretale.reports.terminal.console import STYLES, detail_lines, indented, se
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from wiretale.analyzer.rows import CauseRow
     from wiretale.analyzer.trace import Trace
 
 CAUSES_SHOWN, FRAMES_SHOWN = 5, 10
@@ -90,26 +91,30 @@ def cause_detail(trace: Trace, code: str) -> Iterator[RenderableType]:
     if not rows:
         yield Text(f"{code} is not among the causes of this capture.")
     for row in rows:
-        number = row["cause"]
         yield Text(printable(row["sentence"]), style="bold")
-        rivals = [rival for rival in trace.cause_rivals if rival["cause"] == number]
-        findings = [str(member["finding"]) for member in trace.cause_findings if member["cause"] == number]
-        frames = sorted({frame["frame"] for frame in trace.cause_frames if frame["cause"] == number})[:FRAMES_SHOWN]
-        lines = {
-            "certainty": row["certainty"],
-            "cost": cause_cost(row),
-            "proof": row["proof"],
-            **{f"not {rival['rival']}": rival["fact"] for rival in rivals if rival["excluded"]},
-            **{f"or {rival['rival']}": f"{rival['fact']} would decide" for rival in rivals if not rival["excluded"]},
-            "findings": ", ".join(findings),
-            "frames": ", ".join(map(str, frames)),
-            "fix": row["advice"],
-            "filter": row["filter"],
-        }
         grid = Grid.grid(padding=(0, 2))
         grid.add_column(no_wrap=True, style="dim")
         grid.add_column(overflow="fold")
-        for name, text in lines.items():
+        for name, text in detail_of(trace, row).items():
             if text:
                 grid.add_row(name, Text(printable(text)))
         yield indented(grid)
+
+
+def detail_of(trace: Trace, row: CauseRow) -> dict[str, str | None]:
+    """Returns what is known of a cause beside its sentence, by the names of lines."""
+    number = row["cause"]
+    rivals = [rival for rival in trace.cause_rivals if rival["cause"] == number]
+    findings = [str(member["finding"]) for member in trace.cause_findings if member["cause"] == number]
+    frames = sorted({frame["frame"] for frame in trace.cause_frames if frame["cause"] == number})[:FRAMES_SHOWN]
+    return {
+        "certainty": row["certainty"],
+        "cost": cause_cost(row),
+        "proof": row["proof"],
+        **{f"not {rival['rival']}": rival["fact"] for rival in rivals if rival["excluded"]},
+        **{f"or {rival['rival']}": f"{rival['fact']} would decide" for rival in rivals if not rival["excluded"]},
+        "findings": ", ".join(findings),
+        "frames": ", ".join(map(str, frames)),
+        "fix": row["advice"],
+        "filter": row["filter"],
+    }

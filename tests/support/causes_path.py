@@ -44,8 +44,8 @@ class Policer:
 def rounds(drops: Callable[[float], bool], sizes: Iterable[int], behind: bool = False, rtt: float = 40.0) -> Wire:
     """Flights of these many segments, one each round trip, in groups of six back to back at 100 Mbit/s. What is dropped is sent
     again with the next flight. Captured before the drops, or behind them."""
-    talk, now, number, lost, held = wires.connection(Wire(by_time=True), rtt=rtt), 60.0, 0, list[int](), set[int]()
-    wanted = 0
+    talk, now, number, lost, delay = wires.connection(Wire(by_time=True), rtt=rtt), 60.0, 0, list[int](), set[int]()
+    ready = 0
     for size in sizes:
         new = max(size - len(lost), 0)
         flight, number, lost = [*lost, *range(number, number + new)], number + new, []
@@ -57,20 +57,20 @@ def rounds(drops: Callable[[float], bool], sizes: Iterable[int], behind: bool = 
             if is_lost:
                 lost.append(segment)
                 continue
-            held.add(segment)
-            while wanted in held:
-                held.remove(wanted)
-                wanted += 1
-            blocks = sack(*blocks_of(held, segment)) if held else b""
-            talk.ack(at + (0.01 if behind else rtt - 4.0), wanted * MSS, window=4000, options=blocks)
+            delay.add(segment)
+            while ready in delay:
+                delay.remove(ready)
+                ready += 1
+            blocks = sack(*blocks_of(delay, segment)) if delay else b""
+            talk.ack(at + (0.01 if behind else rtt - 4.0), ready * MSS, window=4000, options=blocks)
         now += rtt
     return talk.wire
 
 
-def blocks_of(held: set[int], newest: int) -> list[tuple[int, int]]:
+def blocks_of(delay: set[int], newest: int) -> list[tuple[int, int]]:
     """The block of the newest segment, and up to two others."""
     ranges: list[tuple[int, int]] = []
-    for number in sorted(held):
+    for number in sorted(delay):
         start = ranges.pop()[0] if ranges and ranges[-1][1] == number else number
         ranges.append((start, number + 1))
     ranges.sort(key=lambda each: not each[0] <= newest < each[1])
@@ -225,16 +225,16 @@ def stood_still(ms: float = 1100.0, lost: bool = False) -> Wire:
     the first segment 300 ms later without success, which a DSACK reports."""
     talk, now, at = wires.connection(Wire(by_time=True)), 30.0, 0
     for turn in range(60):
-        held = ms if turn == 40 else 0.0
+        delay = ms if turn == 40 else 0.0
         for n in range(20):
             talk.data(now + n * 0.1, (at + n) * MSS)
-        if held:
+        if delay:
             talk.data(now + 300, at * MSS)
         for n in range(20):
-            talk.ack(now + 20 + held + n * 0.1, (at + n + 1) * MSS)
-        if held and not lost:
-            talk.ack(now + 22.5 + held, (at + 20) * MSS, options=sack((at * MSS, (at + 1) * MSS)))
-        now, at = now + 24 + held, at + 20
+            talk.ack(now + 20 + delay + n * 0.1, (at + n + 1) * MSS)
+        if delay and not lost:
+            talk.ack(now + 22.5 + delay, (at + 20) * MSS, options=sack((at * MSS, (at + 1) * MSS)))
+        now, at = now + 24 + delay, at + 20
     return talk.wire
 
 
@@ -246,13 +246,13 @@ def out_of_order(every: int = 2, late: float = 3.0) -> Wire:
         now += 0.25
         arrived.append((now + late * (number % every == every - 1), number))
         talk.data(arrived[-1][0], number * MSS)
-    seen, wanted = set[int](), 0
+    seen, ready = set[int](), 0
     for at, number in sorted(arrived):
         seen.add(number)
-        while wanted in seen:
-            seen.remove(wanted)
-            wanted += 1
-        talk.ack(at + 0.01, wanted * MSS, options=sack(*blocks_of(seen, number)) if seen else b"")
+        while ready in seen:
+            seen.remove(ready)
+            ready += 1
+        talk.ack(at + 0.01, ready * MSS, options=sack(*blocks_of(seen, number)) if seen else b"")
     return talk.wire
 
 
@@ -269,18 +269,18 @@ def answers_at_once(together: bool = True, senders: int = 12) -> Wire:
     for turn in range(6):
         for i, talk in enumerate(talks):
             at = now + (0.01 * i if together else 40.0 * i)
-            first, asked = turn * 10 * MSS, turn * 50
+            first, begin = turn * 10 * MSS, turn * 50
             is_hit = (i + turn) % 3 != 0
-            talk.send(at, 0, asked, 50, PSH | ACK, first)
+            talk.send(at, 0, begin, 50, PSH | ACK, first)
             for n in range(10):
                 if not (is_hit and n in (6, 7)):
-                    talk.send(at + 0.4 + 0.13 * n, 1, first + n * MSS, MSS, PSH | ACK if n == 9 else ACK, asked + 50)
+                    talk.send(at + 0.4 + 0.13 * n, 1, first + n * MSS, MSS, PSH | ACK if n == 9 else ACK, begin + 50)
             if is_hit:
                 blocks = sack((first + 8 * MSS, first + 10 * MSS))
-                talk.send(at + 2.2, 0, asked + 50, ack=first + 6 * MSS, options=blocks)
+                talk.send(at + 2.2, 0, begin + 50, ack=first + 6 * MSS, options=blocks)
                 for n in (6, 7):
-                    talk.send(at + 300.4 + n / 10, 1, first + n * MSS, MSS, ACK, asked + 50)
-            talk.send(at + (303.0 if is_hit else 2.2), 0, asked + 50, ack=first + 10 * MSS)
+                    talk.send(at + 300.4 + n / 10, 1, first + n * MSS, MSS, ACK, begin + 50)
+            talk.send(at + (303.0 if is_hit else 2.2), 0, begin + 50, ack=first + 10 * MSS)
         now += 400 if together else 900
     return wire
 

@@ -31,8 +31,8 @@ def latest_ns(case: Case, transfer: Transfer) -> float:
     kind = case.transfers.words["out_of_order"]
     events = case.transfers.events([transfer.row["flow"]], "direction", "kind", "time_ns", "due_ns")
     late = sorted(
-        shown - due
-        for direction, event, shown, due in events
+        arrived - due
+        for direction, event, arrived, due in events
         if (direction, event) == (transfer.row["direction"], kind) and not math.isnan(due)
     )
     return late[int(LATE_USUAL * (len(late) - 1))] if late else math.nan
@@ -95,7 +95,7 @@ def late_match(case: Case, transfer: Transfer, share: float, needless: int) -> M
     """Returns the match of a transfer whose segments came out of order at the capture point."""
     late, (source, destination) = transfer.row["out_of_order"] or 0, ends_of(transfer)
     by_packet, latest = share >= SHARE_PER_PACKET, latest_ns(case, transfer)
-    waited, certainty = held_up(transfer, needless), "proven" if by_packet else "likely"
+    waited, certainty = delay_of_repeats(transfer, needless), "proven" if by_packet else "likely"
     certain: Certainty = "proven" if by_packet else "likely"
     lateness = "" if math.isnan(latest) else f", up to {show_duration(latest)} late"
     return Match(
@@ -124,7 +124,7 @@ def late_match(case: Case, transfer: Transfer, share: float, needless: int) -> M
 def unseen_match(transfer: Transfer, needless: int) -> Match:
     """Returns the match of a transfer whose sender repeated data that had arrived, again and again."""
     source, destination = ends_of(transfer)
-    waited = held_up(transfer, needless)
+    waited = delay_of_repeats(transfer, needless)
     return Match(
         certainty="likely",
         place="after",
@@ -143,6 +143,6 @@ def unseen_match(transfer: Transfer, needless: int) -> Match:
     )
 
 
-def held_up(transfer: Transfer, needless: int) -> int:
+def delay_of_repeats(transfer: Transfer, needless: int) -> int:
     """Returns the time that needless repeats cost; 0 without any."""
     return transfer.held_up_ns + (transfer.row["recovery_ns"] or 0) if needless else 0

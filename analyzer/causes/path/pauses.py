@@ -189,23 +189,23 @@ def silences(case: Case) -> list[Silence]:
         rtt = float(min((each.path_rtt_ns for each in members if each.path_rtt_ns), default=0))
         places = ("upstream", "downstream")
         moments = [moment for each in members for at in places for moment in moments_of(case.transfers, each, at)]
-        found = (silence_of(case, members, moments, gap, rtt) for gap in gaps)
-        every += [silence for silence in found if silence is not None]
-    return one_of_both(every)
+        waits = (silence_of(case, members, moments, gap, rtt) for gap in gaps)
+        every += [silence for silence in waits if silence is not None]
+    return without_echoes(every)
 
 
-def one_of_both(every: list[Silence]) -> list[Silence]:
+def without_echoes(every: list[Silence]) -> list[Silence]:
     """Returns silences without those of the other host at the same time: it had nothing to answer."""
-    kept: list[Silence] = []
+    distinct: list[Silence] = []
     for silence in sorted(every, key=lambda each: -each.ns):
         if not any(
             set(other.hosts) == set(silence.hosts)
             and other.start_ns < silence.end_ns
             and silence.start_ns < other.end_ns
-            for other in kept
+            for other in distinct
         ):
-            kept.append(silence)
-    return sorted(kept)
+            distinct.append(silence)
+    return sorted(distinct)
 
 
 def when(case: Case, group: list[Silence]) -> str:
@@ -228,8 +228,8 @@ def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
         is_long = silence.ns >= LONG_NS and silence.lost >= MANY_LOST
         is_shared = flows > 1 and silence.ns >= SHARED_NS
         is_outage = silence.lost >= LOST_MIN and (silence.timers >= TIMERS_MIN or is_long or is_shared)
-        is_kept = silence.sent >= SENT_MIN and silence.ns <= STALL_MOST_NS
-        is_stall = not (silence.lost or silence.repaired) and silence.has_slow and silence.needless and is_kept
+        is_distinct = silence.sent >= SENT_MIN and silence.ns <= STALL_MOST_NS
+        is_stall = not (silence.lost or silence.repaired) and silence.has_slow and silence.needless and is_distinct
         if is_outage if has_lost else is_stall:
             groups[frozenset(silence.hosts)].append(silence)
     return list(groups.values())

@@ -58,7 +58,7 @@ def pings_between(case: Case, hosts: frozenset[str]) -> list[int]:
 @cause(
     code="bufferbloat",
     title="Queue that stands (bufferbloat)",
-    sentence="{who} from {source} to {destination} {fill} a queue of {held} at {rate} {where}: round trips go from {least} to "
+    sentence="{who} from {source} to {destination} {fill} a queue of {queued} at {rate} {where}: round trips go from {least} to "
     "{usual} (up to {high}){pings}, and everything behind it waits.",
     advice="Put a fair queue with AQM before that link, just below its rate: `tc qdisc replace dev IF root cake bandwidth "
     "{below}`.",
@@ -115,7 +115,7 @@ def standing_match(case: Case, members: Sequence[Transfer], trips: Sequence[Roun
         usual=show_duration(usual),
         high=show_duration(max(trip.high for trip in trips)),
         pings=pings_str(pings_between(case, hosts)),
-        held=show_bytes(rate / 8e9 * max(trip.high - trip.least for trip in trips)),
+        queued=show_bytes(rate / 8e9 * max(trip.high - trip.least for trip in trips)),
         rate=show_rate(rate),
         below=f"{0.95 * rate / 1000:.0f}kbit",
     )
@@ -136,17 +136,17 @@ def waits_behind(case: Case, hosts: frozenset[str]) -> int:
     same time count once."""
     rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for row in (*case.exchanges("kind", "icmp_echo"), *case.exchanges("kind", "connect")):
-        asked, waited = row["asked_ns"], row["waited_ns"]
+        since, waited = row["asked_ns"], row["waited_ns"]
         if (
             frozenset(filter(None, (row["client"], row["server"]))) == hosts
-            and asked is not None
+            and since is not None
             and waited is not None
         ):
-            rows[row["kind"]].append((asked, waited))
+            rows[row["kind"]].append((since, waited))
     spans = []
     for waits in rows.values():
         least = min(waited for _, waited in waits)
-        spans += [(asked, asked + waited - least) for asked, waited in waits]
+        spans += [(since, since + waited - least) for since, waited in waits]
     total, end = 0, 0
     for start, until in sorted(spans):
         total += max(until - max(start, end), 0)
@@ -182,11 +182,7 @@ def starts_together(times: Iterable[int]) -> float:
     explains=(*EFFECTS, "shared-queue", "slow-server"),
 )
 def incast(case: Case) -> Matches:
-    to_host: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
-    for lossy in lossy_transfers(case):
-        if lossy.transfer.flow["protocol"] == "tcp" and lossy.transfer.row["rto_idle_ns"]:
-            to_host[lossy.place, lossy.transfer.row["destination"]].append(lossy.transfer)
-    groups = {key: members for key, members in to_host.items() if len(members) >= TOGETHER_MIN}
+    groups = waiting_for_timers(case)
     rows = case.exchanges("kind", "turn", "http") if groups else []
     answered = [row for row in rows if row["answered_ns"] is not None]
     for (place, receiver), members in groups.items():
@@ -195,6 +191,16 @@ def incast(case: Case) -> Matches:
         rtt = rtt_before_timers(members)
         if len(flows) >= TOGETHER_MIN and share >= TOGETHER_SHARE and rtt:
             yield burst_match(members, place, receiver, share, rtt)
+
+
+def waiting_for_timers(case: Case) -> dict[tuple[str, str], list[Transfer]]:
+    """Returns the transfers that lost segments and waited for timers by the side of the losses and the receiver, if several
+    have both."""
+    to_host: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
+    for lossy in lossy_transfers(case):
+        if lossy.transfer.flow["protocol"] == "tcp" and lossy.transfer.row["rto_idle_ns"]:
+            to_host[lossy.place, lossy.transfer.row["destination"]].append(lossy.transfer)
+    return {key: members for key, members in to_host.items() if len(members) >= TOGETHER_MIN}
 
 
 def total_of(members: Sequence[Transfer], column: str) -> int:

@@ -16,19 +16,19 @@ WEAK_DBM, STRONG_DBM = -75, -65
 
 
 def signal_words(signal: int | None) -> tuple[str, str, str]:
-    """Returns how the signal is said, what follows from it, and what to do."""
+    """Returns how the signal is told, what follows from it, and what to do."""
     if signal is None:
         return (
             "",
             "the receiver did not get them, or the sender not its acknowledgments",
             "Read the signal of both ends",
         )
-    said = f", at {signal} dBm"
+    words = f", at {signal} dBm"
     if signal <= WEAK_DBM:
-        return said, "it is too far from its access point", "Move the station or the access point nearer"
+        return words, "it is too far from its access point", "Move the station or the access point nearer"
     if signal >= STRONG_DBM:
-        return said, "the signal is strong, so others interfere on the channel", "Choose a channel with less traffic"
-    return said, "distance or interference", "Compare other channels and places"
+        return words, "the signal is strong, so others interfere on the channel", "Choose a channel with less traffic"
+    return words, "distance or interference", "Compare other channels and places"
 
 
 @cause(

@@ -5,6 +5,7 @@
 
 #include "decode/headers.h"
 #include "format/merged_input.h"
+#include "local/stations.h"
 #include "pipeline/bursts.h"
 #include "rows/row_sink.h"
 #include "update/capture_ports.h"
@@ -15,22 +16,6 @@ struct undecoded_count {
     uint32_t protocol; /* undecoded_protocol() */
     enum decode_reason reason;
     uint64_t packets;
-};
-
-#define STATIONS_MOST 64u
-
-/* A sender of 802.11 data frames. */
-struct station {
-    uint8_t mac[6];
-    uint64_t frames, retries;
-    uint64_t signals;  /* frames with a signal (radiotap) */
-    int64_t dbm_total; /* of these */
-};
-
-/* The first STATIONS_MOST senders of an interface. */
-struct stations {
-    struct station *list; /* NULL at first */
-    uint32_t count;
 };
 
 /* The first packet of a kind. */
@@ -90,13 +75,6 @@ void interface_counts_free(struct interface_counts *list);
 /* Counts how the decoding of the packet ended, and packets longer than a link could carry. */
 void interface_count_headers(struct interface_count *count, const struct packet *packet,
                              const struct headers *headers);
-
-/* stations.c: counts a data frame. Without memory it is not counted. */
-void station_count(struct stations *stations, const struct packet *packet,
-                   const struct headers *headers);
-/* Sets the columns of the station with the most retries. */
-void stations_put(struct row_sink *sink, struct row *row, const struct stations *stations);
-void stations_free(struct stations *stations);
 
 #define JUMBO_BYTES 9216 /* bytes; the largest frame that switches commonly carry */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/interface_counts.h"
+#include "local/stations.h"
 
 #define SENDER_OFFSET 10u /* of the second address, IEEE 802.11 section 9.3.2 */
 #define MAC_BYTES     6u
