@@ -515,7 +515,8 @@ static inline void note_acked(const struct segment_context *seg, struct sending_
 
 /* A FIN behind the ACK that ended the recovery: its own ACK does not end it. */
 static NOINLINE void end_recovery(const struct segment_context *seg) {
-    int64_t ns = recovered_ns(seg) - seg->connection->time.cursor_ns;
+    int64_t until = min64(recovered_ns(seg), seg->packet->time_ns);
+    int64_t ns = until - seg->connection->time.cursor_ns;
     if (seg->sender->snd_una < recovery_end(seg->sender) || ns < 0)
         return;
     spend(seg, PART_LOSS, ns);
