@@ -20,7 +20,7 @@ needs.benchmarks()
 from speed import performance_page, scale
 from speed.made_capture import FILE_HEADER, RECORD, write_capture
 
-FLOWS, PACKETS, FILES = 500, 5000, 50
+FLOWS, PACKETS, FILES = 500, 20_000, 50  # many packets: what Python does of few flows must not matter
 MOST = 2.3  # the second doubling beside the first: 2 if the cost is linear, 4 if quadratic
 
 
