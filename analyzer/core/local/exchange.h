@@ -8,7 +8,24 @@
 
 #include "base/vocabulary.h"
 #include "decode/headers.h"
-#include "local/state.h"
+#include "local/keyed_list.h"
+#include "rows/row_sink.h"
+
+/* The exchanges and hosts of all interfaces, and their bounds. */
+#define MAX_LOCAL_ROWS  1000000u   /* rows of exchanges */
+#define LOCAL_OPEN_MOST (1u << 16) /* exchanges that are kept at once, the latest of their ends */
+#define GROUPS_MOST     (1u << 14) /* multicast groups */
+#define NEIGHBORS_MOST  (1u << 16) /* addresses with their MAC addresses */
+
+struct local_exchanges {
+    struct row_sink *sink;
+    struct keyed_list exchanges; /* struct local_exchange */
+    struct keyed_list neighbors; /* struct neighbor */
+    struct keyed_list groups;    /* struct group */
+    uint64_t rows;               /* of exchanges */
+    uint64_t replaced;           /* exchanges that were given up for newer ones */
+    bool out_of_memory;
+};
 
 #define MAC_BYTES  6u
 #define HOST_BYTES 63u /* of a host name (RFC 1035 section 2.3.4) */

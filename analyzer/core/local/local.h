@@ -12,7 +12,7 @@
 #define WIRETALE_LOCAL_H
 
 #include "decode/headers.h"
-#include "local/state.h"
+#include "local/exchange.h"
 
 static inline bool is_dhcp_port(uint16_t port) {
     return port == 67 || port == 68;
