@@ -122,6 +122,13 @@ def interrupted(transfers: Transfers) -> Matches:
         yield Match(when=f"after {plural(packets, 'packet')}" if packets else "before the first packet")
 
 
+def received_of(row: InterfaceRow, dropped: int) -> int:
+    """Returns the packets that an interface received, with those that were dropped. A file may hold a part of the capture, whose
+    counters are those of all of it."""
+    stored = dropped + row["packets"] + row["filtered_packets"]
+    return max(stored, (row["received"] or 0) + (row["dropped_interface"] or 0))
+
+
 @capture_finding(
     code="capture-dropped",
     without_packets="about packets that the file lacks",
@@ -142,9 +149,7 @@ def capture_dropped(transfers: Transfers) -> Matches:
         counts = [(integer_in(row, f"dropped_{who}"), words) for who, words in DROPPERS.items()]
         dropped = sum(count or 0 for count, _ in counts)
         if dropped:
-            # A file may hold a part of the capture, whose counters are those of all of it.
-            stored = dropped + row["packets"] + row["filtered_packets"]
-            received = max(stored, (row["received"] or 0) + (row["dropped_interface"] or 0))
+            received = received_of(row, dropped)
             yield Match(
                 dropped=dropped,
                 whole=received,

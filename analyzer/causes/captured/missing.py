@@ -6,15 +6,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.findings.capture import DROPPERS, received_of
 from wiretale.analyzer.findings.cost import NOTE_SHARE
 from wiretale.analyzer.findings.decoding import NOT_UNDERSTOOD, packets_by_reason, undecoded_counts
 from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-
-DROPPED = ("dropped_capture", "dropped_interface", "dropped_kernel")
+    from wiretale.analyzer.rows import InterfaceRow
 
 
 def unjudged_share(case: Case, reason: str) -> float:
@@ -22,6 +23,11 @@ def unjudged_share(case: Case, reason: str) -> float:
     judged = judge(case.trace)
     packets = sum(part.amount.packets for part in judged.unjudged if part.reason == reason and "loss" in part.measures)
     return packets / judged.total.packets if judged.total.packets else 0.0
+
+
+def dropped_of(row: InterfaceRow) -> int:
+    """Returns the packets that the counters of an interface say were dropped."""
+    return sum(integer_in(row, f"dropped_{who}") or 0 for who in DROPPERS)
 
 
 @cause(
@@ -41,9 +47,9 @@ def capture_drops(case: Case) -> Matches:
     dropped, missed = case.findings("capture-dropped"), case.findings("capture-missed")
     if dropped:
         count = round(sum(each.finding.cost or 0.0 for each in dropped))
-        packets = case.trace.interfaces.total("packets")
-        share = count / (count + packets)
-        what = f"its counters say that {count:,} of {plural(count + packets, 'packet')} ({show_share(share, 1)}) were dropped"
+        received = sum(received_of(row, dropped_of(row)) for row in case.trace.interfaces)
+        share = count / received
+        what = f"its counters say that {count:,} of {plural(received, 'packet')} ({show_share(share, 1)}) were dropped"
         yield Match(certainty="proven", place="capture", findings=[*dropped, *missed], unjudged=share, what=what)
     elif missed and missed[0].finding.severity != "info":
         size = missed[0].finding.bytes or 0
