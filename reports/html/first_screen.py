@@ -113,7 +113,7 @@ def listed(entry: Explained, trace: Trace, evident: list[dict[str, Any]]) -> dic
     word, mark = SEVERITIES[entry.row["severity"]]
     is_group = cause is not None or entry.group.is_group
     return {
-        "id": cause["code"] if cause else entry.group.main["finding"],
+        "id": entry.group.main["finding"] if rows else entry.row["code"],
         "number": entry.group.main["finding"] if rows else None,  # of the table, as in links and `wiretale cut`
         "numbers": number_list(sorted(row["finding"] for row in rows)) if is_group and rows else "",
         "severity": entry.row["severity"],

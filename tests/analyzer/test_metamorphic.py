@@ -177,7 +177,7 @@ def cut_to_96(packets: list[Packet], table: str, column: str, row: Row) -> Any:
 # Link time has the tag, but frames of less than 60 bytes had room for it; findings with a share of it change with it.
 TAG_FREE = {
     *("wire_bytes", "overhead_bytes", "fragment_overhead_bytes"),
-    *("findings.impact", "findings.cost", "findings.bytes", "fragmentation.sentence"),
+    *("findings.impact", "findings.cost", "findings.bytes", "fragmentation.sentence", "causes.bytes", "causes.share"),
     *("burst_10us_bytes", "burst_100us_bytes", "burst_1ms_bytes", "burst_ns", "burst_frame"),
 }
 CHECKSUMS = frozenset({"checksum_errors", "checksums_verified"})  # of whole packets

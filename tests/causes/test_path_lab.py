@@ -14,7 +14,7 @@ from lab_bench import NEEDED, NEEDS_TRAFFIC, lab_of
 from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.state import Lab
 
-pytestmark = [pytest.mark.xdist_group("live"), NEEDED, NEEDS_TRAFFIC]
+pytestmark = [pytest.mark.xdist_group("live"), pytest.mark.alone, NEEDED, NEEDS_TRAFFIC]
 
 SERVER = """
 import socket

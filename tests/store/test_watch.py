@@ -68,7 +68,7 @@ def selected(connection: duckdb.DuckDBPyConnection, name: str, key: str, same_fl
     for column in columns:
         if column in ("day", "capture_id", "flow", "impact"):
             continue
-        if column in ("capture", "first_capture", "before_capture", "after_capture"):
+        if column in ("capture", "first_capture", "before_capture", "after_capture", "pause_capture"):
             expressions.append(
                 f"(SELECT file FROM interface_files AS i WHERE i.number = t.{column} {same_file}) AS {column}"
             )

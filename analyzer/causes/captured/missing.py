@@ -78,7 +78,10 @@ def capture_drops(case: Case) -> Matches:
     unknown="Whether the mirror, the capture filter or the route hides the other direction.",
 )
 def one_direction(case: Case) -> Matches:
-    findings = case.findings("one-way")
+    halves = {row[name] for row in case.trace.relations if row["kind"] == "half" for name in ("flow", "other")}
+    findings = [
+        each for each in case.findings("one-way") if not halves.intersection(flow for flow, _ in each.finding.flows)
+    ]
     if findings:
         share = unjudged_share(case, "one_way")
         yield Match(
