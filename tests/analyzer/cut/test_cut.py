@@ -95,12 +95,14 @@ def test_a_number_of_the_page_is_that_of_cut(
     """The comments of the copy name the finding at its first frame."""
     report = tmp_path / "report.html"
     assert wiretale_run("analyze", samples / name, "-q", "--report", report).returncode == 0
-    listed = re.findall(r'id="cause-(\d+)".*?<p class="code">([a-z-]+)', report.read_text(), re.DOTALL)
+    listed = re.findall(r'<span class="nth">(\d+)</span> ([^<]+?) ?<', report.read_text("utf-8"))
     explained = json.loads(wiretale_run("explain", samples / name, "--json").stdout)["findings"]
     rows = placed(wiretale.analyze(samples / name))
     assert len(listed) >= 3
-    for number, code in listed:
-        assert explained[int(number) - 1]["finding"] == int(number) and explained[int(number) - 1]["code"] == code
+    for number, sentence in listed:
+        finding = explained[int(number) - 1]
+        code = finding["code"]
+        assert (finding["finding"], html.escape(finding["sentence"])) == (int(number), sentence.strip())
         copied = cut(samples / name, "--finding", number, "--annotate", name=f"{number}.pcapng").read_bytes()
         frame = rows[int(number) - 1]["first_frame"]
         assert re.search(rf"[^\0]*\({code}\)[^\0]*frame {frame}\b".encode(), copied), number
