@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.findings.registry import EFFECTS_OF_LOSS, RULES
+from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Group(NamedTuple):
 
     def sum_of(self, name: str) -> int | None:
         """Returns the sum of a column; None if it is null in all rows."""
-        numbers = [number for row in self.rows if (number := row[name]) is not None]  # type: ignore[literal-required]
+        numbers = [number for row in self.rows if (number := integer_in(row, name)) is not None]
         return sum(numbers) if numbers else None
 
     def sentence(self) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +12,7 @@ import pytest
 
 import needs
 import wiretale
-from processes import wait_until
-from routed_hosts import ENDS, ROUTER, capture, namespaces, run
+from routed_hosts import ENDS, ROUTER, capture, listening, namespaces, run
 
 pytestmark = [
     pytest.mark.xdist_group("live"),
@@ -143,26 +140,10 @@ FAULTS = {
 }
 
 
-@contextmanager
-def serving(server: str, action: str) -> Iterator[None]:
-    enter = ["ip", "netns", "exec", server]
-    program = subprocess.Popen([*enter, sys.executable, "-S", "-c", LISTENER.format(action=action)])
-    try:
-        sockets = [*enter, "cat", "/proc/net/tcp"]
-        wait_until(
-            lambda: f":{PORT:04X} 00000000:0000" in subprocess.run(sockets, capture_output=True, text=True).stdout,
-            "nobody listens",
-        )
-        yield
-    finally:
-        program.kill()
-        program.wait()
-
-
 def capture_of(fault: Fault, folder: Path) -> Path:
     """The connections of the client, captured at the client."""
     path = folder / "client.pcap"
-    with namespaces() as names, serving(names["s"], SERVERS[fault.server]):
+    with namespaces() as names, listening(names["s"], PORT, LISTENER.format(action=SERVERS[fault.server])):
         subprocess.run(["ip", "netns", "exec", names["d"], "sh", "-ec", ROUTER + fault.router], check=True, timeout=30)
         run(ENDS, **names)
         action = CLIENTS[fault.client].format(pause=fault.pause)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,8 +12,7 @@ import pytest
 
 import needs
 import wiretale
-from processes import wait_until
-from routed_hosts import ENDS, ROUTER, capture, namespaces, run
+from routed_hosts import ENDS, ROUTER, capture, listening, namespaces, run
 
 pytestmark = [
     pytest.mark.xdist_group("live"),
@@ -110,26 +107,10 @@ FAULTS = {
 }
 
 
-@contextmanager
-def listening(server: str, *arguments: str) -> Iterator[None]:
-    enter = ["ip", "netns", "exec", server]
-    program = subprocess.Popen([*enter, sys.executable, "-S", "-c", LISTENER, *arguments])
-    try:
-        sockets = [*enter, "cat", "/proc/net/tcp"]
-        wait_until(
-            lambda: f":{PORT:04X} 00000000:0000" in subprocess.run(sockets, capture_output=True, text=True).stdout,
-            "the server listens",
-        )
-        yield
-    finally:
-        program.kill()
-        program.wait()
-
-
 def capture_of(fault: Fault, folder: Path) -> Path:
     """A connection that works if the server accepts, then those of the fault, captured at the client."""
     path = folder / "client.pcap"
-    with namespaces() as names, listening(names["s"], *fault.listener):
+    with namespaces() as names, listening(names["s"], PORT, LISTENER, *fault.listener):
         rule = RULE.format(rule=fault.rule) if fault.rule else ""
         subprocess.run(["ip", "netns", "exec", names["d"], "sh", "-ec", ROUTER + rule], check=True, timeout=30)
         run(ENDS, **names)
@@ -172,7 +153,7 @@ for i in range(count):
 def test_cookies_against_a_flood_take_window_scaling(tmp_path: Path) -> None:
     """Linux answers all SYNs by cookies, which without timestamps of the client hold no window scale."""
     path = tmp_path / "server.pcap"
-    with namespaces() as names, listening(names["s"], "64", "accepts"):
+    with namespaces() as names, listening(names["s"], PORT, LISTENER, "64", "accepts"):
         subprocess.run(["ip", "netns", "exec", names["d"], "sh", "-ec", ROUTER], check=True, timeout=30)
         run(ENDS + "ip -n {d} route add blackhole 198.51.100.0/24\n", **names)
         run("ip netns exec {s} sysctl -qw net.ipv4.tcp_syncookies=2", **names)
@@ -204,7 +185,7 @@ done
 
 def test_answers_by_another_path_meet_a_stateful_firewall(tmp_path: Path) -> None:
     path = tmp_path / "firewall.pcap"
-    with namespaces() as names, listening(names["s"], "64", "accepts"):
+    with namespaces() as names, listening(names["s"], PORT, LISTENER, "64", "accepts"):
         subprocess.run(["ip", "netns", "exec", names["d"], "sh", "-ec", ROUTER + STATEFUL], check=True, timeout=30)
         run(ENDS + SHORT_CUT, **names)
         enter = ["ip", "netns", "exec", names["c"], sys.executable, "-S", "-c"]

@@ -57,11 +57,11 @@ class Dialogue:
         return self.link.wire
 
 
-def requests(count: int, rtt: float = 30.0, **turn: float) -> Wire:
+def requests(count: int, rtt: float = 30.0, think: float = 0.5) -> Wire:
     """Requests one after another."""
     talk = Dialogue(Wire(), rtt)
     for _ in range(count):
-        talk.ask(**turn)  # type: ignore[arg-type]
+        talk.ask(think=think)
     return talk.close()
 
 

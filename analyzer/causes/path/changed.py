@@ -43,7 +43,7 @@ def ignored_rows(case: Case) -> Iterator[int]:
     advice="Turn the offload off at {source}: `ethtool -K DEVICE tx off`{tunnel}.",
     shows="Three packets or more of a TCP direction with a wrong checksum, also that of a VXLAN or other UDP tunnel around them, "
     "which is not the bare sum of the pseudo-header; the receiver acknowledged none of them (directions.checksums_ignored), and "
-    "they were sent again.",
+    "they were retransmitted.",
     rivals={
         "damaged-packets": "the checksum is wrong in all packets of a kind, not in a few",
         "offload": "the receiver ignored them: an adapter would have filled in the checksum after the capture",

@@ -12,7 +12,6 @@ from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import DirectionRow
 
 #: findings that losses of a flow have as their effects
 EFFECTS = (
@@ -56,18 +55,16 @@ class Lossy(NamedTuple):
 def ends_of(transfer: Transfer, ports: bool = True) -> tuple[str, str]:
     """Returns sender and receiver. A client's port is left out if it is known who is the client."""
     client, row = transfer.flow["client"], transfer.row
-    keeps = [ports and client != row["direction"], ports and client in (None, row["direction"])]
-    return end_of(row, "source", keeps[0]), end_of(row, "destination", keeps[1])
+    from_service, to_service = ports and client != row["direction"], ports and client in (None, row["direction"])
+    return (
+        endpoint_str(row["source"], row["source_port"] if from_service else None),
+        endpoint_str(row["destination"], row["destination_port"] if to_service else None),
+    )
 
 
 def route_of(transfer: Transfer, ports: bool = True) -> str:
     """Returns `10.0.0.1 → 10.0.0.2:80`."""
     return " → ".join(ends_of(transfer, ports))
-
-
-def end_of(row: DirectionRow, end: str, with_port: bool) -> str:
-    """Returns an address, with its port if it names the service."""
-    return endpoint_str(row[end], row[f"{end}_port"] if with_port else None)  # type: ignore[literal-required]
 
 
 def is_voice(transfer: Transfer) -> bool:

@@ -105,7 +105,7 @@ def late_match(case: Case, transfer: Transfer, share: float, needless: int) -> M
         waited_ns=waited or None,
         severity=None if needless or by_packet else "info",
         proof=f"{late:,} of {plural(transfer.data_packets, 'segment')} are older than the packet that overtook them{lateness}",
-        excluded={"random-loss": "they are older than the packets before them, so they were not sent again"},
+        excluded={"random-loss": "they are older than the packets before them, so they are no retransmissions"},
         undecided={} if certainty == "proven" else {"random-loss": "a capture at the sender shows their order"},
         share=f"{show_share(late, transfer.data_packets)} of the segments ",
         route=f"from {source} to {destination} arrive",

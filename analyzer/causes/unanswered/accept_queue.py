@@ -18,6 +18,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     HOSTS_MAX,
     SilentHost,
     about,
+    attempt_fields,
     first_syns,
     silent_hosts,
 )
@@ -164,7 +165,7 @@ def connections_of(case: Case, server: tuple[str, int]) -> list[int]:
 
 
 def repeated_share(case: Case, rows: Sequence[FlowRow]) -> float:
-    """Returns the share of the data segments of these flows that were sent again, without flows whose final ACK the server
+    """Returns the share of the data segments of these flows that were retransmitted, without flows whose final ACK the server
     dropped: its SYN-ACK is repeated, and so is the first data."""
     pairs = [(case.direction(row["flow"], 0), case.direction(row["flow"], 1)) for row in rows]
     sides = [side for pair in pairs if (pair[1]["syns"] or 0) < 2 for side in pair]
@@ -260,14 +261,6 @@ def bad_member(case: Case) -> Matches:
         yield Match(
             certainty="likely",
             place="path",
-            findings=about(case, silent.flows, "syn-unanswered"),
-            flows=silent.flows,
-            failed=silent.failed,
-            attempts=queue.total,
-            waited_ns=silent.waited_ns,
-            frames=first_syns(case, silent),
-            packets=silent.syns,
-            filter=silent.filter,
             proof=f"{plural(silent.syns, 'SYN')} of {plural(silent.failed, 'attempt')} unanswered, none of {working:,} others",
             excluded={
                 "accept-queue": "no other connection was open when most of these attempts began",
@@ -284,4 +277,5 @@ def bad_member(case: Case) -> Matches:
             total=queue.total,
             syns=silent.syns,
             open=working,
+            **attempt_fields(case, silent, "syn-unanswered") | {"attempts": queue.total},
         )

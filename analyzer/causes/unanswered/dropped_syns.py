@@ -14,7 +14,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     SilentHost,
     about,
     any_filter,
-    first_syns,
+    attempt_fields,
     silent_hosts,
 )
 from wiretale.analyzer.findings.cost import union_ns
@@ -153,14 +153,6 @@ def keys_differ(case: Case, host: SilentHost) -> Match | None:
     return Match(
         certainty="likely",
         place="server",
-        findings=about(case, host.flows, "syn-unanswered"),
-        flows=host.flows,
-        failed=host.failed,
-        attempts=host.failed,
-        waited_ns=host.waited_ns,
-        frames=first_syns(case, host),
-        packets=host.syns,
-        filter=host.filter,
         proof=f"all {plural(host.syns, 'SYN')} are signed (TCP-MD5 or TCP-AO), and the host is up",
         excluded={"host-down": f"{host.address} answers otherwise"},
         undecided={"filtered": f"`nstat TcpExtTCPMD5Failure` on {host.address}: whether it counts these SYNs"},
@@ -168,6 +160,7 @@ def keys_differ(case: Case, host: SilentHost) -> Match | None:
         f"{plural(host.syns, 'signed SYN')} was answered{host.time}, and a host drops a wrong signature without a word",
         price="",
         advice=OPTION_ADVICE["signature"],
+        **attempt_fields(case, host, "syn-unanswered"),
     )
 
 
@@ -246,14 +239,6 @@ def paws_refused(case: Case) -> Matches:
             yield Match(
                 certainty="proven" if certain else "likely",
                 place="server",
-                findings=about(case, silent.flows, "syn-unanswered"),
-                flows=silent.flows,
-                failed=silent.failed,
-                attempts=silent.failed + len(separated.opened),
-                waited_ns=silent.waited_ns,
-                frames=first_syns(case, silent),
-                packets=silent.syns,
-                filter=silent.filter,
                 proof="a lower TSval separates the SYNs without an exception",
                 excluded={"option-dropped": "both have timestamps"}
                 | ({"accept-queue": "the timestamp separates them, whatever the load"} if certain else {}),
@@ -265,6 +250,7 @@ def paws_refused(case: Case) -> Matches:
                 client=silent.client,
                 count=silent.failed,
                 opened=len(separated.opened),
+                **attempt_fields(case, silent, "syn-unanswered") | {"attempts": silent.failed + len(separated.opened)},
             )
 
 

@@ -12,6 +12,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     SilentHost,
     about,
     about_host,
+    attempt_fields,
     first_syns,
     ports_str,
     silent_hosts,
@@ -236,7 +237,8 @@ def unheard(case: Case, host: SilentHost, was_heard: bool) -> Match:
             "asymmetric-path": "the client repeats its SYNs, so that no answer reached it on another path either"
         },
         proof=f"no packet of {host.address}{' since the first of them' if was_heard else ''}{working}{client}",
-        **fields_of(case, host),
+        host=host.address,
+        **attempt_fields(case, host, *EFFECTS),
         is_down="stopped answering" if was_heard else "never answers",
         evidence=f"none of {tried} was answered" if host.failed > 1 else f"{tried} got no answer",
         beside=f"{working}. It is {PROBABLY[certainty]}down, or a firewall drops all packets to it",
@@ -262,7 +264,8 @@ def reported(case: Case, host: SilentHost, no_route: bool, router: str) -> Match
         place="device" if no_route else "server",
         excluded={"filtered": f"{router} reports that it has {reason}, not that it forbids"},
         proof=f"ICMP errors of {router}",
-        **fields_of(case, host),
+        host=host.address,
+        **attempt_fields(case, host, *EFFECTS),
         is_down="cannot be reached" if no_route else "is down or not there",
         evidence=f"{'this host' if is_self else f'the router {router}'} reports that it has {reason}, and {attempts} failed",
         beside="",
@@ -270,21 +273,6 @@ def reported(case: Case, host: SilentHost, no_route: bool, router: str) -> Match
         if no_route
         else f"Check that {host.address} is up and in the network of {router}: `ip neigh show {host.address}` there.",
     )
-
-
-def fields_of(case: Case, host: SilentHost) -> dict[str, Any]:
-    """Returns what both have in common."""
-    return {
-        "host": host.address,
-        "findings": about(case, host.flows, *EFFECTS),
-        "flows": host.flows,
-        "failed": host.failed,
-        "attempts": host.failed,
-        "waited_ns": host.waited_ns,
-        "frames": first_syns(case, host),
-        "packets": host.syns,
-        "filter": host.filter,
-    }
 
 
 def answering_hosts(case: Case, client: str) -> int:

@@ -16,7 +16,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     SilentHost,
     about,
     any_filter,
-    first_syns,
+    attempt_fields,
     opened,
     ports_str,
     refusals,
@@ -306,7 +306,7 @@ def by_icmp(case: Case, host: SilentHost, errors: Sequence[Refusal]) -> Match:
         place="server" if is_own else "device",
         excluded={"host-down": f"{router} says that it forbids", "refused": "no RST came"},
         proof=f"ICMP '{means}' of {router}",
-        **silent_fields(case, host),
+        **attempt_fields(case, host, "syn-unanswered", "icmp-errors"),
         who="The firewall of the host itself" if is_own else f"A firewall at {router}",
         blocks="blocks",
         ports=ports_str(host.ports),
@@ -328,7 +328,7 @@ def by_silence(case: Case, host: SilentHost) -> Match:
             "accept-queue": f"`ss -ltn` on {host.address}: a full queue; or a capture there: whether the SYNs arrive"
         },
         proof=f"{plural(host.syns, 'SYN')}{host.time} without an answer, and nobody connected to that port meanwhile",
-        **silent_fields(case, host),
+        **attempt_fields(case, host, "syn-unanswered", "icmp-errors"),
         who="A firewall",
         blocks="probably drops",
         ports=ports_str(host.ports),
@@ -337,20 +337,6 @@ def by_silence(case: Case, host: SilentHost) -> Match:
         beside=beside(host, port) or ", while the host answers otherwise",
         what=f"Find the place with `traceroute -T -p {port} {host.address}`, and look at the rules there (`nft list ruleset`).",
     )
-
-
-def silent_fields(case: Case, host: SilentHost) -> dict[str, Any]:
-    """Returns what matches about silent ports have in common."""
-    return {
-        "findings": about(case, host.flows, "syn-unanswered", "icmp-errors"),
-        "flows": host.flows,
-        "failed": host.failed,
-        "attempts": host.failed,
-        "waited_ns": host.waited_ns,
-        "frames": first_syns(case, host),
-        "packets": host.syns,
-        "filter": host.filter,
-    }
 
 
 def beside(host: SilentHost, port: int | None = None) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import NULL
@@ -228,6 +228,20 @@ def silent_hosts(case: Case) -> list[SilentHost]:
 def first_syns(case: Case, host: SilentHost) -> list[Cited]:
     """Returns the first SYN of each of the first attempts."""
     return first_packets(case.transfers, host.flows[:ATTEMPTS_MAX])
+
+
+def attempt_fields(case: Case, host: SilentHost, *codes: str) -> dict[str, Any]:
+    """Returns what matches about the attempts of a silent host have in common; `codes` are those of the findings about them."""
+    return {
+        "findings": about(case, host.flows, *codes),
+        "flows": host.flows,
+        "failed": host.failed,
+        "attempts": host.failed,
+        "waited_ns": host.waited_ns,
+        "frames": first_syns(case, host),
+        "packets": host.syns,
+        "filter": host.filter,
+    }
 
 
 def any_filter(rows: Sequence[FlowRow], most: int = 5) -> str:
