@@ -97,7 +97,8 @@ def answer_of(trace: Trace, entry: Explained, caveat: str | None) -> Answer:
     """Returns the answer that an entry gives."""
     row, cause, numbers = entry.row, entry.cause, [finding["finding"] for finding in entry.group.rows]
     if cause is None:
-        frames, decide = [frame for number in numbers for frame in frames_of_finding(trace, number)], []
+        evidence = evidence_of(trace)
+        frames, decide = [frame_of(frame) for number in numbers for frame in evidence[number - 1].frames], []
     else:
         frames = [frame_of(frame) for frame in trace.cause_frames if frame["cause"] == cause["cause"]]
         rivals = (rival for rival in trace.cause_rivals if rival["cause"] == cause["cause"])
@@ -115,11 +116,6 @@ def answer_of(trace: Trace, entry: Explained, caveat: str | None) -> Answer:
         frames[:FRAMES_SHOWN],
         decide,
     )
-
-
-def frames_of_finding(trace: Trace, number: int) -> list[dict[str, Any]]:
-    """Returns the packets that show a finding."""
-    return [frame_of(row) for row in evidence_of(trace)[number - 1].frames]
 
 
 def frame_of(row: Any) -> dict[str, Any]:

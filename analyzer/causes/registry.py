@@ -16,9 +16,8 @@ from wiretale.analyzer.causes.case import Case
 from wiretale.analyzer.causes.cause import Cause, Match, Severity
 from wiretale.analyzer.causes.rank import rank_of
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.findings.cost import NOTE_SHARE
+from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
 from wiretale.analyzer.findings.evidence import Cited, Side
-from wiretale.analyzer.findings.model import duration_of
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.model import Finding
@@ -91,13 +90,11 @@ class Explanation(NamedTuple):
             yield "cause_rivals", (number, *rival)
 
 
-def life_of(case: Case, sides: Sequence[Side]) -> int:
-    """Returns the time of these flows, the longest of them, or of the capture without flows, ns; 0 without times."""
-    if sides:
-        return max((duration_of(case.flow(flow)) or 0 for flow, _ in sides), default=0)
-    interfaces = case.trace.interfaces
-    firsts, lasts = ([ns for ns in interfaces.column(name) if ns is not None] for name in ("first_ns", "last_ns"))
-    return max(lasts) - min(firsts) if firsts and lasts else 0
+def life_of(case: Case, sides: Sequence[Side]) -> float:
+    """Returns the time in which any of these flows lived, or of the capture without flows, ns; 0 without times."""
+    rows = [case.flow(flow) for flow in {flow for flow, _ in sides}] if sides else case.trace.interfaces.rows()
+    pairs = ((row["first_ns"], row["last_ns"]) for row in rows)
+    return union_ns(Span(first, last) for first, last in pairs if first is not None and last is not None) or 0.0
 
 
 def share_of(case: Case, match: Match, sides: Sequence[Side]) -> float | None:

@@ -7,12 +7,13 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.ends.measured import measured_str
-from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
+NEARLY_ALL = 0.99  # of the packets of flows, in which losses show
 WAITED_LEAST = 0.1  # of the time: less says nothing
 #: parts of the time account, as a sentence has them: `9.1 of 9.8 s went into …`
 WENT_INTO = {
@@ -38,7 +39,13 @@ ASKED = {
     "nd": "neighbor solicitation",
 }
 KINDS_SHOWN, BELOW_IP = 2, ("arp", "nd")
-CARRIED = {"tcp": "TCP connection", "udp": "UDP flow", "icmp": "ICMP flow", "sctp": "SCTP flow"}
+CARRIED = {
+    "tcp": "TCP connection",
+    "udp": "UDP flow",
+    "icmp": "ICMP flow",
+    "sctp": "SCTP flow",
+    "icmpv6": "ICMPv6 flow",
+}
 
 
 def what_happened(trace: Trace) -> str:
@@ -49,9 +56,8 @@ def what_happened(trace: Trace) -> str:
     requests = requests_str(trace)
     if judged.nothing:
         return f"{nothing_judged(trace)}{f'; {requests}' if requests else ''}."
-    is_loss_known, report = judged.measures["loss"].packets > 0, measured_str(trace)
-    doubt = "" if is_loss_known else "; whether anything was lost does not show"
-    head = f"{carried(trace, is_loss_known)}{f', and {requests}' if requests else ''}{doubt}"
+    report = measured_str(trace)
+    head = f"{carried_str(trace)}{lost_str(trace, judged)}{f', and {requests}' if requests else ''}{unseen_str(judged)}"
     return f"{head}{f'. {report}' if report else time_went(trace)}."
 
 
@@ -67,15 +73,15 @@ def nothing_judged(trace: Trace) -> str:
 
 
 def requests_str(trace: Trace) -> str:
-    """Returns how many requests were answered: `all 7 DNS questions were answered`; empty without one."""
+    """Returns how many requests were answered: `7 DNS questions were answered`; empty without one."""
     exchanges = trace.exchanges
     if not len(exchanges):
         return ""
     words = {number: word for word, number in trace.transfers.words.items()}
-    pairs = zip(exchanges._packed("kind", "B"), exchanges._packed("outcome", "B"), strict=True)
+    pairs = Counter(zip(exchanges._packed("kind", "B"), exchanges._packed("outcome", "B"), strict=True))
     answers: Counter[str] = Counter()
-    for kind, outcome in pairs:
-        answers[words.get(kind, "")] += words.get(outcome) in ANSWERED
+    for (kind, outcome), count in pairs.items():
+        answers[words.get(kind, "")] += count if words.get(outcome) in ANSWERED else 0
     names = [name for name in ASKED if answers[name]]
     names = [name for name in names if name not in BELOW_IP] or names
     texts = [plural(answers[name], ASKED[name]) for name in names[:KINDS_SHOWN]]
@@ -85,27 +91,48 @@ def requests_str(trace: Trace) -> str:
 
 def flows_str(trace: Trace) -> str:
     """`3 TCP connections and 2 UDP flows` of the judged flows; empty without any."""
-    counts: dict[str, int] = {}
     legs = trace.transfers.legs
-    for flow, protocol in enumerate(trace.flows.column("protocol")):
-        if flow not in legs:
-            counts[protocol] = counts.get(protocol, 0) + 1
+    protocols = trace.flows.column("protocol")
+    counts = Counter(protocols) - Counter(protocols[flow] for flow in legs)
     texts = [plural(count, CARRIED.get(name, f"{name.upper()} flow")) for name, count in counts.items()]
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1]))) if texts else ""
 
 
-def carried(trace: Trace, is_loss_known: bool) -> str:
-    """Returns how many flows carried how much, and what was lost."""
-    transfers = trace.transfers
-    legs = transfers.legs
-    sizes = [size or 0 for flow, size in enumerate(trace.flows.column("payload_bytes")) if flow not in legs]
-    counts = transfers.counts
-    lost = sum(count for name in ("lost_upstream", "lost_downstream", "blocks_lost") for _, count in counts[name])
-    who = flows_str(trace)
-    subject = f"{who[0].upper()}{who[1:]} carried {show_bytes(sum(sizes))}"
-    if not is_loss_known:
-        return subject
-    return f"{subject} and lost {plural(lost, 'segment') if lost else 'nothing'}"
+def carried_str(trace: Trace) -> str:
+    """`3 TCP connections carried 1.2 MB`."""
+    sizes, legs = trace.flows.column("payload_bytes"), trace.transfers.legs
+    who, carried = flows_str(trace), sum(filter(None, sizes)) - sum(sizes[flow] or 0 for flow in legs)
+    return f"{who[0].upper()}{who[1:]} carried {show_bytes(carried)}"
+
+
+def lost_str(trace: Trace, judged: Judged) -> str:
+    """` and lost nothing`, or up to as many segments as were retransmitted without a known place; empty if no loss could show."""
+    if not judged.measures["loss"].packets:
+        return ""
+    counts = trace.transfers.counts
+    lost, unplaced = (
+        sum(count for name in names for _, count in counts[name])
+        for names in (("lost_upstream", "lost_downstream", "blocks_lost"), ("unplaced_retransmissions",))
+    )
+    if not lost + unplaced:
+        return " and lost nothing" if loss_share(judged) >= NEARLY_ALL else ""
+    return f" and lost {'up to ' if unplaced else ''}{plural(lost + unplaced, 'segment')}"
+
+
+def loss_share(judged: Judged) -> float:
+    """Returns the share of the packets of flows that were judged for loss, 0 to 1."""
+    outside = sum(part.amount.packets for part in judged.unjudged if part.reason == "no_flow")
+    return judged.measures["loss"].packets / max(judged.total.packets - outside, 1)
+
+
+def unseen_str(judged: Judged) -> str:
+    """Returns that not all losses could show; empty if they could."""
+    share = loss_share(judged)
+    if share >= NEARLY_ALL:
+        return ""
+    if not share:
+        return "; whether anything was lost does not show"
+    return f"; in {show_share(1 - share, 1)} of the packets, losses do not show"
 
 
 def time_went(trace: Trace) -> str:
@@ -116,8 +143,12 @@ def time_went(trace: Trace) -> str:
     if not life_ns:
         return ""
     name, ns = max(parts.items(), key=lambda part: part[1])
-    if waited_ns < WAITED_LEAST * life_ns:
-        return f"; nobody waited for {show_duration(life_ns - waited_ns)} of {show_duration(life_ns)}"
-    if turns.overlap:
-        return f"; {show_share(ns, waited_ns)} of the waiting went into {WENT_INTO[name]}"
-    return f"; {show_duration(ns)} of {show_duration(life_ns)} went into {WENT_INTO[name]}"
+    if waited_ns >= WAITED_LEAST * life_ns:
+        share = show_share(ns, waited_ns)
+        time = f"{share} of the waiting" if turns.overlap else f"{show_duration(ns)} of {show_duration(life_ns)}"
+        return f"; {time} went into {WENT_INTO[name]}"
+    return (
+        f"; nobody waited for {show_duration(turns.idle_ns)} of {show_duration(life_ns)}"
+        if turns.idle_ns > waited_ns
+        else ""
+    )

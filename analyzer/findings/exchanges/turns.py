@@ -39,7 +39,6 @@ COLUMNS = ("request_ns", "network_ns", "server_ns", "response_ns", *STALLS)
 #: parts of a flow's time account in which somebody waited for the network, for a busy link or a limit of an end
 NETWORK_PARTS = ("connecting", "loss", "queue", "path")
 TRANSFER_PARTS = ("transfer", "window", "send_buffer")
-NOBODY_WAITED = ("idle", "unknown")
 ACCOUNT = ("client", "server", *NETWORK_PARTS, *TRANSFER_PARTS)
 
 
@@ -179,12 +178,20 @@ class Turns:
         """The time in which somebody waited, of all flows, by part of their time accounts, ns."""
         return {part: math.fsum(flow[part] for flow in self.accounts.values()) for part in ACCOUNT}
 
+    def _sum_of(self, part: str) -> float:
+        """Returns the time that all flows with a time account spent in a part of it in which nobody waited, ns."""
+        column = array("d", self._transfers.trace.flows._packed(f"time_{part}_ns", "d"))
+        return math.fsum(column[flow] for flow in self.accounts)
+
+    @cached_property
+    def idle_ns(self) -> float:
+        """The time in which nobody waited, of all flows, ns."""
+        return self._sum_of("idle")
+
     @cached_property
     def life_ns(self) -> float:
         """The life of all flows with a time account, ns."""
-        names = [(f"time_{part}_ns", "d", 0, 1) for part in NOBODY_WAITED]
-        columns = [array("d", data) for data in self._transfers.trace.flows._packed_columns(names)]
-        return math.fsum((*self.waits.values(), *(column[flow] for column in columns for flow in self.accounts)))
+        return math.fsum((*self.waits.values(), self.idle_ns, self._sum_of("unknown")))
 
     @cached_property
     def split(self) -> Split:
