@@ -89,8 +89,9 @@ def page_object(code: str, version: str) -> Row:
     }
 
 
-def causes_of(trace: Trace) -> list[Row]:
-    """Returns the causes with the numbers of the findings that each explains, its rivals, packets and flows."""
+def causes_of(trace: Trace, code: str | None) -> list[Row]:
+    """Returns the causes, or those of a code, with the numbers of the findings that each explains, its rivals, packets and
+    flows."""
     parts = {
         name: rows_by_cause(table)
         for name, table in (
@@ -101,7 +102,7 @@ def causes_of(trace: Trace) -> list[Row]:
         )
     }
     causes: list[Row] = []
-    for row in trace.causes:
+    for row in (row for row in trace.causes if code in (None, row["code"])):
         members = {name: by_cause.get(row["cause"], []) for name, by_cause in parts.items()}
         causes.append({**row, **members, "findings": [member["finding"] for member in members["findings"]]})
     return causes
@@ -115,15 +116,21 @@ def rows_by_cause(table: Iterable[Any]) -> dict[int, list[Row]]:
     return by_cause
 
 
-def explain_object(trace: Trace, transfers: Sequence[Explained], findings: Sequence[FindingRow], version: str) -> Row:
-    """Returns the object that `wiretale explain --json` prints; `findings` are rows of that table."""
+def explain_object(
+    trace: Trace,
+    transfers: Sequence[Explained],
+    findings: Sequence[FindingRow],
+    version: str,
+    cause: str | None = None,
+) -> Row:
+    """Returns the object that `wiretale explain --json` prints; `findings` are rows of that table, `cause` is a code."""
     evidence = evidence_of(trace)
     return {
         "schema": SCHEMA,
         "wiretale": version,
         "inputs": trace.inputs,
         "answer": trace.answer._asdict(),
-        "causes": causes_of(trace),
+        "causes": causes_of(trace, cause),
         "judged": judge(trace).as_object(),
         "time": seconds_of(trace.transfers.turns.split),
         "transfers": [{**transfer_object(explained), **turns_object(trace, explained)} for explained in transfers],

@@ -119,6 +119,8 @@ def test_the_terminal_begins_with_the_whole_answer(wiretale_run: Any, samples: P
     assert head == f"{answer.sentence} Caveat: {answer.caveat}"
     detail = wiretale_run("explain", sample, "--cause", "copies", env=width).stdout
     assert "certainty  proven" in detail and "frames" in detail
+    result = json.loads(wiretale_run("explain", sample, "--cause", "copies", "--json").stdout)
+    assert [row["code"] for row in result["causes"]] == ["copies"] and result["answer"]["sentence"] == answer.sentence
 
 
 def test_json_page_and_python_have_the_same_answer(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:

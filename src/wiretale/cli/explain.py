@@ -102,7 +102,7 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
     if arguments.json:
         from wiretale.reports.export.explain import explain_object
 
-        print_json(explain_object(trace, transfers, listed, __version__))
+        print_json(explain_object(trace, transfers, listed, __version__, arguments.cause))
         return
     from wiretale.reports.terminal.answer import cause_detail
     from wiretale.reports.terminal.console import print_parts
