@@ -20,7 +20,8 @@ import needs
 import wiretale.analyzer
 import wiretale.reports
 import wiretale.traffic
-from checkout import FEW_SAMPLES, SAMPLES
+from checkout import SAMPLES
+from sample_sets import FEW_SAMPLES
 from wiretale.analyzer.table import KEPT_TABLES
 
 LOSSES = SAMPLES / "tcp_losses.pcap"

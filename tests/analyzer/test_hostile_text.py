@@ -20,7 +20,7 @@ import needs
 import wiretale
 from capture_files import enhanced, interface, option, section
 from capture_points import udp
-from checkout import FEW_SAMPLES
+from sample_sets import FEW_SAMPLES
 from wiretale.reports.export import csv_text
 from wiretale.traffic.program import program_path
 

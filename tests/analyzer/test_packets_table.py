@@ -22,8 +22,9 @@ from scapy.packet import Packet
 from scapy.utils import wrpcap
 
 import wiretale
-from checkout import FEW_SAMPLES, Run
+from checkout import Run
 from processes import wait_until
+from sample_sets import FEW_SAMPLES
 
 FROM_STDIN = """\
 import json, sys, wiretale

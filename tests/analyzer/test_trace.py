@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wiretale
-from checkout import FEW_SAMPLES, ROOT, SAMPLES
+from checkout import ROOT, SAMPLES
+from sample_sets import FEW_SAMPLES
 from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.time import parse_time, show_time
 

@@ -21,8 +21,8 @@ import pytest
 
 import needs
 import wiretale
-from checkout import FEW_SAMPLES
 from processes import refusal, small_disk, wait_until
+from sample_sets import FEW_SAMPLES
 from wiretale.analyzer.table import KEPT_TABLES
 
 # There the sanitizer speaks up in every process that the test starts.

@@ -16,10 +16,10 @@ from scapy.all import IP, TCP, Ether, Raw, wrpcap
 
 import needs
 import wiretale
-from checkout import FEW_SAMPLES
 from placed import placed
 from plain_wire import Connection, Wire
 from report_page import Page, loneliest
+from sample_sets import FEW_SAMPLES
 from wiretale.analyzer.frames.raw_frames import raw_frames
 from wiretale.reports.html import frames as report_frames
 

@@ -13,9 +13,10 @@ import pytest
 from rich.console import Console
 
 import wiretale
-from checkout import CAPTURES, FEW_SAMPLES, ROOT, SCENARIOS, Run
+from checkout import CAPTURES, ROOT, SCENARIOS, Run
 from plain_wire import SYN, Connection, Wire
 from processes import refusal
+from sample_sets import FEW_SAMPLES
 from wiretale.analyzer import findings
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings import registry

@@ -19,8 +19,8 @@ import pytest
 import needs
 import wiretale
 from capture_files import block, enhanced, interface, section
-from checkout import FEW_SAMPLES
 from plain_wire import Wire
+from sample_sets import FEW_SAMPLES
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.index.capture_index import write_index

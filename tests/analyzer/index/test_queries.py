@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import wiretale
-from checkout import FEW_SAMPLES
 from plain_wire import Connection, Wire
+from sample_sets import FEW_SAMPLES
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.index import pyramid, queries
