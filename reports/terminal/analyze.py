@@ -27,9 +27,9 @@ from wiretale.reports.phrases import (
     relation_texts,
     with_evidence,
 )
-from wiretale.reports.terminal.answer import answer_parts
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, print_parts, section
 from wiretale.reports.terminal.fitted import Column, table
+from wiretale.reports.terminal.screen.causes import answer_parts
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow, FindingRow, FlowRow, InterfaceRow

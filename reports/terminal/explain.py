@@ -11,24 +11,24 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.explain import Explained, carried, left_out, waited_str
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import flow_str
 from wiretale.analyzer.findings.registry import CHAPTERS, RULES, example_of, page_of
 from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+from wiretale.analyzer.units import plural, show_bytes, show_share
 from wiretale.reports.phrases import cost_text, with_evidence
 from wiretale.reports.terminal.analyze import capture_lines, judged_lines, link_share
-from wiretale.reports.terminal.answer import answer_parts, cause_parts
 from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
+from wiretale.reports.terminal.screen.page import head_parts
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import FindingRow, FlowRow
     from wiretale.analyzer.trace import Trace
     from wiretale.reports.phrases import EvidentFinding
 
+CAUSES_MOST = 1_000
 MINOR_SHOWN = 5
 QUIET_SHOWN = 10  # transfers without a finding
 BAR_WIDTH_MOST, BAR_LEAST = 60, 0.02
@@ -45,13 +45,6 @@ BARS = {
     "connecting": ("bright_cyan", "c"),
     "waiting": ("white", "-"),
     "unknown": ("bright_white", "?"),
-}
-# The same of the bar at the head.
-SPLIT_BARS = {
-    "server": ("magenta", "s"),
-    "network": ("red", "n"),
-    "client": ("yellow", "c"),
-    "transfer": ("bright_black", "="),
 }
 LEFT_OUT = "time_*_ns in `wiretale analyze --json --tables directions`"
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
@@ -94,39 +87,6 @@ def bar(explained: Explained, console: Console) -> Iterator[RenderableType]:
 def application_str(flow: FlowRow) -> str:
     """`tls www.example.org`, `http`, `udp`: the application of a flow, or its protocol, and the name of its server."""
     return " ".join(filter(None, (flow["application"] or flow["protocol"], flow["server_name"])))
-
-
-def split_bar(split: Split, console: Console) -> Iterator[Text]:
-    """Yields the time of turns and transfers by server, network, client and transfer, as a bar and in words."""
-    width = max(min(BAR_WIDTH_MOST, console.width - 2 * INDENT), 10)
-    colored = bool(console.color_system) and not console.no_color
-    drawn, legend = Text(), Text()
-    for name, ns in split.parts():
-        color, letter = SPLIT_BARS[name]
-        mark = "█" if colored else letter
-        drawn.append(mark * round(width * ns / split.total_ns), style=color)
-        legend.append("   " if legend else "").append(f"{mark} ", style=color)
-        legend.append(f"{name} {show_duration(ns)} ({show_share(ns, split.total_ns)})")
-    drawn.truncate(width)
-    yield drawn
-    yield legend
-
-
-def time_base(trace: Trace) -> str:
-    """Returns what the time is of: `6 requests in 2 flows, 5.44 s`, with the time of the capture if flows overlap."""
-    turns = trace.transfers.turns
-    requests = f"{plural(len(turns), 'request')} in " if len(turns) else ""
-    beside = f" of waiting, summed over a capture of {show_duration(turns.capture_ns)}" if turns.overlap else ""
-    return f"{requests}{plural(turns.flows, 'flow')}, {show_duration(turns.split.total_ns)}{beside}"
-
-
-def who_parts(trace: Trace, console: Console) -> Iterator[RenderableType]:
-    """Yields the bar at the head: the time in which somebody waited, by whom it was taken."""
-    turns = trace.transfers.turns
-    if turns.split.total_ns:
-        base = time_base(trace)
-        head = Text.assemble(("Where the time went  ", "bold"), (base, "dim"))
-        yield Group(head, *map(indented, split_bar(turns.split, console)))
 
 
 def turns_lines(trace: Trace, explained: Explained) -> Iterator[RenderableType]:
@@ -280,10 +240,8 @@ def explain_parts(
     console: Console,
 ) -> Iterator[RenderableType]:
     """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
-    yield from answer_parts(trace)
+    yield from head_parts(trace, console.width, CAUSES_MOST)
     yield Text()
-    yield from who_parts(trace, console)
-    yield from cause_parts(trace)
     yield from capture_lines(trace)
     yield from judged_lines(judge(trace))
     yield from finding_parts(trace, transfers, with_evidence(trace, findings), console)

@@ -73,12 +73,14 @@ def fitting(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: in
     return fits
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int) -> Grid | None:
-    """Returns a table of at most this width; None if the columns of rank 0 do not fit."""
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int, *, is_ruled: bool = True
+) -> Grid | None:
+    """Returns a table of at most this width, with a line below its head or without; None if the columns of rank 0 do not fit."""
     fits = fitting(columns, rows, width)
     if not fits:
         return None
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    grid = Grid(box=box.SIMPLE_HEAD if is_ruled else None, pad_edge=False, show_edge=False, padding=(0, 1))
     room = width + GAP - sum(fit.least + GAP for fit in fits)
     widths = []
     for fit in fits:

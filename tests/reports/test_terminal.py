@@ -90,7 +90,7 @@ def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp
 def test_no_problem_is_said_of_limits_that_are_unknown(wiretale_run: Any, tmp_path: Path, command: str) -> None:
     talk = Connection(Wire()).open().data(30, 0, 100).ack(50, 100)
     path = talk.wire.write(tmp_path / "short.pcap")
-    text = " ".join(wiretale_run(command, path).stdout.split())
+    text = " ".join(wiretale_run(command, path, *(["--all"] if command == "explain" else [])).stdout.split())
     assert "Judged: all packets for loss and round trip; no packet for limits." in text
     assert "Not judged: for limits, too few packets (100% of packets)." in text
     assert text.startswith("1 TCP connection carried 100 B and lost nothing")
@@ -118,7 +118,7 @@ def test_a_finding_stands_below_the_direction_that_it_is_about(wiretale_run: Any
         for ms in (100, 500):
             talk.send(ms + 50 * side, side, at, 1000, ack=1000 * side)
         talk.send(170 + side, 1 - side, 1000 * side, ack=1000)
-    lines = wiretale_run("explain", talk.wire.write(tmp_path / "both.pcap")).stdout.splitlines()
+    lines = wiretale_run("explain", talk.wire.write(tmp_path / "both.pcap"), "--all").stdout.splitlines()
     ends = ("10.0.0.1:40000 → 10.0.0.2:80", "10.0.0.2:80 → 10.0.0.1:40000")
     heads = [line.partition("  ")[0].split(" ", 3)[3] for line in lines if line.startswith("flow")]
     assert sorted(heads) == sorted(ends)

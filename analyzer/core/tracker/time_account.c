@@ -216,20 +216,30 @@ static void add_round_trip(const struct segment_context *seg, int64_t ns, int64_
 
 /* --- gaps ------------------------------------------------------------------------------------ */
 
+/* Returns how long after the last data of a direction its ACK came, at most `ns`. If a FIN came
+ * later, the last ACK is that of the FIN. */
+static int64_t acked_after(const struct tcp_connection *connection, unsigned direction,
+                           int64_t least, int64_t ns) {
+    const struct time_account *account = &connection->time;
+    const struct tcp_stream *stream = &connection->streams[direction];
+    bool of_fin = stream->fin_seen && stream->snd_una >= stream->fin_end &&
+                  account->fin_ns > account->cursor_ns;
+    int64_t most = of_fin && !account->sending[direction].recovering ? least : ns;
+    return min64(max64(stream->una_advanced_ns - account->cursor_ns, 0), min64(most, ns));
+}
+
 /* The segment is the answer to data of the other endpoint, which passed at the cursor. */
 static void add_answer(const struct segment_context *seg, int64_t gap_ns) {
-    struct time_account *account = &seg->connection->time;
-    const struct tcp_stream *data = seg->receiver; /* that it answers */
     int64_t least = sender_rtt(seg->connection, seg->sender);
     if (least < 0) {
         spend(seg, PART_UNKNOWN, gap_ns);
         return;
     }
-    int64_t acked = data->una_advanced_ns - account->cursor_ns;
+    int64_t acked = acked_after(seg->connection, !segment_direction(seg), least, gap_ns);
     bool delayed = acked - least >= ACK_DELAY_NS && acked - least <= ACK_DELAY_MOST;
     bool separate = acked > 0 && acked < gap_ns && !delayed;
     int64_t path = min64(least, gap_ns);
-    int64_t queue = separate ? max64(min64(acked, gap_ns) - path, 0) : 0;
+    int64_t queue = separate ? max64(acked - path, 0) : 0;
     spend_on_way(seg, PART_PATH, path);
     spend_on_way(seg, PART_QUEUE, queue);
     add_pause(seg, segment_direction(seg), gap_ns - path - queue, true);
@@ -561,18 +571,6 @@ static bool is_unanswered(const struct tcp_connection *connection, unsigned dire
         return false;
     uint64_t bytes = stream->unique_bytes - (log && log->open && !log->responding ? log->base : 0);
     return bytes <= REQUEST_MOST * (uint64_t)full_segment_size(connection, stream);
-}
-
-/* Returns how long after the last data of a direction its ACK came, at most `ns`. If a FIN came
- * later, the last ACK is that of the FIN. */
-static int64_t acked_after(const struct tcp_connection *connection, unsigned direction,
-                           int64_t least, int64_t ns) {
-    const struct time_account *account = &connection->time;
-    const struct tcp_stream *stream = &connection->streams[direction];
-    bool of_fin = stream->fin_seen && stream->snd_una >= stream->fin_end &&
-                  account->fin_ns > account->cursor_ns;
-    int64_t most = of_fin && !account->sending[direction].recovering ? least : ns;
-    return min64(max64(stream->una_advanced_ns - account->cursor_ns, 0), min64(most, ns));
 }
 
 /* The time after the last data. */

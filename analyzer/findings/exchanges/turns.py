@@ -189,9 +189,30 @@ class Turns:
         return self._sum_of("idle")
 
     @cached_property
+    def unknown_ns(self) -> float:
+        """The time of which it is not known who waited for what, of all flows, ns."""
+        return self._sum_of("unknown")
+
+    def waited_beside_ns(self, kind: str) -> float:
+        """Returns the time in which an answer to exchanges of a kind was waited for, beside flows with a time account, ns."""
+        rows = self._table._rows_where("kind", kind) if len(self._table) else []
+        if not rows:
+            return 0.0
+        fields = [("flow", "I", 0, 1), ("asked_ns", "d", self._transfers.base_ns, 1), ("waited_ns", "d", 0, 1)]
+        packed = self._table._packed_columns(fields)
+        flows, asked_ns, waited_ns = (array(code, raw) for (_, code, *_), raw in zip(fields, packed, strict=True))
+        beside = [row for row in rows if flows[row] not in self.accounts and flows[row] not in self._transfers.legs]
+        spans = (
+            Span(asked_ns[row], asked_ns[row] + waited_ns[row])
+            for row in beside
+            if asked_ns[row] == asked_ns[row] and waited_ns[row] > 0
+        )
+        return union_ns(spans) or 0.0
+
+    @property
     def life_ns(self) -> float:
         """The life of all flows with a time account, ns."""
-        return math.fsum((*self.waits.values(), self.idle_ns, self._sum_of("unknown")))
+        return math.fsum((*self.waits.values(), self.idle_ns, self.unknown_ns))
 
     @cached_property
     def split(self) -> Split:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explain what went wrong or took the time, why, and what to do. The answer comes first, then the causes with proof and advice,
-then each transfer with its findings, the most severe and costly first; `wiretale cut --finding` takes their numbers.
+"""Explain what went wrong or took the time, why, and what to do, on one screen: the answer, where the time went, causes with
+proof and advice, flows, what was not judged, and the next command. --all adds each transfer with its findings, the most severe
+and costly first; `wiretale cut --finding` takes their numbers.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 USAGE = "wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE\nwiretale explain --cause CODE"
-SHOWN = 10  # findings
 EXAMPLES = """\
 wiretale explain transfer.pcapng
 # compared with the maximum of the link
@@ -52,9 +52,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(output, "--cause", "CODE", "show only this cause, with what excludes its rivals; without FILE, its page")
     option(output, "--list", None, "list every finding and cause that exists")
     option(
-        output, "--top", "N", f"show only the first N findings; default {SHOWN}, with --json all", type=whole_number(1)
+        output,
+        "--top",
+        "N",
+        "list the first N findings below the causes; with --json, only these",
+        type=whole_number(1),
     )
-    option(output, "--all", None, "show every finding")
+    option(output, "--all", None, "list every cause and finding")
     option(output, "--link", "RATE", LINK_HELP)
     option(output, "-q --quiet", None, "print no progress")
 
@@ -83,9 +87,9 @@ def show_pages(code: str | None, cause: str | None, as_json: bool) -> None:
         page = page_object(code, __version__) if code else cause_object(cause, __version__) if cause else None
         print_json(page or list_object(__version__))
         return
-    from wiretale.reports.terminal.answer import cause_list, cause_page
     from wiretale.reports.terminal.console import print_parts
     from wiretale.reports.terminal.explain import list_parts, page_parts
+    from wiretale.reports.terminal.screen.causes import cause_list, cause_page
 
     parts = page_parts(code) if code else cause_page(cause) if cause else chain(list_parts(), cause_list())
     print_parts(sys.stdout, lambda console: parts)
@@ -96,20 +100,23 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
     findings = [row for row in trace.findings.rows() if arguments.code in (None, row["code"])]
-    most = arguments.top or (None if arguments.all or arguments.json else SHOWN)
-    listed, unlisted = findings[:most], findings[most:] if most else []
+    listed, unlisted = findings[: arguments.top], findings[arguments.top :] if arguments.top else []
     transfers = explain_transfers(trace, link)
     if arguments.json:
         from wiretale.reports.export.explain import explain_object
 
         print_json(explain_object(trace, transfers, listed, __version__, arguments.cause))
         return
-    from wiretale.reports.terminal.answer import cause_detail
     from wiretale.reports.terminal.console import print_parts
     from wiretale.reports.terminal.explain import explain_parts
+    from wiretale.reports.terminal.screen.causes import cause_detail
+    from wiretale.reports.terminal.screen.page import screen_parts
 
     if arguments.cause:
         print_parts(sys.stdout, lambda console: cause_detail(trace, arguments.cause))
+        return
+    if not (arguments.all or arguments.top or arguments.code):
+        print_parts(sys.stdout, lambda console: screen_parts(trace, arguments.files, console))
         return
     print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, listed, unlisted, console))
 

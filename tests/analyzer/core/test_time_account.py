@@ -307,6 +307,14 @@ def test_a_fin_long_after_a_repair_is_not_of_the_recovery(tmp_path: Path) -> Non
     assert 0 < flow["time_loss_ns"] <= 60_000_000
 
 
+def test_the_ack_of_a_fin_after_a_request_is_no_queue(tmp_path: Path) -> None:
+    """The client gives up after 2 s and closes; the server answers 1.4 s later."""
+    talk = Connection(Wire()).open().send(30, 0, 0, 400, flags=PSH | ACK).ack(50, 400)
+    talk.send(2030, 0, 400, flags=FIN | ACK).ack(2051, 401).send(3450, 1, 0, 1200, ack=401)
+    (flow,) = wiretale.analyze(talk.wire.write(tmp_path / "late.pcap")).flows
+    assert flow["time_queue_ns"] <= 1_000_000 and flow["time_server_ns"] == pytest.approx(3.4e9, rel=0.01)
+
+
 def test_one_direction_has_no_account(tmp_path: Path) -> None:
     connection = Connection(Wire())
     for number in range(20):

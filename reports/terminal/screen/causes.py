@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answer, the fault of the capture that weakens it, and the causes with proof and advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len
+from rich.table import Table as Grid
+from rich.text import Text
+
+from wiretale.analyzer.causes.answer import Explained, entries
+from wiretale.analyzer.causes.rank import NOTED, class_of
+from wiretale.analyzer.causes.registry import CAUSES, CHAPTERS, cause_of, example_of
+from wiretale.analyzer.findings.registry import RULES
+from wiretale.analyzer.printable import printable
+from wiretale.analyzer.units import show_duration
+from wiretale.reports.phrases import cause_cost, with_evidence
+from wiretale.reports.terminal.console import STYLES, detail_lines, indented, section
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from wiretale.analyzer.rows import CauseRow
+    from wiretale.analyzer.trace import Trace
+
+CAUSES_SHOWN, FRAMES_SHOWN = 5, 10
+SHARE_LEAST = 0.01  # of the time: a wait that is shorter is listed with --all
+SIGNS = {"error": "▲", "warning": "◇", "info": "○"}
+SURE: dict[str, str] = {"proven": "", "likely": ", probably", "possible": ", perhaps"}
+NONE, GAP = "–", 2  # columns
+FAILED, TIME = "failed", "time"
+
+
+def answer_parts(trace: Trace) -> Iterator[RenderableType]:
+    """Yields the answer, and the fault of the capture that weakens it."""
+    answer = trace.answer
+    yield Text(printable(answer.sentence), style="bold")
+    if answer.caveat:
+        yield Text(printable(f"Caveat: {answer.caveat}"))
+
+
+class Line(NamedTuple):
+    """A row of the list of causes: a cause, or findings that none explains."""
+
+    entry: Explained
+    title: str
+    sure: str
+    effects: int
+    failed: str
+    time: str
+
+    def head(self, width: int) -> Text:
+        """Returns mark and title, and the number of its effects if that has room."""
+        severity = self.entry.row["severity"]
+        head = Text.assemble((f"{SIGNS[severity]} ", STYLES[severity]), (f"{self.title}{self.sure}", "bold"))
+        effects = f"   + {self.effects:,} effects" if self.effects > 1 else ""
+        return head.append(effects, "dim") if head.cell_len + len(effects) <= width else head
+
+
+def line_of(entry: Explained) -> Line:
+    """Returns the row of an entry."""
+    row, count = entry.row, len(entry.group.rows)
+    attempts = f" of {row['attempts']:,}" if row.get("attempts") else ""
+    failed = f"{row['failed']:,}{attempts}" if row["failed"] else NONE
+    time = show_duration(row["waited_ns"]) if row["waited_ns"] else NONE
+    if entry.cause is None:
+        title = RULES[entry.group.first["code"]].title
+        return Line(entry, title, "", count - 1, failed, time)
+    return Line(entry, CAUSES[entry.cause["code"]].title, SURE[row["certainty"]], count, failed, time)
+
+
+def cause_lines(trace: Trace, most: int) -> tuple[list[Line], int]:
+    """Returns the causes that a person should hear of, and the number of the others."""
+    every, capture_ns, caveat = entries(trace), trace.transfers.turns.capture_ns, trace.answer.caveat
+    listed = [
+        entry
+        for entry in every
+        if class_of(entry.row) != NOTED
+        and entry.sentence != caveat
+        and (entry.row["failed"] or not entry.row["waited_ns"] or entry.row["waited_ns"] >= SHARE_LEAST * capture_ns)
+    ]
+    head = [entry for entry in every if class_of(entry.row) != NOTED and entry.sentence == trace.answer.sentence]
+    listed = listed or head[:1]
+    caveats = sum(entry.sentence == caveat for entry in every)
+    return list(map(line_of, listed[:most])), len(every) - min(len(listed), most) - caveats
+
+
+def columns_of(lines: Sequence[Line]) -> list[tuple[str, list[str]]]:
+    """Returns heads and cells of the columns of costs, without those in which nothing is known."""
+    columns = [(FAILED, [line.failed for line in lines]), (TIME, [line.time for line in lines])]
+    return [(head, cells) for head, cells in columns if any(cell != NONE for cell in cells)]
+
+
+def cause_row(left: Text, cells: Sequence[str], widths: Sequence[int], style: str = "") -> Grid:
+    """Returns a line of the list: a text that wraps, and costs under each other."""
+    line = Grid.grid(padding=(0, GAP, 0, 0), expand=True)
+    line.add_column(overflow="fold", ratio=1)
+    for width in widths:
+        line.add_column(justify="right", width=width, no_wrap=True)
+    line.add_row(left, *(Text(cell, style=style) for cell in cells))
+    return line
+
+
+def cause_parts(trace: Trace, width: int, most: int = CAUSES_SHOWN) -> Iterator[RenderableType]:
+    """Yields the list of causes: title, effects and cost of each, with proof and advice of the first."""
+    lines, left = cause_lines(trace, most)
+    if not lines:
+        return
+    columns = columns_of(lines)
+    widths = [max(map(cell_len, (head, *cells))) for head, cells in columns]
+    room = width - sum(widths) - GAP * len(widths)
+    yield Text()
+    yield cause_row(Text("Causes", style="bold"), [head for head, _ in columns], widths, "dim")
+    for number, line in enumerate(lines):
+        yield cause_row(line.head(room), [cells[number] for _, cells in columns], widths)
+        if not number or most > CAUSES_SHOWN:
+            yield indented(detail_lines(proof_of(trace, line.entry), ("Proof", "Fix")))
+    if left and most == CAUSES_SHOWN:
+        yield Text(f"{left:,} more: --all", style="dim")
+
+
+def proof_of(trace: Trace, entry: Explained) -> dict[str, str | None]:
+    """Returns proof and advice of an entry, by the names of their lines."""
+    if entry.cause is not None:
+        return {"Proof": entry.cause["proof"], "Fix": entry.advice}
+    return {"Proof": with_evidence(trace, [entry.group.main])[0]["evidence"], "Fix": entry.advice}
+
+
+def cause_page(code: str) -> Iterator[RenderableType]:
+    """Yields the page of a cause."""
+    rule, example = cause_of(code), example_of(code)
+    yield Text.assemble((rule.code, "bold"), f"  {rule.title}")
+    yield section("How it shows", Text(rule.shows))
+    if rule.rivals:
+        yield section("What it is not", *(Text(f"{rival}: {fact}") for rival, fact in rule.rivals.items()))
+    if rule.unknown:
+        yield section("Limits", Text(rule.unknown))
+    if rule.explains:
+        yield section("Findings that are effects of it", Text(", ".join(rule.explains)))
+    if example:
+        yield section("Example", Text(f"{example['sentence']} ({example['certainty']})"))
+
+
+def cause_list() -> Iterator[RenderableType]:
+    """Yields all causes by family."""
+    for family, rules in CHAPTERS.items():
+        grid = Grid.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, style="bold")
+        grid.add_column(overflow="fold")
+        for rule in rules:
+            grid.add_row(rule.code, rule.title)
+        yield section(f"Causes: {family}", grid)
+
+
+def cause_detail(trace: Trace, code: str) -> Iterator[RenderableType]:
+    """Yields the causes of a code in a trace with proof, rivals, findings and packets."""
+    rows = [row for row in trace.causes if row["code"] == code]
+    if not rows:
+        yield Text(f"{code} is not among the causes of this capture.")
+    for row in rows:
+        yield Text(printable(row["sentence"]), style="bold")
+        grid = Grid.grid(padding=(0, 2))
+        grid.add_column(no_wrap=True, style="dim")
+        grid.add_column(overflow="fold")
+        for name, text in detail_of(trace, row).items():
+            if text:
+                grid.add_row(name, Text(printable(text)))
+        yield indented(grid)
+
+
+def detail_of(trace: Trace, row: CauseRow) -> dict[str, str | None]:
+    """Returns what is known of a cause beside its sentence, by the names of lines."""
+    number = row["cause"]
+    rivals = [rival for rival in trace.cause_rivals if rival["cause"] == number]
+    findings = [str(member["finding"]) for member in trace.cause_findings if member["cause"] == number]
+    frames = sorted({frame["frame"] for frame in trace.cause_frames if frame["cause"] == number})[:FRAMES_SHOWN]
+    return {
+        "certainty": row["certainty"],
+        "cost": cause_cost(row),
+        "proof": row["proof"],
+        **{f"not {rival['rival']}": rival["fact"] for rival in rivals if rival["excluded"]},
+        **{f"or {rival['rival']}": f"{rival['fact']} would decide" for rival in rivals if not rival["excluded"]},
+        "findings": ", ".join(findings),
+        "frames": ", ".join(map(str, frames)),
+        "fix": row["advice"],
+        "filter": row["filter"],
+    }

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole screen, in at most 24 lines for one flow and 40 for more."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from wiretale.analyzer.findings.judged import judge
+from wiretale.analyzer.time import show_time
+from wiretale.analyzer.units import plural, show_duration
+from wiretale.reports.phrases import drops_of
+from wiretale.reports.terminal.console import detail_lines
+from wiretale.reports.terminal.screen.causes import CAUSES_SHOWN, answer_parts, cause_parts
+from wiretale.reports.terminal.screen.flows import flow_lines
+from wiretale.reports.terminal.screen.time_bar import time_parts
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from wiretale.analyzer.rows import InterfaceRow
+    from wiretale.analyzer.trace import Trace
+
+WHOLE = 9_000  # a snaplen from which on packets are hardly cut
+TIME_LETTERS = 19  # of a time with seconds
+
+
+def cut_str(captures: Sequence[InterfaceRow]) -> str:
+    """Returns how much of each packet was captured; empty if all of it was."""
+    limits, cut = {row["snaplen"] for row in captures}, sum(row["truncated_packets"] for row in captures)
+    limit = limits.pop() if len(limits) == 1 else None
+    if not cut:
+        return ""
+    return f"first {limit} bytes of each" if limit and limit < WHOLE else f"{cut:,} of them cut"
+
+
+def file_str(trace: Trace) -> str:
+    """Returns name, packets, time and start of the captures, whether packets were cut, and how many the capture dropped."""
+    captures = trace.interfaces.rows()
+    names = list(dict.fromkeys(row["file"] for row in captures))
+    starts = [row["first_ns"] for row in captures if row["first_ns"] is not None]
+    dropped = sum(filter(None, map(drops_of, captures)))
+    parts = [
+        plural(sum(row["packets"] for row in captures), "packet"),
+        f"{show_duration(trace.transfers.turns.capture_ns)} from {show_time(min(starts))[:TIME_LETTERS]} UTC"
+        if starts
+        else "",
+        cut_str(captures),
+        f"{dropped:,} dropped by the capture" if dropped else "",
+    ]
+    name = PurePath(names[0]).name if len(names) == 1 else plural(len(names), "file")
+    return f"{name}: {', '.join(filter(None, parts))}"
+
+
+def judged_str(trace: Trace) -> str:
+    """Returns what was judged and what was not."""
+    return judge(trace).sentence().removeprefix("Judged: ")
+
+
+def next_str(trace: Trace, files: Sequence[str]) -> str:
+    """Returns the command that a person would run next."""
+    answer, names = trace.answer, shlex.join(files)
+    if answer.cause is not None:
+        return f"wiretale explain {names} --cause {answer.cause}"
+    if answer.findings:
+        return f"wiretale explain {names} --code {trace.findings[answer.findings[0] - 1]['code']}"
+    return f"wiretale view {names}"
+
+
+def closing(trace: Trace, files: Sequence[str]) -> Iterator[RenderableType]:
+    """Yields what was judged, the file, and the next command."""
+    row = {"Judged": judged_str(trace), "File": file_str(trace), "Next": next_str(trace, files)}
+    yield Text()
+    yield detail_lines(row, tuple(row))
+
+
+def head_parts(trace: Trace, width: int, causes: int = CAUSES_SHOWN) -> Iterator[RenderableType]:
+    """Yields the answer, where the time went, and the first causes."""
+    answer = trace.answer
+    yield from answer_parts(trace)
+    answer_ns = math.inf if answer.certainty is None else answer.cost["waited_ns"] or 0.0
+    time = list(time_parts(trace.transfers.turns, answer_ns, width))
+    yield from [Text(), *time] if time else []
+    yield from cause_parts(trace, width, causes)
+
+
+def screen_parts(trace: Trace, files: Sequence[str], console: Console) -> Iterator[RenderableType]:
+    """Yields the blocks of the screen."""
+    yield from head_parts(trace, console.width)
+    yield from flow_lines(trace, console.width)
+    yield from closing(trace, files)

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen: the answer, the time, causes, flows, what was judged and the next command, at any width."""
+
+from __future__ import annotations
+
+import re
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import wiretale
+from checkout import CAPTURES, Run
+from plain_wire import Connection, Wire
+from processes import on_terminal
+from wiretale.reports.terminal.screen.page import screen_parts
+from wiretale.reports.terminal.screen.time_bar import widths
+
+BLOCKS = ("Where the time went", "Causes", "Flows", "Judged", "File", "Next")
+ONE_FLOW_LINES, LINES = 24, 40
+
+
+def printed(trace: wiretale.Trace, name: str, width: int) -> list[str]:
+    """The lines of the screen."""
+    console = Console(file=StringIO(), width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
+    for part in screen_parts(trace, [name], console):
+        console.print(part)
+    assert isinstance(console.file, StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+def blocks(lines: list[str]) -> list[str]:
+    """The blocks that a screen has, by the word with which each begins."""
+    return [name for line in lines for name in BLOCKS if line.startswith(name)]
+
+
+@pytest.fixture(scope="module")
+def traces() -> dict[str, wiretale.Trace]:
+    """The analysis of each sample."""
+    with pytest.warns(wiretale.DamagedInputWarning):
+        return {path.name: wiretale.analyze(path) for path in CAPTURES}
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160, 200])
+def test_no_word_is_lost_at_any_width(traces: dict[str, wiretale.Trace], width: int) -> None:
+    for name, trace in traces.items():
+        lines = printed(trace, name, width)
+        assert max(map(len, lines)) <= width, name
+        text = "".join("".join(lines).split())
+        for sentence in filter(None, (trace.answer.sentence, trace.answer.caveat, trace.answer.advice)):
+            assert "".join(sentence.split()) in text, (name, sentence)
+        order = blocks(lines)
+        assert order == [block for block in BLOCKS if block in order] and order[-3:] == list(BLOCKS[-3:]), name
+
+
+def test_a_screen_is_short(traces: dict[str, wiretale.Trace]) -> None:
+    for name, trace in traces.items():
+        most = ONE_FLOW_LINES if len(trace.flows) == 1 else LINES
+        assert len(printed(trace, name, 80)) <= most, name
+
+
+def test_names_of_flows_break_at_the_sign_alone(traces: dict[str, wiretale.Trace]) -> None:
+    for name, trace in traces.items():
+        ends = {row["source"] for row in trace.flows} | {row["destination"] for row in trace.flows}
+        lines = printed(trace, name, 60)
+        table = lines[next((n for n, line in enumerate(lines) if line.startswith("Flows")), len(lines)) :]
+        for line in table[1 : table.index("") if "" in table else 0]:
+            first = line.split()[0]
+            assert any(first.strip("[").startswith(end) for end in ends) or first[0].isdigit(), (name, line)
+
+
+def wires_to(servers: int) -> Wire:
+    """A request to each of some servers, answered after 100 ms."""
+    wire = Wire()
+    for number in range(servers):
+        talk = Connection(wire, 40000 + number, ("10.0.0.1", f"10.0.1.{number + 1}")).open(20 * number)
+        at = 20 * number + 40
+        talk.send(at, 0, 0, 300).send(at + 100, 1, 0, 2000, ack=300).send(at + 120, 0, 300, ack=2000)
+    return wire
+
+
+@pytest.mark.parametrize(("servers", "rows"), [(3, 3), (8, 8), (12, 8)])
+def test_many_flows_are_a_few_rows(tmp_path: Path, servers: int, rows: int) -> None:
+    trace = wiretale.analyze(wires_to(servers).write(tmp_path / "many.pcap"))
+    lines = printed(trace, "many.pcap", 100)
+    assert sum(bool(re.match(r"10\.0\.0\.1 ↔ 10\.0\.1|10\.0\.1\.\d+:80", line)) for line in lines) == rows
+    assert ("4 more" in "".join(lines)) == (servers == 12)
+
+
+def test_parts_of_a_bar_fill_it() -> None:
+    for times in ([1.0], [1.0, 1.0, 1.0], [1e-9, 5.0], [0.02, 0.02, 99.96], [float(n) for n in range(1, 12)]):
+        cells = widths(times, 60)
+        assert sum(cells) == 60 and min(cells) >= 0
+        assert all(bool(count) == (ns >= 0.01 * sum(times)) for count, ns in zip(cells, times, strict=True))
+
+
+def test_the_screen_is_the_default_and_all_has_every_finding(wiretale_run: Run, samples: Path) -> None:
+    screen, every = (wiretale_run("explain", samples / "tcp_losses.pcap", *words).stdout for words in ((), ("--all",)))
+    assert blocks(screen.splitlines())[-1] == "Next" and "Transfers" not in screen
+    codes = wiretale.analyze(samples / "tcp_losses.pcap").findings.column("code")
+    assert codes and all(code in every for code in codes)
+    command = screen.splitlines()[-1].split("wiretale ", 1)[1].split()
+    assert wiretale_run(*command).stdout
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_terminal_gets_lines_of_its_width(samples: Path, width: int) -> None:
+    """The command in a pseudo-terminal, with colours."""
+    script = (
+        f'stty cols {width} rows 50; unset COLUMNS NO_COLOR; TERM=xterm-256color exec "$0" -m wiretale explain -q "$1"'
+    )
+    with on_terminal("sh", "-c", script, sys.executable, str(samples / "zero_window.pcap")) as program:
+        text = program.end().decode()
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).splitlines()
+    assert "\x1b[" in text and max(map(len, lines)) <= width
+    assert blocks(lines) == list(BLOCKS)
