@@ -49,6 +49,10 @@ def example_of(code: str) -> dict[str, Any] | None:
     return by_code.get(code)
 
 
+OWN_PACE = ("app-limited", "client-pause")
+OWN_PACE_SHARE = 0.1
+
+
 class Explanation(NamedTuple):
     """A row of the causes table without its number, and its rows of the other tables of causes."""
 
@@ -158,4 +162,20 @@ def explain(transfers: Transfers, findings: Sequence[Finding]) -> list[Explanati
     """Returns the causes of findings, the best explanation first."""
     case = Case(transfers, findings)
     causes = [explanation(case, rule, match) for rule in CAUSES.values() for match in rule.matches(case)]
+    causes = [row._replace(severity="info") if is_at_own_pace(row, causes) else row for row in causes]
     return sorted(causes, key=lambda row: rank_of(row._asdict()))
+
+
+def is_at_own_pace(row: Explanation, causes: Sequence[Explanation]) -> bool:
+    """Returns whether a cause says only that an end took its time, while somebody waited for something else on other flows: an
+    end that has nothing to send is, as a rule, as fast as it means to be."""
+    flows = {flow for flow, _ in row.flows}
+    return row.code in OWN_PACE and any(
+        other.severity != "info"
+        and other.code not in OWN_PACE
+        and other.place != "capture"
+        and other.flows
+        and flows.isdisjoint(flow for flow, _ in other.flows)
+        and (other.failed or (other.waited_ns or 0) >= OWN_PACE_SHARE * (row.waited_ns or 0))
+        for other in causes
+    )

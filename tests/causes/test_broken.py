@@ -11,6 +11,7 @@ import pytest
 import causes_broken as drawn
 import wiretale
 from causes_broken import of_timed
+from causes_ends import backup
 from finding_captures import of_wire
 
 
@@ -135,6 +136,12 @@ def test_later_fragments_of_others_show_that_no_filter_hides_them(tmp_path: Path
 
 def test_requests_that_a_user_stopped_are_no_hung_server(tmp_path: Path) -> None:
     assert "hung-server" not in causes_of(of_wire(lambda: drawn.hung(1, answered=5, wait_ms=700.0)), tmp_path)
+
+
+def test_an_upload_that_lasts_is_no_request_without_an_answer(tmp_path: Path) -> None:
+    assert "hung-server" not in causes_of(of_wire(lambda: backup(200.0)), tmp_path)
+    row = causes_of(of_wire(lambda: backup(200.0, 7000.0)), tmp_path)["hung-server"]
+    assert "in 7.02 s" in row["sentence"], "since the upload was complete"
 
 
 def test_fragments_that_are_lost_at_random_are_no_device(tmp_path: Path) -> None:

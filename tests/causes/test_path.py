@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import causes_path as paths
 import one_queue
 import transfer_wires as wires
 import wiretale
+from causes_ends import names_behind
 from finding_captures import of_wire
 from plain_wire import ACK, MSS, PSH, Connection, Wire
 from wiretale.analyzer.rows import CauseRow
@@ -115,6 +117,18 @@ def test_a_wrong_checksum_in_every_packet_is_the_senders(tmp_path: Path) -> None
     row = first(paths.wrong_outer_checksum, tmp_path)
     assert (row["code"], row["place"], row["waited_ns"]) == ("wrong-checksums", "client", 31_002_000_000)
     assert "5 packets" in row["sentence"] and "outer UDP checksum" in row["sentence"]
+
+
+def test_a_wrong_checksum_in_large_packets_is_no_path_mtu(tmp_path: Path) -> None:
+    row = first(paths.large_ones_wrong, tmp_path)
+    assert (row["code"], row["place"]) == ("wrong-checksums", "client")
+    assert "15 packets" in row["sentence"] and "but answered those with a right one" in row["sentence"]
+
+
+def test_names_behind_a_queue_are_not_a_slow_servers(tmp_path: Path) -> None:
+    for late_ms, code in ((350.0, "bufferbloat"), (900.0, "slow-dns")):
+        make = partial(names_behind, paths.standing_queue(), late_ms)
+        assert first(of_wire(make), tmp_path)["code"] == code
 
 
 @pytest.mark.parametrize(("shift", "is_rewritten"), [(900_000_000, True), (0, False)])

@@ -226,6 +226,42 @@ def names(waits: Iterable[float]) -> Wire:
     return wire
 
 
+def backup(pause: float, silent_ms: float = 20.0) -> Wire:
+    """A server that speaks first, as SSH does, then an upload of 1.2 MB in bursts, and its end after a silence of the client."""
+    link, at, now = Connection(Wire(), server_port=22).open(rtt=20.0), 0, 50.0
+    link.send(25, 1, 0, 40, PUSH).send(25.1, 0, 0, ack=40)
+    for _ in range(30):
+        for i in range(28):
+            link.send(now + i * 0.1, 0, at, MSS, PUSH if i == 27 else ACK, 40)
+            at += MSS
+            link.send(now + i * 0.1 + 20, 1, 40, ack=at)
+        now += 20 + pause
+    now += silent_ms - pause
+    link.send(now, 0, at, flags=FIN | ACK, ack=40).send(now + 20, 1, 40, flags=FIN | ACK, ack=at + 1)
+    return link.send(now + 20.1, 0, at + 1, ack=41).wire
+
+
+def beside(wire: Wire, other: Wire) -> Wire:
+    """Two wires in one capture; the client of the second has another port."""
+    for ms, frame in other.packets:
+        ports = frame[34:36], frame[36:38]
+        moved = [struct.pack("!H", 41_000) if port == struct.pack("!H", 40_000) else port for port in ports]
+        wire.packets.append((ms, frame[:34] + b"".join(moved) + frame[38:]))
+    return wire
+
+
+def names_behind(queue: Wire, late_ms: float) -> Wire:
+    """Questions of the client whose uploads fill a queue, answered with a delay while it stands, and at once afterwards."""
+    for number in range(8):
+        ports, ms = (50_000 + number, 53), 3000.0 + 700 * number
+        wait = late_ms if number < 6 else 20.0
+        for back, make in enumerate((question, answer)):
+            text = make(number + 1, f"host{number}.example")
+            header = struct.pack("!HHHH", *ports[:: -1 if back else 1], 8 + len(text), 0)
+            queue.ip(ms + back * wait, *("10.1.1.1", "10.1.9.53")[:: -1 if back else 1], 17, header + text)
+    return queue
+
+
 class Case(NamedTuple):
     """A capture, the cause that it has, and words of its sentence; None: no cause of an end above a note."""
 
@@ -286,6 +322,10 @@ CASES: dict[str, Case] = {
     "a path of 900 ms": Case(lambda: requests(2, 900.0), "long-path", ("900 ms", "10.0.0.2:80")),
     "a server of 900 ms": Case(lambda: requests(2, 20.0, think=880.0), "slow-server", ("880 ms",)),
     "an application that pauses": Case(lambda: wires.bursts_of_work(80.0), "app-limited", ("had nothing to send",)),
+    "an upload that pauses": Case(lambda: backup(200.0), "app-limited", ("had nothing to send",)),
+    "a reader that is slow beside an application that pauses": Case(
+        lambda: beside(slow_reader(True), wires.bursts_of_work(400.0)), "zero-window", ("10.0.0.2:9100", "5.60")
+    ),
     "a small send buffer": Case(small_buffer, "send-buffer", ("in flight at a round trip",)),
 }
 EXAMPLES = {

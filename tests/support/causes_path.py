@@ -185,6 +185,32 @@ def damaged(path: Path) -> Path:
     return write_timed(path, timed)
 
 
+def large_ones_wrong(path: Path) -> Path:
+    """An upload of which all full segments arrive with a wrong checksum: timers repeat the first; a short request before it was
+    answered. Captured at the receiver."""
+    timed: list[tuple[float, Packet]] = []
+
+    def send(at: float, side: int, flags: str, seq: int, ack: int, size: int = 0) -> None:
+        hosts = ("10.0.0.1", "10.0.0.2")[:: -1 if side else 1]
+        ports = (40000, 5201)[:: -1 if side else 1]
+        header = IP(src=hosts[0], dst=hosts[1], id=len(timed) + 1, flags="DF")
+        packet = Ether() / header / TCP(sport=ports[0], dport=ports[1], flags=flags, seq=seq, ack=ack, window=60000)
+        packet /= b"x" * size
+        if size > 1000:
+            packet[TCP].chksum = 0x1234 + len(timed)
+        timed.append((at, packet))
+
+    for at, side, flags, seq, ack in ((0.0, 0, "S", 100, 0), (0.00001, 1, "SA", 500, 101), (0.001, 0, "A", 101, 501)):
+        send(at, side, flags, seq, ack)
+    send(0.002, 0, "PA", 101, 501, 37)
+    send(0.00202, 1, "A", 501, 138)
+    for n in range(10):
+        send(0.003 + n * 1e-5, 0, "A", 138 + 1460 * n, 501, 1460)
+    for at in (0.21, 0.63, 1.46, 3.12, 6.45):
+        send(at, 0, "A", 138, 501, 1460)
+    return write_timed(path, timed)
+
+
 def clamped(mss: int = 536) -> Wire:
     """A bulk transfer in segments of a small MSS, which the server announces; it announces a larger one to another client."""
     wire = wires.steady(wires.connection(mss=mss), 3000, gap=1.0, size=mss)

@@ -27,6 +27,7 @@ TIMESTAMPS, HEADERS = 12, {4: 40, 6: 60}  # bytes of IP and TCP, and of its opti
 EMPTY_MIN_NS = 3_000_000_000  # for which a connection that was opened stayed empty
 EMPTY_FLOWS_MAX = 200
 ICMP_MAX, GAPS_MAX = 200, 200
+CHECKSUMS_MIN = 3  # packets with a wrong checksum: the receiver has them, and ignores them
 LARGE_MIN, GAP_MIN_NS = 1200, 1_000_000_000  # bytes of a segment; of the life of a flow with a hole
 
 
@@ -66,7 +67,8 @@ def told_by(case: Case, flow: int) -> tuple[str, int] | None:
 )
 def mtu_black_hole(case: Case) -> Matches:
     for finding in case.findings("path-mtu-black-hole"):
-        yield at_sender(case, finding)
+        if (direction_of(case, finding)["checksums_ignored"] or 0) < CHECKSUMS_MIN:
+            yield at_sender(case, finding)
     for finding in case.findings("never-arrived"):
         match = at_receiver(case, finding)
         if match:

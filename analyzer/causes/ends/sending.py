@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 OWN_WINDOWS = ("tls", "http2", "quic")  # protocols with a window of the application
 OWN_WINDOW_PORTS = (22, 445, 2049)  # SSH, SMB, NFS
+UPLOAD_MIN, UPLOAD_MIN_NS = 1_000_000, 1_000_000_000  # bytes and time of a request
 SLOW_START_NS = 1_000_000_000  # over all flows: less is a note
 
 
@@ -91,7 +92,7 @@ def send_buffer(case: Case) -> Matches:
     "path held it back.",
     advice="Profile the program that sends at {sender}: its disk (`iostat -x`), its CPU (`perf top`), its own rate limit.",
     shows="The sender had no data to send, although all was acknowledged or the window had room, for half of the time or more "
-    "of a transfer of 1 MB or more in one direction (finding sender-idle).",
+    "of a transfer of 1 MB or more in one direction (finding sender-idle), or of one request of 1 MB or more.",
     rivals={
         "send-buffer": "no ACK releases the next data",
         "slow-server": "no request is open",
@@ -119,6 +120,34 @@ def app_limited(case: Case) -> Matches:
             sender=sender_str(transfer),
             waited=parts_str(times["pause"], transfer.duration_ns),
         )
+    yield from slow_uploads(case)
+
+
+def slow_uploads(case: Case) -> Matches:
+    """Yields long requests in which the client itself paused: uploads, of which nobody waits for an answer meanwhile."""
+    explained = case.flows_of()
+    for row in case.exchanges("kind", "turn"):
+        flow, sent_ns, paused_ns = row["flow"], row["request_ns"] or 0, row["request_pause_ns"] or 0
+        is_long = (row["request_bytes"] or 0) >= UPLOAD_MIN and sent_ns >= UPLOAD_MIN_NS
+        if flow is None or flow in explained or not is_long:
+            continue
+        sender = case.direction(flow, row["direction"] or 0)
+        idle_ns = min(paused_ns, sender["time_pause_ns"] or 0)
+        if 2 * idle_ns >= sent_ns:
+            yield Match(
+                certainty="proven",
+                place="client",
+                severity="warning",
+                flows=[(flow, row["direction"])],
+                waited_ns=idle_ns,
+                proof=f"all was acknowledged in its pauses, {show_duration(idle_ns)} of {show_duration(sent_ns)}",
+                excluded={
+                    "small-window": f"it waited {show_duration(sender['time_window_ns'] or 0)} for the window",
+                    "slow-server": "the request was not complete",
+                },
+                sender=endpoint_str(sender["source"], sender["source_port"]),
+                waited=parts_str(idle_ns, sent_ns),
+            )
 
 
 @cause(

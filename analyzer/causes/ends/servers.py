@@ -27,6 +27,7 @@ HELD_NS = 5_000_000_000
 NESTED_REQUESTS, NESTED_TIME = 0.8, 0.7  # shares of the slow requests, and of the time of each
 OUTSIDE_MOST = 0.5  # of the share within slow requests: with more, the other server is always busy
 SERVERS_MAX = 10
+QUEUE_SPREAD = 1.25  # of the longest round trip of a transfer in a queue
 NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
 
 
@@ -222,12 +223,26 @@ def slow_server(case: Case) -> Matches:
             yield slow_match(case, group, "info" if group is not heavy else None)
 
 
+def is_behind_queue(case: Case, row: ExchangeRow) -> bool:
+    """Returns whether a question was asked while a transfer of its client filled a queue that delays about as much."""
+    asked_ns, waited_ns = row["asked_ns"] or 0, row["waited_ns"] or 0
+    sides = {side for each in case.all_findings("bufferbloat") for side in each.finding.flows}
+    for transfer in case.transfers.largest:
+        trips = transfer.round_trips
+        ends = (transfer.row["source"], transfer.row["destination"])
+        if transfer.side in sides and trips is not None and row["client"] in ends:
+            first_ns, last_ns = transfer.row["first_ns"] or 0, transfer.row["last_ns"] or 0
+            if first_ns <= asked_ns <= last_ns and waited_ns <= QUEUE_SPREAD * trips.high:
+                return True
+    return False
+
+
 def slow_names(case: Case, flows: Collection[int]) -> dict[str, list[ExchangeRow]]:
-    """Returns the questions of these flows that were asked once and answered late, by server."""
+    """Returns the questions of these flows that were asked once and answered late, not behind a queue, by server."""
     rows: dict[str, list[ExchangeRow]] = {}
     for row in case.exchanges("kind", "dns"):
         late = row["answered_ns"] is not None and (row["waited_ns"] or 0) >= NAME_NS and row["attempts"] == 1
-        if late and row["flow"] in flows and row["server"]:
+        if late and row["flow"] in flows and row["server"] and not is_behind_queue(case, row):
             rows.setdefault(row["server"], []).append(row)
     return rows
 
@@ -241,6 +256,7 @@ def slow_names(case: Case, flows: Collection[int]) -> dict[str, list[ExchangeRow
     shows="Questions that were asked once and answered 100 ms later or more, for 1 s in all or more (finding dns-slow). "
     "Proven if the same server answered another question in a fifth of the median.",
     rivals={
+        "bufferbloat": "no transfer of the client fills a queue at that time",
         "long-path": "another answer of that server came much sooner",
         "slow-server": "the server is one of names",
     },

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow, FlowRow
 
 IGNORED_MIN = 3  # packets with a wrong checksum that nobody accepted
+REPEATED_MIN = 3  # retransmissions; of a flight of which nothing arrives, only the first segment is repeated
 SHIFTED_MIN = 3  # ACKs
 ETHERNET_MSS, TUNNEL_MSS = 1460, 1220  # bytes; tunnels need none below
 WAITED_FOR_PATH = ("network", "slow_start", "loss")
@@ -54,7 +55,7 @@ def wrong_checksums(case: Case) -> Matches:
     for number in ignored_rows(case):
         flow, row = case.flow(number // 2), case.direction(number // 2, number % 2)
         ignored, right = row["checksums_ignored"] or 0, row["checksums_verified"] - (row["checksum_errors"] or 0)
-        if (row["retransmissions"] or 0) >= ignored - 1 and right <= 3 * ignored:
+        if (row["retransmissions"] or 0) >= min(ignored - 1, REPEATED_MIN) and right <= 3 * ignored:
             yield ignored_match(flow, row, ignored, right > 0)
 
 
@@ -66,22 +67,23 @@ def is_in_tunnel(flow: FlowRow) -> bool:
 def ignored_match(flow: FlowRow, row: DirectionRow, ignored: int, has_right: bool) -> Match:
     """Returns the match of a direction whose packets nobody accepts; `has_right`: some have a right checksum."""
     in_tunnel = is_in_tunnel(flow)
-    is_established = flow["handshake_rtt_ns"] is not None
-    waited = (flow["time_connecting_ns"] or 0) if row["syns"] else (row["rto_idle_ns"] or 0)
+    is_established, is_of_syns = flow["handshake_rtt_ns"] is not None, bool(row["syn_fin_retransmissions"])
+    waited = (flow["time_connecting_ns"] or 0) if is_of_syns else (row["rto_idle_ns"] or 0)
+    answered = "the first packet without it" if is_of_syns else "those with a right one"
     return Match(
         certainty="proven" if has_right else "likely",
         place="client" if row["direction"] == 0 else "server",
         flows=[(row["flow"], row["direction"])],
-        failed=int(bool(row["syns"]) and not is_established),
+        failed=int(not is_established or not is_of_syns),
         waited_ns=waited or None,
-        proof=f"{ignored:,} packets with a wrong checksum got no answer; the first without was answered at once",
+        proof=f"{ignored:,} packets with a wrong checksum got no answer; {answered} did",
         excluded={"damaged-packets": "it is wrong in each of them, not in a few"},
         undecided={} if has_right else {"offload": "a capture at the receiver"},
         source=row["source"],
         destination=row["destination"],
         count=ignored,
         layer="outer UDP" if in_tunnel else "TCP",
-        success=", but answered the first packet without it" if is_established else "",
+        success=f", but answered {answered}" if is_established else "",
         what="" if has_right else "probably ",
         price=f", which cost {show_duration(waited)}" if waited else "",
         tunnel=" (the tunnel's device, and the adapter below it)" if in_tunnel else "",

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
 from wiretale.analyzer.causes.path.loss_moments import TokenBucket, growth_at_losses, token_bucket
-from wiretale.analyzer.causes.path.lossy import EFFECTS, Lossy, ends_of, is_voice, lossy_transfers, priced, waited_of
+from wiretale.analyzer.causes.path.lossy import (
+    EFFECTS,
+    Lossy,
+    cost_of,
+    ends_of,
+    is_voice,
+    lossy_transfers,
+    priced,
+    waited_of,
+)
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of, runs_of
 from wiretale.analyzer.findings.transfers import Transfer
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
@@ -278,11 +287,11 @@ def price_of(group: Sequence[Lossy], waited: int) -> str:
     transfer = max(group, key=lambda lossy: lossy.lost).transfer
     if is_voice(transfer) and transfer.back["blocks_lost"] == 0:
         return "; the other direction lost none"
-    return (
-        f"; recovery and a smaller window took {show_duration(waited)} of {show_duration(transfer.waited_ns)}"
-        if waited
-        else ""
-    )
+    if not waited:
+        return ""
+    whole_ns = max(group, key=cost_of).transfer.waited_ns
+    most = "up to " if len(group) > 1 else ""
+    return f"; recovery and a smaller window took {most}{show_duration(waited)} of {show_duration(whole_ns)}"
 
 
 def random_match(case: Case, group: Sequence[Lossy]) -> Match:

@@ -97,10 +97,12 @@ def priced(times: Iterable[int]) -> int:
     return max(times, default=0)
 
 
+def cost_of(lossy: Lossy) -> int:
+    """Returns the time that losses cost a transfer: recovery, timers, and round trips with a smaller window."""
+    transfer = lossy.transfer
+    return min(transfer.held_up_ns + (transfer.flow["reduced_path_ns"] or 0), transfer.waited_ns)
+
+
 def waited_of(group: Sequence[Lossy]) -> int:
-    """Returns the time that losses cost: recovery, timers, and round trips with a smaller window, of the transfer that they cost
-    most."""
-    return priced(
-        min(lossy.transfer.held_up_ns + (lossy.transfer.flow["reduced_path_ns"] or 0), lossy.transfer.waited_ns)
-        for lossy in group
-    )
+    """Returns the time that losses cost the transfer that they cost most."""
+    return priced(map(cost_of, group))

@@ -19,7 +19,7 @@ from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.case import Case, Numbered
 
 QUEUE_MIN_NS, QUEUE_BAD_NS = 20_000_000, 100_000_000
 RTO_RTTS = 10.0  # a timer is longer than so many round trips
@@ -40,6 +40,7 @@ QUEUE_EFFECTS = (
     "udp-above-path",
     "echo",
 )
+WAITED_FOR = ("icmp_echo", "connect", "dns")  # kinds of exchanges
 
 
 def transfers_with(case: Case, code: str) -> list[Transfer]:
@@ -83,6 +84,13 @@ def bufferbloat(case: Case) -> Matches:
             yield standing_match(case, members, trips)
 
 
+def late_names(case: Case, hosts: frozenset[str]) -> list[Numbered]:
+    """Returns the findings about late answers of DNS to questions of these hosts that no slow server explains: they waited behind
+    the queue."""
+    asked = {row["flow"] for row in case.exchanges("kind", "dns") if row["client"] in hosts}
+    return [each for each in case.findings("dns-slow") if {flow for flow, _ in each.finding.flows} <= asked]
+
+
 def pings_str(pings: Sequence[int]) -> str:
     """`, pings from 20 ms to 1.03 s`; empty if there are few."""
     if len(pings) < PINGS_MIN:
@@ -101,6 +109,7 @@ def standing_match(case: Case, members: Sequence[Transfer], trips: Sequence[Roun
     return Match(
         certainty="proven",
         place="after",
+        findings=late_names(case, hosts),
         flows=[each.side for each in members],
         waited_ns=waited or None,
         severity=None if is_bad else "info",
@@ -132,10 +141,10 @@ def passed_rate(case: Case, members: Sequence[Transfer]) -> float:
 
 
 def waits_behind(case: Case, hosts: frozenset[str]) -> int:
-    """Returns the time in which pings or handshakes of two hosts waited longer than the least of their kind, ns: waits at the
-    same time count once."""
+    """Returns the time in which pings, handshakes or names of two hosts waited longer than the least of their kind, ns: waits at
+    the same time count once."""
     rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for row in (*case.exchanges("kind", "icmp_echo"), *case.exchanges("kind", "connect")):
+    for row in (row for kind in WAITED_FOR for row in case.exchanges("kind", kind)):
         since, waited = row["asked_ns"], row["waited_ns"]
         if (
             frozenset(filter(None, (row["client"], row["server"]))) == hosts

@@ -45,9 +45,11 @@ class Silence(NamedTuple):
 
     @property
     def waited_ns(self) -> int:
-        """How long the client waited; if the connection stayed open, to the end of the capture."""
+        """How long the client waited since it had sent all of its request; if the connection stayed open, to the end of the
+        capture."""
         waited_ns, asked_ns = self.row["waited_ns"], self.row["asked_ns"]
-        return (0 if asked_ns is None else self.until_ns - asked_ns) if waited_ns is None else waited_ns
+        since_ns = (0 if asked_ns is None else self.until_ns - asked_ns) if waited_ns is None else waited_ns
+        return max(since_ns - (self.row["request_ns"] or 0), 0)
 
     @property
     def was_given_up(self) -> bool:
@@ -205,7 +207,7 @@ def waiting_words(group: Sequence[Silence]) -> Words:
 
 def span_of(silence: Silence) -> Span:
     """Returns the time in which the client waited."""
-    asked_ns = silence.row["asked_ns"] or 0
+    asked_ns = (silence.row["asked_ns"] or 0) + (silence.row["request_ns"] or 0)
     return Span(asked_ns, asked_ns + silence.waited_ns)
 
 
