@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 FRAMES_SHOWN = 20
+WAITED_LEAST = 0.01  # of the capture
 
 
 class Explained(NamedTuple):
@@ -78,7 +79,7 @@ def entries(trace: Trace) -> list[Explained]:
 def answer(trace: Trace) -> Answer:
     """Returns the answer of a trace."""
     listed = entries(trace)
-    first = next((entry for entry in listed if class_of(entry.row) != NOTED), None)
+    first = next((entry for entry in listed if matters(trace, entry)), None)
     caveat = next((entry.sentence for entry in listed if is_caveat(entry) and entry is not first), None)
     if first is None:
         return Answer(what_happened(trace), caveat, None, None, [], None, None, NO_COST, None, [], [])
@@ -86,6 +87,13 @@ def answer(trace: Trace) -> Answer:
         fault = answer_of(trace, first, None)
         return fault._replace(sentence=f"{fault.sentence} {what_happened(trace)}")
     return answer_of(trace, first, caveat)
+
+
+def matters(trace: Trace, entry: Explained) -> bool:
+    """Returns whether an entry is above a note, and no finding by itself whose wait is a hundredth of the capture at most."""
+    row, waited_ns = entry.row, entry.row["waited_ns"]
+    is_short = waited_ns and waited_ns < WAITED_LEAST * trace.transfers.turns.capture_ns
+    return class_of(row) != NOTED and not (entry.cause is None and is_short and not row["failed"])
 
 
 def is_caveat(entry: Explained) -> bool:

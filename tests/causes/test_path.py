@@ -108,6 +108,13 @@ def test_lost_tails_are_not_losses_at_random(tmp_path: Path) -> None:
     assert row["sentence"].startswith("12 losses after the capture point hit the last segment")
 
 
+def test_one_lost_tail_is_told_if_its_timer_took_most(tmp_path: Path) -> None:
+    row = first(of_wire(lambda: paths.lost_tails(1)), tmp_path)
+    assert (row["code"], row["waited_ns"]) == ("tail-loss", 300_000_000)
+    assert row["sentence"].startswith("1 loss after the capture point hit the last segment")
+    assert row["sentence"].endswith("so the sender waited 300 ms for a timer.")
+
+
 def test_damage_is_told_beside_loss(tmp_path: Path) -> None:
     row = first(paths.EXAMPLES["damaged-packets"], tmp_path)
     assert row["code"] == "damaged-packets" and row["sentence"].startswith("6 packets from 10.0.0.1 to 10.0.0.2:80 ")

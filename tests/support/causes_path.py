@@ -105,10 +105,10 @@ def collisions(rtt: float = 8.0, share: float = 0.15) -> Wire:
     return rounds(lambda now: dice.random() < share, [8] * 150, rtt=rtt)
 
 
-def lost_tails() -> Wire:
-    """Twelve requests whose answers of five segments lack the last one until the timer of 300 ms; seen before the loss."""
+def lost_tails(turns: int = 12) -> Wire:
+    """Requests whose answers of five segments lack the last one until the timer of 300 ms; seen before the loss."""
     talk, now, at = Connection(Wire()).open(), 50.0, 0
-    for turn in range(12):
+    for turn in range(turns):
         talk.send(now, 0, 50 * turn, 50, PSH | ACK, at)
         for n in range(5):
             talk.send(now + 2 + n / 100, 1, at + n * MSS, MSS, PSH | ACK if n == 4 else ACK, 50 * turn + 50)

@@ -106,11 +106,11 @@ def tails_of(case: Case, lossy: Lossy) -> int:
     code="tail-loss",
     title="Losses at the end of a flight",
     sentence="{tails:loss|losses} {where} hit the last segment of a flight{route}: nothing followed to reveal "
-    "{tails:~it|them}, so the sender waited {waited} for timers.",
+    "{tails:~it|them}, so the sender waited {waited} for {tails:~a timer|timers}.",
     advice="Repair the loss {where}; until then keep tail loss probes on (`net.ipv4.tcp_early_retrans=3`), or lower `rto_min` on "
     "a LAN.",
-    shows="Half of the losses or more, three at least, are of the last data sent: repaired by an RTO or a tail loss probe, "
-    "without a duplicate ACK.",
+    shows="Half of the losses or more are of the last data sent, repaired by an RTO or a tail loss probe, without a duplicate "
+    "ACK: three at least, or fewer if their timers took half of the time that all losses cost.",
     rivals={
         "random-loss": "half of the losses or more are of the last segment, after which the sender waits for its timer",
         "outage": "what was sent shortly before and after arrived",
@@ -122,9 +122,10 @@ def tail_loss(case: Case) -> Matches:
     for group in by_place(lossy for lossy in lossy_transfers(case) if lossy.transfer.flow["protocol"] == "tcp"):
         tails = [(lossy, tails_of(case, lossy)) for lossy in group]
         hit = [(lossy, count) for lossy, count in tails if count and count >= TAIL_SHARE * len(lossy.losses)]
-        count = sum(count for _, count in hit)
-        if count >= TAILS_MIN and any(lossy.transfer.row["rto_idle_ns"] for lossy, _ in hit):
-            yield tails_match([lossy for lossy, _ in hit], count)
+        count, members = sum(count for _, count in hit), [lossy for lossy, _ in hit]
+        timers_ns = priced(lossy.transfer.row["rto_idle_ns"] or 0 for lossy in members)
+        if timers_ns and (count >= TAILS_MIN or timers_ns >= TAIL_SHARE * waited_of(group)):
+            yield tails_match(members, count)
 
 
 def tails_match(members: Sequence[Lossy], count: int) -> Match:

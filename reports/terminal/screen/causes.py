@@ -10,8 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.causes.answer import Explained, entries
-from wiretale.analyzer.causes.rank import NOTED, class_of
+from wiretale.analyzer.causes.answer import Explained, entries, matters
 from wiretale.analyzer.causes.registry import CAUSES, CHAPTERS, cause_of, example_of
 from wiretale.analyzer.findings.registry import RULES
 from wiretale.analyzer.printable import printable
@@ -26,10 +25,9 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 CAUSES_SHOWN, FRAMES_SHOWN = 5, 10
-SHARE_LEAST = 0.01  # of the time: a wait that is shorter is listed with --all
 SIGNS = {"error": "▲", "warning": "◇", "info": "○"}
 SURE: dict[str, str] = {"proven": "", "likely": ", probably", "possible": ", perhaps"}
-NONE, GAP = "–", 2  # columns
+NONE, MOST, GAP = "–", "≤ ", 2  # columns
 FAILED, TIME = "failed", "time"
 
 
@@ -45,8 +43,7 @@ class Line(NamedTuple):
     """A row of the list of causes: a cause, or findings that none explains."""
 
     entry: Explained
-    title: str
-    sure: str
+    title: str  # with its certainty
     effects: int
     failed: str
     time: str
@@ -54,37 +51,47 @@ class Line(NamedTuple):
     def head(self, width: int) -> Text:
         """Returns mark and title, and the number of its effects if that has room."""
         severity = self.entry.row["severity"]
-        head = Text.assemble((f"{SIGNS[severity]} ", STYLES[severity]), (f"{self.title}{self.sure}", "bold"))
+        head = Text.assemble((f"{SIGNS[severity]} ", STYLES[severity]), (self.title, "bold"))
         effects = f"   + {self.effects:,} effects" if self.effects > 1 else ""
         return head.append(effects, "dim") if head.cell_len + len(effects) <= width else head
 
 
-def line_of(entry: Explained) -> Line:
-    """Returns the row of an entry."""
-    row, count = entry.row, len(entry.group.rows)
-    attempts = f" of {row['attempts']:,}" if row.get("attempts") else ""
-    failed = f"{row['failed']:,}{attempts}" if row["failed"] else NONE
-    time = show_duration(row["waited_ns"]) if row["waited_ns"] else NONE
+def title_of(entry: Explained) -> str:
+    """Returns the title of an entry with its certainty."""
     if entry.cause is None:
-        title = RULES[entry.group.first["code"]].title
-        return Line(entry, title, "", count - 1, failed, time)
-    return Line(entry, CAUSES[entry.cause["code"]].title, SURE[row["certainty"]], count, failed, time)
+        return RULES[entry.group.first["code"]].title
+    return f"{CAUSES[entry.cause['code']].title}{SURE[entry.cause['certainty']]}"
+
+
+def line_of(title: str, entries: Sequence[Explained]) -> Line:
+    """Returns the row of entries with one title: how many there are, what failed in all, and the longest time."""
+    first, rows = entries[0], [entry.row for entry in entries]
+    failed, attempts = (sum(row.get(name) or 0 for row in rows) for name in ("failed", "attempts"))
+    waited_ns = max(row["waited_ns"] or 0 for row in rows)
+    times = f" ({len(entries):,} times)" if len(entries) > 1 else ""
+    most = MOST if times else ""
+    return Line(
+        first,
+        f"{title}{times}",
+        sum(len(entry.group.rows) for entry in entries) - (first.cause is None),
+        f"{failed:,}{f' of {attempts:,}' if attempts else ''}" if failed else NONE,
+        f"{most}{show_duration(waited_ns)}" if waited_ns else NONE,
+    )
 
 
 def cause_lines(trace: Trace, most: int) -> tuple[list[Line], int]:
-    """Returns the causes that a person should hear of, and the number of the others."""
-    every, capture_ns, caveat = entries(trace), trace.transfers.turns.capture_ns, trace.answer.caveat
-    listed = [
-        entry
-        for entry in every
-        if class_of(entry.row) != NOTED
-        and entry.sentence != caveat
-        and (entry.row["failed"] or not entry.row["waited_ns"] or entry.row["waited_ns"] >= SHARE_LEAST * capture_ns)
-    ]
-    head = [entry for entry in every if class_of(entry.row) != NOTED and entry.sentence == trace.answer.sentence]
-    listed = listed or head[:1]
+    """Returns the causes that a person should hear of, those with one title as one, and the number of the others. A list of more
+    than CAUSES_SHOWN has a row for each.
+    """
+    every, caveat = entries(trace), trace.answer.caveat
+    listed = [entry for entry in every if matters(trace, entry) and entry.sentence != caveat]
     caveats = sum(entry.sentence == caveat for entry in every)
-    return list(map(line_of, listed[:most])), len(every) - min(len(listed), most) - caveats
+    folded: dict[tuple[str, int], list[Explained]] = {}
+    for number, entry in enumerate(listed):
+        folded.setdefault((title_of(entry), 0 if most == CAUSES_SHOWN else number), []).append(entry)
+    groups = list(folded.values())[:most]
+    left = len(every) - caveats - sum(map(len, groups))
+    return [line_of(title_of(group[0]), group) for group in groups], left
 
 
 def columns_of(lines: Sequence[Line]) -> list[tuple[str, list[str]]]:
