@@ -2,7 +2,8 @@
 """The answers of all captures at hand as a table to read: file, cause, certainty, sentence.
 
 python .ci/answers.py writes tests/causes/answers.tsv for sample_pcaps/, and answers_shared.tsv there for the captures beside
-the checkout, if they are there. Captures in which nothing stands out are last, one line for each sentence with their number.
+the checkout, if they are there. Captures in which nothing stands out, and those of other tools' tests that have nothing to judge,
+are last, one line for each sentence with their number.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ SHARED = ROOT.parent / "shared"
 TABLES = ROOT / "tests" / "causes"
 SUFFIXES = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz", ".cap")
 HEAD = "file\tcause\tcertainty\tsentence"
+UNJUDGED = ("not-decoded", "one-direction", "(headers-cut)", "(malformed)", "(datagram-incomplete)")
 NUMBERS = re.compile(r"\d[\d,.]*(?: [µnm]?s\b| [kMG]?B\b)?")
 
 
@@ -47,14 +49,14 @@ def answer_row(path: Path, folder: Path) -> tuple[str, str, str, str]:
 
 def table(folder: Path, paths: Iterable[Path]) -> str:
     """Returns the table of the captures of a folder."""
-    rows, plain = [], Counter[str]()
+    rows, plain = [], Counter[tuple[str, str]]()
     for path in paths:
         name, cause, certainty, sentence = answer_row(path, folder)
-        if cause:
+        if cause and not (cause in UNJUDGED and name.startswith("captures/")):
             rows.append("\t".join((name, cause, certainty, sentence)))
         else:
-            plain[NUMBERS.sub("#", sentence)] += 1
-    lines = [f"({count} captures)\t\t\t{sentence}" for sentence, count in sorted(plain.items())]
+            plain[cause, NUMBERS.sub("#", sentence)] += 1
+    lines = [f"({count} captures)\t{cause}\t\t{sentence}" for (cause, sentence), count in sorted(plain.items())]
     return "\n".join([HEAD, *rows, *lines, ""])
 
 
