@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 USAGE = "wiretale explain FILE... [options]\nwiretale explain --list\nwiretale explain --code CODE\nwiretale explain --cause CODE"
 EXAMPLES = """\
 wiretale explain transfer.pcapng
-# compared with the maximum of the link
-wiretale explain transfer.pcapng --link 1G
+# every cause and finding with its evidence; transfers compared with the maximum of the link
+wiretale explain transfer.pcapng --all --link 1G
 # the first finding, for scripts
 wiretale explain transfer.pcapng --json | jq '.findings[0]'
 # the answer, for scripts
@@ -95,8 +95,22 @@ def show_pages(code: str | None, cause: str | None, as_json: bool) -> None:
     print_parts(sys.stdout, lambda console: parts)
 
 
-def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) -> None:
-    """Prints headlines and findings."""
+def show_screen(trace: Trace, arguments: argparse.Namespace) -> None:
+    """Prints the screen, or the causes of a code."""
+    from wiretale.reports.terminal.console import print_parts
+
+    if arguments.cause:
+        from wiretale.reports.terminal.screen.causes import cause_detail
+
+        print_parts(sys.stdout, lambda console: cause_detail(trace, arguments.cause))
+        return
+    from wiretale.reports.terminal.screen.page import screen_parts
+
+    print_parts(sys.stdout, lambda console: screen_parts(trace, arguments.files, console))
+
+
+def show_findings(trace: Trace, arguments: argparse.Namespace, link: int | None) -> None:
+    """Prints every transfer with its findings, or as JSON."""
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
     findings = [row for row in trace.findings.rows() if arguments.code in (None, row["code"])]
@@ -109,15 +123,7 @@ def show_trace(trace: Trace, arguments: argparse.Namespace, link: int | None) ->
         return
     from wiretale.reports.terminal.console import print_parts
     from wiretale.reports.terminal.explain import explain_parts
-    from wiretale.reports.terminal.screen.causes import cause_detail
-    from wiretale.reports.terminal.screen.page import screen_parts
 
-    if arguments.cause:
-        print_parts(sys.stdout, lambda console: cause_detail(trace, arguments.cause))
-        return
-    if not (arguments.all or arguments.top or arguments.code):
-        print_parts(sys.stdout, lambda console: screen_parts(trace, arguments.files, console))
-        return
     print_parts(sys.stdout, lambda console: explain_parts(trace, transfers, listed, unlisted, console))
 
 
@@ -138,6 +144,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     link = link_rate(arguments.link)
     trace = read(arguments.files, analysis_options(arguments), arguments.quiet)
-    show_trace(trace, arguments, link)
+    if arguments.json or arguments.all or arguments.top or arguments.code or link:  # which the screen does not show
+        show_findings(trace, arguments, link)
+    else:
+        show_screen(trace, arguments)
     sys.stdout.flush()
     return exit_code(trace)
