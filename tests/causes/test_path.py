@@ -94,6 +94,13 @@ def test_losses_at_random_are_told_with_share_place_and_round_trip(tmp_path: Pat
     assert (row["code"], row["certainty"], row["place"]) == ("random-loss", "likely", "before")
 
 
+def test_what_the_capture_missed_is_not_lost(tmp_path: Path) -> None:
+    make = of_wire(lambda: paths.thinned(paths.dropped_at_random(True, 0.004)))
+    trace = wiretale.analyze(make(tmp_path / "capture.pcap"))
+    assert trace.answer.cause == "capture-drops", trace.answer.sentence
+    assert {row["severity"] for row in trace.causes if row["code"] == "random-loss"} <= {"info"}
+
+
 @pytest.mark.parametrize(("rtt", "share", "may_be"), [(8.0, 0.15, True), (8.0, 0.02, False), (40.0, 0.15, False)])
 def test_many_losses_on_a_short_path_may_be_a_duplex_mismatch(
     rtt: float, share: float, may_be: bool, tmp_path: Path

@@ -65,6 +65,16 @@ def requests(count: int, rtt: float = 30.0, think: float = 0.5) -> Wire:
     return talk.close()
 
 
+def requests_to_nfs(count: int) -> Wire:
+    """Requests one after another, captured from an answer on: both ports are below those of other clients."""
+    talk = Dialogue(Wire(), 30.0, port=873, server_port=2049)
+    for _ in range(count):
+        talk.ask()
+    wire = talk.close()
+    wire.packets = sorted(wire.packets, key=lambda packet: packet[0])[4:]
+    return wire
+
+
 def reconnecting(count: int = 30, rtt: float = 30.0, think: float = 0.5, every: float = 1.0) -> Wire:
     """A connection for each request, one after another."""
     wire, now = Wire(), 0.0
@@ -72,6 +82,25 @@ def reconnecting(count: int = 30, rtt: float = 30.0, think: float = 0.5, every: 
         talk = Dialogue(wire, rtt, now, 41000 + number).ask(think=think)
         talk.close()
         now = talk.now + every
+    return wire
+
+
+def in_networks(first: str, ttl: int = 64, servers: int = 4, rtt: float = 0.2) -> Wire:
+    """Two requests to each of some servers in networks of their own, whose SYN-ACKs come at once and whose answers take 700 ms;
+    `ttl` is that of the servers."""
+    wire, now = Wire(), 0.0
+    for number in range(servers):
+        begun, address = len(wire.packets), f"{first}.{20 + number}.7.9"
+        talk = Dialogue(wire, rtt, now, 42_000 + number).ask(think=600.0, acked=rtt).ask(think=700.0, acked=rtt)
+        talk.close()
+        now = talk.now + 300.0
+        for place in range(begun, len(wire.packets)):
+            ms, frame = wire.packets[place]
+            is_client = frame[26:30] == bytes([10, 0, 0, 1])
+            ends = [frame[26:30], frame[30:34]]
+            ends[1 if is_client else 0] = bytes(map(int, address.split(".")))
+            hops = frame[22:23] if is_client else bytes([ttl])
+            wire.packets[place] = ms, frame[:22] + hops + frame[23:26] + b"".join(ends) + frame[34:]
     return wire
 
 
@@ -273,6 +302,9 @@ class Case(NamedTuple):
 
 CASES: dict[str, Case] = {
     "300 requests of 30 ms": Case(lambda: requests(300), "serial-requests", ("300 round trips of 30 ms", "9.0")),
+    "300 requests to NFS from a reserved port, without the handshake": Case(
+        lambda: requests_to_nfs(300), "serial-requests", ("299 round trips of 30.6 ms", "10.0.0.2:2049")
+    ),
     "300 requests, the server takes 200 ms": Case(
         lambda: requests(60, 5.0, think=250.0), "slow-server", ("250 ms", "each of 60 requests")
     ),
@@ -311,6 +343,11 @@ CASES: dict[str, Case] = {
         lambda: full_windows((WITHOUT, WITHOUT)), "no-window-scaling", ("10.0.0.1 probably does not offer",), "likely"
     ),
     "a small window": Case(lambda: full_windows((SCALED, SCALED)), "small-window", ("65.4 kB", "40 ms")),
+    "servers of four networks on one link": Case(
+        lambda: in_networks("93"), "split-proxy", ("A proxy beside 10.0.0.1", "4 servers in 4 networks", "TTL 64")
+    ),
+    "servers of four networks behind routers": Case(lambda: in_networks("93", 57), "slow-server", ("4 servers",)),
+    "private servers on one link": Case(lambda: in_networks("10"), "slow-server", ("4 servers",)),
     "a server behind another": Case(lambda: two_tiers(True), "slow-dependency", ("10.0.0.3:5432", "850 ms each")),
     "a server beside another": Case(lambda: two_tiers(False), "slow-server", ("each of 10 requests",)),
     "a DNS server that is slow": Case(
@@ -338,6 +375,7 @@ EXAMPLES = {
     "zero-window": of_wire(lambda: slow_reader(False)),
     "no-window-scaling": of_wire(lambda: full_windows((SCALED, ERASED))),
     "small-window": of_wire(lambda: full_windows((SCALED, SCALED))),
+    "split-proxy": of_wire(lambda: in_networks("93")),
     "slow-dependency": of_wire(lambda: two_tiers(True)),
     "slow-server": of_wire(lambda: requests(60, 5.0, think=250.0)),
     "slow-dns": of_wire(lambda: names([2, 700, 900, 800, 3])),

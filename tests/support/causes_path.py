@@ -99,6 +99,13 @@ def dropped_at_random(behind: bool = False, share: float = 0.01) -> Wire:
     return rounds(lambda now: dice.random() < share, sizes_of(120), behind)
 
 
+def thinned(wire: Wire, every: int = 300, run: int = 24) -> Wire:
+    """A wire of whose packets the capture missed some in a row, again and again, after the handshake."""
+    ordered = sorted(wire.packets, key=lambda packet: packet[0])
+    wire.packets = [packet for number, packet in enumerate(ordered) if number < every or number % every >= run]
+    return wire
+
+
 def collisions(rtt: float = 8.0, share: float = 0.15) -> Wire:
     """Many losses at random on a short path."""
     dice = random.Random(8)

@@ -30,6 +30,13 @@ def dropped_of(row: InterfaceRow) -> int:
     return sum(integer_in(row, f"dropped_{who}") or 0 for who in DROPPERS)
 
 
+def missed_share(case: Case) -> float:
+    """Returns the share of the payload that receivers acknowledged although it is not in the file; 0 if it is but a note."""
+    missed = [each for each in case.all_findings("capture-missed") if each.finding.severity != "info"]
+    size = sum(each.finding.bytes or 0 for each in missed[:1])
+    return size / ((case.trace.directions.total("payload_bytes") or 0) + size) if size else 0.0
+
+
 @cause(
     code="capture-drops",
     title="Packets that the capture dropped",
@@ -51,9 +58,8 @@ def capture_drops(case: Case) -> Matches:
         share = count / received
         what = f"its counters say that {count:,} of {plural(received, 'packet')} ({show_share(share, 1)}) were dropped"
         yield Match(certainty="proven", place="capture", findings=[*dropped, *missed], unjudged=share, what=what)
-    elif missed and missed[0].finding.severity != "info":
+    elif share := missed_share(case):
         size = missed[0].finding.bytes or 0
-        share = size / ((case.trace.directions.total("payload_bytes") or 0) + size)
         yield Match(
             certainty="likely",
             place="capture",

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
+from wiretale.analyzer.causes.captured.missing import missed_share
+from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, Severity, cause
 from wiretale.analyzer.causes.path.loss_moments import TokenBucket, growth_at_losses, token_bucket
 from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
@@ -269,8 +270,8 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
         "damaged-packets": "checksums are right; a damaged packet is captured, a lost one leaves a gap",
         "tail-loss": "later segments arrived and revealed the loss",
     },
-    unknown="Before the capture point, whether a queue overflowed: no round trip here includes it. Without SACK, whether data or "
-    "its ACK was lost.",
+    unknown="Before the capture point, whether a queue overflowed: no round trip here includes it; and whether the packets were "
+    "lost at all, if the capture missed more: a note then. Without SACK, whether data or its ACK was lost.",
     explains=(*EFFECTS, "blocks-lost", "jitter"),
 )
 def random_loss(case: Case) -> Matches:
@@ -295,6 +296,11 @@ def price_of(group: Sequence[Lossy], waited: int) -> str:
     return f"; recovery and a smaller window took {most}{show_duration(waited)} of {show_duration(whole_ns)}"
 
 
+def severity_of(case: Case, place: Place, share: float) -> Severity | None:
+    """Returns the severity of losses: a note if they may be packets that the capture missed."""
+    return "info" if place == "before" and share < missed_share(case) else None
+
+
 def random_match(case: Case, group: Sequence[Lossy]) -> Match:
     """Returns the match of the transfers that lose at one place between two hosts."""
     worst = max(group, key=lambda lossy: lossy.lost)
@@ -309,6 +315,7 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
         place=place,
         flows=[lossy.transfer.side for lossy in group],
         waited_ns=waited or None,
+        severity=severity_of(case, place, lost / sent),
         bytes=None if waited else round(lost * row["wire_bytes"] / max(row["packets"], 1)),
         frames=[near for lossy in group for loss in lossy.losses if (near := loss.packet)][:200],
         proof=f"{lost:,} of {sent:,} lost {worst.words['where']}{manner.text}",

@@ -13,6 +13,9 @@
 #include "decode/step.h"
 #include "update/update.h"
 
+#define NFS_PORT       2049u
+#define RESERVED_LEAST 512u /* rresvport(3) */
+
 static uint64_t load_word(const uint8_t *bytes) {
     uint64_t word;
     memcpy(&word, bytes, sizeof word);
@@ -67,19 +70,27 @@ static void set_initiator(struct flow *flow, bool swapped, const struct tcp_head
                                       : INITIATOR_FIRST_PACKET;
 }
 
+/* Clients of NFS bind such a port, because exports demand it (exports(5), "secure"). */
+static bool is_reserved(uint16_t port) {
+    return port >= RESERVED_LEAST && port < SYSTEM_PORTS;
+}
+
 /* Sets the direction that requests: that of the initiator. Without a SYN, the only port of a
- * service is the server's; else the lesser port if it is below the ephemeral ports of Linux
- * (32768), which is a guess. */
+ * service is the server's, and that of NFS before a reserved one; else the lesser port if it is
+ * below the ephemeral ports of Linux (32768), which is a guess. */
 static void set_requester(struct flow *flow) {
     uint16_t from = flow->key.port[flow_end(flow, 0)], to = flow->key.port[flow_end(flow, 1)];
     bool handshake = flow->initiator_evidence != INITIATOR_FIRST_PACKET;
     bool from_service = is_service_port(from), to_service = is_service_port(to);
     unsigned requester =
         from == to || (from < to ? from : to) >= 32768 ? REQUESTER_UNKNOWN : from < to;
-    if (from_service != to_service)
-        requester = from_service;
+    bool from_nfs = from == NFS_PORT && is_reserved(to),
+         to_nfs = to == NFS_PORT && is_reserved(from);
+    bool is_told = from_service != to_service || from_nfs || to_nfs;
+    if (is_told)
+        requester = from_nfs || (from_service && !to_nfs);
     flow->tcp.requester = (uint8_t)(handshake ? 0 : requester);
-    flow->tcp.client_known = handshake || from_service != to_service;
+    flow->tcp.client_known = handshake || is_told;
 }
 
 /* 127.0.0.0/8 (RFC 1122 section 3.2.1.3) and ::1 (RFC 4291 section 2.5.3) stay within a host. */
