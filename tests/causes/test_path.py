@@ -16,7 +16,7 @@ import transfer_wires as wires
 import wiretale
 from causes_ends import names_behind
 from finding_captures import of_wire
-from plain_wire import ACK, MSS, PSH, Connection, Wire
+from plain_wire import ACK, MSS, PSH, Connection, Wire, sack
 from wiretale.analyzer.rows import CauseRow
 
 Make = Callable[[Path], Path]
@@ -180,6 +180,21 @@ def test_a_stall_loses_nothing(tmp_path: Path) -> None:
     assert "1 segment was repeated needlessly" in row["sentence"] and "outage" not in [each["code"] for each in rows]
 
 
+@pytest.mark.parametrize("timer", [True, False])
+def test_an_outage_shows_at_the_receiver_when_slow_start_comes_to_the_hole(timer: bool, tmp_path: Path) -> None:
+    assert ("outage" in codes_of(lambda: paths.down_at_receiver(timer), tmp_path)) == timer
+
+
+def test_missing_ip_ids_show_an_outage_whose_losses_all_were_repeated_in_order(tmp_path: Path) -> None:
+    row = first(of_wire(lambda: paths.down_at_receiver(hole=False)), tmp_path)
+    assert (row["code"], row["certainty"]) == ("outage", "likely") and "was probably down" in row["sentence"]
+
+
+@pytest.mark.parametrize("timer", [True, False])
+def test_a_stall_shows_at_the_receiver_by_what_timers_repeated_meanwhile(timer: bool, tmp_path: Path) -> None:
+    assert ("stall" in codes_of(lambda: paths.stood_still_at_receiver(timer), tmp_path)) == timer
+
+
 def test_a_path_that_always_loses_is_not_down(tmp_path: Path) -> None:
     def lossy_and_down() -> Wire:
         wire = paths.down([2000.0, 5500.0], 1)
@@ -227,6 +242,28 @@ def test_answers_that_start_together_are_incast(together: bool, tmp_path: Path) 
     rows = causes_of(of_wire(lambda: paths.answers_at_once(together)), tmp_path)
     assert ("incast" in [row["code"] for row in rows]) == together
     assert together or rows[0]["members"] == 12
+
+
+def test_incast_has_the_answers_that_were_repaired_without_a_timer(tmp_path: Path) -> None:
+    """Beside them, a download of the same client that loses segments at other times is no part of it."""
+
+    def beside() -> Wire:
+        wire = paths.answers_at_once(fast=4)
+        bulk = Connection(wire, 50000, ("10.0.0.1", "10.0.2.1")).open(0.0, 0.4)
+        bulk.send(5.0, 0, 0, 50, PSH | ACK, 0)
+        for n in range(200):
+            at, is_lost = 240.0 + 10.0 * n, n % 20 == 10
+            if not is_lost:
+                bulk.send(at, 1, n * MSS, MSS, ACK, 50)
+            if n % 20 == 13:
+                bulk.send(at + 1.0, 0, 50, ack=(n - 3) * MSS, options=sack(((n - 2) * MSS, (n + 1) * MSS)))
+                bulk.send(at + 2.0, 1, (n - 3) * MSS, MSS, ACK, 50)
+            if n % 20 not in (10, 11, 12):
+                bulk.send(at + 2.5, 0, 50, ack=(n + 1) * MSS)
+        return wire
+
+    (row,) = (row for row in causes_of(of_wire(beside), tmp_path) if row["code"] == "incast")
+    assert row["members"] == 12
 
 
 @pytest.mark.parametrize("behind", [False, True], ids=["sender", "receiver"])

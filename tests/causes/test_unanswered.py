@@ -14,7 +14,7 @@ from attempt_wire import COOKIE, ECN, RTT, SERVER, Ends, many
 from causes_unanswered import all_of, asks_name, elsewhere, full_queue, one_type, silent_port, tells_name
 from crafted import Timed, analyze_timed, ether
 from dhcp_wire import lease, message
-from neighbor_wire import asks, ping, ping_error, pong
+from neighbor_wire import answers, asks, ping, ping_error, pong
 from quic_wire import crypto, hello, initial, sized
 
 
@@ -85,10 +85,22 @@ def lossy() -> Timed:
     return talk
 
 
-def late_syns(count: int) -> Timed:
+def late_syns(count: int, open_ones: int = 0) -> Timed:
+    """Connections whose first SYN is lost, others that come about at once, and some that stay open all the time."""
     return all_of(
-        *([ends.syn(3.0 * i), *ends.connects(3.0 * i + 1)] for i, ends in enumerate(many(count))),
+        *([ends.syn(0.0), *ends.accepts(RTT)] for ends in many(open_ones, 45000)),
+        *([ends.syn(3.0 * i + 1), *ends.connects(3.0 * i + 2)] for i, ends in enumerate(many(count))),
         *(ends.connects(30.0 + i) for i, ends in enumerate(many(4, 43000))),
+    )
+
+
+def limited_syns() -> Timed:
+    """Every second attempt is given up without an answer, every other one comes about after a lost SYN."""
+    return all_of(
+        *(
+            ends.syns(5.0 * i, (0.0, 1.0)) if i % 2 else [ends.syn(5.0 * i), *ends.connects(5.0 * i + 1)]
+            for i, ends in enumerate(many(8))
+        )
     )
 
 
@@ -328,6 +340,19 @@ SAID = {
         "proven",
         ("10.0.4.50 is down or not there", "4 pings"),
     ),
+    "two machines, of which one refuses": Said(
+        lambda: all_of(
+            [
+                asks(0.0, "10.0.4.50"),
+                answers(0.0005, "10.0.4.50"),
+                answers(0.001, "10.0.4.50", mac="02:00:00:00:00:77"),
+            ],
+            *(Ends(45000 + i, client="10.0.4.10", server="10.0.4.50").refused(0.1 + i) for i in range(3)),
+        ),
+        "duplicate-address",
+        "proven",
+        ("Two machines claim 10.0.4.50",),
+    ),
     "one DHCP client of two": Said(
         lambda: [
             *(message(at, "discover", 9, "02:00:00:00:00:0b", name="phone") for at in (0, 4, 12, 28)),
@@ -342,7 +367,14 @@ SAID = {
         full_queue, "accept-queue", "likely", ("4 of 7 connections", "3 others"), ("paws-refused", "option-dropped")
     ),
     "late SYNs to a busy port": Said(
-        lambda: late_syns(4), "accept-queue", "likely", ("4 of 8 connections",), ("random-loss",)
+        lambda: late_syns(4, 3),
+        "accept-queue",
+        "likely",
+        ("4 of 11 connections", "accepts too slowly"),
+        ("random-loss",),
+    ),
+    "late SYNs to an idle port": Said(
+        lambda: late_syns(4), "accept-queue", "possible", ("4 of 8 connections", "a device limits new connections")
     ),
     "one late SYN": Said(lambda: late_syns(1), None),
     "one of many": Said(one_of_many_lost, None),
@@ -353,7 +385,7 @@ SAID = {
         lambda: offers(True, 0, count=2), "option-dropped", "likely", ("probably dropped", "2 of 2")
     ),
     "ECN separates": Said(lambda: offers(False, 0, ECN), "option-dropped", "proven", ("an offer of ECN",)),
-    "option passes elsewhere": Said(lambda: offers(True, 4), "accept-queue", "likely"),
+    "option passes elsewhere": Said(lambda: offers(True, 4), "accept-queue", "possible"),
     "timestamp separates": Said(
         lambda: clients(False), "paws-refused", "proven", ("all 4 unanswered", "all 4 that"), ("accept-queue",)
     ),
@@ -399,6 +431,7 @@ NOT = {
     "one name of several": (lambda: unknown_names(elsewhere()), "error-answers"),
     "some host answers": (lambda: all_of(nobody(), elsewhere(5.0)), "refused"),
     "lossy path": (lossy, "accept-queue"),
+    "a limit of SYNs": (limited_syns, "bad-member"),
     "one direction": (one_direction, "asymmetric-path"),
     "IPv4 comes much later": (lambda: family(False), "broken-family"),
     "the server answers other names": (lambda: names(True), "dns-silent"),

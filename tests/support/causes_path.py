@@ -17,7 +17,8 @@ import transfer_wires as wires
 from crafted import write_timed
 from finding_captures import CAPTURES as FINDINGS
 from finding_captures import of_wire
-from plain_wire import ACK, MSS, PSH, Connection, Wire, sack
+from limited_sender import stamps
+from plain_wire import ACK, MSS, PSH, SYN, Connection, Wire, sack, syn_options
 
 Make = Callable[[Path], Path]
 
@@ -253,6 +254,70 @@ def down(starts: Iterable[float] = (2000.0,), flows: int = 2) -> Wire:
     return wire
 
 
+def down_at_receiver(timer: bool = True, hole: bool = True) -> Wire:
+    """A transfer of flights every 25 ms at its receiver. The path is down for 1.9 s, then the sender's slow start repeats half
+    of the lost flight in order before new data shows a hole, or all of it, so that IP IDs alone are missing. Or the sender pauses
+    as long, and a burst is lost after that."""
+    wire = Wire()
+    talk = Connection(wire).open(0.0, 20.0, 20.0)
+
+    def flight(now: float, at: int, segments: int) -> None:
+        for n in range(segments):
+            talk.data(now + n * 0.1, (at + n) * MSS).ack(now + n * 0.1 + 0.01, (at + n + 1) * MSS)
+
+    for turn in range(40):
+        flight(100.0 + 25 * turn, 12 * turn, 12)
+    wire.ids["10.0.0.1"] += 90 if timer else 0
+    now, at = 3000.0, 480
+    for size in (1, 2, 4, 8, 16, 24):
+        flight(now, at, size)
+        now, at = now + 20, at + size
+    if hole:
+        wire.ids["10.0.0.1"] += 0 if timer else 36
+        lose_36(talk, now, at)
+        at += 48
+    for turn in range(20):
+        flight(now + 50 + 25 * turn, at + 12 * turn, 12)
+    return wire
+
+
+def lose_36(talk: Connection, now: float, at: int) -> None:
+    """Segments behind a hole of 36, which is repaired a round trip later."""
+    for n in range(12):
+        blocks = sack(((at + 36) * MSS, (at + 37 + n) * MSS))
+        talk.data(now + n * 0.1, (at + 36 + n) * MSS).ack(now + n * 0.1 + 0.01, at * MSS, options=blocks)
+    blocks = sack(((at + 36) * MSS, (at + 48) * MSS))
+    for n in range(36):
+        talk.data(now + 20 + n * 0.1, (at + n) * MSS)
+        is_last = n == 35
+        position = at + 48 if is_last else at + n + 1
+        talk.ack(now + 20 + n * 0.1 + 0.01, position * MSS, options=b"" if is_last else blocks)
+
+
+def stood_still_at_receiver(timer: bool = True) -> Wire:
+    """A transfer of flights every 25 ms at its receiver. The path keeps one for 1.1 s, and with it what a tail loss probe and two
+    timers repeat meanwhile. Or the sender pauses, and sends segments again at once after that, in vain."""
+    wire, at, now = Wire(), 0, 100.0
+    talk = Connection(wire)
+    talk.send(0.0, 0, -1, flags=SYN, options=syn_options() + stamps(0.0, 0))
+    talk.send(0.01, 1, -1, flags=SYN | ACK, ack=0, options=syn_options() + stamps(0.01, 5000), window=65535)
+    talk.send(20.0, 0, 0, options=stamps(20.0, 5000))
+    for turn in range(80):
+        arrives = now + (1100.0 if turn == 40 else 0.0)
+        sent = now if timer else arrives
+        for n in range(12):
+            talk.send(arrives + n * 0.1, 0, (at + n) * MSS, MSS, options=stamps(sent, 5000))
+            echo = stamps(arrives + n * 0.1, 5000 + int(sent))
+            talk.ack(arrives + n * 0.1 + 0.01, (at + n + 1) * MSS, options=echo)
+        for n, (number, wait) in enumerate(((at + 11, 60.0), (at, 300.0), (at, 900.0)) if turn == 40 else ()):
+            again = stamps(sent + wait if timer else arrives + 2, 5000)
+            talk.send(arrives + 2 + n * 0.1, 0, number * MSS, MSS, options=again)
+            report = stamps(arrives + 2, 5000 + int(sent)) + sack((number * MSS, (number + 1) * MSS))
+            talk.ack(arrives + 2.05 + n * 0.1, (at + 12) * MSS, options=report)
+        now, at = arrives + 25, at + 12
+    return wire
+
+
 def stood_still(ms: float = 1100.0, lost: bool = False) -> Wire:
     """A transfer of flights whose path keeps what was sent from 990 ms on, and delivers it at once. The sender's timer repeats
     the first segment 300 ms later without success, which a DSACK reports."""
@@ -294,16 +359,16 @@ def standing_queue() -> Wire:
     return one_queue.through_one_queue(2, 4e6, 150.0, 12.0)[0]
 
 
-def answers_at_once(together: bool = True, senders: int = 12) -> Wire:
+def answers_at_once(together: bool = True, senders: int = 12, fast: int = 0) -> Wire:
     """Requests of one client to many servers: the answers start together, and two segments of most are dropped until the timer
-    of 300 ms; or one after the other, with the same losses."""
+    of 300 ms, those of the first `fast` servers until 3 ms later; or one after the other, with the same losses."""
     wire, now = Wire(by_time=True), 100.0
     talks = [Connection(wire, 40000 + i, ("10.0.0.1", f"10.0.1.{i + 1}")).open(5.0 * i, 0.4) for i in range(senders)]
     for turn in range(6):
         for i, talk in enumerate(talks):
             at = now + (0.01 * i if together else 40.0 * i)
             first, begin = turn * 10 * MSS, turn * 50
-            is_hit = (i + turn) % 3 != 0
+            is_hit, wait = (i + turn) % 3 != 0, 300.0 if i >= fast else 3.0
             talk.send(at, 0, begin, 50, PSH | ACK, first)
             for n in range(10):
                 if not (is_hit and n in (6, 7)):
@@ -312,8 +377,8 @@ def answers_at_once(together: bool = True, senders: int = 12) -> Wire:
                 blocks = sack((first + 8 * MSS, first + 10 * MSS))
                 talk.send(at + 2.2, 0, begin + 50, ack=first + 6 * MSS, options=blocks)
                 for n in (6, 7):
-                    talk.send(at + 300.4 + n / 10, 1, first + n * MSS, MSS, ACK, begin + 50)
-            talk.send(at + (303.0 if is_hit else 2.2), 0, begin + 50, ack=first + 10 * MSS)
+                    talk.send(at + wait + 0.4 + n / 10, 1, first + n * MSS, MSS, ACK, begin + 50)
+            talk.send(at + (wait + 3.0 if is_hit else 2.2), 0, begin + 50, ack=first + 10 * MSS)
         now += 400 if together else 900
     return wire
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from processes import wait_until
 
 ROUTER = """
 ip addr add 10.77.1.1/24 dev left; ip addr add 10.77.2.1/24 dev right
@@ -56,20 +53,3 @@ def capture(namespace: str, interface: str, path: Path, packets: str) -> Iterato
         yield
         time.sleep(1)  # the last packets are stored
         program.terminate()
-
-
-@contextmanager
-def listening(namespace: str, port: int, program: str, *arguments: str) -> Iterator[None]:
-    """Runs a Python program in a namespace, which listens on a TCP port of all addresses."""
-    enter = ["ip", "netns", "exec", namespace]
-    process = subprocess.Popen([*enter, sys.executable, "-S", "-c", program, *arguments])
-    try:
-        sockets = [*enter, "cat", "/proc/net/tcp"]
-        wait_until(
-            lambda: f":{port:04X} 00000000:0000" in subprocess.run(sockets, capture_output=True, text=True).stdout,
-            "the server listens",
-        )
-        yield
-    finally:
-        process.kill()
-        process.wait()

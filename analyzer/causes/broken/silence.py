@@ -191,9 +191,8 @@ def gone_match(silences: Sequence[Silence], failed: int) -> Match:
         excluded["nat-forgot"] = f"{plural(failed, 'new connection')} got no answer either"
     else:
         undecided["nat-forgot"] = (
-            "Open a new connection to it, or capture at its side: a firewall that lost its state looks "
+            "Open a new connection to it, or capture at its side: a firewall that lost its state looks the same."
         )
-        "the same."
     first, retransmissions = silences[0], sum(each.attempts for each in silences)
     is_server = first.side == first.connection.client_side
     return Match(

@@ -47,13 +47,13 @@ class Timer(NamedTuple):
 
 
 def timer_of(case: Case, row: DirectionRow) -> Timer:
-    """Returns the timer of the receiver: `40 ms`, or the longest wait if it is none that is in use."""
+    """Returns the timer of the receiver: `40 ms`, or `up to 67 ms`, the longest wait, if that is none in use."""
     longest = next(iter(waits_of(case.transfers, row, "delayed_ack")), None)
     ends = [packet.time_ns for packet in longest or () if packet and packet.time_ns is not None]
     trips = (case.direction(row["flow"], side)["rtt_ns_min"] or 0 for side in (0, 1))  # to both ends
     longest_ns = max(max(ends, default=0) - min(ends, default=0) - sum(trips), 0)
     usual = next((timer for timer, least, most in TIMERS_MS if least * MS <= longest_ns <= most * MS), None)
-    return Timer(f"{usual} ms" if usual else show_duration(longest_ns), bool(usual))
+    return Timer(f"{usual} ms" if usual else f"up to {show_duration(longest_ns)}", bool(usual))
 
 
 def words_of(case: Case, row: DirectionRow) -> Words:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import parts_str
 from wiretale.analyzer.causes.ends.windows import fills_window, limited_transfers, transfers_of
+from wiretale.analyzer.causes.path.pauses import held_up_ns
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 OWN_WINDOWS = ("tls", "http2", "quic")  # protocols with a window of the application
 OWN_WINDOW_PORTS = (22, 445, 2049)  # SSH, SMB, NFS
 UPLOAD_MIN, UPLOAD_MIN_NS = 1_000_000, 1_000_000_000  # bytes and time of a request
+IDLE_SHARE = 0.5  # of the time in which the path did not stand still
 SLOW_START_NS = 1_000_000_000  # over all flows: less is a note
 
 
@@ -103,14 +105,17 @@ def send_buffer(case: Case) -> Matches:
 )
 def app_limited(case: Case) -> Matches:
     for each, transfer in transfers_of(case, "sender-idle"):
-        times = transfer.times
+        times, held_ns = transfer.times, held_up_ns(case, transfer)
+        paused_ns = times["pause"] - held_ns
+        if held_ns and paused_ns < IDLE_SHARE * (transfer.duration_ns - held_ns):
+            continue  # at the receiver, a path that stands still looks like a pause
         yield Match(
             certainty="proven",
             place="client" if transfer.row["direction"] == case.flow(transfer.row["flow"])["client"] else "server",
             severity="warning",
             findings=[each],
             flows=[transfer.side],
-            waited_ns=times["pause"],
+            waited_ns=paused_ns,
             proof="each pause began when the sender had sent all that it had, and no ACK ended it",
             excluded={
                 "send-buffer": f"it waited {show_duration(times['send_buffer'])} for room in its send buffer",
@@ -118,7 +123,7 @@ def app_limited(case: Case) -> Matches:
                 "slow-server": "data goes one way, no request is open",
             },
             sender=sender_str(transfer),
-            waited=parts_str(times["pause"], transfer.duration_ns),
+            waited=parts_str(paused_ns, transfer.duration_ns),
         )
     yield from slow_uploads(case)
 
@@ -133,6 +138,9 @@ def slow_uploads(case: Case) -> Matches:
             continue
         sender = case.direction(flow, row["direction"] or 0)
         idle_ns = min(paused_ns, sender["time_pause_ns"] or 0)
+        idle_ns -= round(
+            sum(held_up_ns(case, each) for each in case.transfers.limited() if each.side == (flow, row["direction"]))
+        )
         if 2 * idle_ns >= sent_ns:
             yield Match(
                 certainty="proven",

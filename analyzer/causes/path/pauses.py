@@ -23,12 +23,14 @@ FLOWS_MAX = 200
 RTT_SHARE = 0.7  # of the silence: a round trip as long as it
 LOST_MIN = 3  # segments
 MIN_RTO_NS = 200_000_000
+BREAKS = ("idle", "timeout", "network", "window", "send_buffer")  # what the account may call such a wait
 SHARED_NS = 500_000_000  # of several connections
 LOSSY_SHARE = 0.05  # of the segments at other times: such a path is never up
 LONG_NS, MANY_LOST = 1_000_000_000, 20  # at a receiver, which does not see the timers
 TIMERS_MIN = 2  # that expired without success, one after the other: a flight that is lost once ends with the first
 SENT_MIN, STALL_MOST_NS = 4, 30_000_000_000  # packets that were under way
 SHOWN_RTTS = 4.0  # after a silence, until what was lost upstream in it shows
+REPEATED_RTTS = 8.0  # likewise after a timer: slow start sends a flight of 250 segments again in so many
 SPREAD = 0.25  # of a period
 
 
@@ -43,6 +45,11 @@ class Silence(NamedTuple):
     needless: int  # retransmissions in it, or behind it, of data that had arrived
     waiting: tuple[Transfer, ...]  # whose timers expired, or whose round trip was as long as it
     has_slow: bool  # a round trip was as long as it
+    has_expired: bool  # a timer ended it; else an application may have paused
+    is_unseen: (
+        bool  # IP IDs show that the silent host had sent packets in it, of which the capture point sees no other trace
+    )
+    has_repeats: bool  # right behind it comes what the silent host's timer repeated in it
     timers: int  # times in it at which timers repeated data
     sent: int  # packets with data, of the other host, shortly before it and in it
 
@@ -129,6 +136,32 @@ def needless_within(case: Case, members: list[Transfer], start_ns: float, end_ns
     return sum(kind in kinds and spurious == 1 and start_ns < at <= end_ns for kind, spurious, at in events)
 
 
+def first_behind(case: Case, transfer: Transfer, gap: Gap) -> int | None:
+    """Returns the frame of a transfer that ended a silence of its sender; None if it is not known."""
+    base = case.transfers.base_ns
+    ends = (wait.after for kind in BREAKS for wait in waits_of(case.transfers, transfer.row, kind))
+    near = (end.frame for end in ends if end.time_ns and abs(end.time_ns - base - gap.end_ns) <= gap.width_ns)
+    return min((frame for frame in near if frame is not None), default=None)
+
+
+def sent_unseen(case: Case, members: list[Transfer], gap: Gap) -> tuple[bool, bool]:
+    """Returns whether the silent host sent in a silence what was lost before the capture point, and whether packets that its
+    timer repeated in the silence, needlessly, came behind what it had sent before: sooner than a timer can expire again."""
+    words = case.transfers.words
+    names = ("direction", "kind", "place", "spurious", "time_ns", "frame")
+    is_lost = has_repeats = False
+    for transfer in members:
+        if transfer.row["source"] != gap.hosts[0]:
+            continue
+        begin = first_behind(case, transfer, gap)
+        for direction, kind, place, spurious, at, frame in case.transfers.events([transfer.row["flow"]], *names):
+            if direction == transfer.row["direction"] and abs(at - gap.end_ns) <= gap.width_ns + MIN_RTO_NS / 2:
+                is_lost |= kind == words["suspected_timeout"] and place == words["upstream"]
+                is_behind = begin is not None and frame - begin >= 2 * SENT_MIN  # with their ACKs
+                has_repeats |= is_behind and kind == words["timeout_retransmission"] and spurious == 1
+    return is_lost, has_repeats
+
+
 def timers_in(case: Case, members: list[Transfer], start_ns: float, end_ns: float, rtt: float) -> int:
     """Returns at how many times within a silence timers repeated data."""
     kind = case.transfers.words["timeout_retransmission"]
@@ -153,17 +186,21 @@ def sent_in(case: Case, members: list[Transfer], gap: Gap, rtt: float) -> int:
     return round(total)
 
 
+def lost_in(moments: list[Moment], gap: Gap, rtt: float, has_expired: bool) -> int:
+    """Returns the segments that were due in a silence and were lost: what was lost before the capture point shows with the first
+    packets behind it."""
+    shown = gap.width_ns + (REPEATED_RTTS if has_expired else SHOWN_RTTS) * rtt
+    return sum(gap.start_ns - rtt <= moment.due_ns < gap.end_ns + moment.is_upstream * shown for moment in moments)
+
+
 def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: Gap, rtt: float) -> Silence | None:
-    """Returns a time without packets of a host, if somebody waited for them. What was lost in it before the capture point shows
-    with the first packets behind it."""
+    """Returns a time without packets of a host, if somebody waited for them."""
     start, end = gap.start_ns, gap.end_ns
-    lost = sum(
-        start - rtt <= moment.due_ns < end + moment.is_upstream * (gap.width_ns + SHOWN_RTTS * rtt)
-        for moment in moments
-    )
     expired = [each for each in members if timers_within(case, each, start, end)]
+    lost = lost_in(moments, gap, rtt, bool(expired))
     slow = [each for each in members if (each.row["rtt_ns_max"] or 0) >= RTT_SHARE * (end - start)]
-    if end - start < SILENCE_RTTS * rtt or not (expired or slow or lost >= LOST_MIN):
+    is_unseen, has_repeats = sent_unseen(case, members, gap)
+    if end - start < SILENCE_RTTS * rtt or not (expired or slow or lost >= LOST_MIN or has_repeats):
         return None
     return Silence(
         start,
@@ -174,6 +211,9 @@ def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: 
         needless_within(case, members, start, end + rtt),
         tuple({each.number: each for each in (*expired, *slow)}.values()) or tuple(members),
         bool(slow),
+        bool(expired),
+        is_unseen,
+        has_repeats,
         timers_in(case, members, start, end, rtt),
         sent_in(case, members, gap, rtt),
     )
@@ -195,9 +235,10 @@ def silences(case: Case) -> list[Silence]:
 
 
 def without_echoes(every: list[Silence]) -> list[Silence]:
-    """Returns silences without those of the other host at the same time: it had nothing to answer."""
+    """Returns silences without those of the other host at the same time: it had nothing to answer. A host that is known to have
+    sent in that time is no echo."""
     distinct: list[Silence] = []
-    for silence in sorted(every, key=lambda each: -each.ns):
+    for silence in sorted(every, key=lambda each: (not (each.is_unseen or each.has_repeats), -each.ns)):
         if not any(
             set(other.hosts) == set(silence.hosts)
             and other.start_ns < silence.end_ns
@@ -220,17 +261,39 @@ def when(case: Case, group: list[Silence]) -> str:
     return f"{begin}, and {plural(len(steps), 'time')} more{f' every {show_duration(usual)}' if is_even else ''}"
 
 
+def is_outage(silence: Silence) -> bool:
+    """Returns whether what was due in a silence was lost, and timers, its length or several flows show that the path was down."""
+    is_long = silence.has_expired and silence.ns >= LONG_NS
+    if is_long and silence.is_unseen:
+        return True
+    is_long &= silence.lost >= MANY_LOST
+    is_shared = len({each.row["flow"] for each in silence.waiting}) > 1 and silence.ns >= SHARED_NS
+    return silence.lost >= LOST_MIN and (silence.timers >= TIMERS_MIN or is_long or is_shared)
+
+
+def is_stall(silence: Silence) -> bool:
+    """Returns whether nothing that was due in a silence was lost, but came late."""
+    is_late = silence.has_slow and silence.needless and silence.sent >= SENT_MIN
+    is_whole = not (silence.lost or silence.repaired or silence.is_unseen)
+    return is_whole and silence.ns <= STALL_MOST_NS and bool(is_late or silence.has_repeats)
+
+
+def held_up_ns(case: Case, transfer: Transfer) -> float:
+    """Returns the time in which the path kept back, or lost, what the sender of a transfer had sent."""
+    return sum(
+        silence.ns
+        for silence in case.once(silences)
+        if silence.hosts[0] == transfer.row["source"]
+        and transfer.number in [each.number for each in silence.waiting]
+        and (is_outage(silence) or is_stall(silence))
+    )
+
+
 def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
     """Returns the outages, or the stalls, by the other host."""
     groups: dict[frozenset[str], list[Silence]] = defaultdict(list)
     for silence in case.once(silences):
-        flows = len({each.row["flow"] for each in silence.waiting})
-        is_long = silence.ns >= LONG_NS and silence.lost >= MANY_LOST
-        is_shared = flows > 1 and silence.ns >= SHARED_NS
-        is_outage = silence.lost >= LOST_MIN and (silence.timers >= TIMERS_MIN or is_long or is_shared)
-        is_distinct = silence.sent >= SENT_MIN and silence.ns <= STALL_MOST_NS
-        is_stall = not (silence.lost or silence.repaired) and silence.has_slow and silence.needless and is_distinct
-        if is_outage if has_lost else is_stall:
+        if is_outage(silence) if has_lost else is_stall(silence):
             groups[frozenset(silence.hosts)].append(silence)
     return list(groups.values())
 
@@ -245,12 +308,13 @@ def is_always_lossy(group: list[Silence]) -> bool:
 @cause(
     code="outage",
     title="Path down for a time",
-    sentence="The path between {near} and {far} was down {times}: nothing got through for {length}, what was sent was lost, and "
-    "{who} went on by timers.",
+    sentence="The path between {near} and {far} was {probably}down {times}: nothing got through for {length}, what was sent "
+    "was lost, and {who} went on by timers.",
     advice="Read the logs of switches and routers at {clock}: link flaps, spanning tree, VRRP, routing.",
     shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, and three "
     "segments or more that were due in that time were lost; then traffic went on. Two connections were silent, or timers "
-    "repeated data twice without success, or (at the receiver) 20 segments were missing after 1 s.",
+    "repeated data twice without success, or (at the receiver) a timer ended 1 s or more and 20 segments or "
+    "IP IDs of that time were missing.",
     rivals={
         "stall": "what was sent in that time is lost, not late",
         "tail-loss": "several segments in a row are lost, and all flows of both hosts are silent",
@@ -265,13 +329,17 @@ def outage(case: Case) -> Matches:
         longest = max(group, key=lambda each: each.ns)
         if is_always_lossy(group):
             continue
+        is_seen = longest.lost >= LOST_MIN
+        lost = f"{plural(longest.lost, 'segment')} of that time never arrived"
         yield Match(
-            certainty="proven",
+            certainty="proven" if is_seen else "likely",
             place="path",
             flows=list(flows.values()),
             waited_ns=sum(each.ns for each in group),
             proof=f"no packet of {longest.hosts[0]} for {show_duration(longest.ns)}, then retransmissions by timers",
-            excluded={"stall": f"{plural(longest.lost, 'segment')} of that time never arrived"},
+            excluded={
+                "stall": lost if is_seen else f"IP IDs of {longest.hosts[0]} that it sent in that time are missing"
+            },
             near=longest.hosts[1],
             far=longest.hosts[0],
             length=show_duration(longest.ns) if len(group) == 1 else f"up to {show_duration(longest.ns)}",
@@ -299,7 +367,7 @@ def clock_of(case: Case, silence: Silence) -> str:
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
     shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, four packets or more were under "
     "way, nothing was lost, a round trip was 70% as long, and data was repeated needlessly: a long round trip alone "
-    "may be an ACK that waited for data.",
+    "may be an ACK that waited for data. At the receiver, what the sender's timer repeated in that time comes right behind it.",
     rivals={
         "outage": "nothing of that time was lost",
         "bufferbloat": "round trips are long once, whatever is in flight",

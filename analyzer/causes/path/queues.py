@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, Place, cause
@@ -163,14 +163,18 @@ def waits_behind(case: Case, hosts: frozenset[str]) -> int:
     return total
 
 
+def shared_starts(times: Sequence[int], every: Sequence[int]) -> float:
+    """Returns the share of times within 5 ms of which four or more of all, in order, lie."""
+    together = sum(
+        bisect_right(every, at + TOGETHER_NS) - bisect_left(every, at - TOGETHER_NS) >= TOGETHER_MIN for at in times
+    )
+    return together / len(times) if times else 0.0
+
+
 def starts_together(times: Iterable[int]) -> float:
     """Returns the share of times at which four or more begin within 5 ms."""
     ordered = sorted(times)
-    together = sum(
-        bisect_right(ordered, at + TOGETHER_NS) - bisect_left(ordered, at - TOGETHER_NS) >= TOGETHER_MIN
-        for at in ordered
-    )
-    return together / len(ordered) if ordered else 0.0
+    return shared_starts(ordered, ordered)
 
 
 @cause(
@@ -191,25 +195,46 @@ def starts_together(times: Iterable[int]) -> float:
     explains=(*EFFECTS, "shared-queue", "slow-server"),
 )
 def incast(case: Case) -> Matches:
-    groups = waiting_for_timers(case)
-    rows = case.exchanges("kind", "turn", "http") if groups else []
-    answered = [row for row in rows if row["answered_ns"] is not None]
+    groups = losing_together(case)
+    times = answer_times(case) if groups else {}
     for (place, receiver), members in groups.items():
-        flows = {each.row["flow"] for each in members}
-        share = starts_together(row["answered_ns"] or 0 for row in answered if row["flow"] in flows)
-        rtt = rtt_before_timers(members)
+        waiting = [each for each in members if each.row["rto_idle_ns"]]
+        flows, rtt = {each.row["flow"] for each in waiting}, rtt_before_timers(waiting)
+        share = starts_together(at for flow in flows for at in times.get(flow, ()))
         if len(flows) >= TOGETHER_MIN and share >= TOGETHER_SHARE and rtt:
-            yield burst_match(members, place, receiver, share, rtt)
+            yield burst_match(in_one_burst(members, times), place, receiver, share, rtt)
 
 
-def waiting_for_timers(case: Case) -> dict[tuple[str, str], list[Transfer]]:
-    """Returns the transfers that lost segments and waited for timers by the side of the losses and the receiver, if several
-    have both."""
+def answer_times(case: Case) -> dict[int, list[int]]:
+    """Returns the times at which answers began, by flow."""
+    times: dict[int, list[int]] = defaultdict(list)
+    for row in case.exchanges("kind", "turn", "http"):
+        if row["answered_ns"] is not None and row["flow"] is not None:
+            times[row["flow"]].append(row["answered_ns"])
+    return times
+
+
+def in_one_burst(members: Sequence[Transfer], times: Mapping[int, Sequence[int]]) -> list[Transfer]:
+    """Returns the transfers that waited for timers, and those whose answers began with others and were repaired without one."""
+    every = sorted(at for each in members for at in times.get(each.row["flow"], ()))
+    return [
+        each
+        for each in members
+        if each.row["rto_idle_ns"] or shared_starts(times.get(each.row["flow"], ()), every) >= TOGETHER_SHARE
+    ]
+
+
+def losing_together(case: Case) -> dict[tuple[str, str], list[Transfer]]:
+    """Returns the transfers that lost segments by the side of the losses and the receiver, if several waited for timers."""
     to_host: dict[tuple[str, str], list[Transfer]] = defaultdict(list)
     for lossy in lossy_transfers(case):
-        if lossy.transfer.flow["protocol"] == "tcp" and lossy.transfer.row["rto_idle_ns"]:
+        if lossy.transfer.flow["protocol"] == "tcp":
             to_host[lossy.place, lossy.transfer.row["destination"]].append(lossy.transfer)
-    return {key: members for key, members in to_host.items() if len(members) >= TOGETHER_MIN}
+    return {
+        key: members
+        for key, members in to_host.items()
+        if sum(bool(each.row["rto_idle_ns"]) for each in members) >= TOGETHER_MIN
+    }
 
 
 def total_of(members: Sequence[Transfer], column: str) -> int:
@@ -218,22 +243,24 @@ def total_of(members: Sequence[Transfer], column: str) -> int:
 
 
 def rtt_before_timers(members: Sequence[Transfer]) -> int:
-    """Returns the least round trip of some transfers, ns; 0 if their timers are not much longer."""
+    """Returns the least round trip of some transfers, ns; 0 if their timers are not much longer. At the receiver no timer is
+    counted, but each of them waited for one."""
     rtt = min((each.path_rtt_ns for each in members if each.path_rtt_ns), default=0)
-    expired, idle = total_of(members, "timeouts"), total_of(members, "rto_idle_ns")
-    return rtt if expired and idle / expired >= RTO_RTTS * rtt else 0
+    expired, idle = total_of(members, "timeouts") or len(members), total_of(members, "rto_idle_ns")
+    return rtt if idle / expired >= RTO_RTTS * rtt else 0
 
 
 def burst_match(members: Sequence[Transfer], place: str, receiver: str, share: float, rtt: int) -> Match:
     """Returns the match of answers to a host that start together; `share` of all."""
     waited = priced(each.row["rto_idle_ns"] or 0 for each in members)
     flows = len({each.row["flow"] for each in members})
+    timers = total_of(members, "timeouts") or flows
     return Match(
         certainty="proven",
         place="before" if place == "upstream" else "after",
         flows=[each.side for each in members],
         waited_ns=waited,
-        proof=f"{plural(total_of(members, 'timeouts'), 'timer')} expired in {plural(flows, 'connection')}; "
+        proof=f"{plural(timers, 'timer')} expired in {plural(flows, 'connection')}; "
         f"{show_share(share, 1)} of the answers began within 5 ms of others",
         excluded={"bufferbloat": f"the round trip falls back to {show_duration(rtt)} between the bursts"},
         count=f"{flows:,}",

@@ -42,12 +42,12 @@ MEMBERS_MIN = 4  # attempts without an answer, and connections
 @cause(
     code="accept-queue",
     title="Accept queue full",
-    sentence="{server} accepts too slowly: {count} of {total:connection} {outcome}, while {open:other|others} "
-    "connected[{unserved}]; its accept queue is {probably}full.",
+    sentence="{what} {outcome}, while {open:other|others} connected[{unserved}]; its accept queue {is_full}.",
     advice="Look on {host} at `ss -lnt` (Recv-Q at Send-Q) and `nstat -az TcpExtListenOverflows`; find what keeps the program "
     "from accepting, or raise its listen() backlog and `net.core.somaxconn`.",
     shows="A port leaves attempts without an answer, or answers them only after repeated SYNs, while it answers others at the "
-    "same time; or it repeats SYN-ACKs after the handshake and the client repeats its first data.",
+    "same time; or it repeats SYN-ACKs after the handshake and the client repeats its first data. It is likely if "
+    "connections to the port were open when those attempts began.",
     rivals={
         "filtered": "the port answers others in the same time",
         "random-loss": "data of these hosts is not lost in the same measure",
@@ -75,18 +75,22 @@ def queues_of(case: Case) -> Iterator[Queue]:
     for server in dict.fromkeys([*silent, *slow]):
         connections = connections_of(case, server)
         rows, quiet = [case.flow(flow) for flow in connections[:ATTEMPTS_MAX]], silent.get(server)
-        load = load_of(case, connections, quiet) if quiet else 0.0
-        yield Queue(server, quiet, slow.get(server, []), connections, rows, load)
+        late = slow.get(server, [])
+        load = load_of(case, connections, late, quiet.flows if quiet else [each.flow for each in late])
+        yield Queue(server, quiet, late, connections, rows, load)
 
 
-def load_of(case: Case, connections: list[int], silent: SilentHost) -> float:
-    """Returns the share of the attempts without an answer that began while a connection to the same port was open."""
-    facts, attempts = silent.facts, case.transfers.attempts
-    is_open, states = attempts.numbers["established"], attempts.states
-    began = sorted(facts.first_ns[flow] for flow in connections)
-    ended = sorted(facts.last_ns[flow] if states[flow] != is_open else math.inf for flow in connections)
-    times = [facts.first_ns[flow] for flow in silent.flows]
-    return sum(bisect_right(began, ns) > bisect_left(ended, ns) for ns in times) / len(times)
+def load_of(case: Case, connections: list[int], late: list[Retried], attempts: list[int]) -> float:
+    """Returns the share of attempts that began while a connection to the same port was open."""
+    states, is_open = case.transfers.attempts.states, case.transfers.attempts.numbers["established"]
+    fields = [(name, "d", case.transfers.base_ns, 1) for name in ("first_ns", "last_ns")]
+    firsts, lasts = (array("d", column) for column in case.trace.flows._packed_columns(fields))
+    waits = {each.flow: each.waited.ns for each in late}
+    began = sorted(firsts[flow] + waits.get(flow, 0.0) for flow in connections)
+    ended = sorted(lasts[flow] if states[flow] != is_open else math.inf for flow in connections)
+    return sum(bisect_right(began, firsts[flow]) > bisect_left(ended, firsts[flow]) for flow in attempts) / len(
+        attempts
+    )
 
 
 class Queue(NamedTuple):
@@ -97,7 +101,7 @@ class Queue(NamedTuple):
     slow: list[Retried]
     connections: list[int]
     rows: list[FlowRow]  # of the first connections
-    load: float  # share of the attempts without an answer that began while a connection was open
+    load: float  # share of the attempts without an answer, or else with a late one, that began while a connection was open
 
     @property
     def quiet(self) -> list[int]:
@@ -184,8 +188,10 @@ def of_queue(case: Case, queue: Queue) -> Match:
     (host, port), flows = queue.server, queue.flows
     unserved = about(case, queue.connections, "request-unanswered")
     requests = sum(each.finding.failed or 0 for each in unserved)
+    server, is_loaded = endpoint_str(host, port), queue.load >= LOADED
+    hindered = f"{queue.hindered:,} of {plural(queue.total, 'connection')}"
     return Match(
-        certainty="likely",
+        certainty="likely" if is_loaded else "possible",
         place="server",
         findings=[
             *about(case, flows, "syn-unanswered", "syn-lost", "accept-deferred"),
@@ -214,14 +220,19 @@ def of_queue(case: Case, queue: Queue) -> Match:
         undecided={
             "filtered": f"`nstat TcpExtListenOverflows` on {host}: whether its queue drops them, or a device before it"
         },
-        server=endpoint_str(host, port),
         host=host,
-        count=queue.hindered,
-        total=queue.total,
+        what=f"{server} accepts too slowly: {hindered}" if is_loaded else f"{hindered} to {server}",
+        is_full="is probably full" if is_loaded else "may be full, or a device limits new connections",
         outcome=queue.outcome,
         open=len(queue.connections) - len(queue.slow),
         unserved=f", and {plural(requests, 'request')} there got no answer either" if unserved else "",
     )
+
+
+def has_late(queue: Queue, case: Case) -> bool:
+    """Returns whether a connection came about only after a repeated SYN."""
+    among = set(queue.connections)
+    return any(each.lost and each.flow in among for each in case.transfers.attempts.retried)
 
 
 def switches(silent: list[int], connections: list[int]) -> int:
@@ -241,7 +252,7 @@ def switches(silent: list[int], connections: list[int]) -> int:
     "others, four or more, come about at once and lose nothing.",
     rivals={
         "accept-queue": "no other connection was open when the attempts began",
-        "random-loss": "all SYNs of these attempts are lost, and nothing of the others",
+        "random-loss": "all SYNs of these attempts are lost, and nothing of the others, their first SYN included",
         "paws-refused": "no lower timestamp separates them",
     },
     unknown="Which link or server, and by which ports it is chosen.",
@@ -254,7 +265,7 @@ def bad_member(case: Case) -> Matches:
             continue
         if switches(silent.flows, queue.connections) < MEMBERS_MIN:
             continue
-        if silent.syns < 2 * silent.failed or repeated_share(case, queue.rows) > 0:
+        if silent.syns < 2 * silent.failed or repeated_share(case, queue.rows) > 0 or has_late(queue, case):
             continue
         host, port = queue.server
         case.claimed.update(silent.flows)

@@ -22,6 +22,7 @@ DHCP_ADVICE = (
 )
 GIVEN_UP_NS = 20_000_000_000  # after four Discovers (RFC 2131 section 4.1)
 FAILURES = (
+    "connection-refused",
     "echo-unanswered",
     "arp-unanswered",
     "reset",
