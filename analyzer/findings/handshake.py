@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import NULL, Retried, Scan, SynEvent
@@ -202,19 +202,38 @@ def syn_lost(transfers: Transfers) -> Matches:
     )
 
 
-def met_by_old_connections(transfers: Transfers) -> list[tuple[FlowRow, FlowRow]]:
-    """Returns each attempt that its sender reset, and the connection that the same SYN opened then."""
-    flows = transfers.trace.flows
-    again = [
-        row for row in transfers.trace.relations if row["kind"] == "reuse" and "sequence" in row["evidence"].split()
-    ]
-    pairs = [(row_at(flows, row["other"]), row_at(flows, row["flow"])) for row in again]
-    return [pair for pair in pairs if pair[0]["state"] == "reset" and transfers.attempts.came_about(pair[1]["flow"])]
+class MetOld(NamedTuple):
+    """A SYN that met an old connection of its ports, which its sender reset."""
+
+    first: FlowRow  # the first attempt
+    last: FlowRow  # the connection that the same SYN opened then, else the last attempt
+    flows: list[int]  # all of them
+    is_open: bool
 
 
-def gaps_of(pairs: Sequence[tuple[FlowRow, FlowRow]]) -> list[Span]:
-    """Returns the times from the first packet of one flow to that of the next, as far as they are known."""
-    times = [[row["first_ns"] for row in pair] for pair in pairs]
+def met_by_old_connections(transfers: Transfers) -> list[MetOld]:
+    """Returns the attempts that their senders reset and repeated with the same SYN, and what came of them."""
+    flows, directions = transfers.trace.flows, transfers.trace.directions
+    again = {
+        row["other"]: row["flow"]
+        for row in transfers.trace.relations
+        if row["kind"] == "reuse" and "sequence" in row["evidence"].split()
+    }
+    met = []
+    for flow in again.keys() - again.values():
+        chain = [flow]
+        while chain[-1] in again:
+            chain.append(again[chain[-1]])
+        first, last = row_at(flows, flow), row_at(flows, chain[-1])
+        is_open = bool(row_at(directions, 2 * chain[-1] + 1)["syns"]) and transfers.attempts.came_about(chain[-1])
+        if first["state"] == "reset" and (is_open or last["state"] == "reset"):
+            met.append(MetOld(first, last, chain, is_open))
+    return sorted(met, key=lambda each: each.first["flow"])
+
+
+def gaps_of(met: Sequence[MetOld]) -> list[Span]:
+    """Returns the times from the first packet of the first attempt to that of the last, as far as they are known."""
+    times = [[row["first_ns"] for row in (each.first, each.last)] for each in met]
     return [Span(float(first), float(second)) for first, second in times if first is not None and second is not None]
 
 
@@ -222,31 +241,40 @@ def gaps_of(pairs: Sequence[tuple[FlowRow, FlowRow]]) -> list[Span]:
     code="port-reuse",
     title="Ports used again too soon",
     unit="seconds",
-    computed="A segment that is no SYN-ACK answered a SYN, whose sender reset that and sent the same SYN again, which opened "
-    "a connection (relations.kind is reuse, with the same sequence number). The cost is the time from the first SYN to the next.",
+    computed="A segment that is no SYN-ACK answered a SYN, whose sender reset that and sent the same SYN again "
+    "(relations.kind is reuse, with the same sequence number), until it opened a connection or the attempts ended. The cost is "
+    "the time from the first SYN to the last.",
     unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
-    sentence="{count:connection} opened ports again while {host} still held an old connection of them[: the SYN met its "
-    "ACK, an RST ended it, and the next SYN came {longest} later].",
+    sentence="{count:SYN} met an old connection of its ports that {host} still held[: an ACK of it answered the SYN, an RST "
+    "followed, and {outcome}].",
     advice="Let a port rest longer at the client: widen net.ipv4.ip_local_port_range, keep connections open, or enable "
     "net.ipv4.tcp_tw_reuse with TCP timestamps.",
 )
 def port_reuse(transfers: Transfers) -> Matches:
-    refuted = met_by_old_connections(transfers)
-    waits = gaps_of(refuted)
-    hosts = list(dict.fromkeys(after["destination"] for _, after in refuted))
+    met = met_by_old_connections(transfers)
+    waits = gaps_of(met)
+    hosts = list(dict.fromkeys(each.last["destination"] for each in met))
     yield from flows_match(
         transfers,
-        [row["flow"] for pair in refuted for row in reversed(pair)],
-        count=len(refuted),
+        [flow for each in met for flow in reversed(each.flows)],
+        count=len(met),
         host=hosts[0] if len(hosts) == 1 else plural(len(hosts), "server"),
-        longest=show_duration(max((span.ns for span in waits), default=0)),
+        outcome=outcome_of(met),
         cost=seconds(sum(span.ns for span in waits)),
         waited_ns=union_ns(waits),
-        cited=first_packets(
-            transfers, [number for pair in refuted[:SHOWN] for number in (pair[0]["flow"], pair[1]["flow"])]
-        ),
-        filter=" or ".join(dict.fromkeys(flow_filter(after) for _, after in refuted[:SHOWN])),
+        cited=first_packets(transfers, [row["flow"] for each in met[:SHOWN] for row in (each.first, each.last)]),
+        filter=" or ".join(dict.fromkeys(flow_filter(each.last) for each in met[:SHOWN])),
     )
+
+
+def outcome_of(met: Sequence[MetOld]) -> str:
+    """Returns `the connection came about 1 s later`, or that none did."""
+    opened = [each for each in met if each.is_open]
+    vain = len(met) - len(opened)
+    longest = show_duration(max((span.ns for span in gaps_of(opened or met)), default=0))
+    if not opened:
+        return f"no connection came about in {longest}"
+    return f"the connection came about {longest} later" + (f" ({vain} of {len(met)} never)" if vain else "")
 
 
 @finding(

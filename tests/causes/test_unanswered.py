@@ -3,15 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from scapy.all import ICMP, IP, UDP, Raw
+from scapy.all import ICMP, IP, UDP, ICMPv6DestUnreach, IPv6, Raw
 
 from attempt_wire import COOKIE, ECN, RTT, SERVER, Ends, many
-from causes_unanswered import all_of, asks_name, elsewhere, full_queue, one_type, silent_port, tells_name
+from causes_unanswered import (
+    all_of,
+    asks_name,
+    elsewhere,
+    full_queue,
+    one_type,
+    other_address,
+    silent_port,
+    tells_name,
+)
 from crafted import Timed, analyze_timed, ether
 from dhcp_wire import lease, message
 from neighbor_wire import answers, asks, ping, ping_error, pong
@@ -111,13 +120,55 @@ def one_direction() -> Timed:
     ]
 
 
-def family(both: bool) -> Timed:
-    """Attempts over IPv6 to three hosts without an answer, and connections over IPv4 that follow at once or never."""
+def family(both: bool, hosts: Iterable[str] = ("5::1", "6::1", "7::1")) -> Timed:
+    """Attempts over IPv6 to hosts without an answer, and connections over IPv4 that follow at once or never."""
     talk: Timed = []
-    for i in range(3):
-        talk += Ends(42000 + i, 443, "2001:db8:1::1", f"2001:db8::{5 + i}").syns(10.0 * i, (0.0, 1.0))
+    for i, host in enumerate(hosts):
+        talk += Ends(42000 + i, 443, "2001:db8:1::1", f"2001:db8:{host}").syns(10.0 * i, (0.0, 1.0))
         talk += Ends(43000 + i, 443, server=f"10.2.0.{5 + i}").connects(10.0 * i + (0.25 if both else 7.0))
     return talk
+
+
+def in_turn() -> Timed:
+    """Two addresses over IPv6 that a router reports as unreachable after 3 s each, then IPv4."""
+    talk: Timed = []
+    for i in range(2):
+        for host in range(2):
+            at, ends = (
+                20.0 * i + 3.1 * host,
+                Ends(42000 + 2 * i + host, 443, "2001:db8:1::1", f"2001:db8:{5 + host}::1"),
+            )
+            talk += ends.syns(at, (0.0, 1.0))
+            error = IPv6(src="2001:db8:1::ff", dst=ends.client) / ICMPv6DestUnreach(code=3)
+            talk.append((at + 3.0, ether(error / Raw(bytes(ends.syn(at)[1][IPv6])))))
+        talk += Ends(43000 + i, 443, server="10.2.0.5").connects(20.0 * i + 6.2)
+    return talk
+
+
+def strays(rejected: bool, rounds: int = 2, target: str = "10.0.0.53", others: int = 0) -> Timed:
+    """Questions to a port of one address that another one answers; the client rejects the answers by ICMP or not, and may send to
+    more addresses from the same port."""
+    talk = elsewhere()
+    for i in range(rounds):
+        for n, host in enumerate([target, *(f"10.6.0.{k}" for k in range(others))]):
+            talk.append(
+                (5.0 * i + n / 100, ether(IP(src="10.0.0.1", dst=host) / UDP(sport=4000, dport=161) / Raw(b"q" * 30)))
+            )
+        answer = IP(src="10.7.0.7", dst="10.0.0.1") / UDP(sport=161, dport=4000) / Raw(b"a" * 40)
+        talk.append((5.0 * i + 0.02, ether(answer)))
+        if rejected:
+            error = IP(src="10.0.0.1", dst="10.7.0.7") / ICMP(type=3, code=3) / Raw(bytes(answer))
+            talk.append((5.0 * i + 0.0201, ether(error)))
+    return talk
+
+
+def old_connection(opened: bool) -> Timed:
+    """SYNs that an ACK of an old connection answers, each followed by a RST; the last one opens a connection or not."""
+    ends, talk = Ends(), elsewhere(count=3)
+    for at in (0.0, 1.0, 3.0):
+        talk += [ends.syn(at), ends.segment(at + RTT, True, "A", seq=77_000, ack=900_000)]
+        talk += [ends.segment(at + RTT + 0.0001, False, "R", seq=900_000)]
+    return [*talk, *(ends.connects(7.0) if opened else [])]
 
 
 def names(answered: bool, reverse: bool = False) -> Timed:
@@ -422,10 +473,37 @@ SAID = {
         ("do not reach 10.0.0.1", "9 SYN-ACKs"),
         ("syn-flood",),
     ),
+    "SYN-ACKs of another address": Said(
+        other_address,
+        "answer-elsewhere",
+        "proven",
+        ("10.2.0.2:80 answers from another address", "3 connections", "10.2.0.77", "resets"),
+        ("host-down", "refused"),
+    ),
+    "answers of another address that the client rejects": Said(
+        lambda: strays(True), "answer-elsewhere", "proven", ("2 answers came from 10.7.0.7", "rejects"), ("refused",)
+    ),
+    "IPv6 of one network": Said(
+        lambda: family(True, ("5::1", "5::2")), "broken-family", "likely", ("IPv6 is probably dead",)
+    ),
+    "addresses over IPv6 in turn": Said(
+        in_turn, "broken-family", "proven", ("none of 4", "'address unreachable'", "6.20 s")
+    ),
+    "port used again in vain": Said(
+        lambda: old_connection(False), "port-reuse", "proven", ("used 1 port again", "no connection came about in 3 s")
+    ),
+    "port used again": Said(
+        lambda: old_connection(True), "port-reuse", "proven", ("used 1 port again", "came about 7 s later")
+    ),
     "QUIC blocked": Said(lambda: udp_443(True), "broken-family", "proven", ("UDP 443 (QUIC) is blocked", "300 ms")),
     "both families": Said(lambda: family(True), "broken-family", "proven", ("IPv6 is dead", "250 ms")),
 }
 NOT = {
+    "SYN-ACKs after the attempt": (lambda: other_address(later=6.0), "answer-elsewhere"),
+    "one answer of another address": (lambda: strays(False, 1), "answer-elsewhere"),
+    "answers to a multicast question": (lambda: strays(False, 2, "239.255.255.250"), "answer-elsewhere"),
+    "peers at one port": (lambda: strays(False, 2, others=3), "answer-elsewhere"),
+    "answers to a socket that is gone": (lambda: strays(True), "refused"),
     "SYN scan": (lambda: unheard_answers(False), "asymmetric-path"),
     "QUIC answered": (lambda: udp_443(False), "broken-family"),
     "one name of several": (lambda: unknown_names(elsewhere()), "error-answers"),

@@ -114,9 +114,19 @@ def other_way_back() -> Timed:
 
 def dead_family() -> Timed:
     talk: Timed = []
-    for i, host in enumerate(("2001:db8::5", "2001:db8::6", "2001:db8::7")):
+    for i, host in enumerate(("2001:db8:5::1", "2001:db8:6::1", "2001:db8:7::1")):
         talk += Ends(42000 + i, 443, "2001:db8:1::1", host).syns(10.0 * i, (0.0, 1.0))
         talk += Ends(43000 + i, 443, server=f"10.2.0.{5 + i}").connects(10.0 * i + 0.25)
+    return talk
+
+
+def other_address(count: int = 3, later: float = 0.0, ack: int = 1001) -> Timed:
+    """SYNs to one address whose SYN-ACKs come from another one, so that the client resets them; `ack`: what they acknowledge."""
+    talk = elsewhere()
+    for i, ends in enumerate(many(count)):
+        at, other = 10.0 * i, ends._replace(server="10.2.0.77")
+        talk += [*ends.syns(at), other.segment(at + later + RTT, True, "SA", seq=5000, ack=ack)]
+        talk += [other.segment(at + later + RTT + 0.0001, False, "R", seq=ack)]
     return talk
 
 
@@ -168,6 +178,7 @@ EXAMPLES: dict[str, Make] = {
     "dns-one-type": of_timed(one_type),
     "dns-tcp-blocked": of_timed(truncated_names),
     "error-answers": of_timed(failing_names),
+    "answer-elsewhere": of_timed(other_address),
     "asymmetric-path": of_timed(other_way_back),
     "broken-family": of_timed(dead_family),
     "syn-flood": of_timed(flood),

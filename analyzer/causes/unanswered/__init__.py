@@ -14,6 +14,7 @@ from wiretale.analyzer.causes.unanswered import (
     local_network,
     loop,
     names,
+    other_address,
     paths,
     refusing,
 )
@@ -23,6 +24,7 @@ CHAPTER = "Nobody answers"
 MODULES: tuple[ModuleType, ...] = (
     loop,
     local_network,
+    other_address,
     names,
     error_answers,
     paths,

@@ -19,7 +19,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
 )
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, waits_of
-from wiretale.analyzer.findings.handshake import are_signed, gaps_of, met_by_old_connections
+from wiretale.analyzer.findings.handshake import are_signed, met_by_old_connections, outcome_of
 from wiretale.analyzer.findings.model import endpoint_str, row_at
 from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_duration
@@ -258,24 +258,26 @@ def paws_refused(case: Case) -> Matches:
     code="port-reuse",
     title="Ports used again too soon",
     sentence="{client} used {count:port} again while {host} still held the old connection: an ACK of that one answered the SYN, "
-    "and the new connection came about {late} later.",
+    "and {outcome}.",
     advice="Let a port rest longer at the client: widen `net.ipv4.ip_local_port_range`, keep connections open, or enable "
     "`net.ipv4.tcp_tw_reuse` with timestamps.",
-    shows="A segment that is no SYN-ACK answers a SYN, its sender resets that, and the same SYN then opens the connection.",
+    shows="A segment that is no SYN-ACK answers a SYN, its sender resets that, and the same SYN then opens the connection, "
+    "or meets the old one again.",
     rivals={"accept-queue": "the SYN was answered at once, by an old connection of the same ports"},
     unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
 )
 def port_reuse(case: Case) -> Matches:
     for each in case.findings("port-reuse"):
-        pairs = met_by_old_connections(case.transfers)
-        rows, longest = [after for _, after in pairs], max((span.ns for span in gaps_of(pairs)), default=0)
-        flows = [row["flow"] for pair in pairs for row in pair]
+        met = met_by_old_connections(case.transfers)
+        rows, flows = [of.last for of in met], [flow for of in met for flow in of.flows]
         case.claimed.update(flows)
         yield Match(
             certainty="proven",
             place="client",
             findings=[each, *about(case, flows, "reset")],
             flows=flows,
+            failed=sum(not of.is_open for of in met),
+            attempts=len(met),
             waited_ns=each.finding.waited_ns,
             frames=list(each.finding.frames),
             packets=each.finding.packets,
@@ -283,7 +285,7 @@ def port_reuse(case: Case) -> Matches:
             excluded={"accept-queue": "the SYN was answered at once, by an old connection of the same ports"},
             client=named([row["source"] for row in rows], 1),
             host=named([row["destination"] for row in rows], 1),
-            count=len(pairs),
-            late=show_duration(longest),
+            count=len(met),
+            outcome=outcome_of(met),
             proof="an ACK of an old connection answered the SYN",
         )

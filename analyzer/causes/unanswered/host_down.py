@@ -193,7 +193,7 @@ def of_pings(case: Case, host: str, rows: list[ExchangeRow], findings: list[Numb
         waited_ns=union_ns(waits),
         frames=packets_of(rows),
         packets=len(rows),
-        excluded={"filtered": "a router reports that nobody answers its ARP requests"} if is_reported else {},
+        excluded={"filtered": "a router reports that nobody there answers"} if is_reported else {},
         undecided={}
         if is_reported
         else {"filtered": f"a connection to a port that {host} serves: firewalls often drop pings"},
@@ -257,7 +257,8 @@ def heard_until(case: Case, host: str) -> float:
 def reported(case: Case, host: SilentHost, no_route: bool, router: str) -> Match:
     """Returns the match of a host that a router reports as not there."""
     is_self = router == host.client
-    reason = "no route to it" if no_route else "no answer to its ARP requests"
+    request = "neighbor solicitations" if ":" in host.address else "ARP requests"
+    reason = "no route to it" if no_route else f"no answer to its {request}"
     attempts = plural(host.failed, "connection")
     return Match(
         certainty="proven",

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
+from ipaddress import IPv6Network
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.unanswered.silent_hosts import about, any_filter, cut_off, spans_of
+from wiretale.analyzer.causes.unanswered.silent_hosts import about, any_filter, cut_off, refusals, spans_of
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import named
 from wiretale.analyzer.findings.model import endpoint_str
@@ -16,7 +17,7 @@ from wiretale.analyzer.findings.shared.servers import first_packets
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.rows import FlowRow
@@ -145,6 +146,7 @@ class Fallback(NamedTuple):
 
     flow: FlowRow
     waited: Span
+    instead: int  # the connection
 
 
 def ipv6_attempts(case: Case) -> list[FlowRow]:
@@ -161,7 +163,8 @@ def ipv6_attempts(case: Case) -> list[FlowRow]:
 
 
 def fallbacks(case: Case, rows: list[FlowRow]) -> Iterator[Fallback]:
-    """Yields the attempts after which a connection over IPv4 to the same port came about within seconds."""
+    """Yields the attempts after which a connection over IPv4 to the same port came about within seconds of the last SYN of the
+    client; it may try other addresses over IPv6 before."""
     flows, attempts = case.trace.flows, case.transfers.attempts
     versions, ports = flows._packed("ip_version", "B"), array("I", flows._packed("destination_port", "I"))
     later = [
@@ -177,19 +180,34 @@ def fallbacks(case: Case, rows: list[FlowRow]) -> Iterator[Fallback]:
             then = other["first_ns"]
             if began is None or then is None or other["destination_port"] != row["destination_port"]:
                 continue
-            if 0 <= then - began <= FALLBACK_NS:
-                yield Fallback(row, Span(began, then))
+            if began <= then and then - last_try(rows, row, then) <= FALLBACK_NS:
+                yield Fallback(row, Span(began, then), other["flow"])
                 break
+
+
+def last_try(rows: list[FlowRow], first: FlowRow, until_ns: int) -> int:
+    """Returns the time of the last SYN of an attempt and those that its client began in turn, each within seconds."""
+    last_ns: int = first["last_ns"] or 0
+    for row in sorted(rows, key=lambda row: row["first_ns"] or 0):
+        same_client = row["source"] == first["source"] and row["destination_port"] == first["destination_port"]
+        if same_client and (first["first_ns"] or 0) < (row["first_ns"] or 0) <= min(until_ns, last_ns + FALLBACK_NS):
+            last_ns = max(last_ns, row["last_ns"] or 0)
+    return min(last_ns, until_ns)
+
+
+def networks(hosts: Iterable[str]) -> int:
+    """Returns the number of /64 networks of IPv6 addresses."""
+    return len({IPv6Network((host, 64), strict=False) for host in hosts})
 
 
 @cause(
     code="broken-family",
     title="IPv6 or QUIC does not work, IPv4 or TCP does",
-    sentence="{dead} here: none of {count:{tries}} was answered, and each client then waited {wait} before it connected over "
-    "{instead}{names}.",
+    sentence="{dead} here: none of {count:{tries}} was answered{report}, and each client then waited {wait} before it connected "
+    "over {instead}{names}.",
     advice="{advice}",
     shows="No connection over IPv6 comes about, and after each attempt one over IPv4 to the same port does within 3 s (RFC "
-    "8305). Two attempts or more.",
+    "8305), or within 3 s of the last SYN if the client tried more addresses. Two attempts or more.",
     rivals={"host-down": "the same clients connect over IPv4 at once"},
     unknown="Whether the route, a firewall or the servers drop IPv6.",
     explains=("syn-unanswered",),
@@ -201,11 +219,12 @@ def broken_family(case: Case) -> Matches:
     if len(fallen) < FAILED_MIN or len(fallen) < len(rows):
         return
     flows, hosts = [row["flow"] for row in rows], {row["destination"] for row in rows}
-    waits = sorted(fallback.waited.ns for fallback in fallen)
+    is_everywhere, reports = networks(hosts) > 1, Counter(refusals(case, flows).values()).most_common(1)
+    waits = sorted(max(span.ns for span in spans) for spans in by_instead(fallen))
     case.claimed.update(flows)
     names = dict.fromkeys(str(row["name"]) for row in case.exchanges("kind", "dns") if row["type"] == "AAAA")
     yield Match(
-        certainty="proven" if len(hosts) > 1 else "likely",
+        certainty="proven" if is_everywhere else "likely",
         place="path",
         findings=about(case, flows, "syn-unanswered", "icmp-errors"),
         flows=flows,
@@ -215,16 +234,25 @@ def broken_family(case: Case) -> Matches:
         packets=len(rows),
         filter="ipv6 && tcp.flags.syn == 1 && tcp.flags.ack == 0",
         proof=f"all {len(rows)} attempts over IPv6 failed, each followed by a connection over IPv4",
-        excluded={"host-down": "no IPv6 address of several answers"} if len(hosts) > 1 else {},
-        undecided={} if len(hosts) > 1 else {"host-down": "another host by IPv6: whether it answers"},
-        dead="IPv6 is dead" if len(hosts) > 1 else "IPv6 is probably dead",
+        excluded={"host-down": "no IPv6 address of several networks answers"} if is_everywhere else {},
+        undecided={} if is_everywhere else {"host-down": "a host of another network by IPv6: whether it answers"},
+        dead="IPv6 is dead" if is_everywhere else "IPv6 is probably dead",
         tries="connection attempt",
+        report="".join(f" (the router {router} reports '{cause.replace('_', ' ')}')" for (cause, router), _ in reports),
         instead="IPv4",
         advice="Try `curl -6 -v` from here and repair the IPv6 route or firewall; else withdraw the AAAA records.",
         count=len(rows),
         wait=show_duration(waits[len(waits) // 2]),
         names=f" ({named(list(names))})" if names else "",
     )
+
+
+def by_instead(fallen: list[Fallback]) -> list[list[Span]]:
+    """Returns the waits for each connection over IPv4."""
+    spans: dict[int, list[Span]] = defaultdict(list)
+    for fallback in fallen:
+        spans[fallback.instead].append(fallback.waited)
+    return list(spans.values())
 
 
 def quic_attempts(case: Case) -> list[FlowRow]:
@@ -266,6 +294,7 @@ def blocked_quic(case: Case) -> Matches:
         undecided={} if is_certain else {"filtered": "another host: whether its UDP 443 answers"},
         dead=f"UDP 443 (QUIC) is {'' if is_certain else 'probably '}blocked",
         tries="QUIC connection",
+        report="",
         instead="TCP",
         names="",
         advice="Open UDP 443 in the firewall, or turn QUIC off at the clients.",

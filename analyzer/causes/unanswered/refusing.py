@@ -26,7 +26,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import waits_of
 from wiretale.analyzer.findings.model import endpoint_str
-from wiretale.analyzer.findings.shared.servers import first_packets, first_resets
+from wiretale.analyzer.findings.shared.servers import WELL_KNOWN, first_packets, first_resets
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -204,14 +204,17 @@ def fields_of(case: Case, server: Refused, attempted: int) -> dict[str, Any]:
 
 def closed_udp_ports(case: Case) -> Matches:
     """Yields the hosts that answered datagrams with 'port unreachable' and nothing else."""
-    numbers = [flow for flow, _ in case.transfers.flow_counts["icmp_errors"]][:ATTEMPTS_MAX]
+    numbers = [flow for flow, _ in case.transfers.flow_counts["icmp_errors"] if flow not in case.claimed][:ATTEMPTS_MAX]
     errors = refusals(case, numbers)
     by_server: dict[tuple[str, int], list[int]] = defaultdict(list)
     for flow, error in errors.items():
         row = case.flow(flow)
         port = row["destination_port"] or 0
         is_closed = error.cause == NO_PORT and error.router == row["destination"] and port not in PROBE_PORTS
-        if is_closed and row["protocol"] == "udp" and row["one_way"]:
+        is_answer = (
+            (row["source_port"] or 0) < WELL_KNOWN <= port
+        )  # the socket that asked is gone, or asked somebody else
+        if is_closed and row["protocol"] == "udp" and row["one_way"] and not is_answer:
             by_server[row["destination"], port].append(flow)
     for (host, port), flows in list(by_server.items())[:HOSTS_MAX]:
         rows = [row for row in case.exchanges("kind", "dns") if row["flow"] in set(flows)]
