@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.groups import Group, groups
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 FRAMES_SHOWN = 20
-WAITED_LEAST = 0.01  # of the capture
+MATTERS_LEAST = 0.01  # of the capture
+LIMIT, BUSY_LEAST = "bottleneck", 0.5  # of the time of all flows
 
 
 class Explained(NamedTuple):
@@ -82,18 +84,40 @@ def answer(trace: Trace) -> Answer:
     first = next((entry for entry in listed if matters(trace, entry)), None)
     caveat = next((entry.sentence for entry in listed if is_caveat(entry) and entry is not first), None)
     if first is None:
-        return Answer(what_happened(trace), caveat, None, None, [], None, None, NO_COST, None, [], [])
+        return limit_answer(trace, listed, caveat) or no_cause(what_happened(trace), caveat)
     if first.row["place"] == "capture" and class_of(first.row) != BLIND:  # and nothing else stands out
         fault = answer_of(trace, first, None)
         return fault._replace(sentence=f"{fault.sentence} {what_happened(trace)}")
     return answer_of(trace, first, caveat)
 
 
+def no_cause(sentence: str, caveat: str | None) -> Answer:
+    """Returns the answer if nothing stands out."""
+    return Answer(sentence, caveat, None, None, [], None, None, NO_COST, None, [], [])
+
+
+def limit_answer(trace: Trace, listed: list[Explained], caveat: str | None) -> Answer | None:
+    """Returns the answer if nothing stands out but a link that is busy most of the time; None without one."""
+    turns = trace.transfers.turns
+    if turns.waits["transfer"] < BUSY_LEAST * turns.life_ns or not turns.life_ns:
+        return None
+    limit = next((entry for entry in listed if entry.cause is not None and entry.cause["code"] == LIMIT), None)
+    if limit is None:
+        return None
+    answer = answer_of(trace, limit, caveat)
+    return answer._replace(sentence=f"{answer.sentence} {what_happened(trace)}")
+
+
 def matters(trace: Trace, entry: Explained) -> bool:
-    """Returns whether an entry is above a note, and no finding by itself whose wait is a hundredth of the capture at most."""
-    row, waited_ns = entry.row, entry.row["waited_ns"]
-    is_short = waited_ns and waited_ns < WAITED_LEAST * trace.transfers.turns.capture_ns
-    return class_of(row) != NOTED and not (entry.cause is None and is_short and not row["failed"])
+    """Returns whether an entry is above a note, and no finding by itself that is about a hundredth of the capture at most: of its
+    time, or, of a fault of the capture, of its packets.
+    """
+    row = entry.row
+    if class_of(row) == NOTED or entry.cause is not None or row["failed"]:
+        return class_of(row) != NOTED
+    if row["place"] == "capture":
+        return (entry.group.sum_of("packets") or math.inf) >= MATTERS_LEAST * trace.totals["packets"]
+    return not row["waited_ns"] or row["waited_ns"] >= MATTERS_LEAST * trace.transfers.turns.capture_ns
 
 
 def is_caveat(entry: Explained) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wiretale
+from finding_captures import CAPTURES
 from plain_wire import Connection, Wire
 from wiretale.analyzer.causes.answer import entries
 from wiretale.analyzer.causes.groups import groups
@@ -43,6 +45,16 @@ def test_a_healthy_transfer_is_told_with_its_time(tmp_path: Path) -> None:
     answer = wiretale.analyze(talk.wire.write(tmp_path / "healthy.pcap")).answer
     assert answer.cause is None and answer.findings == []
     assert answer.sentence.startswith("1 TCP connection carried 1 kB and lost nothing")
+
+
+def test_a_busy_link_heads_the_answer_where_nothing_else_stands_out(tmp_path: Path) -> None:
+    trace = wiretale.analyze(CAPTURES["wire-full"](tmp_path / "full.pcap"))
+    answer = trace.answer
+    assert (answer.cause, answer.certainty) == ("bottleneck", "proven")
+    assert re.match(
+        r"A full \S+ Mbit/s Ethernet of the path is the limit of .*\. 1 TCP connection carried", answer.sentence
+    )
+    assert {row["severity"] for row in trace.causes} == {"info"}
 
 
 def cause(**columns: Any) -> dict[str, Any]:

@@ -165,7 +165,7 @@ def test_a_folder_stands_for_its_captures(wiretale_run: Any, samples: Path) -> N
 def test_many_files_are_summed_up(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     for number in range(30):
         shutil.copy(samples / "vlan_ipv6.pcap", tmp_path / f"{number}.pcap")
-    text = wiretale_run("analyze", tmp_path).stdout
+    text = wiretale_run("analyze", tmp_path, "--all").stdout
     assert text.count(".pcap\n") == 8
     assert "and 22 more input interfaces: 1,980 packets" in text
 
@@ -455,7 +455,7 @@ def test_csv_on_stdout(wiretale_run: Any, samples: Path) -> None:
 def test_hostile_names_do_not_steer_the_terminal(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     path = tmp_path / "[red]\x1b[31mname\x07.pcap"
     shutil.copy(samples / "damaged.pcap", path)
-    for arguments in (("analyze", path), ("info", path)):
+    for arguments in (("analyze", path), ("analyze", path, "--all"), ("info", path)):
         done = wiretale_run(*arguments)
         assert done.returncode == 3
         assert "\x1b" not in done.stdout + done.stderr and "\x07" not in done.stdout + done.stderr
@@ -465,7 +465,7 @@ def test_hostile_names_do_not_steer_the_terminal(wiretale_run: Any, samples: Pat
 @FEW_SAMPLES
 @pytest.mark.parametrize("width", ["40", "80", "200"])
 def test_the_summary_fits_the_terminal(wiretale_run: Any, sample: Path, width: str) -> None:
-    done = wiretale_run("analyze", sample, env={"COLUMNS": width})
+    done = wiretale_run("analyze", sample, "--all", env={"COLUMNS": width})
     assert done.stdout and all(len(line) <= int(width) for line in done.stdout.splitlines())
 
 

@@ -25,7 +25,7 @@ ONE_FLOW_LINES, LINES = 24, 40
 def printed(trace: wiretale.Trace, name: str, width: int) -> list[str]:
     """The lines of the screen."""
     console = Console(file=StringIO(), width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
-    for part in screen_parts(trace, [name], console):
+    for part in screen_parts(trace, [name], width):
         console.print(part)
     assert isinstance(console.file, StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]

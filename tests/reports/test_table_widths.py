@@ -112,7 +112,7 @@ def check(models: Sequence[Model]) -> None:
 
 @pytest.mark.parametrize("sample", CAPTURES, ids=lambda path: path.stem)
 def test_flows(recorded: Callable[..., list[Model]], sample: Path) -> None:
-    if models := recorded("analyze", sample):
+    if models := recorded("analyze", sample, "--all"):
         check(models)
 
 

@@ -24,21 +24,23 @@ def flows_part(text: str) -> str:
 @pytest.mark.parametrize("width", ["40", "60", "80", "100", "200"])
 @pytest.mark.parametrize("name", ["vlan_ipv6.pcap", "udp_fragments.pcap", "tcp_losses.pcap"])
 def test_no_address_and_no_figure_is_broken(wiretale_run: Any, samples: Path, name: str, width: str) -> None:
-    narrow = flows_part(wiretale_run("analyze", samples / name, env={"COLUMNS": width}).stdout)
-    wide = flows_part(wiretale_run("analyze", samples / name, env={"COLUMNS": "300"}).stdout)
+    narrow = flows_part(wiretale_run("analyze", samples / name, "--all", env={"COLUMNS": width}).stdout)
+    wide = flows_part(wiretale_run("analyze", samples / name, "--all", env={"COLUMNS": "300"}).stdout)
     assert END.findall(wide) and sorted(END.findall(narrow)) == sorted(END.findall(wide))
     assert all(len(line) <= int(width) for line in narrow.splitlines())
 
 
 @pytest.mark.parametrize("width", ["84", "100", "120", "140"])
 def test_no_word_of_a_problem_is_lost(wiretale_run: Any, samples: Path, width: str) -> None:
-    flows = flows_part(wiretale_run("analyze", samples / "capture_drops.pcapng", env={"COLUMNS": width}).stdout)
+    flows = flows_part(
+        wiretale_run("analyze", samples / "capture_drops.pcapng", "--all", env={"COLUMNS": width}).stdout
+    )
     assert "5.79 kB payload not captured" in flows
 
 
 def test_wide_terminals_show_more(wiretale_run: Any, samples: Path) -> None:
     def wide_text(width: str) -> str:
-        return str(wiretale_run("analyze", samples / "vlan_ipv6.pcap", env={"COLUMNS": width}).stdout)
+        return str(wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--all", env={"COLUMNS": width}).stdout)
 
     assert "vlan 100 / vlan 30" in wide_text("200") and "vlan 100" not in wide_text("80")
     assert "IP rate" in wide_text("100") and "initiator" not in wide_text("40")
@@ -46,12 +48,12 @@ def test_wide_terminals_show_more(wiretale_run: Any, samples: Path) -> None:
 
 @pytest.mark.parametrize("columns", ["", "0", "-5", "1", "wide", "٣", "9" * 30])
 def test_a_width_that_is_none_is_passed_over(wiretale_run: Any, samples: Path, columns: str) -> None:
-    done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", env={"COLUMNS": columns})
+    done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--all", env={"COLUMNS": columns})
     assert done.returncode == 0 and "10.0.0.1:6000 → 10.0.0.2:6001" in done.stdout
 
 
 def test_nothing_chosen_is_not_called_healthy(wiretale_run: Any, samples: Path) -> None:
-    done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--filter", "port 9")
+    done = wiretale_run("analyze", samples / "vlan_ipv6.pcap", "--all", "--filter", "port 9")
     assert "66 filtered out" in done.stdout and "No packet was analyzed." in done.stdout
     assert "problem is visible" not in done.stdout
 
@@ -90,7 +92,7 @@ def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp
 def test_no_problem_is_said_of_limits_that_are_unknown(wiretale_run: Any, tmp_path: Path, command: str) -> None:
     talk = Connection(Wire()).open().data(30, 0, 100).ack(50, 100)
     path = talk.wire.write(tmp_path / "short.pcap")
-    text = " ".join(wiretale_run(command, path, *(["--all"] if command == "explain" else [])).stdout.split())
+    text = " ".join(wiretale_run(command, path, "--all").stdout.split())
     assert "Judged: all packets for loss and round trip; no packet for limits." in text
     assert "Not judged: for limits, too few packets (100% of packets)." in text
     assert text.startswith("1 TCP connection carried 100 B and lost nothing")
@@ -107,7 +109,7 @@ def test_a_coarse_clock_is_a_fact_of_the_capture(
     (_, frame), *_ = Wire().udp(0, b"x").packets
     path = write_pcap(tmp_path / "wire.pcap", ((START_NS + i // 2 * step_ns, frame) for i in range(packets)))
     assert wiretale.analyze(path).interfaces.column("clock_tick_ns") == [tick_ns]
-    text = wiretale_run("analyze", path).stdout
+    text = wiretale_run("analyze", path, "--all").stdout
     assert re.findall(r"clock ticks [^,\n]*", text) == ([tick] if tick else [])
 
 
@@ -132,4 +134,4 @@ def test_a_finding_stands_below_the_direction_that_it_is_about(wiretale_run: Any
 def test_an_ip_protocol_that_is_not_decoded_has_its_number(wiretale_run: Any, tmp_path: Path) -> None:
     """253 is for experiments (RFC 3692), so that its payload has no ports."""
     path = Wire().ip(0, "10.0.0.1", "10.0.0.2", 253, bytes(80)).write(tmp_path / "wire.pcap")
-    assert re.search(r"ip 253 +10\.0\.0\.1 → 10\.0\.0\.2 ", wiretale_run("analyze", path).stdout)
+    assert re.search(r"ip 253 +10\.0\.0\.1 → 10\.0\.0\.2 ", wiretale_run("analyze", path, "--all").stdout)

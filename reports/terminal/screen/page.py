@@ -7,7 +7,7 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rich.text import Text
 
@@ -15,13 +15,13 @@ from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import plural, show_duration
 from wiretale.reports.phrases import drops_of
-from wiretale.reports.terminal.console import detail_lines
+from wiretale.reports.terminal.console import detail_lines, print_parts
 from wiretale.reports.terminal.screen.causes import CAUSES_SHOWN, answer_parts, cause_parts
 from wiretale.reports.terminal.screen.flows import flow_lines
 from wiretale.reports.terminal.screen.time_bar import time_parts
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import RenderableType
 
     from wiretale.analyzer.rows import InterfaceRow
     from wiretale.analyzer.trace import Trace
@@ -63,8 +63,10 @@ def judged_str(trace: Trace) -> str:
 
 
 def next_str(trace: Trace, files: Sequence[str]) -> str:
-    """Returns the command that a person would run next."""
+    """Returns the command that a person would run next; empty without files."""
     answer, names = trace.answer, shlex.join(files)
+    if not names:
+        return ""
     if answer.cause is not None:
         return f"wiretale explain {names} --cause {answer.cause}"
     if answer.findings:
@@ -89,8 +91,13 @@ def head_parts(trace: Trace, width: int, causes: int = CAUSES_SHOWN) -> Iterator
     yield from cause_parts(trace, width, causes)
 
 
-def screen_parts(trace: Trace, files: Sequence[str], console: Console) -> Iterator[RenderableType]:
-    """Yields the blocks of the screen."""
-    yield from head_parts(trace, console.width)
-    yield from flow_lines(trace, console.width)
+def screen_parts(trace: Trace, files: Sequence[str], width: int) -> Iterator[RenderableType]:
+    """Yields the blocks of the screen; `files` are the inputs as they were given, for the next command."""
+    yield from head_parts(trace, width)
+    yield from flow_lines(trace, width)
     yield from closing(trace, files)
+
+
+def print_screen(trace: Trace, out: IO[str], files: Sequence[str]) -> None:
+    """Prints the screen."""
+    print_parts(out, lambda console: screen_parts(trace, files, console.width))

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 EXAMPLES = """\
-# the summary in the terminal; then the same as an interactive page
+# the answer in the terminal; then an interactive page
 wiretale analyze transfer.pcapng
 wiretale analyze transfer.pcapng --report transfer.html
 # the findings, for scripts
 wiretale analyze captures/ --json | jq .findings
-# why a transfer is slow, and how to fix it
-wiretale explain transfer.pcapng
+# every transfer with its findings, their proof, and how to fix them
+wiretale explain transfer.pcapng --all
 # delays and losses between two capture points
 wiretale compare sender.pcapng receiver.pcapng
 # a whole study: receiver, tracer, senders, results
@@ -46,8 +46,8 @@ wiretale help analyze
 """
 # Each command has a module of its name in this package, except for the C programs; only the requested one is imported.
 COMMANDS = {
-    "analyze": "flows, losses, round trips, findings and a report",
-    "explain": "what limited each transfer, what went wrong, and how to fix it",
+    "analyze": "what went wrong or took the time, and why; tables and a report",
+    "explain": "the same with all causes and findings, and the page of each",
     "view": "the interactive report of captures of any size, on a local address",
     "compare": "delays and losses between two or three capture points",
     "diff": "compare two runs and rank the changes",

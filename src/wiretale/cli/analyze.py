@@ -64,6 +64,7 @@ wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
 EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers"}
 DAMAGED = 3
+FLOWS = 10  # in the summary
 
 
 class Outputs(NamedTuple):
@@ -84,8 +85,10 @@ class Outputs(NamedTuple):
     json: bool
     csv: bool
     tables: list[str]
-    #: flows in the summary
-    flows: int
+    #: flows in the summary; None for the screen
+    flows: int | None
+    #: the inputs as they were given
+    files: list[str]
     link_bps: int | None
     overwrite: bool
     quiet: bool
@@ -162,8 +165,9 @@ def figure_choice(text: str) -> tuple[int, list[str]]:
 def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | str] = folder) -> None:
     """Adds the options of outputs; `place` parses the directory of -o."""
     output = parser.add_argument_group("output")
-    text = "number of flows listed, largest first (default 10)"
-    option(output, "--flows", "N", text, type=whole_number(1), default=10)
+    text = f"print every part of the summary: captures, flows ({FLOWS}), limits, fragments, findings"
+    option(output, "--all", None, text)
+    option(output, "--flows", "N", "the same with N flows, largest first", type=whole_number(1))
     add_json(output, " instead of the summary")
     option(output, "--csv", None, "print one table as CSV (flows); with -o, also write its tables as CSV")
     text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
@@ -198,10 +202,14 @@ def write_stdout(trace: Trace, outputs: Outputs) -> None:
         from wiretale.reports.html.analyze import render
 
         print_page(render(trace, outputs.link_bps, frames=outputs.frames))
-    elif not outputs.quiet:
+    elif not outputs.quiet and outputs.flows:
         from wiretale.reports.terminal.analyze import print_summary
 
         print_summary(trace, sys.stdout, outputs.flows, outputs.link_bps)
+    elif not outputs.quiet:
+        from wiretale.reports.terminal.screen.page import print_screen
+
+        print_screen(trace, sys.stdout, outputs.files)
 
 
 def write_files(trace: Trace, outputs: Outputs) -> Iterator[Path]:
@@ -265,7 +273,8 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
         json=arguments.json,
         csv=arguments.csv,
         tables=arguments.tables,
-        flows=arguments.flows,
+        flows=arguments.flows or (FLOWS if arguments.all or arguments.link else None),
+        files=getattr(arguments, "files", []),
         link_bps=link_rate(arguments.link),
         overwrite=arguments.overwrite,
         quiet=arguments.quiet,

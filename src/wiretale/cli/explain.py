@@ -97,16 +97,15 @@ def show_pages(code: str | None, cause: str | None, as_json: bool) -> None:
 
 def show_screen(trace: Trace, arguments: argparse.Namespace) -> None:
     """Prints the screen, or the causes of a code."""
-    from wiretale.reports.terminal.console import print_parts
-
     if arguments.cause:
+        from wiretale.reports.terminal.console import print_parts
         from wiretale.reports.terminal.screen.causes import cause_detail
 
         print_parts(sys.stdout, lambda console: cause_detail(trace, arguments.cause))
         return
-    from wiretale.reports.terminal.screen.page import screen_parts
+    from wiretale.reports.terminal.screen.page import print_screen
 
-    print_parts(sys.stdout, lambda console: screen_parts(trace, arguments.files, console))
+    print_screen(trace, sys.stdout, arguments.files)
 
 
 def show_findings(trace: Trace, arguments: argparse.Namespace, link: int | None) -> None:

@@ -118,7 +118,7 @@ def test_a_control_connection_comes_after_its_data(tmp_path: Path, capsys: pytes
     _, text = capsys.readouterr().out.split("\n\n", 1)
     above, below = text.split("Minor flows")
     assert "10.0.0.1:41000" in above and "10.0.0.1:40000" not in above and "10.0.0.1:40000" in below
-    main(["analyze", path])
+    main(["analyze", path, "--all"])
     assert "10.0.0.1:40000" not in capsys.readouterr().out.split("Limiting factors")[1].split("Findings")[0]
 
 

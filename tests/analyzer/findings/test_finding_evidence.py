@@ -120,5 +120,5 @@ def test_frames_of_rotated_files_are_named_with_their_file(wiretale_run: Any, sa
     frames = [each * int(file) + int(frame) for text, file in texts for frame in text.split(", ")]
     assert [*map(int, re.findall(r"\d+", rows_of[capture]["evidence"]))] == frames and len(texts) > 1
     assert "frame.number" in rows_of[capture]["filter"] and "frame.number" not in rows_of[folder]["filter"]
-    output = wiretale_run("analyze", folder).stdout
+    output = wiretale_run("analyze", folder, "--all").stdout
     assert rows_of[folder]["evidence"] in output

@@ -59,7 +59,7 @@ def result(run: Run, command: str, path: Path) -> Any:
 
 
 def text(run: Run, command: str, path: Path) -> str:
-    return " ".join(run(command, path, *(["--all"] if command == "explain" else [])).stdout.split())
+    return " ".join(run(command, path, "--all").stdout.split())
 
 
 @pytest.mark.parametrize("command", ["analyze", "explain"])
