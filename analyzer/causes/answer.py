@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FRAMES_SHOWN = 20
 MATTERS_LEAST = 0.01  # of the capture
 LIMIT, BUSY_LEAST = "bottleneck", 0.5  # of the time of all flows
+BUSY_PARTS = ("transfer", "queue", "path")
 
 
 class Explained(NamedTuple):
@@ -99,10 +100,13 @@ def no_cause(sentence: str, caveat: str | None) -> Answer:
 def limit_answer(trace: Trace, listed: list[Explained], caveat: str | None) -> Answer | None:
     """Returns the answer if nothing stands out but a link that is busy most of the time; None without one."""
     turns = trace.transfers.turns
-    if turns.waits["transfer"] < BUSY_LEAST * turns.life_ns or not turns.life_ns:
-        return None
     limit = next((entry for entry in listed if entry.cause is not None and entry.cause["code"] == LIMIT), None)
-    if limit is None:
+    if limit is None or limit.cause is None:
+        return None
+    flows = {row["flow"] for row in trace.cause_flows if row["cause"] == limit.cause["cause"]}
+    busy_ns = math.fsum(turns.account(flow)[part] for flow in flows for part in BUSY_PARTS)
+    streams = flows - turns.accounts.keys()  # of UDP, which have no account
+    if not streams and busy_ns < BUSY_LEAST * turns.life_ns:
         return None
     answer = answer_of(trace, limit, caveat)
     return answer._replace(sentence=f"{answer.sentence} {what_happened(trace)}")
