@@ -130,6 +130,28 @@ def test_a_server_that_closes_in_place_of_an_answer(tmp_path: Path) -> None:
     assert "closed 3 connections without an answer to the HTTP request, 900 ms after it" in row["sentence"]
 
 
+@pytest.mark.parametrize(
+    ("same", "greeted", "text"),
+    [
+        (False, 2, "greeted 2 connections of other clients: it probably does not admit this client"),
+        (True, 2, "greeted 2 other connections: it probably has reached a limit"),
+        (False, 0, "5 s after it accepted them: it probably refuses"),
+    ],
+)
+def test_a_server_that_closes_without_a_greeting(same: bool, greeted: int, text: str, tmp_path: Path) -> None:
+    wire = drawn.ungreeted(greeted=greeted, same=same)
+    row = causes_of(drawn.of_wire(lambda: wire), tmp_path)["not-greeted"]
+    assert (row["failed"], row["certainty"], row["place"]) == (3, "likely", "server")
+    assert "closed 3 connections of 10.0.0.1 without a greeting" in row["sentence"] and text in row["sentence"]
+
+
+@pytest.mark.parametrize(("port", "first"), [(80, 1), (22, 0)], ids=["client speaks first", "client closes first"])
+def test_connections_without_a_byte_are_not_refused(port: int, first: int, tmp_path: Path) -> None:
+    """Browsers connect in advance, and monitors close once they are connected."""
+    wire = drawn.ungreeted(port, first=first)
+    assert "not-greeted" not in causes_of(drawn.of_wire(lambda: wire), tmp_path)
+
+
 def test_a_server_that_answers_and_closes_is_well(tmp_path: Path) -> None:
     timed = [entry for talk in drawn.closed_at(answer=True) for entry in talk.timed]
     assert "closed-unanswered" not in causes_of(drawn.of_timed(lambda: timed), tmp_path)

@@ -404,6 +404,16 @@ SAID = {
         "proven",
         ("Two machines claim 10.0.4.50",),
     ),
+    "DHCP server that never confirms": Said(
+        lambda: [
+            *(message(at, kind) for at, kind in ((0, "discover"), (0.01, "offer"), (1, "request"), (5, "request"))),
+            asks(30, "10.0.4.50"),
+        ],
+        "dhcp-no-lease",
+        "proven",
+        ("10.1.0.1 offers", "never confirms it: 2 Requests in 7 s got no ACK"),
+        ("one-direction",),
+    ),
     "one DHCP client of two": Said(
         lambda: [
             *(message(at, "discover", 9, "02:00:00:00:00:0b", name="phone") for at in (0, 4, 12, 28)),
@@ -504,6 +514,14 @@ NOT = {
     "answers to a multicast question": (lambda: strays(False, 2, "239.255.255.250"), "answer-elsewhere"),
     "peers at one port": (lambda: strays(False, 2, others=3), "answer-elsewhere"),
     "answers to a socket that is gone": (lambda: strays(True), "refused"),
+    "DHCP server that confirms late": (
+        lambda: [*lease(0)[:3], message(4, "request"), message(4.1, "ack"), asks(30, "10.0.4.50")],
+        "dhcp-no-lease",
+    ),
+    "DHCP Offer and ACK to the client alone": (
+        lambda: [message(0, "discover"), message(1, "request"), message(5, "request"), asks(30, "10.0.4.50")],
+        "dhcp-no-lease",
+    ),
     "SYN scan": (lambda: unheard_answers(False), "asymmetric-path"),
     "QUIC answered": (lambda: udp_443(False), "broken-family"),
     "one name of several": (lambda: unknown_names(elsewhere()), "error-answers"),
@@ -534,7 +552,7 @@ def test_the_answer_names_the_cause_that_the_facts_leave(name: str, tmp_path: Pa
 def test_a_rival_is_not_taken_for_the_cause(name: str, tmp_path: Path) -> None:
     make, code = NOT[name]
     trace = analyze_timed(tmp_path, sorted(make(), key=lambda packet: packet[0]))
-    assert len(trace.flows) and code not in trace.causes.column("code")
+    assert len(trace.exchanges) and code not in trace.causes.column("code")
 
 
 def test_an_attempt_belongs_to_one_cause(tmp_path: Path) -> None:

@@ -164,6 +164,25 @@ def closed_at(answer: bool = False, port: int = 80) -> list[Web]:
     return talks
 
 
+def ungreeted(port: int = 22, greeted: int = 2, first: int = 1, same: bool = False) -> Wire:
+    """Connections that an end (`first`: 1 is the server) closes 5 s after the handshake, without a byte of either one; another
+    client, or the same, is greeted."""
+    wire = Wire()
+    for i in range(3):
+        start = 20_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=port).open(start, 1.0)
+        link.send(start + 5_001, first, 0, flags=FIN | ACK).send(start + 5_002, 1 - first, 0, flags=FIN | ACK, ack=1)
+        link.send(start + 5_003, first, 1, ack=1)
+    for i in range(greeted):
+        start = 20_000.0 * i + 8_000
+        client = "10.0.0.1" if same else "10.0.0.3"
+        link = Connection(wire, 41_001 + i, (client, "10.0.0.2"), server_port=port).open(start, 1.0)
+        link.send(start + 20, 1, 0, 40, PSH | ACK).send(start + 21, 0, 0, ack=40)
+        link.send(start + 900, 0, 0, flags=FIN | ACK, ack=40).send(start + 901, 1, 40, flags=FIN | ACK, ack=1)
+        link.send(start + 902, 0, 1, ack=41)
+    return wire
+
+
 EXAMPLES: dict[str, Make] = {
     "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),
     "close-race": of_wire(lambda: closing(-5)),
@@ -172,5 +191,6 @@ EXAMPLES: dict[str, Make] = {
     "close-wait": of_wire(leaking),
     "reset-by-device": of_talks(lambda: aborted(ttl=61, reply=0.4, socket=False)),
     "reset-by-peer": of_talks(aborted),
+    "not-greeted": of_wire(ungreeted),
     "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),
 }

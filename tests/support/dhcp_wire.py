@@ -24,6 +24,13 @@ def message(
     return at, frame / IP(src=ends[0], dst=ends[1]) / UDP(sport=ports[0], dport=ports[1]) / boot / DHCP(options=options)
 
 
+def passed_on(at: float, kind: str, xid: int = 1) -> tuple[float, Packet]:
+    """A reply that a relay sends to its client: its address stays in it (RFC 1542 section 4.1.2)."""
+    _, frame = message(at, kind, xid, relay="10.1.4.1")
+    frame[IP].src, frame[IP].dst, frame[UDP].dport = "10.1.4.1", LEASE, 68
+    return at, frame
+
+
 def lease(at: float, xid: int = 1, mac: str = LAPTOP, name: str = "laptop") -> list[tuple[float, Packet]]:
     """All four messages."""
     kinds = ("discover", "offer", "request", "ack")

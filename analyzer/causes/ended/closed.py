@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that close a connection in place of an answer."""
+"""Servers that close a connection in place of an answer, or of their greeting."""
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import largest_groups, server_str, times_str
 from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
+from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import ExchangeRow
 
+GREETING_PORTS = (21, 22, 23, 25, 110, 119, 143, 587, 3306, 5900)  # of protocols in which the server speaks first
+CONNECTIONS_MAX = 5_000
 WANTS_ANSWER = ("http", "tls")  # of others, the last message may be a farewell
 PHRASES = {"http": "HTTP request", "tls": "ClientHello"}
 
@@ -71,3 +76,89 @@ def closed_match(case: Case, request: str, rows: Sequence[ExchangeRow], connecti
         waited=times_str(waits) if waits else "at once",
         host=server[0],
     )
+
+
+def is_not_greeted(connection: Connection) -> bool:
+    """Returns whether a server closed a connection before a byte was sent: the end that closes first sends the last ACK."""
+    flow, (client, server) = connection.flow, connection.directions
+    if connection.client_side:
+        client, server = server, client
+    return (
+        flow["handshake_rtt_ns"] is not None
+        and flow["state"] == "closed"
+        and not flow["payload_bytes"]
+        and server["last_ns"] is not None
+        and client["last_ns"] is not None
+        and server["last_ns"] > client["last_ns"]
+    )
+
+
+@cause(
+    code="not-greeted",
+    title="The server closed without a greeting",
+    sentence="The server {server} closed {count:connection} of {client} without a greeting, {waited} after it accepted {them}"
+    "{beside}: it {probably}{why}.",
+    advice="Look at the log of {host} at that second, and at what it admits: hosts.deny, a limit of connections (sshd "
+    "`MaxStartups`), a list of blocked clients, a name of the client that it cannot look up.",
+    shows="On a port whose server speaks first (FTP, SSH, Telnet, SMTP, POP3, NNTP, IMAP, MySQL, VNC), the server sends FIN "
+    "before either end sent a byte.",
+    rivals={
+        "reset-by-device": "a FIN and the last ACK of the server itself, no RST",
+        "reset-by-peer": "a FIN, no RST",
+        "client-gave-up": "the server closes first",
+    },
+    unknown="Why: the log of the server has that.",
+)
+def not_greeted(case: Case) -> Matches:
+    ports, explained = array("I", case.trace.flows._packed("destination_port", "I")), case.flows_of()
+    flows = [flow for flow, port in enumerate(ports) if port in GREETING_PORTS and flow not in explained]
+    attempts = case.transfers.attempts
+    connections = [case.connections[flow] for flow in flows[:CONNECTIONS_MAX] if attempts.is_connection(flow)]
+    closed = [connection for connection in connections if is_not_greeted(connection)]
+    for (server, client), group in largest_groups(closed, lambda each: (each.server, each.end(each.client_side)[0])):
+        greeted = [
+            each for each in connections if each.server == server and each.directions[each.server_side]["payload_bytes"]
+        ]
+        yield greeting_match(client, group, greeted)
+
+
+def greeting_match(client: str, closed: Sequence[Connection], greeted: Sequence[Connection]) -> Match:
+    """Returns the match of connections that a server closed without a greeting, beside those that it greeted."""
+    waits = [connection.directions[connection.server_side]["idle_ns_max"] or 0 for connection in closed]
+    of_client = sum(each.end(each.client_side)[0] == client for each in greeted)
+    return Match(
+        certainty="likely",
+        place="server",
+        flows=[connection.number for connection in closed],
+        failed=len(closed),
+        attempts=len(closed) + of_client,
+        waited_ns=union_ns(Span(each.flow["first_ns"] or 0, each.last_ns) for each in closed),
+        filter=" or ".join(flow_filter(connection.flow) for connection in closed[:SHOWN]),
+        proof="FIN of the server, and not one byte before",
+        excluded={
+            "reset-by-device": "it closed by FIN and sent the last ACK itself",
+            "client-gave-up": "its FIN came first",
+        },
+        undecided={
+            "reset-by-peer": f"Read the log of {closed[0].server[0]}: did its process end, or refuse the client?"
+        },
+        server=server_str(closed),
+        count=len(closed),
+        client=client,
+        waited=times_str(waits) if min(waits) > 0 else "at once",
+        them="it" if len(closed) == 1 else "them",
+        host=closed[0].server[0],
+        **reason_words(len(greeted), of_client),
+    )
+
+
+def reason_words(greeted: int, of_client: int) -> Words:
+    """Returns what connections to the same server that were greeted, of all clients or of this one, say about the reason."""
+    if not greeted:
+        return {"beside": "", "why": "refuses, or cannot start its work"}
+    if of_client:
+        return {"beside": f", while it greeted {plural(greeted, 'other connection')}", "why": "has reached a limit"}
+    return {
+        "beside": f", while it greeted {plural(greeted, 'connection')} of other clients",
+        "why": "does not admit this client",
+    }

@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.silent_hosts import about_host
-from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
+from wiretale.analyzer.findings.hosts.dhcp import REPEATS_MIN
 from wiretale.analyzer.findings.hosts.neighbors import in_conflict
 from wiretale.analyzer.findings.judged import listed
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wiretale.analyzer.causes.case import Case, Numbered
-    from wiretale.analyzer.rows import NeighborRow
+    from wiretale.analyzer.rows import ExchangeRow, NeighborRow
 
 DHCP_ADVICE = (
     "Check the server and its free addresses (`show ip dhcp binding`), the relay of this subnet (`ip helper-address`), and "
@@ -117,7 +121,7 @@ def arp_of(case: Case, address: str) -> list[Numbered]:
     sentence="{what}.",
     advice="{advice}",
     shows="A client repeats its Discover and gets no Offer, or a server answers its Request with a NAK and it gets no address "
-    "afterwards.",
+    "afterwards, or the Offer is in the capture and the client repeats its Request without an ACK or NAK.",
     rivals={"one-direction": "the client repeats its Discover with the same id, as after an Offer that it never saw"},
     unknown="At the client, whether the server is down or has no free address, or the relay is missing.",
 )
@@ -126,6 +130,44 @@ def dhcp_no_lease(case: Case) -> Matches:
         is_long = (each.finding.waited_ns or 0) >= GIVEN_UP_NS  # though other clients got an Offer
         if each.finding.severity != "info" or (each.finding.code == "dhcp-no-offer" and is_long):
             yield dhcp_match(case, each, each.finding.code == "dhcp-no-offer")
+    yield from unconfirmed(case)
+
+
+def without_ack(rows: list[ExchangeRow], offers: Mapping[str | None, ExchangeRow]) -> list[ExchangeRow]:
+    """Returns the Requests of clients with an Offer that never got an ACK or NAK."""
+    requests = [row for row in rows if row["type"] == "Request"]
+    settled = {row["name"] for row in requests if row["outcome"] in ("answered", "refused")}
+    silent = [row for row in requests if row["outcome"] == "unanswered"]
+    return [row for row in silent if row["name"] in offers and row["name"] not in settled]
+
+
+def unconfirmed(case: Case) -> Matches:
+    """Yields the clients that got an Offer, and never an ACK or NAK of their Requests, although an Offer shows that replies pass
+    here."""
+    rows = exchanges_of(case.transfers, "dhcp")
+    offers = {row["name"]: row for row in rows if row["code"] == "OFFER" and row["answered_frame"] is not None}
+    vain = without_ack(rows, offers)
+    sent, waited = sum(row["attempts"] for row in vain), union_ns(waits_of(vain))
+    if sent < REPEATS_MIN:
+        return
+    servers = named([str(offers[row["name"]]["server"]) for row in vain], 1)
+    clients, time = named([row["name"] or "?" for row in vain], 1), f" in {show_duration(waited)}" if waited else ""
+    yield Match(
+        certainty="proven",
+        place="server",
+        failed=len({row["name"] for row in vain}),
+        attempts=len({row["name"] for row in vain}),
+        waited_ns=waited,
+        frames=packets_of(vain),
+        packets=sent,
+        filter="dhcp.option.dhcp == 3",
+        excluded={"one-direction": "an Offer of the same server is in the capture"},
+        proof=f"{plural(sent, 'Request')}{time} after an Offer, without an ACK or NAK",
+        what=f"The DHCP server {servers} offers {clients} an address and never confirms it: {plural(sent, 'Request')}{time} got "
+        "no ACK, so it has no address",
+        advice=f"Look at the log of {servers} for these Requests: the lease may be taken, or its database cannot be written. If "
+        "they do not arrive there, look at the relay, and at a second server that answered sooner.",
+    )
 
 
 def dhcp_match(case: Case, each: Numbered, is_silent: bool) -> Match:

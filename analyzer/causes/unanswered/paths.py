@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from ipaddress import IPv6Network
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.silent_hosts import about, any_filter, cut_off, refusals, spans_of
@@ -218,12 +218,21 @@ def broken_family(case: Case) -> Matches:
     fallen = list(fallbacks(case, rows)) if len(rows) >= FAILED_MIN else []
     if len(fallen) < FAILED_MIN or len(fallen) < len(rows):
         return
+    case.claimed.update(row["flow"] for row in rows)
+    yield family_match(case, rows, fallen)
+
+
+def family_match(case: Case, rows: list[FlowRow], fallen: list[Fallback]) -> Match:
+    """Returns the match of attempts over IPv6, each of which a connection over IPv4 followed."""
     flows, hosts = [row["flow"] for row in rows], {row["destination"] for row in rows}
     is_everywhere, reports = networks(hosts) > 1, Counter(refusals(case, flows).values()).most_common(1)
     waits = sorted(max(span.ns for span in spans) for spans in by_instead(fallen))
-    case.claimed.update(flows)
     names = dict.fromkeys(str(row["name"]) for row in case.exchanges("kind", "dns") if row["type"] == "AAAA")
-    yield Match(
+    rivals: dict[str, Any] = {
+        "excluded": {"host-down": "no IPv6 address of several networks answers"} if is_everywhere else {},
+        "undecided": {} if is_everywhere else {"host-down": "a host of another network by IPv6: whether it answers"},
+    }
+    return Match(
         certainty="proven" if is_everywhere else "likely",
         place="path",
         findings=about(case, flows, "syn-unanswered", "icmp-errors"),
@@ -234,8 +243,7 @@ def broken_family(case: Case) -> Matches:
         packets=len(rows),
         filter="ipv6 && tcp.flags.syn == 1 && tcp.flags.ack == 0",
         proof=f"all {len(rows)} attempts over IPv6 failed, each followed by a connection over IPv4",
-        excluded={"host-down": "no IPv6 address of several networks answers"} if is_everywhere else {},
-        undecided={} if is_everywhere else {"host-down": "a host of another network by IPv6: whether it answers"},
+        **rivals,
         dead="IPv6 is dead" if is_everywhere else "IPv6 is probably dead",
         tries="connection attempt",
         report="".join(f" (the router {router} reports '{cause.replace('_', ' ')}')" for (cause, router), _ in reports),

@@ -31,6 +31,7 @@ from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import FlowRow
 
 FORBIDDEN = ("prohibited", "host_prohibited", "network_prohibited")
 NO_PORT = "port_unreachable"
@@ -202,21 +203,29 @@ def fields_of(case: Case, server: Refused, attempted: int) -> dict[str, Any]:
     }
 
 
+def tells_no_listener(row: FlowRow, error: Refusal) -> bool:
+    """Returns whether a host says that nothing listens on a port that was asked. What a service sends to another port is an
+    answer, whose socket is gone or belongs to another question."""
+    port = row["destination_port"] or 0
+    is_answer = (row["source_port"] or 0) < WELL_KNOWN <= port
+    is_question = row["protocol"] == "udp" and row["one_way"] and port not in PROBE_PORTS and not is_answer
+    return is_question and error.cause == NO_PORT and error.router == row["destination"]
+
+
+def closed_ports(case: Case) -> dict[tuple[str, int], list[int]]:
+    """Returns the flows to UDP ports on which nothing listens, by host and port."""
+    numbers = [flow for flow, _ in case.transfers.flow_counts["icmp_errors"] if flow not in case.claimed]
+    by_server: dict[tuple[str, int], list[int]] = defaultdict(list)
+    for flow, error in refusals(case, numbers[:ATTEMPTS_MAX]).items():
+        row = case.flow(flow)
+        if tells_no_listener(row, error):
+            by_server[row["destination"], row["destination_port"] or 0].append(flow)
+    return by_server
+
+
 def closed_udp_ports(case: Case) -> Matches:
     """Yields the hosts that answered datagrams with 'port unreachable' and nothing else."""
-    numbers = [flow for flow, _ in case.transfers.flow_counts["icmp_errors"] if flow not in case.claimed][:ATTEMPTS_MAX]
-    errors = refusals(case, numbers)
-    by_server: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for flow, error in errors.items():
-        row = case.flow(flow)
-        port = row["destination_port"] or 0
-        is_closed = error.cause == NO_PORT and error.router == row["destination"] and port not in PROBE_PORTS
-        is_answer = (
-            (row["source_port"] or 0) < WELL_KNOWN <= port
-        )  # the socket that asked is gone, or asked somebody else
-        if is_closed and row["protocol"] == "udp" and row["one_way"] and not is_answer:
-            by_server[row["destination"], port].append(flow)
-    for (host, port), flows in list(by_server.items())[:HOSTS_MAX]:
+    for (host, port), flows in list(closed_ports(case).items())[:HOSTS_MAX]:
         rows = [row for row in case.exchanges("kind", "dns") if row["flow"] in set(flows)]
         case.claimed.update(flows)
         yield Match(

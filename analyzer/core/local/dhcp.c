@@ -8,14 +8,18 @@
  *   16     4    yiaddr: that it gets         240    ..   options: code, length, value
  *
  * A client is known by its MAC address, and by the relay through which it asks; a reply must have
- * the id of its latest request. A client that got no reply asks again after 4, 8, 16, 32 and 64 s
- * (RFC 2131 section 4.1), with the same id or another. A Request that follows a Discover with the
- * same id shows that there was an Offer, which a switch may have sent to the client alone. */
+ * the id of its latest request. A relay leaves its address in the reply that it passes on to the
+ * client's port (RFC 1542 section 4.1.2), which answers the client's own request. A client that got
+ * no reply asks again after 4, 8, 16, 32 and 64 s (RFC 2131 section 4.1), with the same id or
+ * another. A Request that follows a Discover with the same id shows that there was an Offer, which
+ * a switch may have sent to the client alone. */
 #include "base/bytes.h"
 #include "local/exchange.h"
 
+#define RELAY_AT     24u
 #define OPTIONS_AT   240u
 #define MAGIC_COOKIE 0x63825363u
+#define CLIENT_PORT  68u
 
 enum dhcp_operation { BOOT_REQUEST = 1, BOOT_REPLY = 2 };
 enum dhcp_option { OPTION_PAD = 0, OPTION_HOST = 12, OPTION_TYPE = 53, OPTION_SERVER = 54 };
@@ -61,13 +65,15 @@ static void read_options(struct message *message) {
     }
 }
 
+static const uint8_t NO_RELAY[4];
+
 /* Requests of a client through one relay, each type by itself. */
 static struct exchange_key key_of(const struct local_packet *place, const uint8_t *bytes,
-                                  uint8_t type) {
+                                  const uint8_t *relay, uint8_t type) {
     struct exchange_key key = {
         .path = place->path, .interface = place->interface, .kind = WORD_DHCP, .version = 4};
     memcpy(key.client, bytes + 28, MAC_BYTES);
-    memcpy(key.server, bytes + 24, 4);
+    memcpy(key.server, relay, 4);
     key.server[4] = type;
     return key;
 }
@@ -78,8 +84,9 @@ static const char *type_text(uint8_t type) {
 
 static struct local_exchange *waiting(struct local_exchanges *local,
                                       const struct local_packet *place,
-                                      const struct message *message, uint8_t type) {
-    struct exchange_key key = key_of(place, message->bytes, type);
+                                      const struct message *message, const uint8_t *relay,
+                                      uint8_t type) {
+    struct exchange_key key = key_of(place, message->bytes, relay, type);
     struct local_exchange *exchange = keyed_list_find(&local->exchanges, &key);
     bool same = exchange && !exchange->settled && exchange->id == load_be32(message->bytes + 4);
     return same ? exchange : NULL;
@@ -87,9 +94,10 @@ static struct local_exchange *waiting(struct local_exchanges *local,
 
 static void take_request(struct local_exchanges *local, const struct local_packet *place,
                          const struct message *message) {
-    struct exchange_key key = key_of(place, message->bytes, message->type);
+    const uint8_t *relay = message->bytes + RELAY_AT;
+    struct exchange_key key = key_of(place, message->bytes, relay, message->type);
     if (message->type == DHCP_REQUEST) {
-        struct local_exchange *discover = waiting(local, place, message, DHCP_DISCOVER);
+        struct local_exchange *discover = waiting(local, place, message, relay, DHCP_DISCOVER);
         if (discover)
             exchange_settle(local, discover, NULL, WORD_ANSWERED, "OFFER");
     }
@@ -106,17 +114,18 @@ static void take_request(struct local_exchanges *local, const struct local_packe
 }
 
 static void take_reply(struct local_exchanges *local, const struct local_packet *place,
-                       const struct message *message, const uint8_t *source) {
-    static const uint8_t none[4];
+                       const struct message *message, const struct headers *headers) {
+    const uint8_t *relay =
+        headers->destination_port == CLIENT_PORT ? NO_RELAY : message->bytes + RELAY_AT;
     bool offer = message->type == DHCP_OFFER, nak = message->type == DHCP_NAK;
     const uint8_t types[] = {offer ? DHCP_DISCOVER : DHCP_REQUEST, DHCP_INFORM, DHCP_DISCOVER};
     struct local_exchange *exchange = NULL;
     for (unsigned i = 0; i < (offer || nak ? 1 : 3) && !exchange; i++)
-        exchange = waiting(local, place, message, types[i]);
+        exchange = waiting(local, place, message, relay, types[i]);
     if (!exchange)
         return;
-    memcpy(exchange->server, message->server ? message->server : source, 4);
-    if (!offer && !nak && memcmp(message->bytes + 16, none, 4) != 0)
+    memcpy(exchange->server, message->server ? message->server : headers->source, 4);
+    if (!offer && !nak && memcmp(message->bytes + 16, NO_RELAY, 4) != 0)
         memcpy(exchange->address, message->bytes + 16, 4);
     exchange_settle(local, exchange, place, nak ? WORD_REFUSED : WORD_ANSWERED,
                     offer ? "OFFER"
@@ -136,5 +145,5 @@ void dhcp_take(struct local_exchanges *local, const struct local_packet *place,
         take_request(local, place, &message);
     else if (message.bytes[0] == BOOT_REPLY &&
              (type == DHCP_OFFER || type == DHCP_ACK || type == DHCP_NAK))
-        take_reply(local, place, &message, headers->source);
+        take_reply(local, place, &message, headers);
 }

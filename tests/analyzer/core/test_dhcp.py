@@ -10,7 +10,7 @@ import pytest
 from scapy.all import Packet
 
 from crafted import START, analyze_timed
-from dhcp_wire import DHCP_SERVER, LAPTOP, LEASE, lease, message
+from dhcp_wire import DHCP_SERVER, LAPTOP, LEASE, lease, message, passed_on
 from neighbor_wire import Timed, asks
 
 MS = 1_000_000
@@ -73,6 +73,16 @@ def test_relay(tmp_path: Path) -> None:
     client = [message(0, "discover"), message(0.013, "offer")]
     both = rows(tmp_path, sorted([*client, *relayed], key=lambda entry: entry[0]))
     assert [row["waited_ns"] for row in both] == [13 * MS, 10 * MS]
+
+
+def test_reply_that_a_relay_passes_on(tmp_path: Path) -> None:
+    """It answers the client's own request, and the server's reply to the relay does not."""
+    timed = [message(0, "discover"), passed_on(0.02, "offer"), message(0.1, "request"), passed_on(0.13, "ack")]
+    discover, request = rows(tmp_path, [*timed, last_packet(20)])
+    assert (discover["code"], discover["waited_ns"]) == ("OFFER", 20 * MS)
+    assert (request["code"], request["client"], request["waited_ns"]) == ("ACK", LEASE, 30 * MS)
+    timed[1] = message(0.01, "offer", relay="10.1.4.1")
+    assert rows(tmp_path, [*timed[:2], last_packet(20)])[0]["outcome"] == "unanswered"
 
 
 def test_rapid_commit(tmp_path: Path) -> None:
