@@ -267,7 +267,7 @@ def server_str(connections: Sequence[Connection]) -> str:
     names = {each.flow["server_name"] for each in connections}
     host, port = servers[0]
     name = next(iter(names)) if len(names) == 1 else None
-    return f"{name}:{port}" if name else endpoint_str(host, port)
+    return f"{name}:{port}" if name and ":" not in name else endpoint_str(host, port)
 
 
 def times_str(times: Iterable[float]) -> str:

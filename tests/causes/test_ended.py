@@ -145,6 +145,22 @@ def test_a_server_that_closes_without_a_greeting(same: bool, greeted: int, text:
     assert "closed 3 connections of 10.0.0.1 without a greeting" in row["sentence"] and text in row["sentence"]
 
 
+def test_a_server_that_closes_by_a_timer(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["closed-by-timer"], tmp_path)["closed-by-timer"]
+    assert (row["members"], row["severity"], row["failed"]) == (4, "warning", None)
+    assert "closed each of 4 connections of 10.0.0.1 60 s after the client's last message" in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"answer": True}, {"again_ms": 30_000.0}, {"count": 2}, {"silent_ms": 5_000.0}, {"first": 0}],
+    ids=["closes with an answer", "opened much later", "twice", "keep-alive of HTTP", "client closes"],
+)
+def test_ends_of_connections_that_nobody_misses(changed: dict[str, Any], tmp_path: Path) -> None:
+    wire = drawn.timed_out(**changed)
+    assert "closed-by-timer" not in causes_of(drawn.of_wire(lambda: wire), tmp_path)
+
+
 @pytest.mark.parametrize(("port", "first"), [(80, 1), (22, 0)], ids=["client speaks first", "client closes first"])
 def test_connections_without_a_byte_are_not_refused(port: int, first: int, tmp_path: Path) -> None:
     """Browsers connect in advance, and monitors close once they are connected."""

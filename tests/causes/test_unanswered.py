@@ -14,10 +14,13 @@ from attempt_wire import COOKIE, ECN, RTT, SERVER, Ends, many
 from causes_unanswered import (
     all_of,
     asks_name,
+    deaf_service,
     elsewhere,
     full_queue,
+    one_port,
     one_type,
     other_address,
+    passive_mode,
     silent_port,
     tells_name,
 )
@@ -404,6 +407,34 @@ SAID = {
         "proven",
         ("Two machines claim 10.0.4.50",),
     ),
+    "DHCP Offers that a client ignores": Said(
+        lambda: [
+            message(3.0 * i + later, kind) for i in range(4) for later, kind in ((0, "discover"), (0.01, "offer"))
+        ],
+        "dhcp-no-lease",
+        "likely",
+        ("ignores the Offers of 10.1.0.1", "4 Discovers in 9 s", "no Request followed"),
+    ),
+    "UDP service without an answer": Said(
+        deaf_service,
+        "udp-silent",
+        "proven",
+        ("10.0.0.53:123 answers none of 5 NTP requests of 10.0.0.1",),
+        ("refused",),
+    ),
+    "WireGuard without an answer": Said(
+        lambda: deaf_service(51_820, 148), "udp-silent", "proven", ("5 WireGuard handshake initiations",)
+    ),
+    "UDP service of which another server answers": Said(lambda: deaf_service(other=True), None),
+    "DNS of one port": Said(
+        one_port, "dns-one-port", "likely", ("from port 53211", "5 of 5", "all 5"), ("dns-silent", "dns-one-type")
+    ),
+    "FTP data to an address of the server's site": Said(
+        passive_mode,
+        "ftp-wrong-address",
+        "likely",
+        ("The FTP server 198.51.100.21 probably names", "10.44.0.9", "2 data connections"),
+    ),
     "DHCP server that never confirms": Said(
         lambda: [
             *(message(at, kind) for at, kind in ((0, "discover"), (0.01, "offer"), (1, "request"), (5, "request"))),
@@ -514,6 +545,10 @@ NOT = {
     "answers to a multicast question": (lambda: strays(False, 2, "239.255.255.250"), "answer-elsewhere"),
     "peers at one port": (lambda: strays(False, 2, others=3), "answer-elsewhere"),
     "answers to a socket that is gone": (lambda: strays(True), "refused"),
+    "UDP that wants no answer": (lambda: deaf_service(514, 60), "udp-silent"),
+    "two datagrams": (lambda: deaf_service(count=2), "udp-silent"),
+    "DNS of several ports": (lambda: one_port(False), "dns-one-port"),
+    "silent host without FTP": (lambda: passive_mode(command=False), "ftp-wrong-address"),
     "DHCP server that confirms late": (
         lambda: [*lease(0)[:3], message(4, "request"), message(4.1, "ack"), asks(30, "10.0.4.50")],
         "dhcp-no-lease",

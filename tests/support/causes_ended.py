@@ -183,6 +183,25 @@ def ungreeted(port: int = 22, greeted: int = 2, first: int = 1, same: bool = Fal
     return wire
 
 
+def timed_out(
+    silent_ms: float = 60_000.0, again_ms: float = 400.0, count: int = 4, answer: bool = False, first: int = 1
+) -> Wire:
+    """Connections that an end (`first`: 1 is the server) closes a time after the client's only message, with an answer or
+    without, each opened again a time later."""
+    wire, start = Wire(), 0.0
+    for i in range(count):
+        link = Connection(wire, 40_001 + i, server_port=8080).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
+        at = start + 2 + silent_ms
+        link.send(at - 1 if answer else start + 10, 1, 0, 200, PSH | ACK, ack=300)
+        link.send(at - 0.9 if answer else start + 10.1, 0, 300, ack=200)
+        ends = ((300, 200), (200, 300))[first]
+        link.send(at, first, ends[0], flags=FIN | ACK, ack=ends[1])
+        link.send(at + 1, 1 - first, ends[1], flags=FIN | ACK, ack=ends[0] + 1)
+        link.send(at + 2, first, ends[0] + 1, ack=ends[1] + 1)
+        start = at + again_ms
+    return wire
+
+
 EXAMPLES: dict[str, Make] = {
     "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),
     "close-race": of_wire(lambda: closing(-5)),
@@ -191,6 +210,7 @@ EXAMPLES: dict[str, Make] = {
     "close-wait": of_wire(leaking),
     "reset-by-device": of_talks(lambda: aborted(ttl=61, reply=0.4, socket=False)),
     "reset-by-peer": of_talks(aborted),
+    "closed-by-timer": of_wire(timed_out),
     "not-greeted": of_wire(ungreeted),
     "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),
 }

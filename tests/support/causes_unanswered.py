@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from scapy.all import DNS, DNSQR, IP, UDP, Packet
+from scapy.all import DNS, DNSQR, IP, UDP, Packet, Raw
 
 from attempt_wire import COOKIE, RTT, Ends, many
 from crafted import Timed, ether
@@ -130,6 +130,41 @@ def other_address(count: int = 3, later: float = 0.0, ack: int = 1001) -> Timed:
     return talk
 
 
+def deaf_service(port: int = 123, size: int = 48, count: int = 5, other: bool = False) -> Timed:
+    """Datagrams to a UDP service that answers none; another host answers the client, `other`: of that service, too."""
+    question = IP(src="10.0.0.1", dst="10.0.0.53") / UDP(sport=41_000, dport=port) / Raw(bytes(size))
+    ends = {"src": "10.0.0.1", "dst": "10.9.0.9"}, {"src": "10.9.0.9", "dst": "10.0.0.1"}
+    ports = {"sport": 41_001, "dport": port}, {"sport": port, "dport": 41_001}
+    served = [
+        (5.0 + i / 50, ether(IP(**ends[i]) / UDP(**ports[i]) / Raw(bytes(size)))) for i in range(2 if other else 0)
+    ]
+    return all_of(elsewhere(), [(2.0 * i, ether(question)) for i in range(count)], served)
+
+
+def one_port(alone: bool = True, count: int = 5) -> Timed:
+    """DNS queries from one port without an answer, others of that client from other ports with one; or all of them alike."""
+    talk: Timed = []
+    for i in range(count):
+        talk.append(asks_name(2.0 * i, 2 * i, ("A", "AAAA")[i % 2], f"{i}.example", 53_211))
+        talk += [asks_name(2.0 * i + 1, 2 * i + 1, "A", "b.example", 4100 + i)]
+        if alone or i % 2:
+            talk.append(tells_name(2.0 * i + 1.002, 2 * i + 1, "A", "b.example", 4100 + i))
+    return talk
+
+
+def passive_mode(host: str = "10.44.0.9", command: bool = True) -> Timed:
+    """An FTP control connection, whose commands are answered, and a data connection to an address of the server's site."""
+    control = Ends(45_000, 21, server="198.51.100.21")
+    talk: Timed = [control.syn(0.0), *control.accepts(RTT)]
+    for i in range(2):
+        at = 10.0 + 60.0 * i
+        if command:
+            talk.append(control.segment(at, False, "PA", data=b"PASV\r\n", seq=1001 + 6 * i, ack=5001 + 40 * i))
+            talk.append(control.segment(at + RTT, True, "PA", data=bytes(40), seq=5001 + 40 * i, ack=1007 + 6 * i))
+        talk += Ends(45_010 + i, 4501 + i, server=host).syns(at + RTT + 0.001)
+    return talk
+
+
 def deaf_nameserver() -> Timed:
     return all_of(
         elsewhere(),
@@ -179,6 +214,9 @@ EXAMPLES: dict[str, Make] = {
     "dns-tcp-blocked": of_timed(truncated_names),
     "error-answers": of_timed(failing_names),
     "answer-elsewhere": of_timed(other_address),
+    "udp-silent": of_timed(deaf_service),
+    "dns-one-port": of_timed(one_port),
+    "ftp-wrong-address": of_timed(passive_mode),
     "asymmetric-path": of_timed(other_way_back),
     "broken-family": of_timed(dead_family),
     "syn-flood": of_timed(flood),

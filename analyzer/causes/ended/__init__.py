@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.ended import closed, gave_up, idle, resets, tls
+from wiretale.analyzer.causes.ended import closed, gave_up, idle, resets, timer, tls
 
 CHAPTER = "Ended too early"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (tls, idle, gave_up, resets, closed)
+MODULES: tuple[ModuleType, ...] = (tls, idle, gave_up, resets, closed, timer)

@@ -15,8 +15,10 @@ from wiretale.analyzer.causes.unanswered import (
     loop,
     names,
     other_address,
+    passive,
     paths,
     refusing,
+    udp_services,
 )
 
 CHAPTER = "Nobody answers"
@@ -25,12 +27,14 @@ MODULES: tuple[ModuleType, ...] = (
     loop,
     local_network,
     other_address,
+    udp_services,
     names,
     error_answers,
     paths,
     flood,
     dropped_syns,
     accept_queue,
+    passive,
     host_down,
     refusing,
 )

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -24,6 +26,9 @@ DHCP_ADVICE = (
     "Check the server and its free addresses (`show ip dhcp binding`), the relay of this subnet (`ip helper-address`), and "
     "portfast at the port."
 )
+SERVER_PORT, CLIENT_PORT = 67, 68
+IGNORED_MIN, AGAIN_NS = 3, 35_000_000_000  # Discovers with an Offer, and the longest time between them
+FLOWS_MAX = 1_000
 GIVEN_UP_NS = 20_000_000_000  # after four Discovers (RFC 2131 section 4.1)
 FAILURES = (
     "connection-refused",
@@ -121,7 +126,8 @@ def arp_of(case: Case, address: str) -> list[Numbered]:
     sentence="{what}.",
     advice="{advice}",
     shows="A client repeats its Discover and gets no Offer, or a server answers its Request with a NAK and it gets no address "
-    "afterwards, or the Offer is in the capture and the client repeats its Request without an ACK or NAK.",
+    "afterwards, or the Offer is in the capture and the client repeats its Request without an ACK or NAK, or sends three "
+    "Discovers or more, each of which gets an Offer, and no Request.",
     rivals={"one-direction": "the client repeats its Discover with the same id, as after an Offer that it never saw"},
     unknown="At the client, whether the server is down or has no free address, or the relay is missing.",
 )
@@ -131,6 +137,7 @@ def dhcp_no_lease(case: Case) -> Matches:
         if each.finding.severity != "info" or (each.finding.code == "dhcp-no-offer" and is_long):
             yield dhcp_match(case, each, each.finding.code == "dhcp-no-offer")
     yield from unconfirmed(case)
+    yield from ignored_offers(case)
 
 
 def without_ack(rows: list[ExchangeRow], offers: Mapping[str | None, ExchangeRow]) -> list[ExchangeRow]:
@@ -202,6 +209,63 @@ def dhcp_match(case: Case, each: Numbered, is_silent: bool) -> Match:
         excluded={"one-direction": "the client asks again, so that no Offer reached it"} if is_silent else {},
         **words,
     )
+
+
+def offers_without_request(rows: list[ExchangeRow]) -> dict[str, list[ExchangeRow]]:
+    """Returns by client the Discovers that got an Offer, if the client soon asked again each time and sent no Request at all."""
+    requesting = {row["name"] for row in rows if row["type"] == "Request"}
+    by_client: dict[str, list[ExchangeRow]] = defaultdict(list)
+    for row in rows:
+        if (
+            row["name"]
+            and row["name"] not in requesting
+            and row["code"] == "OFFER"
+            and row["answered_frame"] is not None
+        ):
+            by_client[row["name"]].append(row)
+    return {
+        client: of
+        for client, of in by_client.items()
+        if len(of) >= IGNORED_MIN
+        and all((b["asked_ns"] or 0) - (a["asked_ns"] or 0) <= AGAIN_NS for a, b in pairwise(of))
+    }
+
+
+def are_damaged(case: Case) -> bool:
+    """Returns whether the UDP checksums of all that DHCP servers send to clients are wrong."""
+    flows = case.trace.flows
+    ports = zip(flows.column("source_port"), flows.column("destination_port"), strict=True)
+    numbers = [flow for flow, pair in enumerate(ports) if pair == (SERVER_PORT, CLIENT_PORT)][:FLOWS_MAX]
+    sent = [case.direction(flow, 0) for flow in numbers]
+    wrong = [(row["checksum_errors"] or 0) + (row["checksums_offloaded"] or 0) for row in sent]
+    return bool(sent) and all(count == row["packets"] for count, row in zip(wrong, sent, strict=True))
+
+
+def ignored_offers(case: Case) -> Matches:
+    """Yields the clients that get Offers and ask again all the same."""
+    for client, rows in offers_without_request(exchanges_of(case.transfers, "dhcp")).items():
+        servers, is_damaged = named(sorted({str(row["server"]) for row in rows}), 1), are_damaged(case)
+        lasted = (rows[-1]["asked_ns"] or 0) - (rows[0]["asked_ns"] or 0)
+        why = ", probably because their UDP checksum is wrong" if is_damaged else ""
+        yield Match(
+            certainty="likely",
+            place="server" if is_damaged else "client",
+            failed=1,
+            attempts=1,
+            waited_ns=lasted,
+            frames=packets_of(rows),
+            packets=len(rows),
+            filter="dhcp",
+            undecided={"one-direction": f"a capture at the adapter of {client}: whether the Offers arrive there"},
+            proof=f"{plural(len(rows), 'Discover')}, an Offer to each, and no Request"
+            + (", and the UDP checksums of the Offers are wrong" if is_damaged else ""),
+            what=f"{client} ignores the Offers of {servers}{why}: it sent {plural(len(rows), 'Discover')} in "
+            f"{show_duration(lasted)}, each got an Offer, and no Request followed, so it has no address",
+            advice="Turn checksum offload off at the server, or at its virtual adapter (`ethtool -K eth0 tx off`)."
+            if is_damaged
+            else f"Compare the Offers with what {client} wants (its vendor class and list of parameters), and look whether a "
+            "switch drops them (DHCP snooping).",
+        )
 
 
 @cause(

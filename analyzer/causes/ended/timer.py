@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that close a connection the same time after the client's last message, though the client wants it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import (
+    EXCHANGE_KINDS,
+    ROWS_MAX,
+    is_alike,
+    largest_groups,
+    server_str,
+    times_str,
+)
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.rows import ExchangeRow
+
+CLOSED_MIN = 3
+SILENT_MIN_NS = 10_000_000_000  # servers that close sooner keep connections for the next request alone
+AGAIN_SHARE = 0.05  # of the silence: a client that connects again within wanted to keep the connection
+FAREWELL_NS = 50_000_000  # a FIN that follows an answer sooner ends it
+MQTT_PORTS = (1883, 8883)
+
+
+class Closed(NamedTuple):
+    """A connection that the server closed."""
+
+    connection: Connection
+    silent_ns: int  # since the client's last message
+    quiet_ns: int  # since the last byte of the answer to it
+
+
+def is_closed_by_server(connection: Connection) -> bool:
+    """Returns whether the server closed first, which then sends the last ACK."""
+    client, server = (connection.directions[side] for side in (connection.client_side, connection.server_side))
+    return (
+        connection.flow["state"] == "closed"
+        and bool(client["payload_bytes"])
+        and (server["last_ns"] or 0) > (client["last_ns"] or 0)
+    )
+
+
+def last_messages(case: Case, flows: set[int]) -> dict[int, ExchangeRow]:
+    """Returns the last message of the client on each of these flows."""
+    rows = rows_where(case.transfers, "kind", *EXCHANGE_KINDS) if flows else []
+    return {row["flow"]: row for row in rows if row["flow"] in flows and row["asked_ns"] is not None}
+
+
+def closed_connections(case: Case) -> list[Closed]:
+    """Returns the connections that servers closed, which no earlier cause explains."""
+    explained, attempts, trace = case.flows_of(), case.transfers.attempts, case.trace
+    flows = [flow for flow in attempts.flows_in("closed") if flow not in explained] if len(trace.exchanges) else []
+    connections = [case.connections[flow] for flow in flows[:ROWS_MAX]]
+    by_server = [each for each in connections if is_closed_by_server(each)]
+    messages = last_messages(case, {each.number for each in by_server}) if len(by_server) >= CLOSED_MIN else {}
+    return [closed_of(each, messages[each.number]) for each in by_server if each.number in messages]
+
+
+def closed_of(connection: Connection, message: ExchangeRow) -> Closed:
+    """Returns a connection with the times since the last message of its client and the answer to it."""
+    sent_ns = (message["asked_ns"] or 0) + (message["request_ns"] or 0)
+    answered_ns = (message["answered_ns"] or sent_ns) + (message["response_ns"] or 0)
+    return Closed(connection, connection.last_ns - sent_ns, connection.last_ns - answered_ns)
+
+
+def is_timer(group: Sequence[Closed]) -> bool:
+    """Returns whether one time separates the last messages from the closes, and the client connected again at once each time."""
+    silences = [each.silent_ns for each in group]
+    if len(group) < CLOSED_MIN or min(silences) < SILENT_MIN_NS or not is_alike(silences):
+        return False
+    if sum(each.quiet_ns < FAREWELL_NS for each in group) * 2 > len(group):
+        return False
+    begins = sorted(each.connection.flow["first_ns"] or 0 for each in group)
+    ends = sorted(each.connection.last_ns for each in group)
+    gaps = [begin - end for begin, end in zip(begins[1:], ends, strict=False)]
+    return all(0 <= gap <= AGAIN_SHARE * min(silences) for gap in gaps)
+
+
+@cause(
+    code="closed-by-timer",
+    title="The server closes after a time without a message",
+    sentence="The server {server} closed each of {count:connection} of {client} {silent} after the client's last message, "
+    "and the client connected again at once: {why}.",
+    advice="{advice}",
+    shows="Three connections or more of a client that the server closes 10 s or longer after the client's last message, always "
+    "after the same time (5%) and not with an answer, and that the client opens again within 5% of that time.",
+    rivals={
+        "client-gave-up": "the server closes first",
+        "idle-timeout": "no request met the close",
+    },
+    unknown="Whether the server or a proxy that ends the connection has the timer.",
+)
+def closed_by_timer(case: Case) -> Matches:
+    for _, group in largest_groups(
+        closed_connections(case),
+        lambda each: (each.connection.server, each.connection.end(each.connection.client_side)[0]),
+    ):
+        if is_timer(group):
+            yield timer_match(group)
+
+
+def timer_match(group: Sequence[Closed]) -> Match:
+    """Returns the match of connections of one client that one server closed."""
+    connections = [each.connection for each in group]
+    client, silent = connections[0].end(connections[0].client_side)[0], times_str([each.silent_ns for each in group])
+    is_mqtt = connections[0].server[1] in MQTT_PORTS
+    return Match(
+        certainty="proven",
+        place="server",
+        flows=[connection.number for connection in connections],
+        members=len(group),
+        severity="warning",
+        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        proof=f"FIN of the server {silent} after the client's last message each time, and a new connection at once",
+        excluded={
+            "client-gave-up": "the server closes first",
+            "idle-timeout": "no request met the close",
+        },
+        server=server_str(connections),
+        count=len(group),
+        client=client,
+        silent=silent,
+        why="1.5 times its keep-alive probably passed without a PINGREQ"
+        if is_mqtt
+        else "it, or a proxy before it, ends connections on which the client is silent for so long",
+        advice="Let the client send PINGREQ in time (its network loop must run), or raise its keep-alive."
+        if is_mqtt
+        else f"Let the client send a message more often than every {silent} (a ping of the application, such as that of "
+        "WebSocket), or raise the timeout (`proxy_read_timeout`, HAProxy `timeout tunnel`, ALB idle timeout).",
+    )

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FTP servers that name an address in their PASV answers which their clients cannot reach."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address, ip_network
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.silent_hosts import attempt_fields, silent_hosts
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.units import plural
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.unanswered.silent_hosts import SilentHost
+
+CONTROL_PORT, SYSTEM_PORTS = 21, 1024
+SOON_NS = 1_000_000_000  # from the answer to PASV to the first SYN
+TURNS_MAX = 5_000
+
+
+PRIVATE = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))  # RFC 1918
+
+
+def is_of_site(address: str) -> bool:
+    """Returns whether an address has a meaning in one site alone."""
+    return any(ip_address(address) in network for network in PRIVATE)
+
+
+class Command(NamedTuple):
+    """A command on a control connection, and when it was answered."""
+
+    client: str
+    server: str
+    answered_ns: int
+
+
+def commands_of(case: Case) -> list[Command]:
+    """Returns the commands that FTP servers answered."""
+    rows = [row for row in case.exchanges("kind", "turn")[:TURNS_MAX] if row["answered_ns"] is not None]
+    flows = {row["flow"]: case.flow(row["flow"]) for row in rows if row["flow"] is not None}
+    control = {flow for flow, row in flows.items() if row["destination_port"] == CONTROL_PORT}
+    return [
+        Command(str(row["client"]), str(row["server"]), row["answered_ns"] or 0)
+        for row in rows
+        if row["flow"] in control
+    ]
+
+
+def named_by(case: Case, host: SilentHost, commands: list[Command]) -> str | None:
+    """Returns the FTP server after whose answers each of the attempts at a host began; None without one."""
+    if host.is_heard or min(host.ports) < SYSTEM_PORTS:
+        return None
+    servers = {name for command in commands for name in (command.server,) if name != host.address}
+    begins = [(case.flow(flow)["source"], case.flow(flow)["first_ns"] or 0) for flow in host.flows]
+    for server in servers:
+        answers = [(command.client, command.answered_ns) for command in commands if command.server == server]
+        if all(any(client == of and 0 <= began - ns <= SOON_NS for of, ns in answers) for client, began in begins):
+            return server
+    return None
+
+
+@cause(
+    code="ftp-wrong-address",
+    title="FTP server names an address that cannot be reached",
+    sentence="The FTP server {server} {probably}names {a_private}address of its own, {host}, in its answers to PASV: "
+    "{count:data connection} to it right after a command ({syns}{time}) got no answer, while the control connection works.",
+    advice="Set the external address of the server (vsftpd `pasv_address`, ProFTPD `MasqueradeAddress`, FileZilla Server: "
+    "passive mode settings), or let the client use EPSV (`curl --ftp-skip-pasv-ip`).",
+    shows="SYNs to high ports of a host that is not heard of, each within 1 s after an FTP server of another address answered a "
+    "command of that client.",
+    rivals={"host-down": "each attempt follows an answer of the FTP server, whose control connection works"},
+    unknown="The address in the PASV answer itself, which the tables do not have.",
+    explains=("syn-unanswered",),
+)
+def ftp_wrong_address(case: Case) -> Matches:
+    hosts = silent_hosts(case)
+    commands = commands_of(case) if hosts else []
+    for host in hosts if commands else ():
+        server = named_by(case, host, commands)
+        if server:
+            case.claimed.update(host.flows)
+            is_private = is_of_site(host.address) and not is_of_site(server)
+            yield Match(
+                certainty="likely",
+                place="server",
+                undecided={"host-down": f"the PASV answer of {server}: which address it names"},
+                proof=f"each attempt within 1 s after an answer of {endpoint_str(server, CONTROL_PORT)}",
+                server=server,
+                host=host.address,
+                a_private="a private " if is_private else "an ",
+                count=host.failed,
+                syns=plural(host.syns, "SYN"),
+                time=host.time,
+                **attempt_fields(case, host, "syn-unanswered"),
+            )
