@@ -589,6 +589,7 @@ def add_findings(trace: Trace) -> None:
         add_rows(core, finding.rows(number))
     for number, cause in enumerate(explain(trace.transfers, findings), 1):
         add_rows(core, cause.rows(number))
+    trace.transfers.release_counts()
 
 
 def add_rows(core: _core.Analysis, table_rows: Iterable[tuple[str, tuple[object, ...]]]) -> None:

@@ -131,14 +131,15 @@ class Connections:
 
     @cached_property
     def endings(self) -> list[EndingRow]:
-        """The first endings of judged flows that left something open: unacknowledged or late data, or the other half."""
+        """The first endings of judged flows that left something open: unacknowledged or late data, the other half, or an attempt
+        that the server accepted after all."""
         table = self.trace.endings
         if not len(table):
             return []
         columns = [("unacked_bytes", "d", 0, 1), ("late_bytes", "d", 0, 1), ("flow", "I", 0, 1), ("kind", "B", 0, 1)]
         packed = table._packed_columns(columns)
         arrays = zip(*(array(code, data) for (_, code, _, _), data in zip(columns, packed, strict=True)), strict=True)
-        fin, unanswered = self.transfers.words["fin"], self.open_requests
+        fin, unanswered = self.transfers.words["fin"], {*self.open_requests, *self.contradicted}
         rows = [
             number
             for number, (unacked, late, flow, kind) in enumerate(arrays)
@@ -150,6 +151,11 @@ class Connections:
     def endings_of(self) -> dict[int, list[EndingRow]]:
         """The same by flow."""
         return grouped(self.endings, lambda row: row["flow"])
+
+    @cached_property
+    def endings_with_reset(self) -> dict[int, list[EndingRow]]:
+        """Those of the flows that a RST ended."""
+        return {flow: rows for flow, rows in self.endings_of.items() if any(row["kind"] == "reset" for row in rows)}
 
     @cached_property
     def open_requests(self) -> dict[int, ExchangeRow]:
@@ -194,6 +200,25 @@ class Connections:
         since = since_ns - self.transfers.base_ns
         triples = zip(flows, began, rtts, strict=True)
         return next((self[flow] for flow, ns, rtt in triples if ns >= since and rtt == rtt), None)
+
+    @cached_property
+    def contradicted(self) -> dict[int, Connection]:
+        """The attempts that a RST refused, and the connection in which the server accepted the same SYN after it."""
+        reused = self.trace.flows._rows_where("end", "ports_reused")
+        refused = set(self.transfers.attempts.flows_in("refused")) if reused else set()
+        pairs = ((flow, self._accepted_after(flow)) for flow in reused[:ROWS_MAX] if flow in refused)
+        return {flow: accepted for flow, accepted in pairs if accepted}
+
+    def _accepted_after(self, flow: int) -> Connection | None:
+        """Returns the next connection of the same ends if it begins with an answer to the SYN of a flow."""
+        attempt = self[flow]
+        later = (self[number] for number in self.to_server(attempt.end(1)) if number > flow)
+        again = next((each for each in later if each.end(0) == attempt.end(0)), None)
+        if again is None or again.flow["initiator_evidence"] != "syn_ack":
+            return None
+        sent, acknowledged = (each.directions[0]["initial_sequence"] for each in (attempt, again))
+        is_answer = sent is not None and acknowledged == (sent + 1) % 2**32
+        return again if is_answer else None
 
     def requests_to(self, server: End) -> int:
         """Returns the number of requests to a server."""

@@ -247,10 +247,8 @@ def every_finding(transfers: Transfers) -> list[Ranked]:
 
 
 def find(transfers: Transfers) -> list[Finding]:
-    """Returns all findings, the most severe and costly first."""
-    findings = in_order(every_finding(transfers))
-    transfers.release_counts()
-    return findings
+    """Returns all findings, the most severe and costly first. The caller must release the counts of the transfers."""
+    return in_order(every_finding(transfers))
 
 
 def find_about_capture(transfers: Transfers) -> list[Finding]:

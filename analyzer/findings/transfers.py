@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeVar
 
+    from wiretale.analyzer.findings.exchanges.unanswered import Silence
     from wiretale.analyzer.findings.shared.queue import SharedQueue
     from wiretale.analyzer.rows import DirectionRow, EventRow, FlowRow, HandshakeRow
     from wiretale.analyzer.trace import Trace
@@ -496,6 +497,13 @@ class Transfers:
         return Turns(self)
 
     @cached_property
+    def silences(self) -> dict[tuple[str, int | None], list[Silence]]:
+        """The requests that servers acknowledged and left without an answer, by server."""
+        from wiretale.analyzer.findings.exchanges.unanswered import by_server
+
+        return by_server(self)
+
+    @cached_property
     def _quic_rows(self) -> dict[int, int]:
         flows = array("I", self.trace.handshakes._packed("flow", "I"))
         return {flows[number]: number for number in self.trace.handshakes._rows_where("protocol", "quic")}
@@ -524,6 +532,7 @@ class Transfers:
         self.__dict__.pop("all_counts", None)
         self.__dict__.pop("attempts", None)
         self.__dict__.pop("hidden", None)
+        self.__dict__.pop("silences", None)
         self.__dict__.pop("_flow_events", None)
         self._losses.clear()
 

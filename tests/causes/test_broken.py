@@ -172,6 +172,28 @@ def test_a_traceroute_is_no_loop(tmp_path: Path) -> None:
     assert "routing-loop" not in causes_of(of_timed(lambda: drawn.expired(ttl=1)), tmp_path)
 
 
+def test_broadcasts_of_two_hosts_that_circle_are_a_loop_of_bridges(tmp_path: Path) -> None:
+    trace = trace_of(drawn.EXAMPLES["bridge-loop"], tmp_path)
+    assert trace.answer.sentence == (
+        "VLAN 20 has a layer 2 loop: ARP broadcasts of 2 hosts passed here 800 times in 200 ms, though a host sends each once."
+    )
+    assert all(rivals_of(trace, "bridge-loop").values())
+
+
+def test_broadcasts_of_one_host_may_be_its_own(tmp_path: Path) -> None:
+    row = causes_of(of_timed(lambda: drawn.storm(["10.0.4.10"])), tmp_path)["bridge-loop"]
+    assert row["certainty"] == "likely" and "VLAN 20 probably has a layer 2 loop" in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [drawn.sweep, lambda: drawn.sweep(copies=4), lambda: drawn.storm(copies=40), lambda: drawn.storm(every=1.0)],
+    ids=["a sweep at a mirror port", "at four ports", "a few copies", "a host that asks each second"],
+)
+def test_other_broadcasts_are_no_loop(make: Any, tmp_path: Path) -> None:
+    assert "bridge-loop" not in causes_of(of_timed(make), tmp_path)
+
+
 def test_a_call_of_which_one_end_is_not_heard(tmp_path: Path) -> None:
     row = causes_of(of_timed(drawn.call), tmp_path)["one-way-media"]
     assert row["certainty"] == "likely"

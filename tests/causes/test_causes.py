@@ -25,6 +25,18 @@ MAC = re.compile(r"\b(?:[0-9a-f]{2}:){5}[0-9a-f]{2}\b")
 ADDRESS = re.compile(r"\b(?:\d{1,3}\.){3}\d{1,3}\b|(?:[0-9a-f]{1,4}:){2,}[0-9a-f:]+", re.I)
 
 
+#: of each cause those that it must not be taken for: its rivals, and the causes of which it is one
+CONFUSABLE = {
+    code: {*rule.rivals, *(rival for rival, each in CAUSES.items() if code in each.rivals)}
+    for code, rule in CAUSES.items()
+}
+
+
+def flows_of(trace: wiretale.Trace, cause: int) -> set[int]:
+    """The flows that a cause is about."""
+    return {row["flow"] for row in trace.cause_flows if row["cause"] == cause}
+
+
 def test_every_cause_has_an_example() -> None:
     assert set(CAUSES) == set(EXAMPLES)
 
@@ -34,6 +46,21 @@ def test_rivals_and_effects_exist(code: str) -> None:
     rule = CAUSES[code]
     assert set(rule.rivals) <= set(CAUSES) - {code}
     assert set(rule.explains) <= set(RULES)
+
+
+@pytest.mark.parametrize("code", CAUSES)
+def test_the_example_is_not_taken_for_a_rival(code: str, tmp_path: Path) -> None:
+    """It heads its capture, unless it is a note or a caveat, and no rival is proven of the same flows, in either direction."""
+    trace = wiretale.analyze(EXAMPLES[code](tmp_path / "capture.pcap"))
+    rows = [row for row in trace.causes if row["code"] == code]
+    assert code == trace.answer.cause or all(row["severity"] == "info" or row["place"] == "capture" for row in rows)
+    flows = set().union(*(flows_of(trace, row["cause"]) for row in rows))
+    mistaken = [
+        row["sentence"]
+        for row in trace.causes
+        if row["code"] in CONFUSABLE[code] and row["certainty"] == "proven" and flows <= flows_of(trace, row["cause"])
+    ]
+    assert not mistaken
 
 
 @pytest.mark.parametrize("code", EXAMPLES)

@@ -195,3 +195,29 @@ def test_a_server_that_answers_and_closes_is_well(tmp_path: Path) -> None:
 )
 def test_the_nearest_rival_is_not_taken_for_it(make: Any, code: str, tmp_path: Path) -> None:
     assert code not in causes_of(make, tmp_path)
+
+
+def test_a_refusal_that_the_server_contradicts_is_forged(tmp_path: Path) -> None:
+    rows = causes_of(of_wire(drawn.refused_by_a_device), tmp_path)
+    assert "refused" not in rows and "filtered" not in rows
+    assert rows["reset-by-device"]["sentence"] == (
+        "A device, not the server, reset 1 connection to 10.0.0.2:6649: the server accepted the same SYN 1.03 s later."
+    )
+
+
+def test_a_second_attempt_contradicts_no_refusal(tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: drawn.refused_by_a_device(accepts=False)), tmp_path)
+    assert "reset-by-device" not in rows and "refused" in rows
+
+
+def test_a_server_that_closed_and_fell_silent(tmp_path: Path) -> None:
+    row = causes_of(of_wire(drawn.shut_and_silent), tmp_path)["silent-after-close"]
+    assert (row["certainty"], row["failed"]) == ("likely", 1)
+    assert row["sentence"].startswith(
+        "10.0.0.2:8089 closed 1 connection before a request came and did not answer any more: 383 B sent 447 ms after its FIN "
+        "were repeated 5 times in 9.30 s"
+    )
+
+
+def test_a_server_that_resets_what_comes_after_its_fin_is_not_silent(tmp_path: Path) -> None:
+    assert "silent-after-close" not in causes_of(of_wire(lambda: drawn.shut_and_silent(reset=True)), tmp_path)

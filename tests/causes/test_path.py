@@ -288,3 +288,30 @@ def test_a_healthy_transfer_has_no_cause_on_its_path(healthy: Callable[[], Wire]
     trace = wiretale.analyze(of_wire(healthy)(tmp_path / "capture.pcap"))
     path_codes = set(paths.EXAMPLES)
     assert not [row["sentence"] for row in trace.causes if row["code"] in path_codes and row["severity"] != "info"]
+
+
+def test_what_its_receiver_drops_is_not_lost_on_the_path(tmp_path: Path) -> None:
+    row = first(of_wire(paths.dropped_by_the_host), tmp_path)
+    assert (row["code"], row["certainty"], row["place"]) == ("host-drops", "proven", "server")
+    assert row["sentence"].startswith(
+        "The network is not at fault: 42 segments from 10.0.0.1 (0.94% of 4,452) reached 10.0.0.2 intact, and 10.0.0.2 itself "
+        "dropped them"
+    )
+
+
+def test_behind_an_adapter_it_may_be_the_path(tmp_path: Path) -> None:
+    assert first(of_wire(lambda: paths.dropped_by_the_host(summed=True)), tmp_path)["code"] == "random-loss"
+
+
+def test_lost_acks_are_proven_by_timestamps(tmp_path: Path) -> None:
+    row = first(paths.EXAMPLES["needless-repeats"], tmp_path)
+    assert (row["code"], row["certainty"], row["place"]) == ("needless-repeats", "proven", "after")
+    assert (
+        "at least 12 ACKs were lost on the way back, after the capture point; its timers took 6.72 s" in row["sentence"]
+    )
+
+
+def test_acks_that_come_late_are_probably_delayed(tmp_path: Path) -> None:
+    row = first(paths.of_packets(paths.acks_late), tmp_path)
+    assert (row["code"], row["certainty"]) == ("needless-repeats", "likely")
+    assert "its timer expired before the ACKs came, on a path of 20 ms" in row["sentence"]

@@ -12,6 +12,7 @@ from scapy.all import ICMP, IP, TCP, UDP, Packet, Raw, fragment
 import transfer_wires as wires
 from crafted import ether, write_timed
 from finding_captures import of_wire
+from neighbor_wire import asks
 from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, sack, syn_options
 
 Make = Callable[[Path], Path]
@@ -168,6 +169,24 @@ def circling(passes: int = 30, step: int = 2) -> Timed:
     return timed
 
 
+def storm(hosts: Sequence[str] = ("10.0.4.10", "10.0.4.11"), copies: int = 400, every: float = 0.0005) -> Timed:
+    """A broadcast ARP request of each host, which bridges forward in a circle."""
+    return [
+        asks(i * every + number * 0.0001, "10.0.4.50", host, 20, f"02:00:00:00:01:{number:02x}")
+        for i in range(copies)
+        for number, host in enumerate(hosts)
+    ]
+
+
+def sweep(hosts: int = 1000, copies: int = 2) -> Timed:
+    """A host that looks for others, at a port that stores each request twice."""
+    return [
+        asks(number * 0.001 + i * 0.0001, f"10.0.{number // 250}.{number % 250 + 1}", "10.0.4.10")
+        for number in range(hosts)
+        for i in range(copies)
+    ]
+
+
 def expired(ttl: int = 64, routers: Sequence[str] = ("10.1.0.1", "10.1.0.2")) -> Timed:
     """SYNs to which routers answer that the TTL ran out."""
     timed: Timed = []
@@ -204,6 +223,7 @@ def call(answered: bool = False, packets: int = 600, port: int = 5060) -> Timed:
 
 EXAMPLES: dict[str, Make] = {
     "routing-loop": of_timed(circling),
+    "bridge-loop": of_timed(storm),
     "fragments-dropped": of_timed(lambda: datagrams(7, lambda number, index: index > 0)),
     "fragment-loss": of_timed(
         lambda: datagrams(60, lambda number, index: number % 12 == 3 and index == number % 24 // 12)

@@ -12,7 +12,7 @@ import causes_broken as drawn
 from application_wire import Talk as Web
 from crafted import tls_handshake
 from finding_captures import ALERT, of_timed, of_wire
-from plain_wire import ACK, FIN, PSH, RST, Connection, Wire
+from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, syn_options
 from talk import Talk
 
 Make = Callable[[Path], Path]
@@ -202,7 +202,31 @@ def timed_out(
     return wire
 
 
+def shut_and_silent(reset: bool = False) -> Wire:
+    """A server that closes at once, and answers the request that comes then by nothing, or by a RST."""
+    link = Connection(Wire(), server_port=8089).open(0, 3.0).send(3.1, 1, 0, 85, PSH | ACK)
+    link.send(3.2, 1, 85, flags=FIN | ACK).send(3.7, 0, 0, ack=86)
+    for wait in (0, 300, 900, 2_100, 4_500, 9_300):
+        link.send(450 + wait, 0, 0, 383, PSH | ACK, ack=86)
+        if reset:
+            return link.send(453, 1, 86, flags=RST, window=0).wire
+    return drawn.alive(link.wire, 30_000.0)
+
+
+def refused_by_a_device(accepts: bool = True) -> Wire:
+    """A RST answers the SYN, and a second later the server does; or it answers another SYN."""
+    link = Connection(Wire(), server_port=6649).send(0, 0, -1, flags=SYN, options=syn_options())
+    link.send(230, 1, -1, flags=RST | ACK, ack=0)
+    if not accepts:
+        link.send(1_200, 0, 99, flags=SYN, options=syn_options())
+        return link.send(1_230, 1, -1, flags=RST | ACK, ack=100).wire
+    link.send(1_260, 1, -1, flags=SYN | ACK, ack=0, options=syn_options()).send(1_261, 0, 0)
+    link.send(1_262, 0, 0, 300, PSH | ACK).send(1_300, 1, 0, 500, PSH | ACK, ack=300).send(1_301, 0, 300, ack=500)
+    return link.wire
+
+
 EXAMPLES: dict[str, Make] = {
+    "silent-after-close": of_wire(shut_and_silent),
     "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),
     "close-race": of_wire(lambda: closing(-5)),
     "idle-timeout": of_talks(lambda: cut(ttl=61, spared_ms=300_000)),

@@ -291,6 +291,27 @@ def names_behind(queue: Wire, late_ms: float) -> Wire:
     return queue
 
 
+def answers_after_pauses(begins_anew: bool, count: int = 12, segments: int = 150, rtt: float = 100.0) -> Wire:
+    """Answers after pauses of 1.5 s, whose flights grow from ten segments, in the first answer or in each."""
+    link, sent, received, now = Connection(Wire()).open(rtt=rtt, window=4096), 0, 0, rtt + 1
+    flight = 10
+    for _ in range(count):
+        link.send(now, 0, sent, 120, PUSH, received, window=4096)
+        sent, now, left = sent + 120, now + rtt, segments
+        flight = 10 if begins_anew else flight
+        while left:
+            each = min(flight, left)
+            for i in range(each):
+                link.send(
+                    now + i * 0.05, 1, received + i * MSS, MSS, ACK if i < each - 1 or each < left else PUSH, sent
+                )
+                link.send(now + i * 0.05 + 0.01, 0, sent, ack=received + (i + 1) * MSS, window=4096)
+            received, left, flight = received + each * MSS, left - each, 2 * flight
+            now += rtt if left else each * 0.05
+        now += 1500
+    return link.wire
+
+
 class Case(NamedTuple):
     """A capture, the cause that it has, and words of its sentence; None: no cause of an end above a note."""
 
@@ -363,6 +384,12 @@ CASES: dict[str, Case] = {
     "a reader that is slow beside an application that pauses": Case(
         lambda: beside(slow_reader(True), wires.bursts_of_work(400.0)), "zero-window", ("10.0.0.2:9100", "5.60")
     ),
+    "answers that begin anew after pauses": Case(
+        lambda: answers_after_pauses(True),
+        "idle-restart",
+        ("10.0.0.2:80 starts again from 14.6 kB in flight", "11 of 11 answers", "100 ms"),
+    ),
+    "answers whose window stays": Case(lambda: answers_after_pauses(False), None),
     "a small send buffer": Case(small_buffer, "send-buffer", ("in flight at a round trip",)),
 }
 EXAMPLES = {
@@ -380,6 +407,7 @@ EXAMPLES = {
     "slow-server": of_wire(lambda: requests(60, 5.0, think=250.0)),
     "slow-dns": of_wire(lambda: names([2, 700, 900, 800, 3])),
     "long-path": of_wire(lambda: requests(2, 900.0)),
+    "idle-restart": of_wire(lambda: answers_after_pauses(True)),
     "slow-start": of_wire(wires.growing_flights),
     "app-limited": of_wire(lambda: wires.bursts_of_work(80.0)),
     "send-buffer": of_wire(small_buffer),

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scapy.all import IP, TCP, UDP, VXLAN, Ether, Packet
+from scapy.all import IP, TCP, UDP, VXLAN, Ether, Packet, wrpcap
 
 import one_queue
 import transfer_wires as wires
@@ -19,8 +19,17 @@ from finding_captures import CAPTURES as FINDINGS
 from finding_captures import of_wire
 from limited_sender import stamps
 from plain_wire import ACK, MSS, PSH, SYN, Connection, Wire, sack, syn_options
+from talk import Talk
 
 Make = Callable[[Path], Path]
+
+
+def of_packets(make: Callable[[], list[Packet]]) -> Make:
+    def write(path: Path) -> Path:
+        wrpcap(str(path), make())
+        return path
+
+    return write
 
 
 @dataclass
@@ -42,9 +51,16 @@ class Policer:
         return False
 
 
-def rounds(drops: Callable[[float], bool], sizes: Iterable[int], behind: bool = False, rtt: float = 40.0) -> Wire:
+def rounds(
+    drops: Callable[[float], bool],
+    sizes: Iterable[int],
+    behind: bool = False,
+    rtt: float = 40.0,
+    reply: float | None = None,
+) -> Wire:
     """Flights of these many segments, one each round trip, in groups of six back to back at 100 Mbit/s. What is dropped is sent
-    again with the next flight. Captured before the drops, or behind them."""
+    again with the next flight. Captured before the drops, or behind them; ACKs follow after a reply time."""
+    reply = reply or (0.01 if behind else rtt - 4.0)
     talk, now, number, lost, delay = wires.connection(Wire(by_time=True), rtt=rtt), 60.0, 0, list[int](), set[int]()
     ready = 0
     for size in sizes:
@@ -63,7 +79,7 @@ def rounds(drops: Callable[[float], bool], sizes: Iterable[int], behind: bool = 
                 delay.remove(ready)
                 ready += 1
             blocks = sack(*blocks_of(delay, segment)) if delay else b""
-            talk.ack(at + (0.01 if behind else rtt - 4.0), ready * MSS, window=4000, options=blocks)
+            talk.ack(at + reply, ready * MSS, window=4000, options=blocks)
         now += rtt
     return talk.wire
 
@@ -105,6 +121,43 @@ def thinned(wire: Wire, every: int = 300, run: int = 24) -> Wire:
     ordered = sorted(wire.packets, key=lambda packet: packet[0])
     wire.packets = [packet for number, packet in enumerate(ordered) if number < every or number % every >= run]
     return wire
+
+
+def dropped_by_the_host(summed: bool = False) -> Wire:
+    """Segments that reach the receiver, at which the capture was made, and which it takes only when they come again. Its own
+    packets have checksums if it was made behind its adapter."""
+    dice = random.Random(5)
+    wire = rounds(lambda now: dice.random() < 0.01, sizes_of(120), reply=0.01).summed("10.0.0.1")
+    return wire.summed("10.0.0.2") if summed else wire
+
+
+def acks_lost(waits: Sequence[float] = (240.0, 720.0, 1680.0)) -> list[Packet]:
+    """An upload of single segments that are repeated although they had arrived, seen at the receiver: the ACKs before the last
+    repeat are lost on the way back, as DSACKs and timestamps show."""
+    talk, now = Talk().open(near=19.9), 100.0
+    for turn in range(4):
+        at, echoed = 1000 * turn, talk.echo[0]
+        talk.data(now, at).ack(now + 0.1, at + 1000)
+        for wait in waits:
+            talk.data(now + wait, at, tsecr=echoed).ack(now + wait + 0.1, at + 1000, (at, at + 1000))
+        now += waits[-1] + 20.2
+    return talk.data(now, 4000).ack(now + 0.1, 5000).in_order()
+
+
+def acks_late(sack: bool = True) -> list[Packet]:
+    """An upload of single segments, seen at the client: each ACK comes after the timer."""
+    talk, now = Talk(sack=sack).open(), 100.0
+    for turn in range(12):
+        at, late = 1000 * turn, turn % 3 == 2
+        talk.data(now, at)
+        if late:
+            talk.data(now + 240, at).ack(now + 320, at + 1000, tsecr=10_000 + int(now))
+            talk.ack(now + 380, at + 1000, (at, at + 1000))
+            now += 400
+        else:
+            talk.ack(now + 20, at + 1000)
+            now += 25
+    return talk.in_order()
 
 
 def collisions(rtt: float = 8.0, share: float = 0.15) -> Wire:
@@ -226,31 +279,31 @@ def clamped(mss: int = 536) -> Wire:
     return wire
 
 
-def down(starts: Iterable[float] = (2000.0,), flows: int = 2) -> Wire:
-    """Transfers of flights every 25 ms whose path is down for 1,200 ms at some times: timers repeat the first segment 300 and
-    900 ms later without success, and 2,100 ms later with success."""
+def down(starts: Iterable[float] = (2000.0,), flows: int = 2, grows: bool = False) -> Wire:
+    """Transfers of flights every 25 ms, which may grow, whose path is down for 1,200 ms at some times: timers repeat the first
+    segment 300 and 900 ms later without success, and 2,100 ms later with success."""
     wire, left = Wire(), list(starts)
     talks = [Connection(wire, 40000 + i).open(3.0 * i) for i in range(flows)]
     now, at = 100.0, 0
-    for _ in range(200):
-        is_down = bool(left) and now >= left[0]
+    for turn in range(200):
+        is_down, size = bool(left) and now >= left[0], 8 + turn // 6 if grows else 12
         for i, talk in enumerate(talks):
             start = now + 3.0 * i
-            for n in range(12):
+            for n in range(size):
                 talk.data(start + n * 0.1, (at + n) * MSS)
             if not is_down:
-                for n in range(12):
+                for n in range(size):
                     talk.ack(start + 20 + n * 0.1, (at + n + 1) * MSS)
                 continue
             for wait in (300.0, 900.0, 2100.0):
                 talk.data(start + wait, at * MSS)
             talk.ack(start + 2120, (at + 1) * MSS)
-            for n in range(1, 12):
+            for n in range(1, size):
                 talk.data(start + 2120 + n * 0.1, (at + n) * MSS)
                 talk.ack(start + 2140 + n * 0.1, (at + n + 1) * MSS)
         if is_down:
             left.pop(0)
-        now, at = now + (2200 if is_down else 25), at + 12
+        now, at = now + (2200 if is_down else 25), at + size
     return wire
 
 
@@ -319,20 +372,20 @@ def stood_still_at_receiver(timer: bool = True) -> Wire:
 
 
 def stood_still(ms: float = 1100.0, lost: bool = False) -> Wire:
-    """A transfer of flights whose path keeps what was sent from 990 ms on, and delivers it at once. The sender's timer repeats
-    the first segment 300 ms later without success, which a DSACK reports."""
+    """A transfer of flights of 14 to 26 segments whose path keeps what was sent from 990 ms on, and delivers it at once. Its
+    timer repeats the first segment 300 ms later without success, which a DSACK reports."""
     talk, now, at = wires.connection(Wire(by_time=True)), 30.0, 0
     for turn in range(60):
-        delay = ms if turn == 40 else 0.0
-        for n in range(20):
+        delay, size = ms if turn == 40 else 0.0, 14 + turn % 13
+        for n in range(size):
             talk.data(now + n * 0.1, (at + n) * MSS)
         if delay:
             talk.data(now + 300, at * MSS)
-        for n in range(20):
+        for n in range(size):
             talk.ack(now + 20 + delay + n * 0.1, (at + n + 1) * MSS)
         if delay and not lost:
-            talk.ack(now + 22.5 + delay, (at + 20) * MSS, options=sack((at * MSS, (at + 1) * MSS)))
-        now, at = now + 24 + delay, at + 20
+            talk.ack(now + 22.5 + delay, (at + size) * MSS, options=sack((at * MSS, (at + 1) * MSS)))
+        now, at = now + 24 + delay, at + size
     return talk.wire
 
 
@@ -389,7 +442,7 @@ def short_queue() -> Wire:
 
 
 EXAMPLES: dict[str, Make] = {
-    "outage": of_wire(down),
+    "outage": of_wire(lambda: down(grows=True)),
     "stall": of_wire(stood_still),
     "reordering": of_wire(out_of_order),
     "bufferbloat": of_wire(standing_queue),
@@ -404,4 +457,6 @@ EXAMPLES: dict[str, Make] = {
     "tail-loss": of_wire(lost_tails),
     "duplex-mismatch": of_wire(collisions),
     "random-loss": of_wire(dropped_at_random),
+    "needless-repeats": of_packets(acks_lost),
+    "host-drops": of_wire(dropped_by_the_host),
 }

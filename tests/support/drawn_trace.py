@@ -248,7 +248,7 @@ class DrawnTrace:
             }
             cause, detail = self.draw.choice(MEANINGS)
             row.update(kind=self.draw.choice(KINDS), related_frame=frame, cause=cause, detail=detail)
-            row.update(bytes=self.draw.choice((None, 1460)))
+            row.update(bytes=self.draw.choice((None, 1460)), evidence=self.draw.choice(("dsack", "acknowledged", None)))
             row.update(place=self.draw.choice(("upstream", "downstream", None)), time_ns=START_NS + frame * 10**6)
             events.append(row)
         return events

@@ -46,6 +46,13 @@ class Wire:
         """A datagram to port 5000."""
         return self.ip(ms, source, target, 17, struct.pack("!HHHH", port, 5000, 8 + len(payload), 0) + payload)
 
+    def summed(self, source: str) -> Wire:
+        """Fills in the checksums of TCP in the packets of a host, as its adapter does: those of the others stay 0."""
+        self.packets = [
+            (ms, with_checksum(frame) if frame[26:30] == inet_aton(source) else frame) for ms, frame in self.packets
+        ]
+        return self
+
     def write(self, path: Path) -> Path:
         """A pcap file with nanoseconds."""
         packets = sorted(self.packets, key=lambda packet: packet[0])
@@ -53,6 +60,16 @@ class Wire:
             numbers = (struct.pack("!H", number % 65536) for number in range(len(packets)))
             packets = [(ms, frame[:18] + next(numbers) + frame[20:]) for ms, frame in packets]
         return write_pcap(path, ((START_NS + round(ms * 1e6), frame) for ms, frame in packets))
+
+
+def with_checksum(frame: bytes) -> bytes:
+    """A frame with the checksum of its TCP segment (RFC 9293 section 3.1)."""
+    segment = frame[34:50] + bytes(2) + frame[52:]
+    summed = frame[26:34] + struct.pack("!HH", 6, len(segment)) + segment + bytes(len(segment) % 2)
+    words = sum(struct.unpack(f"!{len(summed) // 2}H", summed))
+    while words >> 16:
+        words = (words & 0xFFFF) + (words >> 16)
+    return frame[:50] + struct.pack("!H", ~words & 0xFFFF) + frame[52:]
 
 
 @dataclass

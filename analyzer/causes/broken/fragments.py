@@ -135,6 +135,7 @@ def flows_of(rows: Sequence[DatagramRow]) -> list[int]:
     rivals={
         "fragments-dropped": "datagrams in fragments do arrive",
         "random-loss": "whole datagrams are lost, not fragments of them",
+        "mtu-black-hole": "the packets may be fragmented, and large ones arrive",
     },
     unknown="Datagrams of which no fragment arrived.",
     explains=EFFECTS,

@@ -12,7 +12,6 @@ from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.unanswered import (
     DUE_NS,
     TIMES_SLOWEST,
-    by_server,
     is_open,
     slowest_answers,
     span_of,
@@ -41,7 +40,8 @@ def acknowledged_ns(case: Case, group: Sequence[Silence]) -> int | None:
 def lacks_data(case: Case, silence: Silence) -> bool:
     """Returns whether data of the server is missing, so that it answered, or whether the client closed its window."""
     flow, side = silence.flow["flow"], silence.row["direction"] or 0
-    answers, requests = case.direction(flow, 1 - side), case.direction(flow, side)
+    both = case.trace.directions.rows(2 * flow, 2 * flow + 2)
+    answers, requests = both[1 - side], both[side]
     return bool(answers["missing_bytes"] or answers["gap_bytes"] or requests["zero_windows"])
 
 
@@ -58,6 +58,8 @@ def lacks_data(case: Case, silence: Silence) -> bool:
         "peer-gone": "the requests are acknowledged",
         "mtu-black-hole": "no gap in the server's data, by SACK or sequence number",
         "client-gave-up": "the answer never comes, however late",
+        "slow-server": "no answer comes within 5 s and three times its slowest one",
+        "zero-window": "the window of the client is open",
     },
     unknown="Whether the program hangs, or holds the request on purpose (long polling). A proxy that acknowledges is the server.",
     explains=EFFECTS,
@@ -66,13 +68,14 @@ def hung_server(case: Case) -> Matches:
     findings = case.findings("request-unanswered")
     if not findings:
         return
-    groups = sorted(by_server(case.transfers).items(), key=lambda group: -len(group[1]))[:GROUPS_MAX]
+    flows_of = [(each, {flow for flow, _ in each.finding.flows}) for each in findings]
+    groups = sorted(case.transfers.silences.items(), key=lambda group: -len(group[1]))[:GROUPS_MAX]
     slowest = slowest_answers(case.transfers, {host for (host, _), _ in groups})
     for server, silences in groups:
         longest, _ = slowest.get(server[0], (0.0, 0.0))
         group = [each for each in silences if not lacks_data(case, each)]
         flows = {each.flow["flow"] for each in group}
-        named = [each for each in findings if {flow for flow, _ in each.finding.flows} & flows]
+        named = [each for each, of_finding in flows_of if of_finding & flows]
         if named and is_hung(longest, group):
             yield hung_match(case, server, group, named, longest)
 

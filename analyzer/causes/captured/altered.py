@@ -109,7 +109,10 @@ def offload(case: Case) -> Matches:
     "are wrong; nobody waited then.",
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
     shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more.",
-    rivals={"stall": "the TSvals of both ends jump against the capture's clock in one instant"},
+    rivals={
+        "stall": "the TSvals of both ends jump against the capture's clock in one instant",
+        "outage": "the time goes back",
+    },
     unknown="Whether the clock was set, or files were joined out of order.",
 )
 def clock_step(case: Case) -> Matches:

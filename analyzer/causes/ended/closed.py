@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that close a connection in place of an answer, or of their greeting."""
+"""Servers that close a connection in place of an answer or of their greeting, and ends that close and fall silent."""
 
 from __future__ import annotations
 
@@ -7,24 +7,25 @@ from array import array
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import largest_groups, server_str, times_str
+from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import plural, show_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.causes.connections import Connection, End
     from wiretale.analyzer.findings.model import Words
-    from wiretale.analyzer.rows import ExchangeRow
+    from wiretale.analyzer.rows import EndingRow, ExchangeRow
 
 GREETING_PORTS = (21, 22, 23, 25, 110, 119, 143, 587, 3306, 5900)  # of protocols in which the server speaks first
 CONNECTIONS_MAX = 5_000
 WANTS_ANSWER = ("http", "tls")  # of others, the last message may be a farewell
+TIMEOUTS_MIN = 3
 PHRASES = {"http": "HTTP request", "tls": "ClientHello"}
 
 
@@ -162,3 +163,101 @@ def reason_words(greeted: int, of_client: int) -> Words:
         "beside": f", while it greeted {plural(greeted, 'connection')} of other clients",
         "why": "does not admit this client",
     }
+
+
+@cause(
+    code="silent-after-close",
+    title="Closed, then silent",
+    sentence="{end} closed {count:connection}{early} and did not answer any more: {late} sent {after} after its FIN were "
+    "repeated {repeats} in {silent}, without an ACK or a RST. A firewall probably forgot the connection at the FIN, or a device "
+    "without state sent it.",
+    advice="Capture at {host}: does it send that FIN, and does what comes after it arrive? A firewall must keep a connection of "
+    "which one end has closed its half.",
+    shows="An end sends FIN and nothing after it, while the other one sends new data and repeats it in three timeouts or more. "
+    "Nothing failed if the first had taken data before and the other one closed as well. A host "
+    "that has closed its half acknowledges data, one without the socket resets it (RFC 9293 section 3.10.7).",
+    rivals={
+        "peer-gone": "it closed before it fell silent",
+        "close-race": "data that crosses a FIN is acknowledged, or reset",
+        "closed-unanswered": "what it left unanswered came after its FIN",
+    },
+    unknown="Whether the host was switched off after its FIN, or a device dropped what came then.",
+    explains=(
+        "retransmission-unlocated",
+        "timeout-stalls",
+        "retransmission-cost",
+        "half-open",
+        "reset",
+        "lost-downstream",
+    ),
+)
+def silent_after_close(case: Case) -> Matches:
+    explained = case.flows_of()
+    rows = [row for row in case.connections.endings if row["flow"] not in explained and fell_silent(case, row)]
+
+    def kind(row: EndingRow) -> tuple[End, bool]:
+        return case.connections[row["flow"]].end(row["direction"]), is_unheard(case, row)
+
+    for (_, unheard), group in largest_groups(rows, kind):
+        yield silent_match(case, group, unheard)
+
+
+def is_unheard(case: Case, row: EndingRow) -> bool:
+    """Returns whether an end took none of the data of its peer: the peer said nothing before, or wants more after it."""
+    peer = case.direction(row["flow"], 1 - row["direction"])
+    return row["late_bytes"] == peer["unique_bytes"] or not peer["fins"]
+
+
+def fell_silent(case: Case, row: EndingRow) -> bool:
+    """Returns whether an end sent nothing after its FIN, while its peer repeated what it sent after that."""
+    if row["kind"] != "fin" or not row["late_bytes"]:
+        return False
+    sender, peer = (case.direction(row["flow"], side) for side in (row["direction"], 1 - row["direction"]))
+    is_repeated = (peer["timeouts"] or 0) >= TIMEOUTS_MIN and (peer["unacked_bytes"] or 0) >= row["late_bytes"]
+    return is_repeated and sender["last_ns"] == row["time_ns"]
+
+
+def late_words(case: Case, rows: Sequence[EndingRow], is_server: bool) -> Words:
+    """Returns what an end sent after the FIN of its peer, and how long it repeated that."""
+    peers = [case.direction(row["flow"], 1 - row["direction"]) for row in rows]
+    late, waits = sum(row["late_bytes"] for row in rows), [row["late_ns"] or 0 for row in rows]
+    is_early = is_server and late == sum(peer["unique_bytes"] or 0 for peer in peers)
+    return {
+        "early": " before a request came" if is_early else "",
+        "late": show_bytes(late),
+        "after": times_str(waits),
+        "repeats": plural(sum(peer["retransmissions"] or 0 for peer in peers), "time"),
+        "silent": times_str([span.ns for span in late_spans(case, rows)]),
+    }
+
+
+def late_spans(case: Case, rows: Sequence[EndingRow]) -> list[Span]:
+    """Returns the times from the first data after each FIN to the last repeat of it."""
+    ends = ((row, case.direction(row["flow"], 1 - row["direction"])["last_ns"]) for row in rows)
+    return [Span((row["time_ns"] or 0) + (row["late_ns"] or 0), last_ns or 0) for row, last_ns in ends]
+
+
+def silent_match(case: Case, rows: Sequence[EndingRow], unheard: bool) -> Match:
+    """Returns the match of connections that one end closed before it fell silent. Nobody waited if its peer was done, too."""
+    connections = [case.connections[row["flow"]] for row in rows]
+    is_server, host = rows[0]["direction"] == connections[0].server_side, connections[0].end(rows[0]["direction"])[0]
+    return Match(
+        certainty="likely",
+        place="device",
+        flows=[connection.number for connection in connections],
+        failed=len(rows) if unheard else None,
+        waited_ns=union_ns(late_spans(case, rows)) if unheard else None,
+        severity=None if unheard else "warning",
+        frames=[ending_cited(row) for row in rows[:SHOWN]],
+        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        proof="a host that has closed its half acknowledges data, one without the socket resets it",
+        excluded={
+            "close-race": "what came after the FIN got neither ACK nor RST",
+            "closed-unanswered": "it closed first",
+        },
+        undecided={"peer-gone": f"Capture at {host}: does the data arrive there?"},
+        end=server_str(connections) if is_server else f"The client {host}",
+        count=len(rows),
+        host=host,
+        **late_words(case, rows, is_server),
+    )

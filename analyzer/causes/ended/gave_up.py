@@ -54,7 +54,7 @@ def closed_before_answer(case: Case) -> dict[int, EndingRow]:
     """Returns the FINs of clients that reset what came after them, by flow."""
     connections, explained = case.connections, case.flows_of()
     late: dict[int, EndingRow] = {}
-    for flow, endings in connections.endings_of.items():
+    for flow, endings in connections.endings_with_reset.items():
         side = connections[flow].client_side
         kinds = {row["kind"]: row for row in endings if row["direction"] == side}
         if flow not in explained and "reset" in kinds and "fin" in kinds and kinds["fin"]["late_bytes"]:
@@ -155,12 +155,13 @@ def close_wait(case: Case) -> Matches:
     connections, explained = case.connections, case.flows_of()
     halves: list[tuple[Connection, EndingRow]] = []
     for row in connections.endings:
+        is_fin = row["kind"] == "fin" and row["acknowledged"] and not row["late_bytes"]
+        is_long = row["time_ns"] is not None and connections.end_ns - row["time_ns"] >= HALF_OPEN_NS
+        if not is_fin or not is_long or row["flow"] in explained:
+            continue
         connection = connections[row["flow"]]
         peer = connection.directions[1 - row["direction"]]
-        is_half = row["kind"] == "fin" and row["acknowledged"] and not row["late_bytes"] and not peer["fins"]
-        is_long = row["time_ns"] is not None and connections.end_ns - row["time_ns"] >= HALF_OPEN_NS
-        is_open = not peer["resets"] and row["flow"] not in explained and row["direction"] == connection.client_side
-        if is_half and is_long and is_open:
+        if not peer["fins"] and not peer["resets"] and row["direction"] == connection.client_side:
             halves.append((connection, row))
     for server, group in largest_groups(halves, lambda pair: pair[0].server):
         if len(group) >= HALF_OPEN_MIN:

@@ -91,9 +91,8 @@ def cut_of(connection: Connection, endings: Sequence[EndingRow]) -> Cut | None:
 def cuts(case: Case) -> list[Cut]:
     """Returns the idle connections that ended by a reset which no earlier cause explains."""
     explained, connections = case.flows_of(), case.connections
-    ends = (
-        cut_of(connections[flow], endings) for flow, endings in connections.endings_of.items() if flow not in explained
-    )
+    resets = connections.endings_with_reset.items()
+    ends = (cut_of(connections[flow], endings) for flow, endings in resets if flow not in explained)
     return [cut for cut in ends if cut]
 
 

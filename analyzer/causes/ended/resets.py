@@ -101,15 +101,29 @@ def reset_of(connection: Connection, row: EndingRow) -> Reset:
     return Reset(connection, row, present, len(present) > 1 or bool(ttl and ttl[1]))
 
 
+def contradicted(connection: Connection, row: EndingRow, accepted: Connection) -> Reset:
+    """Returns a reset of an attempt whose SYN the server accepted after it."""
+    ttls = {ttl for name in ("ttl_min", "ttl_max") if (ttl := accepted.directions[1][name]) is not None}
+    after_ns = (accepted.flow["first_ns"] or 0) - (row["time_ns"] or 0)
+    signs = [f"the server accepted the same SYN {show_duration(after_ns)} later"]
+    if len(ttls) == 1 and row["ttl"] not in ttls:
+        signs.append(f"with TTL {ttls.pop()} against {row['ttl']} of the RST")
+    return Reset(connection, row, tuple(signs), True)
+
+
 def open_resets(case: Case) -> list[Reset]:
     """Returns the first reset of each connection on which something was open, unless an earlier cause explains it."""
     connections, explained = case.connections, case.flows_of()
     resets = []
-    for flow, endings in connections.endings_of.items():
+    for flow, endings in connections.endings_with_reset.items():
         rows = sorted(
             (row for row in endings if row["kind"] == "reset"), key=lambda row: (row["time_ns"] or 0, row["frame"])
         )
-        if not rows or flow in explained or case.flow(flow)["state"] == "refused":
+        if flow in explained:
+            continue
+        if flow in connections.contradicted:
+            resets.append(contradicted(connections[flow], rows[0], connections.contradicted[flow]))
+        if case.flow(flow)["state"] == "refused":
             continue
         closed = any(row["fins"] for row in connections[flow].directions)
         by_server = rows[0]["direction"] == connections[flow].server_side

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.ends import acks, dialogue, proxy, sending, servers, windows
+from wiretale.analyzer.causes.ends import acks, dialogue, proxy, restarts, sending, servers, windows
 
 CHAPTER = "Slow because of an end"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (windows, acks, proxy, servers, dialogue, sending)
+MODULES: tuple[ModuleType, ...] = (windows, acks, proxy, servers, dialogue, restarts, sending)

@@ -277,6 +277,7 @@ def acked_ns(talk: Talk) -> float:
     rivals={
         "slow-server": "its kernel's SYN-ACK takes as long as the answer",
         "serial-requests": "there are few requests",
+        "bufferbloat": "every handshake takes as long",
     },
     unknown="Whether the path is long (1 ms for 100 km and back, 480 ms by satellite) or a queue stood all the time, if no "
     "shorter round trip is in the file.",

@@ -49,6 +49,7 @@ def may_wait_for_peer(case: Case, transfer: Transfer) -> bool:
         "app-limited": "ACKs release the next data",
         "small-window": "the window has room",
         "slow-start": "the flight does not grow",
+        "bottleneck": "each round trip has a gap, and no queue stands",
     },
     unknown="The application may have a window of its own (SSH, HTTP/2, SMB), which looks the same if its messages are "
     "encrypted.",

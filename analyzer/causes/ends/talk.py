@@ -36,7 +36,7 @@ COLUMNS = (
         "request_pause_ns",
         "network_ns",
     ),
-    *("server_ns", "pause_ns", "request_bytes", "response_bytes"),
+    *("server_ns", "pause_ns", "request_bytes", "response_bytes", "response_ns", "response_pause_ns"),
 )
 
 

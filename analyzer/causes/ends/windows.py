@@ -260,6 +260,7 @@ def no_window_scaling(case: Case) -> Matches:
     rivals={
         "zero-window": "the window stays open",
         "no-window-scaling": "both SYNs have the option",
+        "bottleneck": "no queue stood",
     },
     unknown="What the path would carry.",
     explains=("window-full", "path-limited", "slow-start"),

@@ -181,7 +181,10 @@ def options_rewritten(case: Case) -> Matches:
     advice="Clamp to the route instead: `nft add rule … tcp flags syn tcp option maxseg size set rt mtu` (Cisco `ip tcp "
     "adjust-mss`), or remove the clamp.",
     shows="Segments of a transfer are full at an MSS of less than 1,220 bytes, which no usual tunnel needs.",
-    rivals={"offload": "sizes are those of the MSS option"},
+    rivals={
+        "offload": "sizes are those of the MSS option",
+        "app-limited": "the segments are full",
+    },
     unknown="Whether a router or the host itself set the MSS, unless the host announces a larger one elsewhere.",
     explains=("mss-clamped", "small-packets"),
 )

@@ -115,6 +115,7 @@ def tails_of(case: Case, lossy: Lossy) -> int:
     rivals={
         "random-loss": "half of the losses or more are of the last segment, after which the sender waits for its timer",
         "outage": "what was sent shortly before and after arrived",
+        "delack-tail": "the data is repeated, not only its ACK late",
     },
     unknown="At the receiver such a loss leaves no gap: only the pause shows.",
     explains=EFFECTS,

@@ -318,6 +318,9 @@ def is_always_lossy(group: list[Silence]) -> bool:
     rivals={
         "stall": "what was sent in that time is lost, not late",
         "tail-loss": "several segments in a row are lost, and all flows of both hosts are silent",
+        "peer-gone": "traffic goes on",
+        "capture-drops": "senders repeat what was lost",
+        "clock-step": "the senders' timers ran meanwhile",
     },
     unknown="When exactly the path came back: timers show it only when they expire. Whether the path or the host was down, if "
     "only one host was talked to.",

@@ -70,6 +70,7 @@ def pings_between(case: Case, hosts: frozenset[str]) -> list[int]:
         "stall": "round trips are long for most of the transfer, not once",
         "random-loss": "round trips grow before the losses",
         "policer": "round trips grow",
+        "long-path": "a shorter round trip of these hosts is in the capture",
     },
     unknown="A queue before the capture point. A receiver that delays every ACK.",
     explains=QUEUE_EFFECTS,
@@ -302,6 +303,7 @@ def is_busy(transfer: Transfer) -> bool:
         "policer": "round trips grow before the losses: packets are queued",
         "random-loss": "the losses come when the queue is full",
         "bufferbloat": "the queue delays by less than 20 ms",
+        "small-window": "the window has room",
     },
     unknown="Whether a link or a shaper has that rate; other traffic on it.",
     explains=(

@@ -47,6 +47,7 @@ SEVERAL = 3  # hosts that do not answer a client, to which nobody does
         "filtered": "from afar a host that is off and a firewall that drops all packets to it look alike; an ICMP error or ARP "
         "decides",
         "asymmetric-path": "the client repeats its SYNs, so no answer reached it on another path",
+        "outage": "it is silent in the whole capture",
     },
     unknown="From afar, whether the host is off or a firewall drops all packets to it: only ARP, neighbor discovery or an "
     "ICMP error proves it.",

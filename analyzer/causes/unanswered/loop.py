@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets that circle: a loop between routers, on the loop and off it."""
+"""Packets that circle: a loop between routers, on the loop and off it, and a loop of bridges."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import grouped, largest_groups
 from wiretale.analyzer.findings.evidence import CITED, SHOWN, Cited
+from wiretale.analyzer.findings.exchanges.exchange_rows import EXCHANGES_MAX, exchanges_of
+from wiretale.analyzer.findings.hosts.neighbors import KINDS, NEIGHBORS_MAX
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.findings.transfers import rows_of_kind
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wiretale.analyzer.causes.case import Case, Numbered
-    from wiretale.analyzer.rows import EventRow, LoopRow
+    from wiretale.analyzer.rows import EventRow, LoopRow, NeighborRow
 
 LOOPS_MAX, ERRORS_MAX = 200, 2000
 EFFECTS = (
@@ -33,6 +36,9 @@ EFFECTS = (
 EXPIRED = "ttl_exceeded", "hop_limit_exceeded"
 PROBE_TTL = 32  # traceroute sends lower ones
 ROUTERS_MIN, EXPIRED_MIN = 2, 2
+COPIES_MIN, COPIES_EACH = 100, 10  # of broadcasts of a host, and of each: mirror ports make two
+STORM_RATE = 50  # copies a second
+HOSTS_MIN = 2  # whose broadcasts multiply: one alone may send them
 
 
 @cause(
@@ -45,6 +51,7 @@ ROUTERS_MIN, EXPIRED_MIN = 2, 2
     "loop: two routers or more report in turn that the TTL of packets ran out which were sent with a TTL of 32 or more.",
     rivals={
         "copies": "copies of a mirror port have one TTL or two, and pass twice",
+        "bridge-loop": "the TTL falls, so routers forward it",
     },
     unknown="Off the loop, which routers it has, beside those that report.",
     explains=EFFECTS,
@@ -135,4 +142,86 @@ def expired_match(case: Case, target: str, errors: Sequence[EventRow]) -> Match:
         undecided={} if is_sure else {"copies": f"Run `traceroute {target}`: do routers come in turn?"},
         target=target,
         how=f"{' and '.join(routers[:2])} reported {plural(len(errors), 'time')} that the TTL ran out",
+    )
+
+
+@cause(
+    code="bridge-loop",
+    title="Loop of bridges",
+    sentence="{network} {probably}has a layer 2 loop: {broadcasts} of {hosts} passed here {count} times in {time}, though a host "
+    "sends each once.",
+    advice="Find the two ports of one switch that learn the same MAC address in turn (`show mac address-table`, logs of MAC "
+    "flapping), and take one out; then turn on spanning tree and `bpduguard`.",
+    shows="ARP broadcasts or neighbor solicitations of a host pass 100 times or more, 50 times a second, each ten times or more "
+    "within 100 ms (neighbors.claims against the requests in exchanges). Those of two hosts or more at the same port prove it.",
+    rivals={
+        "copies": "mirror ports store each packet twice or four times",
+        "routing-loop": "no router forwards ARP, and no TTL falls",
+        "duplicate-address": "all copies have one MAC address",
+    },
+    unknown="Of one host alone, whether it sends them itself. Where the loop is: ports of the switches show it.",
+)
+def bridge_loop(case: Case) -> Matches:
+    for (_, vlan), rows in grouped(storming(case), lambda row: (row["capture"], row["vlan"])).items():
+        yield bridge_match(vlan, rows)
+
+
+def copies_of(row: NeighborRow) -> int:
+    """Returns how often broadcasts of a host passed: what it claims without an answer to somebody."""
+    return row["claims"] - row["answers"]
+
+
+def storming(case: Case) -> list[NeighborRow]:
+    """Returns the hosts whose broadcasts pass again and again, far faster than they ask."""
+    neighbors = case.trace.neighbors
+    if (neighbors.total("claims") if len(neighbors) else 0) < COPIES_MIN:
+        return []
+    rows = [row for row in neighbors.rows(0, NEIGHBORS_MAX) if copies_of(row) >= COPIES_MIN and is_storm(row)]
+    exchanges = exchanges_of(case.transfers, *KINDS) if rows else []
+    if len(exchanges) >= EXCHANGES_MAX:  # a scan, of which not all requests were read
+        return []
+    requests: Counter[str | None] = Counter()
+    for exchange in exchanges:
+        requests[exchange["client"]] += exchange["attempts"]
+    return [row for row in rows if copies_of(row) >= COPIES_EACH * requests[row["address"]]]
+
+
+def is_storm(row: NeighborRow) -> bool:
+    """Returns whether the claims of a host follow one another fast."""
+    first, last = row["first_ns"], row["last_ns"]
+    return first is not None and last is not None and copies_of(row) * 1e9 >= STORM_RATE * (last - first)
+
+
+def bridge_match(vlan: int | None, rows: Sequence[NeighborRow]) -> Match:
+    """Returns the match of hosts in one network whose broadcasts circle."""
+    is_sure, copies = len(rows) >= HOSTS_MIN, sum(copies_of(row) for row in rows)
+    lasted_ns = max(row["last_ns"] or 0 for row in rows) - min(row["first_ns"] or 0 for row in rows)
+    is_arp = "." in rows[0]["address"]
+    return Match(
+        certainty="proven" if is_sure else "likely",
+        place="path",
+        waited_ns=lasted_ns,
+        members=len(rows),
+        severity="error",
+        frames=[
+            Cited(frame, time_ns, None, row["capture"], CITED)
+            for row in rows[:SHOWN]
+            for frame, time_ns in ((row["first_frame"], row["first_ns"]), (row["last_frame"], row["last_ns"]))
+        ],
+        packets=copies,
+        filter="arp" if is_arp else "icmpv6.type == 135",
+        proof="no host repeats a request within 100 ms" if is_sure else None,
+        excluded={
+            "copies": "a mirror stores two copies or four, each of these passed ten times or more",
+            "routing-loop": "no router forwards them",
+            "duplicate-address": "all copies have one MAC address",
+        },
+        undecided={}
+        if is_sure
+        else {"copies": f"Capture at the port of {rows[0]['address']}: does the host itself send that often?"},
+        network=f"VLAN {vlan}" if vlan else "The network",
+        broadcasts="ARP broadcasts" if is_arp else "neighbor solicitations",
+        hosts=rows[0]["address"] if len(rows) == 1 else plural(len(rows), "host"),
+        count=f"{copies:,}",
+        time=show_duration(lasted_ns),
     )

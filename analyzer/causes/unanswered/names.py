@@ -55,6 +55,7 @@ def tries_of(rows: Sequence[ExchangeRow]) -> str:
         "refused": "no ICMP error 'port unreachable' came",
         "dns-one-type": "no question of any type was answered",
         "filtered": "a capture at the server shows whether the questions arrive",
+        "slow-dns": "no question is answered, however late",
     },
     unknown="At the client, whether the questions or their answers were lost, or the server ignores them.",
     explains=("dns-unanswered",),

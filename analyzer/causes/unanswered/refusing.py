@@ -97,10 +97,12 @@ class Refused(NamedTuple):
 
 
 def refused_servers(case: Case) -> list[Refused]:
-    """Returns the servers that refused connections, those with the most first, without those that answered by SYN-ACK as well."""
+    """Returns the servers that refused connections, those with the most first, without those that answered by SYN-ACK as
+    well, before the RST or after it."""
     if not case.findings("connection-refused"):
         return []
-    flows = [flow for flow in case.transfers.attempts.flows_in("refused") if flow not in case.claimed]
+    left_out = case.claimed.union(case.connections.contradicted)
+    flows = [flow for flow in case.transfers.attempts.flows_in("refused") if flow not in left_out]
     hosts, by_server = case.trace.flows.column("destination"), defaultdict[tuple[str, int], list[int]](list)
     numbers = array("I", case.trace.flows._packed("destination_port", "I"))
     for flow in flows:
@@ -156,7 +158,10 @@ def ttls_of(case: Case, hosts: set[str], without: set[int]) -> dict[str, dict[bo
     advice="{what}",
     shows="A RST answers the SYN. It is of the host itself if its TTL is that of the host's other packets; or the host answers "
     "a UDP datagram with the ICMP error 'port unreachable'.",
-    rivals={"filtered": "the RST of a firewall has another TTL than the host's other packets"},
+    rivals={
+        "filtered": "the RST of a firewall has another TTL than the host's other packets",
+        "reset-by-device": "the host accepts no SYN that was refused",
+    },
     unknown="Without another packet of that host, whether it or a firewall before it sent the RST.",
     explains=("connection-refused",),
 )

@@ -70,21 +70,18 @@ class Silence(NamedTuple):
 
 
 def silences(transfers: Transfers) -> Iterator[Silence]:
-    """Yields the requests that the server's kernel acknowledged, and that nobody answered."""
+    """Yields the requests that the server's kernel acknowledged as a whole, and that nobody answered."""
     trace = transfers.trace
     until_ns = max((ns for ns in trace.interfaces.column("last_ns") if ns is not None), default=0)
+    (packed,) = trace.directions._packed_columns([("unacked_bytes", "d", 0, 1)])
+    unacked = array("d", packed)  # a row of directions has many more columns
     for row in rows_where(transfers, "outcome", "unanswered", "abandoned"):
         flow, turn = row["flow"], row["turn"]
-        if flow is not None and turn is not None and flow not in transfers.legs:
-            silence = Silence(row, row_at(trace.flows, flow), until_ns)
-            if silence.is_due and is_acknowledged(transfers, silence):
-                yield silence
-
-
-def is_acknowledged(transfers: Transfers, silence: Silence) -> bool:
-    """Returns whether the server's kernel had the whole request."""
-    number = 2 * silence.flow["flow"] + (silence.row["direction"] or 0)
-    return row_at(transfers.trace.directions, number)["unacked_bytes"] == 0
+        if flow is None or turn is None or flow in transfers.legs or unacked[2 * flow + (row["direction"] or 0)] != 0:
+            continue
+        silence = Silence(row, row_at(trace.flows, flow), until_ns)
+        if silence.is_due:
+            yield silence
 
 
 def slowest_answers(transfers: Transfers, hosts: set[str]) -> dict[str, tuple[float, float]]:
@@ -173,7 +170,7 @@ def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]
     "listener counts connections that it did not accept).",
 )
 def request_unanswered(transfers: Transfers) -> Matches:
-    for (host, port), group in by_server(transfers).items():
+    for (host, port), group in transfers.silences.items():
         packets, flows = asked_packets(transfers, group), [silence.flow for silence in group]
         is_note = not any(silence.is_known for silence in group) or (len(group) == 1 and bool(group[0].row["turn"]))
         yield Match(

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import groupby
-from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of
 from wiretale.analyzer.findings.model import Match, Matches, finding, row_at
+from wiretale.analyzer.findings.transfers import median_of
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -197,6 +197,6 @@ def echo(transfers: Transfers) -> Matches:
             if len(answered) == len(pings.rows)
             else f"{len(answered):,} of ",
             count=len(pings.rows),
-            middle=show_duration(median(waits)),
+            middle=show_duration(median_of(waits)),
             spread=spread_of(waits),
         )

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
 
 Rows = Iterator[tuple[Any, ...]]
-CODES = {"flow": "I", "direction": "B", "kind": "B", "place": "B", "spurious": "B", "cause": "B"}  # of other columns: d
+#: of other columns: d
+CODES = {"flow": "I", **dict.fromkeys(("direction", "kind", "place", "spurious", "evidence", "cause"), "B")}
 TIMES = ("time_ns", "due_ns")
 READ_TOGETHER = (*CODES, *TIMES, "frame", "related_frame", "bytes", "due_bytes", "capture")
 TOGETHER_MAX = 20_000  # events, 1 MB: a flow with more is read alone, and only the columns that a rule needs
