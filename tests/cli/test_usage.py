@@ -187,9 +187,9 @@ def test_an_encoding_without_arrows_gets_plain_ones(
 ) -> None:
     if command == "verify":
         needs.skip_without(needs.programs("tshark"))
-    done = wiretale_run(
-        command, samples / "tcp_losses.pcap", env={"PYTHONIOENCODING": encoding, "COLUMNS": "144"}, encoding="latin-1"
-    )
+    words = ["--all"] if command == "analyze" else []
+    environment = {"PYTHONIOENCODING": encoding, "COLUMNS": "144"}
+    done = wiretale_run(command, samples / "tcp_losses.pcap", *words, env=environment, encoding="latin-1")
     assert done.returncode == 0 and "?" not in done.stdout
     assert command == "info" or "---" in done.stdout or "->" in done.stdout
     if command == "analyze":
