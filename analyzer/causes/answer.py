@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 FRAMES_SHOWN = 20
 MATTERS_LEAST = 0.01  # of the capture
 LIMIT, BUSY_LEAST = "bottleneck", 0.5  # of the time of all flows
-BUSY_PARTS = ("transfer", "queue", "path")
+BUSY_PARTS = ("transfer", "queue")
 
 
 class Explained(NamedTuple):

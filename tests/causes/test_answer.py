@@ -46,15 +46,14 @@ def test_a_healthy_transfer_is_told_with_its_time(tmp_path: Path) -> None:
     assert answer.sentence.startswith("1 TCP connection carried 1 kB and lost nothing")
 
 
-@pytest.mark.parametrize(
-    ("code", "limit"), [("wire-full", "full 100 Mbit/s Ethernet"), ("path-limited", "link or shaper")]
-)
-def test_a_busy_link_heads_the_answer_where_nothing_else_stands_out(tmp_path: Path, code: str, limit: str) -> None:
+@pytest.mark.parametrize(("code", "is_busy"), [("wire-full", True), ("path-limited", False)])
+def test_a_busy_link_heads_the_answer_where_nothing_else_stands_out(tmp_path: Path, code: str, is_busy: bool) -> None:
+    """A flight that fills round trips alone may be held by the sender's congestion window."""
     trace = wiretale.analyze(CAPTURES[code](tmp_path / "full.pcap"))
     answer = trace.answer
-    assert (answer.cause, answer.certainty) == ("bottleneck", "proven")
-    assert answer.sentence.startswith(f"A {limit} of the path is the limit of 10.0.0.1")
-    assert {row["severity"] for row in trace.causes} == {"info"}
+    assert (answer.cause, answer.certainty) == (("bottleneck", "proven") if is_busy else (None, None))
+    assert answer.sentence.startswith("A full 100 Mbit/s Ethernet of the path is the limit of 10.0.0.1") == is_busy
+    assert [(row["code"], row["severity"]) for row in trace.causes] == [("bottleneck", "info")]
 
 
 def cause(**columns: Any) -> dict[str, Any]:

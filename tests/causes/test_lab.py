@@ -79,7 +79,12 @@ def test_each_point_says_what_it_can_know(plays: Plays, situation: str) -> None:
     ]
     assert not wrong, "\n".join(wrong)
     named = [answer.sentence for answer in answers.values() if answer.cause == row["cause"]]
-    missing = [(words, sentence) for sentence in named for words in row["words"].split(" | ") if words not in sentence]
+    missing = [
+        (words, sentence)
+        for sentence in named
+        for words in row["words"].split(" | ")
+        if not any(choice in sentence for choice in words.split(" / "))
+    ]
     assert not missing
 
 

@@ -49,7 +49,7 @@ def test_a_capture_without_a_command_is_analyzed(wiretale_run: Any, samples: Pat
     shutil.copy(file, folder)
     assert "tcp_losses.pcap: 342 packets" in wiretale_run(folder).stdout
     with file.open("rb") as stream:
-        assert "1 flow" in wiretale_run("-", stdin=stream).stdout
+        assert "342 packets" in wiretale_run("-", stdin=stream).stdout
     plain = tmp_path / "no-suffix"
     shutil.copy(file, plain)
     assert "1 flow" in wiretale_run(plain).stdout

@@ -63,9 +63,9 @@ def judged_str(trace: Trace) -> str:
 
 
 def next_str(trace: Trace, files: Sequence[str]) -> str:
-    """Returns the command that a person would run next; empty without files."""
+    """Returns the command that a person would run next; empty without files that can be read again."""
     answer, names = trace.answer, shlex.join(files)
-    if not names:
+    if not names or "-" in files:
         return ""
     if answer.cause is not None:
         return f"wiretale explain {names} --cause {answer.cause}"
