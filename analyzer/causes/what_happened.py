@@ -147,8 +147,7 @@ def time_went(trace: Trace) -> str:
         share = show_share(ns, waited_ns)
         time = f"{share} of the waiting" if turns.overlap else f"{show_duration(ns)} of {show_duration(life_ns)}"
         return f"; {time} went into {WENT_INTO[name]}"
-    return (
-        f"; nobody waited for {show_duration(turns.idle_ns)} of {show_duration(life_ns)}"
-        if turns.idle_ns > waited_ns
-        else ""
-    )
+    if turns.idle_ns <= waited_ns:
+        return ""
+    idle, life = show_duration(turns.idle_ns), show_duration(life_ns)
+    return f"; nobody waited for {idle} of {life}" if idle != life else "; nobody waited"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
@@ -67,7 +67,8 @@ class Refused(NamedTuple):
     host: str
     port: int
     flows: list[int]
-    waits_ns: list[float]  # of the first of them, to the RST
+    waits_ns: list[float]  # of the first of them, to the last RST
+    replies_ns: list[float]  # of those of them with one SYN, to its RST
     reset_ttls: set[int]  # of the RSTs
     host_ttls: set[int]  # of the other TCP packets of that host
     other_ttls: set[int]  # of its packets of other protocols, which may have their own
@@ -92,7 +93,7 @@ class Refused(NamedTuple):
     @property
     def after(self) -> str:
         """` within 0.8 ms`: the median time to the RST."""
-        waits = sorted(self.waits_ns)
+        waits = sorted(self.replies_ns)
         return f" within {show_duration(waits[len(waits) // 2])}" if waits and waits[len(waits) // 2] > 0 else ""
 
 
@@ -111,12 +112,17 @@ def refused_servers(case: Case) -> list[Refused]:
     most = sorted(plain, key=lambda group: -len(group[1]))[:HOSTS_MAX]
     names = {host for (host, _), _ in most}
     connections, ttls = opened(case, names), ttls_of(case, names, set(flows))
+
+    def waits(numbers: Iterable[int]) -> list[float]:
+        return [span.ns for span in spans_of(map(case.flow, numbers))]
+
     return [
         Refused(
             host,
             port,
             of,
-            [span.ns for span in spans_of(map(case.flow, of[:ATTEMPTS_MAX]))],
+            waits(of[:ATTEMPTS_MAX]),
+            waits(flow for flow in of[:ATTEMPTS_MAX] if case.direction(flow, 0)["syns"] == 1),
             {ttl for flow in of[:HOSTS_MAX] if (ttl := case.direction(flow, 1)["ttl_min"]) is not None},
             ttls[host][True],
             ttls[host][False],
