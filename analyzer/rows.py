@@ -197,6 +197,10 @@ class FlowRow(TypedDict):
     pause_capture: int | None
     pause_frame: int | None
     pause_before_ns: int | None
+    clock_jump_ns: int | None
+    clock_jump_after_ns: int | None
+    clock_jump_until_ns: int | None
+    clock_jump_frame: int | None
 
 
 class DirectionRow(TypedDict):

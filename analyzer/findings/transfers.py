@@ -18,6 +18,7 @@ from wiretale.analyzer import _core
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.evidence import CITED, FIRST, LAST, RETRANSMISSION, SHOWN, Cited, Files, lost_near
+from wiretale.analyzer.findings.exchanges.clock_jumps import ClockJump, clock_jumps_of
 from wiretale.analyzer.findings.exchanges.turns import Turns
 from wiretale.analyzer.findings.hidden import Hidden
 from wiretale.analyzer.findings.model import (
@@ -590,6 +591,11 @@ class Transfers:
         """Returns a packet by packed values, of which NaN is null; its time is relative to base_ns."""
         time_ns = None if math.isnan(after) else self.base_ns + int(after)
         return Cited(int(frame), time_ns, flow, None if math.isnan(capture) else int(capture), role)
+
+    @cached_property
+    def clock_jumps(self) -> list[ClockJump]:
+        """The jumps of the capture's clock that the timestamps of both ends show."""
+        return clock_jumps_of(self.trace)
 
     @cached_property
     def base_ns(self) -> int:

@@ -13,6 +13,7 @@ from capture_files import write_pcap
 from checkout import SAMPLES
 from finding_captures import of_wire
 from plain_wire import ACK, PSH, START_NS, Connection, Wire
+from talk import Talk
 
 Make = Callable[[Path], Path]
 
@@ -61,4 +62,34 @@ EXAMPLES: dict[str, Make] = {
     "copies": of_wire(routed_copy),
     "offload": of_sample("super_segments.pcap"),
     "clock-step": set_back,
+}
+
+
+JUMP_MS, TURNS, JUMP_AT = 1_500, 40, 20
+
+
+def turns(late: str) -> Talk:
+    """Requests every 100 ms, each answered after 12 ms at a round trip of 10 ms. At the 20th, 1.5 s pass: the capture's clock
+    jumps before the answer or after it, the server needs the time, or the path holds its answer back."""
+    talk = Talk().open(rtt=10)
+    for turn in range(TURNS):
+        begin = 50 + 100.0 * turn
+        asked_ms = begin + JUMP_MS * (turn > JUMP_AT)  # by the capture's clock
+        answered_ms = asked_ms + 12 + JUMP_MS * (turn == JUMP_AT and late != "clock after the answer")
+        client = 10_000 + round(begin if late.startswith("clock") else asked_ms)  # clocks of both ends
+        server = client + 10 + JUMP_MS * (turn == JUMP_AT and late == "server")
+        after = client + 12 + JUMP_MS * (turn == JUMP_AT and late in ("server", "path"))
+        request, response = 100 * turn, 300 * turn
+        talk.send(asked_ms, 0, request, 100, ack=response, flags="PA", tsval=client)
+        talk.send(answered_ms, 1, response, 300, ack=request + 100, flags="PA", tsval=server)
+        talk.send(answered_ms + 0.1, 0, request + 100, ack=response + 300, tsval=after)
+    return talk
+
+
+#: who was late: the cause that is the answer
+JUMPS: dict[str, str | None] = {
+    "clock before the answer": "clock-step",
+    "clock after the answer": "clock-step",
+    "server": "slow-server",
+    "path": "slow-server",
 }

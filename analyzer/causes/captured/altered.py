@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -104,16 +105,18 @@ def offload(case: Case) -> Matches:
 
 @cause(
     code="clock-step",
-    title="The capture clock was set back",
-    sentence="The capture clock went back by {furthest}{times}, so times and orders near {count:~that packet|those packets} "
-    "are wrong; nobody waited then.",
+    title="The capture clock was set",
+    sentence="The capture clock {jumped} by {furthest}{times}, so {wrong}; nobody waited then.",
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
-    shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more.",
+    shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more; or TCP timestamps: in one "
+    "instant those of both ends of a connection advance by 200 ms or more less than the capture's clock, by half of that "
+    "time or more, and stay behind (flows.clock_jump_ns). Such a time is no part of waits for answers.",
     rivals={
         "stall": "the TSvals of both ends jump against the capture's clock in one instant",
-        "outage": "the time goes back",
+        "outage": "the time goes back, or the TSvals of both ends do not advance in it",
     },
-    unknown="Whether the clock was set, or files were joined out of order.",
+    unknown="Whether the clock was set, or files were joined out of order. Whether one machine that ran both ends was suspended. "
+    "Jumps of connections without timestamps look like pauses.",
 )
 def clock_step(case: Case) -> Matches:
     findings = [each for each in case.findings("time-backward") if each.finding.severity != "info"]
@@ -124,7 +127,26 @@ def clock_step(case: Case) -> Matches:
             certainty="proven",
             place="capture",
             findings=findings,
+            jumped="went back",
             furthest=show_duration(max(row["backward_ns_max"] or 0 for row in rows)),
             times=f" at most, in {plural(steps, 'step')}" if steps > 1 else "",
-            count=steps,
+            wrong=f"times and orders near {'that packet' if steps == 1 else 'those packets'} are wrong",
+        )
+    for jump in case.transfers.clock_jumps:
+        at = show_duration(jump.after_ns - case.transfers.base_ns)
+        near = [Cited(jump.frame, jump.until_ns, jump.flows[0], jump.capture)] if jump.frame else []
+        yield Match(
+            certainty="proven",
+            place="capture",
+            flows=jump.flows,
+            frames=near,
+            proof=f"the timestamps of both ends of {plural(len(jump.flows), 'connection')} did not advance in that time",
+            excluded={
+                "stall": "both ends' timestamps stay behind the capture's clock, those of late packets catch up",
+                "outage": "both ends' timestamps did not advance in that time",
+            },
+            jumped="jumped forward",
+            furthest=show_duration(jump.ns),
+            times=f" at {at}",
+            wrong="times across that moment are too long by that",
         )

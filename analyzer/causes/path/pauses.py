@@ -128,6 +128,12 @@ def gaps_of(case: Case, members: list[Transfer], source: str, other: str) -> lis
     return gaps
 
 
+def is_jump(case: Case, gap: Gap) -> bool:
+    """Returns whether the capture's clock jumped in a time without packets."""
+    begin, length = gap.start_ns - gap.width_ns, gap.end_ns - gap.start_ns + 2 * gap.width_ns
+    return any(jump.within(begin, length, case.transfers.base_ns) for jump in case.transfers.clock_jumps)
+
+
 def needless_within(case: Case, members: list[Transfer], start_ns: float, end_ns: float) -> int:
     """Returns the retransmissions in a time of data that had arrived."""
     kinds = {case.transfers.words[name] for name in RETRANSMISSIONS}
@@ -224,6 +230,7 @@ def silences(case: Case) -> list[Silence]:
     every = []
     for hosts, members in by_hosts(case).items():
         gaps = [gap for silent, other in (hosts, hosts[::-1]) for gap in gaps_of(case, members, silent, other)]
+        gaps = [gap for gap in gaps if not is_jump(case, gap)]
         if not gaps:
             continue
         rtt = float(min((each.path_rtt_ns for each in members if each.path_rtt_ns), default=0))

@@ -130,6 +130,18 @@ static void put_pause(struct row *row, const struct flow *flow) {
     row_set_if(row, flows_pause_before_ns, pause->before_ns > 0, pause->before_ns);
 }
 
+static void put_clock_jump(struct row *row, const struct flow *flow) {
+    if (flow->key.protocol != IP_TCP)
+        return;
+    struct clock_jump jump = find_clock_jump(flow->tcp.streams);
+    if (!jump.ns)
+        return;
+    row_set(row, flows_clock_jump_ns, jump.ns);
+    row_set(row, flows_clock_jump_after_ns, jump.after_ns);
+    row_set(row, flows_clock_jump_until_ns, jump.until_ns);
+    row_set_if(row, flows_clock_jump_frame, jump.frame > 0, jump.frame);
+}
+
 static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end,
                          enum word application) {
     struct row row;
@@ -152,6 +164,7 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
     put_sums(&row, flow);
     put_time(&row, flow);
     put_pause(&row, flow);
+    put_clock_jump(&row, flow);
     row_set_if(&row, flows_application, application != WORD_NONE, application);
     if (flow->application)
         row_set_text(sink, &row, flows_server_name, flow->application->server_name);

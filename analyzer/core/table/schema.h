@@ -258,7 +258,13 @@
     X(pause_direction, INT, "", "direction of that packet")                                        \
     X(pause_capture, INT, "", "interfaces row of it")                                              \
     X(pause_frame, INT, "frame", "that packet")                                                    \
-    X(pause_before_ns, DURATION, "ns", "the longest such time before; null without one")
+    X(pause_before_ns, DURATION, "ns", "the longest such time before; null without one")           \
+    X(clock_jump_ns, DURATION, "ns",                                                               \
+      "by which the capture's clock jumped forward: the timestamps of both ends advanced by so "   \
+      "much less, 200 ms or more; null if they show no jump")                                      \
+    X(clock_jump_after_ns, TIME, "ns", "time of the last packet before it")                        \
+    X(clock_jump_until_ns, TIME, "ns", "time of the first packet behind it")                       \
+    X(clock_jump_frame, INT, "frame", "the packet behind it")
 
 /* Two rows per flow, grouped: rows 2n and 2n + 1 belong to flow n, the initiator's direction
  * first. The widest table. Most columns are 0 or null in most flows, which costs two bits each. */

@@ -44,6 +44,39 @@ int64_t tsval_tick_ns(const struct tcp_stream *stream) {
     return 0;
 }
 
+void note_clock_jump(struct tcp_stream *stream, uint32_t tsval, int64_t time_ns, uint32_t frame) {
+    int64_t tick_ns = stream->accounting ? tsval_tick_ns(stream) : 0;
+    int64_t gap_ns = time_ns - stream->tsval_ns;
+    int64_t more_ns = gap_ns - (int64_t)(tsval - stream->max_tsval) * tick_ns;
+    if (tick_ns && more_ns >= CLOCK_JUMP_MIN_NS && more_ns >= gap_ns / 2 &&
+        more_ns > stream->accounting->jump.ns)
+        stream->accounting->jump = (struct clock_jump){more_ns, stream->tsval_ns, time_ns, frame};
+}
+
+/* The clocks did not come together again behind the jump, as behind packets that were late, and
+ * were together before: the tick is right. */
+static bool stays_apart(const struct tcp_stream *stream) {
+    int64_t ticks = stream->max_tsval - stream->first_tsval, tick_ns = tsval_tick_ns(stream);
+    int64_t apart_ns = stream->tsval_ns - stream->first_tsval_ns - ticks * tick_ns;
+    int64_t jump_ns = stream->accounting->jump.ns;
+    return tick_ns && stream->tsval_ns > stream->accounting->jump.until_ns &&
+           apart_ns > jump_ns - jump_ns / 4 && apart_ns < jump_ns + jump_ns / 4;
+}
+
+struct clock_jump find_clock_jump(const struct tcp_stream streams[2]) {
+    if (!streams[0].accounting || !streams[1].accounting)
+        return (struct clock_jump){0};
+    struct clock_jump a = streams[0].accounting->jump, b = streams[1].accounting->jump;
+    struct clock_jump first = a.until_ns < b.until_ns ? a : b;
+    first.ns = min64(a.ns, b.ns);
+    first.after_ns = max64(a.after_ns, b.after_ns);
+    bool at_once = first.ns && first.after_ns < first.until_ns;
+    bool alike = max64(a.ns, b.ns) - first.ns <= first.ns / 4;
+    if (!at_once || !alike || !stays_apart(&streams[0]) || !stays_apart(&streams[1]))
+        return (struct clock_jump){0};
+    return first;
+}
+
 void stream_free(struct tcp_stream *stream, struct pool *pool) {
     struct tcp_recovery_state *recovery = stream->recovery;
     range_set_free(&stream->gaps, pool);

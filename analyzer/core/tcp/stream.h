@@ -317,6 +317,13 @@ struct steady_flight {
     bool uncertain;  /* data were lost before the level was known */
 };
 
+/* A time in which the capture's clock advanced by more than the sender's timestamp clock: the last
+ * packet was late, or the capture's clock jumped. `ns` is 0 if there is none. */
+struct clock_jump {
+    int64_t ns, after_ns, until_ns; /* after this packet of the sender, until that one */
+    uint32_t frame;                 /* the latter */
+};
+
 /* A direction in the view of its sender, from its 8th packet on (tracker/time_accounting.c). */
 struct time_accounting {
     int64_t transfer_ns;   /* of SENDER_NETWORK: the bottleneck was busy with this direction */
@@ -330,6 +337,7 @@ struct time_accounting {
     bool blocked; /* one more segment did not fit the receive window that the sender saw */
     struct sender_view view;
     struct steady_flight *steady; /* NULL at first */
+    struct clock_jump jump;       /* the largest */
 };
 _Static_assert(sizeof(struct time_accounting) <= 256, "a size class of pools");
 
@@ -547,6 +555,15 @@ void add_rtt_sample(struct tcp_stream *stream, int64_t rtt_ns, int64_t step_ns, 
 /* Returns the tick of the endpoint's timestamp clock in ns (RFC 7323 section 5.4), 0 if it is
  * unknown or unusual. */
 int64_t tsval_tick_ns(const struct tcp_stream *stream);
+
+#define CLOCK_JUMP_MIN_NS 200000000
+
+/* Compares the time since the newest TSval with what the sender's clock advanced meanwhile. */
+void note_clock_jump(struct tcp_stream *stream, uint32_t tsval, int64_t time_ns, uint32_t frame);
+
+/* Returns by how much the capture's clock jumped forward against the timestamp clocks of both ends
+ * at once, and stayed there; zeros without such a jump. */
+struct clock_jump find_clock_jump(const struct tcp_stream streams[2]);
 
 /* Returns all memory of the stream to the pool; it must not be used again. */
 void stream_free(struct tcp_stream *stream, struct pool *pool);

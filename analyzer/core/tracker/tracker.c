@@ -423,13 +423,15 @@ static NOINLINE void note_first_timestamp(struct tcp_stream *stream, const struc
 
 /* Keeps the newest TSval, after the segment was compared with the ones before. */
 static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_header *tcp,
-                                  int64_t time_ns) {
+                                  int64_t time_ns, uint32_t frame) {
     if (!(tcp->options & TCP_OPTION_TIMESTAMPS))
         return;
     if (!LIKELY(stream->timestamps))
         note_first_timestamp(stream, tcp, time_ns);
     else if ((int32_t)(tcp->timestamp_value - stream->max_tsval) <= 0)
         return;
+    else if (time_ns - stream->tsval_ns >= CLOCK_JUMP_MIN_NS)
+        note_clock_jump(stream, tcp->timestamp_value, time_ns, frame);
     stream->max_tsval = tcp->timestamp_value;
     stream->tsval_echo = tcp->timestamp_echo;
     stream->tsval_ns = time_ns;
@@ -532,7 +534,7 @@ NOINLINE int64_t track_segment(struct segment_context *seg) {
     if (sender->awaits_echo)
         take_echo(seg);
     note_ip_id(seg, sender);
-    note_timestamp(sender, tcp, seg->packet->time_ns);
+    note_timestamp(sender, tcp, seg->packet->time_ns, seg->frame);
     int64_t flight = note_flight(sender);
     if (!LIKELY(!seg->effect.turned && !watches_turns(seg)))
         note_turn(seg);

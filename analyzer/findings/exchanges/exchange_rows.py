@@ -31,11 +31,18 @@ def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def rows_where(transfers: Transfers, column: str, *words: str) -> list[ExchangeRow]:
-    """Returns the first exchanges with one of these words in a column, in their order."""
+    """Returns the first exchanges with one of these words in a column, in their order. Jumps of the capture's clock are no
+    part of the time that they waited."""
     table = transfers.trace.exchanges
     numbers = sorted(chain.from_iterable(table._rows_where(column, word) for word in words)) if len(table) else []
     ranges = runs(islice(numbers, EXCHANGES_MAX))
-    return list(chain.from_iterable(table.rows(start, stop) for start, stop in ranges))
+    exchanges = list(chain.from_iterable(table.rows(start, stop) for start, stop in ranges))
+    for jump in transfers.clock_jumps:
+        for exchange in exchanges:
+            waited_ns, asked_ns = exchange["waited_ns"], exchange["asked_ns"]
+            if waited_ns is not None and asked_ns is not None and jump.within(asked_ns, waited_ns):
+                exchange["waited_ns"] = max(waited_ns - jump.ns, 0)
+    return exchanges
 
 
 def exchanges_of(transfers: Transfers, *kinds: str) -> list[ExchangeRow]:

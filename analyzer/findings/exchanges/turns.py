@@ -22,6 +22,7 @@ from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.findings.exchanges.clock_jumps import ClockJump
     from wiretale.analyzer.findings.transfers import Bins, Transfers
     from wiretale.analyzer.rows import FlowRow
 
@@ -127,7 +128,7 @@ class Turns:
             self._flows[flow] = self._read(flow) if len(self._table) else None
         return self._flows[flow]
 
-    def _read(self, flow: int) -> FlowTurns | None:
+    def _read(self, flow: int, with_jumps: bool = False) -> FlowTurns | None:
         names = ("turn", "direction", "asked_frame", "last_frame", "asked_ns", *COLUMNS)
         base_ns = self._transfers.base_ns
         fields = [(name, "d", base_ns if name == "asked_ns" else 0, 1) for name in names]
@@ -138,16 +139,46 @@ class Turns:
         _, directions, first, last, started, *times = (array("d", (data[place] for place in places)) for data in packed)
         columns = dict(zip(COLUMNS, times, strict=True))
         asked_ns = [base_ns + start + ns for start, ns in zip(started, columns["request_ns"], strict=True)]
+        if not with_jumps:
+            self._leave_out_jumps(started, times)
         row = row_at(self._transfers.trace.flows, flow)
         return FlowTurns(flow, int(directions[0]), columns, first, last, asked_ns, started, row["first_capture"])
 
+    def _leave_out_jumps(self, started: array[float], times: list[array[float]]) -> None:
+        """Takes jumps of the capture's clock from the longest part of the turns that they fall into."""
+        for jump in self._transfers.clock_jumps:
+            for turn, start in enumerate(started):
+                longest = max(times, key=lambda column: column[turn] if column[turn] == column[turn] else 0.0)
+                total = math.fsum(column[turn] for column in times if column[turn] == column[turn])
+                if jump.within(start, total, self._transfers.base_ns):
+                    longest[turn] = max(longest[turn] - jump.ns, 0.0)
+
     @cached_property
     def accounts(self) -> dict[int, dict[str, float]]:
-        """The time account of each judged flow that has one, in ns by part (columns time_*_ns of flows)."""
+        """The time account of each judged flow that has one, in ns by part (columns time_*_ns of flows), without jumps of the
+        capture's clock."""
         columns = self._transfers.trace.flows._packed_columns([(f"time_{part}_ns", "d", 0, 1) for part in ACCOUNT])
         rows = zip(*(array("d", data) for data in columns), strict=True)
         judged = (pair for pair in enumerate(rows) if pair[0] not in self._transfers.legs)
-        return {flow: dict(zip(ACCOUNT, row, strict=True)) for flow, row in judged if row[0] == row[0]}
+        accounts = {flow: dict(zip(ACCOUNT, row, strict=True)) for flow, row in judged if row[0] == row[0]}
+        for jump in self._transfers.clock_jumps:
+            for flow in accounts.keys() & set(jump.flows):
+                part = self._part_at(flow, jump)
+                if part:
+                    accounts[flow][part] = max(accounts[flow][part] - jump.ns, 0.0)
+        return accounts
+
+    def _part_at(self, flow: int, jump: ClockJump) -> str | None:
+        """Returns the part of a flow's account that a jump of the capture's clock counts to; None if it is not known."""
+        turns = self._read(flow, with_jumps=True)
+        if turns is None:
+            return None
+        for turn, start in enumerate(turns.started_ns):
+            times = {name: ns for name in COLUMNS if (ns := turns.columns[name][turn]) == ns}
+            if jump.within(start, math.fsum(times.values()), self._transfers.base_ns):
+                longest = max(times, key=times.__getitem__)
+                return {"server_ns": "server", "network_ns": "path", "request_ns": "client"}.get(longest)
+        return "client"
 
     @cached_property
     def slow_servers(self) -> list[SlowServer]:
