@@ -114,15 +114,20 @@ def limit_answer(trace: Trace, listed: list[Explained], caveat: str | None) -> A
 
 def matters(trace: Trace, entry: Explained) -> bool:
     """Returns whether an entry is above a note, and no finding by itself that is about a hundredth of the capture at most: of its
-    time, or, of a fault of the capture, of its packets; or whose wait is shorter than what the capture's clock jumped.
+    time, or, of a fault of the capture, of its packets. A jump of the capture's clock seems a wait: what is not proven and took
+    less time is not the answer beside it.
     """
     row = entry.row
-    if class_of(row) == NOTED or entry.cause is not None or row["failed"]:
+    if class_of(row) == NOTED or row["failed"]:
         return class_of(row) != NOTED
+    jumped_ns = max((jump.ns for jump in trace.transfers.clock_jumps), default=0)
+    if row["waited_ns"] and row["waited_ns"] < jumped_ns and (entry.cause is None or row["certainty"] != "proven"):
+        return False
+    if entry.cause is not None:
+        return True
     if row["place"] == "capture":
         return (entry.group.sum_of("packets") or math.inf) >= MATTERS_LEAST * trace.totals["packets"]
-    jumped_ns = max((jump.ns for jump in trace.transfers.clock_jumps), default=0)  # which seems a longer wait
-    return not row["waited_ns"] or row["waited_ns"] >= max(MATTERS_LEAST * trace.transfers.turns.capture_ns, jumped_ns)
+    return not row["waited_ns"] or row["waited_ns"] >= MATTERS_LEAST * trace.transfers.turns.capture_ns
 
 
 def is_caveat(entry: Explained) -> bool:
