@@ -315,3 +315,10 @@ def test_acks_that_come_late_are_probably_delayed(tmp_path: Path) -> None:
     row = first(paths.of_packets(paths.acks_late), tmp_path)
     assert (row["code"], row["certainty"]) == ("needless-repeats", "likely")
     assert "its timer expired before the ACKs came, on a path of 20 ms" in row["sentence"]
+
+
+def test_needless_probes_are_a_note(samples: Path) -> None:
+    """A probe goes out before the timer, so that nobody waits for it."""
+    trace = wiretale.analyze(samples / "tail_loss_probes.pcapng")
+    (row,) = (row for row in trace.causes if row["code"] == "needless-repeats")
+    assert (row["severity"], row["waited_ns"]) == ("info", None)

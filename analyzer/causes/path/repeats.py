@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow
 
 FLOWS_MAX = 50
-TIMER, OF_TIMER = "timer", ("timeout_retransmission", "probe_retransmission")
+PROBE = "probe_retransmission"  # sent early, so that nobody waits for it (RFC 8985 section 7)
+TIMER, OF_TIMER = "timer", ("timeout_retransmission", PROBE)
 AFTER_LOSS = ("recovery", "go_back_n")
 UNPLACED = ("retransmission-unlocated", "lost-downstream")  # without SACK they are losses and needless repeats alike
 
@@ -140,7 +141,8 @@ def timers_ns(row: DirectionRow) -> int | None:
     sentence="{sender} repeated {count:segment} ({share}) that had arrived{to}: {why}{price}.",
     advice="{advice}",
     shows="DSACKs, timestamps or earlier ACKs prove that repeated data had arrived (finding spurious), and no loss, stall or "
-    "order of packets at the capture point explains it. Lost ACKs show by the timestamps of the repeats (rule V6.7 of verdicts).",
+    "order of packets at the capture point explains it. Tail loss probes alone are a note. Lost ACKs show by the timestamps of "
+    "the repeats (rule V6.7 of verdicts).",
     rivals={
         "random-loss": "the data had arrived; what was lost are ACKs, if anything",
         "reordering": "the timer repeated the data, not three duplicate ACKs",
@@ -156,13 +158,14 @@ def needless_repeats(case: Case) -> Matches:
         for transfer in transfers:
             events = needless_events(case, transfer)
             if events:
-                yield repeats_match(case, each.finding.severity == "info", transfer, reason_of(transfer, events))
+                is_note = each.finding.severity == "info" or all(kind == PROBE for kind, _, _ in events)
+                yield repeats_match(case, is_note, transfer, reason_of(transfer, events))
 
 
 def repeats_match(case: Case, is_note: bool, transfer: Transfer, reason: Reason) -> Match:
     """Returns the match of a sender that repeats what had arrived."""
     row, (sender, receiver) = transfer.row, ends_of(transfer)
-    waited_ns = timers_ns(row) if reason.is_of_timer else None
+    waited_ns = timers_ns(row) if reason.is_of_timer and not is_note else None
     excluded = {"random-loss": "DSACKs, timestamps or earlier ACKs prove that the data had arrived"}
     return Match(
         certainty=reason.certainty,
