@@ -17,10 +17,10 @@ import pytest
 
 import needs
 import wiretale
-from checkout import VARIED
 from report_heights import Opened, heights
 from report_makers import many_flows
 from report_page import VIEW, Page, Point, distance, frame_in, loneliest
+from sample_sets import VARIED
 
 pytestmark = pytest.mark.xdist_group("report-mouse")
 
