@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts and choices that the terminal and the pages share: problems of a flow, costs, clocks, and which flows are shown."""
+"""Texts and choices that the terminal and the pages share: problems of a flow, costs, clocks, files of a command, and which flows
+are shown."""
 
 from __future__ import annotations
 
+import shlex
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -23,7 +25,7 @@ from wiretale.analyzer.units import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import TypedDict, TypeVar
 
     from wiretale.analyzer.compare.capture_point import CapturePoint
@@ -62,6 +64,16 @@ def with_evidence(trace: Trace, rows: Sequence[FindingRow]) -> list[EvidentFindi
     """Returns rows of findings with the text of evidence_text()."""
     evidence = evidence_of(trace)
     return [{**row, "evidence": evidence_text(trace, row, evidence[row["finding"] - 1])} for row in rows]
+
+
+def file_words(files: Iterable[str]) -> list[str]:
+    """Returns files as words of a command; standard input becomes FILE, for the reader to replace.
+
+    >>> file_words(["a b.pcap", "-x.pcap", "-"])
+    ["'a b.pcap'", './-x.pcap', 'FILE']
+    """
+    names = (f"./{file}" if file.startswith("-") else file for file in files)
+    return ["FILE" if name == "./-" else shlex.quote(name) for name in names]
 
 
 class Problem(NamedTuple):

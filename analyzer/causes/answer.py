@@ -79,26 +79,37 @@ def entries(trace: Trace) -> list[Explained]:
     )
 
 
+class Heads(NamedTuple):
+    """The entry that gives the answer, and the fault of the capture that weakens it."""
+
+    first: Explained | None
+    caveat: Explained | None
+
+
+def heads_of(trace: Trace, listed: list[Explained]) -> Heads:
+    """Returns the heads of entries(). Without anything that stands out, that is a link that is busy most of the time; a fault of
+    the capture beside which nothing stands out has no caveat.
+    """
+    first = next((entry for entry in listed if matters(trace, entry)), None) or busy_link(trace, listed)
+    is_fault = first is not None and first.row["place"] == "capture" and class_of(first.row) != BLIND
+    caveats = (entry for entry in listed if is_caveat(entry) and entry is not first)
+    return Heads(first, None if is_fault else next(caveats, None))
+
+
 def answer(trace: Trace) -> Answer:
     """Returns the answer of a trace."""
-    listed = entries(trace)
-    first = next((entry for entry in listed if matters(trace, entry)), None)
-    caveat = next((entry.sentence for entry in listed if is_caveat(entry) and entry is not first), None)
+    first, caveat = heads_of(trace, entries(trace))
+    text = caveat and caveat.sentence
     if first is None:
-        return limit_answer(trace, listed, caveat) or no_cause(what_happened(trace), caveat)
-    if first.row["place"] == "capture" and class_of(first.row) != BLIND:  # and nothing else stands out
-        fault = answer_of(trace, first, None)
-        return fault._replace(sentence=f"{fault.sentence} {what_happened(trace)}")
-    return answer_of(trace, first, caveat)
+        return Answer(what_happened(trace), text, None, None, [], None, None, NO_COST, None, [], [])
+    reply = answer_of(trace, first, text)
+    if class_of(first.row) == NOTED or (first.row["place"] == "capture" and class_of(first.row) != BLIND):
+        return reply._replace(sentence=f"{reply.sentence} {what_happened(trace)}")
+    return reply
 
 
-def no_cause(sentence: str, caveat: str | None) -> Answer:
-    """Returns the answer if nothing stands out."""
-    return Answer(sentence, caveat, None, None, [], None, None, NO_COST, None, [], [])
-
-
-def limit_answer(trace: Trace, listed: list[Explained], caveat: str | None) -> Answer | None:
-    """Returns the answer if nothing stands out but a link that is busy most of the time; None without one."""
+def busy_link(trace: Trace, listed: list[Explained]) -> Explained | None:
+    """Returns the note about a link or shaper that is busy for half of the time of all flows; None without one."""
     turns = trace.transfers.turns
     limit = next((entry for entry in listed if entry.cause is not None and entry.cause["code"] == LIMIT), None)
     if limit is None or limit.cause is None:
@@ -106,10 +117,7 @@ def limit_answer(trace: Trace, listed: list[Explained], caveat: str | None) -> A
     flows = {row["flow"] for row in trace.cause_flows if row["cause"] == limit.cause["cause"]}
     busy_ns = math.fsum(turns.account(flow)[part] for flow in flows for part in BUSY_PARTS)
     streams = flows - turns.accounts.keys()  # of UDP, which have no account
-    if not streams and busy_ns < BUSY_LEAST * turns.life_ns:
-        return None
-    answer = answer_of(trace, limit, caveat)
-    return answer._replace(sentence=f"{answer.sentence} {what_happened(trace)}")
+    return limit if streams or busy_ns >= BUSY_LEAST * turns.life_ns else None
 
 
 def matters(trace: Trace, entry: Explained) -> bool:

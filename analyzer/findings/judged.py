@@ -37,7 +37,7 @@ NO_ROUND_TRIP = {
     "echo": ", and none was answered",
     "dns": ", and no answer shows a round trip",
 }
-REASONS_SHOWN = 5
+REASONS_SHOWN, EVERY_MEASURE = 5, "loss, round trip or limits"
 
 
 class Amount(NamedTuple):
@@ -80,18 +80,26 @@ class Judged(NamedTuple):
 
     def sentence(self) -> str:
         """Returns the line of each report; empty without a packet."""
+        if self.total.packets and self.nothing:
+            return f"Nothing was judged for {EVERY_MEASURE}: {self._reasons()}."
+        return f"Judged: {self.text()}" if self.total.packets else ""
+
+    def text(self) -> str:
+        """Returns the same behind the word `Judged`; empty without a packet."""
         if not self.total.packets:
             return ""
-        reasons = "; ".join(self._reason(part) for part in self.unjudged[:REASONS_SHOWN])
-        left = len(self.unjudged) - REASONS_SHOWN
-        reasons += f"; and {left} more" if left > 0 else ""
         if self.nothing:
-            return f"Nothing was judged for loss, round trip or limits: {reasons}."
+            return f"nothing for {EVERY_MEASURE}: {self._reasons()}."
         names_of: dict[str, list[str]] = {}
         for name, amount in self.measures.items():
             names_of.setdefault(self._share(amount), []).append(MEASURES[name])
         judged = "; ".join(f"{share} for {listed(names, 'and')}" for share, names in names_of.items())
-        return f"Judged: {judged}." + (f" Not judged: {reasons}." if reasons else "")
+        return f"{judged}.{f' Not judged: {self._reasons()}.' if self.unjudged else ''}"
+
+    def _reasons(self) -> str:
+        left = len(self.unjudged) - REASONS_SHOWN
+        reasons = "; ".join(self._reason(part) for part in self.unjudged[:REASONS_SHOWN])
+        return f"{reasons}; and {left} more" if left > 0 else reasons
 
     def as_object(self) -> dict[str, Any]:
         """Returns the member `judged` of the JSON output."""

@@ -3,29 +3,18 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.options import NO_OPTIONS
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.trace import is_lasting
+from wiretale.reports.phrases import file_words
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.evidence import Evidence
     from wiretale.analyzer.trace import Trace
 
 AROUND = "0.1"  # seconds of traffic before and after the packets of a finding that its command copies
-
-
-def file_words(files: Iterable[str]) -> list[str]:
-    """Returns files as words of a command; standard input becomes FILE, for the reader to replace.
-
-    >>> file_words(["a b.pcap", "-x.pcap", "-"])
-    ["'a b.pcap'", './-x.pcap', 'FILE']
-    """
-    names = (f"./{file}" if file.startswith("-") else file for file in files)
-    return ["FILE" if name == "./-" else shlex.quote(name) for name in names]
 
 
 def numbers_are_usual(trace: Trace) -> bool:

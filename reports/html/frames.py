@@ -18,8 +18,8 @@ from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
 from wiretale.analyzer.findings.evidence import Evidence, evidence_of
 from wiretale.analyzer.frames.dissect import Tree, dissect
 from wiretale.analyzer.frames.raw_frames import RawFrame, raw_frames
-from wiretale.reports.html.commands import file_words
 from wiretale.reports.html.packing import encoded
+from wiretale.reports.phrases import file_words
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import FindingRow, PacketRow

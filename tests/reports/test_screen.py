@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 import sys
 from io import StringIO
 from pathlib import Path
@@ -23,9 +25,10 @@ ONE_FLOW_LINES, LINES = 24, 40
 
 
 def printed(trace: wiretale.Trace, name: str, width: int) -> list[str]:
-    """The lines of the screen."""
+    """The lines of the screen of a file that was named so."""
+    trace._arguments = [name]
     console = Console(file=StringIO(), width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
-    for part in screen_parts(trace, [name], width):
+    for part in screen_parts(trace, width):
         console.print(part)
     assert isinstance(console.file, StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
@@ -62,6 +65,7 @@ def test_a_screen_is_short(traces: dict[str, wiretale.Trace]) -> None:
 
 
 def test_names_of_flows_break_at_the_sign_alone(traces: dict[str, wiretale.Trace]) -> None:
+    rows = 0
     for name, trace in traces.items():
         ends = {row["source"] for row in trace.flows} | {row["destination"] for row in trace.flows}
         lines = printed(trace, name, 60)
@@ -69,6 +73,8 @@ def test_names_of_flows_break_at_the_sign_alone(traces: dict[str, wiretale.Trace
         for line in table[1 : table.index("") if "" in table else 0]:
             first = line.split()[0]
             assert any(first.strip("[").startswith(end) for end in ends) or first[0].isdigit(), (name, line)
+            rows += 1
+    assert rows >= len(traces)
 
 
 def wires_to(servers: int) -> Wire:
@@ -103,6 +109,20 @@ def test_the_screen_is_the_default_and_all_has_every_finding(wiretale_run: Run, 
     assert codes and all(code in every for code in codes)
     command = screen.splitlines()[-1].split("wiretale ", 1)[1].split()
     assert wiretale_run(*command).stdout
+
+
+def test_the_next_command_reads_the_same_packets(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:
+    """Also from a name that begins like an option, or has a blank, and with the options of the analysis."""
+    for name in ("-x.pcap", "a b.pcap"):
+        shutil.copy(samples / "tcp_losses.pcap", tmp_path / name)
+        screen = wiretale_run(
+            "analyze", f"./{name}", "--filter", "tcp port 5201", cwd=tmp_path, env={"COLUMNS": "300"}
+        ).stdout
+        words = shlex.split(screen.splitlines()[-1])
+        assert words[:3] == ["Next", "wiretale", "explain"] and words[words.index("--filter") + 1] == "tcp port 5201"
+        assert "hit the last segment" in wiretale_run(*words[2:], cwd=tmp_path).stdout
+    with (samples / "tcp_losses.pcap").open("rb") as stream:
+        assert "Next" not in wiretale_run("-", stdin=stream).stdout
 
 
 @pytest.mark.parametrize("width", [60, 80])

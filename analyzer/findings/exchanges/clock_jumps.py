@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.model import row_at
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 ALIKE = 0.25  # of a jump, as flows show it
 FLOWS_MAX = 10_000  # that are read
+JUMPS_MAX = 20  # the largest: each is looked for in every wait
 
 
 class ClockJump(NamedTuple):
@@ -38,7 +40,7 @@ class ClockJump(NamedTuple):
 
 
 def clock_jumps_of(trace: Trace) -> list[ClockJump]:
-    """Returns the jumps of the capture's clock, in their order."""
+    """Returns the largest jumps of the capture's clock, in their order."""
     jumps: list[ClockJump] = []
     rows = [row_at(trace.flows, number) for number in trace.flows._rows_where("clock_jump_ns")[:FLOWS_MAX]]
     seen = [
@@ -51,4 +53,4 @@ def clock_jumps_of(trace: Trace) -> list[ClockJump]:
     for jump in sorted(seen):
         joined = jumps[-1].joined(jump) if jumps else None
         jumps[-1:] = [joined] if joined else [*jumps[-1:], jump]
-    return jumps
+    return sorted(nlargest(JUMPS_MAX, jumps, key=lambda jump: jump.ns))

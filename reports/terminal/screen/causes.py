@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.causes.answer import Explained, entries, matters
+from wiretale.analyzer.causes.answer import Explained, entries, heads_of, matters
 from wiretale.analyzer.causes.registry import CAUSES, CHAPTERS, cause_of, example_of
 from wiretale.analyzer.findings.registry import RULES
 from wiretale.analyzer.printable import printable
@@ -83,14 +83,14 @@ def cause_lines(trace: Trace, most: int) -> tuple[list[Line], int]:
     """Returns the causes that a person should hear of, those with one title as one, and the number of the others. A list of more
     than CAUSES_SHOWN has a row for each.
     """
-    every, caveat = entries(trace), trace.answer.caveat
-    listed = [entry for entry in every if matters(trace, entry) and entry.sentence != caveat]
-    caveats = sum(entry.sentence == caveat for entry in every)
+    every = entries(trace)
+    first, caveat = heads_of(trace, every)
+    listed = [entry for entry in every if (matters(trace, entry) or entry is first) and entry is not caveat]
     folded: dict[tuple[str, int], list[Explained]] = {}
     for number, entry in enumerate(listed):
         folded.setdefault((title_of(entry), 0 if most == CAUSES_SHOWN else number), []).append(entry)
     groups = list(folded.values())[:most]
-    left = len(every) - caveats - sum(map(len, groups))
+    left = len(every) - (caveat is not None) - sum(map(len, groups))
     return [line_of(title_of(group[0]), group) for group in groups], left
 
 

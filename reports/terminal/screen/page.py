@@ -14,7 +14,7 @@ from rich.text import Text
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import plural, show_duration
-from wiretale.reports.phrases import drops_of
+from wiretale.reports.phrases import drops_of, file_words
 from wiretale.reports.terminal.console import detail_lines, print_parts
 from wiretale.reports.terminal.screen.causes import CAUSES_SHOWN, answer_parts, cause_parts
 from wiretale.reports.terminal.screen.flows import flow_lines
@@ -57,26 +57,21 @@ def file_str(trace: Trace) -> str:
     return f"{name}: {', '.join(filter(None, parts))}"
 
 
-def judged_str(trace: Trace) -> str:
-    """Returns what was judged and what was not."""
-    return judge(trace).sentence().removeprefix("Judged: ")
-
-
-def next_str(trace: Trace, files: Sequence[str]) -> str:
-    """Returns the command that a person would run next; empty without files that can be read again."""
-    answer, names = trace.answer, shlex.join(files)
-    if not names or "-" in files:
+def next_str(trace: Trace) -> str:
+    """Returns the command that a person would run next; empty if the input cannot be read again."""
+    answer, words = trace.answer, " ".join([*file_words(trace._arguments), *map(shlex.quote, trace.options.words())])
+    if "-" in trace.inputs:
         return ""
     if answer.cause is not None:
-        return f"wiretale explain {names} --cause {answer.cause}"
+        return f"wiretale explain {words} --cause {answer.cause}"
     if answer.findings:
-        return f"wiretale explain {names} --code {trace.findings[answer.findings[0] - 1]['code']}"
-    return f"wiretale view {names}"
+        return f"wiretale explain {words} --code {trace.findings[answer.findings[0] - 1]['code']}"
+    return f"wiretale view {words}"
 
 
-def closing(trace: Trace, files: Sequence[str]) -> Iterator[RenderableType]:
+def closing(trace: Trace) -> Iterator[RenderableType]:
     """Yields what was judged, the file, and the next command."""
-    row = {"Judged": judged_str(trace), "File": file_str(trace), "Next": next_str(trace, files)}
+    row = {"Judged": judge(trace).text(), "File": file_str(trace), "Next": next_str(trace)}
     yield Text()
     yield detail_lines(row, tuple(row))
 
@@ -91,13 +86,13 @@ def head_parts(trace: Trace, width: int, causes: int = CAUSES_SHOWN) -> Iterator
     yield from cause_parts(trace, width, causes)
 
 
-def screen_parts(trace: Trace, files: Sequence[str], width: int) -> Iterator[RenderableType]:
-    """Yields the blocks of the screen; `files` are the inputs as they were given, for the next command."""
+def screen_parts(trace: Trace, width: int) -> Iterator[RenderableType]:
+    """Yields the blocks of the screen."""
     yield from head_parts(trace, width)
     yield from flow_lines(trace, width)
-    yield from closing(trace, files)
+    yield from closing(trace)
 
 
-def print_screen(trace: Trace, out: IO[str], files: Sequence[str]) -> None:
+def print_screen(trace: Trace, out: IO[str]) -> None:
     """Prints the screen."""
-    print_parts(out, lambda console: screen_parts(trace, files, console.width))
+    print_parts(out, lambda console: screen_parts(trace, console.width))

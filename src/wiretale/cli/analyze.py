@@ -87,8 +87,6 @@ class Outputs(NamedTuple):
     tables: list[str]
     #: flows in the summary; None for the screen
     flows: int | None
-    #: the inputs as they were given
-    files: list[str]
     link_bps: int | None
     overwrite: bool
     quiet: bool
@@ -209,7 +207,7 @@ def write_stdout(trace: Trace, outputs: Outputs) -> None:
     elif not outputs.quiet:
         from wiretale.reports.terminal.screen.page import print_screen
 
-        print_screen(trace, sys.stdout, outputs.files)
+        print_screen(trace, sys.stdout)
 
 
 def write_files(trace: Trace, outputs: Outputs) -> Iterator[Path]:
@@ -274,7 +272,6 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
         csv=arguments.csv,
         tables=arguments.tables,
         flows=arguments.flows or (FLOWS if arguments.all or arguments.link else None),
-        files=getattr(arguments, "files", []),
         link_bps=link_rate(arguments.link),
         overwrite=arguments.overwrite,
         quiet=arguments.quiet,

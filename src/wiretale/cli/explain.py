@@ -105,7 +105,7 @@ def show_screen(trace: Trace, arguments: argparse.Namespace) -> None:
         return
     from wiretale.reports.terminal.screen.page import print_screen
 
-    print_screen(trace, sys.stdout, arguments.files)
+    print_screen(trace, sys.stdout)
 
 
 def show_findings(trace: Trace, arguments: argparse.Namespace, link: int | None) -> None:
