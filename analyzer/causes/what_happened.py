@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.ends.measured import measured_str
 from wiretale.analyzer.findings.judged import Judged, judge
+from wiretale.analyzer.findings.model import protocol_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -39,13 +40,6 @@ ASKED = {
     "nd": "neighbor solicitation",
 }
 KINDS_SHOWN, BELOW_IP = 2, ("arp", "nd")
-CARRIED = {
-    "tcp": "TCP connection",
-    "udp": "UDP flow",
-    "icmp": "ICMP flow",
-    "sctp": "SCTP flow",
-    "icmpv6": "ICMPv6 flow",
-}
 
 
 def what_happened(trace: Trace) -> str:
@@ -94,7 +88,10 @@ def flows_str(trace: Trace) -> str:
     legs = trace.transfers.legs
     protocols = trace.flows.column("protocol")
     counts = Counter(protocols) - Counter(protocols[flow] for flow in legs)
-    texts = [plural(count, CARRIED.get(name, f"{name.upper()} flow")) for name, count in counts.items()]
+    texts = [
+        plural(count, f"{protocol_str(name)} {'connection' if name == 'tcp' else 'flow'}")
+        for name, count in counts.items()
+    ]
     return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1]))) if texts else ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wiretale.analyzer.findings.model import protocol_str
 from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def text_of(reason: str, measures: str) -> str:
     """Returns the reason in words."""
     if reason in NO_ROUND_TRIP and "rtt" in measures:
         return REASONS[reason] + NO_ROUND_TRIP[reason]
-    return REASONS.get(reason, f"{reason.upper()} is not judged")
+    return REASONS.get(reason, f"{protocol_str(reason)} is not judged")
 
 
 def outside_flows(trace: Trace, flows: Amount) -> Unjudged:

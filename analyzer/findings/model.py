@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 SECOND = 1e9  # ns
 HEADLINE_MAX = 110  # characters
+#: names of protocols and applications that are not in capitals
+PROTOCOL_NAMES = {"icmpv6": "ICMPv6", "iperf2": "iperf2", "iperf3": "iperf3"}
 Words = dict[str, Any]  # of a template, or fields of a match
 Row = TypeVar("Row")
 #: columns of directions that count captured packets, and those that count segments on the wire (docs/tables.md)
@@ -329,6 +331,11 @@ def endpoint_str(address: str, port: int | None) -> str:
     """`10.0.0.1:80`, `[2001:db8::1]:80`; the address alone without a port."""
     host = f"[{address}]" if ":" in address and port is not None else address
     return host if port is None else f"{host}:{port}"
+
+
+def protocol_str(word: str) -> str:
+    """Returns the name of a protocol or an application: `TCP`, `ICMPv6`, `iperf3`."""
+    return PROTOCOL_NAMES.get(word, word.upper())
 
 
 def flow_str(row: FlowRow | DirectionRow) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
-from wiretale.analyzer.findings.model import duration_of, endpoint_str, row_at, segments
+from wiretale.analyzer.findings.model import duration_of, endpoint_str, protocol_str, row_at, segments
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate
 from wiretale.reports.terminal.fitted import Column, table
@@ -115,7 +115,7 @@ def merged(rows: Sequence[FlowSum], key: Callable[[FlowSum], str]) -> list[FlowS
 def application_of(flow: FlowRow) -> str:
     """Returns ` (HTTP)`, the application that the packets show, or the protocol if it is not TCP."""
     name = flow["application"] or (flow["protocol"] if flow["protocol"] != "tcp" else "")
-    return f" ({name.upper()})" if name else ""
+    return f" ({protocol_str(name)})" if name else ""
 
 
 def ends_of(flow: FlowRow, sides: Sequence[DirectionRow], has_port: bool) -> str:
