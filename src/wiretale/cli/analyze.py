@@ -261,6 +261,9 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
     if len(folders) > 1:
         raise UsageError("-o DIR: give it once; only pictures (--figure) can be several")
     place = folders[0] if folders else None
+    is_csv = arguments.csv and not folders
+    if arguments.all and (arguments.json or is_csv or arguments.report == STDOUT):
+        raise UsageError("--all prints the summary: it takes no --json, --csv or --report -")
     outputs = Outputs(
         output=place if isinstance(place, Path) else None,
         url=place if isinstance(place, str) else None,

@@ -67,16 +67,22 @@ def check_arguments(arguments: argparse.Namespace) -> None:
     """Raises UsageError if an argument is missing or contradicts another."""
     from wiretale.analyzer.errors import UsageError
 
-    if arguments.list and (arguments.files or arguments.code or arguments.cause):
-        raise UsageError("--list takes no FILE, no --code and no --cause")
-    if arguments.code and arguments.cause:
-        raise UsageError("--code and --cause exclude each other")
-    if arguments.all and arguments.top:
-        raise UsageError("--all and --top exclude each other")
-    if not (arguments.files or arguments.code or arguments.cause or arguments.list):
-        raise UsageError(
-            "no capture given: expected a file, a directory, - for standard input, --code, --cause or --list"
-        )
+    files, code, cause, every = arguments.files, arguments.code, arguments.cause, arguments.all
+    listing = every or arguments.top or arguments.link
+    contradictions = {
+        "--list takes no FILE, no --code and no --cause": arguments.list and (files or code or cause),
+        "--code and --cause exclude each other": code and cause,
+        "--cause shows causes alone: it takes no --all, --top or --link without --json": (
+            cause and listing and not arguments.json
+        ),
+        "--all and --top exclude each other": every and arguments.top,
+        "no capture given: expected a file, a directory, - for standard input, --code, --cause or --list": (
+            not (files or code or cause or arguments.list)
+        ),
+    }
+    for message, holds in contradictions.items():
+        if holds:
+            raise UsageError(message)
 
 
 def show_pages(code: str | None, cause: str | None, as_json: bool) -> None:

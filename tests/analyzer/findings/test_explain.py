@@ -203,7 +203,16 @@ def test_ten_findings_are_shown_and_the_rest_is_summed_by_kind(wiretale_run: Run
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["--list", "x.pcap"], ["--code", "no-such"], ["x.pcap", "--link", "fast"], ["x.pcap", "--top", "0"]],
+    [
+        [],
+        ["--list", "x.pcap"],
+        ["--code", "no-such"],
+        ["x.pcap", "--link", "fast"],
+        ["x.pcap", "--top", "0"],
+        ["x.pcap", "--cause", "tail-loss", "--all"],
+        ["x.pcap", "--cause", "tail-loss", "--top", "2"],
+        ["x.pcap", "--cause", "tail-loss", "--link", "1G"],
+    ],
 )
 def test_wrong_usage_is_one_line(wiretale_run: Run, arguments: list[str]) -> None:
     refusal(wiretale_run("explain", *arguments))
