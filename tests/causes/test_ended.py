@@ -182,6 +182,7 @@ def test_a_server_that_answers_and_closes_is_well(tmp_path: Path) -> None:
         (of_wire(causes_broken.forgotten), "idle-timeout"),
         (of_wire(lambda: drawn.impatient(shut=True)), "client-gave-up"),
         (of_wire(lambda: drawn.impatient(late_ms=1_900)), "client-gave-up"),
+        (of_wire(drawn.farewells), "client-gave-up"),
         (of_wire(causes_broken.hung), "client-gave-up"),
         (of_wire(causes_broken.hung), "close-wait"),
         (of_wire(lambda: drawn.leaking(count=2)), "close-wait"),

@@ -129,6 +129,19 @@ def impatient(
     return wire
 
 
+def farewells() -> Wire:
+    """Clients that close with their whole answer, and reset the TLS close_notify that answers their FIN."""
+    wire = Wire()
+    for i in range(3):
+        start = 10_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=443).open(start).send(start + 21, 0, 0, 400, PSH | ACK)
+        link.send(start + 61, 1, 0, 1200, PSH | ACK, ack=400).send(start + 61.1, 0, 400, ack=1200)
+        link.send(start + 321, 0, 400, flags=FIN | ACK, ack=1200).send(start + 341, 1, 1200, 24, PSH | ACK, ack=401)
+        link.send(start + 341.1, 0, 401, flags=RST, window=0)
+        link.send(start + 341.2, 1, 1224, flags=FIN | ACK, ack=401).send(start + 341.3, 0, 401, flags=RST, window=0)
+    return wire
+
+
 def leaking(count: int = 6, wait_ms: float = 60_000.0, closed: int = 2, pushes: bool = False) -> Wire:
     """Clients that close, and a server that keeps its half open."""
     wire = Wire()

@@ -70,8 +70,11 @@ def given_up(case: Case) -> list[GivenUp]:
     requests = []
     for flow, request in last.items():
         fin = late[flow or 0]
-        waited_ns = (fin["time_ns"] or 0) - (request["asked_ns"] or 0)
-        if waited_ns >= WAIT_MIN_NS:
+        closed_ns = fin["time_ns"] or 0
+        waited_ns = closed_ns - (request["asked_ns"] or 0)
+        # what comes behind the FIN of a client that has its answer is a farewell (a TLS close_notify), which it resets
+        had_answer = request["answered_ns"] is not None and request["answered_ns"] < closed_ns
+        if waited_ns >= WAIT_MIN_NS and not had_answer:
             answered_ns = waited_ns + (fin["late_ns"] or 0)
             requests.append(GivenUp(case.connections[flow or 0], fin, request, waited_ns, answered_ns))
     return requests
