@@ -110,6 +110,14 @@ def test_unequal_waits_are_no_timeout(tmp_path: Path) -> None:
     assert row["certainty"] == "likely" and "timeout" not in row["sentence"]
 
 
+def test_a_close_notify_is_no_answer(tmp_path: Path) -> None:
+    """A browser closes a connection that it opened in advance, and resets the server's close_notify."""
+    rows = causes_of(of_wire(drawn.unused), tmp_path)
+    assert all(row["severity"] == "info" for row in rows.values())
+    late = causes_of(of_wire(lambda: drawn.unused(late=300)), tmp_path)["client-gave-up"]
+    assert (late["failed"], late["place"]) == (3, "client")
+
+
 def test_sockets_that_a_server_leaks_are_counted(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["close-wait"], tmp_path)["close-wait"]
     assert (row["severity"], row["members"]) == ("warning", 6)

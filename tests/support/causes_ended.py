@@ -9,6 +9,7 @@ from pathlib import Path
 from scapy.all import TCP, wrpcap
 
 import causes_broken as drawn
+from application_wire import CHANGE, SECRET, SNI, hello, record
 from application_wire import Talk as Web
 from crafted import tls_handshake
 from finding_captures import ALERT, of_timed, of_wire
@@ -139,6 +140,26 @@ def farewells() -> Wire:
         link.send(start + 321, 0, 400, flags=FIN | ACK, ack=1200).send(start + 341, 1, 1200, 24, PSH | ACK, ack=401)
         link.send(start + 341.1, 0, 401, flags=RST, window=0)
         link.send(start + 341.2, 1, 1224, flags=FIN | ACK, ack=401).send(start + 341.3, 0, 401, flags=RST, window=0)
+    return wire
+
+
+def unused(late: int = 24, count: int = 3) -> Wire:
+    """TLS connections that a browser opens in advance and closes unused 10 s later: close_notify and FIN, the server's last record
+    of so many bytes, and RSTs of the client."""
+    wire = Wire()
+    first, second = hello(1, b"", SNI), hello(2, b"") + CHANGE + SECRET
+    finished, bye = CHANGE + SECRET, record(23, bytes(19))
+    for i in range(count):
+        start, at = 15_000.0 * i, len(first)
+        link = Connection(wire, 40_001 + i, server_port=443).open(start).send(start + 21, 0, 0, 0, PSH | ACK, payload=first)
+        link.send(start + 42, 1, 0, 0, PSH | ACK, ack=at, payload=second)
+        link.send(start + 43, 0, at, 0, PSH | ACK, ack=len(second), payload=finished)
+        at += len(finished)
+        link.send(start + 63, 1, len(second), ack=at)
+        link.send(start + 10_043, 0, at, 0, PSH | ACK, ack=len(second), payload=bye)
+        link.send(start + 10_043.1, 0, at + len(bye), flags=FIN | ACK, ack=len(second))
+        link.send(start + 10_064, 1, len(second), 0, PSH | ACK, ack=at + len(bye) + 1, payload=record(23, bytes(late - 5)))
+        link.send(start + 10_064.1, 0, at + len(bye) + 1, flags=RST, window=0)
     return wire
 
 

@@ -32,6 +32,7 @@ WAIT_MIN_NS = 200_000_000  # a client that closes sooner did not wait
 ROUND_S = (1, 2, 3, 4, 5, 8, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300)
 ROUND_SHARE = 0.02  # off a round number of seconds
 HALF_OPEN_NS, HALF_OPEN_MIN = 10_000_000_000, 3
+ALERT_BYTES_MAX = 85  # a TLS record with an alert, of the longest MAC and padding (RFC 5246 section 6.2.3.2)
 GAVE_UP_EFFECTS = ("slow-server", "reset", "request-unanswered", "idle-reset", "tls-handshake-slow")
 
 
@@ -57,9 +58,14 @@ def closed_before_answer(case: Case) -> dict[int, EndingRow]:
     for flow, endings in connections.endings_with_reset.items():
         side = connections[flow].client_side
         kinds = {row["kind"]: row for row in endings if row["direction"] == side}
-        if flow not in explained and "reset" in kinds and "fin" in kinds and kinds["fin"]["late_bytes"]:
+        if flow not in explained and "reset" in kinds and "fin" in kinds and is_answer(connections[flow], kinds["fin"]):
             late[flow] = kinds["fin"]
     return late
+
+
+def is_answer(connection: Connection, fin: EndingRow) -> bool:
+    """Returns whether what came after a FIN can be an answer: no close_notify of TLS, which a server sends when its client closes."""
+    return fin["late_bytes"] > (ALERT_BYTES_MAX if connection.flow["application"] == "tls" else 0)
 
 
 def given_up(case: Case) -> list[GivenUp]:
