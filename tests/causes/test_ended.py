@@ -118,6 +118,24 @@ def test_a_close_notify_is_no_answer(tmp_path: Path) -> None:
     assert (late["failed"], late["place"]) == (3, "client")
 
 
+@pytest.mark.parametrize("alert", [True, False])
+def test_a_port_that_speaks_no_tls_is_told_from_a_refusal(alert: bool, tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: drawn.plain_answer(alert=alert)), tmp_path)
+    row = rows["not-tls"]
+    assert "tls-refused" not in rows and (row["certainty"], row["failed"], row["attempts"]) == ("proven", 3, 3)
+    ending = ", and the client ended the handshake with alert protocol_version." if alert else "."
+    assert row["sentence"] == (
+        "www.example.org:8080 does not speak TLS: it answered all 3 ClientHellos of 10.0.0.1 with 47 B of another protocol, such "
+        f"as plain HTTP{ending}"
+    )
+
+
+def test_a_version_that_the_client_refuses_is_no_other_protocol(tmp_path: Path) -> None:
+    """The server answers with a ServerHello, and the client does not want its version."""
+    rows = causes_of(of_wire(lambda: drawn.plain_answer(answer=drawn.hello(2, b""))), tmp_path)
+    assert "not-tls" not in rows and "tls-refused" in rows
+
+
 def test_sockets_that_a_server_leaks_are_counted(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["close-wait"], tmp_path)["close-wait"]
     assert (row["severity"], row["members"]) == ("warning", 6)

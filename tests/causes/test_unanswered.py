@@ -17,11 +17,13 @@ from causes_unanswered import (
     deaf_service,
     elsewhere,
     full_queue,
+    no_mail,
     one_port,
     one_type,
     other_address,
     passive_mode,
     silent_port,
+    stuck_ports,
     tells_name,
 )
 from crafted import Timed, analyze_timed, ether
@@ -485,6 +487,21 @@ SAID = {
     "timestamp does not separate": Said(
         lambda: clients(True), "bad-member", "likely", ("4 of 8 connections",), ("accept-queue",)
     ),
+    "ports of one connection": Said(
+        stuck_ports,
+        "stale-entry",
+        "likely",
+        ("1 of 7 connections to 10.2.0.2:80 hangs", "5 SYNs", "6 others", "source port 40000"),
+        ("accept-queue", "random-loss"),
+    ),
+    "port that no network answers": Said(
+        no_mail,
+        "egress-filtered",
+        "likely",
+        ("Outbound TCP 25 of 10.0.0.1", "4 connections to 4 hosts", "12 SYNs"),
+        ("host-down",),
+    ),
+    "other port that no network answers": Said(lambda: no_mail(port=27017), "egress-filtered", "likely"),
     # names
     "no answer at all": Said(
         lambda: names(False), "dns-silent", "likely", ("3 questions (9 queries", "no name"), ("dns-one-type",)
@@ -540,6 +557,13 @@ SAID = {
     "both families": Said(lambda: family(True), "broken-family", "proven", ("IPv6 is dead", "250 ms")),
 }
 NOT = {
+    "one attempt among late ones": (lambda: stuck_ports(late=2), "stale-entry"),
+    "one attempt of few SYNs": (lambda: stuck_ports(ladder=(0.0, 1.0, 3.0)), "stale-entry"),
+    "one attempt among few": (lambda: stuck_ports(working=3), "stale-entry"),
+    "several hosts of one network": (lambda: no_mail(networks=1), "egress-filtered"),
+    "two hosts": (lambda: no_mail(hosts=2), "egress-filtered"),
+    "port that another host serves": (lambda: no_mail(served=(443, 25)), "egress-filtered"),
+    "peers at several ports": (lambda: no_mail(port=6881, beside=51413), "egress-filtered"),
     "SYN-ACKs after the attempt": (lambda: other_address(later=6.0), "answer-elsewhere"),
     "one answer of another address": (lambda: strays(False, 1), "answer-elsewhere"),
     "answers to a multicast question": (lambda: strays(False, 2, "239.255.255.250"), "answer-elsewhere"),

@@ -144,22 +144,48 @@ def farewells() -> Wire:
 
 
 def unused(late: int = 24, count: int = 3) -> Wire:
-    """TLS connections that a browser opens in advance and closes unused 10 s later: close_notify and FIN, the server's last record
-    of so many bytes, and RSTs of the client."""
+    """TLS connections that a browser opens in advance and closes unused 10 s later: close_notify and FIN, the server's last
+    record of so many bytes, and RSTs of the client."""
     wire = Wire()
     first, second = hello(1, b"", SNI), hello(2, b"") + CHANGE + SECRET
     finished, bye = CHANGE + SECRET, record(23, bytes(19))
     for i in range(count):
         start, at = 15_000.0 * i, len(first)
-        link = Connection(wire, 40_001 + i, server_port=443).open(start).send(start + 21, 0, 0, 0, PSH | ACK, payload=first)
+        link = (
+            Connection(wire, 40_001 + i, server_port=443)
+            .open(start)
+            .send(start + 21, 0, 0, 0, PSH | ACK, payload=first)
+        )
         link.send(start + 42, 1, 0, 0, PSH | ACK, ack=at, payload=second)
         link.send(start + 43, 0, at, 0, PSH | ACK, ack=len(second), payload=finished)
         at += len(finished)
         link.send(start + 63, 1, len(second), ack=at)
         link.send(start + 10_043, 0, at, 0, PSH | ACK, ack=len(second), payload=bye)
         link.send(start + 10_043.1, 0, at + len(bye), flags=FIN | ACK, ack=len(second))
-        link.send(start + 10_064, 1, len(second), 0, PSH | ACK, ack=at + len(bye) + 1, payload=record(23, bytes(late - 5)))
+        link.send(
+            start + 10_064, 1, len(second), 0, PSH | ACK, ack=at + len(bye) + 1, payload=record(23, bytes(late - 5))
+        )
         link.send(start + 10_064.1, 0, at + len(bye) + 1, flags=RST, window=0)
+    return wire
+
+
+def plain_answer(
+    answer: bytes = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", alert: bool = True, count: int = 3
+) -> Wire:
+    """ClientHellos to a port that answers in plain text and closes; the client ends with an alert or without."""
+    wire = Wire()
+    first, refusal = hello(1, b"", SNI), record(21, b"\2\x46")
+    for i in range(count):
+        start, at, size = 1_000.0 * i, len(first), len(answer)
+        link = Connection(wire, 40_001 + i, server_port=8080).open(start, 1.0)
+        link.send(start + 2, 0, 0, 0, PSH | ACK, payload=first).send(
+            start + 3, 1, 0, 0, PSH | ACK, ack=at, payload=answer
+        )
+        link.send(start + 3.1, 1, size, flags=FIN | ACK, ack=at)
+        if alert:
+            link.send(start + 3.5, 0, at, 0, PSH | ACK, ack=size + 1, payload=refusal)
+            at += len(refusal)
+        link.send(start + 3.6, 0, at, flags=FIN | ACK, ack=size + 1).send(start + 4.6, 1, size + 1, ack=at + 1)
     return wire
 
 
@@ -261,6 +287,7 @@ def refused_by_a_device(accepts: bool = True) -> Wire:
 
 EXAMPLES: dict[str, Make] = {
     "silent-after-close": of_wire(shut_and_silent),
+    "not-tls": of_wire(plain_answer),
     "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),
     "close-race": of_wire(lambda: closing(-5)),
     "idle-timeout": of_talks(lambda: cut(ttl=61, spared_ms=300_000)),

@@ -90,6 +90,26 @@ def one_bad_link() -> Timed:
     )
 
 
+def stuck_ports(working: int = 6, ladder: tuple[float, ...] = (0.0, 1.0, 3.0, 7.0, 15.0), late: int = 0) -> Timed:
+    """An attempt without an answer to any SYN, and connections of the same client, the last `late` of them at a repeated SYN."""
+    talk = Ends(40000).syns(0.0, ladder)
+    for i, ends in enumerate(many(working, 41000)):
+        lost = [ends.syn(1.0 + 2.0 * i)] if i >= working - late else []
+        talk += [*lost, *ends.connects(1.0 + 2.0 * i + len(lost))]
+    return talk
+
+
+def no_mail(
+    hosts: int = 4, networks: int = 4, port: int = 25, served: tuple[int, ...] = (443,), beside: int = 0
+) -> Timed:
+    """SYNs to one port of hosts in so many networks, and connections to other ports that come about; `beside`: a second port of
+    another host that does not answer either."""
+    talk = all_of(*(Ends(50000 + i, each, server="10.9.0.9").connects(0.5 + i) for i, each in enumerate(served)))
+    for i in range(hosts):
+        talk += Ends(42000 + i, port, server=f"198.{18 + i % networks}.0.{5 + i}").syns(2.0 * i)
+    return talk + (Ends(44000, beside, server="203.0.113.9").syns(3.0) if beside else [])
+
+
 def flood() -> Timed:
     """A connection with window scaling, 200 SYNs in a second that nobody completes, and one without scaling meanwhile."""
     talk = Ends(50000).connects(0.0)
@@ -222,9 +242,11 @@ EXAMPLES: dict[str, Make] = {
     "syn-flood": of_timed(flood),
     "option-dropped": of_timed(fast_open_dropped),
     "paws-refused": of_timed(clients_behind_nat),
+    "stale-entry": of_timed(stuck_ports),
     "accept-queue": of_timed(full_queue),
     "bad-member": of_timed(one_bad_link),
     "port-reuse": CAPTURES["port-reuse"],
+    "egress-filtered": of_timed(no_mail),
     "host-down": of_timed(far_host_down),
     "refused": of_timed(closed_port),
     "filtered": of_timed(silent_port),

@@ -64,7 +64,8 @@ def closed_before_answer(case: Case) -> dict[int, EndingRow]:
 
 
 def is_answer(connection: Connection, fin: EndingRow) -> bool:
-    """Returns whether what came after a FIN can be an answer: no close_notify of TLS, which a server sends when its client closes."""
+    """Returns whether what came after a FIN can be an answer: no close_notify of TLS, with which a server
+    closes as well."""
     return fin["late_bytes"] > (ALERT_BYTES_MAX if connection.flow["application"] == "tls" else 0)
 
 

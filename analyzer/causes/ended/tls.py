@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS handshakes that an end refused, by the meaning of its alert (RFC 8446 section 6.2)."""
+"""TLS handshakes that fail: the port speaks no TLS, or an end refused, by the meaning of its alert (RFC 8446 section 6.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import largest_groups, server_str
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of
+from wiretale.analyzer.units import plural, show_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection
     from wiretale.analyzer.findings.model import Words
-    from wiretale.analyzer.rows import HandshakeRow
+    from wiretale.analyzer.rows import ExchangeRow, HandshakeRow
 
 ROWS_MAX = 20_000
 #: alert: what the end that sent it, {end}, means; what to do
@@ -86,6 +87,83 @@ MEANINGS = {
 OTHER = ("{End} ended the handshake", "Look at the log of the end that sent the alert.")
 
 
+def answered_otherwise(case: Case) -> list[ExchangeRow]:
+    """Returns the ClientHellos that were answered by something without a ServerHello or an alert, from the first byte on, in
+    captures of whole packets."""
+    if any(row["truncated_packets"] for row in case.trace.interfaces.rows()):
+        return []
+    flows = {
+        row["flow"]
+        for row in case.trace.handshakes.rows(0, ROWS_MAX)
+        if row["protocol"] == "tls"
+        and row["client_hello_frame"] is not None
+        and row["server_hello_frame"] is None
+        and (row["alert"] is None or row["alert_direction"] == case.connections[row["flow"]].client_side)
+    }
+    rows = exchanges_of(case.transfers, "tls") if flows else []
+    return [row for row in rows if row["flow"] in flows and row["response_bytes"] and ended_at_once(case, row)]
+
+
+def ended_at_once(case: Case, row: ExchangeRow) -> bool:
+    """Returns whether all bytes of the server are that answer, in the capture from the first on, and it closed or was refused."""
+    connection = case.connections[row["flow"] or 0]
+    server = connection.directions[connection.server_side]
+    is_whole = server["unique_bytes"] == row["response_bytes"] and connection.flow["initiator_evidence"] == "syn"
+    return is_whole and bool(server["fins"] or row["outcome"] == "error")
+
+
+@cause(
+    code="not-tls",
+    title="The port does not speak TLS",
+    sentence="{server} does not speak TLS: it answered {hellos} of {client} with {size} of another protocol, such as plain "
+    "HTTP{refusal}.",
+    advice="Let the client speak plain text to port {port} (`http://` in place of `https://`), or use the port that has TLS; "
+    "`curl -v http://{host}:{port}/` shows what it speaks.",
+    shows="A ClientHello is the first data of a connection, and what answers it is neither a ServerHello nor an alert; then the "
+    "server closes, or the client sends an alert.",
+    rivals={
+        "tls-refused": "no ServerHello and no alert of the server came, so no version or cipher was refused",
+        "closed-unanswered": "the server sent data",
+    },
+    unknown="Which protocol it speaks: the bytes of the answer say that.",
+    explains=("tls-alert", "reset"),
+)
+def not_tls(case: Case) -> Matches:
+    rows = answered_otherwise(case)
+    alerts = {row["flow"]: row["alert"] for row in case.trace.handshakes.rows(0, ROWS_MAX)} if rows else {}
+    for (host, port), group in largest_groups(rows, lambda row: case.connections[row["flow"] or 0].server):
+        connections = [case.connections[row["flow"] or 0] for row in group]
+        clients = list({each.end(each.client_side)[0] for each in connections})
+        alert = next((alert for each in connections if (alert := alerts[each.number])), None)
+        yield Match(
+            certainty="proven",
+            place="server",
+            flows=[each.number for each in connections],
+            failed=len(group),
+            attempts=max(len(case.connections.to_server((host, port))), len(group)),
+            frames=packets_of(group),
+            filter=" or ".join(flow_filter(each.flow) for each in connections[:SHOWN]),
+            proof="the answer to the ClientHello is neither a ServerHello nor an alert",
+            excluded={
+                "tls-refused": "the server sent no alert, and no ServerHello that a client could refuse",
+                "closed-unanswered": "it answered",
+            },
+            server=server_str(connections),
+            hellos="the ClientHello" if len(group) == 1 else f"all {len(group):,} ClientHellos",
+            client=clients[0] if len(clients) == 1 else plural(len(clients), "client"),
+            size=sizes_str(group),
+            refusal=f", and the client ended the handshake with alert {alert}" if alert else "",
+            host=host,
+            port=str(port),
+        )
+
+
+def sizes_str(rows: Sequence[ExchangeRow]) -> str:
+    """Returns `272 B`, or `180 to 272 B`."""
+    sizes = sorted(row["response_bytes"] or 0 for row in rows)
+    return show_bytes(sizes[0]) if sizes[0] == sizes[-1] else f"{show_bytes(sizes[0])} to {show_bytes(sizes[-1])}"
+
+
 @cause(
     code="tls-refused",
     title="TLS handshake refused",
@@ -109,6 +187,8 @@ def tls_refused(case: Case) -> Matches:
         connection = case.connections[row["flow"]]
         return connection.server, row["alert"], row["alert_direction"] == connection.client_side
 
+    explained = case.flows_of("not-tls")
+    rows = [row for row in rows if row["flow"] not in explained]
     for (_, alert, by_client), group in largest_groups(rows, who):
         connections = [case.connections[row["flow"]] for row in group]
         named = [

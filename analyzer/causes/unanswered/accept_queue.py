@@ -37,6 +37,73 @@ SLOW_MIN, SLOW_SHARE = 3, 0.2  # connections after repeated SYNs, and their shar
 LOSS_RATIO = 0.2  # of the repeated data to the attempts that fail: above, the path loses packets of all kinds
 LOADED = 0.8  # of the attempts without an answer began while a connection was open
 MEMBERS_MIN = 4  # attempts without an answer, and connections
+STUCK_SYNS = 4  # of an attempt without an answer, and connections meanwhile, whose first SYN was answered
+
+
+@cause(
+    code="stale-entry",
+    title="The ports of one connection are dropped",
+    sentence="{count} of {total:connection} to {host} {hangs}: none of {syns:SYN} of {client}{time} was answered, while {open} "
+    "others meanwhile connected at the first SYN. A NAT, load balancer or firewall probably holds a stale entry for {ports}, or "
+    "one of several paths fails.",
+    advice="Look for these ports on the way and at both ends (`conntrack -L -p tcp --orig-port-src {port}`), delete the entry "
+    "(`conntrack -D`), or connect again from another port. In Kubernetes such an entry is made while a service has no endpoint.",
+    shows="One to three attempts of a client at a port, of four SYNs or more each, stay without an answer, while four other "
+    "connections of that client or more come about in the same time, each at its first SYN.",
+    rivals={
+        "accept-queue": "all other SYNs of that time were answered at once",
+        "random-loss": "all SYNs of one attempt are lost, and none of the others",
+        "bad-member": "four attempts or more show several links or servers",
+        "filtered": "other connections to that port come about at once",
+    },
+    unknown="Where: one entry of a table for these ports, or the link or server that is chosen by them.",
+    explains=("syn-unanswered",),
+)
+def stale_entry(case: Case) -> Matches:
+    for queue in queues_of(case):
+        silent = queue.silent
+        if silent is None or queue.slow or silent.failed >= MEMBERS_MIN or repeated_share(case, queue.rows) > 0:
+            continue
+        meanwhile = [at_first_syn(case, queue, flow) for flow in silent.flows]
+        if min(meanwhile) >= STUCK_SYNS and min(silent.facts.syn_counts[flow] for flow in silent.flows) >= STUCK_SYNS:
+            case.claimed.update(silent.flows)
+            ports = [case.flow(flow)["source_port"] or 0 for flow in silent.flows]
+            yield Match(
+                certainty="likely",
+                place="path",
+                proof=f"{plural(silent.syns, 'SYN')} unanswered, and none of {min(meanwhile):,} other connections meanwhile",
+                excluded={
+                    "accept-queue": "all other SYNs of that time were answered at once",
+                    "random-loss": "all SYNs of one attempt are lost, and none of the others",
+                },
+                undecided={"filtered": f"a capture at {queue.server[0]}: whether these SYNs arrive there"},
+                host=endpoint_str(*queue.server),
+                client=silent.client,
+                count=silent.failed,
+                total=queue.total,
+                hangs="hangs" if silent.failed == 1 else "hang",
+                syns=silent.syns,
+                time=silent.time,
+                open=min(meanwhile),
+                ports=f"source port {ports[0]}" if len(ports) == 1 else "these source ports",
+                port=str(ports[0]),
+                **attempt_fields(case, silent, "syn-unanswered") | {"attempts": queue.total},
+            )
+
+
+def at_first_syn(case: Case, queue: Queue, attempt: int) -> int:
+    """Returns how many connections of the same client began while an attempt lasted, all at their first SYN; 0 if one did not."""
+    facts = queue.silent.facts if queue.silent else None
+    if facts is None:
+        return 0
+    start, end = facts.first_ns[attempt], facts.last_ns[attempt]
+    flows = [
+        flow
+        for flow in queue.connections
+        if facts.sources[flow] == facts.sources[attempt] and start <= facts.first_ns[flow] <= end
+    ]
+    counts = array("I", case.trace.directions._packed("syns", "I", flows=flows))[::2] if flows else ()
+    return len(flows) if all(count == 1 for count in counts) else 0
 
 
 @cause(

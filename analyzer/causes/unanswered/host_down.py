@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that answers nothing: neither ARP in its own network, nor any connection from afar."""
+"""A host that answers nothing: neither ARP in its own network, nor any connection from afar; or a port that gets no answer from
+anywhere."""
 
 from __future__ import annotations
 
 from array import array
-from collections import defaultdict
+from collections import Counter, defaultdict
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import PROBABLY, Certainty, Match, Matches, cause
@@ -20,7 +22,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
 from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, is_shown, senders_of, unanswered
-from wiretale.analyzer.findings.shared.servers import family
+from wiretale.analyzer.findings.shared.servers import WELL_KNOWN, family
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -32,7 +34,87 @@ NO_ROUTE = ("network_unreachable", "no_route")
 EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicates", "one-way")
 REPEATED = 2  # SYNs of a single attempt
 BROADCAST = ".255"
-SEVERAL = 3  # hosts that do not answer a client, to which nobody does
+SEVERAL = 3  # hosts that do not answer a client, to which nobody does, or none at a port
+NETWORK_BITS = {4: 16, 6: 32}  # hosts that differ in these do not fail together
+
+
+@cause(
+    code="egress-filtered",
+    title="Port blocked on the way out",
+    sentence="Outbound TCP {port} of {client} is probably blocked: none of {count:connection} to {hosts} got an answer "
+    "({syns:SYN}{time}), while {open} to other ports came about.",
+    advice="`traceroute -T -p {port} {host}` shows where the SYNs end. Ask the provider, or who runs the firewall, to open TCP "
+    "{port} on the way out, or use a way that is open; for mail, a relay at port 587.",
+    shows="A client's SYNs to one port of three hosts or more, in several networks, all stay without an answer, repeats "
+    "included; it opens no connection to that port anywhere, but others. From port 1024 on, no other port stays silent, as those "
+    "of peers do.",
+    rivals={
+        "host-down": "hosts of several networks do not fail together",
+        "filtered": "hosts of several networks do not have the same rule",
+        "accept-queue": "no connection to that port came about",
+    },
+    unknown="Whether the own firewall, the provider or the cloud drops them.",
+    explains=("syn-unanswered", "icmp-errors"),
+)
+def egress_filtered(case: Case) -> Matches:
+    by_way: dict[tuple[str, int], list[SilentHost]] = defaultdict(list)
+    for host in silent_hosts(case):
+        if len(host.ports) == 1 and not host.errors and host.syns > host.failed:
+            by_way[host.client, host.ports[0]].append(host)
+    tried = Counter(client for client, _ in by_way)
+    for (client, port), hosts in by_way.items():
+        if len(hosts) < SEVERAL or are_near(hosts) or (port >= WELL_KNOWN and tried[client] > 1):
+            continue
+        open_ports = opened_by(case, hosts[0], client)
+        if open_ports and not open_ports[port]:
+            every = hosts[0]._replace(flows=sorted(flow for host in hosts for flow in host.flows))
+            case.claimed.update(every.flows)
+            yield egress_match(case, every, len(hosts), open_ports.total())
+
+
+def egress_match(case: Case, every: SilentHost, hosts: int, others: int) -> Match:
+    """Returns the match of a port of which no host answers a client, beside so many of its connections to other ports."""
+    client, port = every.client, every.ports[0]
+    fields = attempt_fields(case, every, *EFFECTS) | {
+        "filter": f"{family(client)}.src == {client} && tcp.dstport == {port} && tcp.flags.syn == 1"
+    }
+    return Match(
+        certainty="likely",
+        place="path",
+        proof=f"no SYN to TCP {port} of {hosts} hosts in several networks was answered, others were",
+        excluded={
+            "host-down": "hosts of several networks do not fail together",
+            "accept-queue": "no connection to that port came about",
+        },
+        undecided={
+            "filtered": f"a connection to TCP {port} of one of them from another network: whether it comes about"
+        },
+        client=client,
+        port=str(port),
+        host=every.address,
+        hosts=plural(hosts, "host"),
+        count=every.failed,
+        syns=every.syns,
+        time=every.time,
+        open=plural(others, "connection"),
+        **fields,
+    )
+
+
+def are_near(hosts: list[SilentHost]) -> bool:
+    """Returns whether the addresses of hosts have their first bits in common, as those of one network."""
+    parsed = [ip_address(host.address) for host in hosts]
+    return len({int(each) >> (each.max_prefixlen - NETWORK_BITS[each.version]) for each in parsed}) == 1
+
+
+def opened_by(case: Case, host: SilentHost, client: str) -> Counter[int]:
+    """Returns how many connections of a client to each port came about, whoever served them."""
+    attempts, facts = case.transfers.attempts, host.facts
+    return Counter(
+        facts.ports[flow]
+        for flow, source in enumerate(facts.sources)
+        if source == client and attempts.is_connection(flow)
+    )
 
 
 @cause(
