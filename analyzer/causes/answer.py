@@ -10,6 +10,7 @@ from wiretale.analyzer.causes.groups import Group, groups
 from wiretale.analyzer.causes.rank import BLIND, NOTED, class_of, rank_of
 from wiretale.analyzer.causes.what_happened import what_happened
 from wiretale.analyzer.findings.evidence import evidence_of
+from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import CauseRow
@@ -31,6 +32,11 @@ class Explained(NamedTuple):
     def row(self) -> dict[str, Any]:
         """The columns that its rank follows from."""
         return self.group.as_cause() if self.cause is None else {**self.cause}
+
+    @property
+    def code(self) -> tuple[bool, str]:
+        """Whether it is a cause, and its code or that of its findings."""
+        return (False, self.group.first["code"]) if self.cause is None else (True, self.cause["code"])
 
     @property
     def sentence(self) -> str:
@@ -98,14 +104,29 @@ def heads_of(trace: Trace, listed: list[Explained]) -> Heads:
 
 def answer(trace: Trace) -> Answer:
     """Returns the answer of a trace."""
-    first, caveat = heads_of(trace, entries(trace))
+    listed = entries(trace)
+    first, caveat = heads_of(trace, listed)
     text = caveat and caveat.sentence
     if first is None:
         return Answer(what_happened(trace), text, None, None, [], None, None, NO_COST, None, [], [])
     reply = answer_of(trace, first, text)
+    more = more_such(listed, first)
+    if more:
+        reply = reply._replace(sentence=f"{reply.sentence} {more}")
     if class_of(first.row) == NOTED or (first.row["place"] == "capture" and class_of(first.row) != BLIND):
         return reply._replace(sentence=f"{reply.sentence} {what_happened(trace)}")
     return reply
+
+
+def more_such(listed: list[Explained], first: Explained) -> str:
+    """Returns how many other entries are like the first, and how often they and it failed: `49 more such cases: 18,726 failures.`;
+    empty without any.
+    """
+    same = (entry.row for entry in listed if entry.code == first.code)
+    alike = [row for row in same if class_of(row) == class_of(first.row)]
+    failed = sum(row["failed"] or 0 for row in alike)
+    total = f": {plural(failed, 'failure')}" if failed else ""
+    return f"{plural(len(alike) - 1, 'more such case')}{total}." if len(alike) > 1 else ""
 
 
 def busy_link(trace: Trace, listed: list[Explained]) -> Explained | None:

@@ -133,10 +133,13 @@ def unseen_str(judged: Judged) -> str:
 
 
 def time_went(trace: Trace) -> str:
-    """Returns where most of the time went, `; 9.1 of 9.8 s went into round trips`, or that nobody waited."""
+    """Returns where most of the time went, `; 9.1 of 9.8 s went into round trips`, or that nobody waited. Flows side by side
+    count once: no time is longer than the capture.
+    """
     turns = trace.transfers.turns
-    parts, life_ns = turns.waits, turns.life_ns
+    parts = turns.waits
     waited_ns = sum(parts.values())
+    life_ns = min(turns.life_ns, max(turns.capture_ns, waited_ns))
     if not life_ns:
         return ""
     name, ns = max(parts.items(), key=lambda part: part[1])
@@ -144,7 +147,8 @@ def time_went(trace: Trace) -> str:
         share = show_share(ns, waited_ns)
         time = f"{share} of the waiting" if turns.overlap else f"{show_duration(ns)} of {show_duration(life_ns)}"
         return f"; {time} went into {WENT_INTO[name]}"
-    if turns.idle_ns <= waited_ns:
+    idle_ns = min(turns.idle_ns, life_ns - waited_ns)
+    if idle_ns <= waited_ns:
         return ""
-    idle, life = show_duration(turns.idle_ns), show_duration(life_ns)
+    idle, life = show_duration(idle_ns), show_duration(life_ns)
     return f"; nobody waited for {idle} of {life}" if idle != life else "; nobody waited"

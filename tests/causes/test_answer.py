@@ -12,7 +12,7 @@ import pytest
 
 import wiretale
 from finding_captures import CAPTURES
-from plain_wire import Connection, Wire
+from plain_wire import ACK, RST, SYN, Connection, Wire
 from wiretale.analyzer.causes.answer import entries
 from wiretale.analyzer.causes.groups import groups
 from wiretale.analyzer.causes.rank import rank_of
@@ -54,6 +54,17 @@ def test_a_busy_link_heads_the_answer_where_nothing_else_stands_out(tmp_path: Pa
     assert (answer.cause, answer.certainty) == (("bottleneck", "proven") if is_busy else (None, None))
     assert answer.sentence.startswith("A full 100 Mbit/s Ethernet of the path is the limit of 10.0.0.1") == is_busy
     assert [(row["code"], row["severity"]) for row in trace.causes] == [("bottleneck", "info")]
+
+
+@pytest.mark.parametrize(("hosts", "said"), [(1, ""), (3, " 2 more such cases: 6 failures.")])
+def test_causes_like_the_first_are_counted(tmp_path: Path, hosts: int, said: str) -> None:
+    wire = Wire()
+    for host in range(hosts):
+        for port in (40000, 40001):
+            refused = Connection(wire, port, (f"10.0.{host}.1", f"10.0.{host}.2"))
+            refused.send(host, 0, -1, flags=SYN).send(host + 0.2, 1, -1, flags=RST | ACK, ack=0)
+    answer = wiretale.analyze(wire.write(tmp_path / "refused.pcap")).answer
+    assert answer.cause == "refused" and answer.sentence.endswith(f"refused 2 connections within 200 µs.{said}")
 
 
 def cause(**columns: Any) -> dict[str, Any]:

@@ -65,19 +65,28 @@ static NOINLINE void note_low_window(struct segment_context *seg, int32_t window
     seg->sender->low_window = low;
 }
 
+/* All data of the other end has come, and its FIN: nobody waits for room any more. */
+static bool has_received_all(const struct segment_context *seg) {
+    const struct tcp_stream *data = seg->receiver;
+    return data->fin_seen && data->snd_una_known && data->snd_una >= data->fin_end;
+}
+
 static inline bool is_low(const struct segment_context *seg, int32_t window) {
     const struct tcp_stream *data = seg->receiver;
     return window >= 0 && window < full_segment_size(seg->connection, data) && data->unique_bytes &&
-           window < seg->sender->window_max / 2 && seg->packet->time_known;
+           window < seg->sender->window_max / 2 && seg->packet->time_known &&
+           !has_received_all(seg);
 }
 
 static void close_window(struct segment_context *seg) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
     recovery->zero_windows++;
+    emit_kind(seg, WORD_ZERO_WINDOW, 0); /* V10.1 */
+    if (has_received_all(seg))
+        return;
     if (!seg->sender->zero_window)
         recovery->zero_since_ns = seg->packet->time_ns;
     seg->sender->zero_window = true;
-    emit_kind(seg, WORD_ZERO_WINDOW, 0); /* V10.1 */
 }
 
 static void reopen_window(struct segment_context *seg) {

@@ -45,6 +45,12 @@ static bool is_of_recovery(const struct retransmit_cause *cause,
     return cause->frame == recovery->recovery_frame && cause->frame_ns == recovery->recovery_ns;
 }
 
+/* A FIN alone, of an end that sent nothing since the other end's FIN: nobody waits for it. */
+static bool is_unneeded_fin(const struct segment_context *seg) {
+    return !seg->packet->payload_bytes && seg->tcp->flags & TCP_FIN && seg->receiver->fin_seen &&
+           seg->sender->last_data_ns <= seg->connection->time.fin_ns;
+}
+
 uint64_t count_retransmission(const struct segment_context *seg,
                               const struct retransmit_cause *cause, int64_t start, int64_t end) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
@@ -63,7 +69,8 @@ uint64_t count_retransmission(const struct segment_context *seg,
     recovery->rto_undone |= fast_retransmit && recovery->rto_frame && start < recovery->rto_point;
     if (timeout && (cause->name == WORD_NONE || cause->name == WORD_TAIL)) { /* the expiry itself */
         recovery->rto_count++;
-        record_stall(seg, recovery, cause->idle_ns, cause->idle_frame);
+        if (!is_unneeded_fin(seg))
+            record_stall(seg, recovery, cause->idle_ns, cause->idle_frame);
         recovery->rto_point = seg->sender->snd_nxt;
         recovery->rto_frame = seg->frame;
         recovery->rto_ns = seg->packet->time_ns;

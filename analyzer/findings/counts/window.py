@@ -21,11 +21,17 @@ def seconds_of(ns: int | None) -> Saved | None:
     return Saved(ns / 1e9, SECONDS) if ns else None
 
 
+def closed_cost(row: DirectionRow) -> Saved | None:
+    """Returns the time in which a window was closed; None if it is unknown, or if the capture ends when it closes."""
+    is_open = row["zero_window_ns"] == 0 and row["window_shut_ns"] is None
+    return Saved(0.0, SECONDS) if is_open else seconds_of(row["zero_window_ns"])
+
+
 def zero_window_words(row: DirectionRow, count: int) -> Words:
     ns = row["zero_window_ns"]
     return {
         "receiver": endpoint_str(row["source"], row["source_port"]),
-        "time": f" for {show_duration(ns)}" if ns else "",
+        "time": f" for {show_duration(ns)}: its application reads too slowly, and the sender had to wait" if ns else "",
     }
 
 
@@ -38,12 +44,11 @@ zero_window = CountRule(
     computed="Segments with window 0 after the handshake, and the time until the window reopened "
     "(directions.zero_window_ns).",
     unknown="Why the application did not read.",
-    sentence="{receiver} announced a zero window in {count:segment}{time}[: its application reads too slowly, and the "
-    "sender had to wait].",
+    sentence="{receiver} announced a zero window in {count:segment}[{time}].",
     summary="announced a zero window",
     advice="Profile the receiving application and check its socket buffer; the network is not the limit.",
     words=zero_window_words,
-    saves=lambda row, count: seconds_of(row["zero_window_ns"]),
+    saves=lambda row, count: closed_cost(row),
 )
 
 window_full = CountRule(

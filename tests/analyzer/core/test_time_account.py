@@ -113,6 +113,25 @@ def closing_notice() -> Wire:
     return talk.connection.wire
 
 
+def repeated_fin(half_closed: bool) -> Wire:
+    """The server's FIN is lost, and repeated after 300 ms; its ACK has window 0. `half_closed`: the client's FIN ended its
+    request, and it waits for the answer to end."""
+    talk = Dialogue()
+    talk.turn(0, 10)
+    talk.close(0)
+    if half_closed:
+        (*_, (fin_ms, _)) = talk.connection.wire.packets
+        talk.connection.wire.packets.pop()
+        talk.connection.send(fin_ms, 1, 300, 700, ACK | PSH, ack=101)
+        talk.connection.send(fin_ms, 1, 1000, flags=FIN | ACK, ack=101)
+        talk.connection.send(fin_ms, 0, 101, ack=1000)
+    at = 1000 if half_closed else 300
+    talk.connection.send(talk.now + 300, 1, at, flags=FIN | ACK, ack=101)
+    talk.connection.send(talk.now + 300, 0, 101, ack=at + 1, window=0)
+    talk.connection.send(talk.now + 900, 0, 101, ack=at + 1, window=0)
+    return talk.connection.wire
+
+
 def silent_peer() -> Wire:
     """Nothing comes back for a request: three timeouts."""
     talk = Dialogue()
@@ -211,6 +230,9 @@ EXACT: dict[str, tuple[Callable[[], Wire], dict[str, float]]] = {
     "idle: the client closes after its last message": (
         closing_notice, {"connecting": 20.0, "client": 5.0, "server": 10.0, "path": 40.0}
     ),
+    "idle: a FIN is repeated for a client that has closed": (
+        lambda: repeated_fin(False), {"connecting": 20.0, "server": 10.0, "path": 20.0, "idle": 920.0}
+    ),
     "loss: the peer fell silent": (
         silent_peer, {"connecting": 20.0, "server": 10.0, "path": 20.0, "loss": 1540.0}
     ),
@@ -232,6 +254,16 @@ def test_parts_are_those_of_the_capture(tmp_path: Path, name: str) -> None:
     wire, expected = EXACT[name]
     parts = milliseconds(wire().write(tmp_path / "wire.pcap"))
     assert parts == pytest.approx(expected, abs=0.5), name
+
+
+@pytest.mark.parametrize(("half_closed", "stalled_ms"), [(False, 0), (True, 300)])
+def test_nobody_waits_for_the_fin_of_an_end_that_the_other_left(
+    tmp_path: Path, half_closed: bool, stalled_ms: int
+) -> None:
+    trace = wiretale.analyze(repeated_fin(half_closed).write(tmp_path / "wire.pcap"))
+    there, back = trace.directions.rows()
+    assert (back["timeouts"], back["rto_idle_ns"]) == (1, stalled_ms * 1_000_000)
+    assert (there["zero_windows"], there["zero_window_ns"]) == (2, 0)
 
 
 def test_a_round_trip_above_the_least_is_a_queue(tmp_path: Path) -> None:
