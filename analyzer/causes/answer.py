@@ -119,8 +119,8 @@ def answer(trace: Trace) -> Answer:
 
 
 def more_such(listed: list[Explained], first: Explained) -> str:
-    """Returns how many other entries are like the first, and how often they and it failed: `49 more such cases: 18,726 failures.`;
-    empty without any.
+    """Returns how many other entries are like the first, and how often they and it failed: `49 more such cases: 18,726
+    failures.`; empty without any.
     """
     same = (entry.row for entry in listed if entry.code == first.code)
     alike = [row for row in same if class_of(row) == class_of(first.row)]
