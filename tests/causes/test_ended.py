@@ -24,9 +24,15 @@ def test_a_device_is_told_by_ttl_and_time(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["reset-by-device"], tmp_path)["reset-by-device"]
     assert (row["certainty"], row["place"], row["failed"], row["attempts"]) == ("proven", "device", 3, 4)
     assert row["sentence"] == (
-        "A device 3 hops from here, not the server, reset 3 connections to 10.0.0.2:443: TTL 61 against 64, 400 µs after the "
+        "A device 3 hops from here, not the server, reset 3 connections to 10.0.0.2:443: TTL 61 against 52, 400 µs after the "
         "packet that it answers, on a path of 20 ms."
     )
+
+
+def test_a_device_that_seems_behind_the_server_has_no_distance(tmp_path: Path) -> None:
+    make = of_talks(lambda: drawn.aborted(ttl=46, reply=0.4, socket=False, hops=12))
+    sentence = causes_of(make, tmp_path)["reset-by-device"]["sentence"]
+    assert sentence.startswith("A device, not the server, reset 3 connections") and "TTL 46 against 52" in sentence
 
 
 def test_a_host_that_goes_on_did_not_reset(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from scapy.all import TCP, wrpcap
+from scapy.all import IP, TCP, wrpcap
 
 import causes_broken as drawn
 from application_wire import CHANGE, SECRET, SNI, hello, record
@@ -35,8 +35,10 @@ def aborted(
     socket: bool = True,
     number: int | None = None,
     goes_on: bool = False,
+    hops: int = 0,
 ) -> list[Talk]:
-    """Requests whose connections are reset `reply` ms after the request, on a path of 20 ms; the last one is answered."""
+    """Requests whose connections are reset `reply` ms after the request, on a path of 20 ms; the last one is answered. The server
+    is `hops` away."""
     talks = []
     for i in range(count + 1):
         talk = Talk(ends=(("10.0.0.1", 40_001 + i), ("10.0.0.2", 443)), isn=(1000 * (i + 1), 500_000), timestamps=False)
@@ -53,6 +55,8 @@ def aborted(
     for i, talk in enumerate(talks):
         for packet in talk.packets:
             packet.time += i
+            if packet[IP].src == "10.0.0.2" and packet[IP].ttl == 64:
+                packet[IP].ttl -= hops
     return talks
 
 
@@ -293,7 +297,7 @@ EXAMPLES: dict[str, Make] = {
     "idle-timeout": of_talks(lambda: cut(ttl=61, spared_ms=300_000)),
     "client-gave-up": of_wire(impatient),
     "close-wait": of_wire(leaking),
-    "reset-by-device": of_talks(lambda: aborted(ttl=61, reply=0.4, socket=False)),
+    "reset-by-device": of_talks(lambda: aborted(ttl=61, reply=0.4, socket=False, hops=12)),
     "reset-by-peer": of_talks(aborted),
     "closed-by-timer": of_wire(timed_out),
     "not-greeted": of_wire(ungreeted),

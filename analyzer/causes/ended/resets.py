@@ -33,6 +33,7 @@ class Reset(NamedTuple):
     row: EndingRow
     signs: tuple[str, ...]
     is_sure: bool
+    host_ttl: int | None  # of the host that did not send it
 
     @property
     def is_forged(self) -> bool:
@@ -46,14 +47,21 @@ class Reset(NamedTuple):
 
     @property
     def hops(self) -> int:
-        """How many routers away the device is from the capture point."""
-        return next((ttl for ttl in INITIAL_TTLS if ttl >= self.row["ttl"]), self.row["ttl"]) - self.row["ttl"]
+        """How many routers away the device is from the capture point; 0 if its TTL does not tell, because it would be behind the
+        host."""
+        hops = hops_of(self.row["ttl"])
+        return hops if self.host_ttl is None or hops < hops_of(self.host_ttl) else 0
 
     @property
     def has_no_socket(self) -> bool:
         """Whether a host answered that does not know the connection (RFC 9293 section 3.10.7.1)."""
         row = self.row
         return not row["with_ack"] and not row["window"] and not row["timestamps"]
+
+
+def hops_of(ttl: int) -> int:
+    """Returns how many routers a packet passed that began with a usual TTL."""
+    return next((first for first in INITIAL_TTLS if first >= ttl), ttl) - ttl
 
 
 def ttl_sign(row: EndingRow) -> tuple[str, bool] | None:
@@ -98,7 +106,7 @@ def reset_of(connection: Connection, row: EndingRow) -> Reset:
         f"the host went on with {plural(after, 'packet')}" if after else None,
     ]
     present = tuple(sign for sign in signs if sign)
-    return Reset(connection, row, present, len(present) > 1 or bool(ttl and ttl[1]))
+    return Reset(connection, row, present, len(present) > 1 or bool(ttl and ttl[1]), row["ttl_before_max"])
 
 
 def contradicted(connection: Connection, row: EndingRow, accepted: Connection) -> Reset:
@@ -107,8 +115,8 @@ def contradicted(connection: Connection, row: EndingRow, accepted: Connection) -
     after_ns = (accepted.flow["first_ns"] or 0) - (row["time_ns"] or 0)
     signs = [f"the server accepted the same SYN {show_duration(after_ns)} later"]
     if len(ttls) == 1 and row["ttl"] not in ttls:
-        signs.append(f"with TTL {ttls.pop()} against {row['ttl']} of the RST")
-    return Reset(connection, row, tuple(signs), True)
+        signs.append(f"with TTL {min(ttls)} against {row['ttl']} of the RST")
+    return Reset(connection, row, tuple(signs), True, min(ttls, default=None))
 
 
 def open_resets(case: Case) -> list[Reset]:
