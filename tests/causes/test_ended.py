@@ -205,9 +205,17 @@ def test_a_server_that_answers_and_closes_is_well(tmp_path: Path) -> None:
     assert "closed-unanswered" not in causes_of(drawn.of_timed(lambda: timed), tmp_path)
 
 
+def test_datagrams_for_a_closed_port_are_a_note(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["late-datagrams"], tmp_path)["late-datagrams"]
+    assert (row["severity"], row["certainty"], row["place"], row["packets"]) == ("info", "proven", "client", 2)
+    assert row["sentence"].startswith("2 late datagrams found 2 ports of 10.0.0.1 closed")
+
+
 @pytest.mark.parametrize(
     ("make", "code"),
     [
+        (drawn.of_timed(lambda: drawn.answers_too_late(refuses=1)), "late-datagrams"),
+        (drawn.of_timed(lambda: drawn.answers_too_late(goes_on=True)), "late-datagrams"),
         (of_talks(lambda: drawn.cut(idle_ms=300_000, spared_ms=400_000)), "idle-timeout"),
         (of_talks(drawn.aborted), "idle-timeout"),
         (of_talks(drawn.cut), "reset-by-peer"),

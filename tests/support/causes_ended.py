@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from scapy.all import IP, TCP, wrpcap
+from scapy.all import ICMP, IP, TCP, UDP, Ether, Packet, Raw, wrpcap
 
 import causes_broken as drawn
 from application_wire import CHANGE, SECRET, SNI, hello, record
@@ -289,7 +289,24 @@ def refused_by_a_device(accepts: bool = True) -> Wire:
     return link.wire
 
 
+def answers_too_late(refuses: int = 0, goes_on: bool = False) -> list[tuple[float, Packet]]:
+    """A client asks from two ports over UDP; answers that come after it closed them are refused. `refuses`: 1, the server does;
+    `goes_on`: the client sends from the port that it reports."""
+    ends, timed = ("10.0.0.1", "10.0.0.9"), []
+    for number, port in enumerate((52_000, 52_001)):
+        at = 1_000.0 * number
+        there = [IP(src=ends[side], dst=ends[1 - side]) for side in (0, 1)]
+        ask = there[0] / UDP(sport=port, dport=9_000) / (b"ask" * 20)
+        answer = there[1] / UDP(sport=9_000, dport=port) / (b"answer" * 20)
+        late = (answer, ask)[refuses]
+        error = there[refuses] / ICMP(type=3, code=3) / Raw(bytes(late)[:28])
+        timed += [(at, ask), (at + 20, answer), (at + 300, late), (at + 300.1, error)]
+        timed += [(at + 500, ask)] if goes_on else []
+    return [(ms, Ether() / packet) for ms, packet in timed]
+
+
 EXAMPLES: dict[str, Make] = {
+    "late-datagrams": of_timed(answers_too_late),
     "silent-after-close": of_wire(shut_and_silent),
     "not-tls": of_wire(plain_answer),
     "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),
