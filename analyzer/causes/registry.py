@@ -51,6 +51,7 @@ def example_of(code: str) -> dict[str, Any] | None:
 
 OWN_PACE = ("app-limited", "client-pause")
 OWN_PACE_SHARE = 0.1
+FELT_NS, FELT_SHARE = 1_000_000_000, 0.1  # of a wait
 
 
 class Explanation(NamedTuple):
@@ -110,13 +111,21 @@ def share_of(case: Case, match: Match, sides: Sequence[Side]) -> float | None:
     return round(min(match.bytes / carried, 1.0), 6) if match.bytes is not None and carried else None
 
 
-def severity_of(match: Match, share: float | None) -> Severity:
-    """Returns the severity: a cost below 1% and no failure is a note."""
+def is_felt(case: Case, match: Match, sides: Sequence[Side]) -> bool:
+    """Returns whether a person notices a wait in flows that are idle most of the time: 1 s or more, and a tenth of what anybody
+    waited there."""
+    turns = case.transfers.turns
+    accounts = [turns.account(flow) for flow in {flow for flow, _ in sides}] if (match.waited_ns or 0) >= FELT_NS else []
+    return bool(accounts) and (match.waited_ns or 0) >= FELT_SHARE * sum(sum(account.values()) for account in accounts)
+
+
+def severity_of(case: Case, match: Match, sides: Sequence[Side], share: float | None) -> Severity:
+    """Returns the severity: a cost below 1% and no failure is a note, unless it is felt."""
     if match.severity:
         return match.severity
     if match.failed:
         return "error"
-    return "info" if share is not None and share < NOTE_SHARE else "warning"
+    return "info" if share is not None and share < NOTE_SHARE and not is_felt(case, match, sides) else "warning"
 
 
 def explanation(case: Case, rule: Cause, match: Match) -> Explanation:
@@ -129,7 +138,7 @@ def explanation(case: Case, rule: Cause, match: Match) -> Explanation:
     flows, (sentence, advice), share = {flow for flow, _ in sides}, rule.texts(match), share_of(case, match, sides)
     return Explanation(
         rule.code,
-        severity_of(match, share),
+        severity_of(case, match, sides, share),
         match.certainty,
         match.place,
         next(iter(flows)) if len(flows) == 1 else None,

@@ -115,6 +115,13 @@ def test_lost_tails_are_not_losses_at_random(tmp_path: Path) -> None:
     assert row["sentence"].startswith("12 losses after the capture point hit the last segment")
 
 
+@pytest.mark.parametrize(("turns", "is_felt"), [(3, False), (12, True)])
+def test_a_pause_hides_no_wait_of_seconds(tmp_path: Path, turns: int, is_felt: bool) -> None:
+    """3.6 s of waiting are felt, 0.9 s are not, in a connection that is open for an hour."""
+    rows = causes_of(of_wire(lambda: paths.lost_tails(turns, idle_ms=3_600_000)), tmp_path)
+    assert [row["code"] for row in rows] == ["tail-loss"] * is_felt
+
+
 def test_one_lost_tail_is_told_if_its_timer_took_most(tmp_path: Path) -> None:
     row = first(of_wire(lambda: paths.lost_tails(1)), tmp_path)
     assert (row["code"], row["waited_ns"]) == ("tail-loss", 300_000_000)

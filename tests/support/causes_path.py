@@ -18,7 +18,7 @@ from crafted import write_timed
 from finding_captures import CAPTURES as FINDINGS
 from finding_captures import of_wire
 from limited_sender import stamps
-from plain_wire import ACK, MSS, PSH, SYN, Connection, Wire, sack, syn_options
+from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire, sack, syn_options
 from talk import Talk
 
 Make = Callable[[Path], Path]
@@ -166,8 +166,9 @@ def collisions(rtt: float = 8.0, share: float = 0.15) -> Wire:
     return rounds(lambda now: dice.random() < share, [8] * 150, rtt=rtt)
 
 
-def lost_tails(turns: int = 12) -> Wire:
-    """Requests whose answers of five segments lack the last one until the timer of 300 ms; seen before the loss."""
+def lost_tails(turns: int = 12, idle_ms: float = 0.0) -> Wire:
+    """Requests whose answers of five segments lack the last one until the timer of 300 ms; seen before the loss. After a pause
+    the client closes."""
     talk, now, at = Connection(Wire()).open(), 50.0, 0
     for turn in range(turns):
         talk.send(now, 0, 50 * turn, 50, PSH | ACK, at)
@@ -178,6 +179,8 @@ def lost_tails(turns: int = 12) -> Wire:
         at += 5 * MSS
         talk.send(now + 340, 0, 50 * turn + 50, ack=at)
         now += 400
+    if idle_ms:
+        talk.send(now + idle_ms, 0, 50 * turns, flags=FIN | ACK, ack=at)
     return talk.wire
 
 
