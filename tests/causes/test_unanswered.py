@@ -25,6 +25,7 @@ from causes_unanswered import (
     silent_port,
     stuck_ports,
     tells_name,
+    two_dhcp_servers,
 )
 from crafted import Timed, analyze_timed, ether
 from dhcp_wire import lease, message
@@ -40,6 +41,25 @@ class Said(NamedTuple):
     certainty: str | None = None
     texts: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+
+
+def refused_bodies() -> Timed:
+    """Uploads that the server refuses by status 413 and closes, while the client still sends."""
+    talk: Timed = []
+    head = b"POST /up HTTP/1.1\r\nHost: files.example\r\nContent-Length: 90000\r\n\r\n"
+    reply = b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    for i, ends in enumerate(many(3)):
+        at, sent = 5.0 * i, 1001 + len(head)
+        talk += [ends.syn(at), *ends.accepts(at + RTT)]
+        talk.append(ends.segment(at + RTT + 0.001, False, "PA", data=head, seq=1001, ack=5001))
+        talk.append(ends.segment(at + 2 * RTT, True, "PA", data=reply, seq=5001, ack=sent))
+        talk.append(ends.segment(at + 2 * RTT + 0.0001, True, "FA", seq=5001 + len(reply), ack=sent))
+        talk += [
+            ends.segment(at + 2 * RTT + 0.002 + n / 1e4, False, "A", data=bytes(1000), seq=sent + 1000 * n, ack=5001)
+            for n in range(5)
+        ]
+        talk.append(ends.segment(at + 3 * RTT, True, "R", seq=5002 + len(reply)))
+    return talk
 
 
 def forbidden(router: str, code: int, port: int = 3306) -> Callable[[], Timed]:
@@ -502,6 +522,18 @@ SAID = {
         ("host-down",),
     ),
     "other port that no network answers": Said(lambda: no_mail(port=27017), "egress-filtered", "likely"),
+    "two DHCP servers": Said(
+        two_dhcp_servers,
+        "second-dhcp",
+        "likely",
+        ("Two DHCP servers", "10.20.0.5 gave 10.20.1.x to 2 clients", "192.168.1.1 gave 192.168.1.x to 2 clients"),
+    ),
+    "requests that are too large": Said(
+        refused_bodies,
+        "error-answers",
+        "proven",
+        ("3 of 3 HTTP requests got status 413 (too large a body)", "still sent"),
+    ),
     # names
     "no answer at all": Said(
         lambda: names(False), "dns-silent", "likely", ("3 questions (9 queries", "no name"), ("dns-one-type",)
@@ -560,6 +592,8 @@ NOT = {
     "one attempt among late ones": (lambda: stuck_ports(late=2), "stale-entry"),
     "one attempt of few SYNs": (lambda: stuck_ports(ladder=(0.0, 1.0, 3.0)), "stale-entry"),
     "one attempt among few": (lambda: stuck_ports(working=3), "stale-entry"),
+    "two DHCP servers of one network": (lambda: two_dhcp_servers(("10.20.1", "10.20.1")), "second-dhcp"),
+    "two DHCP servers behind a relay": (lambda: two_dhcp_servers(relayed=True), "second-dhcp"),
     "several hosts of one network": (lambda: no_mail(networks=1), "egress-filtered"),
     "two hosts": (lambda: no_mail(hosts=2), "egress-filtered"),
     "port that another host serves": (lambda: no_mail(served=(443, 25)), "egress-filtered"),

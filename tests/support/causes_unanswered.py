@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from itertools import chain
 
-from scapy.all import DNS, DNSQR, IP, UDP, Packet, Raw
+from scapy.all import BOOTP, DHCP, DNS, DNSQR, IP, UDP, Packet, Raw
 
 from attempt_wire import COOKIE, RTT, Ends, many
 from crafted import Timed, ether
+from dhcp_wire import lease
 from finding_captures import CAPTURES, Make, of_timed
 
 NAMESERVER = "10.0.0.53"
@@ -185,6 +186,20 @@ def passive_mode(host: str = "10.44.0.9", command: bool = True) -> Timed:
     return talk
 
 
+def two_dhcp_servers(networks: tuple[str, str] = ("10.20.1", "192.168.1"), relayed: bool = False) -> Timed:
+    """Four clients, each with an address of the one DHCP server or of the other; `relayed`: by a relay that stands for both."""
+    talk: Timed = []
+    for i in range(4):
+        server, address = ("10.20.0.5", "192.168.1.1")[i % 2], f"{networks[i % 2]}.{40 + i}"
+        for at, packet in lease(10.0 * i, i + 1, f"02:00:00:00:00:{i:02x}"):
+            if packet[UDP].sport == 67:
+                packet[IP].src, packet[BOOTP].yiaddr = "10.20.0.1" if relayed else server, address
+                options = packet[DHCP].options
+                packet[DHCP].options = [("server_id", server) if each[0] == "server_id" else each for each in options]
+            talk.append((at, packet))
+    return talk
+
+
 def deaf_nameserver() -> Timed:
     return all_of(
         elsewhere(),
@@ -227,6 +242,7 @@ def failing_names() -> Timed:
 
 EXAMPLES: dict[str, Make] = {
     "duplicate-address": CAPTURES["duplicate-address"],
+    "second-dhcp": of_timed(two_dhcp_servers),
     "dhcp-no-lease": CAPTURES["dhcp-no-offer"],
     "multicast-stop": CAPTURES["multicast-stopped"],
     "dns-silent": of_timed(deaf_nameserver),

@@ -24,16 +24,33 @@ HTTP_ADVICE = {
     "502": "Look at the server behind {server}: it refuses, or its answer is broken.",
     "503": "Look at the load and the limits of {server}: it is overloaded, or its backend is out of service.",
     "504": "Look at the server behind {server}: it does not answer in time.",
+    "413": "Raise the limit of {server} (nginx `client_max_body_size`, Apache `LimitRequestBody`), or send less at once; a "
+    "client that sends `Expect: 100-continue` hears of it before it sends the body.",
+}
+REFUSED_ADVICE = (
+    "Look at the request, and in the log of {server} for why it was refused: status {code} means {meaning}."
+)
+#: statuses below 500 with which no client goes on (RFC 9110, 6585): what they mean
+REFUSALS = {
+    "400": "a malformed request",
+    "408": "that the request came too slowly",
+    "411": "that the length is missing",
+    "413": "too large a body",
+    "414": "too long an address",
+    "421": "a request for another server",
+    "429": "too many requests",
+    "431": "too large a header",
 }
 
 
 @cause(
     code="error-answers",
     title="Answers that are errors",
-    sentence="{server} answers, but with errors: {count} of {total:{noun}} got {codes}{after}[ ({names})].",
+    sentence="{server} answers, but with errors: {count} of {total:{noun}} got {codes}{after}[ ({names})]{ending}.",
     advice="{what}",
-    shows="Answers of DNS with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH, and of HTTP with a status from 500 on (the first "
-    "request of each connection). Below a tenth of the requests to a server it is a note.",
+    shows="Answers of DNS with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH, and of HTTP with a status from 500 on, or one that "
+    "refuses the request itself, such as 400 and 413 (the first request of each connection). Below a tenth of the requests to a "
+    "server it is a note.",
     rivals={"dns-tcp-blocked": "no question of the server itself stayed without an answer"},
     unknown="What failed behind the server, and all that TLS hides.",
 )
@@ -79,6 +96,7 @@ def unknown_names(case: Case) -> Matches:
             noun="DNS question",
             codes=f"{NO_NAME}, so the names do not exist there",
             after="",
+            ending="",
             names=named(names),
             what=f"Check the name and the search list of the client: `dig @{server} {names[0] if names else 'NAME'}`.",
         )
@@ -91,7 +109,7 @@ def http_rows(case: Case) -> list[ExchangeRow]:
 
 def is_error(row: ExchangeRow, kind: str) -> bool:
     """Returns whether the answer is an error of the server."""
-    return row["code"] in FAILURES if kind == "DNS" else row["outcome"] == "error"
+    return row["code"] in FAILURES if kind == "DNS" else row["outcome"] == "error" or row["code"] in REFUSALS
 
 
 def of_server(case: Case, kind: str, server: str, errors: list[ExchangeRow], total: int) -> Match:
@@ -136,6 +154,7 @@ def dns_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, A
         "excluded": {"dns-tcp-blocked": "no question of the server itself stayed without an answer"},
         "noun": "DNS question",
         "codes": codes_str(errors),
+        "ending": "",
         "names": named(names),
         "what": DNS_ADVICE.format(server=server, name=names[0] if names else "NAME"),
     }
@@ -143,10 +162,25 @@ def dns_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, A
 
 def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, Any]:
     """Returns what is said of errors of HTTP alone."""
+    code = str(errors[0]["code"])
+    meaning = REFUSALS.get(code, "")
+    is_single = all(row["code"] == code for row in errors)
+    advice = HTTP_ADVICE.get(code, REFUSED_ADVICE if meaning else HTTP_ADVICE["500"])
     return {
-        "filter": "http.response.code >= 500",
+        "filter": f"http.response.code == {code}" if is_single else "http.response.code >= 400",
         "noun": "HTTP request",
-        "codes": f"status {codes_str(errors)}",
+        "codes": f"status {codes_str(errors)}{f' ({meaning})' if meaning and is_single else ''}",
+        "ending": ", and it closed while the client still sent" if is_closed_early(case, errors) else "",
         "names": named([str(row["name"]) for row in errors if row["name"]]),
-        "what": HTTP_ADVICE.get(str(errors[0]["code"]), HTTP_ADVICE["500"]).format(server=server),
+        "what": advice.format(server=server, code=code, meaning=meaning),
     }
+
+
+def is_closed_early(case: Case, errors: list[ExchangeRow]) -> bool:
+    """Returns whether the server closed a connection while its client still sent."""
+    connections = case.connections
+    return any(
+        ending["kind"] == "fin" and ending["late_bytes"] and ending["direction"] == connections[flow].server_side
+        for flow in flows_of(errors)
+        for ending in connections.endings_of.get(flow, ())
+    )

@@ -233,10 +233,7 @@ def offers_without_request(rows: list[ExchangeRow]) -> dict[str, list[ExchangeRo
 
 def are_damaged(case: Case) -> bool:
     """Returns whether the UDP checksums of all that DHCP servers send to clients are wrong."""
-    flows = case.trace.flows
-    ports = zip(flows.column("source_port"), flows.column("destination_port"), strict=True)
-    numbers = [flow for flow, pair in enumerate(ports) if pair == (SERVER_PORT, CLIENT_PORT)][:FLOWS_MAX]
-    sent = [case.direction(flow, 0) for flow in numbers]
+    sent = [case.direction(flow, 0) for flow in dhcp_flows(case)]
     wrong = [(row["checksum_errors"] or 0) + (row["checksums_offloaded"] or 0) for row in sent]
     return bool(sent) and all(count == row["packets"] for count, row in zip(wrong, sent, strict=True))
 
@@ -266,6 +263,88 @@ def ignored_offers(case: Case) -> Matches:
             else f"Compare the Offers with what {client} wants (its vendor class and list of parameters), and look whether a "
             "switch drops them (DHCP snooping).",
         )
+
+
+def leases_of(case: Case) -> dict[str, list[ExchangeRow]]:
+    """Returns the Requests that were confirmed, by server."""
+    by_server: dict[str, list[ExchangeRow]] = defaultdict(list)
+    for row in exchanges_of(case.transfers, "dhcp"):
+        if row["type"] == "Request" and row["code"] == "ACK" and row["client"] and row["server"]:
+            by_server[row["server"]].append(row)
+    return by_server
+
+
+def dhcp_flows(case: Case) -> list[int]:
+    """Returns the first flows of what DHCP servers send to clients."""
+    flows = case.trace.flows
+    ports = zip(flows.column("source_port"), flows.column("destination_port"), strict=True)
+    return [flow for flow, pair in enumerate(ports) if pair == (SERVER_PORT, CLIENT_PORT)][:FLOWS_MAX]
+
+
+def network_of(row: ExchangeRow) -> str:
+    """`192.168.1.x`: the network of a leased address, as far as 24 bits tell it."""
+    return f"{str(row['client']).rpartition('.')[0]}.x"
+
+
+@cause(
+    code="second-dhcp",
+    title="A second DHCP server with another network",
+    sentence="{count} DHCP servers give out addresses of different networks in one LAN: {leases}; one of them {probably}does not "
+    "belong there{effect}.",
+    advice="Find the port of the one that does not belong there (`show mac address-table`; often a home router) and unplug it; "
+    "DHCP snooping on the switches keeps others away.",
+    shows="Two servers or more confirm addresses that have no network (24 bits) in common, in one VLAN, and one of them at least "
+    "answers the clients itself, without a relay.",
+    rivals={"dhcp-no-lease": "each client gets an address"},
+    unknown="Which of them belongs there, and whether the LAN has two networks on purpose.",
+    explains=("dns-unanswered",),
+)
+def second_dhcp(case: Case) -> Matches:
+    leases = sorted(leases_of(case).items(), key=lambda each: -len(each[1]))
+    if len(leases) > 1 and are_apart(case, leases):
+        yield Match(
+            certainty="likely",
+            place="server",
+            attempts=len({row["name"] for _, rows in leases for row in rows}),
+            frames=packets_of([rows[0] for _, rows in leases]),
+            packets=sum(len(rows) for _, rows in leases),
+            filter="dhcp.option.dhcp == 2 || dhcp.option.dhcp == 5",
+            excluded={"dhcp-no-lease": "each client gets an address"},
+            proof="; ".join(
+                f"{server} confirmed {named([str(row['client']) for row in rows], 1)}" for server, rows in leases
+            ),
+            count="Two" if len(leases) == 2 else f"{len(leases):,}",
+            leases=" and ".join(leases_str(server, rows) for server, rows in leases[:2]),
+            **nameless_words(case, leases),
+        )
+
+
+def nameless_words(case: Case, leases: list[tuple[str, list[ExchangeRow]]]) -> dict[str, Any]:
+    """Returns what failed, if one of these servers answers no DNS question of its clients."""
+    for server, rows in leases:
+        findings = about_host(case, server, "dns-unanswered")
+        if findings:
+            return {
+                "findings": findings,
+                "failed": len({row["name"] for row in rows}),
+                "waited_ns": findings[0].finding.waited_ns,
+                "effect": f", and no name resolves at {server}",
+            }
+    return {"effect": ""}
+
+
+def are_apart(case: Case, leases: list[tuple[str, list[ExchangeRow]]]) -> bool:
+    """Returns whether servers of one VLAN, of which one at least needs no relay, give out addresses of networks of their own."""
+    sent = [case.flow(flow) for flow in dhcp_flows(case)]
+    networks = [network for _, rows in leases for network in {network_of(row) for row in rows}]
+    are_here = {row["source"] for row in sent}.intersection(server for server, _ in leases)
+    return bool(are_here) and len({row["path"] for row in sent}) == 1 and len(set(networks)) == len(networks)
+
+
+def leases_str(server: str, rows: list[ExchangeRow]) -> str:
+    """`192.168.1.1 gave 192.168.1.x to 4 clients`."""
+    networks, clients = sorted({network_of(row) for row in rows}), len({row["name"] for row in rows})
+    return f"{server} gave {named(networks, 1)} to {plural(clients, 'client')}"
 
 
 @cause(
