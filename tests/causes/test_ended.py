@@ -50,8 +50,8 @@ def test_a_server_that_aborts_is_told_with_what_was_open(tmp_path: Path) -> None
     rows = causes_of(drawn.EXAMPLES["reset-by-peer"], tmp_path)
     assert "reset-by-device" not in rows
     assert rows["reset-by-peer"]["sentence"] == (
-        "The server 10.0.0.2:443 itself reset 3 connections of 4 with a request open, 500 µs after the last packet: its process "
-        "closed them, or died."
+        "The server 10.0.0.2:443 itself reset 3 connections of 4 with a request open, 500 µs after the last packet: each at "
+        "the first message of its client, which its process refuses (a version, a client), or dies of."
     )
 
 
@@ -198,6 +198,30 @@ def test_connections_without_a_byte_are_not_refused(port: int, first: int, tmp_p
     """Browsers connect in advance, and monitors close once they are connected."""
     wire = drawn.ungreeted(port, first=first)
     assert "not-greeted" not in causes_of(drawn.of_wire(lambda: wire), tmp_path)
+
+
+@pytest.mark.parametrize(("later_ms", "severity"), [(20.0, "info"), (30_000.0, "error")])
+def test_what_a_client_tries_after_a_reset_is_a_note(later_ms: float, severity: str, tmp_path: Path) -> None:
+    rows = causes_of(of_talks(lambda: drawn.refuses_version(later_ms)), tmp_path)
+    assert (rows["reset-by-peer"]["severity"], rows["refused"]["severity"]) == ("error", severity)
+
+
+def test_a_server_that_is_full_turns_away(tmp_path: Path) -> None:
+    row = causes_of(of_wire(drawn.full_server), tmp_path)["turned-away"]
+    assert (row["certainty"], row["failed"], row["attempts"]) == ("likely", 3, 5)
+    assert row["sentence"] == (
+        "The server 10.0.0.2:3306 turned 3 of 5 connections of 10.0.0.1 away: it sent 33 B and closed before the client said "
+        "anything, while it greeted 2 other connections; it probably has reached a limit."
+    )
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [lambda: drawn.full_server(first=0), lambda: drawn.full_server(message=900), lambda: drawn.full_server(port=9000)],
+    ids=["the client closes", "a long message", "another protocol"],
+)
+def test_a_server_that_only_speaks_turns_nobody_away(wire: Any, tmp_path: Path) -> None:
+    assert "turned-away" not in causes_of(of_wire(wire), tmp_path)
 
 
 def test_a_server_that_answers_and_closes_is_well(tmp_path: Path) -> None:

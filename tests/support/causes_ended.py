@@ -247,6 +247,37 @@ def ungreeted(port: int = 22, greeted: int = 2, first: int = 1, same: bool = Fal
     return wire
 
 
+def refuses_version(later_ms: float = 20.0) -> list[Talk]:
+    """Connections that the server resets at the first message, each before the client tries port 139, which refuses."""
+    talks = aborted(reply=20.5)
+    for i in range(3):
+        talk = Talk(ends=(("10.0.0.1", 42_001 + i), ("10.0.0.2", 139)), isn=(7000, 0), timestamps=False)
+        at = 1_000.0 * i + 45.5 + later_ms
+        talk.send(at, 0, -1, ack=None, flags="S").send(at + 20, 1, -1, flags="RA", ack=0, window=0)
+        talks.append(talk)
+    return talks
+
+
+def full_server(message: int = 33, first: int = 1, served: int = 2, port: int = 3306) -> Wire:
+    """Connections to which a server sends a message and closes, before the client sent a byte; others that it serves. `first`: 0
+    lets the client close, as one that only looks does."""
+    wire = Wire()
+    for i in range(3):
+        start = 5_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=port).open(start, 1.0).send(start + 2, 1, 0, message, PSH | ACK)
+        ends = ((0, message), (message, 0))[first]
+        link.send(start + 2.1, first, ends[0], flags=FIN | ACK, ack=ends[1])
+        link.send(start + 3, 1 - first, ends[1], flags=FIN | ACK, ack=ends[0] + 1)
+        link.send(start + 4, first, ends[0] + 1, ack=ends[1] + 1)
+    for i in range(served):
+        start = 5_000.0 * i + 2_000
+        link = Connection(wire, 41_001 + i, server_port=port).open(start, 1.0).send(start + 2, 1, 0, 80, PSH | ACK)
+        link.send(start + 3, 0, 0, 90, PSH | ACK, ack=80).send(start + 4, 1, 80, 11, PSH | ACK, ack=90)
+        link.send(start + 5, 0, 90, flags=FIN | ACK, ack=91).send(start + 6, 1, 91, flags=FIN | ACK, ack=91)
+        link.send(start + 7, 0, 91, ack=92)
+    return wire
+
+
 def timed_out(
     silent_ms: float = 60_000.0, again_ms: float = 400.0, count: int = 4, answer: bool = False, first: int = 1
 ) -> Wire:
@@ -318,5 +349,6 @@ EXAMPLES: dict[str, Make] = {
     "reset-by-peer": of_talks(aborted),
     "closed-by-timer": of_wire(timed_out),
     "not-greeted": of_wire(ungreeted),
+    "turned-away": of_wire(full_server),
     "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 GREETING_PORTS = (21, 22, 23, 25, 110, 119, 143, 587, 3306, 5900)  # of protocols in which the server speaks first
 CONNECTIONS_MAX = 5_000
 WANTS_ANSWER = ("http", "tls")  # of others, the last message may be a farewell
+MESSAGE_MAX = 512  # bytes in which a server says why it closes
 TIMEOUTS_MIN = 3
 PHRASES = {"http": "HTTP request", "tls": "ClientHello"}
 
@@ -79,6 +80,14 @@ def closed_match(case: Case, request: str, rows: Sequence[ExchangeRow], connecti
     )
 
 
+def greeting_connections(case: Case) -> list[Connection]:
+    """Returns the first connections to ports whose server speaks first, which no cause explains."""
+    ports, explained = array("I", case.trace.flows._packed("destination_port", "I")), case.flows_of()
+    flows = [flow for flow, port in enumerate(ports) if port in GREETING_PORTS and flow not in explained]
+    attempts = case.transfers.attempts
+    return [case.connections[flow] for flow in flows[:CONNECTIONS_MAX] if attempts.is_connection(flow)]
+
+
 def is_not_greeted(connection: Connection) -> bool:
     """Returns whether a server closed a connection before a byte was sent: the end that closes first sends the last ACK."""
     flow, (client, server) = connection.flow, connection.directions
@@ -111,10 +120,7 @@ def is_not_greeted(connection: Connection) -> bool:
     unknown="Why: the log of the server has that.",
 )
 def not_greeted(case: Case) -> Matches:
-    ports, explained = array("I", case.trace.flows._packed("destination_port", "I")), case.flows_of()
-    flows = [flow for flow, port in enumerate(ports) if port in GREETING_PORTS and flow not in explained]
-    attempts = case.transfers.attempts
-    connections = [case.connections[flow] for flow in flows[:CONNECTIONS_MAX] if attempts.is_connection(flow)]
+    connections = greeting_connections(case)
     closed = [connection for connection in connections if is_not_greeted(connection)]
     for (server, client), group in largest_groups(closed, lambda each: (each.server, each.end(each.client_side)[0])):
         greeted = [
@@ -150,6 +156,68 @@ def greeting_match(client: str, closed: Sequence[Connection], greeted: Sequence[
         them="it" if len(closed) == 1 else "them",
         host=closed[0].server[0],
         **reason_words(len(greeted), of_client),
+    )
+
+
+def is_turned_away(connection: Connection) -> bool:
+    """Returns whether a server sent a short message and closed before its client sent a byte."""
+    server, client = connection.directions[connection.server_side], connection.directions[connection.client_side]
+    return (
+        connection.flow["state"] == "closed"
+        and connection.flow["initiator_evidence"] == "syn"
+        and 0 < (server["unique_bytes"] or 0) <= MESSAGE_MAX
+        and not client["payload_bytes"]
+        and (server["last_ns"] or 0) > (client["last_ns"] or 0)
+    )
+
+
+@cause(
+    code="turned-away",
+    title="The server turned the client away",
+    sentence="The server {server} turned {count} of {total:connection} of {client} away: it sent {size} and closed before the "
+    "client said anything{beside}; it {probably}{why}.",
+    advice="Read that message (Follow TCP Stream in Wireshark) or the log of {host}: a limit of connections (MySQL "
+    "`max_connections`, sshd `MaxStartups`, SMTP 421), or a client that is not admitted.",
+    shows="On a port whose server speaks first (as for not-greeted), the server sends 512 bytes at most and closes first, and "
+    "the client has sent nothing.",
+    rivals={
+        "not-greeted": "the server sent a message before it closed",
+        "client-gave-up": "the server closes first",
+        "reset-by-peer": "a FIN, no RST",
+    },
+    unknown="What the message says.",
+)
+def turned_away(case: Case) -> Matches:
+    connections = greeting_connections(case)
+    away = [connection for connection in connections if is_turned_away(connection)]
+    for (server, client), group in largest_groups(away, lambda each: (each.server, each.end(each.client_side)[0])):
+        served = [
+            each for each in connections if each.server == server and each.directions[each.client_side]["payload_bytes"]
+        ]
+        yield away_match(client, group, served)
+
+
+def away_match(client: str, away: Sequence[Connection], served: Sequence[Connection]) -> Match:
+    """Returns the match of connections that a server closed with a message, beside those that it served."""
+    of_client = sum(each.end(each.client_side)[0] == client for each in served)
+    sizes = sorted({connection.directions[connection.server_side]["unique_bytes"] or 0 for connection in away})
+    total = len(away) + of_client
+    return Match(
+        certainty="likely",
+        place="server",
+        flows=[connection.number for connection in away],
+        failed=len(away),
+        attempts=total,
+        filter=" or ".join(flow_filter(connection.flow) for connection in away[:SHOWN]),
+        proof="a message and the FIN of the server, and not one byte of the client before",
+        excluded={"client-gave-up": "the server's FIN came first", "not-greeted": "it sent a message"},
+        server=server_str(away),
+        count=len(away),
+        total=total,
+        client=client,
+        size=f"{show_bytes(sizes[0])}{f' to {show_bytes(sizes[-1])}' if len(sizes) > 1 else ''}",
+        host=away[0].server[0],
+        **reason_words(len(served), of_client),
     )
 
 

@@ -192,11 +192,19 @@ def are_at_once(group: Sequence[Reset]) -> bool:
     return len(times) > 1 and times[-1] - times[0] <= AT_ONCE_NS
 
 
-def what_happened(group: Sequence[Reset]) -> str:
+def are_first(case: Case, group: Sequence[Reset]) -> bool:
+    """Returns whether several connections were reset at the first message of their clients."""
+    requests = [case.connections.open_requests.get(reset.connection.number) for reset in group]
+    return len(requests) > 1 and all(row is not None and not row["turn"] for row in requests)
+
+
+def what_happened(case: Case, group: Sequence[Reset], is_server: bool) -> str:
     """Returns what the resets show about their sender."""
     if all(reset.has_no_socket for reset in group):
         them = "it" if len(group) == 1 else "them"
         return f"the host no longer knew {them}, as after a restart of the host or program"
+    if is_server and are_first(case, group) and not are_at_once(group):
+        return "each at the first message of its client, which its process refuses (a version, a client), or dies of"
     return (
         "all in one moment: its process died"
         if are_at_once(group)
@@ -229,10 +237,10 @@ def reset_by_peer(case: Case) -> Matches:
 
     resets = [reset for reset in open_resets(case) if not reset.is_forged]
     for (server, is_server), group in largest_groups(resets, sender):
-        yield own_match(group, is_server, max(len(case.connections.to_server(server)), len(group)))
+        yield own_match(case, group, is_server, max(len(case.connections.to_server(server)), len(group)))
 
 
-def own_match(group: Sequence[Reset], is_server: bool, total: int) -> Match:
+def own_match(case: Case, group: Sequence[Reset], is_server: bool, total: int) -> Match:
     """Returns the match of connections that an end reset itself, of so many to one server."""
     is_sure = all(reset.row["ttl_before_min"] is not None for reset in group)
     host = group[0].connection.end(group[0].row["direction"])[0]
@@ -255,6 +263,6 @@ def own_match(group: Sequence[Reset], is_server: bool, total: int) -> Match:
         count=len(group),
         of=f" of {total:,}" if total > len(group) else "",
         after=times_str([max(reset.row["idle_ns"] or 1, 1) for reset in group]),
-        what=what_happened(group),
+        what=what_happened(case, group, is_server),
         host=host,
     )

@@ -37,6 +37,7 @@ FORBIDDEN = ("prohibited", "host_prohibited", "network_prohibited")
 NO_PORT = "port_unreachable"
 PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
 SYNS_MIN = 2
+NEXT_NS = 1_000_000_000  # from a reset to what the client tries in its place
 HOPS_PROVEN = 2  # difference of TTLs; one hop may be a second interface
 BYTE_MAX = 255
 TCP, BGP_PORT = 6, 179
@@ -200,12 +201,25 @@ def by_the_host(case: Case, server: Refused) -> Match:
     )
 
 
+def is_second_choice(case: Case, server: Refused) -> bool:
+    """Returns whether the clients tried that port right after the host had reset their connection to another one."""
+    connections = case.connections
+    resets = [connections[flow] for flow in connections.endings_with_reset]
+    ended = [(each.end(each.client_side)[0], each.last_ns) for each in resets if each.server[0] == server.host]
+    starts = [(row["source"], row["first_ns"] or 0) for row in map(case.flow, server.flows[:ATTEMPTS_MAX])]
+    return bool(ended) and all(
+        any(client == source and 0 <= first_ns - last_ns <= NEXT_NS for client, last_ns in ended)
+        for source, first_ns in starts
+    )
+
+
 def fields_of(case: Case, server: Refused, attempted: int) -> dict[str, Any]:
     """Returns what matches about refused connections have in common."""
     return {
         "findings": about(case, server.flows, "connection-refused"),
         "flows": server.flows,
         "failed": None if server.is_over else len(server.flows),
+        "severity": "info" if is_second_choice(case, server) else None,
         "attempts": attempted,
         "waited_ns": sum(server.waits_ns) if len(server.flows) <= ATTEMPTS_MAX else None,
         "frames": first_resets(case.transfers, server.flows[:ATTEMPTS_MAX]),
