@@ -218,6 +218,20 @@ def one_type() -> Timed:
     return talk
 
 
+def search_list(suffixes: tuple[str, ...] = ("ns.cluster", "cluster"), lookups: int = 4, exists: bool = True) -> Timed:
+    """Lookups of a name with each suffix of a search list, and then of the name itself."""
+    talk: Timed = []
+    for i in range(lookups):
+        for n, suffix in enumerate([*suffixes, ""]):
+            at, number, name = 2.0 * i + n / 20, 8 * i + n, f"api.example{'.' if suffix else ''}{suffix}"
+            code = 3 if suffix or not exists else 0
+            talk += [
+                asks_name(at, number, "A", name, 4000 + number),
+                tells_name(at + 0.02, number, "A", name, 4000 + number, code=code),
+            ]
+    return talk
+
+
 def truncated_names() -> Timed:
     talk: Timed = []
     for i in range(2):
@@ -247,6 +261,7 @@ EXAMPLES: dict[str, Make] = {
     "multicast-stop": CAPTURES["multicast-stopped"],
     "dns-silent": of_timed(deaf_nameserver),
     "dns-one-type": of_timed(one_type),
+    "search-list": of_timed(search_list),
     "dns-tcp-blocked": of_timed(truncated_names),
     "error-answers": of_timed(failing_names),
     "answer-elsewhere": of_timed(other_address),

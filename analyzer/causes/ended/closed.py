@@ -183,7 +183,7 @@ def is_turned_away(connection: Connection) -> bool:
     rivals={
         "not-greeted": "the server sent a message before it closed",
         "client-gave-up": "the server closes first",
-        "reset-by-peer": "a FIN, no RST",
+        "reset-by-peer": "the message says whether it refused or its process failed",
     },
     unknown="What the message says.",
 )
@@ -211,6 +211,9 @@ def away_match(client: str, away: Sequence[Connection], served: Sequence[Connect
         filter=" or ".join(flow_filter(connection.flow) for connection in away[:SHOWN]),
         proof="a message and the FIN of the server, and not one byte of the client before",
         excluded={"client-gave-up": "the server's FIN came first", "not-greeted": "it sent a message"},
+        undecided={
+            "reset-by-peer": f"Read that message or the log of {away[0].server[0]}: a limit, or a failure of its process?"
+        },
         server=server_str(away),
         count=len(away),
         total=total,

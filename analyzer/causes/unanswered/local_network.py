@@ -275,7 +275,7 @@ def leases_of(case: Case) -> dict[str, list[ExchangeRow]]:
 
 
 def dhcp_flows(case: Case) -> list[int]:
-    """Returns the first flows of what DHCP servers send to clients."""
+    """Returns the first flows from DHCP servers to clients."""
     flows = case.trace.flows
     ports = zip(flows.column("source_port"), flows.column("destination_port"), strict=True)
     return [flow for flow, pair in enumerate(ports) if pair == (SERVER_PORT, CLIENT_PORT)][:FLOWS_MAX]
@@ -295,7 +295,10 @@ def network_of(row: ExchangeRow) -> str:
     "DHCP snooping on the switches keeps others away.",
     shows="Two servers or more confirm addresses that have no network (24 bits) in common, in one VLAN, and one of them at least "
     "answers the clients itself, without a relay.",
-    rivals={"dhcp-no-lease": "each client gets an address"},
+    rivals={
+        "dhcp-no-lease": "each client gets an address",
+        "duplicate-address": "the addresses of the two have no network in common",
+    },
     unknown="Which of them belongs there, and whether the LAN has two networks on purpose.",
     explains=("dns-unanswered",),
 )
@@ -310,6 +313,7 @@ def second_dhcp(case: Case) -> Matches:
             packets=sum(len(rows) for _, rows in leases),
             filter="dhcp.option.dhcp == 2 || dhcp.option.dhcp == 5",
             excluded={"dhcp-no-lease": "each client gets an address"},
+            undecided={"duplicate-address": "Ask who runs the LAN whether both servers belong there."},
             proof="; ".join(
                 f"{server} confirmed {named([str(row['client']) for row in rows], 1)}" for server, rows in leases
             ),

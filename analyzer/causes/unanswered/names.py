@@ -12,7 +12,14 @@ from wiretale.analyzer.causes.cause import PROBABLY, Certainty, Match, Matches, 
 from wiretale.analyzer.causes.unanswered.silent_hosts import ATTEMPTS_MAX, about, cut_off, spans_of, syns_of
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.evidence import REQUEST, SHOWN
-from wiretale.analyzer.findings.exchanges.application import FAILURES, flows_of, queries_of, query_packet, unanswered
+from wiretale.analyzer.findings.exchanges.application import (
+    FAILURES,
+    NO_NAME,
+    flows_of,
+    queries_of,
+    query_packet,
+    unanswered,
+)
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, waits_of
 from wiretale.analyzer.findings.judged import listed
 from wiretale.analyzer.findings.shared.servers import family, first_packets
@@ -28,6 +35,7 @@ ASKED_AGAIN_NS = 900_000_000  # a client asks again after 1 s or more (RFC 1035 
 SAME_TIME_NS = 50_000_000  # between the questions of one lookup
 QUESTIONS_PROVEN, QUESTIONS_MIN = 4, 2
 EXCEPTIONS_MOST = 0.03
+SUFFIXES_MIN, LOOKUPS_MIN, LOOKUP_NS = 2, 3, 2_000_000_000  # of a search list
 
 
 def packets_of_questions(case: Case, rows: Sequence[ExchangeRow]) -> list[Cited]:
@@ -348,3 +356,75 @@ def of_resolver(case: Case, resolver: str, server: str, errors: list[ExchangeRow
         server=server,
         name=str(errors[0]["name"] or "NAME"),
     )
+
+
+class Searched(NamedTuple):
+    """A name that was answered, and the questions of the same client with a suffix behind it that came before."""
+
+    name: str
+    failed: list[ExchangeRow]
+
+
+def searched(case: Case) -> dict[str, list[Searched]]:
+    """Returns by client the lookups before which it asked for the same name with several suffixes, which do not exist."""
+    absent: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
+    lookups: dict[str, list[Searched]] = defaultdict(list)
+    for row in queries_of(case.transfers):
+        client, name = str(row["client"]), str(row["name"] or "")
+        if row["code"] == NO_NAME:
+            labels = name.split(".")
+            for count in range(1, len(labels)):
+                absent[client, ".".join(labels[:count])].append(row)
+        elif row["code"] == "NOERROR":
+            near = [each for each in absent.pop((client, name), []) if is_just_before(each, row)]
+            if len({each["name"] for each in near}) >= SUFFIXES_MIN:
+                lookups[client].append(Searched(name, near))
+    return lookups
+
+
+def is_just_before(row: ExchangeRow, later: ExchangeRow) -> bool:
+    """Returns whether a question was asked before another one, as those of one lookup are."""
+    return 0 <= (later["asked_ns"] or 0) - (row["asked_ns"] or 0) <= LOOKUP_NS
+
+
+@cause(
+    code="search-list",
+    title="Names are looked up with a search list first",
+    sentence="{client} looks names up with its search list first: {absent} of {total:DNS question} asked for names that do not "
+    "exist, such as {example}, before {name} itself was asked for; that took {each} of each lookup.",
+    advice="End the name with a dot (`{name}.`), or lower `ndots` (`options ndots:1` in resolv.conf, `dnsConfig` of a Kubernetes "
+    "pod, whose default is 5), or cache names near the client.",
+    shows="Three lookups or more whose name is answered, each after questions for the same name with two suffixes or more, all "
+    "answered with NXDOMAIN within the 2 s before; these are half of the client's questions or more.",
+    rivals={
+        "error-answers": "the name itself exists",
+        "dns-silent": "each question is answered",
+    },
+    unknown="Why the client has this list.",
+)
+def search_list(case: Case) -> Matches:
+    for client, lookups in searched(case).items():
+        failed = [row for lookup in lookups for row in lookup.failed]
+        total = sum(row["client"] == client for row in queries_of(case.transfers))
+        if len(lookups) < LOOKUPS_MIN or 2 * len(failed) < total:
+            continue
+        waited = union_ns(waits_of(failed))
+        yield Match(
+            certainty="proven",
+            place="client",
+            flows=list(dict.fromkeys(flows_of(failed))),
+            members=len(lookups),
+            waited_ns=waited,
+            saving_ns=waited,
+            frames=packets_of_questions(case, failed),
+            packets=len(failed),
+            filter="dns.flags.rcode == 3",
+            excluded={"error-answers": "the names themselves exist", "dns-silent": "each question was answered"},
+            proof=f"{plural(len(failed), 'answer')} NXDOMAIN before {plural(len(lookups), 'name')} that exist",
+            client=client,
+            absent=len(failed),
+            total=total,
+            example=str(failed[-1]["name"]),
+            name=lookups[0].name,
+            each=show_duration((waited or 0) / len(lookups)),
+        )
