@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.groups import Group, groups
-from wiretale.analyzer.causes.rank import BLIND, NOTED, class_of, rank_of
+from wiretale.analyzer.causes.rank import BLIND, FAILED, NOTED, class_of, rank_of
 from wiretale.analyzer.causes.what_happened import what_happened
 from wiretale.analyzer.findings.evidence import evidence_of
 from wiretale.analyzer.units import plural
@@ -119,14 +119,11 @@ def answer(trace: Trace) -> Answer:
 
 
 def more_such(listed: list[Explained], first: Explained) -> str:
-    """Returns how many other entries are like the first, and how often they and it failed: `49 more such cases: 18,726
-    failures.`; empty without any.
-    """
-    same = (entry.row for entry in listed if entry.code == first.code)
-    alike = [row for row in same if class_of(row) == class_of(first.row)]
-    failed = sum(row["failed"] or 0 for row in alike)
-    total = f": {plural(failed, 'failure')}" if failed else ""
-    return f"{plural(len(alike) - 1, 'more such case')}{total}." if len(alike) > 1 else ""
+    """Returns how many other failures are like the first, `49 more such cases: 18,726 failures.`; empty without any."""
+    if class_of(first.row) != FAILED:
+        return ""
+    alike = [entry.row["failed"] or 0 for entry in listed if entry.code == first.code and entry.row["failed"]]
+    return f"{plural(len(alike) - 1, 'more such case')}: {plural(sum(alike), 'failure')}." if len(alike) > 1 else ""
 
 
 def busy_link(trace: Trace, listed: list[Explained]) -> Explained | None:

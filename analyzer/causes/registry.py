@@ -112,10 +112,12 @@ def share_of(case: Case, match: Match, sides: Sequence[Side]) -> float | None:
 
 
 def is_felt(case: Case, match: Match, sides: Sequence[Side]) -> bool:
-    """Returns whether a person notices a wait in flows that are idle most of the time: 1 s or more, and a tenth of what anybody
-    waited there."""
+    """Returns whether a person notices a wait in flows that are idle most of the time: 1 s or more, and a tenth of all
+    waits there."""
     turns = case.transfers.turns
-    accounts = [turns.account(flow) for flow in {flow for flow, _ in sides}] if (match.waited_ns or 0) >= FELT_NS else []
+    accounts = (
+        [turns.account(flow) for flow in {flow for flow, _ in sides}] if (match.waited_ns or 0) >= FELT_NS else []
+    )
     return bool(accounts) and (match.waited_ns or 0) >= FELT_SHARE * sum(sum(account.values()) for account in accounts)
 
 
