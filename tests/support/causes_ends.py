@@ -25,10 +25,16 @@ class Dialogue:
     """A client's requests on one connection, seen at the client; times in ms."""
 
     def __init__(
-        self, wire: Wire, rtt: float = 30.0, ms: float = 0.0, port: int = 40000, server_port: int = 80
+        self,
+        wire: Wire,
+        rtt: float = 30.0,
+        ms: float = 0.0,
+        port: int = 40000,
+        server_port: int = 80,
+        ends: tuple[str, str] = ("10.0.0.1", "10.0.0.2"),
     ) -> None:
         self.rtt, self.now, self.sent, self.received = rtt, ms + rtt, 0, 0
-        self.link = Connection(wire, port, server_port=server_port).open(ms, rtt=rtt)
+        self.link = Connection(wire, port, ends, server_port=server_port).open(ms, rtt=rtt)
 
     def ask(
         self,
@@ -236,6 +242,43 @@ def two_tiers(nested: bool) -> Wire:
     return front.close()
 
 
+def proxied(
+    inside: str = "10.0.9.2", passes: bool = True, backs: int = 3, proxy_ms: float = 2.0, back_ms: float = 850.0
+) -> Wire:
+    """A proxy that asks servers in turn from an address inside, once for each request, which it passes on as it is or changes;
+    or the same requests of somebody else, at times of their own."""
+    front = Dialogue(Wire(), 1.0, server_port=8080)
+    links = [
+        Dialogue(front.link.wire, 0.3, 1.0, 52_000 + number, 9000, (inside, f"10.0.9.{20 + number}"))
+        for number in range(backs)
+    ]
+    for i in range(12):
+        pause, works = 300.0 + 37 * i % 151, back_ms + 11 * (i % 9)
+        begun = front.now + pause + 0.5
+        front.ask(pause, 2 * proxy_ms + works)
+        at = begun + proxy_ms if passes else 900.0 + i * 1310.0
+        link = links[i % backs]
+        link.ask(at - link.now, works - 0.3, request=120 if passes else 333)
+    return front.close()
+
+
+def chain() -> Wire:
+    """A server that asks a second one, which asks a third."""
+    front = Dialogue(Wire(), 1.0, server_port=8080)
+    links = [
+        Dialogue(
+            front.link.wire, 0.3, 1.0, 52_000 + number, 9000 + number, (f"10.0.0.{2 + number}", f"10.0.0.{3 + number}")
+        )
+        for number in range(2)
+    ]
+    for i in range(8):
+        begun = front.now + 300.0 + 37 * i % 151 + 0.5
+        front.ask(300.0 + 37 * i % 151, 900.0)
+        links[0].ask(begun + 20 - links[0].now, 850.0)
+        links[1].ask(begun + 40 - links[1].now, 800.0, response=80)
+    return front.close()
+
+
 def small_buffer() -> Wire:
     """Flights of one size, far below the window."""
     return wires.flights(wires.connection(), 30, 28)
@@ -370,6 +413,29 @@ CASES: dict[str, Case] = {
     "servers of four networks behind routers": Case(lambda: in_networks("93", 57), "slow-server", ("4 servers",)),
     "private servers on one link": Case(lambda: in_networks("10"), "slow-server", ("4 servers",)),
     "a server behind another": Case(lambda: two_tiers(True), "slow-dependency", ("10.0.0.3:5432", "850 ms each")),
+    "a proxy that asks from another address": Case(
+        proxied,
+        "slow-dependency",
+        ("The 3 servers behind the proxy 10.0.0.2:8080 (10.0.9.20:9000, …) took the time", "ms each"),
+    ),
+    "a proxy that asks one server from its address": Case(
+        lambda: proxied("10.0.0.2", backs=1), "slow-dependency", ("The server behind the proxy", "10.0.9.20:9000, took")
+    ),
+    "a proxy that is slow itself": Case(
+        lambda: proxied(proxy_ms=430.0, back_ms=20.0), "slow-server", ("The server 10.0.0.2:8080 took",)
+    ),
+    "a proxy that takes half of the time": Case(
+        lambda: proxied("10.0.0.2", backs=1, proxy_ms=210.0, back_ms=450.0),
+        "slow-dependency",
+        ("slow in part because of 10.0.9.20:9000", "itself"),
+    ),
+    "servers of other clients": Case(lambda: proxied(passes=False), "slow-server", ("4 servers",)),
+    "servers of the client": Case(lambda: proxied("10.0.0.1"), "slow-server", ("4 servers",)),
+    "three servers, each behind another": Case(
+        chain,
+        "slow-dependency",
+        ("10.0.0.2:8080 is slow because of 10.0.0.4:9001", "requests of 10.0.0.3 to it, 800 ms each"),
+    ),
     "a server beside another": Case(lambda: two_tiers(False), "slow-server", ("each of 10 requests",)),
     "a DNS server that is slow": Case(
         lambda: names([2, 700, 900, 800, 3]),

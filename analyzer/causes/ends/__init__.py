@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.ends import acks, dialogue, proxy, restarts, sending, servers, windows
+from wiretale.analyzer.causes.ends import acks, dialogue, proxy, restarts, sending, servers, tiers, windows
 
 CHAPTER = "Slow because of an end"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (windows, acks, proxy, servers, dialogue, restarts, sending)
+MODULES: tuple[ModuleType, ...] = (windows, acks, proxy, tiers, servers, dialogue, restarts, sending)

@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that let their clients wait, and the servers behind them that they wait for."""
+"""Servers that let their clients wait."""
 
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, server_str
-from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
+from wiretale.analyzer.findings.cost import NOTE_SHARE, union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
 from wiretale.analyzer.findings.exchanges.turns import SlowServer, server_end, took
-from wiretale.analyzer.findings.model import endpoint_str
-from wiretale.analyzer.units import plural, show_duration
+from wiretale.analyzer.units import show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 ALIKE_LEAST = 3  # waits
 EVEN = 0.005  # of a timer: nothing computes that evenly
 HELD_NS = 5_000_000_000
-NESTED_REQUESTS, NESTED_TIME = 0.8, 0.7  # shares of the slow requests, and of the time of each
-OUTSIDE_MOST = 0.5  # of the share within slow requests: with more, the other server is always busy
-SERVERS_MAX = 10
 QUEUE_SPREAD = 1.25  # of the longest round trip of a transfer in a queue
 NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
 
@@ -43,9 +38,14 @@ class Slow(NamedTuple):
         return server_str(self.server.flows[0])
 
     @property
+    def end(self) -> tuple[str, int | None]:
+        """Its address and port."""
+        return server_end(self.server.flows[0], self.server.turns[0].direction)
+
+    @property
     def host(self) -> str:
         """Its address."""
-        return server_end(self.server.flows[0], self.server.turns[0].direction)[0]
+        return self.end[0]
 
     @property
     def numbers(self) -> list[int]:
@@ -72,131 +72,6 @@ def slow_of(case: Case) -> list[Slow]:
     by_flow = {flow["flow"]: server for server in case.transfers.turns.slow_servers for flow in server.flows}
     servers = [Slow(each, by_flow[each.finding.flows[0][0]]) for each in findings]
     return sorted(servers, key=lambda slow: -slow.waited_ns)
-
-
-class Asked(NamedTuple):
-    """The requests of a host to another: how they were asked and when."""
-
-    server: str
-    kind: str
-    spans: list[Span]
-    unanswered: list[int]  # rows of exchanges
-    flows: list[int]
-
-
-def asked_by(case: Case, hosts: Collection[str]) -> dict[str, list[Asked]]:
-    """Returns what each of these hosts asked other servers, by server and kind, with the times until their answers."""
-    exchanges, base_ns = case.trace.exchanges, case.transfers.base_ns
-    fields = [
-        ("asked_ns", "d", base_ns, 1),
-        ("answered_ns", "d", base_ns, 1),
-        ("waited_ns", "d", 0, 1),
-        ("flow", "d", 0, 1),
-    ]
-    begun, answered, waited, flows = (array("d", data) for data in exchanges._packed_columns(fields))
-    clients, servers, kinds = (exchanges.column(name) for name in ("client", "server", "kind"))
-    by_server: dict[tuple[str, str, str], Asked] = {}
-    for row, client in enumerate(clients):
-        if client not in hosts or begun[row] != begun[row] or kinds[row] == "connect" or servers[row] in (None, client):
-            continue
-        end = answered[row] if answered[row] == answered[row] else begun[row] + waited[row]
-        if end != end:
-            continue
-        kind = "dns" if kinds[row] == "dns" else "requests"
-        other = by_server.setdefault((client, servers[row], kind), Asked(servers[row], kind, [], [], []))
-        other.spans.append(Span(base_ns + begun[row], base_ns + end))
-        if answered[row] != answered[row]:
-            other.unanswered.append(row)
-        if flows[row] == flows[row] and int(flows[row]) not in other.flows[-1:]:
-            other.flows.append(int(flows[row]))
-    result: dict[str, list[Asked]] = {}
-    for (client, _, _), other in by_server.items():
-        result.setdefault(client, []).append(other)
-    return result
-
-
-def shared_ns(waits: Sequence[Span], inner: Sequence[Span]) -> list[float]:
-    """Returns for each wait the time of it that lies within others."""
-    return [
-        union_ns(
-            Span(max(wait.start_ns, other.start_ns), min(wait.end_ns, other.end_ns))
-            for other in inner
-            if other.start_ns < wait.end_ns and other.end_ns > wait.start_ns
-        )
-        or 0.0
-        for wait in waits
-    ]
-
-
-def is_nested(waits: Sequence[Span], inner: Sequence[Span]) -> bool:
-    """Returns whether the waits consist of others, which are rarely there at other times."""
-    within = shared_ns(waits, inner)
-    nested = sum(shared >= NESTED_TIME * wait.ns for shared, wait in zip(within, waits, strict=True))
-    first, last = min(wait.start_ns for wait in waits), max(wait.end_ns for wait in waits)
-    waiting_ns, all_ns = union_ns(waits) or 1.0, shared_ns([Span(first, last)], inner)[0]
-    outside = (all_ns - min(math.fsum(within), all_ns)) / max(last - first - waiting_ns, 1.0)
-    share = math.fsum(within) / max(math.fsum(wait.ns for wait in waits), 1.0)
-    return nested >= NESTED_REQUESTS * len(waits) and (len(waits) > 1 or outside <= OUTSIDE_MOST * share)
-
-
-@cause(
-    code="slow-dependency",
-    title="A server waits for another one",
-    sentence="{server} is slow because of {other}: {nested} of its answers lie inside its own {questions} to it, {each} "
-    "each{unanswered}.",
-    advice="{repair}",
-    shows="In 80% of the slow requests or more, 70% of the wait or more lies within requests of the same host to another "
-    "server.",
-    rivals={
-        "slow-server": "the server's own part of the wait is small",
-        "nagle-delack": "the wait is that for another answer",
-    },
-    unknown="Needs a capture at that server, or one that has both its sides.",
-    explains=("dns-slow",),
-)
-def slow_dependency(case: Case) -> Matches:
-    slows = slow_of(case)[:SERVERS_MAX]
-    requests = asked_by(case, {slow.host for slow in slows}) if slows else {}
-    for slow in slows:
-        waits = slow.server.waited
-        nested = [other for other in requests.get(slow.host, ()) if is_nested(waits, other.spans)]
-        if not nested:
-            continue
-        other = max(nested, key=lambda each: math.fsum(shared_ns(waits, each.spans)))
-        shared = [ns for ns in shared_ns(waits, other.spans) if ns]
-        is_dns, name = other.kind == "dns", other_str(case, other)
-        times = [span.ns for span in other.spans]
-        yield Match(
-            certainty="proven",
-            place="server",
-            findings=[slow.numbered],
-            flows=[*slow.numbers, *other.flows],
-            waited_ns=slow.waited_ns,
-            members=len(waits),
-            proof=f"{len(shared):,} of {plural(len(waits), 'slow answer')} came when {name} had answered, or was given up",
-            excluded={
-                "slow-server": f"{show_duration(math.fsum(shared))} of {show_duration(math.fsum(slow.server.slow))} are not "
-                "its own",
-            },
-            server=slow.name,
-            other=name,
-            nested=parts_str(math.fsum(shared), math.fsum(slow.server.slow)),
-            questions="DNS questions" if is_dns else "requests",
-            each=show_duration(middle(times)),
-            unanswered=f", of which {len(other.unanswered):,} got no answer" if other.unanswered else "",
-            repair=f"Repair or avoid the lookups at {name} (sshd `UseDNS no`; hosts, a cache)."
-            if is_dns
-            else f"Tune {name}: its slow query log, its load, its own dependencies.",
-        )
-
-
-def other_str(case: Case, other: Asked) -> str:
-    """Returns the address and port of a server that was asked."""
-    if not other.flows:
-        return other.server
-    flow = case.flow(other.flows[0])
-    port = flow["destination_port"] if flow["destination"] == other.server else flow["source_port"]
-    return endpoint_str(other.server, port)
 
 
 @cause(
