@@ -60,9 +60,29 @@ def test_a_policer_is_told_with_its_rate(megabits: int, bucket: int, behind: boo
     assert ("round trip stayed at 40 ms" in row["sentence"]) != behind
 
 
+GROWING = [10, 20, 40, 80, 160, 240, *(28 + 2 * (turn % 18) for turn in range(120))]
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_a_policer_is_told_of_flights_at_line_rate(behind: bool, tmp_path: Path) -> None:
+    """The first flights overshoot, and each runs back to back at ten times the rate."""
+    policer = paths.Policer(bucket=60_000, tokens=60_000)
+    row = first(of_wire(lambda: paths.rounds(policer.drops, GROWING, behind, each=1000)), tmp_path)
+    assert row["code"] == "policer" and " at 10 Mbit/s after bursts" in row["sentence"], row["sentence"]
+
+
+def line_rate(flights: list[int], share: float = 0.02) -> Callable[[], Wire]:
+    """Flights back to back that lose some segments at random."""
+    dice = random.Random(4)
+    return lambda: paths.rounds(lambda now: dice.random() < share, flights, each=1000)
+
+
 @pytest.mark.parametrize(
     "rival",
     [
+        line_rate(GROWING),
+        line_rate([12] * 60),
+        line_rate([20] * 60),
         at_random(0.01),
         at_random(0.05),
         at_random(0.1, True),
@@ -71,7 +91,18 @@ def test_a_policer_is_told_with_its_rate(megabits: int, bucket: int, behind: boo
         lambda: one_queue.through_one_queue(1, 10e6, 60.0, 6.0, True)[0],
         lambda: one_queue.through_one_queue(1, 10e6, 10.0, 6.0)[0],
     ],
-    ids=["1% at random", "5%", "10% upstream", "constant rate", "queue", "behind a queue", "short queue"],
+    ids=[
+        "growing flights",
+        "flights of 12",
+        "flights of 20",
+        "1% at random",
+        "5%",
+        "10% upstream",
+        "constant rate",
+        "queue",
+        "behind a queue",
+        "short queue",
+    ],
 )
 def test_other_losses_are_no_policer(rival: Callable[[], Wire], tmp_path: Path) -> None:
     assert "policer" not in [row["code"] for row in causes_of(of_wire(rival), tmp_path)]
@@ -185,6 +216,15 @@ def test_a_stall_loses_nothing(tmp_path: Path) -> None:
     (row,) = (row for row in rows if row["code"] == "stall")
     assert row["waited_ns"] == pytest.approx(1.122e9, rel=0.02)
     assert "1 segment was repeated needlessly" in row["sentence"] and "outage" not in [each["code"] for each in rows]
+
+
+def test_a_short_stall_holds_up_what_is_sent_meanwhile(tmp_path: Path) -> None:
+    row = first(of_wire(paths.held_up), tmp_path)
+    assert row["code"] == "stall" and "stood still for 2" in row["sentence"], row["sentence"]
+
+
+def test_acks_that_a_timer_holds_back_are_no_stall(tmp_path: Path) -> None:
+    assert "stall" not in codes_of(paths.acks_held, tmp_path)
 
 
 @pytest.mark.parametrize("timer", [True, False])

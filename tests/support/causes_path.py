@@ -57,9 +57,10 @@ def rounds(
     behind: bool = False,
     rtt: float = 40.0,
     reply: float | None = None,
+    each: int = 6,
 ) -> Wire:
-    """Flights of these many segments, one each round trip, in groups of six back to back at 100 Mbit/s. What is dropped is sent
-    again with the next flight. Captured before the drops, or behind them; ACKs follow after a reply time."""
+    """Flights of these many segments, one each round trip, in groups of six (`each`) back to back at 100 Mbit/s. What is dropped
+    is sent again with the next flight. Captured before the drops, or behind them; ACKs follow after a reply time."""
     reply = reply or (0.01 if behind else rtt - 4.0)
     talk, now, number, lost, delay = wires.connection(Wire(by_time=True), rtt=rtt), 60.0, 0, list[int](), set[int]()
     ready = 0
@@ -67,7 +68,7 @@ def rounds(
         new = max(size - len(lost), 0)
         flight, number, lost = [*lost, *range(number, number + new)], number + new, []
         for place, segment in enumerate(flight):
-            at = now + 0.9 * rtt * (place // 6 * 6) / len(flight) + 0.12 * (place % 6)
+            at = now + 0.9 * rtt * (place // each * each) / len(flight) + 0.12 * (place % each)
             is_lost = drops(at)
             if not (behind and is_lost):
                 talk.data(at, segment * MSS)
@@ -389,6 +390,38 @@ def stood_still(ms: float = 1100.0, lost: bool = False) -> Wire:
         if delay and not lost:
             talk.ack(now + 22.5 + delay, (at + size) * MSS, options=sack((at * MSS, (at + 1) * MSS)))
         now, at = now + 24 + delay, at + size
+    return talk.wire
+
+
+def held_up(ms: float = 250.0) -> Wire:
+    """A segment each 5 ms, whose ACKs the path keeps for a while and delivers at once. A probe meanwhile was not needed, as a
+    DSACK reports."""
+    talk = wires.connection(Wire(by_time=True))
+    for number in range(600):
+        sent = 30.0 + 5 * number
+        talk.data(sent, number * MSS)
+        arrives = max(sent + 20, 1000.0 + ms) if 1000 <= sent + 20 < 1000 + ms else sent + 20
+        talk.ack(arrives + number / 1000, (number + 1) * MSS)
+        if number == 200:
+            talk.data(sent + 2, number * MSS)
+            talk.ack(1002.0 + ms, (number + 1) * MSS, options=sack((number * MSS, (number + 1) * MSS)))
+    return talk.wire
+
+
+def acks_held(wait: float = 240.0) -> Wire:
+    """Flights of five segments of which the last is acknowledged late, by a timer; a probe in one of these waits was not
+    needed."""
+    talk, now = wires.connection(Wire(by_time=True)), 30.0
+    for turn in range(12):
+        at = 5 * turn * MSS
+        for n in range(5):
+            talk.data(now + n * 0.1, at + n * MSS)
+        talk.ack(now + 20, at + 2 * MSS).ack(now + 20.2, at + 4 * MSS)
+        if turn == 6:
+            talk.data(now + 100, at + 4 * MSS)
+            talk.ack(now + 20 + wait + 1, at + 5 * MSS, options=sack((at + 4 * MSS, at + 5 * MSS)))
+        talk.ack(now + 20 + wait, at + 5 * MSS)
+        now += 25 + wait
     return talk.wire
 
 

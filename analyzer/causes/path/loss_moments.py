@@ -25,13 +25,15 @@ if TYPE_CHECKING:
 
 LOSSES_MIN = 15
 KNOWN_SHARE = 0.9  # of the losses, whose moment is known
+MANY_LOSSES, KNOWN_OF_MANY = 100, 0.6
 SLICES_MIN, THREE_MOST = 15, 0.5  # round trips with losses; share of the losses in three of them: more is an overshoot
 SPAN_RTTS = 2  # between two losses whose distance shows the rate
 SPAN_MIN_NS = 1_000_000
 RATE_QUANTILE, LEVEL_MIN = 0.9, 0.8  # the median rate between losses, of that of the quantile
+AFTER_QUANTILE = 0.9  # of losses with the end of a time bin behind them: they are few
 EMPTY_QUANTILE, EMPTY_MAX = 0.95, 4.0  # full packets that pass beyond the rate between two losses
 BUCKET_MIN = 4.0  # full packets
-BY_CHANCE = (0.85, 1.15)  # variation of the bytes between losses at random: 1
+BY_CHANCE, CHANCE_ERROR = 0.15, 2.0  # from 1, the variation of the bytes between losses at random; times its error
 STEADY_GROWTH, STEADY_NS = 0.3, 2_000_000  # of the least round trip; two frames at 10 Mbit/s: no queue that matters
 FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
 QUEUED_PACKETS, QUEUED_MIN_NS, QUEUED_SHARE = 2.0, 500_000, 0.2  # of round trips before losses, above the least
@@ -55,7 +57,7 @@ class TokenBucket(NamedTuple):
     """A policer."""
 
     rate_bps: float  # of payload
-    burst_bytes: float
+    burst_bytes: float | None  # None: not known
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -104,22 +106,40 @@ def rates_between(moments: Sequence[Moment], span_ns: float) -> list[float]:
     return rates
 
 
-def bursts_before(
-    transfers: Transfers, transfer: Transfer, place: str, moments: Sequence[Moment], rate: float
-) -> list[float]:
-    """Returns the bytes above the rate that passed from the end of each time bin to the next loss: tokens in the bucket."""
+def passed_at_ends(
+    transfers: Transfers, transfer: Transfer, place: str, moments: Sequence[Moment]
+) -> list[tuple[float, float]]:
+    """Returns the end of each time bin and the bytes that had passed until then, without all that was lost."""
     bins, times = transfers.bins(transfer), [moment.due_ns for moment in moments]
     sizes = [moment.size if place == "downstream" else 0.0 for moment in moments]
     lost = list(accumulate(sizes, initial=0.0))
-    passed, bursts = 0.0, []
-    for start_ns, size in zip(bins.start_ns, bins.payload_bytes, strict=True):
-        passed += size
-        end_ns = start_ns + bins.width_ns - transfers.base_ns
+    ends = [start_ns + bins.width_ns - transfers.base_ns for start_ns in bins.start_ns]
+    captured = accumulate(bins.payload_bytes)
+    return [(end_ns, passed - lost[bisect_right(times, end_ns)]) for end_ns, passed in zip(ends, captured, strict=True)]
+
+
+def bursts_before(passed: Sequence[tuple[float, float]], moments: Sequence[Moment], rate: float) -> list[float]:
+    """Returns the bytes above the rate that passed from the end of each time bin to the next loss: tokens in the bucket."""
+    times, bursts = [moment.due_ns for moment in moments], []
+    for end_ns, until in passed:
         following = bisect_right(times, end_ns)
         if following < len(moments):
             loss = moments[following]
-            bursts.append(loss.passed_bytes - passed + lost[following] - rate * (loss.due_ns - end_ns))
+            bursts.append(loss.passed_bytes - until - rate * (loss.due_ns - end_ns))
     return bursts
+
+
+def bursts_after(passed: Sequence[tuple[float, float]], moments: Sequence[Moment], rate: float) -> list[float]:
+    """Returns the most bytes above the rate that passed from each loss to the end of a time bin, before the next loss: the
+    bucket was empty."""
+    times, most = [moment.due_ns for moment in moments], dict[int, float]()
+    for end_ns, until in passed:
+        before = bisect_right(times, end_ns) - 1
+        if before >= 0:
+            loss = moments[before]
+            burst = until - loss.passed_bytes - rate * (end_ns - loss.due_ns)
+            most[before] = max(most.get(before, burst), burst)
+    return list(most.values())
 
 
 class TripsAtLosses(NamedTuple):
@@ -200,23 +220,33 @@ def is_bounded(moments: Sequence[Moment], rate: float, size: float) -> bool:
     distances = [later.passed_bytes - sooner.passed_bytes for sooner, later in pairwise(moments)]
     times = [later.due_ns - sooner.due_ns for sooner, later in pairwise(moments)]
     beyond = [(passed - rate * ns) / size for passed, ns in zip(distances, times, strict=True)]
-    is_by_chance = BY_CHANCE[0] <= variation(distances) <= BY_CHANCE[1]
+    is_by_chance = abs(variation(distances) - 1) <= max(BY_CHANCE, CHANCE_ERROR / math.sqrt(len(distances)))
     return quantile(beyond, EMPTY_QUANTILE) <= EMPTY_MAX and not is_by_chance
+
+
+def are_known(moments: Sequence[Moment], lost: int) -> bool:
+    """Returns whether the moments of enough losses are known: those of long bursts are not. What is not known seems to have
+    passed, so that a bound holds all the more."""
+    return len(moments) >= (KNOWN_SHARE if len(moments) < MANY_LOSSES else KNOWN_OF_MANY) * lost
 
 
 def token_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:
     """Returns the bucket that explains the losses of a transfer at a place; None if none does."""
-    moments, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
-    if not rtt or len(moments) < KNOWN_SHARE * transfer.lost:
+    every, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
+    if not rtt or not are_known(every, transfer.lost):
         return None
-    moments = without_overshoot(moments, rtt)
+    moments = without_overshoot(every, rtt)
     if len(moments) < LOSSES_MIN or not are_spread(moments, rtt):
         return None
     rates = rates_between(moments, max(SPAN_RTTS * rtt, SPAN_MIN_NS))
     rate, size = quantile(rates, RATE_QUANTILE), max(moment.size for moment in moments)
     if not rate > 0 or quantile(rates, 0.5) < LEVEL_MIN * rate or not is_bounded(moments, rate, size):
         return None
-    bucket = max(bursts_before(transfers, transfer, place, moments, rate), default=0.0)
+    passed = passed_at_ends(transfers, transfer, place, every)
+    if quantile(bursts_after(passed, every, rate), AFTER_QUANTILE) > EMPTY_MAX * size:
+        return None
+    bucket = max(bursts_before(passed, moments, rate), default=0.0)
     if bucket < BUCKET_MIN * size or is_queued(transfers, transfer, place, moments, rate, size):
         return None
-    return TokenBucket(8e9 * quantile(rates, 0.5), bucket)
+    is_exact = len(every) >= KNOWN_SHARE * transfer.lost  # else losses that are not known seem to be part of it
+    return TokenBucket(8e9 * quantile(rates, 0.5), bucket if is_exact else None)

@@ -45,14 +45,15 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
 @cause(
     code="policer",
     title="Traffic policer",
-    sentence="A policer {where} {probably}holds {route} at {rate} after bursts of {burst} or more: it dropped {share} of the "
+    sentence="A policer {where} {probably}holds {route} at {rate} after bursts{burst}: it dropped {share} of the "
     "segments ({lost} of {sent}) and queued none{steady}.",
     advice="Compare the rate with the contract (`show policy-map interface`), and shape just below it at the sender: `tc qdisc "
     "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",
     shows="From 15 losses in as many round trips, not more than half of them in three; an overshoot of slow start does not "
     "count. Between two losses, two round trips or more apart, one rate passes (the median is 80% of the 90th percentile or "
-    "more); between losses in a row no more than 4 packets pass beyond it (95%), while bursts of 4 packets or more pass before a "
-    "loss. The bytes between losses do not vary as by chance (0.85 to 1.15 of their mean). Round trips do not grow at losses (by "
+    "more); between losses in a row, and after a loss until the next, no more than 4 packets pass beyond it (95 and 90%), while "
+    "bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as by chance (their mean, give or take "
+    "0.15 or two errors). Round trips do not grow at losses (by "
     "the time of 2 packets, or 0.5 ms); before the capture point, packets come 4 in 1 ms beyond the rate. The rate is that of "
     "payload.",
     rivals={
@@ -69,13 +70,13 @@ def policer(case: Case) -> Matches:
             continue
         after = lossy.place == "downstream" and lossy.transfer.round_trips is not None
         rtt = show_duration(lossy.transfer.path_rtt_ns)
+        burst = f" of {show_bytes(bucket.burst_bytes)} or more" if bucket.burst_bytes else ""
         yield Match(
             certainty="proven" if after else "likely",
             place="after" if lossy.place == "downstream" else "before",
             flows=[lossy.transfer.side],
             waited_ns=waited_of([lossy]),
-            proof=f"between two losses never more than {show_rate(bucket.rate_bps)} passes, before them bursts of "
-            f"{show_bytes(bucket.burst_bytes)}",
+            proof=f"between two losses never more than {show_rate(bucket.rate_bps)} passes, before them bursts{burst}",
             excluded={
                 "random-loss": "what passes between two losses is bounded by one rate",
                 **({"bottleneck": f"the round trip stays at {rtt} before the losses"} if after else {}),
@@ -83,7 +84,7 @@ def policer(case: Case) -> Matches:
             undecided={} if after else {"bottleneck": OPEN_QUEUE},
             rate=show_rate(bucket.rate_bps),
             shaped=f"{0.95 * bucket.rate_bps / 1000:.0f}kbit",
-            burst=show_bytes(bucket.burst_bytes),
+            burst=burst,
             steady=f", so the round trip stayed at {rtt}" if after else "",
             **lossy.words,
         )

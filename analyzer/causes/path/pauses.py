@@ -17,7 +17,8 @@ from wiretale.analyzer.units import plural, show_duration
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
 
-SILENCE_MIN_NS, SILENCE_RTTS = 300_000_000, 4.0
+SILENCE_MIN_NS, SILENCE_RTTS = 200_000_000, 4.0
+SHORT_NS = 300_000_000  # a shorter silence may be a delayed ACK, or a timer after a loss
 BINS_MIN = 3.0  # bins of a series
 FLOWS_MAX = 200
 RTT_SHARE = 0.7  # of the silence: a round trip as long as it
@@ -51,7 +52,7 @@ class Silence(NamedTuple):
     )
     has_repeats: bool  # right behind it comes what the silent host's timer repeated in it
     timers: int  # times in it at which timers repeated data
-    sent: int  # packets with data, of the other host, shortly before it and in it
+    sent: int  # packets with data, of the other host, shortly before it and in it; in a short one, in it alone
 
     @property
     def ns(self) -> float:
@@ -178,8 +179,10 @@ def timers_in(case: Case, members: list[Transfer], start_ns: float, end_ns: floa
 
 
 def sent_in(case: Case, members: list[Transfer], gap: Gap, rtt: float) -> int:
-    """Returns the packets with data that the other host sent in a silence, and within a round trip before it."""
-    since, until = gap.start_ns - max(rtt, gap.width_ns), gap.end_ns
+    """Returns the packets with data that the other host sent in a silence, and, if it is no short one, within a round trip before
+    it."""
+    is_short = gap.end_ns - gap.start_ns < SHORT_NS
+    since, until = gap.start_ns - (0.0 if is_short else max(rtt, gap.width_ns)), gap.end_ns
     total = 0.0
     for transfer in members:
         if transfer.row["source"] == gap.hosts[1]:
@@ -187,7 +190,7 @@ def sent_in(case: Case, members: list[Transfer], gap: Gap, rtt: float) -> int:
             total += sum(
                 packets
                 for at, packets, size in zip(bins.start_ns, bins.packets, bins.payload_bytes, strict=True)
-                if size > 0 and since - bins.width_ns <= at - base < until
+                if size > 0 and since - (0.0 if is_short else bins.width_ns) <= at - base < until
             )
     return round(total)
 
@@ -275,7 +278,9 @@ def is_outage(silence: Silence) -> bool:
         return True
     is_long &= silence.lost >= MANY_LOST
     is_shared = len({each.row["flow"] for each in silence.waiting}) > 1 and silence.ns >= SHARED_NS
-    return silence.lost >= LOST_MIN and (silence.timers >= TIMERS_MIN or is_long or is_shared)
+    return (
+        silence.ns >= SHORT_NS and silence.lost >= LOST_MIN and (silence.timers >= TIMERS_MIN or is_long or is_shared)
+    )
 
 
 def is_stall(silence: Silence) -> bool:
@@ -375,9 +380,10 @@ def clock_of(case: Case, silence: Silence) -> str:
     "{needless}.",
     advice="Look at the link that holds packets back at {clock}: a radio that scans or hands over, ARQ, a paused virtual "
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
-    shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, four packets or more were under "
-    "way, nothing was lost, a round trip was 70% as long, and data was repeated needlessly: a long round trip alone "
-    "may be an ACK that waited for data. At the receiver, what the sender's timer repeated in that time comes right behind it.",
+    shows="For 0.2 s and 4 round trips or more no packet of a host came in any flow of the two, four packets or more were under "
+    "way (below 0.3 s, were sent meanwhile), nothing was lost, a round trip was 70% as long, and data was repeated needlessly: a "
+    "long round trip alone may be an ACK that waited for data. At the receiver, what the sender's timer repeated in that time "
+    "comes right behind it.",
     rivals={
         "outage": "nothing of that time was lost",
         "bufferbloat": "round trips are long once, whatever is in flight",
