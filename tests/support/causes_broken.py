@@ -10,6 +10,7 @@ from pathlib import Path
 from scapy.all import ICMP, IP, TCP, UDP, Packet, Raw, fragment
 
 import transfer_wires as wires
+from causes_ends import Dialogue
 from crafted import ether, write_timed
 from finding_captures import of_wire
 from neighbor_wire import asks
@@ -94,6 +95,24 @@ def upload_alone() -> Wire:
     for number, after in enumerate(LADDER):
         link.send(after, 0, 180 * number, 180, PSH | ACK)
     return link.wire
+
+
+def hung_mount(port: int = 2049, again_ms: float = 60_000.0, clients: int = 3) -> Wire:
+    """Clients whose calls are answered, and one whose last call is not: it sends more 60 s later, and again."""
+    wire = Wire()
+    for number in range(clients):
+        talk = Dialogue(wire, 1.0, 100.0 * number, 42_000 + number, port)
+        for i in range(150):
+            talk.ask(900.0 + 17 * (7 * i % 31), 2.0)
+    talk = Dialogue(wire, 1.0, 50.0, 41_000, port)
+    for i in range(5):
+        talk.ask(200.0 + 13 * i, 2.0)
+    for turn in range(3):
+        now = talk.now + 300.0 + again_ms * turn
+        talk.link.send(now, 0, talk.sent, 120, PSH | ACK, talk.received)
+        talk.sent += 120
+        talk.link.send(now + 1.0, 1, talk.received, ack=talk.sent)
+    return wire
 
 
 def hung(count: int = 6, answered: int = 0, wait_ms: float = 11_000.0) -> Wire:

@@ -153,8 +153,8 @@ def pauses_of(talk: Talk) -> list[float]:
     "requests; server and network needed {remaining}.",
     advice="Profile the client between its requests (`perf top`, its disk): it computes, waits for something else, or sleeps.",
     shows="The client's own time before and within requests is 60% of the time in which somebody waited, or more, over 20 "
-    "requests and 3 s; fewer are a note. Pauses above 5 s, equal ones (a timer) and terminals at which a person types are "
-    "idle time.",
+    "requests and 3 s; fewer are a note, as is a client whose last request was never answered. Pauses above 5 s, equal ones (a "
+    "timer) and terminals at which a person types are idle time.",
     rivals={
         "slow-server": "the answers come in the server's own time, which is short",
         "zero-window": "the window was open",
@@ -173,11 +173,12 @@ def client_pause(case: Case) -> Matches:
             continue
         if any(flow["server_talk"] for flow in talk.flows) or is_equal(sorted(pauses)[1:-1], EXPECT_WITHIN):
             continue
+        is_answered = case.connections.open_requests.keys().isdisjoint(talk.numbers)
         is_long = len(pauses) >= PAUSES_MANY and paused_ns >= PAUSED_LONG_NS and middle(pauses) < WAIT_LONG_NS
         yield Match(
             certainty="proven",
             place="client",
-            severity=None if is_long else "info",
+            severity=None if is_long and is_answered else "info",
             flows=talk.numbers,
             waited_ns=paused_ns,
             frames=talk.cited(),

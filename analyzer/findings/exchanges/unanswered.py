@@ -27,6 +27,7 @@ TIMES_SLOWEST = 3  # a longer wait than any answer of the server took
 ALIKE = 1.02  # the longest wait over the shortest, if it is a client's timeout
 #: ports of services that answer nothing: syslog, its TLS, statsd, graphite, carbon, GELF, fluentd, raw printing
 ONE_WAY_PORTS = frozenset((514, 601, 6514, 8125, 2003, 2004, 12201, 24224, 9100))
+REPLYING_PORTS = frozenset((2049,))  # of NFS: each call of RPC has a reply (RFC 5531 section 9)
 NAMED = ("http", "tls")  # kinds that are known to want an answer
 SYSTEM_PORTS = 1024  # ports below are of services that answer, but for those above (RFC 6335 section 6)
 
@@ -66,7 +67,12 @@ class Silence(NamedTuple):
     def is_known(self) -> bool:
         """Whether the request wants an answer by its protocol, or by the port of a service."""
         port = self.server[1]
-        return self.row["kind"] in NAMED or (port is not None and port < SYSTEM_PORTS)
+        return self.row["kind"] in NAMED or self.has_replies or (port is not None and port < SYSTEM_PORTS)
+
+    @property
+    def has_replies(self) -> bool:
+        """Whether each message of its protocol wants an answer, the last one too."""
+        return self.server[1] in REPLYING_PORTS
 
 
 def silences(transfers: Transfers) -> Iterator[Silence]:
@@ -155,11 +161,11 @@ def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]
     code="request-unanswered",
     title="Requests without an answer",
     severity="warning if the protocol or port wants an answer; info for others, and for one of a connection whose others were "
-    "answered",
+    "answered, if it is no call of NFS",
     unit="requests",
     computed="Requests on TCP connections that the server acknowledged and never answered (exchanges.outcome): the client waited "
     "5 s or longer and three times longer than for any other answer of that server, or gave up after 200 ms or more. A request "
-    "counts if it is HTTP or TLS, or goes to a port below 1,024. Of other protocols, one counts if earlier ones on its "
+    "counts if it is HTTP, TLS or NFS, or goes to a port below 1,024. Of other protocols, one counts if earlier ones on its "
     "connection were answered, or several to one server; if clients gave up, only if they did so after the same time. Ports of "
     "services that answer nothing (syslog, statsd, graphite, GELF, fluentd, raw printing) do not count.",
     unknown="Whether the application hangs, or holds the request on purpose (long polling, a subscription). A proxy that "
@@ -172,7 +178,8 @@ def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]
 def request_unanswered(transfers: Transfers) -> Matches:
     for (host, port), group in transfers.silences.items():
         packets, flows = asked_packets(transfers, group), [silence.flow for silence in group]
-        is_note = not any(silence.is_known for silence in group) or (len(group) == 1 and bool(group[0].row["turn"]))
+        is_last = len(group) == 1 and bool(group[0].row["turn"]) and not group[0].has_replies
+        is_note = is_last or not any(silence.is_known for silence in group)
         yield Match(
             "info" if is_note else "warning",
             flows=list(dict.fromkeys(row["flow"] for row in flows)),
