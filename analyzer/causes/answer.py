@@ -127,7 +127,8 @@ def more_such(listed: list[Explained], first: Explained) -> str:
 
 
 def busy_link(trace: Trace, listed: list[Explained]) -> Explained | None:
-    """Returns the note about a link or shaper that is busy for half of the time of all flows; None without one."""
+    """Returns the note about a link or shaper that is busy for half of the time of all flows, or of the capture; None without
+    one."""
     turns = trace.transfers.turns
     limit = next((entry for entry in listed if entry.cause is not None and entry.cause["code"] == LIMIT), None)
     if limit is None or limit.cause is None:
@@ -135,7 +136,7 @@ def busy_link(trace: Trace, listed: list[Explained]) -> Explained | None:
     flows = {row["flow"] for row in trace.cause_flows if row["cause"] == limit.cause["cause"]}
     busy_ns = math.fsum(turns.account(flow)[part] for flow in flows for part in BUSY_PARTS)
     streams = flows - turns.accounts.keys()  # of UDP, which have no account
-    return limit if streams or busy_ns >= BUSY_LEAST * turns.life_ns else None
+    return limit if streams or busy_ns >= BUSY_LEAST * min(turns.life_ns, turns.capture_ns) else None
 
 
 def matters(trace: Trace, entry: Explained) -> bool:

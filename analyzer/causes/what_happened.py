@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.ends.measured import measured_str
 from wiretale.analyzer.findings.judged import Judged, judge
-from wiretale.analyzer.findings.model import protocol_str
-from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+from wiretale.analyzer.findings.model import endpoint_str, protocol_str
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DirectionRow
     from wiretale.analyzer.trace import Trace
 
 NEARLY_ALL = 0.99  # of the packets of flows, in which losses show
+MOST_BYTES, MOST_SHARE = 1_000_000, 0.7  # of a transfer that a sentence names; of all bytes
+FLOWS_SEVERAL = 4
 WAITED_LEAST = 0.1  # of the time: less says nothing
 #: parts of the time account, as a sentence has them: `9.1 of 9.8 s went into …`
 WENT_INTO = {
@@ -51,7 +54,9 @@ def what_happened(trace: Trace) -> str:
     if judged.nothing:
         return f"{nothing_judged(trace)}{f'; {requests}' if requests else ''}."
     report = measured_str(trace)
-    head = f"{carried_str(trace)}{lost_str(trace, judged)}{f', and {requests}' if requests else ''}{unseen_str(judged)}"
+    most = most_str(trace)
+    asked = f", and {requests}" if requests and not most else ""
+    head = f"{carried_str(trace)}{lost_str(trace, judged)}{asked}{most}{unseen_str(judged)}"
     return f"{head}{f'. {report}' if report else time_went(trace)}."
 
 
@@ -100,6 +105,25 @@ def carried_str(trace: Trace) -> str:
     sizes, legs = trace.flows.column("payload_bytes"), trace.transfers.legs
     who, carried = flows_str(trace), sum(filter(None, sizes)) - sum(sizes[flow] or 0 for flow in legs)
     return f"{who[0].upper()}{who[1:]} carried {show_bytes(carried)}"
+
+
+def size_of(row: DirectionRow) -> int:
+    """Returns the bytes of a direction, each counted once."""
+    return row["unique_bytes"] or row["payload_bytes"] or 0
+
+
+def most_str(trace: Trace) -> str:
+    """`; 27.6 MB of it went from 192.0.2.1:443 to 10.0.0.1 at 19 Mbit/s`, if most went one way of one of several flows."""
+    transfers = trace.transfers
+    rows = [each.row for each in transfers.largest if each.row["flow"] not in transfers.legs]
+    if not rows or len(trace.flows) - len(transfers.legs) < FLOWS_SEVERAL:
+        return ""
+    row, carried = max(rows, key=size_of), sum(filter(None, trace.flows.column("payload_bytes")))
+    size = size_of(row)
+    if size < max(MOST_BYTES, MOST_SHARE * carried) or not row["goodput_bps"]:
+        return ""
+    source = endpoint_str(row["source"], row["source_port"])
+    return f"; {show_bytes(size)} of it went from {source} to {row['destination']} at {show_rate(row['goodput_bps'])}"
 
 
 def lost_str(trace: Trace, judged: Judged) -> str:

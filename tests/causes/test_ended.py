@@ -183,6 +183,12 @@ def test_a_server_that_closes_by_a_timer(tmp_path: Path) -> None:
     assert "closed each of 4 connections of 10.0.0.1 60 s after the client's last message" in row["sentence"]
 
 
+def test_a_client_that_waits_for_the_close(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["late-close"], tmp_path)["late-close"]
+    assert (row["members"], row["certainty"], row["failed"]) == (4, "likely", None)
+    assert "answers 10.0.0.1 at once and closes 5 s later" in row["sentence"] and "4 times" in row["sentence"]
+
+
 @pytest.mark.parametrize(
     "changed",
     [{"answer": True}, {"again_ms": 30_000.0}, {"count": 2}, {"silent_ms": 5_000.0}, {"first": 0}],
@@ -247,6 +253,9 @@ def test_datagrams_for_a_closed_port_are_a_note(tmp_path: Path) -> None:
         (of_wire(lambda: drawn.impatient(shut=True)), "client-gave-up"),
         (of_wire(lambda: drawn.impatient(late_ms=1_900)), "client-gave-up"),
         (of_wire(drawn.farewells), "client-gave-up"),
+        (of_wire(lambda: drawn.closing_late(quiet_ms=100.0)), "late-close"),
+        (of_wire(lambda: drawn.closing_late(next_ms=2_500.0)), "late-close"),
+        (of_wire(lambda: drawn.closing_late(count=2)), "late-close"),
         (of_wire(causes_broken.hung), "client-gave-up"),
         (of_wire(causes_broken.hung), "close-wait"),
         (of_wire(lambda: drawn.leaking(count=2)), "close-wait"),

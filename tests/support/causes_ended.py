@@ -297,6 +297,19 @@ def timed_out(
     return wire
 
 
+def closing_late(quiet_ms: float = 5_000.0, next_ms: float = 60.0, count: int = 4) -> Wire:
+    """Connections with one request each, answered at once; the server closes later, and the client opens the next one then."""
+    wire, start = Wire(), 0.0
+    for i in range(count):
+        link = Connection(wire, 40_001 + i, server_port=80).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
+        link.send(start + 50, 1, 0, 900, PSH | ACK, ack=300).send(start + 50.1, 0, 300, ack=900)
+        at = start + 50 + quiet_ms
+        link.send(at, 1, 900, flags=FIN | ACK, ack=300).send(at + 0.1, 0, 300, flags=FIN | ACK, ack=901)
+        link.send(at + 1, 1, 901, ack=301)
+        start = at + next_ms
+    return wire
+
+
 def shut_and_silent(reset: bool = False) -> Wire:
     """A server that closes at once, and answers the request that comes then by nothing, or by a RST."""
     link = Connection(Wire(), server_port=8089).open(0, 3.0).send(3.1, 1, 0, 85, PSH | ACK)
@@ -348,6 +361,7 @@ EXAMPLES: dict[str, Make] = {
     "reset-by-device": of_talks(lambda: aborted(ttl=61, reply=0.4, socket=False, hops=12)),
     "reset-by-peer": of_talks(aborted),
     "closed-by-timer": of_wire(timed_out),
+    "late-close": of_wire(closing_late),
     "not-greeted": of_wire(ungreeted),
     "turned-away": of_wire(full_server),
     "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),

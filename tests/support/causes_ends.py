@@ -18,6 +18,7 @@ MODERN = bytes([2, 4, 5, 180, 4, 2, 8, 10]) + bytes(8)
 SCALED, ERASED, WITHOUT = (MODERN + bytes(rest) for rest in ([1, 3, 3, 7], [1, 1, 1, 1], []))
 OLD = bytes([2, 4, 5, 180])
 EXPECTS = b"PUT /a HTTP/1.1\r\nHost: app.example\r\nExpect: 100-continue\r\nContent-Length: 3000\r\n\r\n"
+GET = b"GET /a HTTP/1.1\r\nHost: app.example\r\n\r\n"
 PLAIN = EXPECTS.replace(b"Expect: 100-continue\r\n", b"")
 
 
@@ -119,6 +120,20 @@ def pausing(pauses: Iterable[float], server_port: int = 5432) -> Wire:
 
 
 VARIED = [100.0 + 37 * i % 151 for i in range(40)]
+
+
+def colleagues(count: int) -> Wire:
+    """Clients of one service that each pause between their requests."""
+    wire = Wire()
+    for number in range(count):
+        talk = Dialogue(wire, 1.0, 40.0 * number, 41_000 + number, 1433)
+        talk.link.ends = (f"10.0.0.{20 + number}", "10.0.0.2")
+        wire.packets = wire.packets[:-3]
+        talk.link.open(40.0 * number, rtt=1.0)
+        for pause in VARIED * 2:
+            talk.ask(pause + 7 * number)
+        talk.close()
+    return wire
 
 
 def upload(wire: Wire, ms: float, port: int, wait: float, head: bytes = EXPECTS, leave: bool = False) -> None:
@@ -355,6 +370,95 @@ def answers_after_pauses(begins_anew: bool, count: int = 12, segments: int = 150
     return link.wire
 
 
+def stopping(rest_ms: float = 6_000.0) -> Wire:
+    """An answer of HTTP that begins after 20 ms; the rest comes much later, and the client goes on."""
+    link = Connection(Wire()).open(rtt=2.0).send(3, 0, 0, 0, PUSH, 0, payload=GET)
+    head, sent = b"HTTP/1.1 200 OK\r\nContent-Length: 4000\r\n\r\n" + bytes(400), len(GET)
+    link.send(25, 1, 0, 0, PUSH, sent, payload=head).send(25.1, 0, sent, ack=len(head))
+    now = 25 + rest_ms
+    link.send(now, 1, len(head), 1400, PUSH, sent).send(now + 0.2, 1, len(head) + 1400, 1400, PUSH, sent)
+    link.send(now + 0.3, 0, sent, ack=len(head) + 2800).send(now + 0.4, 1, len(head) + 2800, 800, PUSH, sent)
+    return link.send(now + 0.5, 0, sent, ack=len(head) + 3600).wire
+
+
+def breaking(holder: bool, wait_ms: float = 35_000.0) -> Wire:
+    """A file server that begins an answer and stops; another client got a message at that moment, and is silent from then on."""
+    wire = Wire(by_time=True)
+    talk = Dialogue(wire, 1.0, port=50_001, server_port=445)
+    for i in range(6):
+        talk.ask(60.0 + 11 * i)
+    link, now = talk.link, talk.now + 400
+    if holder:
+        other = Dialogue(wire, 1.0, 500.0, 50_002, 445)
+        other.link.ends = ("10.0.0.3", "10.0.0.2")
+        wire.packets = [
+            (ms, frame[:26] + bytes([10, 0, 0, 3]) + frame[30:]) if frame[34:36] == bytes([195, 82]) else (ms, frame)
+            for ms, frame in wire.packets
+        ]
+        other.link.send(now - 90, 0, 0, 117, PUSH, 0).send(now - 89, 1, 0, 600, PUSH, 117).send(
+            now - 60, 0, 117, ack=600
+        )
+        other.link.send(now + 1.4, 1, 600, 92, PUSH, 117).send(now + 41, 0, 117, ack=692)
+    link.send(now, 0, talk.sent, 170, PUSH, talk.received)
+    sent, received = talk.sent + 170, talk.received
+    link.send(now + 2, 1, received, 77, PUSH, sent).send(now + 42, 0, sent, ack=received + 77)
+    now += wait_ms
+    link.send(now, 1, received + 77, 156, PUSH, sent).send(now + 0.3, 0, sent, 117, PUSH, received + 233)
+    return (
+        link.send(now + 2, 1, received + 233, 900, PUSH, sent + 117)
+        .send(now + 3, 0, sent + 117, ack=received + 1133)
+        .wire
+    )
+
+
+def greeted(wait_ms: float = 10_000.0, asks: bool = True, speaks_first: bool = False) -> Wire:
+    """Two connections of FTP that are greeted after a wait, in which the server asks for a name and gets no answer."""
+    wire = Wire(by_time=True)
+    for i in range(2):
+        start = 20_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=21).open(start, 4.0)
+        now, size = start + 4 + wait_ms, 12 if speaks_first else 0
+        if asks:
+            for j in range(2):
+                text = question(100 + 2 * i + j, "1.0.0.10.in-addr.arpa", "PTR")
+                header = struct.pack("!HHHH", 50_000 + 2 * i + j, 53, 8 + len(text), 0)
+                wire.ip(start + 6 + 5_000.0 * j, "10.0.0.2", "10.0.0.53", 17, header + text)
+        if speaks_first:
+            link.send(now - 4, 0, 0, 12, PUSH, 0)
+        link.send(now, 1, 0, 23, PUSH, size).send(now + 4, 0, size, 10, PUSH, 23)
+        link.send(now + 8, 1, 23, 23, PUSH, size + 10).send(now + 12, 0, size + 10, 10, PUSH, 46)
+        link.send(now + 16, 1, 46, 23, PUSH, size + 20).send(now + 20, 0, size + 20, ack=69)
+    return drawn_names(wire)
+
+
+def drawn_names(wire: Wire) -> Wire:
+    """The DNS server answers other questions of the server, so that it is up."""
+    for i in range(4):
+        for back, text in enumerate((question(7 + i, "a.example"), answer(7 + i, "a.example"))):
+            ports, ends = (51_000 + i, 53), ("10.0.0.2", "10.0.0.53")
+            header = struct.pack("!HHHH", *ports[:: -1 if back else 1], 8 + len(text), 0)
+            wire.ip(300.0 + 7_000 * i + 3 * back, *ends[:: -1 if back else 1], 17, header + text)
+    return wire
+
+
+def granted_flights(count: int = 80, each: int = 22) -> Wire:
+    """Halves of a window of 64 kB from a TLS server on a path of 40 ms, seen at the client, which grants each half anew."""
+    link = Connection(Wire(), server_port=443).open(rtt=40.0, window=8192, scale=7)
+    link.send(41, 0, 0, 300, PUSH, 0, 8192).send(81, 1, 0, ack=300)
+    at, granted, arrivals = 0, 300, [90.0, 90.0 + each * 0.05]
+    for number in range(count):
+        now = arrivals[number]
+        for i in range(each):
+            link.send(now + i * 0.05, 1, at, MSS, PUSH if i == each - 1 else ACK, max(granted - 60, 300), 512)
+            at += MSS
+            if i % 2:
+                link.send(now + i * 0.05 + 0.01, 0, granted, ack=at, window=8192)
+        link.send(now + each * 0.05 - 0.03, 0, granted, 60, PUSH, at, 8192)
+        granted += 60
+        arrivals.append(now + each * 0.05 + 40)
+    return link.wire
+
+
 class Case(NamedTuple):
     """A capture, the cause that it has, and words of its sentence; None: no cause of an end above a note."""
 
@@ -377,6 +481,8 @@ CASES: dict[str, Case] = {
     "8 connections": Case(lambda: reconnecting(8), None),
     "30 connections to a slow server": Case(lambda: reconnecting(30, 5.0, 400.0), "slow-server", ("400 ms",)),
     "a client that computes": Case(lambda: pausing(VARIED * 2), "client-pause", ("10.0.0.2:5432",)),
+    "two clients that compute": Case(lambda: colleagues(2), "client-pause"),
+    "three clients of one service, each at its own pace": Case(lambda: colleagues(3), None),
     "a client that asks every 150 ms": Case(lambda: pausing([150.0] * 60), None),
     "a client that computes 8 times": Case(lambda: pausing(VARIED[:8]), None),
     "uploads of curl": Case(lambda: uploads([1001, 1002, 1000]), "expect-continue", ("Each of 3 uploads", "3.0")),
@@ -456,6 +562,30 @@ CASES: dict[str, Case] = {
         ("10.0.0.2:80 starts again from 14.6 kB in flight", "11 of 11 answers", "100 ms"),
     ),
     "answers whose window stays": Case(lambda: answers_after_pauses(False), None),
+    "a server that needs 30 ms for each of 120 requests": Case(
+        lambda: requests(120, 1.0, think=30.0), "server-time", ("30 ms", "each of 120 requests", "3.6")
+    ),
+    "a server that needs 10 ms on a path of 30 ms": Case(lambda: requests(120, 30.0, think=10.0), "serial-requests"),
+    "a server that needs 30 ms for 10 requests": Case(lambda: requests(10, 1.0, think=30.0), None),
+    "an answer that stops": Case(stopping, "server-stops", ("within an answer", "6 s"), "likely"),
+    "an answer without a stop": Case(lambda: stopping(300.0), None),
+    "an oplock that is not given up": Case(
+        lambda: breaking(True),
+        "server-stops",
+        ("first bytes came 2 ms after", "waited for 10.0.0.3", "oplock"),
+        "likely",
+    ),
+    "a message of a file server, much later": Case(lambda: breaking(False), None),
+    "a greeting after a lookup": Case(
+        greeted, "late-greeting", ("2 connections wait 10 s each", "1.0.0.10.in-addr.arpa (PTR) got no answer")
+    ),
+    "a greeting that comes late": Case(
+        lambda: greeted(asks=False), "late-greeting", ("wait 10 s each for its greeting",)
+    ),
+    "a client that speaks late": Case(lambda: greeted(asks=False, speaks_first=True), None),
+    "flights that the client releases": Case(
+        granted_flights, "application-window", ("10.0.0.1 probably lets only 64.2 kB", "HTTP/2"), "likely"
+    ),
     "a small send buffer": Case(small_buffer, "send-buffer", ("in flight at a round trip",)),
 }
 EXAMPLES = {
@@ -477,4 +607,8 @@ EXAMPLES = {
     "slow-start": of_wire(wires.growing_flights),
     "app-limited": of_wire(lambda: wires.bursts_of_work(80.0)),
     "send-buffer": of_wire(small_buffer),
+    "application-window": of_wire(granted_flights),
+    "server-time": of_wire(lambda: requests(120, 1.0, think=30.0)),
+    "server-stops": of_wire(lambda: breaking(True)),
+    "late-greeting": of_wire(greeted),
 }

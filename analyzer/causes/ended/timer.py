@@ -17,6 +17,7 @@ from wiretale.analyzer.causes.connections import (
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+from wiretale.analyzer.units import show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +30,7 @@ CLOSED_MIN = 3
 SILENT_MIN_NS = 10_000_000_000  # servers that close sooner keep connections for the next request alone
 AGAIN_SHARE = 0.05  # of the silence: a client that connects again within wanted to keep the connection
 FAREWELL_NS = 50_000_000  # a FIN that follows an answer sooner ends it
+LATE_CLOSE_NS, NEXT_NS = 800_000_000, 300_000_000  # after an answer; until the client's next connection
 MQTT_PORTS = (1883, 8883)
 
 
@@ -38,6 +40,7 @@ class Closed(NamedTuple):
     connection: Connection
     silent_ns: int  # since the client's last message
     quiet_ns: int  # since the last byte of the answer to it
+    turn: int  # number of that message
 
 
 def is_closed_by_server(connection: Connection) -> bool:
@@ -70,7 +73,7 @@ def closed_of(connection: Connection, message: ExchangeRow) -> Closed:
     """Returns a connection with the times since the last message of its client and the answer to it."""
     sent_ns = (message["asked_ns"] or 0) + (message["request_ns"] or 0)
     answered_ns = (message["answered_ns"] or sent_ns) + (message["response_ns"] or 0)
-    return Closed(connection, connection.last_ns - sent_ns, connection.last_ns - answered_ns)
+    return Closed(connection, connection.last_ns - sent_ns, connection.last_ns - answered_ns, message["turn"] or 0)
 
 
 def is_timer(group: Sequence[Closed]) -> bool:
@@ -84,6 +87,63 @@ def is_timer(group: Sequence[Closed]) -> bool:
     ends = sorted(each.connection.last_ns for each in group)
     gaps = [begin - end for begin, end in zip(begins[1:], ends, strict=False)]
     return all(0 <= gap <= AGAIN_SHARE * min(silences) for gap in gaps)
+
+
+def waits_for_close(group: Sequence[Closed]) -> bool:
+    """Returns whether one time separates the only answer of each connection from its close, and the client went on only then."""
+    quiet, silences = [each.quiet_ns for each in group], [each.silent_ns for each in group]
+    if len(group) < CLOSED_MIN or min(quiet) < LATE_CLOSE_NS or max(silences) >= SILENT_MIN_NS or not is_alike(quiet):
+        return False
+    if any(each.turn for each in group):
+        return False
+    begins = sorted(each.connection.flow["first_ns"] or 0 for each in group)
+    ends = sorted(each.connection.last_ns for each in group)
+    return all(0 <= begin - end <= NEXT_NS for begin, end in zip(begins[1:], ends, strict=False))
+
+
+@cause(
+    code="late-close",
+    title="The client waits for the close",
+    sentence="The server {server} answers {client} at once and closes {quiet} later, and the client goes on only then, {count} "
+    "times in a row: its answers {probably}do not say where they end, so that the client waits for the close.",
+    advice="Let {server} send `Content-Length` or chunks (or close at once, as `Connection: close` promises), or let the client "
+    "stop at the end of the content.",
+    shows="Three connections or more of a client with one request each, answered, and closed by the server always the same time "
+    "after the answer (5%), 0.8 to 10 s; the next connection of the client begins within 0.3 s of each close.",
+    rivals={
+        "slow-server": "the answer had come before the pause",
+        "client-pause": "the client goes on when the server closes, each time",
+        "closed-by-timer": "the answer came at once, and the client had nothing to add",
+    },
+    unknown="The head of the answer within TLS; whether the client ignores a length that is there.",
+)
+def late_close(case: Case) -> Matches:
+    for _, group in largest_groups(
+        closed_connections(case),
+        lambda each: (each.connection.server, each.connection.end(each.connection.client_side)[0]),
+    ):
+        if not waits_for_close(group):
+            continue
+        connections, quiet = [each.connection for each in group], [each.quiet_ns for each in group]
+        yield Match(
+            certainty="likely",
+            place="server",
+            flows=[connection.number for connection in connections],
+            members=len(group),
+            waited_ns=sum(quiet),
+            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+            proof=f"FIN of the server {times_str(quiet)} after its answer each time, and the client's next connection within "
+            f"{show_duration(NEXT_NS)} of it",
+            excluded={
+                "slow-server": "the answers were complete",
+                "client-pause": "the closes, not the client, set the pace",
+            },
+            undecided={"closed-by-timer": "the head of an answer: has it Content-Length or chunks?"},
+            server=server_str(connections),
+            client=connections[0].end(connections[0].client_side)[0],
+            quiet=times_str(quiet),
+            count=len(group),
+        )
 
 
 @cause(

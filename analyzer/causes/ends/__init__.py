@@ -5,8 +5,30 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.ends import acks, dialogue, proxy, restarts, sending, servers, tiers, windows
+from wiretale.analyzer.causes.ends import (
+    acks,
+    dialogue,
+    greetings,
+    proxy,
+    restarts,
+    sending,
+    server_time,
+    servers,
+    tiers,
+    windows,
+)
 
 CHAPTER = "Slow because of an end"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (windows, acks, proxy, tiers, servers, dialogue, restarts, sending)
+MODULES: tuple[ModuleType, ...] = (
+    windows,
+    acks,
+    proxy,
+    greetings,
+    tiers,
+    servers,
+    server_time,
+    dialogue,
+    restarts,
+    sending,
+)

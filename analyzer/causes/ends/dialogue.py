@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -30,6 +31,7 @@ SLOW_NS = 200_000_000  # a round trip of a long path
 LOSS_SHARE = 0.1  # of the round trips: with more, losses are the cause
 FEW_TRIPS = 3.0  # requests of a connection: with fewer, each has its own
 CLIENT_SHARE, PAUSES_MANY, PAUSED_LONG_NS = 0.6, 20, 3_000_000_000
+CLIENTS_PACED = 3  # of one service
 EXPECT_LEAST_NS = 300_000_000  # the shortest timer in use is 350 ms
 EXPECT_TIMERS_NS = (1_000_000_000, 350_000_000)  # curl; .NET
 EXPECT_WITHIN, EXPECT_UPLOADS_MAX = 0.05, 1000
@@ -153,8 +155,8 @@ def pauses_of(talk: Talk) -> list[float]:
     "requests; server and network needed {remaining}.",
     advice="Profile the client between its requests (`perf top`, its disk): it computes, waits for something else, or sleeps.",
     shows="The client's own time before and within requests is 60% of the time in which somebody waited, or more, over 20 "
-    "requests and 3 s; fewer are a note, as is a client whose last request was never answered. Pauses above 5 s, equal ones (a "
-    "timer) and terminals at which a person types are idle time.",
+    "requests and 3 s; fewer are a note, as is a client whose last request was never answered, and as are three clients of one "
+    "service or more. Pauses above 5 s, equal ones (a timer) and terminals at which a person types are idle time.",
     rivals={
         "slow-server": "the answers come in the server's own time, which is short",
         "zero-window": "the window was open",
@@ -163,7 +165,9 @@ def pauses_of(talk: Talk) -> list[float]:
     unknown="What the client did meanwhile; at the server, a request that was lost before the capture point and repeated.",
 )
 def client_pause(case: Case) -> Matches:
-    for talk in talks(case):
+    talked = talks(case)
+    paced = Counter(talk.server for talk in talked if talk.parts["client"] >= CLIENT_SHARE * talk.life_ns > 0)
+    for talk in talked:
         paused_ns, pauses = talk.parts["client"], pauses_of(talk)
         if (
             paused_ns < max(WAIT_LONG_NS, CLIENT_SHARE * talk.life_ns)
@@ -175,6 +179,7 @@ def client_pause(case: Case) -> Matches:
             continue
         is_answered = case.connections.open_requests.keys().isdisjoint(talk.numbers)
         is_long = len(pauses) >= PAUSES_MANY and paused_ns >= PAUSED_LONG_NS and middle(pauses) < WAIT_LONG_NS
+        is_long = is_long and paced[talk.server] < CLIENTS_PACED
         yield Match(
             certainty="proven",
             place="client",

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 OWN_WINDOWS = ("tls", "http2", "quic")  # protocols with a window of the application
 OWN_WINDOW_PORTS = (22, 445, 2049)  # SSH, SMB, NFS
+LEAVES_MIN, LEAVES_OF_FLIGHT, LEAVE_BYTES = 8, 0.5, 300  # small messages of a receiver; of each flight; bytes of one
+HTTP2_WINDOW, NEAR = 65_535, 0.05  # RFC 9113 section 6.9.2
+WEB, HTTPS_PORT = ("tls", "http2", "http"), 443
 UPLOAD_MIN, UPLOAD_MIN_NS = 1_000_000, 1_000_000_000  # bytes and time of a request
 IDLE_SHARE = 0.5  # of the time in which the path did not stand still
 SLOW_START_NS = 1_000_000_000  # over all flows: less is a note
@@ -35,6 +38,64 @@ def may_wait_for_peer(case: Case, transfer: Transfer) -> bool:
     ports = (flow["source_port"], flow["destination_port"])
     answers = (transfer.back["data_packets"] or 0) * 20 >= (transfer.row["data_packets"] or 0)
     return flow["application"] in OWN_WINDOWS or any(port in OWN_WINDOW_PORTS for port in ports) or answers
+
+
+def leaves_of(transfer: Transfer, level: int) -> int:
+    """Returns how many small messages the receiver sent, if there is at least one for two flights of this size; else 0."""
+    count, size = transfer.back["data_packets"] or 0, transfer.back["payload_bytes"] or 0
+    flights = (transfer.row["unique_bytes"] or 0) / max(level, 1)
+    is_enough = count >= max(LEAVES_MIN, LEAVES_OF_FLIGHT * flights)
+    return (
+        count if is_enough and size <= LEAVE_BYTES * count and count * 4 <= (transfer.row["data_packets"] or 0) else 0
+    )
+
+
+@cause(
+    code="application-window",
+    title="A window of the application is the limit",
+    sentence="The program at {receiver} {probably}lets only {most} be under way at a time{which}: {sender} stops there until a "
+    "small message of the receiver comes, {rate} at a round trip of {rtt}, though TCP's windows and the path are free.",
+    advice="Raise that window at {receiver}: HTTP/2 stream and connection window (`SETTINGS_INITIAL_WINDOW_SIZE`, gRPC "
+    "flow control, nginx `http2_body_preread_size`), SSH (HPN-SSH), SMB credits, size of reads; or use several connections.",
+    shows="As send-buffer, and the receiver sends a small message (300 bytes or less on average) at least once for two flights, "
+    "as programs do that grant leave to send; a program that only receives sends none.",
+    rivals={
+        "send-buffer": "the receiver's messages come with the flights",
+        "small-window": "the window of TCP has room",
+        "serial-requests": "the flights follow one another in one answer",
+    },
+    unknown="Within TLS and SSH, what the messages of the receiver say.",
+    explains=("path-limited", "slow-start", "sender-idle", "window-full"),
+)
+def application_window(case: Case) -> Matches:
+    for each, transfer in limited_transfers(case, "send-buffer-limited"):
+        level = transfer.row["send_buffer_bytes"] or 0
+        leaves = leaves_of(transfer, level)
+        if not leaves or fills_window(case, transfer):
+            continue
+        flow = case.flow(transfer.row["flow"])
+        is_web = flow["application"] in WEB or HTTPS_PORT in (flow["source_port"], flow["destination_port"])
+        is_http2 = is_web and abs(level - HTTP2_WINDOW) <= NEAR * HTTP2_WINDOW
+        yield Match(
+            certainty="likely",
+            place="client" if transfer.row["direction"] != flow["client"] else "server",
+            findings=[each],
+            flows=[transfer.side],
+            waited_ns=transfer.times["send_buffer"],
+            severity="info" if each.finding.severity == "info" else None,
+            proof=f"the flight returns to {show_bytes(level)}, and the receiver sent {plural(leaves, 'small message')}",
+            excluded={
+                "send-buffer": f"{plural(leaves, 'message')} of the receiver, one for two flights or more",
+                "small-window": f"the window was {show_bytes(transfer.back['window_max'] or 0)} at most",
+            },
+            undecided={"serial-requests": f"`ss -ti` at {transfer.row['source']}: no sndbuf_limited"},
+            receiver=transfer.row["destination"],
+            sender=sender_str(transfer),
+            most=show_bytes(level),
+            which=", as HTTP/2 does by default (65,535 bytes)" if is_http2 else "",
+            rate=show_rate(transfer.row["goodput_bps"] or 0),
+            rtt=show_duration(transfer.path_rtt_ns or 0),
+        )
 
 
 @cause(

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that speak first, and late."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import times_str
+from wiretale.analyzer.causes.ends.inquiries import DNS, Inquiry, inquiries_of, is_nested
+from wiretale.analyzer.causes.ends.talk import requests_of, server_str
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.cost import Span, union_ns
+from wiretale.analyzer.findings.evidence import RESPONSE, SHOWN, Cited
+from wiretale.analyzer.findings.exchanges.turns import server_end
+from wiretale.analyzer.units import show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import FlowRow
+
+LATE_NS = 1_000_000_000
+AT_ONCE_NS = 100_000_000  # between the handshake and the silence
+FLOWS_MAX = 500
+RESOLVER_NS = 5_000_000_000  # that resolvers wait for an answer (resolv.conf(5): timeout)
+
+
+class Greeting(NamedTuple):
+    """A connection on which the client waited for the first words of the server."""
+
+    flow: FlowRow
+    waited: Span
+
+
+def greeting_of(case: Case, flow: FlowRow) -> Greeting | None:
+    """Returns the wait of a client for the first words of the server; None if it had not to wait for them."""
+    rtt_ns, until_ns = flow["handshake_rtt_ns"], flow["pause_until_ns"]
+    if rtt_ns is None or until_ns is None or flow["client"] is None or flow["pause_direction"] != 1 - flow["client"]:
+        return None
+    opened_ns = (flow["first_ns"] or 0) + rtt_ns
+    if until_ns - (flow["pause_ns"] or 0) - opened_ns > AT_ONCE_NS:
+        return None
+    begun = requests_of(case, flow).times("asked_ns")  # the client spoke later, and it did speak
+    is_first = bool(begun) and case.transfers.base_ns + min(begun) >= until_ns
+    return Greeting(flow, Span(opened_ns, until_ns)) if is_first else None
+
+
+def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
+    """Returns the connections that were greeted late, by server."""
+    explained, servers = case.flows_of() | case.transfers.legs, dict[tuple[str, int | None], list[Greeting]]()
+    late = [flow for flow, ns in enumerate(case.trace.flows.column("pause_ns")) if (ns or 0) >= LATE_NS]
+    for flow in (case.flow(number) for number in late[:FLOWS_MAX] if number not in explained):
+        greeting = greeting_of(case, flow)
+        if greeting:
+            servers.setdefault(server_end(flow, flow["client"]), []).append(greeting)
+    return servers
+
+
+@cause(
+    code="late-greeting",
+    title="The server greets late",
+    sentence="The server {server} let {count:connection} wait {waited} for its greeting, from the handshake on{why}.",
+    advice="{repair}",
+    shows="After the handshake nobody sends anything for 1 s or longer; then the server speaks first (FTP, SSH, mail, databases) "
+    "and the client goes on. If 70% of the waits lie within the server's own questions to another host, those are the reason.",
+    rivals={
+        "slow-server": "no request was open: the server speaks first",
+        "client-pause": "the client had nothing to say before the greeting",
+        "not-greeted": "the greeting came",
+    },
+    unknown="Away from the server, what it asked meanwhile: as a rule the name of the client (reverse lookup, ident).",
+    explains=("dns-unanswered", "dns-slow"),
+)
+def late_greeting(case: Case) -> Matches:
+    servers = late_greetings(case)
+    lookups = inquiries_of(case, {host for host, _ in servers}) if servers else []
+    for (host, _), group in servers.items():
+        waits = [each.waited for each in group]
+        behind = [other for other in lookups if other.client == host and is_nested(waits, given_up(other))]
+        yield greeting_match(case, host, group, max(behind, key=lambda other: len(other.unanswered), default=None))
+
+
+def given_up(other: Inquiry) -> list[Span]:
+    """Returns the times of questions, those without an answer until a resolver gives them up."""
+    late_ns = RESOLVER_NS if other.kind == DNS else 0
+    return [
+        Span(span.start_ns, span.end_ns + (late_ns if number in other.unanswered else 0))
+        for number, span in enumerate(other.spans)
+    ]
+
+
+def names_str(case: Case, other: Inquiry) -> str:
+    """` for 4.3.2.10.in-addr.arpa (PTR)`, the first name that got no answer; empty without one."""
+    if not other.unanswered:
+        return ""
+    rows = (
+        row for row in case.exchanges("kind", "dns") if row["client"] == other.client and row["answered_ns"] is None
+    )
+    row = next(rows, None)
+    return f" for {row['name']} ({row['type']})" if row and row["name"] else ""
+
+
+def why_str(case: Case, other: Inquiry) -> str:
+    """Returns what the server itself waited for."""
+    name = other.name(case)
+    if other.unanswered:
+        about = names_str(case, other) or f" to {name}"
+        what = f"DNS questions{about}" if other.kind == DNS else f"requests to {name}"
+        return f": meanwhile its {what} got no answer"
+    what = "a name" if other.kind == DNS else "an answer"
+    return f": it waited for {what} from {name}"
+
+
+def repair_str(case: Case, host: str, other: Inquiry | None) -> str:
+    """Returns the advice to a server that greets late."""
+    if other and other.kind != DNS:
+        return f"Look at {other.name(case)}, which {host} asks before it greets."
+    resolver = f" at {other.servers[0]}" if other else ""
+    return (
+        f"Let {host} resolve its clients' addresses{resolver} (a reverse zone, hosts), or turn the lookup off (sshd "
+        "`UseDNS no`, ProFTPD `UseReverseDNS off`, MySQL `skip-name-resolve`)."
+    )
+
+
+def greeted_packet(flow: FlowRow) -> Cited:
+    """Returns the first packet of the greeting."""
+    return Cited(
+        flow["pause_frame"] or 0, flow["pause_until_ns"] or 0, flow["flow"], flow["pause_capture"] or 0, RESPONSE
+    )
+
+
+def greeting_match(case: Case, host: str, group: list[Greeting], other: Inquiry | None) -> Match:
+    """Returns the match of connections that one server greeted late."""
+    flows, times = [each.flow for each in group], sorted(each.waited.ns for each in group)
+    waited, behind = times_str([round(ns) for ns in times]), list(other.flows) if other else []
+    return Match(
+        certainty="proven",
+        place="server",
+        flows=[*(flow["flow"] for flow in flows), *behind],
+        waited_ns=union_ns(each.waited for each in group),
+        members=len(group),
+        frames=[greeted_packet(flow) for flow in flows[:SHOWN]],
+        packets=len(group),
+        filter=" or ".join(flow_filter(flow) for flow in flows[:SHOWN]),
+        proof=f"no packet between the handshake and the greeting, {show_duration(math.fsum(times))} over all",
+        excluded={"slow-server": "the server spoke first", "client-pause": "the client answered the greeting"},
+        undecided={} if other else {"slow-dependency": f"a capture at {host}: what it asks other hosts meanwhile"},
+        server=server_str(flows[0]),
+        count=len(group),
+        waited=f"{waited} each" if len(group) > 1 else waited,
+        why=why_str(case, other) if other else "",
+        repair=repair_str(case, host, other),
+    )
