@@ -360,6 +360,21 @@ static void begin_stream(struct tcp_stream *stream, uint32_t sequence) {
     stream->snd_nxt = max64(position, stream->snd_nxt);
 }
 
+/* Rule V10.4: the capture begins within the connection, and its first data of this end is one byte
+ * that the application did not push. */
+static bool begins_with_keep_alive(const struct segment_context *seg) {
+    return seg->packet->payload_bytes == 1 && seg->tcp->flags == TCP_ACK &&
+           !seg->connection->syn_ack_seen && !seg->receiver->syn_seen;
+}
+
+/* All data up to `sequence` is acknowledged. */
+static void begin_idle(struct tcp_stream *stream, uint32_t sequence) {
+    begin_stream(stream, sequence);
+    if (!stream->snd_una_known || stream->snd_una < stream->snd_nxt)
+        stream->snd_una = stream->snd_nxt;
+    stream->snd_una_known = stream->flight_known = true;
+}
+
 /* The segment has no new sequence numbers, so it can be a duplicate packet. */
 static inline bool has_old_numbers(const struct segment_context *seg,
                                    const struct tcp_stream *sender, const struct tcp_header *tcp) {
@@ -455,7 +470,9 @@ static NOINLINE void take_rare(struct segment_context *seg, const struct tcp_hea
     }
     if (tcp->flags & TCP_SYN)
         take_syn(seg, tcp);
-    if (!sender->base_known)
+    if (!sender->base_known && begins_with_keep_alive(seg))
+        begin_idle(sender, tcp->sequence + 1);
+    else if (!sender->base_known)
         begin_stream(sender, tcp->sequence);
     if (tcp->flags & TCP_RST)
         take_reset(seg);
