@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.groups import Group, groups
+from wiretale.analyzer.causes.harmless import marks_str
 from wiretale.analyzer.causes.rank import BLIND, FAILED, NOTED, class_of, rank_of
 from wiretale.analyzer.causes.what_happened import what_happened
 from wiretale.analyzer.findings.evidence import evidence_of
@@ -108,7 +109,8 @@ def answer(trace: Trace) -> Answer:
     first, caveat = heads_of(trace, listed)
     text = caveat and caveat.sentence
     if first is None:
-        return Answer(what_happened(trace), text, None, None, [], None, None, NO_COST, None, [], [])
+        sentence = " ".join(filter(None, (what_happened(trace), marks_str(trace))))
+        return Answer(sentence, text, None, None, [], None, None, NO_COST, None, [], [])
     reply = answer_of(trace, first, text)
     more = more_such(listed, first)
     if more:

@@ -52,6 +52,7 @@ def example_of(code: str) -> dict[str, Any] | None:
 OWN_PACE = ("app-limited", "client-pause")
 OWN_PACE_SHARE = 0.1
 FELT_NS, FELT_SHARE = 1_000_000_000, 0.1  # of a wait
+CLOCK = "clock-step"
 
 
 class Explanation(NamedTuple):
@@ -178,15 +179,22 @@ def explain(transfers: Transfers, findings: Sequence[Finding]) -> list[Explanati
 
 
 def is_at_own_pace(row: Explanation, causes: Sequence[Explanation]) -> bool:
-    """Returns whether a cause says only that an end took its time, while somebody waited for something else on other flows: an
-    end that has nothing to send is, as a rule, as fast as it means to be."""
+    """Returns whether a cause says only that an end took its time, while somebody waited for something else on other flows, or
+    the capture's clock was set, which seems a pause: an end that has nothing to send is, as a rule, as fast as it means to be."""
+    if row.code not in OWN_PACE:
+        return False
+    is_clock_set = any(other.code == CLOCK and other.severity != "info" for other in causes)
+    return is_clock_set or any(is_waited_for(other, row) for other in causes)
+
+
+def is_waited_for(other: Explanation, row: Explanation) -> bool:
+    """Returns whether another cause is above a note, and costs about as much on other flows."""
     flows = {flow for flow, _ in row.flows}
-    return row.code in OWN_PACE and any(
+    return bool(
         other.severity != "info"
         and other.code not in OWN_PACE
         and other.place != "capture"
         and other.flows
         and flows.isdisjoint(flow for flow, _ in other.flows)
         and (other.failed or (other.waited_ns or 0) >= OWN_PACE_SHARE * (row.waited_ns or 0))
-        for other in causes
     )

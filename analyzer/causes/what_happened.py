@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.ends.measured import measured_str
+from wiretale.analyzer.causes.harmless import lookups_str, streams_str, traced_str
 from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import endpoint_str, protocol_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 NEARLY_ALL = 0.99  # of the packets of flows, in which losses show
 MOST_BYTES, MOST_SHARE = 1_000_000, 0.7  # of a transfer that a sentence names; of all bytes
 FLOWS_SEVERAL = 4
+FULL_SHARE = 0.8  # of the time: the path is busy
 WAITED_LEAST = 0.1  # of the time: less says nothing
 #: parts of the time account, as a sentence has them: `9.1 of 9.8 s went into …`
 WENT_INTO = {
@@ -50,14 +53,16 @@ def what_happened(trace: Trace) -> str:
     judged = judge(trace)
     if not judged.total.packets:
         return "No packet was analyzed."
-    requests = requests_str(trace)
+    requests, first = requests_str(trace), traced_str(trace) or streams_str(trace) or lookups_str(trace)
     if judged.nothing:
-        return f"{nothing_judged(trace)}{f'; {requests}' if requests else ''}."
+        texts = (first, f"{nothing_judged(trace)}{f'; {requests}' if requests else ''}")
+        return " ".join(f"{text}." for text in texts if text)
     report = measured_str(trace)
     most = most_str(trace)
     asked = f", and {requests}" if requests and not most else ""
     head = f"{carried_str(trace)}{lost_str(trace, judged)}{asked}{most}{unseen_str(judged)}"
-    return f"{head}{f'. {report}' if report else time_went(trace)}."
+    texts = (first, f"{head}{f'. {report}' if report else time_went(trace)}")
+    return " ".join(f"{text}." for text in texts if text)
 
 
 def nothing_judged(trace: Trace) -> str:
@@ -80,7 +85,8 @@ def requests_str(trace: Trace) -> str:
     pairs = Counter(zip(exchanges._packed("kind", "B"), exchanges._packed("outcome", "B"), strict=True))
     answers: Counter[str] = Counter()
     for (kind, outcome), count in pairs.items():
-        answers[words.get(kind, "")] += count if words.get(outcome) in ANSWERED else 0
+        name, came = words.get(kind, ""), ("answered",) if words.get(kind) == "icmp_echo" else ANSWERED
+        answers[name] += count if words.get(outcome) in came else 0
     names = [name for name in ASKED if answers[name]]
     names = [name for name in names if name not in BELOW_IP] or names
     texts = [plural(answers[name], ASKED[name]) for name in names[:KINDS_SHOWN]]
@@ -156,6 +162,17 @@ def unseen_str(judged: Judged) -> str:
     return f"; in {show_share(1 - share, 1)} of the packets, losses do not show"
 
 
+def full_path(trace: Trace) -> str:
+    """`, at 44.3 Mbit/s,`: the rate of the largest transfer if it carried nearly all; else nothing."""
+    rows = [each.row for each in trace.transfers.largest]
+    largest = max(rows, key=lambda row: row["wire_bytes"], default=None)
+    is_all = largest is not None and largest["wire_bytes"] >= FULL_SHARE * sum(
+        array("d", trace.directions._packed("wire_bytes", "d"))
+    )
+    rate = largest["throughput_bps"] if largest is not None and is_all else None
+    return f", at {show_rate(rate)}," if rate else ""
+
+
 def time_went(trace: Trace) -> str:
     """Returns where most of the time went, `; 9.1 of 9.8 s went into round trips`, or that nobody waited. Flows side by side
     count once: no time is longer than the capture.
@@ -168,6 +185,10 @@ def time_went(trace: Trace) -> str:
         return ""
     name, ns = max(parts.items(), key=lambda part: part[1])
     if waited_ns >= WAITED_LEAST * life_ns:
+        if name == "transfer" and ns >= FULL_SHARE * waited_ns and not turns.overlap:
+            return (
+                f"; the transfer filled the path{full_path(trace)} for {show_duration(ns)} of {show_duration(life_ns)}"
+            )
         share = show_share(ns, waited_ns)
         time = f"{share} of the waiting" if turns.overlap else f"{show_duration(ns)} of {show_duration(life_ns)}"
         return f"; {time} went into {WENT_INTO[name]}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import FAILED, NULL
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
+from wiretale.analyzer.findings.hosts.traced import traced_paths
 from wiretale.analyzer.findings.model import (
     Match,
     Matches,
@@ -23,7 +24,7 @@ from wiretale.analyzer.findings.model import (
 )
 from wiretale.analyzer.findings.shared.places import longest_wait, opening, stalls_of
 from wiretale.analyzer.findings.shared.servers import FROM, TO, by_server, ends_of, first_resets, server_ends
-from wiretale.analyzer.findings.transfers import NO_BINS, ROWS_MAX, Transfers, rows_of_kind
+from wiretale.analyzer.findings.transfers import NO_BINS, ROWS_MAX, Counts, Transfers, rows_of_kind
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
@@ -273,15 +274,15 @@ def cited_in(events: list[EventRow]) -> Words:
     code="icmp-errors",
     title="ICMP errors about flows",
     unit="packets",
-    computed="ICMP and ICMPv6 errors that quote the header of a flow in the capture, with their types.",
+    computed="ICMP and ICMPv6 errors that quote the header of a flow in the capture, with their types. Probes of traceroute and "
+    "mtr, whose TTL must run out, do not count.",
     unknown="Errors that took another path or were filtered.",
     sentence="Routers or hosts sent ICMP errors about {count:flow}{details}.",
     headline=("{sentence}", "Routers or hosts sent ICMP errors about {count:flow}[{causes}]."),
     advice="Check their types: unreachable ports and hosts, exceeded TTLs, or a path MTU that is too small.",
 )
 def icmp_errors(transfers: Transfers) -> Matches:
-    counts = transfers.flow_counts["icmp_errors"]
-    events = rows_of_kind(transfers, "icmp_error", ICMP_ERRORS_MAX) if counts else []
+    counts, events = errors_beside_probes(transfers)
     details = {event["detail"]: cause_text(event) for event in events if event["detail"]}
     ordered = sorted(details)[:SHOWN]
     return flows_match(
@@ -294,6 +295,14 @@ def icmp_errors(transfers: Transfers) -> Matches:
         packets=sum(count for _, count in counts),
         filter="icmp.type in {3, 4, 5, 11, 12} || icmpv6.type in {1, 2, 3, 4}",
     )
+
+
+def errors_beside_probes(transfers: Transfers) -> tuple[Counts, list[EventRow]]:
+    """Returns the number of ICMP errors of each flow, and the first of them, without those that traceroute wants."""
+    probes = {flow for path in traced_paths(transfers) for flow in path.flows}
+    counts = [each for each in transfers.flow_counts["icmp_errors"] if each[0] not in probes]
+    events = rows_of_kind(transfers, "icmp_error", ICMP_ERRORS_MAX) if counts else []
+    return counts, [event for event in events if event["flow"] not in probes]
 
 
 @finding(

@@ -46,28 +46,58 @@ def is_unicast(address: str) -> bool:
 @cause(
     code="one-way-media",
     title="One-way call",
-    sentence="The call is {probably}one-way: {rtp:RTP packet} left {source} for {target}{private} in {time}, and none came back "
-    "here, although SIP passes in both directions.",
+    sentence="The call is {probably}one-way: {rtp:RTP packet} left{source} for {target}{private} in {time}, and {instead}.",
     advice="Compare the address in the SDP of each end with the one that its packets come from: use ICE or STUN, symmetric RTP "
     "at the session border controller, no SIP ALG; open the RTP ports in both directions.",
     shows="An RTP stream of 250 packets or more to one host from which no RTP comes back on any port, while SIP messages of one "
-    "of both hosts pass in both directions.",
+    "of both hosts pass in both directions. Proven if the other end's RTP comes to the same port from another address.",
     rivals={"one-direction": "SIP passes in both directions"},
     unknown="Whether the other end sends (hold, a muted announcement): its SDP, or a capture there, shows it.",
     explains=("one-way",),
 )
 def one_way_media(case: Case) -> Matches:
+    alone = streams_alone(case)
+    arriving = {(row["destination"], row["destination_port"]): (stream, row) for stream, row in alone}
+    pairs = [(sides, arriving.get((sides[1]["source"], sides[1]["source_port"]))) for sides in alone]
+    halves = {other[0]["flow"] for _, other in pairs if other is not None}
+    for (stream, row), other in pairs:
+        if other is not None:
+            yield elsewhere_match(stream, row, *other)
+        elif stream["flow"] not in halves:
+            yield one_way_match(stream, row)
+
+
+def streams_alone(case: Case) -> list[tuple[FlowRow, DirectionRow]]:
+    """Returns the long streams of calls to one host from which no RTP comes, each with its direction."""
     numbers = case.trace.flows._rows_where("application", "rtp")[:STREAMS_MAX]
     streams = case.transfers.without_legs(map(case.flow, numbers))
-    senders = {(row["source"], row["destination"]) for row in (sender_of(case, stream) for stream in streams)}
+    sent = [(stream, sender_of(case, stream)) for stream in streams]
+    senders = {(row["source"], row["destination"]) for _, row in sent}
     senders |= {(row["destination"], row["source"]) for row in streams if not row["one_way"]}
     hosts = signalling_hosts(case) if any(row["one_way"] for row in streams) else set()
-    for stream in streams:
-        row = sender_of(case, stream)
-        is_answered = not stream["one_way"] or (row["destination"], row["source"]) in senders
+
+    def is_alone(row: DirectionRow) -> bool:
         is_call = is_unicast(row["destination"]) and bool(hosts & {row["source"], row["destination"]})
-        if is_call and not is_answered and row["packets"] >= PACKETS_MIN:
-            yield one_way_match(stream, row)
+        return is_call and (row["destination"], row["source"]) not in senders and row["packets"] >= PACKETS_MIN
+
+    return [(stream, row) for stream, row in sent if stream["one_way"] and is_alone(row)]
+
+
+def elsewhere_match(stream: FlowRow, row: DirectionRow, other: FlowRow, arrived: DirectionRow) -> Match:
+    """Returns the match of a stream to an address from which nothing comes, while the other end's comes from another one."""
+    match = one_way_match(stream, row)
+    source = arrived["source"]
+    match.certainty, match.place, match.undecided = "proven", "client", {}
+    match.flows.append((other["flow"], None))
+    match.excluded = {"one-direction": f"the RTP of the other end arrives, from {source}"}
+    match.proof = (
+        f"{plural(arrived['packets'], 'packet')} came from {source} to the port that sends to {row['destination']}"
+    )
+    match.words["probably"] = match.words["source"] = ""
+    match.words["instead"] = (
+        f"those of the other end come from {source}: its SDP names an address that is not reached (NAT), so it hears nothing"
+    )
+    return match
 
 
 def one_way_match(stream: FlowRow, row: DirectionRow) -> Match:
@@ -85,8 +115,9 @@ def one_way_match(stream: FlowRow, row: DirectionRow) -> Match:
         proof=f"{plural(row['packets'], 'packet')} to one host, none of media from it",
         undecided={"one-direction": f"Capture at {row['destination']}: does it send RTP, and where to?"},
         rtp=row["packets"],
-        source=row["source"],
+        source=f" {row['source']}",
         target=row["destination"],
         private=", a private address," if is_private and not ipaddress.ip_address(row["source"]).is_private else "",
         time=show_duration(duration_of(row)),
+        instead="none came back here, although SIP passes in both directions",
     )

@@ -107,6 +107,12 @@ def reasons_of(case: Case) -> list[str]:
     return [plural(packets, *NOT_UNDERSTOOD[reason]) for reason, packets in packets_by_reason(stops)]
 
 
+def in_silent_tunnels(case: Case) -> int:
+    """Returns the encrypted packets of which enough is known: nothing comes back through their tunnel."""
+    rows = map(case.flow, case.flows_of("esp-one-way"))
+    return sum(row["packets"] for row in rows if row["protocol"] == "esp")
+
+
 @cause(
     code="not-decoded",
     title="Packets that are not decoded",
@@ -120,8 +126,8 @@ def not_decoded(case: Case) -> Matches:
     findings = [each for each in case.findings("undecoded", "not-understood") if each.finding.severity != "info"]
     interfaces = case.trace.interfaces
     packets = interfaces.total("packets")
-    count = sum(each.finding.packets or 0 for each in findings)
-    if count:
+    count = sum(each.finding.packets or 0 for each in findings) - in_silent_tunnels(case)
+    if count > 0:
         reasons = [name for name, _ in undecoded_counts(case.transfers)[:1]] + reasons_of(case)[:1]
         yield Match(
             certainty="proven",

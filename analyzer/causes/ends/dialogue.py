@@ -32,6 +32,7 @@ LOSS_SHARE = 0.1  # of the round trips: with more, losses are the cause
 FEW_TRIPS = 3.0  # requests of a connection: with fewer, each has its own
 CLIENT_SHARE, PAUSES_MANY, PAUSED_LONG_NS = 0.6, 20, 3_000_000_000
 CLIENTS_PACED = 3  # of one service
+POLL_NS, POLL_WITHIN = 50_000_000, 0.2  # a timer that polls, and by how much the middle half of its pauses differ
 EXPECT_LEAST_NS = 300_000_000  # the shortest timer in use is 350 ms
 EXPECT_TIMERS_NS = (1_000_000_000, 350_000_000)  # curl; .NET
 EXPECT_WITHIN, EXPECT_UPLOADS_MAX = 0.05, 1000
@@ -148,6 +149,13 @@ def pauses_of(talk: Talk) -> list[float]:
     return [ns for name in ("pause_ns", "request_pause_ns") for ns in talk.times(name) if ns > 0]
 
 
+def are_polls(pauses: list[float]) -> bool:
+    """Returns whether pauses are those of a timer: the middle half of them are nearly equal, and longer than most work takes."""
+    quarter, ordered = len(pauses) // 4, sorted(pauses)
+    half = ordered[quarter : len(ordered) - quarter]
+    return is_equal(ordered[1:-1], EXPECT_WITHIN) or (half[0] >= POLL_NS and is_equal(half, POLL_WITHIN))
+
+
 @cause(
     code="client-pause",
     title="The client pauses",
@@ -156,7 +164,8 @@ def pauses_of(talk: Talk) -> list[float]:
     advice="Profile the client between its requests (`perf top`, its disk): it computes, waits for something else, or sleeps.",
     shows="The client's own time before and within requests is 60% of the time in which somebody waited, or more, over 20 "
     "requests and 3 s; fewer are a note, as is a client whose last request was never answered, and as are three clients of one "
-    "service or more. Pauses above 5 s, equal ones (a timer) and terminals at which a person types are idle time.",
+    "service or more. Pauses above 5 s, those of a timer (equal to 5%, or the middle half of them to 20% from 50 ms on) and "
+    "terminals at which a person types are idle time.",
     rivals={
         "slow-server": "the answers come in the server's own time, which is short",
         "zero-window": "the window was open",
@@ -175,7 +184,7 @@ def client_pause(case: Case) -> Matches:
             or talk.is_parallel
         ):
             continue
-        if any(flow["server_talk"] for flow in talk.flows) or is_equal(sorted(pauses)[1:-1], EXPECT_WITHIN):
+        if any(flow["server_talk"] for flow in talk.flows) or are_polls(pauses):
             continue
         is_answered = case.connections.open_requests.keys().isdisjoint(talk.numbers)
         is_long = len(pauses) >= PAUSES_MANY and paused_ns >= PAUSED_LONG_NS and middle(pauses) < WAIT_LONG_NS

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import grouped, largest_groups
+from wiretale.analyzer.causes.unanswered.silent_hosts import about
 from wiretale.analyzer.findings.evidence import CITED, SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import EXCHANGES_MAX, exchanges_of
 from wiretale.analyzer.findings.hosts.neighbors import KINDS, NEIGHBORS_MAX
@@ -38,6 +39,7 @@ PROBE_TTL = 32  # traceroute sends lower ones
 ROUTERS_MIN, EXPIRED_MIN = 2, 2
 COPIES_MIN, COPIES_EACH = 100, 10  # of broadcasts of a host, and of each: mirror ports make two
 STORM_RATE = 50  # copies a second
+FLOODED = 0.5  # of all packets: so many copies leave no room for others
 HOSTS_MIN = 2  # whose broadcasts multiply: one alone may send them
 
 
@@ -163,7 +165,21 @@ def expired_match(case: Case, target: str, errors: Sequence[EventRow]) -> Match:
 )
 def bridge_loop(case: Case) -> Matches:
     for (_, vlan), rows in grouped(storming(case), lambda row: (row["capture"], row["vlan"])).items():
-        yield bridge_match(vlan, rows)
+        match = bridge_match(vlan, rows)
+        if sum(map(copies_of, rows)) >= FLOODED * case.trace.totals["packets"]:
+            blame(case, match, rows)
+        yield match
+
+
+def blame(case: Case, match: Match, rows: Sequence[NeighborRow]) -> None:
+    """Charges what was not answered during a storm to it: its copies fill links and switches."""
+    first_ns, last_ns = min(row["first_ns"] or 0 for row in rows), max(row["last_ns"] or 0 for row in rows)
+    attempts = case.transfers.attempts.unanswered() if case.all_findings("syn-unanswered") else []
+    flows = [flow for flow in attempts if first_ns <= (case.flow(flow)["first_ns"] or 0) <= last_ns]
+    names = case.findings("dns-unanswered")
+    case.claimed.update(flows)
+    match.failed = len(flows) + sum(each.finding.failed or 0 for each in names) or None
+    match.findings = [*match.findings, *about(case, flows, "syn-unanswered"), *names]
 
 
 def copies_of(row: NeighborRow) -> int:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UDP services that answer nothing, and DNS queries of one port that stay without an answer."""
+"""UDP services that answer nothing, QUIC that is dropped, and DNS queries of one port that stay without an answer."""
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import defaultdict
 from ipaddress import ip_address
@@ -17,7 +18,7 @@ from wiretale.analyzer.findings.exchanges.application import queries_of
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, waits_of
 from wiretale.analyzer.findings.hosts.neighbors import senders_of
 from wiretale.analyzer.findings.model import endpoint_str
-from wiretale.analyzer.findings.shared.servers import first_packets
+from wiretale.analyzer.findings.shared.servers import family, first_packets
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ SERVICES = {
 INITIATION, INITIATION_BYTES = "WireGuard handshake initiation", 148
 BROADCAST = ".255"
 PORT_QUESTIONS_MIN = 4  # on each side
+FALLBACK_NS, FALLBACK_QUICK_NS = 30_000_000_000, 500_000_000  # from QUIC to TCP: the longest, and a quick one
 
 
 def service_of(row: FlowRow) -> str | None:
@@ -124,6 +126,105 @@ def silent_match(case: Case, server: str, service: str, rows: Sequence[FlowRow],
         state="although it sends other packets" if is_up else "and nothing else of it is in the capture",
         host=host,
         port=str(rows[0]["destination_port"]),
+    )
+
+
+class Fallback(NamedTuple):
+    """A QUIC handshake without an answer, and the TCP connection to the same server that followed it."""
+
+    quic: FlowRow
+    tcp: FlowRow
+
+    @property
+    def waited_ns(self) -> int:
+        """The time from the first Initial to the SYN."""
+        return (self.tcp["first_ns"] or 0) - (self.quic["first_ns"] or 0)
+
+
+def fallbacks_of(case: Case, silent: Sequence[FlowRow]) -> list[Fallback]:
+    """Returns for each of these flows the connection by which its client reached the server and port afterwards."""
+    flows, wanted = case.trace.flows, {(row["source"], row["destination"], row["destination_port"]) for row in silent}
+    ends = zip(*(flows.column(name) for name in ("source", "destination", "destination_port", "protocol")), strict=True)
+    reached: dict[tuple[str, str, int | None], list[FlowRow]] = defaultdict(list)
+    for flow, (*key, protocol) in enumerate(ends):
+        if protocol == "tcp" and tuple(key) in wanted:
+            row = case.flow(flow)
+            if row["handshake_rtt_ns"] is not None or row["state"] in ("established", "closed"):
+                reached[key[0], key[1], key[2]].append(row)
+    fallbacks = []
+    for row in silent:
+        later = (
+            tcp
+            for tcp in reached[row["source"], row["destination"], row["destination_port"]]
+            if 0 <= (tcp["first_ns"] or 0) - (row["first_ns"] or 0) <= FALLBACK_NS
+        )
+        tcp = min(later, key=lambda tcp: tcp["first_ns"] or 0, default=None)
+        if tcp is not None:
+            fallbacks.append(Fallback(row, tcp))
+    return fallbacks
+
+
+@cause(
+    code="quic-dropped",
+    title="QUIC gets no answer",
+    sentence="UDP {port} of {client} is {probably}dropped: {count} of QUIC with {servers} got no answer in {tries}, and {pages} "
+    "went on over TCP {waited} later, which was answered at once.",
+    advice="Allow UDP {port} out and its answers in, or reject it with an ICMP error in place of dropping it, so that browsers "
+    "turn to TCP at once; or turn QUIC off in the browser.",
+    shows="Initials of QUIC to a server, repeated, without any answer or ICMP error, and TCP to the same server and port that "
+    "succeeds within 30 s. Two servers or more: likely that the way drops UDP. It is a note if TCP followed within 500 ms. No "
+    "QUIC of that client is answered.",
+    rivals={
+        "one-direction": "TCP of the same hosts passes in both directions",
+        "udp-silent": "several servers answer none, and all of them answer TCP",
+    },
+    unknown="Where it is dropped; whether these servers speak QUIC.",
+    explains=("one-way",),
+)
+def quic_dropped(case: Case) -> Matches:
+    alone = {flow for flow, _ in case.transfers.flow_counts["one_way"]}
+    rows = case.transfers.without_legs(map(case.flow, case.trace.flows._rows_where("application", "quic")[:FLOWS_MAX]))
+    served = {end for row in rows if row["flow"] not in alone for end in (row["source"], row["destination"])}
+    by_client: dict[tuple[str, int], list[FlowRow]] = defaultdict(list)
+    for row in rows:
+        is_repeated = row["packets"] > 1 and row["last_ns"] != row["first_ns"]
+        if row["flow"] in alone and is_repeated and not row["icmp_errors"] and row["source"] not in served:
+            by_client[row["source"], row["destination_port"] or 0].append(row)
+    for (client, port), silent in list(by_client.items())[:HOSTS_MAX]:
+        fallbacks = fallbacks_of(case, silent)
+        if fallbacks:
+            yield quic_match(case, client, port, silent, fallbacks)
+
+
+def quic_match(case: Case, client: str, port: int, silent: list[FlowRow], fallbacks: list[Fallback]) -> Match:
+    """Returns the match of QUIC without an answer."""
+    waits = sorted(each.waited_ns for each in fallbacks)
+    flows, servers = [row["flow"] for row in silent], sorted({row["destination"] for row in silent})
+    case.claimed.update(flows)
+    waited, sent = waits[len(waits) // 2], sum(row["packets"] for row in silent)
+    names = list(dict.fromkeys(each.tcp["server_name"] or each.tcp["destination"] for each in fallbacks))
+    return Match(
+        certainty="likely" if len(servers) > 1 else "possible",
+        place="path",
+        findings=about(case, flows, "one-way"),
+        flows=[*flows, *(each.tcp["flow"] for each in fallbacks)],
+        failed=len(silent) if waited >= FALLBACK_QUICK_NS else None,
+        attempts=len(silent),
+        waited_ns=math.fsum(waits),
+        frames=first_packets(case.transfers, flows),
+        packets=sent,
+        severity=None if waited >= FALLBACK_QUICK_NS else "info",
+        filter=f"udp.port == {port} && {family(client)}.addr == {client}",
+        proof=f"{plural(sent, 'datagram')} without an answer, and {plural(len(fallbacks), 'connection')} of TCP that followed",
+        excluded={"one-direction": "TCP of the same hosts passes in both directions"},
+        undecided={"udp-silent": f"QUIC with {servers[0]} from another network: whether it answers there"},
+        client=client,
+        port=str(port),
+        count=plural(len(silent), "handshake"),
+        servers=plural(len(servers), "server") if len(servers) > 1 else servers[0],
+        tries=plural(sent, "datagram"),
+        pages=named(names, 1),
+        waited=show_duration(waited),
     )
 
 

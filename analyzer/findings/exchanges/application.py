@@ -28,6 +28,7 @@ CHAPTER = "Applications"
 SLOW_NS = 100_000_000  # of an answer, and of a handshake beyond its round trips
 MUCH_NS = 1_000_000_000  # from here on a warning
 QUERIES_MAX = 50_000  # that are examined
+BROADCAST = ".255"
 FAILURES = frozenset(("SERVFAIL", "REFUSED", "FORMERR", "NOTIMP", "NOTAUTH"))
 NO_NAME = "NXDOMAIN"
 SERVER_ADVICE = (
@@ -65,8 +66,9 @@ class Waits(NamedTuple):
 
 
 def queries_of(transfers: Transfers) -> list[ExchangeRow]:
-    """Returns the first questions of DNS, of each conversation once."""
-    return transfers.without_legs(exchanges_of(transfers, "dns"))
+    """Returns the first questions of DNS, of each conversation once; those of NetBIOS to all hosts ask nobody in particular."""
+    rows = transfers.without_legs(exchanges_of(transfers, "dns"))
+    return [row for row in rows if not (row["server"] or "").endswith(BROADCAST)]
 
 
 def handshakes_of(transfers: Transfers) -> list[HandshakeRow]:
