@@ -127,5 +127,5 @@ def marks_str(trace: Trace) -> str:
             "filled it in"
         )
     if counts["keep_alives"] >= least:
-        texts.append(f"{plural(counts['keep_alives'], 'keep-alive')} of idle connections were answered")
+        texts.append(f"{plural(counts['keep_alives'], 'keep-alive')} kept idle connections open")
     return f"Harmless: {', and '.join(texts)}." if texts else ""

@@ -60,8 +60,9 @@ def what_happened(trace: Trace) -> str:
     report = measured_str(trace)
     most = most_str(trace)
     asked = f", and {requests}" if requests and not most else ""
-    head = f"{carried_str(trace)}{lost_str(trace, judged)}{asked}{most}{unseen_str(judged)}"
-    texts = (first, f"{head}{f'. {report}' if report else time_went(trace)}")
+    unseen = unseen_str(judged)
+    head = f"{carried_str(trace)}{lost_str(trace, judged)}{asked}{most}{unseen}"
+    texts = (first, f"{head}{f'. {report}' if report else time_went(trace, bool(most and not unseen))}")
     return " ".join(f"{text}." for text in texts if text)
 
 
@@ -173,9 +174,9 @@ def full_path(trace: Trace) -> str:
     return f", at {show_rate(rate)}," if rate else ""
 
 
-def time_went(trace: Trace) -> str:
+def time_went(trace: Trace, is_named: bool) -> str:
     """Returns where most of the time went, `; 9.1 of 9.8 s went into round trips`, or that nobody waited. Flows side by side
-    count once: no time is longer than the capture.
+    count once: no time is longer than the capture. `is_named`: the words before name the largest transfer.
     """
     turns = trace.transfers.turns
     parts = turns.waits
@@ -186,9 +187,8 @@ def time_went(trace: Trace) -> str:
     name, ns = max(parts.items(), key=lambda part: part[1])
     if waited_ns >= WAITED_LEAST * life_ns:
         if name == "transfer" and ns >= FULL_SHARE * waited_ns and not turns.overlap:
-            return (
-                f"; the transfer filled the path{full_path(trace)} for {show_duration(ns)} of {show_duration(life_ns)}"
-            )
+            filled = ", which filled the path" if is_named else f"; the transfer filled the path{full_path(trace)}"
+            return f"{filled} for {show_duration(ns)} of {show_duration(life_ns)}"
         share = show_share(ns, waited_ns)
         time = f"{share} of the waiting" if turns.overlap else f"{show_duration(ns)} of {show_duration(life_ns)}"
         return f"; {time} went into {WENT_INTO[name]}"
