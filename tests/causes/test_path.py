@@ -146,6 +146,17 @@ def test_lost_tails_are_not_losses_at_random(tmp_path: Path) -> None:
     assert row["sentence"].startswith("12 losses after the capture point hit the last segment")
 
 
+@pytest.mark.parametrize(
+    ("offered", "rtt", "is_told"), [(False, 120.0, True), (True, 120.0, False), (False, 2.0, False)]
+)
+def test_missing_sack_is_told_where_it_costs(tmp_path: Path, offered: bool, rtt: float, is_told: bool) -> None:
+    row = first(of_wire(lambda: paths.repaired_one_by_one(offered, rtt)), tmp_path)
+    said = (
+        "The SYN-ACK of 10.0.0.2 has no SACK, which 10.0.0.1 offers, so each lost segment of a burst takes a round trip"
+    )
+    assert (said in row["sentence"], "SACK" in row["sentence"]) == (is_told, is_told)
+
+
 @pytest.mark.parametrize(("turns", "is_felt"), [(3, False), (12, True)])
 def test_a_pause_hides_no_wait_of_seconds(tmp_path: Path, turns: int, is_felt: bool) -> None:
     """3.6 s of waiting are felt, 0.9 s are not, in a connection that is open for an hour."""

@@ -18,7 +18,7 @@ from crafted import write_timed
 from finding_captures import CAPTURES as FINDINGS
 from finding_captures import of_wire
 from limited_sender import stamps
-from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire, sack, syn_options
+from plain_wire import ACK, FIN, MSS, NO_SACK, PSH, SYN, Connection, Wire, sack, syn_options
 from talk import Talk
 
 Make = Callable[[Path], Path]
@@ -115,6 +115,24 @@ def policed(behind: bool = False) -> Wire:
 def dropped_at_random(behind: bool = False, share: float = 0.01) -> Wire:
     dice = random.Random(5)
     return rounds(lambda now: dice.random() < share, sizes_of(120), behind)
+
+
+def repaired_one_by_one(sack_offered: bool = False, rtt: float = 120.0) -> Wire:
+    """Of each flight of 20 segments five in a row are lost, and repaired one in each round trip; seen at the sender."""
+    options, talk, now = (syn_options(), syn_options() if sack_offered else NO_SACK), Connection(Wire()), 2 * rtt
+    talk.send(0, 0, -1, flags=SYN, options=options[0])
+    talk.send(rtt, 1, -1, flags=SYN | ACK, ack=0, options=options[1], window=65535).send(rtt, 0, 0)
+    for first in range(0, 200, 20):
+        for n in range(20):
+            talk.data(now + n / 10, (first + n) * MSS)
+            if not 5 <= n < 10:
+                talk.ack(now + rtt + n / 10, (first + min(n + 1, 5)) * MSS)
+        for n in range(5, 10):
+            now += rtt
+            talk.data(now + 1.4, (first + n) * MSS)
+            talk.ack(now + rtt + 1.4, (first + (n + 1 if n < 9 else 20)) * MSS)
+        now += rtt + 2
+    return talk.wire
 
 
 def thinned(wire: Wire, every: int = 300, run: int = 24) -> Wire:

@@ -16,6 +16,7 @@ MSS = 1460
 FIN, SYN, RST, PSH, ACK, ECE = 1, 2, 4, 8, 16, 64
 ECT_CE, ECT_0 = 3, 2
 NO_SCALE = bytes([2, 4, MSS >> 8, MSS & 255])
+NO_SACK = bytes([*NO_SCALE, 1, 3, 3, 7])
 
 
 def syn_options(mss: int = MSS, scale: int | None = 7) -> bytes:

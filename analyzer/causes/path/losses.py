@@ -19,6 +19,7 @@ from wiretale.analyzer.causes.path.lossy import (
     is_voice,
     lossy_transfers,
     priced,
+    sackless_str,
     waited_of,
 )
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of, runs_of
@@ -262,7 +263,7 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
 @cause(
     code="random-loss",
     title="Losses on the path",
-    sentence="{amount} {route}{numbers} {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}",
+    sentence="{amount} {route}{numbers} {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}{sackless}",
     advice="{advice}",
     shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, checksum, "
     "moment, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are random.",
@@ -331,6 +332,7 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
         doubt=doubt,
         price=price_of(group, waited),
         marking=marking_of(worst),
+        sackless=sackless_str(case, worst),
         advice=loss_advice(worst, place),
     )
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of
 from wiretale.analyzer.findings.model import Words, endpoint_str
 from wiretale.analyzer.findings.transfers import Loss, Transfer
-from wiretale.analyzer.units import show_share
+from wiretale.analyzer.units import show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -27,6 +28,8 @@ EFFECTS = (
     ),
     *("sack-gaps", "microburst"),
 )
+SACK_RTT_NS = 10_000_000  # of a path on which missing SACK is felt
+SACK_SHARE = 0.1  # of the time, in repairs
 PLACES = {"upstream": "before the capture point", "downstream": "after the capture point"}
 LOSS_CODES = ("lost-upstream", "lost-downstream", "blocks-lost", "shared-queue")
 
@@ -65,6 +68,28 @@ def ends_of(transfer: Transfer, ports: bool = True) -> tuple[str, str]:
 def route_of(transfer: Transfer, ports: bool = True) -> str:
     """Returns `10.0.0.1 → 10.0.0.2:80`."""
     return " → ".join(ends_of(transfer, ports))
+
+
+def lacks_sack(transfer: Transfer) -> bool:
+    """Returns whether one of the ends did not permit SACK."""
+    return False in (transfer.row["sack_permitted"], transfer.back["sack_permitted"])
+
+
+def sackless_str(case: Case, lossy: Lossy) -> str:
+    """Returns a sentence about missing SACK, if repairs took much of the time because of it: with a long round trip, and losses
+    in bursts, of which a sender without SACK repairs one in each round trip (RFC 6582)."""
+    transfer, rtt = lossy.transfer, lossy.transfer.path_rtt_ns
+    if not lacks_sack(transfer) or not rtt or rtt < SACK_RTT_NS or cost_of(lossy) < SACK_SHARE * transfer.waited_ns:
+        return ""
+    if lossy.lost < LOSSES_MIN or pattern_of(case.transfers, transfer, lossy.losses).word == "random":
+        return ""
+    syn, answer = (transfer.row, transfer.back) if transfer.row["direction"] == 0 else (transfer.back, transfer.row)
+    who = (
+        f"The SYN-ACK of {answer['source']} has no SACK, which {syn['source']} offers"
+        if syn["sack_permitted"]
+        else f"{syn['source']} does not offer SACK"
+    )
+    return f" {who}, so each lost segment of a burst takes a round trip of {show_duration(rtt)} to repair."
 
 
 def is_voice(transfer: Transfer) -> bool:

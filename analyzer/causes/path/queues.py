@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, Place, cause
 from wiretale.analyzer.causes.path.loss_moments import growth_at_losses
-from wiretale.analyzer.causes.path.lossy import EFFECTS, PLACES, Lossy, ends_of, lossy_transfers, priced, waited_of
+from wiretale.analyzer.causes.path.lossy import (
+    EFFECTS,
+    PLACES,
+    Lossy,
+    ends_of,
+    lossy_transfers,
+    priced,
+    sackless_str,
+    waited_of,
+)
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of
 from wiretale.analyzer.findings.shared.sharing import ethernet_speed
 from wiretale.analyzer.findings.transfers import RoundTrips, Transfer, median_of
@@ -294,7 +303,7 @@ def is_busy(transfer: Transfer) -> bool:
 @cause(
     code="bottleneck",
     title="A link or shaper is the limit, or its queue overflows",
-    sentence="{what}.",
+    sentence="{what}.{sackless}",
     advice="{advice}",
     shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path), or its losses come when round trips "
     "have grown: those of packets sent at losses rank 0.7 among all (0.5 by chance) and exceed the least by 10%, or the "
@@ -347,6 +356,7 @@ def limit_match(case: Case, transfer: Transfer, lossy: Lossy | None) -> Match:
         proof="round trips have grown when segments are lost" if lossy else f"{rate} on the wire all the time",
         excluded={"policer": "packets are queued"} if lossy else {},
         what=overflow_str(case, lossy) if lossy else limits,
+        sackless=sackless_str(case, lossy) if lossy else "",
         advice=FAIR_QUEUE if lossy else FULL,
     )
 

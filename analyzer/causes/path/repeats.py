@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
-from wiretale.analyzer.causes.path.lossy import ends_of
+from wiretale.analyzer.causes.path.lossy import ends_of, lacks_sack
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -45,11 +45,6 @@ def needless_events(case: Case, transfer: Transfer) -> list[tuple[str, str, str]
         for direction, kind, spurious, evidence, why in case.transfers.events([transfer.row["flow"]], *names)
         if direction == transfer.row["direction"] and spurious == 1 and words.get(kind) in RETRANSMISSIONS
     ]
-
-
-def lacks_sack(transfer: Transfer) -> bool:
-    """Returns whether one of the ends did not permit SACK."""
-    return False in (transfer.row["sack_permitted"], transfer.back["sack_permitted"])
 
 
 def reason_of(transfer: Transfer, events: list[tuple[str, str, str]]) -> Reason:

@@ -22,7 +22,8 @@
 #include "tracker/steps.h"
 #include "tracker/turns.h"
 
-#define LONG_PAUSE_NS INT64_C(5000000000) /* nobody waits for a client that pauses longer */
+#define LONG_PAUSE_NS INT64_C(5000000000)  /* nobody waits for a client that pauses longer */
+#define PUSH_PAUSE_NS INT64_C(60000000000) /* a server that pauses longer in its data may push */
 #define LONE_PAUSE_NS                                                                              \
     INT64_C(1000000000) /* nor for one of which the dialogue has no other like it */
 #define ACK_DELAY_NS   INT64_C(30000000)  /* the shortest delayed-ACK timer, Linux's, is 40 ms, */
@@ -95,18 +96,25 @@ static unsigned requests_of(const struct tcp_connection *connection) {
     return connection->requester == REQUESTER_UNKNOWN ? 0 : connection->requester;
 }
 
+/* Returns whose time a pause is: none of a client that pauses long, and not known if a server says
+ * more of itself after so long. */
+static enum time_part part_of_pause(bool client, bool within, int64_t ns) {
+    if (client)
+        return ns > LONG_PAUSE_NS ? PART_IDLE : PART_CLIENT;
+    return within && ns > PUSH_PAUSE_NS ? PART_UNKNOWN : PART_SERVER;
+}
+
 /* The application of the endpoint that sends `direction` let `ns` pass; `before`: between a
  * response and the next request. */
 static void add_pause(const struct segment_context *seg, unsigned direction, int64_t ns,
                       bool before) {
     struct tcp_connection *connection = seg->connection;
     struct time_account *account = &connection->time;
-    bool client = direction == requests_of(connection), idle = client && ns > LONG_PAUSE_NS;
-    enum time_part part = idle ? PART_IDLE : client ? PART_CLIENT : PART_SERVER;
-    bool own = direction == segment_direction(seg);
+    bool client = direction == requests_of(connection), own = direction == segment_direction(seg);
+    enum time_part part = part_of_pause(client, own && !before, ns);
     account->sending[segment_direction(seg)].ns[own ? SENDER_PAUSE : SENDER_DELAYED_ACK] += ns;
     add_part(connection, seg->pool, segment_direction(seg), part, ns);
-    if (idle)
+    if (part == PART_IDLE || part == PART_UNKNOWN)
         return;
     if (!connection->turns)
         account->stream_pause_ns += ns;

@@ -132,6 +132,14 @@ def repeated_fin(half_closed: bool) -> Wire:
     return talk.connection.wire
 
 
+def more_of_the_server(pause: float) -> Wire:
+    """The server says more after a pause, of which nobody knows whether the client waited for it."""
+    talk = Dialogue()
+    talk.turn(0, 10)
+    talk.say(1, 100, pause)
+    return talk.connection.wire
+
+
 def silent_peer() -> Wire:
     """Nothing comes back for a request: three timeouts."""
     talk = Dialogue()
@@ -232,6 +240,12 @@ EXACT: dict[str, tuple[Callable[[], Wire], dict[str, float]]] = {
     ),
     "idle: a FIN is repeated for a client that has closed": (
         lambda: repeated_fin(False), {"connecting": 20.0, "server": 10.0, "path": 20.0, "idle": 920.0}
+    ),
+    "server: a pause of 50 s within its data": (
+        lambda: more_of_the_server(50_000), {"connecting": 20.0, "server": 50_010.0, "path": 20.0}
+    ),
+    "unknown: one of 70 s, after which it may push": (
+        lambda: more_of_the_server(70_000), {"connecting": 20.0, "server": 10.0, "path": 20.0, "unknown": 70_000.0}
     ),
     "loss: the peer fell silent": (
         silent_peer, {"connecting": 20.0, "server": 10.0, "path": 20.0, "loss": 1540.0}
