@@ -109,14 +109,19 @@ def pools_of(case: Case, every: Iterable[Inquiry]) -> list[Inquiry]:
 
 def together(group: Sequence[Inquiry]) -> Inquiry:
     """Returns the requests to several servers in the order of time."""
-    rows = sorted((span, sizes) for inquiry in group for span, sizes in zip(inquiry.spans, inquiry.sizes, strict=True))
+    rows = sorted(
+        (span, sizes, number in open_ones)
+        for inquiry in group
+        for open_ones in (set(inquiry.unanswered),)
+        for number, (span, sizes) in enumerate(zip(inquiry.spans, inquiry.sizes, strict=True))
+    )
     return Inquiry(
         group[0].client,
         tuple(server for inquiry in group for server in inquiry.servers),
         group[0].kind,
-        [span for span, _ in rows],
-        [sizes for _, sizes in rows],
-        [0 for inquiry in group for _ in inquiry.unanswered],
+        [span for span, *_ in rows],
+        [sizes for _, sizes, _ in rows],
+        [number for number, (*_, is_open) in enumerate(rows) if is_open],
         [flow for inquiry in group for flow in inquiry.flows],
     )
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -38,8 +39,8 @@ class Late(NamedTuple):
 
 def usual(sizes: list[float]) -> float | None:
     """Returns the most frequent size, if half of them or more have it."""
-    likely = max(set(sizes), key=sizes.count, default=0.0)
-    return likely if likely and sizes.count(likely) >= USUAL_SHARE * len(sizes) else None
+    likely, count = Counter(sizes).most_common(1)[0] if sizes else (0.0, 0)
+    return likely if likely and count >= USUAL_SHARE * len(sizes) else None
 
 
 def late_of(requests: Requests) -> list[Late]:

@@ -120,8 +120,9 @@ def asked_meanwhile(case: Case, stop: Stop) -> str | None:
     if port != SMB_PORT:
         return None
     since_ns = case.transfers.base_ns + stop.asked_ns
-    rows = case.trace.flows.rows()
-    for row in (row for row in rows if row["flow"] != flow["flow"] and server_end(row, row["client"]) == (host, port)):
+    ends = zip(*(case.trace.flows.column(name) for name in ("source", "destination")), strict=True)
+    rows = (case.flow(number) for number, pair in enumerate(ends) if host in pair and number != flow["flow"])
+    for row in (row for row in rows if server_end(row, row["client"]) == (host, port)):
         client = row["client"] or 0
         message, words = case.direction(row["flow"], 1 - client), case.direction(row["flow"], client)
         if not message["payload_bytes"] or message["last_ns"] is None or words["last_ns"] is None:

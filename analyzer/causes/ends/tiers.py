@@ -60,9 +60,12 @@ def chances(waits: Sequence[Span], inner: Sequence[Span], pairs: int) -> list[fl
 def follows(slow: Slow, inquiry: Inquiry) -> Certainty | None:
     """Returns how certain it is that requests are those that slow ones wait for, by their times; None if they are not. Those of
     the same host need less: it asks for somebody."""
+    least = max(PAIRS_MIN, NESTED_REQUESTS * min(len(slow.server.waited), SPANS_MAX))
+    if len(inquiry.spans) < least:
+        return None
     waits, inner = sorted(slow.server.waited)[:SPANS_MAX], sorted(inquiry.spans)[:SPANS_MAX]
     pairs = len(pairs_of(waits, inner))
-    if pairs < max(PAIRS_MIN, NESTED_REQUESTS * len(waits)):
+    if pairs < least:
         return None
     shares = chances(waits, inner, pairs)
     if inquiry.client == slow.host:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -403,9 +403,11 @@ def is_just_before(row: ExchangeRow, later: ExchangeRow) -> bool:
     unknown="Why the client has this list.",
 )
 def search_list(case: Case) -> Matches:
-    for client, lookups in searched(case).items():
+    by_client = searched(case)
+    totals = Counter(row["client"] for row in queries_of(case.transfers)) if by_client else Counter[str | None]()
+    for client, lookups in by_client.items():
         failed = [row for lookup in lookups for row in lookup.failed]
-        total = sum(row["client"] == client for row in queries_of(case.transfers))
+        total = totals[client]
         if len(lookups) < LOOKUPS_MIN or 2 * len(failed) < total:
             continue
         waited = union_ns(waits_of(failed))
