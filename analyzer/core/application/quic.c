@@ -6,7 +6,9 @@
  * that the client chose, and the client uses the ID that the server chose only after it has
  * received the server's first packet. The client's next Initial proves the same for Version
  * Negotiation (it has another version) and Retry. If one side sent its packet again before the
- * answer came, the answer may belong to either, and the time is not used (Karn's algorithm).
+ * answer came, the answer may belong to either, and the time is not used (Karn's algorithm). Nor
+ * can a client answer Handshake packets before it has the ServerHello, which an Initial carries,
+ * and an ID that it has from an ACK alone proves no ServerHello.
  *
  * The RTT of the path is the sum of both parts. The spin bit (RFC 9000 section 17.4) gives a sample
  * per edge, but servers disable or randomize it, and pauses of the application lengthen its
@@ -46,10 +48,13 @@ struct quic {
     bool negotiation : 1, retry : 1, zero_rtt : 1;
     bool sent_open : 1, sent_again : 1;     /* the client's packet waits for the server's */
     bool answer_open : 1, answer_again : 1; /* the server's packet waits for the client's */
-    bool answered : 1;                      /* the server's ServerHello was seen */
-    bool begun : 1;                         /* begin_ns is known */
-    bool to_lower_port : 1;                 /* the first long header was */
-    uint8_t answer_kind;                    /* enum quic_kind */
+    bool answered : 1;                      /* the server has the whole ClientHello */
+    bool hello_seen : 1;                    /* the server's Initial with the ServerHello was seen */
+    bool id_from_ack : 1;    /* an Initial with an ACK alone showed the server's ID */
+    bool handshake_late : 1; /* the server sent Handshake packets after the flight that waits */
+    bool begun : 1;          /* begin_ns is known */
+    bool to_lower_port : 1;  /* the first long header was */
+    uint8_t answer_kind;     /* enum quic_kind */
     uint32_t round_trips;
     struct quic_id client_id, server_id; /* chosen by each side */
     struct quic_id first_id;             /* destination of the client's latest first Initial */
@@ -76,19 +81,21 @@ static void note_least(int64_t *least, int64_t ns) {
 }
 
 /* Returns whether the client's packet shows that it received the server's, which waits. If the
- * server kept the ID of the client's first Initial, only a Handshake packet shows it, because its
- * keys come from the ServerHello. */
+ * server kept the ID of the client's first Initial, or the client may have its ID from an ACK, only
+ * a Handshake packet shows it, because its keys come from the ServerHello. */
 static bool shows_receipt(const struct quic *quic, const struct quic_header *header) {
     if (quic->answer_kind == QUIC_NEGOTIATION)
         return header->version != quic->version;
     if (header->kind == QUIC_HANDSHAKE)
         return true;
-    return id_equals(&header->destination, &quic->server_id) &&
+    return !quic->id_from_ack && id_equals(&header->destination, &quic->server_id) &&
            !id_equals(&quic->server_id, &quic->first_id);
 }
 
-static void take_answer(struct quic *quic, int64_t now) {
-    if (!quic->answer_again)
+/* A Handshake packet may answer later Handshake packets of the server than its ServerHello. */
+static void take_answer(struct quic *quic, const struct quic_header *header, int64_t now) {
+    bool late = header->kind == QUIC_HANDSHAKE && quic->handshake_late;
+    if (!quic->answer_again && !late)
         note_least(&quic->client_ns, now - quic->answered_ns);
     quic->answer_open = false;
 }
@@ -122,11 +129,11 @@ static void keep_initial(struct quic *quic, const struct quic_header *header, co
 
 static void take_client(struct quic *quic, const struct quic_header *header, int64_t now) {
     if (quic->answer_open && shows_receipt(quic, header))
-        take_answer(quic, now);
+        take_answer(quic, header, now);
     quic->zero_rtt |= header->kind == QUIC_ZERO_RTT;
     if (header->kind != QUIC_INITIAL && header->kind != QUIC_OTHER)
         return;
-    if (!quic->answered && !quic->sent_open)
+    if (!quic->answered && !quic->sent_open && !quic->id_from_ack)
         begin_exchange(quic, header, now);
     else if (quic->sent_open && now - quic->sent_ns > FLIGHT_NS)
         quic->sent_again = true;
@@ -134,32 +141,48 @@ static void take_client(struct quic *quic, const struct quic_header *header, int
     quic->client_id = header->source;
 }
 
+/* The client has to answer the packet: a ServerHello, or what makes it send its Initial anew. */
+static void open_answer(struct quic *quic, const struct quic_header *header, int64_t now) {
+    quic->answer_open = true;
+    quic->answer_again = quic->handshake_late = false;
+    quic->answer_kind = header->kind;
+    quic->answered_ns = now;
+    quic->server_id = header->source;
+}
+
+/* Whether the packet is another one of those that the server sends again if they are lost. */
+static void take_repeated_turn(struct quic *quic, const struct quic_header *header, int64_t now) {
+    if (now - quic->answered_ns <= FLIGHT_NS)
+        return;
+    quic->answer_again |= header->kind == quic->answer_kind;
+    quic->handshake_late |= header->kind == QUIC_HANDSHAKE;
+}
+
 /* A packet that makes the client send its Initial anew, or the ServerHello. Initials that have an
- * ACK alone wait for no answer. */
+ * ACK alone wait for no answer, and Handshake packets cannot be read before the ServerHello. */
 static void take_server_turn(struct quic *quic, const struct quic_header *header,
                              const struct quic_datagram *datagram) {
-    int64_t now = datagram->time_ns;
-    if (header->kind == QUIC_INITIAL && header->protected && header->protected <= ACK_BYTES)
-        return;
-    if (quic->answer_open) {
-        if (header->kind == quic->answer_kind && now - quic->answered_ns > FLIGHT_NS)
-            quic->answer_again = true;
+    if (header->kind == QUIC_INITIAL && header->protected && header->protected <= ACK_BYTES) {
+        quic->id_from_ack |= !quic->hello_seen;
         return;
     }
-    if (quic->answered)
+    if (quic->answer_open) {
+        take_repeated_turn(quic, header, datagram->time_ns);
+        return;
+    }
+    if (quic->hello_seen)
         return;
     bool anew = header->kind == QUIC_NEGOTIATION || header->kind == QUIC_RETRY;
     if (anew)
         quic->initial_bytes = 0; /* other keys follow */
-    else
+    else if (!quic->answered)
         quic->frames[QUIC_ANSWER] = datagram->frame;
-    quic->answered = !anew;
-    quic->answer_open = true;
-    quic->answer_again = false;
-    quic->answer_kind = header->kind;
-    quic->answered_ns = now;
-    quic->server_id = header->source;
-    quic->round_trips++;
+    if (!quic->answered)
+        quic->round_trips++;
+    quic->answered |= !anew;
+    quic->hello_seen = !anew && header->kind != QUIC_HANDSHAKE;
+    if (anew || quic->hello_seen)
+        open_answer(quic, header, datagram->time_ns);
 }
 
 static void take_server(struct quic *quic, const struct quic_header *header,

@@ -92,13 +92,35 @@ def initial_bytes(tmp_path: Path) -> int:
     return len(initials)
 
 
-def test_an_ack_of_the_server_is_an_answer_that_the_client_does_not_answer(tmp_path: Path) -> None:
-    early = (130, S, INITIAL, 1, "c", "s", 30)
-    late = (150, S, INITIAL, 1, "c", "s", 1100)
-    assert times(handshake(tmp_path, HELLO, early, late, (155, C, HANDSHAKE, 1, "s", "c", 60), end(156))) == (
-        *(30, 5),
-        *(56, 1),
-    )
+EARLY_ACK: Step = (130, S, INITIAL, 1, "c", "s", 30)
+LATE_HELLO: Step = (150, S, INITIAL, 1, "c", "s", 1100)
+FIRST_HANDSHAKE: Step = (130, S, HANDSHAKE, 1, "c", "s", 600)
+CLIENTS_HANDSHAKE: Step = (155, C, HANDSHAKE, 1, "s", "c", 60)
+SECOND_HELLO: Step = (149, C, INITIAL, 1, "s", "c", 1200)
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((EARLY_ACK, LATE_HELLO, CLIENTS_HANDSHAKE, end(156)), (30, 5, 56, 1)),
+        # the ID of the late part of the ClientHello is known from the ACK: it answers no ServerHello
+        ((EARLY_ACK, SECOND_HELLO, LATE_HELLO, (151, *SECOND_HELLO[1:]), CLIENTS_HANDSHAKE, end(156)), (30, 5, 56, 1)),
+        # the ServerHello was lost: the Handshake packets behind it cannot be read, until it is sent again
+        ((FIRST_HANDSHAKE, (330, *LATE_HELLO[1:]), (335, *CLIENTS_HANDSHAKE[1:]), end(336)), (30, 5, 236, 1)),
+        # as before, but it never passed the capture point
+        ((FIRST_HANDSHAKE, (335, *CLIENTS_HANDSHAKE[1:]), end(336)), (30, None, 236, 1)),
+        # the client answered the ServerHello unseen, or Handshake packets that came later
+        (
+            (EARLY_ACK, LATE_HELLO, (350, *FIRST_HANDSHAKE[1:]), (355, *CLIENTS_HANDSHAKE[1:]), end(356)),
+            (30, None, 256, 1),
+        ),
+    ],
+    ids=["ACK first", "late ClientHello", "lost ServerHello", "no ServerHello", "late Handshake"],
+)
+def test_an_answer_belongs_to_the_packet_that_the_client_can_read(
+    tmp_path: Path, steps: tuple[Step, ...], expected: tuple[int | None, ...]
+) -> None:
+    assert times(handshake(tmp_path, HELLO, *steps)) == expected
 
 
 @pytest.mark.parametrize(("again", "expected"), [(C, (None, 5, 136, 1)), (S, (30, None, 236, 1))])
