@@ -1,9 +1,58 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sorts the rows of a table that is complete, by some of its columns. Rows stay where they are:
- * only the list of their places is sorted. */
+/* Brings a table that is complete into the order of its readers. Rows stay where they are: only the
+ * lists of their places and of their changes are sorted, and groups of rows are marked. */
 #include <stdlib.h>
 
 #include "table/table.h"
+
+static int compare_rows(const void *left, const void *right) {
+    const struct row_order *a = left, *b = right;
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    if (a->minor != b->minor)
+        return a->minor < b->minor ? -1 : 1;
+    return a->place < b->place ? -1 : a->place > b->place;
+}
+
+/* qsort() is not stable, so the order of the calls is part of the key. The changes of one row at
+ * one time are of one part. */
+static int compare_amendments(const void *left, const void *right) {
+    const struct amendment *a = left, *b = right;
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* A row is found by a binary search over the marks and a few steps. Without memory for them, all
+ * groups before it are counted. */
+static void mark_groups(struct table *table) {
+    size_t count = (table->groups.count + MARK_GROUPS - 1) / MARK_GROUPS;
+    uint64_t *marks = count ? realloc(table->marks, count * sizeof *marks) : NULL, row = 0;
+    table->mark_count = marks ? count : 0;
+    for (size_t i = 0; marks && i < table->groups.count; i++) {
+        if (i % MARK_GROUPS == 0)
+            marks[i / MARK_GROUPS] = row;
+        row += table->groups.list[i].size;
+    }
+    if (marks)
+        table->marks = marks;
+}
+
+/* Rows are mostly in order already; apply_amendments() uses binary search. */
+void table_settle(struct table *table) {
+    bool sorted = true;
+    if (table->grouped)
+        mark_groups(table);
+    for (uint64_t i = 1; table->order && sorted && i < table->row_count; i++)
+        sorted = compare_rows(&table->order[i - 1], &table->order[i]) <= 0;
+    if (!sorted)
+        qsort(table->order, table->row_count, sizeof *table->order, compare_rows);
+    if (table->amendment_count)
+        qsort(table->amendments, table->amendment_count, sizeof *table->amendments,
+              compare_amendments);
+}
 
 struct sort_key {
     int64_t values[SORT_COLUMNS_MOST]; /* INT64_MIN for null */

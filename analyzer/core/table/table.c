@@ -66,6 +66,7 @@ void table_free(struct table *table) {
         arena_free(&table->others[i].rows);
     free(table->others);
     free(table->groups.list);
+    free(table->marks);
     free(table->order);
     free(table->amendments);
 }
@@ -292,38 +293,6 @@ bool table_join(struct table *table, struct table *other) {
     return true;
 }
 
-static int compare_rows(const void *left, const void *right) {
-    const struct row_order *a = left, *b = right;
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    if (a->minor != b->minor)
-        return a->minor < b->minor ? -1 : 1;
-    return a->place < b->place ? -1 : a->place > b->place;
-}
-
-/* qsort() is not stable, so the order of the calls is part of the key. The changes of one row at
- * one time are of one part. */
-static int compare_amendments(const void *left, const void *right) {
-    const struct amendment *a = left, *b = right;
-    if (a->row != b->row)
-        return a->row < b->row ? -1 : 1;
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
-}
-
-/* Rows are mostly in order already; apply_amendments() uses binary search. */
-void table_settle(struct table *table) {
-    bool sorted = true;
-    for (uint64_t i = 1; table->order && sorted && i < table->row_count; i++)
-        sorted = compare_rows(&table->order[i - 1], &table->order[i]) <= 0;
-    if (!sorted)
-        qsort(table->order, table->row_count, sizeof *table->order, compare_rows);
-    if (table->amendment_count)
-        qsort(table->amendments, table->amendment_count, sizeof *table->amendments,
-              compare_amendments);
-}
-
 /* Applies the changes of a row in the order of their calls, so that the last one wins. */
 static void apply_amendments(const struct table *table, uint64_t number, struct row *row) {
     size_t low = 0, high = table->amendment_count;
@@ -419,14 +388,26 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     return table_next_of(table, cursor, table->schema->column_count, row);
 }
 
-/* Most grouped tables that are amended have one row in each group. */
 static uint64_t rows_before(const struct table *table, size_t group) {
-    uint64_t rows = 0;
-    if (table->row_count == table->groups.count)
-        return group;
-    for (size_t i = 0; i < group; i++)
+    size_t mark = group / MARK_GROUPS < table->mark_count ? group / MARK_GROUPS : 0;
+    uint64_t rows = table->mark_count ? table->marks[mark] : 0;
+    for (size_t i = mark * MARK_GROUPS; i < group; i++)
         rows += table->groups.list[i].size;
     return rows;
+}
+
+/* Moves a cursor to the last mark at or before row `number`. */
+static void seek_mark(const struct table *table, struct table_cursor *cursor, uint64_t number) {
+    size_t least = 0, most = table->mark_count;
+    while (most - least > 1) {
+        size_t middle = least + (most - least) / 2;
+        if (table->marks[middle] <= number)
+            least = middle;
+        else
+            most = middle;
+    }
+    cursor->group = least * MARK_GROUPS;
+    cursor->row = table->mark_count ? table->marks[least] : 0;
 }
 
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {
@@ -467,6 +448,7 @@ uint32_t table_enter_flow(const struct table *table, struct table_cursor *cursor
 void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number) {
     struct row row;
     *cursor = (struct table_cursor){0};
+    seek_mark(table, cursor, number);
     while (table->grouped && cursor->group < table->groups.count &&
            number - cursor->row >= table->groups.list[cursor->group].size)
         cursor->row += table->groups.list[cursor->group++].size;

@@ -116,6 +116,8 @@ struct table_part {
     bool begun;                   /* it has a row, which chose the origins */
 };
 
+#define MARK_GROUPS 64
+
 /* Other folders may read schema, texts, row_count, grouped and the groups' sizes; everything
  * else should be left to table.c. */
 struct table {
@@ -130,7 +132,9 @@ struct table {
     struct table_groups groups;
     struct table_groups *filled; /* the groups to which rows are added; NULL: `groups` */
     size_t group;                /* the group to which rows are added */
-    struct row_order *order;     /* of an ordered table, else NULL */
+    uint64_t *marks;             /* the number of the first row of each MARK_GROUPS-th group */
+    size_t mark_count;
+    struct row_order *order; /* of an ordered table, else NULL */
     size_t order_room;
     const struct flow_numbers *flows; /* of an ordered table, whose first column is the flow */
     bool by_flow;                     /* an ordered table is sorted by it */
@@ -196,7 +200,7 @@ bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column
  * then. Its groups stay, as they belong to the caller. Returns false without memory. */
 bool table_join(struct table *table, struct table *other);
 
-/* Sorts ordered rows and amendments. Must be called after the last of them. */
+/* Sorts ordered rows and amendments, and marks groups. Must be called after the last of them. */
 void table_settle(struct table *table);
 
 #define SORT_COLUMNS_MOST 4u

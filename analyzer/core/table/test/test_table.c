@@ -96,6 +96,31 @@ static void pack(struct column_pack pack, void *out) {
     column_pack(&table, &pack, 1, &all, (uint8_t *[]){out});
 }
 
+/* Each row is found from any place, with the marks of groups and without: groups of 0, 1 and 2
+ * rows. */
+static void check_seek(bool settled) {
+    table_init(&table, TABLE_series, &texts, 0, true);
+    for (uint32_t group = 0, number = 0; group < 10 * MARK_GROUPS + 1; group++) {
+        CHECK(table_begin_group(&table, group));
+        for (uint32_t i = 0; i < group % 3; i++) {
+            row_clear(&row);
+            row_set(&row, series_flow, group);
+            row_set(&row, series_start_ns, number++);
+            CHECK(table_add(&table, &row));
+        }
+    }
+    if (settled)
+        table_settle(&table);
+    for (uint64_t number = 0; number <= table.row_count; number++) {
+        struct table_cursor cursor;
+        table_seek(&table, &cursor, number);
+        CHECK_INT(table_next(&table, &cursor, &row), number < table.row_count);
+        if (number < table.row_count)
+            CHECK_INT(row.value[series_start_ns], (int64_t)number);
+    }
+    table_free(&table);
+}
+
 /* Several columns of some flows, of a table in the order of time and of one in that of flows. */
 static void check_chosen(bool grouped) {
     static const uint32_t flows[] = {1, 4, 7};
@@ -244,6 +269,8 @@ int main(void) {
     check_packed();
     check_chosen(false);
     check_chosen(true);
+    check_seek(false);
+    check_seek(true);
     check_joined();
     check_texts();
     check_long_texts();
