@@ -14,7 +14,7 @@ import causes_path as paths
 import one_queue
 import transfer_wires as wires
 import wiretale
-from causes_ends import names_behind
+from causes_ends import late_reader, names_behind
 from finding_captures import of_wire
 from plain_wire import ACK, MSS, PSH, Connection, Wire, sack
 from wiretale.analyzer.rows import CauseRow
@@ -34,6 +34,12 @@ def first(make: Make, folder: Path) -> CauseRow:
     (row,) = (row for row in trace.causes if row["cause"] == trace.answer.number)
     assert trace.answer.sentence.startswith(row["sentence"])  # more such cases may follow
     return row
+
+
+def test_at_the_sender_a_full_window_may_be_of_a_slow_reader(tmp_path: Path) -> None:
+    trace = wiretale.analyze(late_reader(0.0).write(tmp_path / "capture.pcap"))
+    assert trace.answer.cause == "bottleneck"
+    assert "or a program that reads no faster behind a full window of 11.8 kB" in trace.answer.sentence
 
 
 def at_random(share: float, behind: bool = False) -> Callable[[], Wire]:

@@ -220,8 +220,10 @@ def shrinking(floor: int = 40) -> Wire:
     return link.wire
 
 
-def full_windows(options: tuple[bytes, bytes], window: int = 65_535, rtt: float = 40.0, flights: int = 60) -> Wire:
-    """An upload whose flights fill the receive window, which is scaled if both SYNs have the option."""
+def full_windows(
+    options: tuple[bytes, bytes], window: int = 65_535, rtt: float = 40.0, flights: int = 60, held: float = 0.0
+) -> Wire:
+    """An upload whose flights fill the receive window, which is scaled if both SYNs have the option; ACKs come `held` ms late."""
     shift = 7 if all(bytes([1, 3, 3, 7]) in each for each in options) else 0
     link = Connection(Wire(), server_port=5001)
     link.send(0, 0, -1, flags=SYN, options=options[0])
@@ -233,8 +235,20 @@ def full_windows(options: tuple[bytes, bytes], window: int = 65_535, rtt: float 
             link.send(now + i * 0.02, 0, at + i * MSS, MSS, ACK)
         at += each * MSS
         for i in range(each):
-            link.ack(now + rtt + i * 0.02, at - (each - 1 - i) * MSS, offered)
-        now += rtt + each * 0.02
+            link.ack(now + rtt + held + i * 0.02, at - (each - 1 - i) * MSS, offered)
+        now += rtt + held + each * 0.02
+    return link.wire
+
+
+def late_reader(near: float, count: int = 1200) -> Wire:
+    """A receiver that acknowledges a segment every 1.2 ms, when its program has read it, with 8 segments under way, which is its
+    window; captured at the sender, or `near` ms of the round trip away from it."""
+    link, window = Connection(Wire(by_time=True)).open(rtt=0.34, near=near), (8 * MSS >> 7) + 1
+    for i in range(8):
+        link.data(1.0 + 0.02 * i, i * MSS)
+    for i in range(count):
+        at = 2.2 + 1.2 * i
+        link.ack(at, (i + 1) * MSS, window).data(at + near + 0.02, (i + 8) * MSS)
     return link.wire
 
 
@@ -511,6 +525,15 @@ CASES: dict[str, Case] = {
     ),
     "the client offers none": Case(
         lambda: full_windows((WITHOUT, WITHOUT)), "no-window-scaling", ("10.0.0.1 probably does not offer",), "likely"
+    ),
+    "a reader that is slow, captured beside it": Case(
+        lambda: late_reader(0.3), "zero-window", ("10.0.0.2:80 probably reads too slowly", "is 40 µs away"), "likely"
+    ),
+    "a window that opens late on a short path": Case(
+        lambda: full_windows((SCALED, SCALED), 20 * MSS, 0.2, 300, 0.7),
+        "small-window",
+        ("probably makes room only long after the round trip of 200 µs",),
+        "likely",
     ),
     "a small window": Case(lambda: full_windows((SCALED, SCALED)), "small-window", ("65.4 kB", "40 ms")),
     "servers of four networks on one link": Case(

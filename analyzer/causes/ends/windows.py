@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cause
 from wiretale.analyzer.causes.ends.talk import middle, parts_str
 from wiretale.analyzer.findings.model import duration_of, endpoint_str
+from wiretale.analyzer.findings.shared.sharing import ethernet_speed
 from wiretale.analyzer.findings.throughput_limit import carries, not_scaled, queue_grows, usual_window
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -21,8 +22,10 @@ SHUT_NS = 5_000_000_000  # a window that stayed shut for so long at the end fail
 LOW_LEAST_NS = 200_000_000
 FILLED = 0.8  # of the window: a flight at this level is held by it
 SHRUNK, GROWN, BINS_LEAST = 0.4, 0.8, 10  # of the largest window; time bins with a window
+LATE_SHARE = 0.25  # of the time that a transfer waited for a window that the path would refill sooner
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
 UNSCALED = 65_535  # bytes
+AT_RECEIVER_NS = 100_000  # a round trip to the receiver: the capture point is at its host, or at the switch before it
 DECIDES = "a capture at the other end shows whether its SYNs have the option"
 
 
@@ -47,12 +50,14 @@ def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
 @cause(
     code="zero-window",
     title="The receiver does not read",
-    sentence="{receiver} reads too slowly: {window}{end}.",
+    sentence="{receiver} {probably}reads too slowly: {window}{end}.",
     advice="Look at the program that should read on {receiver} (`ss -tm`: Recv-Q; its disk, paper, CPU), not at the network.",
     shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half of the time in "
-    "which its window limited the sender, or more; or the window shrank to 40% of its first size. A failure if it "
-    "stayed shut for the last 5 s.",
+    "which its window limited the sender, or more; or the window shrank to 40% of its first size; or, captured at the receiver "
+    "(0.1 ms to it and back), it acknowledged data late while all of its window was full. A failure if it stayed shut for the "
+    "last 5 s.",
     rivals={
+        "bottleneck": "no queue can stand behind a capture point at the receiver, and the data under way is the window",
         "tail-loss": "the sender had no leave to send, so that no timer of a loss ran",
         "small-window": "the window shrinks as data comes, and opens later",
         "peer-gone": "the receiver answers while its window is shut",
@@ -61,6 +66,7 @@ def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
     explains=(
         *("zero-window", "receive-window-limited", "window-full", "timeout-stalls", "suspected-timeout"),
         *("retransmission-unlocated", "recovery-limited", "sender-idle", "request-unanswered"),
+        *("path-limited", "bufferbloat", "jitter", "shared-queue", "slow-start"),
     ),
 )
 def zero_window(case: Case) -> Matches:
@@ -90,6 +96,51 @@ def zero_window(case: Case) -> Matches:
         shrunk = shrunk_window(case, transfer)
         if shrunk:
             yield shrunk_match(case, each, transfer, *shrunk)
+    explained = case.flows_of("zero-window")
+    for transfer in case.transfers.limited():
+        window = full_at_receiver(case, transfer) if transfer.row["flow"] not in explained else None
+        if window:
+            yield late_reader(case, transfer, window)
+
+
+def full_at_receiver(case: Case, transfer: Transfer) -> float | None:
+    """Returns the receive window if a capture at the receiver shows that it was full all along, and that the receiver took its
+    time with each segment; else None."""
+    trips = transfer.round_trips
+    is_near = trips is not None and trips.least <= AT_RECEIVER_NS and queue_grows(transfer)
+    return full_window(case, transfer) if is_near else None
+
+
+def full_window(case: Case, transfer: Transfer) -> float | None:
+    """Returns the receive window if it was full all along, without a loss; else None. Rate times round trip is what was in flight
+    (Little)."""
+    trips = transfer.round_trips
+    if trips is None or transfer.lost:
+        return None
+    window = usual_window(case.transfers, transfer)
+    active_ns = max(transfer.waited_ns - transfer.times.get("pause", 0), 1)
+    return window if window and transfer.unique_bytes * trips.median / active_ns >= FILLED * window else None
+
+
+def late_reader(case: Case, transfer: Transfer, window: float) -> Match:
+    """Returns the match about a receiver that acknowledges what its program has read."""
+    trips, waited_ns = transfer.round_trips, transfer.waited_ns - transfer.times.get("pause", 0)
+    usual, least = (trips.median, trips.least) if trips else (0, 0)
+    return Match(
+        certainty="likely",
+        place="client" if transfer.row["direction"] != case.flow(transfer.row["flow"])["client"] else "server",
+        flows=[transfer.side],
+        waited_ns=waited_ns,
+        proof=f"rate times round trip is {show_bytes(window)}, its window, and the capture point is {show_duration(least)} away",
+        excluded={"tail-loss": "nothing was lost"},
+        undecided={
+            "bottleneck": f"`ss -tm` at {transfer.row['destination']}: Recv-Q holds data while the program does not read"
+        },
+        receiver=endpoint_str(transfer.row["destination"], transfer.row["destination_port"]),
+        window=f"its window of {show_bytes(window)} was full all along, and it acknowledged data only {show_duration(usual)} "
+        f"after it had come, though it is {show_duration(least)} away",
+        end="",
+    )
 
 
 def shrunk_window(case: Case, transfer: Transfer) -> tuple[float, float] | None:
@@ -251,12 +302,13 @@ def no_window_scaling(case: Case) -> Matches:
 @cause(
     code="small-window",
     title="Small receive window",
-    sentence="The receive window of {receiver}, {window}, holds the transfer to {rate}: at a round trip of {rtt} no more can "
-    "be in flight. {waited} were spent waiting for it.",
+    sentence="The receive window of {receiver}, {window}, holds the transfer to {rate}: {reason}. {waited} were spent waiting "
+    "for it.",
     advice="Set no SO_RCVBUF at {receiver}; `net.ipv4.tcp_rmem` of twice rate times round trip (Windows: "
     "`autotuninglevel=normal`).",
     shows="The next segment did not fit the window for 10% of the time or more (finding receive-window-limited), the window "
-    "was open, both SYNs scale, and no queue stood.",
+    "was open, both SYNs scale, and no queue stood. If the round trip would let more pass (25% of the time), the receiver "
+    "probably opens the window late.",
     rivals={
         "zero-window": "the window stays open",
         "no-window-scaling": "both SYNs have the option",
@@ -268,10 +320,16 @@ def no_window_scaling(case: Case) -> Matches:
 def small_window(case: Case) -> Matches:
     for each, transfer, waited_ns in window_bound(case):
         window = usual_window(case.transfers, transfer) or transfer.back["window_max"]
-        if not window or not transfer.path_rtt_ns or not transfer.row["goodput_bps"] or not carries(transfer, window):
+        if not window or not transfer.path_rtt_ns or not transfer.row["goodput_bps"]:
             continue
+        is_carried = carries(transfer, window)
+        if not is_carried and (
+            waited_ns < LATE_SHARE * transfer.waited_ns or ethernet_speed(case.transfers, [transfer])
+        ):
+            continue
+        rtt = show_duration(transfer.path_rtt_ns)
         yield Match(
-            certainty="proven",
+            certainty="proven" if is_carried else "likely",
             place="client" if transfer.row["direction"] != case.flow(transfer.row["flow"])["client"] else "server",
             findings=[each],
             flows=[transfer.side],
@@ -287,6 +345,8 @@ def small_window(case: Case) -> Matches:
             receiver=endpoint_str(transfer.row["destination"], transfer.row["destination_port"]),
             window=show_bytes(window),
             rate=show_rate(transfer.row["goodput_bps"]),
-            rtt=show_duration(transfer.path_rtt_ns),
+            reason=f"at a round trip of {rtt} no more can be in flight"
+            if is_carried
+            else f"it is full, and its program probably makes room only long after the round trip of {rtt}",
             waited=parts_str(waited_ns, transfer.waited_ns),
         )

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, Place, cause
+from wiretale.analyzer.causes.ends.windows import full_window
 from wiretale.analyzer.causes.path.loss_moments import growth_at_losses
 from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
@@ -313,6 +314,7 @@ def is_busy(transfer: Transfer) -> bool:
         "random-loss": "the losses come when the queue is full",
         "bufferbloat": "the queue delays by less than 20 ms",
         "small-window": "the window has room",
+        "zero-window": "the window has room, or a capture at the receiver shows that it acknowledges at once",
     },
     unknown="Whether a link or a shaper has that rate; other traffic on it.",
     explains=(
@@ -343,21 +345,40 @@ def bottleneck(case: Case) -> Matches:
 
 def limit_match(case: Case, transfer: Transfer, lossy: Lossy | None) -> Match:
     """Returns the match of a transfer that the path limits, or whose losses are those of a queue that overflows."""
-    speed, rate = ethernet_speed(case.transfers, [transfer]), show_rate(passed_rate(case, [transfer]))
-    source, destination = ends_of(transfer)
-    limit = f"A full {show_rate(speed)} Ethernet" if speed else "A link or shaper"
-    limits = f"{limit} of the path is the limit of {source} → {destination}: {rate} on the wire"
+    if lossy is None:
+        return rate_match(case, transfer)
     return Match(
         certainty="proven",
-        place=SIDES[lossy.place] if lossy else "path",
+        place=SIDES[lossy.place],
         flows=[transfer.side],
-        waited_ns=(waited_of([lossy]) or None) if lossy else None,
-        severity=None if lossy else "info",
-        proof="round trips have grown when segments are lost" if lossy else f"{rate} on the wire all the time",
-        excluded={"policer": "packets are queued"} if lossy else {},
-        what=overflow_str(case, lossy) if lossy else limits,
-        sackless=sackless_str(case, lossy) if lossy else "",
-        advice=FAIR_QUEUE if lossy else FULL,
+        waited_ns=waited_of([lossy]) or None,
+        proof="round trips have grown when segments are lost",
+        excluded={"policer": "packets are queued"},
+        what=overflow_str(case, lossy),
+        sackless=sackless_str(case, lossy),
+        advice=FAIR_QUEUE,
+    )
+
+
+def rate_match(case: Case, transfer: Transfer) -> Match:
+    """Returns the match of a transfer that has the rate of the path, as far as its window shows."""
+    speed, rate = ethernet_speed(case.transfers, [transfer]), show_rate(passed_rate(case, [transfer]))
+    source, destination = ends_of(transfer)
+    window = None if speed else full_window(case, transfer)
+    limit = f"A full {show_rate(speed)} Ethernet of the path" if speed else "A link or shaper of the path"
+    reader = f", or a program that reads no faster behind a full window of {show_bytes(window)}," if window else ""
+    return Match(
+        certainty="likely" if window else "proven",
+        place="path",
+        flows=[transfer.side],
+        severity="info",
+        proof=f"{rate} on the wire all the time",
+        undecided={"zero-window": f"`ss -tm` at {transfer.row['destination']}: Recv-Q, or a capture there"}
+        if window
+        else {},
+        what=f"{limit}{reader} is the limit of {source} → {destination}: {rate} on the wire",
+        sackless="",
+        advice=FULL,
     )
 
 
