@@ -8,8 +8,12 @@
 /* A packet that only goes on with an attempt that nobody answered ends no pause: the pause before
  * the attempt is what may have ended the connection. */
 NOINLINE void note_silence(struct flow *flow, unsigned direction, const struct packet_info *packet,
-                           int64_t silent_ns) {
-    struct pause *pause = &flow->pause;
+                           int64_t silent_ns, struct pool *pool) {
+    if (!flow->pause)
+        flow->pause = pool_zeroed(pool, sizeof *flow->pause);
+    struct pause *pause = flow->pause;
+    if (!pause)
+        return;
     const struct direction *across = &flow->directions[1 - direction];
     bool again = pause->ns && pause->direction == direction && across->last_ns < pause->until_ns;
     if (again)
@@ -126,4 +130,5 @@ void course_free(struct flow *flow, struct pool *pool) {
         pool_release(pool, flow->resets[i], 1, sizeof *flow->resets[i]);
     }
     pool_release(pool, flow->passes, 2, sizeof *flow->passes);
+    pool_release(pool, flow->pause, 1, sizeof *flow->pause);
 }

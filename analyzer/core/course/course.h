@@ -8,7 +8,7 @@
 
 /* Takes a packet after `silent_ns` without any of the flow, unless it repeats an earlier one. */
 void note_silence(struct flow *flow, unsigned direction, const struct packet_info *packet,
-                  int64_t silent_ns);
+                  int64_t silent_ns, struct pool *pool);
 
 /* Adds the rows of endings and loops of a flow that is over. */
 void course_rows_add(struct row_sink *sink, const struct flow *flow);

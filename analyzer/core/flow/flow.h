@@ -100,7 +100,7 @@ struct pass_log; /* course/pass.h */
 /* The last time of PAUSE_LEAST_NS or more without a packet of the flow, and the longest before. */
 #define PAUSE_LEAST_NS INT64_C(1000000000)
 struct pause {
-    int64_t ns, until_ns; /* ns is 0 without one */
+    int64_t ns, until_ns;
     int64_t before_ns;
     uint32_t frame, capture; /* the packet that ended it */
     uint8_t direction;       /* of that packet */
@@ -129,25 +129,25 @@ struct flow {
     bool has_half;          /* direction `half_direction` has other encapsulations than the key: */
     uint8_t half_direction; /* one that began with the answer to a packet of the other direction */
     uint16_t half_path;     /* their number */
+    uint16_t icmp_error;    /* cause of the last ICMP error (events.cause) */
     int64_t first_ns, last_ns;
     uint64_t last_frame;
     /* Fields that few packets change. */
     uint64_t first_frame;
     uint32_t first_capture;
     uint32_t icmp_errors;
-    uint16_t icmp_error;             /* cause of the last of them (events.cause) */
-    struct application *application; /* NULL until a payload is selected */
-    struct direction directions[2];  /* 0 from the initiator */
+    struct application *application;    /* NULL until a payload is selected */
+    struct fragment_counts *fragments;  /* of both directions, NULL without a fragment */
+    struct checksum_counts *checksums;  /* of both directions, NULL if all are right */
+    struct pass_log *passes;            /* of both directions, NULL if all have one TTL */
+    struct ending *fins[2], *resets[2]; /* by direction, NULL without one; of TCP */
+    struct pause *pause;                /* NULL without one */
+    struct direction directions[2];     /* 0 from the initiator */
     union {
         struct tcp_connection tcp;
         struct udp_stream udp[2];
         struct echo_requests echo; /* of ICMP */
     };
-    struct fragment_counts *fragments;  /* of both directions, NULL without a fragment */
-    struct checksum_counts *checksums;  /* of both directions, NULL if all are right */
-    struct pass_log *passes;            /* of both directions, NULL if all have one TTL */
-    struct ending *fins[2], *resets[2]; /* by direction, NULL without one; of TCP */
-    struct pause pause;
 };
 
 /* Returns the counts of a direction for reading; never NULL. */

@@ -119,8 +119,8 @@ static void put_time(struct row *row, const struct flow *flow) {
 }
 
 static void put_pause(struct row *row, const struct flow *flow) {
-    const struct pause *pause = &flow->pause;
-    if (!pause->ns)
+    const struct pause *pause = flow->pause;
+    if (!pause)
         return;
     row_set(row, flows_pause_ns, pause->ns);
     row_set(row, flows_pause_until_ns, pause->until_ns);

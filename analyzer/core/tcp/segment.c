@@ -52,6 +52,10 @@ void record_stall(const struct segment_context *seg, struct tcp_recovery_state *
         at--;
     if (at == MAX_STALLS || !stall.from || !stall.until)
         return;
+    if (!recovery->stalls)
+        recovery->stalls = pool_zeroed(seg->pool, MAX_STALLS * sizeof stall);
+    if (!recovery->stalls)
+        return;
     recovery->stall_count += recovery->stall_count < MAX_STALLS;
     memmove(&recovery->stalls[at + 1], &recovery->stalls[at],
             (recovery->stall_count - 1 - at) * sizeof stall);

@@ -92,11 +92,11 @@ void stream_free(struct tcp_stream *stream, struct pool *pool) {
                  sizeof *stream->fingerprints);
     pool_release(pool, stream->super_segments, 1, sizeof *stream->super_segments);
     block_stream_free(stream->blocks, pool);
-    if (recovery)
-        scoreboard_free(&recovery->scoreboard, pool);
-    if (recovery)
-        pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
-    if (recovery)
-        pool_release(pool, recovery->damaged, recovery->damaged_room, sizeof *recovery->damaged);
-    pool_release(pool, recovery, 1, sizeof *recovery);
+    if (!recovery)
+        return;
+    scoreboard_free(&recovery->scoreboard, pool);
+    pool_release(pool, recovery->records, recovery->record_capacity, sizeof *recovery->records);
+    pool_release(pool, recovery->damaged, recovery->damaged_room, sizeof *recovery->damaged);
+    pool_release(pool, recovery->stalls, MAX_STALLS, sizeof *recovery->stalls);
+    pool_free(pool, recovery, sizeof *recovery);
 }

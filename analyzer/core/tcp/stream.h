@@ -150,6 +150,13 @@ struct unheard_acks {
     uint8_t count;             /* of ACKs before different retransmissions, 0 if none */
 };
 
+/* Idle time that an RTO ended. */
+struct stall {
+    int64_t ns, until_ns; /* its length, and the time of its last packet */
+    uint32_t from, until; /* frames */
+    uint32_t from_capture, until_capture;
+};
+
 /* Loss-recovery state, allocated at the first irregular segment: counters, the sender's recovery as
  * it can be inferred, and the receiver's SACK reports. */
 struct tcp_recovery_state {
@@ -173,7 +180,7 @@ struct tcp_recovery_state {
     uint64_t lost_upstream, lost_downstream;
     uint64_t lost_upstream_bytes, lost_downstream_bytes; /* payload of these */
     struct {
-        uint64_t retransmissions, spurious, lost_upstream, lost_downstream;
+        uint32_t retransmissions, spurious, lost_upstream, lost_downstream;
     } syn_fin; /* of these counters, SYNs and FINs without data */
     uint64_t checksum_retransmissions;
     uint64_t gaps_opened, gaps_filled, capture_reordered;
@@ -190,11 +197,8 @@ struct tcp_recovery_state {
     uint32_t stall_count;
     int64_t rto_idle_ns; /* total of idle time that RTOs ended */
     int64_t needless_ns; /* of that, before RTOs that were spurious */
-    struct stall {
-        int64_t ns, until_ns; /* its length, and the time of its last packet */
-        uint32_t from, until; /* frames */
-        uint32_t from_capture, until_capture;
-    } stalls[MAX_STALLS]; /* the longest of those, longest first */
+    struct stall
+        *stalls; /* the longest of those, longest first: room for MAX_STALLS, NULL at first */
     /* Reports of the receiver on this stream's data. */
     uint64_t acks_lost; /* on their way from the capture point to the sender, at least */
     struct unheard_acks unheard;
@@ -239,6 +243,8 @@ struct tcp_recovery_state {
     int64_t settled_from;     /* an ACK below this settles no record */
     int64_t maybe_held_below; /* without SACK: the receiver may hold data above a gap below this */
 };
+
+_Static_assert(sizeof(struct tcp_recovery_state) <= 896, "a size class of pools");
 
 enum probe_pending { PROBE_NONE, PROBE_KEEP_ALIVE, PROBE_WINDOW };
 

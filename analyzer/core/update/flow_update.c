@@ -334,11 +334,11 @@ static ALWAYS_INLINE int64_t begin_course(struct worker *worker, struct flow *fl
 }
 
 /* The same once its effect is known. */
-static ALWAYS_INLINE void end_course(struct flow *flow, unsigned number,
+static ALWAYS_INLINE void end_course(struct worker *worker, struct flow *flow, unsigned number,
                                      const struct packet_info *info, int64_t silent_ns,
                                      const struct segment_effect *effect) {
     if (!LIKELY(silent_ns < PAUSE_LEAST_NS) && !effect->retransmitted_bytes && !effect->duplicate)
-        note_silence(flow, number, info, silent_ns);
+        note_silence(flow, number, info, silent_ns, pool_of(worker, flow));
     if (!LIKELY(!flow->ended) && effect->unique_bytes > 0)
         note_late_data(flow, number, info);
 }
@@ -378,7 +378,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     }
     if (is_tcp && !tcp)
         flight = stream_flight(sender);
-    end_course(flow, number, info, silent_ns, &seg.effect);
+    end_course(worker, flow, number, info, silent_ns, &seg.effect);
     show_packet(worker, flow, number, tcp ? info : NULL, is_tcp, flight, info, &seg.effect,
                 payload);
     if (flow->listed_packets)
