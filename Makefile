@@ -61,6 +61,10 @@ $(VENV)/.stamp-lint: $(VENV)/.stamp-run
 	@.ci/step "installing lint tools into $(VENV)" $(INSTALL) '.[lint]'
 	@touch $@
 
+$(VENV)/.stamp-docs: $(VENV)/.stamp-run
+	@.ci/step "installing the tools of the documentation into $(VENV)" $(INSTALL) '.[docs]'
+	@touch $@
+
 $(VENV)/.stamp-check: $(VENV)/.stamp-run
 	$(call say,checking system packages for the fast tier)
 	@.ci/packages check
@@ -88,6 +92,12 @@ demo: build ## set everything up, analyze a sample capture, print the path of th
 	$(call say,analyzing sample_pcaps/tcp_losses.pcap)
 	@$(VENV)/bin/wiretale analyze sample_pcaps/tcp_losses.pcap -o build/demo
 	@echo "==> the report: file://$(CURDIR)/build/demo/report.html"
+
+.PHONY: docs
+docs: $(VENV)/.stamp-docs build ## build the documentation as a site that needs no network, in build/site
+	$(call say,building the documentation)
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict -q -f .ci/site/mkdocs.yml
+	@echo "==> the documentation: file://$(CURDIR)/build/site/index.html"
 
 # --- checks -------------------------------------------------------------------------------------------------
 
@@ -160,11 +170,15 @@ lint-scripts: build $(VENV)/.stamp-lint
 	$(call say,scripts of the pages: each top-level name is declared once on a page and used)
 	@$(PY) .ci/checks/scripts.py
 
-lint-docs: build $(VENV)/.stamp-lint
+lint-docs: build $(VENV)/.stamp-lint docs
+	$(call say,spelling: words and American forms)
+	@$(VENV)/bin/codespell $(SPELLED)
 	$(call say,phrases of comments and documents)
 	@$(PY) .ci/checks/prose.py
 	$(call say,docs/tables.md and docs/findings.md are up to date)
 	@$(PY) .ci/make_docs.py --check
+
+SPELLED = README.md CONTRIBUTING.md docs sample_pcaps/README.md src analyzer reports traffic capture common
 
 C_FILES = $(shell find analyzer benchmarks capture common traffic -name '*.[ch]')
 
@@ -185,7 +199,7 @@ build/lint/%.o: %.c
 types: build/typing $(VENV)/.stamp-lint
 	$(call say,mypy)
 	@$(VENV)/bin/mypy --no-error-summary
-	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py benchmarks/*/*/*.py .ci/*.py .ci/checks/*.py
+	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py benchmarks/*/*/*.py .ci/*.py .ci/checks/*.py .ci/site/*.py
 
 # Type checkers cannot follow package_dir, so they get links in the layout of the installed package.
 .PHONY: build/typing

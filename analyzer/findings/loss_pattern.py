@@ -53,7 +53,7 @@ class Spacing(NamedTuple):
 
 
 def runs_of(losses: Sequence[Loss]) -> list[list[Loss]]:
-    """Returns the losses in runs of neighbours."""
+    """Returns the losses in runs of neighbors."""
     runs: list[list[Loss]] = []
     for loss in losses:
         if runs and loss.frame - runs[-1][-1].frame <= NEAR_FRAMES:
@@ -185,7 +185,7 @@ def pattern_of(transfers: Transfers, transfer: Transfer, losses: Sequence[Loss])
         return Pattern(
             "start-of-burst",
             f"{show_share(paused, 1)} of them hit the first packets after a pause",
-            "Pace the beginning, or keep the path warm: a buffer cannot absorb a burst at line rate, or a neighbour entry, route "
+            "Pace the beginning, or keep the path warm: a buffer cannot absorb a burst at line rate, or a neighbor entry, route "
             "or radio must wake up first.",
         )
     if growth:

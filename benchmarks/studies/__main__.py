@@ -114,7 +114,7 @@ REMARKS = {
     "card": (
         "UDP is not lost on the network; it does not leave its host. One TCP fills the queue of 1,000 packets, which takes "
         "about 120 ms to drain; a UDP socket has room for about 64 datagrams of 1,470 bytes, so its program can write 64 in "
-        "120 ms, which is about 6 Mbit/s. TCP comes from a neighbour through the sender's host, because a TCP socket of today "
+        "120 ms, which is about 6 Mbit/s. TCP comes from a neighbor through the sender's host, because a TCP socket of today "
         "would not fill that queue. TCP begins 15 s before UDP; rates are of the 8 s in which all ran. `wiretale explain` names "
         "the cause from a capture behind the card: packets that wait there and no router before the capture (`sender-queue`)."
     ),

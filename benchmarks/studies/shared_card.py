@@ -2,7 +2,7 @@
 """S5's UDP beside TCP with the queues of its time: a card with a queue of 1,000 packets, which TCP fills, and a UDP socket with a
 send buffer of 64 datagrams, whose program waits until the queue has taken them.
 
-Since Linux 3.6 a TCP socket keeps little in the queue of its own host (TCP small queues). So TCP here comes from a neighbour,
+Since Linux 3.6 a TCP socket keeps little in the queue of its own host (TCP small queues). So TCP here comes from a neighbor,
 whose packets the sender's host forwards over the same card."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUEUE = 1000  # packets: txqueuelen of the time
 BUFFER = 73_728  # doubled by the kernel: about 64 datagrams with its own data
 DATAGRAM = 1470
 LEAD_SECONDS, SECONDS = 15, 8  # TCP has filled the queue before UDP begins
-NAME = "nbr"  # of the cable between neighbour and sender
+NAME = "nbr"  # of the cable between neighbor and sender
 # TCP and UDP sessions, protocol of the published figure, and that figure in Mbit/s.
 CASES = (
     *((1, udp, "tcp", figure) for udp, figure in ((0, 94.1), (1, 88.3), (3, 77.5), (5, 65.5))),
@@ -48,7 +48,7 @@ WHERE in_ns BETWEEN first AND last GROUP BY protocol
 
 
 @contextmanager
-def neighbour(lab: StudyLab) -> Iterator[str]:
+def neighbor(lab: StudyLab) -> Iterator[str]:
     """Adds a host behind the sender's; yields the name of its namespace."""
     sender, name = lab.lab.inside("sender", "true")[-2], f"{lab.lab.name}-{NAME}"
     ip, tc, ethtool, sysctl = map(find_program, ("ip", "tc", "ethtool", "sysctl"))
@@ -103,7 +103,7 @@ def shared_card(folder: Path) -> list[Row]:
     for tcp, udp, protocol, published in CASES:
         if (tcp, udp) not in measured:
             place = folder / f"card-{tcp}-{udp}"
-            with study_lab(str(profile), place, captured=udp > 0) as lab, neighbour(lab) as name:
+            with study_lab(str(profile), place, captured=udp > 0) as lab, neighbor(lab) as name:
                 run_case(lab, name, tcp, udp)
             measured[tcp, udp] = dict(lab.truth(RATES.format(seconds=SECONDS)))
             found[tcp, udp] = udp_findings(place) if udp else ""

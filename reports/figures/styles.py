@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The look of a flow's figure on paper: the panels and series of the report that it has, their heights and colours."""
+"""The look of a flow's figure on paper: the panels and series of the report that it has, their heights and colors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.units import one_of
 from wiretale.reports.html.figures import PANELS, SERIES, Panel
 
-# Colours of the page for paper (page.css).
+# Colors of the page for paper (page.css).
 COLORS = {"sender": "#2a3540", "receiver": "#008a7a", "network": "#b93a06", "muted": "#55626f", "axis": "#77838f"}
 INK, GRID = "#15202b", "#e9edf1"
 TALL_PX = {"sequence": 420, "numbers": 360}

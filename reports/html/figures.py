@@ -62,7 +62,7 @@ class Series:
     """A series of a panel; `key` names its points in the scripts of the page, `color` is a token of page.css.
 
     Modes: "bars" are vertical, from the first to the last byte; "steps" and "lines" are lines; "marks" are points; "bands" are
-    coloured times.
+    colored times.
     """
 
     key: str

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SPANS_MOST = 40_000  # in the page, about 5 bytes each
 TURNS_MOST = 5_000
 US_NS = 1_000
-#: classes in page.css of the parts of time_spans; those with a half of the height share a colour
+#: classes in page.css of the parts of time_spans; those with a half of the height share a color
 BANDS = {
     **{"connecting": "slow_start", "client": "part-client", "server": "part-server", "loss": "loss"},
     **{"queue": "network low", "path": "network", "window": "window", "send_buffer": "window high"},

@@ -40,7 +40,7 @@ def capture_row(point: CapturePoint) -> tuple[str, ...]:
 
 
 def ledger_section(ledger: Ledger, width: int) -> RenderableType:
-    """Returns stages and losses of a ledger; losses are coloured."""
+    """Returns stages and losses of a ledger; losses are colored."""
     rows: list[tuple[Text | str, ...]] = []
     for number, (name, *cells) in enumerate(ledger_rows(ledger)):
         rows.append((Text(name, style="yellow" if number >= len(ledger.stages) else ""), *cells))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output for a terminal: as wide as it is and in colour. A pipe gets plain text of a fixed width, without trailing blanks."""
+"""Output for a terminal: as wide as it is and in color. A pipe gets plain text of a fixed width, without trailing blanks."""
 
 from __future__ import annotations
 

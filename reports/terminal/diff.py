@@ -101,8 +101,8 @@ def difference_parts(
     """Yields the sections."""
     for name, run in (("A", difference.before), ("B", difference.after)):
         yield Text(f"{name}  {printable(run.path)} ({run.kind})", style="bold")
-    colour = {"slower": VERDICTS["worse"], "faster": VERDICTS["better"]}.get(difference.verdict or "", "")
-    yield Text(f"\n{difference.sentence()}", style=f"bold {colour}".strip())
+    color = {"slower": VERDICTS["worse"], "faster": VERDICTS["better"]}.get(difference.verdict or "", "")
+    yield Text(f"\n{difference.sentence()}", style=f"bold {color}".strip())
     if difference.times:
         yield section("Where the time went, summed over flows", *time_lines(difference))
     if difference.findings:

@@ -32,7 +32,7 @@ CAUSES_MOST = 1_000
 MINOR_SHOWN = 5
 QUIET_SHOWN = 10  # transfers without a finding
 BAR_WIDTH_MOST, BAR_LEAST = 60, 0.02
-# Colour of each of TIMES, and its letter if the console has no colours.
+# Color of each of TIMES, and its letter if the console has no colors.
 BARS = {
     "pause": ("bright_black", "·"),
     "send_buffer": ("blue", "b"),

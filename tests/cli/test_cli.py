@@ -469,7 +469,7 @@ def test_the_summary_fits_the_terminal(wiretale_run: Any, sample: Path, width: s
     assert done.stdout and all(len(line) <= int(width) for line in done.stdout.splitlines())
 
 
-def test_a_terminal_gets_colour_and_no_color_takes_it(samples: Path) -> None:
+def test_a_terminal_gets_color_and_no_color_takes_it(samples: Path) -> None:
     def on_terminal(**env: str) -> str:
         main, terminal = os.openpty()
         environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}

@@ -177,7 +177,7 @@ def test_a_figure_without_packets_has_the_series_of_bins() -> None:
     assert done.stdout.split() == ["downstream", "flight", "room", "rtt0", "rtt1", "throughput0", "throughput1"]
 
 
-def test_colours_are_those_of_the_page() -> None:
+def test_colors_are_those_of_the_page() -> None:
     light = part("page.css").partition("@media")[0]
     tokens = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", light))
     assert {name: tokens[name] for name in COLORS} == COLORS
@@ -197,7 +197,7 @@ def test_a_notebook_shows_a_small_plot() -> None:
 
 
 def has_colors(content: bytes, least: int) -> bool:
-    """Whether a PNG of 8-bit RGB or RGBA has so many colours; it is decoded only as far as they are."""
+    """Whether a PNG of 8-bit RGB or RGBA has so many colors; it is decoded only as far as they are."""
     place, data, head = 8, b"", b""
     while place < len(content):
         (size,), kind = struct.unpack(">I", content[place : place + 4]), content[place + 4 : place + 8]

@@ -270,7 +270,7 @@ def test_sums_over_time_spread_a_row_over_its_bin(samples: Path) -> None:
             series._time_sums([wrong[0]], start, wrong[1], wrong[2])
 
 
-# --- colours
+# --- colors
 
 
 def token(page: Page, name: str) -> Color:

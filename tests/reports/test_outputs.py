@@ -209,7 +209,7 @@ def test_a_page_is_no_other_format_and_fails_in_one_line(
         assert run(*page_to(folder / name)).returncode == 0 and is_page((folder / name).read_bytes())
 
 
-def test_captures_are_recognised_by_their_first_bytes(files: Files, samples: Path) -> None:
+def test_captures_are_recognized_by_their_first_bytes(files: Files, samples: Path) -> None:
     target = files["folder"] / "out.html"
     whole, next_generation = files["other.pcap"].read_bytes(), (samples / "two_interfaces.pcapng").read_bytes()
     kinds = {"pcap": whole, "swapped": whole[3::-1] + whole[4:], "pcapng": next_generation}

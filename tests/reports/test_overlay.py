@@ -198,7 +198,7 @@ def test_ctrl_and_shift_and_the_box_overlay_a_flow_and_back_undoes(tab: Page, re
     tab.until("document.querySelectorAll('#with-list li').length === 3")
     assert not tab.page.is_checked("#flows tr[data-flow='3'] .with-box")
     tab.page.uncheck("#flows tr[data-flow='2'] .with-box")
-    tab.until("location.hash === '#flow=0&with=,1'")  # the colour of flow 1 stays
+    tab.until("location.hash === '#flow=0&with=,1'")  # the color of flow 1 stays
     assert overlaid(tab) == [0, 1]
     tab.page.click("#flows tr[data-flow='2'] td:nth-child(2)")
     tab.until("location.hash === '#flow=2'")
@@ -212,7 +212,7 @@ def colors_of(page: Page) -> dict[str, str]:
     return colors
 
 
-def test_a_flow_keeps_its_colour_while_others_leave_and_when_it_is_chosen(tab: Page, report: Path) -> None:
+def test_a_flow_keeps_its_color_while_others_leave_and_when_it_is_chosen(tab: Page, report: Path) -> None:
     tab.open(report, "#flow=0&with=1,2")
     before = colors_of(tab)
     assert len(set(before.values())) == 3
@@ -426,7 +426,7 @@ def test_packets_are_under_the_mouse_after_the_list_was_sorted(tab: Page, report
 
 
 @pytest.mark.parametrize("scheme", PAPERS)
-def test_colours_of_flows_differ_for_everybody(tab: Page, report: Path, scheme: str) -> None:
+def test_colors_of_flows_differ_for_everybody(tab: Page, report: Path, scheme: str) -> None:
     tab.page.emulate_media(color_scheme=scheme)
     tab.open(report)
     colors = [from_hex(first) for first in tab.page.evaluate("Object.values(flowColors())")]

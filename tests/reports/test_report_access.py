@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every report for everybody: keys, screen readers (axe-core), colour blindness, dark mode, paper; and the mouse in
+"""Every report for everybody: keys, screen readers (axe-core), color blindness, dark mode, paper; and the mouse in
 the figures of comparisons, experiments and labs."""
 
 from __future__ import annotations
@@ -268,10 +268,10 @@ def test_axe_finds_nothing(opened: Page) -> None:
         assert violations(window(opened, width, height, scheme), rules) == [], (width, scheme)
 
 
-# --- colours
+# --- colors
 
 
-def test_differences_of_colours_are_those_of_the_formula() -> None:
+def test_differences_of_colors_are_those_of_the_formula() -> None:
     """Pairs 1, 7, 17 and 25 of the test data of Sharma, Wu, Dalal."""
     assert ciede2000((50, 2.6772, -79.7751), (50, 0, -82.7485)) == pytest.approx(2.0425, abs=1e-4)
     assert ciede2000((50, 0, 0), (50, -1, 2)) == pytest.approx(2.3669, abs=1e-4)
@@ -280,7 +280,7 @@ def test_differences_of_colours_are_those_of_the_formula() -> None:
 
 
 def color_of(page: Page, kind: str) -> Color:
-    """The colour that the page gives a part of the bar of limits."""
+    """The color that the page gives a part of the bar of limits."""
     text = page.page.evaluate(
         "kind => { const part = document.createElement('span'); part.className = kind;"
         " document.querySelector('.bar').append(part); const color = getComputedStyle(part).backgroundColor;"

@@ -109,7 +109,7 @@ def test_the_list_and_the_transfers_have_bands(opened: Page, made: Made) -> None
     assert opened.page.inner_text(".transfer-bands small").startswith("over time")
 
 
-def test_parts_that_share_a_colour_fill_half_of_the_height(opened: Page) -> None:
+def test_parts_that_share_a_color_fill_half_of_the_height(opened: Page) -> None:
     look = "document.getElementById('plot').layout.shapes.filter(s => s.name === 'part-%s').map(s => [s.y0, s.y1])"
     assert {tuple(shape) for shape in opened.page.evaluate(look % "idle")} == {(0, 0.5)}
     assert {tuple(shape) for shape in opened.page.evaluate(look % "window")} == {(0, 1)}

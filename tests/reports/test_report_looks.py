@@ -33,7 +33,7 @@ MODES = {
 PAGES_MOST = 8
 # Rules of axe-core for each mode: all, and those that depend on the theme or on the width.
 RULES = {"light": [], "dark": ["color-contrast"], "phone": ["scrollable-region-focusable", "target-size"]}
-# Whether timeline and plot, if there are any, have the width of their place, and the plot has the colours of the page.
+# Whether timeline and plot, if there are any, have the width of their place, and the plot has the colors of the page.
 DRAWN = """((plot, width, ink, timeline) =>
     (!timeline || !canvas.width || canvas.width === timeline.clientWidth) &&
     (!plot.clientWidth || (plot._fullLayout.width === width && plot._fullLayout.font.color === ink)))(

@@ -127,7 +127,7 @@ def test_the_next_command_reads_the_same_packets(wiretale_run: Run, samples: Pat
 
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_terminal_gets_lines_of_its_width(samples: Path, width: int) -> None:
-    """The command in a pseudo-terminal, with colours."""
+    """The command in a pseudo-terminal, with colors."""
     script = (
         f'stty cols {width} rows 50; unset COLUMNS NO_COLOR; TERM=xterm-256color exec "$0" -m wiretale explain -q "$1"'
     )

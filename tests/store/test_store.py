@@ -310,7 +310,7 @@ def test_a_capture_is_added_though_its_empty_day_is_removed_at_that_moment(
         (("prune", "--age", "soon"), "expected a duration"),
         (("prune", "--age", "3"), "'3': expected a duration such as 30d or 12h"),
         (("compact", "--age", "3."), "'3.': expected a duration such as 30d or 12h"),
-        (("top", "--by", "colour"), "colour"),
+        (("top", "--by", "color"), "color"),
     ],
 )
 def test_wrong_words_are_one_line(wiretale_run: Any, store: Path, words: tuple[str, ...], said: str) -> None:

@@ -3,7 +3,7 @@
 
     sender ── left, tracer, right ── receiver
 
-A tracer has no address: a link connects its two interfaces, and captures are made on them. Hosts have static neighbour
+A tracer has no address: a link connects its two interfaces, and captures are made on them. Hosts have static neighbor
 entries and send no packets of their own.
 """
 
@@ -91,21 +91,21 @@ def families(mtu: int) -> dict[str, int]:
     return {"-4": 0, **({"-6": 1} if mtu >= IPV6_LEAST and Path("/proc/sys/net/ipv6").exists() else {})}
 
 
-def add_neighbour(lab: Lab, host: str, address: str, interface: str, side: str) -> None:
-    """Gives a host a static neighbour, at that side of a link."""
+def add_neighbor(lab: Lab, host: str, address: str, interface: str, side: str) -> None:
+    """Gives a host a static neighbor, at that side of a link."""
     there = [address, "lladdr", HARDWARE[side], "dev", interface, "nud", "permanent"]
     run_ip(lab, host, "neigh", "replace", *there)
 
 
 def address_host(lab: Lab, host: str, mtu: int) -> None:
-    """Gives sender or receiver its addresses, a route to the other host, and the neighbour entry of that host."""
+    """Gives sender or receiver its addresses, a route to the other host, and the neighbor entry of that host."""
     other = next(name for name in ADDRESSES if name != host)
     for family, which in families(mtu).items():
         prefix, nodad = (64, ["nodad"]) if which else (24, [])
         address = f"{ADDRESSES[host][which]}/{prefix}"
         run_ip(lab, host, family, "address", "add", address, "dev", INTERFACE, *nodad)
         run_ip(lab, host, family, "route", "add", "default", "dev", INTERFACE)
-        add_neighbour(lab, host, ADDRESSES[other][which], INTERFACE, SIDES[other])
+        add_neighbor(lab, host, ADDRESSES[other][which], INTERFACE, SIDES[other])
 
 
 def set_kernel(lab: Lab, host: str, settings: dict[str, str]) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the flows of an experiment agree with those that its plan was modelled from.
+"""Whether the flows of an experiment agree with those that its plan was modeled from.
 
 Sizes and gaps of each UDP session are compared by the two-sample test of Kolmogorov and Smirnov. Gaps may differ by the
 resolution, and a share of OUTLIERS of them by more: a sender reports by how much 99% of its blocks were late at most, and a
@@ -86,8 +86,8 @@ def tested(samples: Samples, session: str, first: Place, second: Place, resoluti
         yield replace(facts, distance=distance, p=p, agrees=p >= LEAST_P)
 
 
-def modelled(data: dict[str, Any]) -> dict[int, tuple[int, int]]:
-    """Returns the flow and direction that each session of a test was modelled from."""
+def modeled(data: dict[str, Any]) -> dict[int, tuple[int, int]]:
+    """Returns the flow and direction that each session of a test was modeled from."""
     flows = {}
     for number, session in enumerate(data["test"]["sessions"]):
         if match := LABEL.fullmatch(session["label"]):
@@ -122,7 +122,7 @@ def sent_flows(
 
 def of_test(original: Trace, data: dict[str, Any], folder: Path, resolution_ns: int | None) -> Iterator[Measure]:
     """Yields the measures of all sessions of a test. InputError if it has no capture with them."""
-    test, sessions = data["test"], modelled(data)
+    test, sessions = data["test"], modeled(data)
     reports = [entry["report"] or {} for entry in data["sessions"]]
     rerun = capture_of(data, folder)
     if rerun is None:
@@ -155,14 +155,14 @@ def experiment_folder(folder: Path) -> Path:
 
 
 def agreement(original: Trace, folder: Path, resolution_ns: int | None = None) -> list[Measure]:
-    """Returns the measures of all modelled sessions; `resolution_ns` replaces that of their senders."""
+    """Returns the measures of all modeled sessions; `resolution_ns` replaces that of their senders."""
     place = experiment_folder(folder)
     flow_count = original.totals["flows"]
     measures: list[Measure] = []
     for data in Store(place).tests():
-        for flow, _ in modelled(data).values():
+        for flow, _ in modeled(data).values():
             if flow >= flow_count:
-                raise UsageError(f"{place}: its plan has flow {flow}: expected the capture that it was modelled from")
+                raise UsageError(f"{place}: its plan has flow {flow}: expected the capture that it was modeled from")
         measures += of_test(original, data, place, resolution_ns)
     if not measures:
         raise InputError(f"{place}: expected a completed test of a plan that `wiretale model` made")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 LINES_MOST = 10_000  # of a pattern: more datagrams are drawn from as many
-FLOWS_MOST = 32  # modelled if no flow is chosen, the largest
+FLOWS_MOST = 32  # modeled if no flow is chosen, the largest
 TCP_BLOCK = 8192
 DIRECTIONS = ("forward", "reverse")  # of the sessions: from the initiator of the flow, to it
 FLOWS = """
@@ -47,7 +47,7 @@ def place(flow: Row) -> str:
 
 
 def why_not(flow: Row) -> str | None:
-    """Returns the reason why a flow cannot be modelled; None if it can."""
+    """Returns the reason why a flow cannot be modeled; None if it can."""
     if flow["first_ns"] is None:
         return "its packets have no times"
     if not flow["payload_bytes"]:
@@ -60,23 +60,23 @@ def why_not(flow: Row) -> str | None:
 
 
 def chosen_flows(trace: Trace, numbers: Sequence[int]) -> tuple[list[Row], list[str]]:
-    """Returns the flows to model, and remarks about the others. UsageError if a chosen one is missing or cannot be modelled."""
+    """Returns the flows to model, and remarks about the others. UsageError if a chosen one is missing or cannot be modeled."""
     with connect(trace) as connection:
         by_number = {flow["flow"]: flow for flow in dicts(connection, FLOWS)}
     for number in numbers:
         if number not in by_number:
             raise UsageError(f"--flow {number}: the capture has {plural(len(by_number), 'flow')}, numbered from 0")
         if reason := why_not(by_number[number]):
-            raise UsageError(f"--flow {number}: cannot be modelled, because {reason}")
+            raise UsageError(f"--flow {number}: cannot be modeled, because {reason}")
     if numbers:
         return [by_number[number] for number in dict.fromkeys(numbers)], []
     refused = [(flow, reason) for flow in by_number.values() if (reason := why_not(flow))]
-    modelled = [flow for flow in by_number.values() if not why_not(flow)]
-    remarks = [f"Not modelled: flow {flow['flow']}, {place(flow)}: {reason}." for flow, reason in refused[:FLOWS_MOST]]
-    left_out = len(refused[FLOWS_MOST:]) + len(modelled[FLOWS_MOST:])
+    modeled = [flow for flow in by_number.values() if not why_not(flow)]
+    remarks = [f"Not modeled: flow {flow['flow']}, {place(flow)}: {reason}." for flow, reason in refused[:FLOWS_MOST]]
+    left_out = len(refused[FLOWS_MOST:]) + len(modeled[FLOWS_MOST:])
     if left_out:
-        remarks.append(f"Not modelled: {plural(left_out, 'other flow')}.")
-    return modelled[:FLOWS_MOST], remarks
+        remarks.append(f"Not modeled: {plural(left_out, 'other flow')}.")
+    return modeled[:FLOWS_MOST], remarks
 
 
 def udp_session(flow: Row, direction: int, datagrams: Datagrams) -> ModelSession | None:
@@ -138,13 +138,13 @@ def add_in_time(pairs: list[tuple[Row, ModelSession]], model: Model, is_chosen: 
         if session.start_ns - first_ns <= DAY_NS:
             model.sessions.append(session)
         elif is_chosen:
-            raise UsageError(f"--flow {flow['flow']}: cannot be modelled, because {why}")
+            raise UsageError(f"--flow {flow['flow']}: cannot be modeled, because {why}")
         else:
-            model.remarks.append(f"Not modelled: {session.label}, {place(flow)}: {why}.")
+            model.remarks.append(f"Not modeled: {session.label}, {place(flow)}: {why}.")
 
 
 def model_of(trace: Trace, numbers: Sequence[int] = ()) -> Model:
-    """Returns the model of chosen flows, or of the largest. UsageError if none can be modelled."""
+    """Returns the model of chosen flows, or of the largest. UsageError if none can be modeled."""
     flows, remarks = chosen_flows(trace, numbers)
     udp = [flow["flow"] for flow in flows if flow["protocol"] == "udp"]
     datagrams = Datagrams().add(trace, udp) if udp else None
@@ -155,10 +155,10 @@ def model_of(trace: Trace, numbers: Sequence[int] = ()) -> Model:
     if not model.sessions:
         why = f" ({remarks[0]})" if remarks else ""
         raise UsageError(
-            f"no flow can be modelled: expected UDP flows, TCP streams or turns, with payload and times{why}"
+            f"no flow can be modeled: expected UDP flows, TCP streams or turns, with payload and times{why}"
         )
     if datagrams and datagrams.dropped:
-        remarks.append(f"Not modelled: {plural(datagrams.dropped, 'packet')} after the first 2,000,000.")
+        remarks.append(f"Not modeled: {plural(datagrams.dropped, 'packet')} after the first 2,000,000.")
     if (count := len(model.sessions)) > SESSIONS_MOST:
         raise UsageError(f"--flow: expected flows of at most {SESSIONS_MOST} directions, found {count}")
     model.sessions.sort(key=lambda session: session.start_ns)

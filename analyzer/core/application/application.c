@@ -77,7 +77,7 @@ void application_segment(struct application *application, const struct arrival *
             first_bytes_drop(&application->streams[i], arrival->pool);
 }
 
-/* Protocols over UDP are recognised by datagrams, each by itself. */
+/* Protocols over UDP are recognized by datagrams, each by itself. */
 void application_datagram(struct application *application, const struct arrival *arrival,
                           const uint8_t *bytes, uint32_t captured, uint32_t length) {
     bool known = is_dns(application->protocol), plain = arrival->dns_port == PORT_DNS;

@@ -4,7 +4,7 @@
  * On port 53 a message is read if its header and question are well formed. On other ports the
  * content alone must show that it is DNS: no other payload has flags of a query or response, one
  * printable question, and records that end exactly where the datagram ends. mDNS and
- * LLMNR are recognised by their ports and by records that fit. Answers to a multicast question come
+ * LLMNR are recognized by their ports and by records that fit. Answers to a multicast question come
  * from other addresses, so that its flow cannot show them: such questions are not kept.
  *
  * A query is kept until a response of the other direction has its id and, if the response repeats

@@ -44,7 +44,7 @@ struct quic {
     uint32_t agreed;  /* of the server's Initial; 0 if none was seen */
     uint8_t client;   /* direction; before recognition that of the first long header */
     uint8_t tries;
-    bool recognised : 1;
+    bool recognized : 1;
     bool negotiation : 1, retry : 1, zero_rtt : 1;
     bool sent_open : 1, sent_again : 1;     /* the client's packet waits for the server's */
     bool answer_open : 1, answer_again : 1; /* the server's packet waits for the client's */
@@ -209,7 +209,7 @@ static void take_short(struct quic *quic, uint8_t first, const struct quic_datag
     struct spin *spin = &quic->spin[datagram->direction];
     bool value = first & SPIN_BIT;
     int64_t now = datagram->time_ns;
-    if (!quic->recognised)
+    if (!quic->recognized)
         return;
     struct quic_moment seen = {datagram->frame, datagram->time_known ? now : -1};
     quic_square_take(&quic->square[datagram->direction], first, seen);
@@ -305,16 +305,16 @@ static bool is_swapped(const struct quic *quic, const struct quic_header *header
 static void take_long(struct quic *quic, const struct quic_header *header,
                       const struct quic_datagram *datagram) {
     bool first_side = datagram->direction == quic->client;
-    if (!quic->recognised) {
+    if (!quic->recognized) {
         if (!first_side && is_answer(quic, header))
-            quic->recognised = true;
+            quic->recognized = true;
         else if (first_side && header->kind == QUIC_INITIAL &&
                  begins_connection(header, datagram->length))
-            quic->recognised = true;
+            quic->recognized = true;
         else
             quic->tries += quic->tries < TRIES_MAX;
     }
-    if (!first_side && quic->recognised && is_swapped(quic, header)) {
+    if (!first_side && quic->recognized && is_swapped(quic, header)) {
         quic->client ^= 1;
         quic->begun = false;
     }
@@ -322,7 +322,7 @@ static void take_long(struct quic *quic, const struct quic_header *header,
         return;
     if (first_side)
         take_client(quic, header, datagram->time_ns);
-    else if (quic->recognised)
+    else if (quic->recognized)
         take_server(quic, header, datagram);
 }
 
@@ -331,7 +331,7 @@ static size_t take_packet(struct quic **place, const struct quic_datagram *datag
                           size_t captured, struct pool *pool) {
     const uint8_t *bytes = datagram->bytes + at;
     struct quic_header header;
-    if (*place && !(*place)->recognised && (*place)->tries == TRIES_MAX)
+    if (*place && !(*place)->recognized && (*place)->tries == TRIES_MAX)
         return 0;
     if (!quic_read_header(&header, bytes, captured, datagram->length - at))
         return 0;
@@ -362,8 +362,8 @@ void quic_take(struct quic **place, const struct quic_datagram *datagram, struct
 
 /* --- the end of a flow ---------------------------------------------------------------------- */
 
-bool quic_recognised(const struct quic *quic) {
-    return quic && quic->recognised;
+bool quic_recognized(const struct quic *quic) {
+    return quic && quic->recognized;
 }
 
 bool quic_keeps_initials(const struct quic *quic) {
@@ -376,17 +376,17 @@ int64_t quic_handshake_rtt(const struct quic *quic) {
 }
 
 bool quic_has_round_trip(const struct quic *quic) {
-    return quic_recognised(quic) && (quic->server_ns >= 0 || quic->client_ns >= 0);
+    return quic_recognized(quic) && (quic->server_ns >= 0 || quic->client_ns >= 0);
 }
 
 bool quic_loss_of(const struct quic *quic, unsigned direction, struct quic_loss *loss) {
     static const struct quic_square none;
-    bool known = quic_recognised(quic) && !quic->super_datagrams;
+    bool known = quic_recognized(quic) && !quic->super_datagrams;
     return quic_square_loss(known ? &quic->square[direction] : &none, loss);
 }
 
 bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *pool) {
-    if (!quic_recognised(quic))
+    if (!quic_recognized(quic))
         return false;
     *summary = (struct quic_summary){
         .version = quic->agreed ? quic->agreed : quic->version,

@@ -2,7 +2,7 @@
 /* QUIC (RFC 9000, 9001, 9369) of one UDP flow, from the bytes that are not encrypted: version,
  * connection IDs, round trips of the handshake, the spin bit.
  *
- * A flow is recognised by the client's first Initial on any port: a long header of a known version,
+ * A flow is recognized by the client's first Initial on any port: a long header of a known version,
  * in a datagram of at least 1200 bytes (RFC 9000 section 14.1), or by two long headers whose
  * connection IDs answer each other. Only then, and for long headers that may become one, it has
  * memory: some hundred bytes and the Initials of its client, whose ClientHello is decrypted in
@@ -54,11 +54,11 @@ struct quic_summary {
     size_t initial_bytes;
 };
 
-/* Returns false if the flow was not recognised. `summary->initials` are valid until quic_free(). */
+/* Returns false if the flow was not recognized. `summary->initials` are valid until quic_free(). */
 bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *pool);
 
 /* These accept NULL. */
-bool quic_recognised(const struct quic *quic);
+bool quic_recognized(const struct quic *quic);
 bool quic_keeps_initials(const struct quic *quic);
 /* Returns the RTT of the whole path by the handshake, ns; -1 if it is not known. */
 int64_t quic_handshake_rtt(const struct quic *quic);

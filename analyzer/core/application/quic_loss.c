@@ -9,8 +9,8 @@
  * such a wave.
  *
  * A block ends once 16 packets of the next one came, because reordering makes short runs. Packets
- * that come later still count for a neighbour, which leaves the sum of all blocks as it is. If a
- * whole block is lost, its neighbours become one run of up to 128 packets, which is three blocks.
+ * that come later still count for a neighbor, which leaves the sum of all blocks as it is. If a
+ * whole block is lost, its neighbors become one run of up to 128 packets, which is three blocks.
  */
 #include "application/quic_loss.h"
 
@@ -27,7 +27,7 @@
 #define LATE_REPORTS 2    /* losses at the end of the capture whose L was not captured */
 #define LATE_PART    10
 
-/* Notes the packet behind a block that lacks some, unless its neighbour has as many more: those
+/* Notes the packet behind a block that lacks some, unless its neighbor has as many more: those
  * came late. */
 static void note_lacking(struct quic_square *square, uint64_t sent, uint64_t run) {
     bool lacked = square->lacking > 0;

@@ -61,7 +61,7 @@ struct first_bytes {
         uint16_t start, end;
     } pieces[FIRST_PIECES];
 };
-_Static_assert(sizeof(struct first_bytes) == 32, "each flow that is recognised has two");
+_Static_assert(sizeof(struct first_bytes) == 32, "each flow that is recognized has two");
 
 /* The parser has read `count` bytes more, or will not read them. */
 static inline void first_bytes_pass(struct first_bytes *stream, size_t count) {
@@ -134,7 +134,7 @@ struct http_request {
 
 /* The state of a flow, from the first selected payload on. */
 struct application {
-    enum word protocol; /* WORD_NONE until it is recognised: the union below is zero */
+    enum word protocol; /* WORD_NONE until it is recognized: the union below is zero */
     bool counted;       /* it holds first bytes, and counts as one of FIRST_BYTES_FLOWS */
     struct first_bytes streams[2];
     char *server_name; /* escaped; NULL without one */

@@ -5,7 +5,7 @@
  * Each datagram keeps its missing ranges (the hole descriptors of RFC 815), from one that is
  * unbounded to none. A fragment cuts its bytes out of them; the last fragment (M = 0) bounds them.
  * The datagram is complete once the end is known and no range is left. It stays for COPY_NS so that
- * duplicates are recognised. An open one stays for DATAGRAM_KEPT_NS, the longest wait that RFC 1122
+ * duplicates are recognized. An open one stays for DATAGRAM_KEPT_NS, the longest wait that RFC 1122
  * allows, so that fragments after the usual timeout count as late.
  *
  * Senders count identifications by pairs of addresses (RFC 6864 section 4.3; Linux, since 3.16), so
@@ -27,7 +27,7 @@
  * section 3.3.2 asks for 60 to 120 s), 60 s for IPv6 (RFC 8200 section 4.5). */
 #define REASSEMBLY_NS_IPV4 (30 * NS_A_SECOND)
 #define REASSEMBLY_NS_IPV6 (60 * NS_A_SECOND)
-/* How long duplicates of a complete datagram are recognised: they follow within about an RTT,
+/* How long duplicates of a complete datagram are recognized: they follow within about an RTT,
  * and identifications are reused soon (RFC 4963: 65,536 datagrams at 1 Gbit/s last 4 s). */
 #define COPY_NS 250000000
 

@@ -9,7 +9,7 @@
  * `read` and `taken` count batches since the start; batch n is in place n % BATCHES. A batch is
  * filled until `read` passes it, and belongs to the caller when all its chunks are complete, until
  * `taken` passes it. In the same way `chunks_read` and `chunks_complete` count chunks. The lock
- * protects the counts, and with them the ownership; `changed` is signalled at each change. The
+ * protects the counts, and with them the ownership; `changed` is signaled at each change. The
  * capacity of a batch depends on the packets alone and never on the threads: the same files must
  * give the same batches. */
 #include "pipeline/state.h"

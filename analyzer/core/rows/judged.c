@@ -85,7 +85,7 @@ static void judge_numbered(struct judged_sums *sums, const struct flow *flow,
     }
 }
 
-/* The content decides; if nothing was recognised, the ports do. */
+/* The content decides; if nothing was recognized, the ports do. */
 static enum judged_reason datagram_reason(const struct flow *flow, enum word application) {
     if (is_dns(application) || application == WORD_QUIC)
         return application == WORD_QUIC ? UNJUDGED_QUIC : UNJUDGED_DNS;

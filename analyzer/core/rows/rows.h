@@ -30,7 +30,7 @@ struct flow_end {
 
 /* flow_rows.c */
 /* Adds the rows of flows, directions and series of a flow that is over. `application` is WORD_NONE
- * if none was recognised; `directions` hold the columns of numbered units and are completed. */
+ * if none was recognized; `directions` hold the columns of numbered units and are completed. */
 void flow_rows_add(struct row_writer *writer, struct flow *flow, const struct flow_end *end,
                    enum word application, struct row directions[static 2]);
 /* Returns the word of an IP protocol; WORD_OTHER_IP if it is not decoded. */

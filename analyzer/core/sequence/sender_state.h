@@ -41,7 +41,7 @@ struct slowest {
 
 /* Sums over all sources and restarts; in packets unless noted. */
 struct sequence_summary {
-    enum word application; /* WORD_NONE if no format was recognised */
+    enum word application; /* WORD_NONE if no format was recognized */
     uint64_t received;     /* of the format, without end markers */
     uint64_t unique;
     uint64_t expected; /* highest - first + 1, unwrapped */

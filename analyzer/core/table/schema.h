@@ -197,7 +197,7 @@
       "of `wiretale watch` also active_timeout")                                                   \
     X(application, WORD, "",                                                                       \
       "blocks, iperf2, iperf3, rtp, dns, mdns, llmnr, tls, http, http2 or quic, by the content "   \
-      "of its packets; null if none was recognised")                                               \
+      "of its packets; null if none was recognized")                                               \
     X(server_name, TEXT, "",                                                                       \
       "name of the server: SNI of TLS and QUIC, Host of the first HTTP request, name of the "      \
       "first DNS question; other bytes than printable ASCII are \\DDD; null without one")          \
@@ -434,7 +434,7 @@
       "datagram")                                                                                  \
     X(blocks, INT, "",                                                                             \
       "different numbered units of the application (see flows.application) that arrived: UDP "     \
-      "packets, or blocks delivered by a TCP stream; null if none was recognised")                 \
+      "packets, or blocks delivered by a TCP stream; null if none was recognized")                 \
     X(blocks_lost, INT, "", "numbers not seen between the first and the highest")                  \
     X(blocks_out_of_order, INT, "",                                                                \
       "units with a lower number than one seen before (RFC 4737), duplicates excluded")            \

@@ -72,7 +72,7 @@ static void thin(struct span_log *log, int64_t width) {
     log->count = out;
 }
 
-/* Joins neighbours of one kind without a gap, which moves may leave. */
+/* Joins neighbors of one kind without a gap, which moves may leave. */
 static void join(struct span_log *log) {
     struct time_span *last = log->spans;
     for (uint32_t i = 1; i < log->count; i++) {

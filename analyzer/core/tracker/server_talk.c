@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recognises servers whose waits are no answer times, because nobody waited for an answer: they
+/* Recognizes servers whose waits are no answer times, because nobody waited for an answer: they
  * push what happens, poll their client, hold a request until something happens, or a person types.
  *
  * Payload that alternates looks like requests and responses whoever asks. What decides:

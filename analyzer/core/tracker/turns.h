@@ -72,7 +72,7 @@ static inline bool watches_turns(const struct segment_context *seg) {
 void finish_turns(struct tcp_connection *connection, struct pool *pool);
 
 /* Returns why the long waits of the server are no answer times: WORD_PUSHED, WORD_HELD, WORD_TYPED;
- * WORD_NONE if they may be. `port` is the server's; `requests`: the protocol was recognised as one
+ * WORD_NONE if they may be. `port` is the server's; `requests`: the protocol was recognized as one
  * of requests and answers. server_talk.c */
 enum word server_talk_of(const struct tcp_connection *connection, uint16_t port, bool requests);
 /* Returns the sum of the server's short answer times. The connection has turns. */

@@ -71,7 +71,7 @@ static void take_quic(struct worker *worker, struct flow *flow, unsigned directi
         .to_lower_port = flow->key.port[!sender] < flow->key.port[sender],
         .direction = direction};
     quic_take(&application->quic, &datagram, worker->rows.pool);
-    if (quic_recognised(application->quic))
+    if (quic_recognized(application->quic))
         application->protocol = WORD_QUIC;
     worker->initial_flows += !kept && quic_keeps_initials(application->quic);
 }

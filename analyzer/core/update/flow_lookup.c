@@ -180,7 +180,7 @@ static inline bool may_be_over(const struct flow *flow, const struct tcp_header 
 }
 
 /* Returns why the flow that was found has ended before this packet, or WORD_NONE. A new connection
- * is recognised first: it may come long after the timeout, and reuse is the more useful reason. */
+ * is recognized first: it may come long after the timeout, and reuse is the more useful reason. */
 static NOINLINE enum word end_before(const struct flow *flow, bool swapped,
                                      const struct tcp_header *tcp, const struct packet_info *info) {
     if (tcp && tcp->flags & TCP_SYN &&

@@ -226,7 +226,7 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
     add_row(&worker->sink, TABLE_packets, &row);
 }
 
-/* Without --block-size a stream of blocks is recognised by the header at its beginning. From then
+/* Without --block-size a stream of blocks is recognized by the header at its beginning. From then
  * on segments without a header count too, as they hold the rest of a block. `segment` is NULL if
  * the packet is or completes none. */
 static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_effect *effect,

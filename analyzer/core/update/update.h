@@ -275,7 +275,7 @@ void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned 
  * has such a packet. */
 void sequence_finish(struct worker *worker, struct flow *flow, unsigned direction, struct row *row,
                      struct slowest *slowest);
-/* Returns WORD_NONE if no format was recognised. */
+/* Returns WORD_NONE if no format was recognized. */
 enum word sequence_application(const struct flow *flow);
 
 /* application_update.c */

@@ -151,7 +151,7 @@ static bool has_two_ports(const struct segment_context *seg,
 /* --- evidence -------------------------------------------------------------------------------- */
 
 /* Data after which an ACK or a SACK requested a retransmission, or may have. */
-static bool loss_signalled(const struct segment_context *seg) {
+static bool loss_signaled(const struct segment_context *seg) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
     return seg->receiver->dup_ack_count || recovery->sack_count ||
            (recovery->recovery_frame && recovery->recovery_point > seg->sender->snd_una);
@@ -220,14 +220,14 @@ static bool is_faster_than_sender(const struct segment_context *seg,
         return delay_ns <= MIRROR_GAP_NS && has_timestamps(seg);
     if (may_go_back(seg, delay_ns))
         return false;
-    return delay_ns < rtt / 2 || (delay_ns <= MIN_TIMER_NS && !loss_signalled(seg));
+    return delay_ns < rtt / 2 || (delay_ns <= MIN_TIMER_NS && !loss_signaled(seg));
 }
 
 /* The same on the other side of a router: no timer can have expired, or that side is known. */
 static bool is_from_other_side(const struct segment_context *seg,
                                const struct packet_fingerprint *entry, int64_t delay_ns) {
     return is_behind_router(seg, entry) && (seg->packet->ip_id || is_at_second_side(seg) ||
-                                            (delay_ns < MIN_RTO_NS && !loss_signalled(seg)));
+                                            (delay_ns < MIN_RTO_NS && !loss_signaled(seg)));
 }
 
 /* Rules V8.1 to V8.3 for a packet with equal signature and ID. */
@@ -454,7 +454,7 @@ static bool repeats_transmission(const struct segment_context *seg,
 static bool is_unrequested(const struct segment_context *seg, const struct unacked_segment *first,
                            int64_t start, int64_t end) {
     return first && seg->packet->time_known && seg->receiver->base_known && first->end == end &&
-           first->end - first->length == start && !loss_signalled(seg) &&
+           first->end - first->length == start && !loss_signaled(seg) &&
            seg->packet->time_ns - first->time_ns <= MIN_TIMER_NS &&
            (!has_timestamps(seg) || seg->tcp->timestamp_value == first->tsval);
 }

@@ -184,10 +184,10 @@ static bool path_rtt_is_complete(const struct segment_context *seg) {
 static bool may_retransmit(const struct segment_context *seg, const struct gap *gap, int64_t end) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
     int64_t rto = rto_ns(seg->connection, seg->sender);
-    bool signalled = has_loss_signal(seg, end) || recovery->last_loss_signal_ns >= gap->opened_ns;
+    bool signaled = has_loss_signal(seg, end) || recovery->last_loss_signal_ns >= gap->opened_ns;
     bool recovers = (recovery->recovery_frame && gap->start < recovery->recovery_point) ||
                     (recovery->rto_frame && gap->start < recovery->rto_point);
-    return !seg->sender->snd_una_known || signalled || recovers ||
+    return !seg->sender->snd_una_known || signaled || recovers ||
            seg->packet->time_ns - gap->opened_ns >= rto - rto / 10;
 }
 

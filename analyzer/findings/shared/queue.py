@@ -37,8 +37,8 @@ class Member(NamedTuple):
     transfer: Transfer
     losses: list[Loss]
     spans: frozenset[int]  # with losses, but for the first run of several: flows that begin together overshoot together
-    near: frozenset[int]  # those and their neighbours
-    onsets: list[int]  # first spans of runs of neighbours
+    near: frozenset[int]  # those and their neighbors
+    onsets: list[int]  # first spans of runs of neighbors
     first: int  # span of its flow
     last: int
 
@@ -82,7 +82,7 @@ class SharedQueue(NamedTuple):
 
     @property
     def episodes(self) -> list[list[int]]:
-        """The runs of neighbouring spans in which any member loses."""
+        """The runs of neighboring spans in which any member loses."""
         return runs_of((loss.frame // self.width for member in self.members for loss in member.losses), 1)
 
 

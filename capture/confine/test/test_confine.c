@@ -40,7 +40,7 @@ static struct identity identity;
 static int place_fd; /* a folder of the user with captures/ and secret */
 static int file_fd, listener, terminal;
 static struct sockaddr_in address;
-static pid_t neighbour; /* a process of the same user */
+static pid_t neighbor; /* a process of the same user */
 
 static bool write_beside(void) {
     return openat(place_fd, "made", O_WRONLY | O_CREAT, 0600) >= 0;
@@ -156,7 +156,7 @@ static bool send_by_udp(void) {
 }
 
 static bool signal_another_process(void) {
-    return !kill(neighbour, 0);
+    return !kill(neighbor, 0);
 }
 
 static struct sockaddr_un abstract = {.sun_family = AF_UNIX};
@@ -243,12 +243,12 @@ static void open_sockets(void) {
     CHECK(!bind(answers, (struct sockaddr *)&abstract, sizeof abstract));
 }
 
-static void start_neighbour(void) {
+static void start_neighbor(void) {
     int ready[2];
     char byte;
     CHECK(!pipe(ready));
-    neighbour = fork();
-    if (!neighbour) {
+    neighbor = fork();
+    if (!neighbor) {
         privilege_drop(&identity, false);
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of user forgets it */
         if (write(ready[1], "", 1) == 1)
@@ -375,12 +375,12 @@ int main(void) {
     test_a_user_map_has_the_users_of_its_lines();
     make_place();
     open_sockets();
-    start_neighbour();
+    start_neighbor();
     test_files_can_be_made();
     size_t tried = 0;
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++)
         tried += try_to_escape(i);
     CHECK(tried >= TRIED_LEAST);
-    CHECK(!kill(neighbour, SIGKILL) && waitpid(neighbour, NULL, 0) == neighbour);
+    CHECK(!kill(neighbor, SIGKILL) && waitpid(neighbor, NULL, 0) == neighbor);
     return 0;
 }

@@ -1,4 +1,4 @@
-// A page with complete figures, which are drawn in the colours of the page.
+// A page with complete figures, which are drawn in the colors of the page.
 const drawnFigures = () => Object.keys(data.figures).map($);
 
 async function drawFigure(place) {

@@ -4,7 +4,7 @@
 // #flow=3&with=5,9&t=1.5-2.25&y=sequence:0-90000&finding=2&frame=7&toggled=window&size=rate:120&tab=ladder&find=10.0.0.1
 const UNCHOSEN = {
   flow: null, // number
-  with: [], // numbers of the flows that are overlaid, the chosen one among them, at the places of their colours; null: no flow
+  with: [], // numbers of the flows that are overlaid, the chosen one among them, at the places of their colors; null: no flow
   range: null, // seconds since the base of the page, [from, to]; null: the whole flow
   vertical: {}, // range of each panel that was set, by its name
   finding: null, // number in the list of findings, from 1

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first script of every page: its data, its colours, and Plotly, which is compressed.
+// The first script of every page: its data, its colors, and Plotly, which is compressed.
 "use strict";
 
 const $ = (id) => document.getElementById(id);
@@ -8,13 +8,13 @@ const CONFIG = {
   displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 
-// Returns the colours of the page.
+// Returns the colors of the page.
 function colors() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(["ink", "muted", "bg", "line", "grid", "accent", "axis", "sender", "receiver", "network", "evidence"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
-// Applies the colours of the page to a layout.
+// Applies the colors of the page to a layout.
 function inColors(layout) {
   const own = colors();
   layout.font = { ...layout.font, color: own.ink };

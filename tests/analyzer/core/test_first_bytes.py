@@ -99,7 +99,7 @@ def test_malformed_messages_are_no_dns(tmp_path: Path, message: bytes) -> None:
     assert not len(of_kind(trace, "dns")) and only_row(trace.flows)["application"] is None
 
 
-def test_dns_on_another_port_is_recognised_by_its_content(tmp_path: Path) -> None:
+def test_dns_on_another_port_is_recognized_by_its_content(tmp_path: Path) -> None:
     timed = [
         (0.0, datagram(question(0xC001), server=8600)),  # its first byte may begin a long header of QUIC
         (1.0, datagram(question(0xC001), server=8600)),

@@ -205,7 +205,7 @@ DRAFT_18 = (
 
 
 @pytest.mark.parametrize(
-    ("data", "captured", "recognised"),
+    ("data", "captured", "recognized"),
     [
         (DRAFT_18, len(DRAFT_18), True),  # both sizes of IDs in a byte
         (FULL, len(FULL), True),
@@ -216,14 +216,14 @@ DRAFT_18 = (
         (FULL[:5] + b"\x15" + bytes(13) + FULL[6:], len(FULL) + 13, False),
     ],
 )
-def test_long_headers_at_their_bounds(tmp_path: Path, data: bytes, captured: int, recognised: bool) -> None:
+def test_long_headers_at_their_bounds(tmp_path: Path, data: bytes, captured: int, recognized: bool) -> None:
     wire = Wire()
     Quic(wire).send(0, C, data)
     ((_, frame),) = wire.packets
     path = tmp_path / "quic.pcapng"
     record = enhanced(0, frame[: HEADERS + captured], length=len(frame))
     path.write_bytes(section() + interface() + record)
-    assert wiretale.analyze(path).flows.column("application") == ["quic" if recognised else None]
+    assert wiretale.analyze(path).flows.column("application") == ["quic" if recognized else None]
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_every_sample_is_explained_at_any_width(wiretale_run: Run, sample: Path,
 
 
 @pytest.mark.parametrize(("no_color", "mark"), [("", "█"), ("1", "wwww")])
-def test_bars_need_no_colour(monkeypatch: pytest.MonkeyPatch, samples: Path, no_color: str, mark: str) -> None:
+def test_bars_need_no_color(monkeypatch: pytest.MonkeyPatch, samples: Path, no_color: str, mark: str) -> None:
     monkeypatch.setenv("NO_COLOR", no_color)
     trace = wiretale.analyze(samples / "zero_window.pcap")
     console = Console(file=StringIO(), force_terminal=True, width=80, color_system="standard")

@@ -770,7 +770,7 @@ NEARLY: list[tuple[str, Callable[[], Wire]]] = [
     ("unfair-share", lambda: side_by_side(1500, 1400)),
     ("loss-pattern", lambda: numbered(3000, lambda i: i not in (100, 500, 900, 1300, 1700))),
     ("loss-pattern", backing_off),  # the sender's timer spaces these losses
-    ("reordering-extent", lambda: overtaken(1, 1)),  # one swap of neighbours
+    ("reordering-extent", lambda: overtaken(1, 1)),  # one swap of neighbors
     ("mss-clamped", lambda: steady(connection(), 1000)),
     ("small-packets", lambda: datagrams_of(400)),
 ]

@@ -20,7 +20,7 @@ from transfer_wires import behind_a_transfer
 needs.benchmarks()
 
 from studies.lab import study_lab
-from studies.shared_card import BUFFER, DATAGRAM, PROFILE, neighbour
+from studies.shared_card import BUFFER, DATAGRAM, PROFILE, neighbor
 
 
 def findings_of(file: Path) -> dict[str, dict[str, Any]]:
@@ -79,7 +79,7 @@ def test_a_card_s_queue_holds_up_udp_and_the_receiver_limits_no_transfer(tmp_pat
     def check() -> None:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))
         (folder / "card.toml").write_text(PROFILE)
-        with study_lab(str(folder / "card.toml"), folder / "run", captured=True) as lab, neighbour(lab) as name:
+        with study_lab(str(folder / "card.toml"), folder / "run", captured=True) as lab, neighbor(lab) as name:
             tcp = lab.start("--time", 8, "--congestion", "cubic", inside=name)
             udp = ("--udp", "--size", DATAGRAM, "--rate", "10M", "--time", 3, "--buffer", BUFFER)
             paced = lab.finish(lab.start(*udp, "--start-offset", 4))

@@ -302,7 +302,7 @@ def test_data_acknowledged_unseen_is_no_gap_and_one_event() -> None:
     assert rules == [(2, "gap", None), *again]
 
 
-def test_neighbouring_events_explain_differences() -> None:
+def test_neighboring_events_explain_differences() -> None:
     def rule(row: dict[str, Any] | None, words: tuple[str, ...], surroundings: Around) -> str | None:
         return of_one_frame(row, words, surroundings).rule
 

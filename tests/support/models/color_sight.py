@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours as people see them: contrast (WCAG 2), difference (CIEDE2000), and colour blindness."""
+"""Colors as people see them: contrast (WCAG 2), difference (CIEDE2000), and color blindness."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ WHITE = (0.95047, 1.0, 1.08883)
 
 
 def linear(value: float) -> float:
-    """A part of an sRGB colour as light."""
+    """A part of an sRGB color as light."""
     return value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4
 
 
 def times(matrix: tuple[tuple[float, float, float], ...], color: Color) -> Color:
-    """A matrix times a colour."""
+    """A matrix times a color."""
     first, second, third = (sum(factor * part for factor, part in zip(row, color, strict=True)) for row in matrix)
     return first, second, third
 
@@ -48,12 +48,12 @@ def lab(seen: Color) -> Color:
 
 
 def difference(one: Color, other: Color, sight: str = "normal") -> float:
-    """CIEDE2000 of two colours as seen."""
+    """CIEDE2000 of two colors as seen."""
     return ciede2000(lab(light(one, sight)), lab(light(other, sight)))
 
 
 def ciede2000(one: Color, other: Color) -> float:
-    """Of two CIELAB colours, after Sharma, Wu, Dalal: The CIEDE2000 Color-Difference Formula, 2005."""
+    """Of two CIELAB colors, after Sharma, Wu, Dalal: The CIEDE2000 Color-Difference Formula, 2005."""
     (l1, a1, b1), (l2, a2, b2) = one, other
     mean_c = (math.hypot(a1, b1) + math.hypot(a2, b2)) / 2
     g = 0.5 * (1 - math.sqrt(mean_c**7 / (mean_c**7 + 25.0**7)))

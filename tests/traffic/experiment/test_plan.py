@@ -227,7 +227,7 @@ SESSION = '[[test]]\nname = "t"\n[[test.session]]\nprotocol = "tcp"\nsize = 100\
         (GOOD + "trials = 0", "trials: 0: expected a whole number from 1 to 1000"),
         (GOOD + "color = 3", "test 1 (one): color: unknown key: expected"),
         (GOOD + GOOD, "two tests are one-100-t1"),
-        ("colour = 3" + GOOD, "colour: unknown key"),
+        ("color = 3" + GOOD, "color: unknown key"),
         (GOOD.replace('name = "one"', ""), "test 1: name: is missing"),
         (GOOD.replace("[[test]]", "[test]"), "expected [[test]], with two brackets"),
         ("[tracer]\nsnaplen = 100" + GOOD, "[tracer]: interface: is missing"),
@@ -282,9 +282,9 @@ def test_a_plan_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
 
 def test_the_command_names_file_and_key_of_an_error(wiretale_run: Run, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
-    plan.write_text("colour = 3" + GOOD)
+    plan.write_text("color = 3" + GOOD)
     done = wiretale_run("experiment", "run", plan, "-o", tmp_path / "out")
-    assert refusal(done).startswith(f"{plan}: colour: unknown key: expected ")
+    assert refusal(done).startswith(f"{plan}: color: unknown key: expected ")
     missing = refusal(wiretale_run("experiment", "run", "qick", "-o", tmp_path / "out", cwd=tmp_path))
     assert missing.startswith("qick: no such plan: expected a file, or one of quick, ")
 

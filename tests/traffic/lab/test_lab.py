@@ -188,7 +188,7 @@ def test_a_lab_comes_up_has_a_shell_and_goes_down(tmp_path: Path) -> None:
     finally:
         down = wiretale_lab("down", name)
     assert down.returncode == 0, down.stderr
-    # Reports of groups come by the dozen; one lone packet may be a neighbour's.
+    # Reports of groups come by the dozen; one lone packet may be a neighbor's.
     assert max(way["passed"] for way in link_summary(tmp_path / "out")["directions"]) <= 1
     assert hosts_of(name) == []
     assert wiretale_lab("down", name).returncode == 2

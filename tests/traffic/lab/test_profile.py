@@ -117,7 +117,7 @@ def test_the_traces_have_their_rates() -> None:
     "text",
     [
         "rate = ",
-        'colour = "blue"',
+        'color = "blue"',
         "both = 5",
         '[both]\nrate = "1Mbit delay=5ms"',
         '[both]\nrate = ""',

@@ -151,9 +151,7 @@ def test_flows_of_another_day_are_left_out(tmp_path: Path) -> None:
     file = capture(tmp_path / "days.pcap", packets_of(drawn(5, 1e6, 1), at_ns=10**9), [late])
     done = wiretale("model", file, "-o", tmp_path / "plan.toml")
     assert done.returncode == 0, done.stderr
-    assert (
-        "Not modelled: flow 1 forward, 192.0.2.7 port 7 to 192.0.2.8 port 8: it begins more than a day" in done.stderr
-    )
+    assert "Not modeled: flow 1 forward, 192.0.2.7 port 7 to 192.0.2.8 port 8: it begins more than a day" in done.stderr
     (session,) = tomllib.loads((tmp_path / "plan.toml").read_text())["test"][0]["session"]
     assert session["label"] == "flow 0 forward"
     assert wiretale("experiment", "run", tmp_path / "plan.toml", "--dry-run").returncode == 0
@@ -163,7 +161,7 @@ def test_flows_of_another_day_are_left_out(tmp_path: Path) -> None:
     assert wiretale("model", file, "--flow", 1, "-o", tmp_path / "x.toml").returncode == 0
 
 
-def test_flows_that_cannot_be_modelled_are_named(tmp_path: Path) -> None:
+def test_flows_that_cannot_be_modeled_are_named(tmp_path: Path) -> None:
     syn = Ether() / IP(src="192.0.2.7", dst="192.0.2.8") / TCP(sport=7, dport=8, flags="S")
     syn.time = START
     file = capture(tmp_path / "two.pcap", packets_of(drawn(5, 1e6, 1)), [syn])

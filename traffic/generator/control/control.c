@@ -124,7 +124,7 @@ bool control_send_until(struct control *control, const char *line, uint64_t dead
            send_all(control->fd, "\n", 1, deadline_ns);
 }
 
-/* Nothing announces an acknowledgement, so the queue is read every millisecond. */
+/* Nothing announces an acknowledgment, so the queue is read every millisecond. */
 bool control_flush(struct control *control, uint64_t deadline_ns) {
     struct pollfd one = {.fd = control->fd, .events = POLLIN};
     int waiting = 0;

@@ -4,7 +4,7 @@
     sender ── tracer ── router ── tracer.ROUTER ── receiver
       └─ to1 ── tracer.HOST ── HOST, 10.98.1.2
 
-Each end of a link has the same hardware address on every link, so that sender and receiver need no other neighbours if there are
+Each end of a link has the same hardware address on every link, so that sender and receiver need no other neighbors if there are
 routers between them.
 """
 
@@ -15,7 +15,7 @@ from itertools import pairwise
 from wiretale.traffic.lab.hosts import (
     ADDRESSES,
     INTERFACE,
-    add_neighbour,
+    add_neighbor,
     address_host,
     connect_host,
     families,
@@ -73,7 +73,7 @@ def connect_router(lab: Lab, router: str, mtu: int) -> None:
         forward_packets(lab, router, which)
         for side, end in zip(("left", "right"), ENDS, strict=True):
             run_ip(lab, router, family, "route", "add", ADDRESSES[end][which], "dev", side)
-            add_neighbour(lab, router, ADDRESSES[end][which], side, side)
+            add_neighbor(lab, router, ADDRESSES[end][which], side, side)
 
 
 def address_router(lab: Lab, router: str, number: int, mtu: int) -> None:
@@ -91,8 +91,8 @@ def connect_branch(lab: Lab, host: str, at: str, number: int, mtu: int) -> None:
     connect_host(lab, at, f"to{number}", tracer, "right", mtu)
     route_branch(lab, at, number, lab.inside(host), INTERFACE, mtu)
     for which in families(mtu).values():
-        add_neighbour(lab, host, branch_address(number, which, 1), INTERFACE, "right")
-        add_neighbour(lab, at, branch_address(number, which), f"to{number}", "left")
+        add_neighbor(lab, host, branch_address(number, which, 1), INTERFACE, "right")
+        add_neighbor(lab, at, branch_address(number, which), f"to{number}", "left")
 
 
 def branch_address(number: int, which: int = 0, end: int = 2) -> str:
@@ -115,7 +115,7 @@ def route_branch(lab: Lab, at: str, number: int, inside: list[str], interface: s
         nodad = ["nodad"] if which else []
         forward_packets(lab, at, which)
         run_ip(lab, at, family, "address", "add", f"{near}/{prefix}", "dev", f"to{number}", *nodad)
-        if which:  # the source of neighbour solicitations for forwarded packets, because QUIET hosts make none
+        if which:  # the source of neighbor solicitations for forwarded packets, because QUIET hosts make none
             run_ip(lab, at, family, "address", "add", "fe80::1/64", "dev", f"to{number}", *nodad)
         run_program([*inside, ip, family, "address", "add", f"{far}/{prefix}", "dev", interface, *nodad])
         run_program([*inside, ip, family, "route", "add", lab_net, "via", near])

@@ -118,7 +118,7 @@ static const char *const wrong[] = {
     "distribution=pareto",
     "discipline=fq",
     "jitter-reorders=maybe",
-    "colour=blue",
+    "color=blue",
     "=5",
     "rate=1M trace=/x",
     "red-min=15 red-max=5",

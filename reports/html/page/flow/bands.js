@@ -1,4 +1,4 @@
-// Where the time of flows went as bands: a lane of the flow's panels, and small ones in the lists. A part is a colour of page.css, of
+// Where the time of flows went as bands: a lane of the flow's panels, and small ones in the lists. A part is a color of page.css, of
 // which some fill half of the height.
 const BAND_SHARE = 0.005; // of the view, from which on the legend names a part
 const LIST_CELLS = 88, BAR_CELLS = 600;
@@ -46,9 +46,9 @@ function shareWords(spans, range) {
   return sums.filter(([, sum]) => sum >= BAND_SHARE * all).map(([{ words }, sum]) => `${words} ${Math.round((100 * sum) / all)}%`).join(", ");
 }
 
-// --- colours ---------------------------------------------------------------------------------------------------
+// --- colors ---------------------------------------------------------------------------------------------------
 
-// Returns the colour of each part, read together, because each reading after a change computes the style of the page again.
+// Returns the color of each part, read together, because each reading after a change computes the style of the page again.
 function bandColors() {
   const probes = data.bands.map(({ style }) => element("i", { className: `band ${style}` })), place = element("span", {}, ...probes);
   document.body.append(place);
@@ -57,7 +57,7 @@ function bandColors() {
   return colors;
 }
 
-// Returns the colour of a part, and the share of the height that it fills: from the bottom [0, 1].
+// Returns the color of a part, and the share of the height that it fills: from the bottom [0, 1].
 function bandLook({ part, style }) {
   state.bandColors ||= bandColors();
   return { color: state.bandColors[part], height: style.endsWith(" low") ? [0, 0.5] : style.endsWith(" high") ? [0.5, 1] : [0, 1] };
@@ -76,7 +76,7 @@ function bandCells(spans, [low, high], cells) {
   return best;
 }
 
-// Returns the colour of a part in the lower or upper half.
+// Returns the color of a part in the lower or upper half.
 function halfColor(band, upper) {
   if (!band) return "transparent";
   const look = bandLook(band), fills = upper ? look.height[1] > 0.5 : look.height[0] < 0.5;

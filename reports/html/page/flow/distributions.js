@@ -106,7 +106,7 @@ function smallLayout(x, y) {
 
 const tokenColor = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-// Returns colours, symbol and name of a flow's trace: those of its place if several flows are drawn.
+// Returns colors, symbol and name of a flow's trace: those of its place if several flows are drawn.
 function flowStyle(flow, usual) {
   if (!isOverlaid()) return { color: tokenColor(usual), name: "" };
   const place = placeOfFlow(flow);

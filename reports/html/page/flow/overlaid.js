@@ -1,5 +1,5 @@
-// Flows that are overlaid on the chosen one, at most WITH_MOST of them: which, their colours, and the legend of all panels. Each keeps
-// the place of its colour while others come and go.
+// Flows that are overlaid on the chosen one, at most WITH_MOST of them: which, their colors, and the legend of all panels. Each keeps
+// the place of its color while others come and go.
 //
 // Times are those of the capture, or, with the setting `relative`, times since the first packet of each flow. The time axis is that of
 // the chosen flow: other flows are then shifted, so that ranges, the timeline and the packets are about the chosen flow in both cases.
@@ -20,7 +20,7 @@ const placeOfFlow = (flow) => Math.max(0, choice.with.indexOf(flow));
 const colorOfFlow = (flow) => `flow-${placeOfFlow(flow) + 1}`;
 
 
-// Returns the colours of the places.
+// Returns the colors of the places.
 function flowColors() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(FLOW_SYMBOLS.map((_, place) => [`flow-${place + 1}`, style.getPropertyValue(`--flow-${place + 1}`).trim()]));

@@ -2,7 +2,7 @@
 // and its retransmissions, which one button of the legend hides.
 const RETRANSMITTED = "retransmitted";
 const OVERLAID_KINDS = { sequence: "steps", flight: "steps", rate: "steps", rtt: "marks", [RETRANSMITTED]: "marks" }; // a kind of lines is a panel
-const MARKS_OF_LINE = 12; // symbols on a line, which distinguish it without its colour
+const MARKS_OF_LINE = 12; // symbols on a line, which distinguish it without its color
 
 const RETRANSMITTED_LOOK = { panel: "sequence", symbol: "x-thin", size: 9, switch: RETRANSMITTED };
 
