@@ -44,6 +44,7 @@ with `wiretale-traffic` in a lab ([lab.md](../lab.md)). Compare the shapes, beca
 is a token bucket, and the hosts share {cores} cores with the link. In S6 the figures themselves are comparable. Rates are of
 payload: for TCP at the receiver, for UDP in S2 to S4 at the end of the link; the study S4 published rates on the wire, so
 its table has those, of frames with preambles and gaps. Published figures are unchanged.
+[Experiments](../experiments.md#the-six-studies) names the studies S1 to S6.
 """
 
 

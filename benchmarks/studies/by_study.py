@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from studies.tcp_over_link import HEADERS, RATE_BPS, WINDOW
 from wiretale.analyzer.theory import Link, block_maximum, maximum
+from wiretale.reports.html.experiment.data import study_title
 
 Found = dict[str, Any]
 NEAR = 15.0  # percent: as published
@@ -176,6 +177,6 @@ def by_study(results: Found, markdown: Any) -> str:
             rows.append((line.name, line.unit, line.measured, line.published, change, why))
         if rows:
             sections.append(
-                f"### {study}\n\n{markdown('figure | unit | measured | published | difference | why', rows)}"
+                f"### {study_title(study)}\n\n{markdown('figure | unit | measured | published | difference | why', rows)}"
             )
     return "\n".join(["## Measured and published, by study\n", *sections])

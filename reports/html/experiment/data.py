@@ -11,6 +11,21 @@ from typing import Any
 
 Row = dict[str, Any]
 
+#: The six published studies (docs/experiments.md).
+STUDY_NAMES = {
+    "S1": "PCATTCP",
+    "S2": "PCATTCP Controller",
+    "S3": "File Transfer",
+    "S4": "TCP/UDP Benchmark",
+    "S5": "TCP and UDP sessions",
+    "S6": "One UDP flow",
+}
+
+
+def study_title(study: str) -> str:
+    """Returns the code of a study with its name."""
+    return f"{study}: {STUDY_NAMES[study]}" if study in STUDY_NAMES else study
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -9,7 +9,16 @@ from functools import partial
 from statistics import fmean
 from typing import Any
 
-from wiretale.reports.html.experiment.data import Outcome, Point, alone, longest, mix_counts, mix_points, points
+from wiretale.reports.html.experiment.data import (
+    Outcome,
+    Point,
+    alone,
+    longest,
+    mix_counts,
+    mix_points,
+    points,
+    study_title,
+)
 from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot, scatter
 
 Row = dict[str, Any]
@@ -180,7 +189,9 @@ def line_figure(
         data += [mean_line(name, line, number, hover), *trial_lines(name, line, number, hover)]
     data += [published_line(series, number, hover) for number, series in enumerate(published)]
     if published:
-        note += f" Dotted with open marks: published by {outcome.plan['study']}, measured in its own networks."
+        note += (
+            f" Dotted with open marks: published by {study_title(outcome.plan['study'])}, measured in its own networks."
+        )
     x_axis, y_axis = axes
     both = {"xaxis": x_axis(values_of(data, "x")), "yaxis": y_axis(values_of(data, "y"))}
     return figure(title, note, data, **both, **layout)

@@ -11,7 +11,7 @@ from typing import Any
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.experiment.data import Outcome
+from wiretale.reports.html.experiment.data import Outcome, study_title
 from wiretale.reports.html.experiment.figures import experiment_figures
 
 Row = dict[str, Any]
@@ -240,6 +240,7 @@ def render(outcome: Outcome) -> str:
         failures=outcome.failures,
         findings=findings(outcome),
         study=outcome.plan["study"],
+        study_title=study_title(outcome.plan["study"] or ""),
         figures=figures,
         table=table(outcome),
         tables=tables(outcome),

@@ -93,7 +93,10 @@ def test_each_study_has_the_difference_and_its_reason() -> None:
         for line in lines
     )
     assert "| WAN, UDP, 100 blocks of 20,000: rate | MB/s | – | 0.39 | – | not known |" in lines
-    assert [line for line in lines if line.startswith("### ")] == ["### S3", "### S5"]
+    assert [line for line in lines if line.startswith("### ")] == [
+        "### S3: File Transfer",
+        "### S5: TCP and UDP sessions",
+    ]
 
 
 def test_rates_on_the_wire_stand_beside_rates_on_the_wire() -> None:
