@@ -90,9 +90,7 @@ def parse_rate(text: str) -> int:
     """Returns the bit/s of an option, which must be a rate: `1G`, `1.5Gbit`, `100Mbit/s`. Raises UsageError otherwise."""
     rate = exact_integer(parse_bit_rate(text))
     if rate is None or not 0 < rate <= RATE_MOST:
-        raise UsageError(
-            f"invalid rate {text!r}: expected 100M, 1G or 2.5Gbit, up to 100T (bit/s; bytes are not taken)"
-        )
+        raise UsageError(f"invalid rate {text!r}: expected 100M, 1G or 2.5Gbit, up to 100T (in bit/s, not bytes)")
     return rate
 
 

@@ -82,7 +82,7 @@ def parse_condition(text: str, measures: Mapping[str, Measure] = MEASURES, words
     bound = value_in(measure.unit, number, unit)
     if bound is None:
         units = one_of(["%", *filter(None, measure.unit.factors)])
-        hint = " (bit/s; bytes are not taken)" if measure.unit is RATE else ""
+        hint = " (in bit/s, not bytes)" if measure.unit is RATE else ""
         raise UsageError(f"--fail-if {text!r}: {unit!r} is not a unit of {name}: expected {units}{hint}")
     return Condition(text, measure, OPERATORS[sign], bound, False)
 

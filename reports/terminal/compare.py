@@ -64,7 +64,7 @@ def comparison_parts(comparison: Comparison, width: int) -> Iterator[RenderableT
     if comparison.delays:
         yield section("One-way delay", fitted(DELAY_COLUMNS, map(delay_row, comparison.delays), width))
     if comparison.notes:
-        yield section("Doubts", *(Text(printable(note)) for note in comparison.notes))
+        yield section("Caveats", *(Text(printable(note)) for note in comparison.notes))
 
 
 def print_comparison(comparison: Comparison, out: IO[str]) -> None:

@@ -111,7 +111,7 @@ def test_a_block_size_is_a_size(wiretale_run: Any, samples: Path, text: str) -> 
 @pytest.mark.parametrize("text", [text for kind, text in WRONG if kind == "rate" and "B" in text])
 def test_a_condition_refuses_bytes_for_a_rate(wiretale_run: Any, samples: Path, text: str) -> None:
     done = wiretale_run("diff", *[samples / "vlan_ipv6.pcap"] * 2, "--fail-if", f"goodput<{text}")
-    assert done.returncode == 2 and done.stderr.endswith("(bit/s; bytes are not taken)\n") and not done.stdout
+    assert done.returncode == 2 and done.stderr.endswith("(in bit/s, not bytes)\n") and not done.stdout
 
 
 @pytest.mark.parametrize("kind, text", [case for case in WRONG if case[0] in PLAN_KEYS])

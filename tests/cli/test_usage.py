@@ -88,7 +88,7 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
         ("analyze x --max-flows 3G", "--max-flows '3G': expected a whole number from 1 to 2147483647"),
         ("theory --link 1G --ip 5", "--ip '5': expected 4 or 6"),
         ("theory --link 1G more", "unexpected argument 'more'"),
-        ("theory --link 1GB", "(bit/s; bytes are not taken)"),
+        ("theory --link 1GB", "(in bit/s, not bytes)"),
         ("experiment run quick --port 99999", "--port '99999': expected 1 to 65535"),
         ("experiment run quick --port 8k", "--port '8k': expected 1 to 65535"),
         ("explain --code timeout", "(did you mean suspected-timeout or timeout-stalls?)"),
