@@ -188,7 +188,7 @@ def detail_of(trace: Trace, row: CauseRow) -> dict[str, str | None]:
         "cost": cause_cost(row),
         "proof": row["proof"],
         **{f"not {rival['rival']}": rival["fact"] for rival in rivals if rival["excluded"]},
-        **{f"or {rival['rival']}": f"{rival['fact']} would decide" for rival in rivals if not rival["excluded"]},
+        **{f"or {rival['rival']}": f"to decide: {rival['fact']}" for rival in rivals if not rival["excluded"]},
         "findings": ", ".join(findings),
         "frames": ", ".join(map(str, frames)),
         "fix": row["advice"],
