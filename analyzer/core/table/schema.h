@@ -973,8 +973,9 @@
       "shows it: the handshake's, or one without data")                                            \
     X(server_ns, DURATION, "ns",                                                                   \
       "server time: from the last byte of the request to the first captured of the response, "     \
-      "less network_ns; null as above, and if IPv4 IDs show that its first transmission may be "   \
-      "lost between server and capture point")                                                     \
+      "less network_ns; null as above, and if IPv4 IDs or an ACK without data show that its "      \
+      "first "                                                                                     \
+      "transmission may be lost between server and capture point")                                 \
     X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
     X(response_ns, DURATION, "ns",                                                                 \
       "response spread: from its first byte to its last, without retransmission_*_ns; null "       \
@@ -985,8 +986,10 @@
     X(pause_ns, DURATION, "ns",                                                                    \
       "client's pause before the request: since the last byte of the response before, less the "   \
       "least round trip between capture point and client; null in the first turn, after one "      \
-      "that could not be divided, if that round trip is unknown, or if IPv4 IDs show that the "    \
-      "first transmission of the request may be lost between client and capture point")            \
+      "that could not be divided, if that round trip is unknown, or if IPv4 IDs or an ACK "        \
+      "without "                                                                                   \
+      "data show that the first transmission of the request may be lost between client and "       \
+      "capture point")                                                                             \
     X(client_network_ns, DURATION, "ns",                                                           \
       "round trip between capture point and client before the request: that which pause_ns is "    \
       "without, or the whole time if that is less; null as pause_ns")                              \

@@ -80,7 +80,7 @@ static NOINLINE void take_idle(struct segment_context *seg, int64_t idle_ns, int
     if (idle_ns >= MIN_RTO_NS)
         classify_idle_gap(seg, idle_ns, length, fin);
     if (length && !note_pause(seg, idle_ns))
-        seg->effect.may_repeat = may_repeat_lost_data(seg);
+        seg->effect.may_repeat |= may_repeat_lost_data(seg);
 }
 
 static ALWAYS_INLINE void take_new(struct segment_context *seg, struct tcp_stream *sender,
@@ -169,6 +169,7 @@ static NOINLINE void take_old(struct segment_context *seg, int64_t start, int64_
     seg->effect.unique_bytes += fill.bytes;
     repeated += end - start - fill.bytes;
     bool counted = fill.bytes && take_fill(seg, start, end, &fill);
+    seg->effect.may_repeat |= counted; /* an ACK without data showed that it had been sent */
     if (given_up)
         forget_gaps(seg, given_up, sender->snd_nxt, gap_below(seg, start, end));
     if (repeated)

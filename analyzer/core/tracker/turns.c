@@ -30,6 +30,7 @@
 
 #include "tracker/steps.h"
 #include "verdict/recent_verdicts.h"
+#include "verdict/verdict.h"
 
 #define INITIAL_WINDOW    10                  /* segments */
 #define REQUEST_SPREAD_NS INT64_C(1000000000) /* of a request that was written at once */
@@ -178,7 +179,8 @@ NOINLINE bool note_pause(const struct segment_context *seg, int64_t idle_ns) {
     bool response = log && segment_direction(seg) != log->requester;
     if (log ? !log->open || response != log->responding : !seg->sender->sent_data_last)
         return false;
-    if (log && recovery_of(seg->sender)->suspected_ns == seg->packet->time_ns)
+    bool suspected = recovery_of(seg->sender)->suspected_ns == seg->packet->time_ns;
+    if (log && (suspected || may_hide_rto(seg, idle_ns)))
         log->turns[log->count].unsure[response] |= ended_write(seg);
     int64_t pause_ns = pause_in(seg, idle_ns, seg->sender->unique_bytes - (log ? log->base : 0));
     if (!pause_ns || !seg->packet->time_known)

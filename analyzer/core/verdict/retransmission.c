@@ -524,13 +524,21 @@ NOINLINE void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, in
                                     .bytes = length});
 }
 
+/* Returns whether so many missing IDs may be those of retransmissions in a time. */
+static bool fits_rtos(const struct segment_context *seg, int missing, int64_t time_ns) {
+    return missing > 0 && missing < MAX_IDS_SKIPPED && time_ns <= backed_off_ns(seg, missing) &&
+           time_ns >= rto_ns(seg->connection, seg->sender);
+}
+
 bool may_repeat_lost_data(const struct segment_context *seg) {
     const struct tcp_stream *asked = seg->receiver;
     int64_t rtt = max64(sender_rtt(seg->connection, seg->sender), 0);
-    int64_t since_ns = seg->packet->time_ns - asked->last_data_ns - rtt;
     int missing = missing_ids(seg) - (asked->snd_una < asked->snd_nxt);
-    return missing > 0 && missing < MAX_IDS_SKIPPED && since_ns <= backed_off_ns(seg, missing) &&
-           since_ns >= rto_ns(seg->connection, seg->sender);
+    return fits_rtos(seg, missing, seg->packet->time_ns - asked->last_data_ns - rtt);
+}
+
+bool may_hide_rto(const struct segment_context *seg, int64_t idle_ns) {
+    return idle_ns >= MIN_RTO_NS && fits_rtos(seg, missing_ids(seg), idle_ns);
 }
 
 /* --- V2.2: a gap behind an RTO --------------------------------------------------------------- */

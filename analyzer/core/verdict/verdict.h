@@ -37,6 +37,10 @@ void classify_idle_gap(struct segment_context *seg, int64_t idle_ns, int64_t len
  * since that data reached the sender fits an RTO. */
 bool may_repeat_lost_data(const struct segment_context *seg);
 
+/* Returns whether an RTO may be part of `idle_ns`, in which the sender sent no data: IP IDs are
+ * missing, though too few packets came before to say that they were lost. */
+bool may_hide_rto(const struct segment_context *seg, int64_t idle_ns);
+
 /* Rule V2.2: the gap [start, end) opens. If it was lost with the RTO before it, it belongs to that.
  */
 void extend_rto(struct segment_context *seg, int64_t start, int64_t end);

@@ -348,6 +348,34 @@ def test_a_first_transmission_that_was_lost_upstream_leaves_the_time_unknown(
     assert (row[column], row[stall]) == ((None, None) if missing else ((330 if side else 350) * MS, 0))
 
 
+@pytest.mark.parametrize("missing", [True, False])
+def test_a_pause_that_may_hide_an_rto_is_unknown(turns: Any, missing: bool) -> None:
+    """A short connection has too few packets before to say that the second part of the request was lost upstream."""
+    talk = Talk()
+    talk.turn(30, 50)
+    talk.say(0, 200)
+    talk.acked(1, talk.now + FAR)
+    talk.now += 300
+    talk.connection.wire.ids["10.0.0.1"] += missing
+    talk.turn(30, 50)
+    rows, _ = turns(talk.connection.wire)
+    assert [row["request_pause_ns"] for row in rows] == [0, None if missing else 300 * MS]
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+def test_a_response_that_an_ack_announced_was_sent_before(turns: Any, ahead: bool) -> None:
+    """The request comes again; the sequence number of its ACK shows a response that was lost upstream."""
+    talk = Talk()
+    for _ in range(4):
+        talk.turn(30, 50)
+    talk.say(0, 200)
+    talk.connection.send(talk.now + 240, 0, talk.sent[0] - 200, 200, ACK | PSH, ack=talk.sent[1])
+    talk.connection.send(talk.now + 240 + FAR, 1, talk.sent[1] + (900 if ahead else 0), ack=talk.sent[0])
+    talk.say(1, 900, talk.now + 400)
+    rows, _ = turns(talk.connection.wire)
+    assert (rows[4]["server_ns"] is None) == ahead
+
+
 def test_a_retransmission_after_the_response_does_not_hide_the_next_request(turns: Any) -> None:
     """The ACK of the request was lost behind the capture point, so it is sent again while the server answers."""
     talk = Talk()
