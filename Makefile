@@ -237,10 +237,11 @@ studies: build ## repeat the published studies in emulated networks (as root), w
 	@$(BENCHMARK) studies
 
 .PHONY: accuracy
-accuracy: $(VENV)/.stamp-test build ## score verdicts and limits (as root), write docs/measured/{accuracy,savings}.md
+accuracy: $(VENV)/.stamp-test build ## score verdicts, limits and exchanges (as root), write docs/measured/{accuracy,savings,exchanges}.md
 	@.ci/packages test bench
 	@PYTHONPATH=benchmarks .ci/wireshark $(PY) -m score
 	@$(BENCHMARK) score.savings
+	@$(BENCHMARK) score.exchanges
 
 build/bench/%: benchmarks/speed/%.c
 	@mkdir -p $(@D)
