@@ -13,7 +13,7 @@ from score.runs.scenarios import Scenario
 #: how a connection ends, and the outcome of its last request (None: of its SYN)
 ENDS = {
     "answered": "answered",
-    "abandoned": "abandoned",  # the client closes, because it waits in vain
+    "abandoned": "abandoned",  # the client closes, because no answer comes
     "closed": "closed",  # the server closes in place of an answer
     "reset": "reset",
     "hung": "cut_off",  # the capture ends meanwhile
