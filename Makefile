@@ -47,7 +47,7 @@ $(VENV)/.stamp-run: $(PACKAGING)
 	@.ci/packages build
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "wiretale needs Python 3.11 or later: set PYTHON=" >&2; exit 1; }
 	@.ci/step "making the virtual environment $(VENV)" $(PYTHON) -m venv $(VENV)
-	@.ci/step "installing setuptools into it" $(PY) -m pip install 'setuptools>=77' wheel
+	@.ci/step "installing setuptools and shtab into it" $(PY) -m pip install 'setuptools>=77' wheel 'shtab>=1.8'
 	@.ci/step "installing wiretale and the libraries that it needs into it" $(INSTALL) .
 	@touch $@
 
@@ -87,11 +87,37 @@ $(EXTENSION): $(MODULE_SOURCES) $(HEADERS) analyzer/_core.pyi $(PACKAGING) | $(V
 
 # --- use ----------------------------------------------------------------------------------------------------
 
+CAPTURE = sample_pcaps/tcp_losses.pcap
+
 .PHONY: demo
-demo: build ## set everything up, analyze a sample capture, print the path of the report
-	$(call say,analyzing sample_pcaps/tcp_losses.pcap)
-	@$(VENV)/bin/wiretale analyze sample_pcaps/tcp_losses.pcap -o build/demo
+demo: build ## set everything up, analyze a sample (or CAPTURE=x.pcap), print the path of the report
+	$(call say,analyzing $(CAPTURE))
+	@$(VENV)/bin/wiretale analyze "$(CAPTURE)" -o build/demo
 	@echo "==> the report: file://$(CURDIR)/build/demo/report.html"
+	@echo "==> a capture of yours: $(abspath $(VENV))/bin/wiretale FILE"
+
+PREFIX ?= $(HOME)/.local
+HOME_OF_IT = $(PREFIX)/lib/wiretale
+PROGRAM_NAMES = wiretale wiretale-traffic wiretale-link wiretale-capture
+
+.PHONY: install
+install: $(VENV)/.stamp-run ## install programs, man pages and completions below PREFIX (~/.local)
+	@rm -rf build/wheel
+	@.ci/step "building the package" $(PY) -m pip wheel --no-build-isolation --no-deps -w build/wheel .
+	@.ci/step "installing it into $(HOME_OF_IT)" sh -c '$(PYTHON) -m venv "$(HOME_OF_IT)" && "$(HOME_OF_IT)/bin/python" -m pip install --force-reinstall build/wheel/*.whl'
+	@mkdir -p "$(PREFIX)/bin" "$(PREFIX)/share"
+	@for name in $(PROGRAM_NAMES); do ln -sf "$(HOME_OF_IT)/bin/$$name" "$(PREFIX)/bin/$$name"; done
+	@cd "$(HOME_OF_IT)/share" && cp -R man bash-completion zsh fish "$(PREFIX)/share/"
+	@echo "==> installed: $(PREFIX)/bin/wiretale FILE"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "==> $(PREFIX)/bin is not in PATH yet: PATH=$(PREFIX)/bin:\$$PATH" ;; esac
+
+.PHONY: uninstall
+uninstall: ## remove what `make install` made below PREFIX
+	@rm -rf "$(HOME_OF_IT)"
+	@for name in $(PROGRAM_NAMES); do rm -f "$(PREFIX)/bin/$$name"; done
+	@rm -f "$(PREFIX)"/share/man/man1/wiretale.1 "$(PREFIX)"/share/man/man1/wiretale-*.1 \
+		"$(PREFIX)/share/bash-completion/completions/wiretale" "$(PREFIX)/share/zsh/site-functions/_wiretale" \
+		"$(PREFIX)/share/fish/vendor_completions.d/wiretale.fish"
 
 .PHONY: docs
 docs: $(VENV)/.stamp-docs build ## build the documentation as a site that needs no network, in build/site

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the extension wiretale.analyzer._core and the C programs; setup.cfg has the rest."""
+"""Builds the extension wiretale.analyzer._core, the C programs, man pages and completions; setup.cfg has the rest."""
 
 from __future__ import annotations
 
 import os
 import runpy
 import subprocess
+import sys
 import tempfile
 from glob import glob
 from pathlib import Path
@@ -15,6 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 from distutils.command.build_scripts import build_scripts  # isort: skip (setuptools brings distutils)
+from distutils.command.install_data import install_data  # isort: skip
 
 # Headers that must compile, and their Debian packages.
 HEADERS = {
@@ -115,11 +117,38 @@ class BuildPrograms(build_scripts):
         return []
 
 
+class InstallManual(install_data):
+    """Makes man pages and completions from the parsers and programs that were built, so that a wheel contains them."""
+
+    def run(self) -> None:
+        built = {name: self.get_finalized_command(name) for name in ("build", "build_scripts")}
+        package, programs = (
+            Path(place).resolve() for place in (built["build"].build_lib, built["build_scripts"].build_dir)
+        )
+        folder = Path(built["build"].build_base, "manual")
+        places = {"PYTHONPATH": os.pathsep.join([str(package), *sys.path]), "WIRETALE_PROGRAMS": str(programs)}
+        made = subprocess.run(
+            [sys.executable, "-m", "wiretale.cli.manual", str(folder)],
+            env={**os.environ, **places},
+            capture_output=True,
+            text=True,
+        )
+        if made.returncode:
+            raise SystemExit(f"wiretale: man pages and completions could not be made: {made.stderr}")
+        self.data_files = [
+            (os.path.relpath(Path(file).parent, folder), [file])
+            for file in made.stdout.splitlines()
+            if Path(file).is_file()
+        ]
+        super().run()
+
+
 # `make build` compiles native code itself; if it installs the package, WIRETALE_COMPILE is "no".
 NATIVE = os.environ.get("WIRETALE_COMPILE") != "no"
 
 setup(
     ext_modules=[CORE] if NATIVE else [],
     scripts=sorted(PROGRAMS) if NATIVE else [],
-    cmdclass={"build_ext": BuildCore, "build_scripts": BuildPrograms},
+    data_files=[("share/doc/wiretale", ["LICENSE"])] if NATIVE else [],
+    cmdclass={"build_ext": BuildCore, "build_scripts": BuildPrograms, "install_data": InstallManual},
 )

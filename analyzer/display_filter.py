@@ -55,7 +55,7 @@ PROTOCOLS = {
     **{"dhcpv6": "udp portrange 546-547", "rtcp": "", "rtp": ""},
 }
 RESULTS = {
-    "tcp.analysis": "the summary and `wiretale explain` have such segments",
+    "tcp.analysis": "the summary and `wiretale analyze --all` have such segments",
     "tcp.stream": "choose the flow by its hosts and ports",
 }
 

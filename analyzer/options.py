@@ -51,7 +51,7 @@ class Option(NamedTuple):
     most: int = 0
     #: in the API and in the names of arguments, if it is not that of the field
     keyword: str = ""
-    #: whether it chooses packets, which `wiretale split` does: shards have only those
+    #: whether it chooses packets, which `wiretale cluster split` does: shards have only those
     chooses_packets: bool = False
     #: whether rows depend on it
     changes_rows: bool = True
@@ -223,7 +223,7 @@ class ReadingMode(NamedTuple):
     interfaces_only: bool = False
     #: only packets of so many files begin flows; 0 for all
     flow_files: int = 0
-    #: of a shard of `wiretale split`, which notes the position of each row; its clock is the time that the whole capture
+    #: of a shard of `wiretale cluster split`, which notes the position of each row; its clock is the time that the whole capture
     #: reached, at least and at most
     shard: bool = False
     clock_ns: int | None = None

@@ -15,9 +15,9 @@ from wiretale.analyzer.errors import MissingToolError
 PROGRAM_OF_COMMAND = {
     "send": ("wiretale-traffic", "wiretale", "send"),
     "receive": ("wiretale-traffic", "wiretale", "receive"),
-    "ttcp": ("wiretale-traffic", "wiretale", "ttcp"),
+    "ttcp": ("wiretale-traffic", "wiretale traffic", "ttcp"),
     "capture": ("wiretale-capture", "wiretale capture"),
-    "link": ("wiretale-link", "wiretale link"),
+    "link": ("wiretale-link", "wiretale traffic link"),
 }
 
 # The commands that install tools of other projects.

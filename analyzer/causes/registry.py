@@ -37,7 +37,7 @@ CAUSES: dict[str, Cause] = {rule.code: rule for rules in CHAPTERS.values() for r
 def cause_of(code: str) -> Cause:
     """Returns the cause of a code. Raises UsageError if there is none."""
     if code not in CAUSES:
-        raise UsageError(f"there is no cause {code!r}; `wiretale explain --list` lists all")
+        raise UsageError(f"there is no cause {code!r}; `wiretale analyze --list` lists all")
     return CAUSES[code]
 
 

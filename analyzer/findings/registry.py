@@ -90,7 +90,7 @@ def page_of(code: str) -> Page:
     if code not in RULES:
         near = " or ".join(name for name in sorted(RULES) if code and code.split("-")[0] in name.split("-"))
         hint = f" (did you mean {near}?)" if near else ""
-        raise UsageError(f"there is no finding {code!r}{hint}; `wiretale explain --list` lists all")
+        raise UsageError(f"there is no finding {code!r}{hint}; `wiretale analyze --list` lists all")
     return RULES[code]
 
 

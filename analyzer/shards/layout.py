@@ -307,7 +307,7 @@ def open_split(folder: str | os.PathLike[str]) -> Split:
     except (FileNotFoundError, NotADirectoryError):
         if shard := shard_of(place):
             raise UsageError(f"{place}: is a shard: expected its split, {shard[0]}") from None
-        raise InputError(f"{place}: expected a split (made by `wiretale split`): it has no {PLAN}") from None
+        raise InputError(f"{place}: expected a split (made by `wiretale cluster split`): it has no {PLAN}") from None
     except InputError:
         raise
     except OSError as error:
@@ -410,7 +410,9 @@ def all_facts(split: Split) -> list[Facts]:
     left = [path for path, fact in zip(split.files, facts, strict=True) if fact is None]
     if left:
         more = f" (and {len(left) - 1:,} more)" if len(left) > 1 else ""
-        raise InputError(f"{split.folder}: {name_of(left[0])} was not split yet{more}: run `wiretale split` again")
+        raise InputError(
+            f"{split.folder}: {name_of(left[0])} was not split yet{more}: run `wiretale cluster split` again"
+        )
     complete = [fact for fact in facts if fact is not None]
     check_exact(split, complete)
     return complete

@@ -135,10 +135,10 @@ def check_shard_files(split: Split, shard: int, facts: Sequence[Facts]) -> list[
         try:
             size = path.stat().st_size
         except OSError as error:
-            raise InputError(f"{path}: {error.strerror}: run `wiretale split` again") from None
+            raise InputError(f"{path}: {error.strerror}: run `wiretale cluster split` again") from None
         if size != fact.sizes[shard]:
             raise InputError(
-                f"{path}: damaged: has {size:,} bytes instead of {fact.sizes[shard]:,}: run `wiretale split` again"
+                f"{path}: damaged: has {size:,} bytes instead of {fact.sizes[shard]:,}: run `wiretale cluster split` again"
             )
         paths.append(str(path))
     return paths
@@ -205,7 +205,7 @@ def damaged(text: str, names: Sequence[str], paths: Sequence[str]) -> InputError
     for name, path in zip(names, paths, strict=True):
         if text.startswith(f"{name}: "):
             reason = text.removeprefix(f"{name}: ")
-            return InputError(f"{path}: damaged: {reason}: remove it, and run `wiretale split` again")
+            return InputError(f"{path}: damaged: {reason}: remove it, and run `wiretale cluster split` again")
     return InputError(text)
 
 

@@ -65,6 +65,7 @@ def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str]
         "schema": SCHEMA,
         "wiretale": version,
         "inputs": trace.inputs,
+        "answer": trace.answer._asdict(),
         "interrupted": trace.interrupted,
         "totals": {**trace.totals, "conversations": trace.transfers.conversations},
         "blocks_summary": blocks_summary(trace),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale explain --json`: transfers with their limits, and findings by rank; the list of findings, and the page of one."""
+"""`wiretale analyze --all --json`: transfers with their limits, and findings by rank; the list and the pages of findings."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def explain_object(
     version: str,
     cause: str | None = None,
 ) -> Row:
-    """Returns the object that `wiretale explain --json` prints; `findings` are rows of that table, `cause` is a code."""
+    """Returns the object that `wiretale analyze --all --json` prints; `findings` are rows of that table, `cause` is a code."""
     evidence = evidence_of(trace)
     return {
         "schema": SCHEMA,

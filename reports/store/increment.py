@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Publishes a slot of `wiretale watch`: the flows that begin in its files, from one analysis of its window (window.py).
+"""Publishes a slot of `wiretale store watch`: the flows that begin in its files, from one analysis of its window (window.py).
 
 A window begins in the middle of flows that earlier slots published. Such a rest of a flow is known by its key and its first
 packet, which lies between the first and the last packet of the published flow, if that flow's window had the file. The

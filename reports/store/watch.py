@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale watch`: the captures of a folder into a store, as a capture program finishes them (docs/watch.md).
+"""`wiretale store watch`: the captures of a folder into a store, as a capture program finishes them (docs/watch.md).
 
 The store is the state: a file is in it once its window was analyzed (window.py), so a process that was killed continues with
 the first file that is not. `.watch-*.json` in the store only spares the hashing of files that are in it.

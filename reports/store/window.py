@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The windows of `wiretale watch`: which files are analyzed together, so that a flow that crosses files is one flow.
+"""The windows of `wiretale store watch`: which files are analyzed together, so that a flow that crosses files is one flow.
 
 Files are grouped into slots, in order of their first packets. The flows that begin in a slot are taken from one analysis of its
 window: the slot and the files after it, for the time of a flow at most. So the state is the folder and the store: a file is in

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The summary of `wiretale analyze`: captures and their problems first, then flows, limits, fragmentation and findings."""
+"""Parts of `wiretale analyze --all`: captures, what was judged, flows and fragmentation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
-from wiretale.analyzer.findings.explain import Explained, explain
-from wiretale.analyzer.findings.judged import Judged, judge
+from wiretale.analyzer.findings.explain import Explained
+from wiretale.analyzer.findings.judged import Judged
 from wiretale.analyzer.findings.model import duration_of, flow_str, row_at, segments
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
@@ -25,20 +25,17 @@ from wiretale.reports.phrases import (
     drops_of,
     problem_text,
     relation_texts,
-    with_evidence,
 )
-from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, print_parts, section
+from wiretale.reports.terminal.console import INDENT, indented, section
 from wiretale.reports.terminal.fitted import Column, table
-from wiretale.reports.terminal.screen.causes import answer_parts
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.rows import DirectionRow, FindingRow, FlowRow, InterfaceRow
+    from wiretale.analyzer.rows import DirectionRow, FlowRow, InterfaceRow
     from wiretale.analyzer.trace import Trace
 
 CAPTURES_SHOWN = 8
 FINE_TICK_NS = 1_000  # of a clock as fine as most files
 PROBLEMATIC_SHOWN = 5
-LIMITS_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -126,17 +123,6 @@ def capture_lines(trace: Trace) -> Iterator[RenderableType]:
         yield Text(f"and {more}: {plural(packets, 'packet')}, {show_bytes(size)} of frames in all{span}")
 
 
-def finding_block(row: FindingRow) -> RenderableType:
-    """Returns a finding: severity, sentence, evidence, advice, filter."""
-    severity = Text(row["severity"], style=STYLES[row["severity"]])
-    return detail_lines(
-        row,
-        ("evidence", "advice", "filter"),
-        severity,
-        Text(printable(row["sentence"])),
-    )
-
-
 def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
     """Returns the flows for a narrow terminal: endpoints, then the figures that are known."""
     grid = Grid.grid(padding=(0, 1))
@@ -163,6 +149,12 @@ def flow_grid(trace: Trace, numbers: Sequence[int], width: int) -> Grid:
     rows = [list(map(Text, map(printable, row))) for row in zip(*(cells for _, cells in columns), strict=True)]
     grid = table([column for column, _ in columns], rows, width - INDENT)
     return flow_paragraphs(lines) if grid is None else grid
+
+
+def fragmentation_parts(trace: Trace) -> Iterator[RenderableType]:
+    """Yields the sums over fragmented datagrams, if there are any."""
+    if len(trace.datagrams):
+        yield section("Fragmentation", fragmentation_line(trace))
 
 
 def fragmentation_line(trace: Trace) -> Text:
@@ -197,20 +189,6 @@ def link_share(transfer: Explained) -> str:
     return f"; {show_share(transfer.used, 1)} of the {show_rate(transfer.maximum_bps)} of payload that the link carries"
 
 
-def limit_lines(trace: Trace, link_bps: int | None) -> list[Text]:
-    """Returns the limit of each of the largest transfers; control connections and unknown limits are left out."""
-    limited = [
-        transfer
-        for transfer in explain(trace, link_bps)
-        if transfer.limited_by is not None or transfer.used is not None
-    ]
-    lines = []
-    for transfer in [transfer for transfer in limited if not transfer.transfer.is_control_connection][:LIMITS_SHOWN]:
-        line = Text(f"flow {transfer.transfer.row['flow']} {printable(transfer.transfer.name)}: ")
-        lines.append(line.append(transfer.headline, style="bold").append(link_share(transfer)))
-    return lines
-
-
 def flow_parts(trace: Trace, width: int, most: int) -> Iterator[RenderableType]:
     """Yields the largest flows, and the others with the most problems."""
     count = len(trace.flows)
@@ -225,29 +203,3 @@ def flow_parts(trace: Trace, width: int, most: int) -> Iterator[RenderableType]:
         yield section(heading, flow_grid(trace, largest, width))
     if problematic:
         yield section("Other flows with problems", flow_grid(trace, problematic, width))
-
-
-def summary_parts(trace: Trace, width: int, flows: int, link_bps: int | None) -> Iterator[RenderableType]:
-    """Yields the sections of the summary."""
-    findings = with_evidence(trace, trace.findings.rows())
-    about_capture = [row for row in findings if row["scope"] == "capture"]
-    of_flows = [row for row in findings if row["scope"] != "capture"]
-    yield from answer_parts(trace)
-    yield Text()
-    yield from capture_lines(trace)
-    yield from judged_lines(judge(trace))
-    if about_capture:
-        yield section("The capture itself", *map(finding_block, about_capture))
-    yield from flow_parts(trace, width, flows)
-    limits = limit_lines(trace, link_bps)
-    if limits:
-        yield section("Limiting factors", *limits)
-    if len(trace.datagrams):
-        yield section("Fragmentation", fragmentation_line(trace))
-    if of_flows:
-        yield section("Findings", *map(finding_block, of_flows))
-
-
-def print_summary(trace: Trace, out: IO[str], flows: int, link_bps: int | None) -> None:
-    """Prints the summary with the `flows` largest flows; `link_bps` is the rate that goodput is compared with."""
-    print_parts(out, lambda console: summary_parts(trace, console.width, flows, link_bps))

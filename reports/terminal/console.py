@@ -16,7 +16,7 @@ from rich.text import Text
 from wiretale.analyzer.printable import printable
 
 INDENT = 2
-PIPE_WIDTH = 160  # columns, if COLUMNS is not set
+PIPE_WIDTH = 100  # columns, if COLUMNS is not set
 WIDTH_LEAST, WIDTH_MOST = 20, 10_000  # columns that COLUMNS may ask for
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale explain`: the headline of each transfer with its findings; the list of findings, and the page of one."""
+"""`wiretale analyze --all`: causes, captures, flows, each transfer with its findings; the list and the pages of findings."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
@@ -19,8 +19,8 @@ from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_share
 from wiretale.reports.phrases import cost_text, with_evidence
-from wiretale.reports.terminal.analyze import capture_lines, judged_lines, link_share
-from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, section, title
+from wiretale.reports.terminal.analyze import capture_lines, flow_parts, fragmentation_parts, judged_lines, link_share
+from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, print_parts, section, title
 from wiretale.reports.terminal.screen.page import head_parts
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def closing(trace: Trace, findings: Sequence[FindingRow], left: int) -> Iterator
     if len(findings) + left < len(every):
         yield Text(f"\n{plural(len(every) - len(findings) - left, 'finding')} of other codes (--code)", style="dim")
     if findings:
-        yield Text("\nHow a finding is computed, and its limits: wiretale explain --code CODE", style="dim")
+        yield Text("\nHow a finding is computed, and its limits: wiretale analyze --code CODE", style="dim")
 
 
 def explain_parts(
@@ -238,18 +238,33 @@ def explain_parts(
     findings: Sequence[FindingRow],
     unlisted: Sequence[FindingRow],
     console: Console,
+    flows: int | None = None,
 ) -> Iterator[RenderableType]:
-    """Yields everything that `wiretale explain` prints; of the findings in `rest` only a sum by code."""
+    """Yields everything, with a table of so many flows; of the findings in `unlisted` only a sum by code."""
     yield from head_parts(trace, console.width, CAUSES_MOST)
     yield Text()
     yield from capture_lines(trace)
     yield from judged_lines(judge(trace))
+    yield from flow_parts(trace, console.width, flows) if flows else ()
+    yield from fragmentation_parts(trace) if flows else ()
     yield from finding_parts(trace, transfers, with_evidence(trace, findings), console)
     unseen = left_out(trace)
     if unseen:
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")
     yield from rest_parts(unlisted)
     yield from closing(trace, findings, len(unlisted))
+
+
+def print_explanation(
+    trace: Trace,
+    transfers: Sequence[Explained],
+    findings: Sequence[FindingRow],
+    out: IO[str],
+    unlisted: Sequence[FindingRow] = (),
+    flows: int | None = None,
+) -> None:
+    """Prints all of it."""
+    print_parts(out, lambda console: explain_parts(trace, transfers, findings, unlisted, console, flows))
 
 
 def example_text(code: str) -> str:

@@ -51,7 +51,7 @@ def fidelity_text(fidelity: dict[str, Any]) -> str:
 
 def print_fidelity(results: dict[str, Any], out: IO[str]) -> None:
     """Prints the line of one run."""
-    print(fidelity_text(results["fidelity"]), file=out)
+    print_parts(out, lambda console: [Text(fidelity_text(results["fidelity"]))])
 
 
 def figures_of(row: dict[str, Any]) -> list[str]:
@@ -85,8 +85,8 @@ def print_check(result: dict[str, Any], out: IO[str]) -> None:
         median, p99 = (show_duration(1000 * trial[name]) for name in ("error_us_median", "error_us_p99"))
         print(
             f"{show_rate(trial['asked_bps']):>11}: carried {show_rate(trial['carried_bps'])}, "
-            f"{plural(trial['packets'], 'packet')}, {trial['overruns']:,} lost by the link itself; added delay error "
-            f"{median} (median), {p99} (p99)",
+            f"{plural(trial['packets'], 'packet')}, {trial['overruns']:,} lost by the link itself\n"
+            f"{'':13}added delay error {median} (median), {p99} (p99)",
             file=out,
         )
     print(result["verdict"], file=out)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale model --check`: each measure of each session, with its test and verdict."""
+"""`wiretale experiment model --check`: each measure of each session, with its test and verdict."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.verify.comparison import Difference as VerdictDifference
 
 OnePath = str | os.PathLike[str]
-FLOWS_LISTED = 10  # in the text of diff(), as in `wiretale diff`
+FLOWS_LISTED = 10  # in the texts of explain() and diff(), as in the commands
 
 
 def text_of(write: Callable[[IO[str]], None]) -> str:
@@ -74,21 +74,16 @@ class Explanation(_Shown):
         return judge(self.trace).sentence()
 
     def as_dict(self) -> dict[str, Any]:
-        """Returns the object of `wiretale explain --json`."""
+        """Returns the object of `wiretale analyze --all --json`."""
         from wiretale.reports.export.explain import explain_object
 
         return explain_object(self.trace, self.transfers, self.trace.findings.rows(), __version__)
 
     def __str__(self) -> str:
-        from wiretale.reports.terminal.console import print_parts
-        from wiretale.reports.terminal.explain import explain_parts
+        from wiretale.reports.terminal.explain import print_explanation
 
         findings = self.trace.findings.rows()
-        return text_of(
-            lambda out: print_parts(
-                out, lambda console: explain_parts(self.trace, self.transfers, findings, [], console)
-            )
-        )
+        return text_of(lambda out: print_explanation(self.trace, self.transfers, findings, out, flows=FLOWS_LISTED))
 
 
 def explain(

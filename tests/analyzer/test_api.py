@@ -191,7 +191,7 @@ def test_results_are_the_objects_and_the_text_of_the_commands(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     pairs = [
-        (wiretale.explain(LOSSES, link="100M"), ("explain", LOSSES, "--link", "100M")),
+        (wiretale.explain(LOSSES, link="100M"), ("analyze", LOSSES, "--link", "100M")),
         (wiretale.compare("sender.pcap", "receiver.pcap"), ("compare", "sender.pcap", "receiver.pcap")),
         (wiretale.diff("sender.pcap", "receiver.pcap"), ("diff", "sender.pcap", "receiver.pcap")),
         (wiretale.theory("1G", 9000, block="64KiB"), ("theory", "--link", "1G", "--mtu", "9000", "--block", "64KiB")),

@@ -128,7 +128,6 @@ def test_an_unreadable_file_does_not_end_the_others_of_a_store(samples: Path) ->
 COMMANDS = [
     ("analyze",),
     ("info",),
-    ("explain",),
     ("split", "--shards", "2", "-o", "split"),
     ("store", "add", "store"),
 ]

@@ -104,7 +104,7 @@ def test_json_shows_no_other_text_than_the_one_that_is_there(tmp_path: Path) -> 
     capture = texts_capture(tmp_path / f"{BIDI}.pcapng", BIDI, f"é {ESCAPES}{BIDI}", f"名 {BIDI}")
     again = tmp_path / f"{BIDI}2.pcapng"
     shutil.copy(capture, again)
-    commands = {"analyze": [capture], "info": [capture], "explain": [capture], "diff": [capture, again]}
+    commands = {"analyze": [capture], "info": [capture], "explain": [capture, "--all"], "diff": [capture, again]}
     commands["compare"] = [capture, again]
     if not needs.programs("tshark"):
         commands["verify"] = [capture]
@@ -156,7 +156,12 @@ def test_a_file_name_that_is_not_utf8_is_readable_text_elsewhere(samples: Path, 
     out = os.path.join(os.fsencode(tmp_path), b"out\xe9")
     with open(path, "wb") as file:
         file.write((samples / "tcp_losses.pcap").read_bytes())
-    for words in (["analyze", path], ["info", path], ["explain", path], ["compare", path, samples / "tcp_losses.pcap"]):
+    for words in (
+        ["analyze", path],
+        ["info", path],
+        ["analyze", path, "--all"],
+        ["compare", path, samples / "tcp_losses.pcap"],
+    ):
         done = run(*words)
         assert done.returncode == 0, done.stderr
         done.stdout.decode()

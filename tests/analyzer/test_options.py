@@ -103,7 +103,6 @@ def output_folder(folder: Path) -> None:
 
 WAYS: dict[str, Callable[[Path], None]] = {
     "analyze": lambda folder: wiretale_in(folder, "analyze", CAPTURE, "--json", *flags()),
-    "explain": lambda folder: wiretale_in(folder, "explain", CAPTURE, *flags()),
     "view": lambda folder: view(folder, CAPTURE, *flags()),
     "view of an output folder": output_folder,
     "wiretale.analyze": lambda folder: api(folder, "analyze"),

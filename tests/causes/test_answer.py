@@ -135,19 +135,19 @@ def test_an_explained_finding_is_not_listed_beside_its_cause(code: str) -> None:
 def test_the_terminal_begins_with_the_whole_answer(wiretale_run: Any, samples: Path, columns: int) -> None:
     sample, width = samples / "mirror_router.pcap", {"COLUMNS": str(columns)}
     answer = wiretale.analyze(sample).answer
-    lines = wiretale_run("explain", sample, env=width).stdout.splitlines()
+    lines = wiretale_run("analyze", sample, env=width).stdout.splitlines()
     assert all(len(line) <= columns for line in lines[: lines.index("")])
     head = " ".join(" ".join(lines[: lines.index("")]).split())
     assert head == f"{answer.sentence} Caveat: {answer.caveat}"
-    detail = wiretale_run("explain", sample, "--cause", "copies", env=width).stdout
+    detail = wiretale_run("analyze", sample, "--cause", "copies", env=width).stdout
     assert "certainty  proven" in detail and "frames" in detail
-    result = json.loads(wiretale_run("explain", sample, "--cause", "copies", "--json").stdout)
+    result = json.loads(wiretale_run("analyze", sample, "--cause", "copies", "--json").stdout)
     assert [row["code"] for row in result["causes"]] == ["copies"] and result["answer"]["sentence"] == answer.sentence
 
 
 def test_json_page_and_python_have_the_same_answer(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     trace = wiretale.analyze(samples / "mirror_router.pcap")
-    result = json.loads(wiretale_run("explain", samples / "mirror_router.pcap", "--json").stdout)
+    result = json.loads(wiretale_run("analyze", samples / "mirror_router.pcap", "--all", "--json").stdout)
     assert result["answer"] == trace.answer._asdict()
     assert [row["code"] for row in result["causes"]] == trace.causes.column("code")
     page = trace.report(tmp_path / "page.html").read_text("utf-8")
@@ -155,9 +155,9 @@ def test_json_page_and_python_have_the_same_answer(wiretale_run: Any, samples: P
 
 
 def test_a_cause_has_a_page_and_the_list_names_it(wiretale_run: Any) -> None:
-    assert "What it is not" in wiretale_run("explain", "--cause", "copies").stdout
-    assert json.loads(wiretale_run("explain", "--cause", "copies", "--json").stdout)["rivals"]
-    assert "one-direction" in wiretale_run("explain", "--list").stdout
+    assert "What it is not" in wiretale_run("analyze", "--cause", "copies").stdout
+    assert json.loads(wiretale_run("analyze", "--cause", "copies", "--json").stdout)["rivals"]
+    assert "one-direction" in wiretale_run("analyze", "--list").stdout
     done = wiretale_run(
         "explain",
         "--cause",

@@ -77,7 +77,7 @@ def test_the_finding_of_the_guide_passes_the_tests_of_all_findings(checkout: Pat
     output = run(checkout, "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider", *tests, "-k", OF_THE_NEW)
     for test in tests:
         assert f"PASSED {test}" in output or (test == tests[-1] and not shutil.which("tshark")), output
-    assert CODE in run(checkout, "-m", "wiretale", "explain", "--all", f"sample_pcaps/findings/{CODE}.pcap.gz")
+    assert CODE in run(checkout, "-m", "wiretale", "analyze", "--all", f"sample_pcaps/findings/{CODE}.pcap.gz")
 
 
 def test_the_guide_names_all_that_a_finding_costs(checkout: Path) -> None:

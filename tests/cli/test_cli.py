@@ -497,3 +497,13 @@ def test_doctor_names_each_check(wiretale_run: Any) -> None:
     assert {"Python", "duckdb", "libpcap", "capturing", "disk"} <= set(checks)
     assert done.returncode == (5 if any(c["state"] == "missing" for c in checks.values()) else 0)
     assert "duckdb" in wiretale_run("doctor").stdout
+
+
+def test_explain_is_another_name_of_analyze(wiretale_run: Any, samples: Path) -> None:
+    for words in (
+        (samples / "tcp_losses.pcap",),
+        (samples / "tcp_losses.pcap", "--all"),
+        ("--cause", "copies"),
+        ("--help",),
+    ):
+        assert wiretale_run("explain", *words).stdout == wiretale_run("analyze", *words).stdout != ""

@@ -17,7 +17,7 @@ import document_blocks
 import needs
 from checkout import ROOT, Run
 from document_blocks import PAGES, command_lines, console_blocks, console_commands, runnable_lines
-from wiretale.cli import COMMANDS
+from wiretale.cli.commands import KNOWN, routed
 
 pytestmark = pytest.mark.skipif(not (ROOT / "README.md").is_file(), reason="no README.md beside the tests")
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")

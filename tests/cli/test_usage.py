@@ -72,7 +72,7 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
         ("-q t.pcap", "-q is an option of analyze: wiretale analyze FILE -q;"),
         ("--report r.html t.pcap", "--report is an option of analyze: wiretale analyze FILE --report FILE;"),
         ("analyze t.pcap --version", "--version is an option of wiretale itself: wiretale --version;"),
-        ("frobnicate", "there is no command 'frobnicate' (expected analyze, explain,"),
+        ("frobnicate", "there is no command 'frobnicate' (expected analyze, view,"),
         ("lab upp", "there is no command 'upp' (did you mean up?); see `wiretale lab --help`"),
         ("analyze --jsn x", "there is no option --jsn (did you mean --json?); see `wiretale analyze --help`"),
         ("analyze x --reprot y.html", "there is no option --reprot (did you mean --report?)"),
@@ -91,7 +91,7 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
         ("theory --link 1GB", "(in bit/s, not bytes)"),
         ("experiment run quick --port 99999", "--port '99999': expected 1 to 65535"),
         ("experiment run quick --port 8k", "--port '8k': expected 1 to 65535"),
-        ("explain --code timeout", "(did you mean suspected-timeout or timeout-stalls?)"),
+        ("analyze --code timeout", "(did you mean suspected-timeout or timeout-stalls?)"),
     ],
 )
 def test_the_error_has_the_probable_meaning(wiretale_run: Any, words: str, message: str) -> None:
@@ -123,7 +123,7 @@ def test_an_abbreviated_option_is_not_taken(wiretale_run: Any, words: str, optio
         ("FILE -z conv,tcp", "lists conversations"),
         ("FILE -w out.pcap", "wiretale capture -i IF -w FILE records packets"),
         ("FILE -nn", "names are never resolved"),
-        ("FILE -vv", "wiretale explain FILE has more detail"),
+        ("FILE -vv", "wiretale analyze FILE --all has more detail"),
         ("FILE -T fields -e ip.src", "--json, --csv"),
         ("FILE -c 100", "-f, --start and --end"),
         ("analyze -i eth0", "wiretale capture -i IF"),
@@ -181,7 +181,7 @@ def test_a_time_range_within_the_capture_has_no_note(wiretale_run: Any, samples:
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-@pytest.mark.parametrize("command", ["analyze", "explain", "info", "verify"])
+@pytest.mark.parametrize("command", ["analyze", "info", "verify"])
 def test_an_encoding_without_arrows_gets_plain_ones(
     wiretale_run: Any, samples: Path, encoding: str, command: str
 ) -> None:

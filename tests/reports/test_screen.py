@@ -103,7 +103,7 @@ def test_parts_of_a_bar_fill_it() -> None:
 
 
 def test_the_screen_is_the_default_and_all_has_every_finding(wiretale_run: Run, samples: Path) -> None:
-    screen, every = (wiretale_run("explain", samples / "tcp_losses.pcap", *words).stdout for words in ((), ("--all",)))
+    screen, every = (wiretale_run("analyze", samples / "tcp_losses.pcap", *words).stdout for words in ((), ("--all",)))
     assert blocks(screen.splitlines())[-1] == "Next" and "Transfers" not in screen
     codes = wiretale.analyze(samples / "tcp_losses.pcap").findings.column("code")
     assert codes and all(code in every for code in codes)
@@ -119,7 +119,7 @@ def test_the_next_command_reads_the_same_packets(wiretale_run: Run, samples: Pat
             "analyze", f"./{name}", "--filter", "tcp port 5201", cwd=tmp_path, env={"COLUMNS": "300"}
         ).stdout
         words = shlex.split(screen.splitlines()[-1])
-        assert words[:3] == ["Next", "wiretale", "explain"] and words[words.index("--filter") + 1] == "tcp port 5201"
+        assert words[:3] == ["Next", "wiretale", f"./{name}"] and words[words.index("--filter") + 1] == "tcp port 5201"
         assert "hit the last segment" in wiretale_run(*words[2:], cwd=tmp_path).stdout
     with (samples / "tcp_losses.pcap").open("rb") as stream:
         assert "Next" not in wiretale_run("-", stdin=stream).stdout
@@ -129,7 +129,7 @@ def test_the_next_command_reads_the_same_packets(wiretale_run: Run, samples: Pat
 def test_a_terminal_gets_lines_of_its_width(samples: Path, width: int) -> None:
     """The command in a pseudo-terminal, with colors."""
     script = (
-        f'stty cols {width} rows 50; unset COLUMNS NO_COLOR; TERM=xterm-256color exec "$0" -m wiretale explain -q "$1"'
+        f'stty cols {width} rows 50; unset COLUMNS NO_COLOR; TERM=xterm-256color exec "$0" -m wiretale "$1" 2>/dev/null'
     )
     with on_terminal("sh", "-c", script, sys.executable, str(samples / "zero_window.pcap")) as program:
         text = program.end().decode()

@@ -62,7 +62,7 @@ def test_nothing_chosen_is_not_called_healthy(wiretale_run: Any, samples: Path) 
 @pytest.mark.filterwarnings("ignore::wiretale.DamagedInputWarning")
 def test_explain_begins_with_the_answer_and_names_frames(wiretale_run: Any, samples: Path, name: str) -> None:
     trace = wiretale.analyze(samples / name)
-    lines = wiretale_run("explain", samples / name, "--all", env={"COLUMNS": "1000"}).stdout.splitlines()
+    lines = wiretale_run("analyze", samples / name, "--all", env={"COLUMNS": "1000"}).stdout.splitlines()
     assert lines[0] == trace.answer.sentence and lines.count(lines[0]) == 1
     named = [line for line in lines if line.lstrip().startswith("evidence ")]
     for row in placed(trace):
@@ -71,12 +71,11 @@ def test_explain_begins_with_the_answer_and_names_frames(wiretale_run: Any, samp
 
 
 def test_findings_that_code_hides_are_not_denied(wiretale_run: Any, samples: Path) -> None:
-    text = wiretale_run("explain", samples / "tcp_losses.pcap", "--code", "headers-cut").stdout
+    text = wiretale_run("analyze", samples / "tcp_losses.pcap", "--code", "headers-cut").stdout
     assert "problem is visible" not in text and "findings of other codes" in text
 
 
-@pytest.mark.parametrize("command", ["analyze", "explain"])
-def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp_path: Path, command: str) -> None:
+def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp_path: Path) -> None:
     """Datagrams without numbers, such as those of QUIC, show neither losses nor round trips."""
     wire = Wire()
     for n in range(20):
@@ -84,15 +83,14 @@ def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp
     path = write_pcap(
         tmp_path / "quic.pcap", ((START_NS + n * 10**6, frame) for n, (_, frame) in enumerate(wire.packets))
     )
-    text = " ".join(wiretale_run(command, path).stdout.split())
+    text = " ".join(wiretale_run("analyze", path).stdout.split())
     assert "losses, round trips and limits do not show" in text
 
 
-@pytest.mark.parametrize("command", ["analyze", "explain"])
-def test_no_problem_is_said_of_limits_that_are_unknown(wiretale_run: Any, tmp_path: Path, command: str) -> None:
+def test_no_problem_is_said_of_limits_that_are_unknown(wiretale_run: Any, tmp_path: Path) -> None:
     talk = Connection(Wire()).open().data(30, 0, 100).ack(50, 100)
     path = talk.wire.write(tmp_path / "short.pcap")
-    text = " ".join(wiretale_run(command, path, "--all").stdout.split())
+    text = " ".join(wiretale_run("analyze", path, "--all").stdout.split())
     assert "Judged: all packets for loss and round trip; no packet for limits." in text
     assert "Not judged: for limits, too few packets (100% of packets)." in text
     assert text.startswith("1 TCP connection carried 100 B and lost nothing")
@@ -120,7 +118,7 @@ def test_a_finding_stands_below_the_direction_that_it_is_about(wiretale_run: Any
         for ms in (100, 500):
             talk.send(ms + 50 * side, side, at, 1000, ack=1000 * side)
         talk.send(170 + side, 1 - side, 1000 * side, ack=1000)
-    lines = wiretale_run("explain", talk.wire.write(tmp_path / "both.pcap"), "--all").stdout.splitlines()
+    lines = wiretale_run("analyze", talk.wire.write(tmp_path / "both.pcap"), "--all").stdout.splitlines()
     ends = ("10.0.0.1:40000 → 10.0.0.2:80", "10.0.0.2:80 → 10.0.0.1:40000")
     heads = [line.partition("  ")[0].split(" ", 3)[3] for line in lines if line.startswith("flow")]
     assert sorted(heads) == sorted(ends)

@@ -165,5 +165,5 @@ def agreement(original: Trace, folder: Path, resolution_ns: int | None = None) -
                 raise UsageError(f"{place}: its plan has flow {flow}: expected the capture that it was modeled from")
         measures += of_test(original, data, place, resolution_ns)
     if not measures:
-        raise InputError(f"{place}: expected a completed test of a plan that `wiretale model` made")
+        raise InputError(f"{place}: expected a completed test of a plan that `wiretale experiment model` made")
     return measures

@@ -63,9 +63,9 @@ def next_str(trace: Trace) -> str:
     if "-" in trace.inputs:
         return ""
     if answer.cause is not None:
-        return f"wiretale explain {words} --cause {answer.cause}"
+        return f"wiretale {words} --cause {answer.cause}"
     if answer.findings:
-        return f"wiretale explain {words} --code {trace.findings[answer.findings[0] - 1]['code']}"
+        return f"wiretale {words} --code {trace.findings[answer.findings[0] - 1]['code']}"
     return f"wiretale view {words}"
 
 

@@ -19,6 +19,7 @@ try:
     from collections.abc import Callable, Sequence
 
     from wiretale.cli import process
+    from wiretale.cli.commands import COMMANDS, KNOWN, MORE, PROGRAM_COMMANDS, routed
     from wiretale.cli.options import note
     from wiretale.cli.parser import EXIT_TEXTS, Parser, add_command
     from wiretale.version import __version__
@@ -30,46 +31,18 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 EXAMPLES = """\
-# the answer in the terminal; then an interactive page
-wiretale analyze transfer.pcapng
-wiretale analyze transfer.pcapng --report transfer.html
-# the findings, for scripts
-wiretale analyze captures/ --json | jq .findings
-# every transfer with its findings, their proof, and how to fix them
-wiretale explain transfer.pcapng --all
+# why was it slow?
+wiretale upload.pcapng
+# the proof of one cause; everything
+wiretale upload.pcapng --cause tail-loss
+wiretale upload.pcapng --all
+# an interactive page
+wiretale upload.pcapng --report page.html
 # delays and losses between two capture points
 wiretale compare sender.pcapng receiver.pcapng
-# a whole study: receiver, tracer, senders, results
-wiretale experiment run quick -o quick/
 # the help of a command
 wiretale help analyze
 """
-# Each command has a module of its name in this package, except for the C programs; only the requested one is imported.
-COMMANDS = {
-    "analyze": "what went wrong or took the time, and why; tables and a report",
-    "explain": "the same with all causes and findings, and the page of each",
-    "view": "the interactive report of captures of any size, on a local address",
-    "compare": "delays and losses between two or three capture points",
-    "diff": "compare two runs and rank the changes",
-    "verify": "compare every verdict with Wireshark's",
-    "cut": "copy chosen packets into a file, annotated or anonymized",
-    "split": "split captures into shards that other machines analyze",
-    "gather": "gather the rows of all shards, as those of one run",
-    "store": "keep the analyses of many captures, and query them",
-    "watch": "analyze the files of a capture as they are finished, into a store",
-    "info": "show file and interface metadata",
-    "theory": "compute the maximum that a link can carry",
-    "model": "turn flows of a capture into a plan, and test whether its flows agree",
-    "experiment": "run a plan of tests, and report on it",
-    "lab": "an emulated network on this machine that logs the fate of each packet",
-    "send": "send sequenced TCP or UDP blocks to a receiver",
-    "receive": "receive blocks; count lost, late and corrupt ones",
-    "ttcp": "a transfer with classic ttcp",
-    "capture": "capture from an interface, unattended, accounting for every drop",
-    "link": "emulate a lossy, slow or reordering link between two interfaces",
-    "doctor": "check this machine for missing tools and settings",
-}
-PROGRAM_COMMANDS = ("send", "receive", "ttcp", "capture", "link")  # run by C programs
 CAPTURE_SUFFIXES = (".pcap", ".pcapng", ".cap", ".dmp", ".ntar")
 DAMAGED = 3
 COMPRESSED_SUFFIXES = (".gz", ".zst", ".lz4", ".bz2", ".xz", ".zip", ".7z")
@@ -79,19 +52,21 @@ def make_parser(name: str | None = None) -> Parser:
     """Returns the parser of a command, or of the list of commands. --help and --version import no command."""
     parser = Parser(
         prog="wiretale",
-        usage="wiretale COMMAND [options]\nwiretale FILE... [options]",
-        description="Read packet captures and explain what happened: conversations, losses and where they were, round "
-        "trips, and what limited each transfer. Record, generate and emulate traffic.",
+        usage="wiretale FILE... [options]\nwiretale COMMAND [options]",
+        description="Say why a transfer was slow, or what failed, from packet captures; record, generate and emulate traffic.",
     )
-    parser.describe(EXAMPLES, tuple(EXIT_TEXTS), "wiretale FILE is the same as wiretale analyze FILE.")
+    parser.describe(EXAMPLES, tuple(EXIT_TEXTS), "Each command has its own --help and man page.")
     version = f"wiretale {__version__}"
     parser.add_argument("-V", "--version", action="version", version=version, help="print the version")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog="wiretale")
-    if name in COMMANDS:
+    if name in KNOWN:
         add_command(commands, name)
-    else:
-        for other, text in COMMANDS.items():
-            commands.add_parser(other, help=text)
+        return parser
+    for first, text in COMMANDS.items():
+        commands.add_parser(first, help=text)
+    for other in KNOWN[len(COMMANDS) :]:
+        commands.add_parser(other)
+    parser.sections = {"more": MORE}
     return parser
 
 
@@ -122,17 +97,18 @@ def is_capture_name(word: str) -> bool:
 
 
 def as_command(arguments: list[str]) -> list[str]:
-    """Maps `help COMMAND` to `COMMAND --help`, `version` to `--version`, and captures without a command to analyze."""
+    """Maps `help COMMAND` to `COMMAND --help`, `version` to `--version`, captures without a command to analyze, nothing to
+    --help, and `store watch` to `watch`."""
     first, *further = arguments or [""]
     if first == "--" and further:
-        return further if further[0] in COMMANDS else ["analyze", *arguments]
+        return routed(further) if further[0] in KNOWN else ["analyze", *arguments]
     if first == "help":
-        return [*(word for word in further if word != "help" and not word.startswith("-")), "--help"]
+        return routed([*(word for word in further if word != "help" and not word.startswith("-")), "--help"])
     if first == "version":
         return ["--version"]
-    if first not in COMMANDS and is_capture_name(first):
+    if first not in KNOWN and is_capture_name(first):
         return ["analyze", *arguments]
-    return arguments
+    return routed(arguments) if arguments else ["--help"]
 
 
 def show_skipped() -> list[str]:

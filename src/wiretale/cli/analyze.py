@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Analyze captures: flows, losses, round trips and findings. Several files are merged by time. Ctrl-C stops and prints the
-results so far.
+"""Say what went wrong or took the time, why, and what to do, on one screen: the answer, where the time went, causes with proof
+and advice, flows, what was not judged, and the next command. --all shows everything. Several files are merged by time. Ctrl-C
+stops and prints the results so far.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from wiretale.cli.explained import add_choices, check_choices, show_cause, show_findings, show_pages
 from wiretale.cli.options import (
     FILE_HELP,
     LINK_HELP,
     STDOUT,
     add_analysis_options,
-    add_json,
     add_overwrite,
     analysis_options,
     check_outputs,
@@ -39,9 +40,14 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Progress, Trace
     from wiretale.cluster.command import ClusterRun
 
-USAGE = "wiretale analyze FILE... [options]"
+USAGE = "wiretale analyze FILE... [options]\nwiretale analyze --list\nwiretale analyze --cause CODE"
 EXAMPLES = """\
 wiretale analyze transfer.pcapng
+# every cause, flow and finding; transfers compared with the maximum of the link
+wiretale analyze transfer.pcapng --all --link 1G
+# one cause with its proof, and the page that explains it
+wiretale analyze transfer.pcapng --cause tail-loss
+wiretale analyze --cause tail-loss
 # the interactive report
 wiretale analyze transfer.pcapng --report transfer.html
 # a part of several files
@@ -58,7 +64,9 @@ wiretale analyze day/*.pcapng --cluster local -o day.wiretale
 wiretale analyze 's3://captures/day/*' --cluster 10.0.0.1:8786 -o s3://results/day
 # live traffic
 tcpdump -i eth0 -w - | wiretale analyze - --report live.html
-# tables as JSON, for scripts
+# for scripts: the answer, the first finding with its proof, and tables
+wiretale analyze transfer.pcapng --json | jq -r .answer.sentence
+wiretale analyze transfer.pcapng --json --all | jq '.findings[0]'
 wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 """
 EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
@@ -85,8 +93,12 @@ class Outputs(NamedTuple):
     json: bool
     csv: bool
     tables: list[str]
-    #: flows in the summary; None for the screen
+    #: flows in the tables of flows; None for the screen
     flows: int | None
+    #: the findings of this code, the causes of this code, the first findings
+    code: str | None
+    cause: str | None
+    top: int | None
     link_bps: int | None
     overwrite: bool
     quiet: bool
@@ -100,6 +112,11 @@ class Outputs(NamedTuple):
     def csv_alone(self) -> bool:
         """Whether a table is written to standard output as CSV."""
         return self.csv and not self.place
+
+    @property
+    def explained(self) -> bool:
+        """Whether more is shown than the screen has room for."""
+        return bool(self.flows or self.code or self.cause or self.top)
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -133,10 +150,11 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "files", "FILE", FILE_HELP, nargs="+")
+    option(parser, "files", "FILE", FILE_HELP, nargs="*")
+    option(parser, "--list", None, "list every cause and finding that exists")
     add_analysis_options(parser.add_argument_group("input"))
-    add_cluster(parser)
     add_outputs(parser, folder_or_url)
+    add_cluster(parser)
 
 
 def table_names(text: str) -> list[str]:
@@ -162,11 +180,8 @@ def figure_choice(text: str) -> tuple[int, list[str]]:
 
 def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | str] = folder) -> None:
     """Adds the options of outputs; `place` parses the directory of -o."""
+    add_choices(parser, FLOWS)
     output = parser.add_argument_group("output")
-    text = f"print every part of the summary: captures, flows ({FLOWS}), limits, fragments, findings"
-    option(output, "--all", None, text)
-    option(output, "--flows", "N", "the same with N flows, largest first", type=whole_number(1))
-    add_json(output, " instead of the summary")
     option(output, "--csv", None, "print one table as CSV (flows); with -o, also write its tables as CSV")
     text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
     option(output, "--tables", "A,B", text, type=table_names, default=[])
@@ -186,8 +201,10 @@ def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | s
 
 
 def write_stdout(trace: Trace, outputs: Outputs) -> None:
-    """Writes the summary, or the output of --json, --csv or --report - instead."""
-    if outputs.json:
+    """Writes the screen, or the output of --all, --json, --csv or --report - instead."""
+    if outputs.json and outputs.explained and not outputs.tables:
+        show_findings(trace, outputs)
+    elif outputs.json:
         from wiretale.reports.export import analyze as json_object
 
         json_object.write_json(trace, __version__, sys.stdout.buffer, outputs.tables or json_object.TABLES)
@@ -200,11 +217,13 @@ def write_stdout(trace: Trace, outputs: Outputs) -> None:
         from wiretale.reports.html.analyze import render
 
         print_page(render(trace, outputs.link_bps, frames=outputs.frames))
-    elif not outputs.quiet and outputs.flows:
-        from wiretale.reports.terminal.analyze import print_summary
-
-        print_summary(trace, sys.stdout, outputs.flows, outputs.link_bps)
-    elif not outputs.quiet:
+    elif outputs.quiet:
+        return
+    elif outputs.cause:
+        show_cause(trace, outputs.cause)
+    elif outputs.explained:
+        show_findings(trace, outputs)
+    else:
         from wiretale.reports.terminal.screen.page import print_screen
 
         print_screen(trace, sys.stdout)
@@ -253,6 +272,7 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.options import link_rate
 
+    check_choices(arguments)
     folders, pictures = arguments.output, []
     if arguments.figure:
         from wiretale.reports.figures.picture import check_pictures
@@ -262,8 +282,8 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
         raise UsageError("-o DIR: give it once; only pictures (--figure) can be several")
     place = folders[0] if folders else None
     is_csv = arguments.csv and not folders
-    if arguments.all and (arguments.json or is_csv or arguments.report == STDOUT):
-        raise UsageError("--all prints the summary: it takes no --json, --csv or --report -")
+    if arguments.all and (is_csv or arguments.report == STDOUT):
+        raise UsageError("--all prints every finding: it takes no --csv or --report -")
     outputs = Outputs(
         output=place if isinstance(place, Path) else None,
         url=place if isinstance(place, str) else None,
@@ -275,6 +295,9 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
         csv=arguments.csv,
         tables=arguments.tables,
         flows=arguments.flows or (FLOWS if arguments.all or arguments.link else None),
+        code=arguments.code,
+        cause=arguments.cause,
+        top=arguments.top,
         link_bps=link_rate(arguments.link),
         overwrite=arguments.overwrite,
         quiet=arguments.quiet,
@@ -394,9 +417,24 @@ def check_local(arguments: argparse.Namespace) -> None:
         raise UsageError("-o URL needs --cluster: expected a directory")
 
 
+def run_pages(arguments: argparse.Namespace) -> int:
+    """Shows the list of causes and findings, or a page, without a capture."""
+    from wiretale.analyzer.errors import UsageError
+
+    if arguments.list and (arguments.files or arguments.code or arguments.cause):
+        raise UsageError("--list takes no FILE, no --code and no --cause")
+    if not (arguments.list or arguments.code or arguments.cause):
+        raise UsageError("expected FILE; see `wiretale analyze --help`")
+    check_choices(arguments)
+    show_pages(arguments.code, arguments.cause, arguments.json)
+    return 0
+
+
 def run(arguments: argparse.Namespace) -> int:
     from wiretale.cli.shards.shard import run_shard, shard_in
 
+    if arguments.list or not arguments.files:
+        return run_pages(arguments)
     if shard := shard_in(arguments.files):
         return run_shard(arguments, *shard)
     if arguments.cluster is None:

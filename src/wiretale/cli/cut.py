@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 USAGE = "wiretale cut FILE... -o OUT.pcapng [options]"
 NOTES = """\
-Flows have the numbers of `wiretale analyze` without options, findings those of the report and of `wiretale explain`, which are
-their order in --json, from 1. Several choices add up; --start and --end limit them. Interfaces, their time resolution and drop
-counts are copied, comments of packets are not.
+Flows have the numbers of `wiretale analyze` without options, findings those of the report and of `wiretale analyze --all`,
+which are their order in --json, from 1. Several choices add up; --start and --end limit them. Interfaces, their time
+resolution and drop counts are copied, comments of packets are not.
 
 Pseudonyms are those of Crypto-PAn and preserve prefixes. Two captures with one key have the same pseudonyms; without --key,
-the key is random and forgotten. Payload becomes 0, so that findings about DNS, TLS, HTTP, QUIC and numbered packets are lost;
-docs/cut.md lists the bytes that stay.
+the key is random and forgotten. Payload becomes 0, so that findings about DNS, TLS, HTTP, QUIC and numbered packets are
+lost; docs/cut.md lists the bytes that stay.
 """
 EXAMPLES = """\
 wiretale cut transfer.pcapng --flow 3 -o flow3.pcapng

@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from wiretale.cli.help_text import text_lines
 from wiretale.cli.options import add_json, print_json
 from wiretale.installation import missing_library, repair
 from wiretale.version import __version__
@@ -272,6 +273,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"schema": "wiretale.doctor/1", "checks": [check._asdict() for check in checks]})
     else:
         for check in checks:
-            fix = f"  →  {check.remedy}" if check.remedy else ""
-            print(printable(f"{check.state:8} {check.name:22} {check.found}{fix}"))
+            print("\n".join(text_lines(f"{check.state:8} {check.name:22} ", printable(check.found))))
+            if check.remedy:
+                print("\n".join(text_lines(f"{'':8} {'':22} → ", printable(check.remedy))))
     return MISSING if any(check.state == "missing" for check in checks) else 0

@@ -56,6 +56,11 @@ def wrap(text: str, width: int, first: str = "", following: str = "") -> list[st
     )
 
 
+def text_lines(head: str, text: str) -> list[str]:
+    """Returns a text beside its head, in lines that fit this terminal."""
+    return wrap(text, max(min(terminal_columns(), COLUMNS_MOST), 2 * len(head)), head, " " * len(head))
+
+
 def fill_paragraphs(text: str, width: int) -> list[str]:
     """Returns the lines of filled paragraphs."""
     lines: list[str] = []
@@ -86,6 +91,9 @@ def group_parts(parser: Parser, width: int) -> list[list[str]]:
         lines = [line for action in group._group_actions for line in action_lines(action, width)]
         if lines:
             parts.append([f"{heading}:", *lines])
+    for heading, names in parser.sections.items():
+        lines = [line for name, text in names.items() for line in entry_lines(name, text, width)]
+        parts.insert(1, [f"{heading}:", *lines])
     return parts
 
 

@@ -11,6 +11,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import UsageError
+from wiretale.cli.help_text import text_lines
 from wiretale.cli.options import add_json, add_overwrite, folder, note, option, print_json
 
 if TYPE_CHECKING:
@@ -290,8 +291,9 @@ def list_action(arguments: argparse.Namespace) -> int:
         print("no lab is up")
     print("\nprofiles:")
     for profile in profiles:
-        print(f"  {profile['name']:22} {profile['description']}")
-    print(f"\ntraces: {', '.join(shipped_traces())}")
+        print("\n".join(text_lines(f"  {profile['name']:22} ", profile["description"])))
+    print()
+    print("\n".join(text_lines("traces: ", ", ".join(shipped_traces()))))
     return 0
 
 

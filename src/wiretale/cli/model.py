@@ -12,11 +12,13 @@ from pathlib import Path
 from wiretale.cli.options import add_json, note, option, print_json
 from wiretale.version import __version__
 
-USAGE = "wiretale model CAPTURE... -o PLAN [options]\nwiretale model --check CAPTURE... DIR [options]"
+USAGE = (
+    "wiretale experiment model CAPTURE... -o PLAN [options]\nwiretale experiment model --check CAPTURE... DIR [options]"
+)
 EXAMPLES = """\
-wiretale model call.pcapng -o call.toml
+wiretale experiment model call.pcapng -o call.toml
 # sizes and gaps after `wiretale lab run call.toml --profile same-lan -o call/`
-wiretale model --check call.pcapng call/
+wiretale experiment model --check call.pcapng call/
 """
 NOTES = """\
 The plan is TOML (docs/experiments.md), with a file of sizes and times for each session in a directory beside it: PLAN.toml
@@ -79,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make(arguments: argparse.Namespace) -> int:
-    """wiretale model CAPTURE -o PLAN."""
+    """wiretale experiment model CAPTURE -o PLAN."""
     from wiretale.analyzer.capture_paths import expand_paths
     from wiretale.analyzer.trace import analyze_whole
     from wiretale.analyzer.units import plural
@@ -98,7 +100,7 @@ def make(arguments: argparse.Namespace) -> int:
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """wiretale model --check."""
+    """wiretale experiment model --check."""
     from wiretale.analyzer.capture_paths import expand_paths
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.trace import analyze_whole

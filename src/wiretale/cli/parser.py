@@ -7,6 +7,7 @@ import argparse
 import sys
 from importlib import import_module
 
+from wiretale.cli.commands import ACTIONS, GROUPS, path_of
 from wiretale.cli.help_text import help_of
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
@@ -28,19 +29,43 @@ EXIT_TEXTS = {
     130: "interrupted (Ctrl-C)",
     143: "terminated (SIGTERM, SIGHUP)",
 }
-MODULES = {"split": "shards.split", "gather": "shards.gather"}  # of commands that are not in a module of their name
+# Modules of commands that are not in one of their name.
+MODULES = {"explain": "analyze", "split": "shards.split", "gather": "shards.gather"}
 READING_CODES = (0, 2, 3, 4, 130, 143)
 
 
 def add_command(commands: Commands, name: str) -> Parser:
     """Adds the command of a module, which has add_options() and run(); its docstring and other texts are the help."""
+    if name in GROUPS:
+        return add_group(commands, name)
     module = import_module(f"wiretale.cli.{MODULES.get(name, name)}")
     parser = commands.add_parser(name, usage=module.USAGE, description=module.__doc__)
+    parser.prog = f"wiretale {path_of(name)}"
     words = vars(module)
     codes, meanings = words.get("EXIT_CODES", READING_CODES), words.get("EXIT_TEXTS")
     parser.describe(module.EXAMPLES, codes, words.get("NOTES", ""), meanings)
     parser.set_defaults(command=module.run)
     module.add_options(parser)
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            list_actions(action, name)
+    return parser
+
+
+def list_actions(commands: Commands, group: str) -> None:
+    """Lists the commands of a group that have parsers of their own."""
+    for name, text in ACTIONS.get(group, {}).items():
+        commands.add_parser(name, help=text)
+
+
+def add_group(commands: Commands, name: str) -> Parser:
+    """Adds a group that has no module."""
+    description, examples = GROUPS[name]
+    parser = commands.add_parser(name, usage=f"wiretale {name} COMMAND [options]", description=description)
+    parser.describe(examples, (0, 2))
+    list_actions(
+        parser.add_subparsers(title="commands", metavar="COMMAND", required=True, prog=f"wiretale {name}"), name
+    )
     return parser
 
 
@@ -59,6 +84,7 @@ class Parser(argparse.ArgumentParser):
         self.examples = self.notes = ""
         self.exit_codes: Mapping[int, str] = {}
         self.words: list[str] = []
+        self.sections: Mapping[str, Mapping[str, str]] = {}  # of further commands, by heading
         self.add_argument("-h", "--help", action="help", help="print this help")
 
     def describe(

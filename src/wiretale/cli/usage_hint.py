@@ -19,13 +19,13 @@ HINTS = {
     "-r": "captures are named without an option: wiretale {command} FILE",
     "-Y": "display filters aren't supported; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
     "-R": "display filters aren't supported; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
-    "-z": "statistics need no option: wiretale analyze FILE lists conversations, wiretale explain FILE has expert "
+    "-z": "statistics need no option: wiretale analyze FILE lists conversations, wiretale analyze FILE --all has expert "
     "information, --report FILE draws graphs",
     "-w": "wiretale capture -i IF -w FILE records packets; -o DIR and --report FILE of wiretale analyze write results",
     "-i": "wiretale {command} reads files: wiretale capture -i IF -w FILE records, and "
     "tcpdump -i IF -w - | wiretale analyze - reads live traffic",
     "-n": "names are never resolved, so it is not needed",
-    "-v": "wiretale explain FILE has more detail; wiretale -V prints the version",
+    "-v": "wiretale analyze FILE --all has more detail; wiretale -V prints the version",
     "-V": "packet details: tshark -V; wiretale -V prints the version",
     "-T": "wiretale analyze FILE has --json, --csv and -o DIR (Parquet), each with all columns",
     "-e": "wiretale analyze FILE --csv --tables packets prints every column (docs/tables.md)",

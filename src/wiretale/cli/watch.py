@@ -13,18 +13,18 @@ from wiretale.cli.options import add_analysis_options, analysis_options, folder,
 if TYPE_CHECKING:
     from wiretale.cli.parser import Parser
 
-USAGE = "wiretale watch FOLDER --store DIR [options]"
+USAGE = "wiretale store watch FOLDER --store DIR [options]"
 NOTES = """\
 A file is in the store once all flows that begin in it are over, or after --active. A file that a program still writes to, a
 hidden file and one with the suffix .part is not read. docs/watch.md has the limits, and a systemd unit.
 """
 EXAMPLES = """\
 # beside `wiretale capture -i eth0 --headers -w captures/ -G 60 -b files:1000`
-wiretale watch captures/ --store archive/
+wiretale store watch captures/ --store archive/
 # whole flows of up to 45 minutes, and more memory for them
-wiretale watch captures/ --store archive/ --active 1h --window-flows 1M
+wiretale store watch captures/ --store archive/ --active 1h --window-flows 1M
 # all files that are there, and end
-wiretale watch captures/ --store archive/ --once
+wiretale store watch captures/ --store archive/ --once
 """
 EXIT_CODES = (0, 2, 3, 4)
 EXIT_TEXTS = {
@@ -57,7 +57,7 @@ def add_options(parser: Parser) -> None:
     text = f"flows analyzed together, about 3 kB each; with more, windows are shorter than --active (default {FLOWS})"
     option(parser, "--window-flows", "N", text, type=whole_number(1), default=FLOWS)
     option(parser, "--once", None, "store all files that are there, also flows that may go on, and end")
-    option(parser, "-q --quiet", None, "print problems only")
+    option(parser, "-q --quiet", None, "print nothing but errors")
     add_analysis_options(parser.add_argument_group("input"))
 
 

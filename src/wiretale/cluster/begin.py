@@ -106,7 +106,7 @@ class State:
         self.left_out: dict[int, str] = {}
         #: whether an earlier run is continued
         self.continues = False
-        self._is_own = True  # not of `wiretale split`, whose files must stay
+        self._is_own = True  # not of `wiretale cluster split`, whose files must stay
 
     def restore(self) -> None:
         """Takes over the state of an earlier run. UsageError if it was of another version, InputError if a URL has changed.

@@ -51,10 +51,10 @@ def test_captures_without_a_common_packet_are_reported_first(wiretale_run: Runne
 
 
 def test_two_places_read_as_one_are_found_before_network_duplicates(captures: list[Path], wiretale_run: Runner) -> None:
-    result = json.loads(wiretale_run("explain", captures[0], captures[1], "--json").stdout)
+    result = json.loads(wiretale_run("analyze", captures[0], captures[1], "--all", "--json").stdout)
     first = next(row for row in result["findings"] if row["code"] in ("several-points", "blocks-duplicate"))
     assert (first["code"], first["scope"]) == ("several-points", "capture") and "wiretale compare" in first["advice"]
-    alone = json.loads(wiretale_run("explain", captures[0], "--json").stdout)
+    alone = json.loads(wiretale_run("analyze", captures[0], "--all", "--json").stdout)
     assert "several-points" not in {row["code"] for row in alone["findings"]}
 
 
@@ -68,7 +68,7 @@ def test_captures_of_other_traffic_at_the_same_time_are_not_several_places(
         if n % 20 == 0:
             points.put(packet, [START_NS + n * MS + 1000])
     other = points.write(tmp_path)[0]
-    result = json.loads(wiretale_run("explain", captures[0], other, "--json").stdout)
+    result = json.loads(wiretale_run("analyze", captures[0], other, "--all", "--json").stdout)
     codes = {row["code"] for row in result["findings"]}
     assert "blocks-duplicate" in codes and "several-points" not in codes
 

@@ -153,7 +153,7 @@ def test_a_fragment_that_comes_again_behind_the_next_one_ends_no_command(tmp_pat
         frame.time = 1_700_000_000 + place * 0.0003
     path = tmp_path / "again.pcap"
     wrpcap(str(path), frames)
-    for command in (("analyze", path), ("explain", path), ("verify", path), ("cut", path, "-o", tmp_path / "cut.pcap")):
+    for command in (("analyze", path), ("verify", path), ("cut", path, "-o", tmp_path / "cut.pcap")):
         assert wiretale_run(*command).returncode == 0, command
     row = wiretale.analyze(path).directions.rows()[0]
     assert (row["payload_bytes"], row["unique_bytes"], row["retransmissions"]) == (8540, 8000, 0)

@@ -110,7 +110,7 @@ def test_foreign_formats_are_recognized_by_their_first_bytes(
 
 
 @pytest.mark.parametrize(
-    "command", [["analyze"], ["info"], ["explain"], ["analyze", "--json"], ["analyze", "-o", "out"]], ids=" ".join
+    "command", [["analyze"], ["info"], ["analyze", "--json"], ["analyze", "-o", "out"]], ids=" ".join
 )
 def test_a_folder_names_the_captures_that_it_skips(
     wiretale_run: Any, samples: Path, tmp_path: Path, command: list[str]
@@ -222,7 +222,7 @@ def test_a_rewritten_filter_selects_the_same_packets(wiretale_run: Any, samples:
 @pytest.mark.parametrize(
     "display, part",
     [
-        ("tcp.analysis.retransmission", "tcp.analysis.retransmission; the summary and `wiretale explain` have"),
+        ("tcp.analysis.retransmission", "tcp.analysis.retransmission; the summary and `wiretale analyze --all` have"),
         ("tcp.stream == 3", "tcp.stream; choose the flow by its hosts and ports"),
         ("frame.number == 7", "frame.number"),
         ("rtp", "rtp"),

@@ -202,7 +202,7 @@ def test_losses_are_explained_and_judged(wiretale_run: Run, tmp_path: Path) -> N
     assert f"10.0.0.2:443 → 10.0.0.1:40000 lost {lost:,} of {counts['sent']:,} 1-RTT packets (" in row["sentence"]
     places = f"{counts['lost_upstream']:,} between sender and capture point and {counts['lost_downstream']:,} between"
     assert places in row["sentence"] and "between capture point and receiver" in row["advice"]
-    text = " ".join(wiretale_run("explain", tmp_path / "quic.pcap", "--all").stdout.split())
+    text = " ".join(wiretale_run("analyze", tmp_path / "quic.pcap", "--all").stdout.split())
     assert "QUIC datagrams; round trip 20 ms (handshake); lost" in text
     judged = json.loads(wiretale_run("analyze", tmp_path / "quic.pcap", "--json").stdout)["judged"]
     assert judged["loss"]["packets"] == len(sent.bits) + 1  # the server's direction

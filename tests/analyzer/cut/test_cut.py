@@ -96,7 +96,7 @@ def test_a_number_of_the_page_is_that_of_cut(
     report = tmp_path / "report.html"
     assert wiretale_run("analyze", samples / name, "-q", "--report", report).returncode == 0
     listed = re.findall(r'<span class="nth">(\d+)</span> ([^<]+?) ?<', report.read_text("utf-8"))
-    explained = json.loads(wiretale_run("explain", samples / name, "--json").stdout)["findings"]
+    explained = json.loads(wiretale_run("analyze", samples / name, "--all", "--json").stdout)["findings"]
     rows = placed(wiretale.analyze(samples / name))
     assert len(listed) >= 3
     for number, sentence in listed:

@@ -80,7 +80,7 @@ def test_findings_are_ranked_by_severity_then_time_lost() -> None:
 
 
 def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
-    done = wiretale_run("explain", samples / "zero_window.pcap", "--json", "--link", "100M")
+    done = wiretale_run("analyze", samples / "zero_window.pcap", "--json", "--link", "100M")
     result = json.loads(done.stdout)
     assert done.returncode == 0 and result["schema"] == "wiretale.explain/2"
     assert [set(row) for row in result["findings"]] == [FIELDS] * len(result["findings"])
@@ -94,26 +94,26 @@ def test_json_has_headlines_and_ranks(wiretale_run: Run, samples: Path) -> None:
 
 
 def test_json_has_the_answer_and_the_numbers_of_the_table(wiretale_run: Run, samples: Path) -> None:
-    lines = wiretale_run("explain", samples / "timeouts.pcap", "--top", "10").stdout.splitlines()
-    result = json.loads(wiretale_run("explain", samples / "timeouts.pcap", "--json").stdout)
+    lines = wiretale_run("analyze", samples / "timeouts.pcap", "--top", "10").stdout.splitlines()
+    result = json.loads(wiretale_run("analyze", samples / "timeouts.pcap", "--all", "--json").stdout)
     every = result["findings"]
     assert result["answer"]["sentence"] and " ".join(lines).startswith(result["answer"]["sentence"])
     assert {(int(number), code) for number, code in re.findall(r"[✖▲•] (\d+) ([a-z-]+)", "\n".join(lines))} == {
         (row["finding"], row["code"]) for row in every[:10]
     }
     code = every[2]["code"]
-    of_code = json.loads(wiretale_run("explain", samples / "timeouts.pcap", "--json", "--code", code).stdout)
+    of_code = json.loads(wiretale_run("analyze", samples / "timeouts.pcap", "--json", "--code", code).stdout)
     assert of_code["findings"] == [row for row in every if row["code"] == code]
 
 
 def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) -> None:
-    result = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
+    result = json.loads(wiretale_run("analyze", samples / "tcp_losses.pcap", "--all", "--json").stdout)
     analyzed = json.loads(wiretale_run("analyze", samples / "tcp_losses.pcap", "--json").stdout)
     assert [row["code"] for row in result["findings"]] == [row["code"] for row in analyzed["findings"]]
 
 
 def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, samples: Path) -> None:
-    result = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)
+    result = json.loads(wiretale_run("analyze", samples / "tcp_losses.pcap", "--all", "--json").stdout)
     times, waited = result["transfers"][0]["times"], result["transfers"][0]["waited_seconds"]
     assert sum(share["seconds"] for share in times.values()) == pytest.approx(waited)
     shares = {
@@ -126,7 +126,7 @@ def test_all_shares_of_a_transfer_are_of_the_same_time(wiretale_run: Run, sample
 
 
 def test_silence_that_may_be_a_timeout_is_not_blamed_on_the_application(wiretale_run: Run, samples: Path) -> None:
-    result = json.loads(wiretale_run("explain", samples / "lost_tail.pcap", "--json").stdout)
+    result = json.loads(wiretale_run("analyze", samples / "lost_tail.pcap", "--all", "--json").stdout)
     assert [row["code"] for row in result["findings"]][:2] == ["timeout-stalls", "suspected-timeout"]
     assert "in 1 suspected RTO: " in result["findings"][0]["sentence"]
     assert result["transfers"][0]["headline"].startswith("stalled in suspected RTOs for ")
@@ -143,7 +143,7 @@ def test_retransmitted_bytes_add_up(samples: Path) -> None:
 @FEW_SAMPLES
 @pytest.mark.parametrize("columns", ["40", "80", "200"])
 def test_every_sample_is_explained_at_any_width(wiretale_run: Run, sample: Path, columns: str) -> None:
-    done = wiretale_run("explain", sample, "--all", env={"COLUMNS": columns})
+    done = wiretale_run("analyze", sample, "--all", env={"COLUMNS": columns})
     assert done.returncode in (0, 3) and "\x1b" not in done.stdout
     words = [line for line in done.stdout.splitlines() if " " in line.strip()]
     assert max(map(len, words), default=0) <= int(columns)
@@ -162,26 +162,26 @@ def test_bars_need_no_color(monkeypatch: pytest.MonkeyPatch, samples: Path, no_c
 
 
 def test_a_healthy_capture_says_so(wiretale_run: Run, samples: Path) -> None:
-    assert "lost nothing" in wiretale_run("explain", samples / "keep_alives.pcapng").stdout
+    assert "lost nothing" in wiretale_run("analyze", samples / "keep_alives.pcapng").stdout
 
 
 def test_pages_and_list(wiretale_run: Run) -> None:
-    page = wiretale_run("explain", "--code", "bufferbloat").stdout
+    page = wiretale_run("analyze", "--code", "bufferbloat").stdout
     assert "How it is computed" in page and "Limits" in page
-    assert json.loads(wiretale_run("explain", "--code", "offload", "--json").stdout)["weakens"]
-    listed = wiretale_run("explain", "--list").stdout
+    assert json.loads(wiretale_run("analyze", "--code", "offload", "--json").stdout)["weakens"]
+    listed = wiretale_run("analyze", "--list").stdout
     assert all(code in listed for code in registry.RULES)
-    result = json.loads(wiretale_run("explain", "--list", "--json").stdout)
+    result = json.loads(wiretale_run("analyze", "--list", "--json").stdout)
     assert result["schema"] == "wiretale.finding-codes/1"
     assert {row["code"] for row in result["findings"]} == set(registry.RULES)
 
 
 def test_findings_can_be_chosen(wiretale_run: Run, samples: Path) -> None:
     explained = json.loads(
-        wiretale_run("explain", samples / "timeouts.pcap", "--code", "lost-downstream", "--json").stdout
+        wiretale_run("analyze", samples / "timeouts.pcap", "--code", "lost-downstream", "--json").stdout
     )
     assert {row["code"] for row in explained["findings"]} == {"lost-downstream"}
-    top = wiretale_run("explain", samples / "timeouts.pcap", "--top", "1")
+    top = wiretale_run("analyze", samples / "timeouts.pcap", "--top", "1")
     assert top.stdout.count("Stalled in retransmission timeouts") == 1 and "more findings (--all)" in top.stdout
 
 
@@ -191,8 +191,8 @@ def test_ten_findings_are_shown_and_the_rest_is_summed_by_kind(wiretale_run: Run
         talk = Connection(wire, 40000 + port).open(port)
         talk.data(100, 0).ack(120, 1460, window=0).ack(220, 1460).data(230, 1460).data(500, 1460).ack(520, 2920)
     file = str(wire.write(tmp_path / "a.pcap"))
-    few, every = (wiretale_run("explain", file, *words) for words in (("--top", "10"), ("--all",)))
-    all_findings = json.loads(wiretale_run("explain", file, "--json").stdout)["findings"]
+    few, every = (wiretale_run("analyze", file, *words) for words in (("--top", "10"), ("--all",)))
+    all_findings = json.loads(wiretale_run("analyze", file, "--all", "--json").stdout)["findings"]
     assert len(all_findings) > 10 and few.stdout.count("▲") + few.stdout.count("•") == 10
     assert f"{len(all_findings) - 10} more finding" in few.stdout
     left = Counter(row["code"] for row in all_findings[10:])
@@ -215,11 +215,11 @@ def test_ten_findings_are_shown_and_the_rest_is_summed_by_kind(wiretale_run: Run
     ],
 )
 def test_wrong_usage_is_one_line(wiretale_run: Run, arguments: list[str]) -> None:
-    refusal(wiretale_run("explain", *arguments))
+    refusal(wiretale_run("analyze", *arguments))
 
 
 def test_a_damaged_file_is_explained_with_exit_code_3(wiretale_run: Run, samples: Path) -> None:
-    done = wiretale_run("explain", samples / "damaged.pcap", "--all")
+    done = wiretale_run("analyze", samples / "damaged.pcap", "--all")
     assert done.returncode == 3 and "capture-damaged" in done.stdout and "affects" in done.stdout
 
 
@@ -238,5 +238,5 @@ def test_a_capture_without_a_transfer_has_no_heading_of_transfers(wiretale_run: 
     talk = Connection(Wire())
     for second in (0, 1, 3):
         talk.send(1000 * second, 0, -1, flags=SYN, ack=0)
-    text = wiretale_run("explain", talk.wire.write(tmp_path / "syn.pcap"), "--all").stdout
+    text = wiretale_run("analyze", talk.wire.write(tmp_path / "syn.pcap"), "--all").stdout
     assert "syn-unanswered" in text and "Other flows" in text and "Transfers" not in text

@@ -108,13 +108,13 @@ def test_a_control_connection_comes_after_its_data(tmp_path: Path, capsys: pytes
     wire = small_writes(41.0)
     steady(connection(wire, port=41000), 1200)
     path = str(wire.write(tmp_path / "wire.pcap"))
-    main(["explain", path, "--json"])
+    main(["analyze", path, "--all", "--json"])
     result = json.loads(capsys.readouterr().out)
     assert [(transfer["name"].split(" ")[0], transfer["minor"]) for transfer in result["transfers"]] == [
         *(("10.0.0.1:41000", False), ("10.0.0.1:40000", True)),
     ]
     assert {row["severity"] for row in result["findings"]} == {"info"}
-    main(["explain", path, "--all"])
+    main(["analyze", path, "--all"])
     _, text = capsys.readouterr().out.split("\n\n", 1)
     above, below = text.split("Minor flows")
     assert "10.0.0.1:41000" in above and "10.0.0.1:40000" not in above and "10.0.0.1:40000" in below
@@ -125,7 +125,7 @@ def test_a_control_connection_comes_after_its_data(tmp_path: Path, capsys: pytes
 def test_a_small_transfer_in_trouble_is_not_put_aside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wire = small_writes(41.0)
     steady(connection(wire, port=41000), 80)  # ten times as much: no main transfer
-    main(["explain", str(wire.write(tmp_path / "wire.pcap")), "--all"])
+    main(["analyze", str(wire.write(tmp_path / "wire.pcap")), "--all"])
     text = capsys.readouterr().out
     assert "delayed-ack" in text and "Next to nothing" not in text
     assert text.index("10.0.0.1:40000") < text.index("10.0.0.1:41000")
@@ -163,17 +163,17 @@ def test_flows_that_waited_and_are_left_out_are_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = str(many_large_and_a_small_one_that_waits().write(tmp_path / "wire.pcap"))
-    main(["explain", path, "--json"])
+    main(["analyze", path, "--all", "--json"])
     result = json.loads(capsys.readouterr().out)
     assert result["transfers_left_out"] == 0
     assert [transfer["limited_by"] for transfer in result["transfers"] if "40000" in transfer["name"]] == ["window"]
     monkeypatch.setattr(transfers, "STALLED_MAX", 0)
-    main(["explain", path, "--json"])
+    main(["analyze", path, "--all", "--json"])
     result = json.loads(capsys.readouterr().out)
     assert result["transfers_left_out"] == 1 and not [
         transfer for transfer in result["transfers"] if "40000" in transfer["name"]
     ]
-    main(["explain", path, "--all"])
+    main(["analyze", path, "--all"])
     assert "1 smaller flow with waiting times" in capsys.readouterr().out
 
 

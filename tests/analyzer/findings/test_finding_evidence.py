@@ -114,7 +114,7 @@ def test_frames_of_rotated_files_are_named_with_their_file(wiretale_run: Any, sa
         (folder / f"{number}.pcap").write_bytes(data[:24] + b"".join(packets[first : first + each]))
     rows_of = {}
     for path in (capture, folder):
-        rows = json.loads(wiretale_run("explain", path, "--json").stdout)["findings"]
+        rows = json.loads(wiretale_run("analyze", path, "--all", "--json").stdout)["findings"]
         rows_of[path] = next(row for row in rows if row["code"] == "lost-downstream")
     texts = re.findall(r"([\d, ]+) of (\d)\.pcap", rows_of[folder]["evidence"])
     frames = [each * int(file) + int(frame) for text, file in texts for frame in text.split(", ")]

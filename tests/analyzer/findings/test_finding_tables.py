@@ -167,7 +167,9 @@ def test_json_has_the_tables_of_findings(wiretale_run: Any, samples: Path) -> No
     made = json.loads(wiretale_run("analyze", samples / "tcp_losses.pcap", "--json").stdout)
     assert made["schema"] == "wiretale.analyze/3"
     assert made["finding_frames"] == trace.finding_frames.rows() and made["finding_flows"] == trace.finding_flows.rows()
-    explained = json.loads(wiretale_run("explain", samples / "tcp_losses.pcap", "--json").stdout)["findings"][0]
+    explained = json.loads(wiretale_run("analyze", samples / "tcp_losses.pcap", "--all", "--json").stdout)["findings"][
+        0
+    ]
     assert explained["flows"] == [{"flow": 0, "direction": 0}]
     assert {"capture": 0, "frame": 155, "role": "retransmission"} in explained["frames"]
 

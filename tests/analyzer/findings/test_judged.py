@@ -54,18 +54,17 @@ WHOLE = TCP_PACKETS + 8 + 5 + 4 + 3 + 2 + 5 + 6
 REASONS = {"dns": 8, "quic": 5, "udp": 4, "esp": 3, "one_way": 2, "no_flow": 6}
 
 
-def result(run: Run, command: str, path: Path) -> Any:
-    return json.loads(run(command, path, "--json").stdout)["judged"]
+def result(run: Run, path: Path) -> Any:
+    return json.loads(run("analyze", path, "--json").stdout)["judged"]
 
 
-def text(run: Run, command: str, path: Path) -> str:
-    return " ".join(run(command, path, "--all").stdout.split())
+def text(run: Run, path: Path) -> str:
+    return " ".join(run("analyze", path, "--all").stdout.split())
 
 
-@pytest.mark.parametrize("command", ["analyze", "explain"])
-def test_each_packet_is_judged_or_has_a_reason(wiretale_run: Run, tmp_path: Path, command: str) -> None:
+def test_each_packet_is_judged_or_has_a_reason(wiretale_run: Run, tmp_path: Path) -> None:
     path = mixed().write(tmp_path / "mixed.pcap")
-    judged = result(wiretale_run, command, path)
+    judged = result(wiretale_run, path)
     reasons = {entry["reason"]: entry for entry in judged["not_judged"]}
     assert {name: entry["packets"] for name, entry in reasons.items()} == {**REASONS, "short": 5}
     assert reasons["short"]["for"] == ["limits"]
@@ -80,9 +79,8 @@ def test_each_packet_is_judged_or_has_a_reason(wiretale_run: Run, tmp_path: Path
         assert judged[name]["wire_bytes"] + sum(left_out) == judged["wire_bytes"]
 
 
-@pytest.mark.parametrize("command", ["analyze", "explain"])
-def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path, command: str) -> None:
-    output = text(wiretale_run, command, mixed().write(tmp_path / "mixed.pcap"))
+def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path) -> None:
+    output = text(wiretale_run, mixed().write(tmp_path / "mixed.pcap"))
     assert "Judged: 75.9% of packets and 83.9% of bytes for loss and round trip; 71.6% of packets" in output
     assert (
         "Not judged: DNS has no sequence numbers, and no answer shows a round trip (6.90% of packets); not IP (5.17% of packets)"
@@ -93,10 +91,9 @@ def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path, comm
 
 def test_a_wholly_judged_capture_says_so(wiretale_run: Run, tmp_path: Path) -> None:
     path = tcp(Wire()).write(tmp_path / "tcp.pcap")
-    for command in ("analyze", "explain"):
-        output = text(wiretale_run, command, path)
-        assert "Judged: all packets for loss, round trip and limits. " in output and "Not judged" not in output
-        assert "1 TCP connection carried" in output and "and lost nothing" in output
+    output = text(wiretale_run, path)
+    assert "Judged: all packets for loss, round trip and limits. " in output and "Not judged" not in output
+    assert "1 TCP connection carried" in output and "and lost nothing" in output
 
 
 @pytest.mark.parametrize("port", [53, 443, 7000])
@@ -105,11 +102,10 @@ def test_if_nothing_was_judged_nothing_is_claimed(wiretale_run: Run, tmp_path: P
     for n in range(20):
         wire.udp(n, b"x" * 100, port=port)
     path = wire.write(tmp_path / "udp.pcap")
-    for command in ("analyze", "explain"):
-        output = text(wiretale_run, command, path)
-        assert "Nothing was judged for loss, round trip or limits: " in output
-        assert "losses, round trips and limits do not show" in output
-        assert "problem is visible" not in output
+    output = text(wiretale_run, path)
+    assert "Nothing was judged for loss, round trip or limits: " in output
+    assert "losses, round trips and limits do not show" in output
+    assert "problem is visible" not in output
     page = wiretale.analyze(path).report(tmp_path / "udp.html").read_text("utf-8")
     assert "Nothing was judged for loss, round trip or limits: " in page and "problem is visible" not in page
 
@@ -125,11 +121,10 @@ def test_quic_is_judged_for_its_round_trip(wiretale_run: Run, tmp_path: Path) ->
     judged = judge(trace)
     assert {name: amount.packets for name, amount in judged.measures.items()} == {"loss": 0, "rtt": 26, "limits": 0}
     assert [(part.reason, part.measures) for part in judged.unjudged] == [("quic", ("loss", "limits"))]
-    for command in ("analyze", "explain"):
-        output = text(wiretale_run, command, path)
-        assert "Judged: no packet for loss and limits; all packets for round trip." in output
-        assert "whether anything was lost does not show" in output
-        assert "problem is visible" not in output
+    output = text(wiretale_run, path)
+    assert "Judged: no packet for loss and limits; all packets for round trip." in output
+    assert "whether anything was lost does not show" in output
+    assert "problem is visible" not in output
 
     Quic(wire, client=("10.0.0.1", 40002)).send(50, 0, long_header(INITIAL, b"original", b"client", 1200))
     judged = judge(wiretale.analyze(wire.write(tmp_path / "unanswered.pcap")))

@@ -81,7 +81,7 @@ def test_flows_to_one_server_are_one_finding(tmp_path: Path) -> None:
 
 def test_the_bar_says_who_was_slow(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = talk([800.0] * 6).write(tmp_path / "talk.pcap")
-    assert main(["explain", str(path), "--all"]) == 0
+    assert main(["analyze", str(path), "--all"]) == 0
     answer, details = capsys.readouterr().out.split("\n\n", 1)
     assert answer.startswith("The server 10.0.0.2:80 took 800 ms to answer each of 6 requests")
     assert details.startswith("Where the time went   5.52 s of 5.5")
@@ -90,7 +90,7 @@ def test_the_bar_says_who_was_slow(tmp_path: Path, capsys: pytest.CaptureFixture
         "6 requests: server 4.80 s (87%)" in details
         and "The server took 4.80 s of 5.52 s to answer 6 requests" in details
     )
-    assert main(["explain", "--json", str(path)]) == 0
+    assert main(["analyze", "--all", "--json", str(path)]) == 0
     explained = json.loads(capsys.readouterr().out)
     assert explained["time"] == pytest.approx({"server": 4.8, "network": 0.14, "client": 0.58, "transfer": 0.0})
     turns = {"count": 6, **explained["time"]}

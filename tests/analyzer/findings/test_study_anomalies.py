@@ -350,7 +350,7 @@ def test_real_hosts_show_the_same(name: str, tmp_path: Path) -> None:
 def test_the_part_with_the_first_finding_is_printed_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     several, alone = (PATHS[name]().write(tmp_path / f"{name}.pcap") for name in ("three", "wan-tcp"))
     for file, first in ((several, "Over several flows"), (alone, "Transfers")):
-        assert main(["explain", str(file), "--all"]) == 0
+        assert main(["analyze", str(file), "--all"]) == 0
         lines = capsys.readouterr().out.splitlines()
         heads = [line for line in lines if line in ("The capture itself", "Transfers", "Over several flows")]
         assert heads[0] == first, heads

@@ -55,7 +55,7 @@ def test_a_direction_behind_a_shim_is_not_missing(tmp_path: Path, wiretale_run: 
     )
     assert trace.flows.column("one_way") == [True]  # the column is about the decoded packets
     assert not {"one-way", "capture-missed"} & set(trace.findings.column("code"))
-    text = wiretale_run("explain", tmp_path / "wire.pcap", "--all").stdout
+    text = wiretale_run("analyze", tmp_path / "wire.pcap", "--all").stdout
     assert "problem is visible" not in text and text.index("undecoded") < text.index("Transfers")
 
 

@@ -157,6 +157,6 @@ def test_the_ledger_is_one_line_of_the_table(tmp_path: Path) -> None:
         table = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
         over_tcp = send(one.port, "--count", "1")
     (line,) = [line for line in table.splitlines() if line.startswith("  lost in")]
-    places = ("the sender's queues", "the path", "the receiver's kernel", "the receiver's program")
+    places = ("sender's queues", "path", "receiver's kernel", "receiver's program")
     assert line.split("lost in")[1].strip() == ", ".join(f"{place} 0" for place in places)
     assert over_tcp["losses"] is None

@@ -57,10 +57,10 @@ void report_losses_table(FILE *out, const struct losses *losses) {
     if (losses->lost < 0)
         return;
     fprintf(out, "  lost in   ");
-    put_part(out, "the sender's queues", losses->sender_host, ", ");
-    put_part(out, "the path", losses->path, ", ");
-    put_part(out, "the receiver's kernel", losses->receiver_host, ", ");
-    put_part(out, "the receiver's program", losses->receiver_program, "");
+    put_part(out, "sender's queues", losses->sender_host, ", ");
+    put_part(out, "path", losses->path, ", ");
+    put_part(out, "receiver's kernel", losses->receiver_host, ", ");
+    put_part(out, "receiver's program", losses->receiver_program, "");
     if (losses->undetermined)
         put_part(out, "; undetermined", losses->undetermined, "");
     fputc('\n', out);

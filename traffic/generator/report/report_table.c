@@ -10,7 +10,7 @@
 #include "common/utf8.h"
 #include "report/report.h"
 
-/* Formats bytes per second in the unit of -f, else in both usual units. */
+/* Formats bytes per second in the unit of -f, else in Mbit/s. */
 static void format_rate(char *text, size_t room, const struct report_style *style, double rate) {
     const struct rate_unit *unit = rate_unit_of(style->format);
     if (rate <= 0) /* a single datagram or batch has no duration */
@@ -18,7 +18,7 @@ static void format_rate(char *text, size_t room, const struct report_style *styl
     else if (unit)
         snprintf(text, room, "%.2f %s/s", rate / unit->bytes, unit->name);
     else
-        snprintf(text, room, "%.3f Mbit/s = %.1f KB/s", rate * 8 / 1e6, rate / 1e3);
+        snprintf(text, room, "%.3f Mbit/s", rate * 8 / 1e6);
 }
 
 /* `sender` chooses between the counts of sent and received blocks. */
@@ -26,11 +26,14 @@ static void put_line(const struct report_style *style, const struct transfer *tr
                      const char *who, const struct stream_report *report, bool sender) {
     char rate[80];
     format_rate(rate, sizeof rate, style, report_bytes_per_s(transfer, report, sender));
-    fprintf(style->out, "  %-9s %12llu blocks %15llu bytes in %10.6f s  %s  cpu %.3f s\n", who,
+    fprintf(style->out, "  %-9s %9llu blocks %14llu bytes in %9.3f s  %s\n", who,
             (unsigned long long)(sender ? report->blocks_sent : report->blocks_received),
             (unsigned long long)(sender ? report->bytes_sent : report->bytes_received),
-            (double)report->elapsed_ns / 1e9, rate,
-            ((double)report->cpu_user_ns + (double)report->cpu_system_ns) / 1e9);
+            (double)report->elapsed_ns / 1e9, rate);
+}
+
+static double cpu_seconds(const struct stream_report *report) {
+    return ((double)report->cpu_user_ns + (double)report->cpu_system_ns) / 1e9;
 }
 
 /* Without the sender's report, only blocks below the highest number are known to be missing. */
@@ -70,7 +73,7 @@ static void put_streams(const struct report_style *style, const struct direction
 
 static const char *pace_of(const struct transfer *transfer, const struct stream_report *sent) {
     int kept = sender_kept_pace(transfer, sent);
-    return kept < 0 ? "" : kept ? "constant rate: " : "NOT a constant rate: ";
+    return kept < 0 ? "" : kept ? "constant rate; " : "NOT a constant rate; ";
 }
 
 /* A run whose sender was held up must not be quoted as one of constant rate. */
@@ -80,12 +83,13 @@ static void put_pace(const struct report_style *style, const struct transfer *tr
     if (transfer->plan.pacing == PACING_NONE || !sent->blocks_sent)
         return;
     fprintf(style->out,
-            "  %sblocks sent late by %s (median), %s (99%%), %s (most); largest burst %llu%s%s\n",
-            pace_of(transfer, sent), UNITS_SHOW(SHOWN_DURATION, sent->late_p50_ns),
-            UNITS_SHOW(SHOWN_DURATION, sent->late_p99_ns),
-            UNITS_SHOW(SHOWN_DURATION, sent->late_max_ns), (unsigned long long)sent->largest_burst,
+            "  %slargest burst %llu%s%s\n  sent late by %s (median), %s (99%%), %s (max)\n",
+            pace_of(transfer, sent), (unsigned long long)sent->largest_burst,
             transfer->plan.kernel_pacing ? "; sent by the kernel when due" : "",
-            sent->real_time ? "; real-time priority" : "");
+            sent->real_time ? "; real-time priority" : "",
+            UNITS_SHOW(SHOWN_DURATION, sent->late_p50_ns),
+            UNITS_SHOW(SHOWN_DURATION, sent->late_p99_ns),
+            UNITS_SHOW(SHOWN_DURATION, sent->late_max_ns));
     if (sent->moved_ns)
         fprintf(style->out, "  the schedule was moved by %s (--burst-cap, or a pause)\n",
                 UNITS_SHOW(SHOWN_DURATION, sent->moved_ns));
@@ -99,14 +103,14 @@ static void put_delay(const struct report_style *style, const struct transfer *t
                       const struct stream_report *got) {
     if (!got->delay_p50_ns_plus_1)
         return;
-    fprintf(style->out, "  one-way delay %s (median), %s (99%%), %s (most)",
+    fprintf(style->out, "  one-way delay %s (median), %s (99%%), %s (max)",
             UNITS_SHOW(SHOWN_DURATION, got->delay_p50_ns_plus_1 - 1),
             UNITS_SHOW(SHOWN_DURATION, got->delay_p99_ns_plus_1 - 1),
             UNITS_SHOW(SHOWN_DURATION, got->delay_max_ns_plus_1 - 1));
     if (transfer->clock.is_same)
-        fprintf(style->out, "; both ends have the same clock\n");
+        fprintf(style->out, "; same clock\n");
     else
-        fprintf(style->out, "; ±%s, by the offset of the clocks\n",
+        fprintf(style->out, "; ±%s (clocks)\n",
                 UNITS_SHOW(SHOWN_DURATION, transfer->clock.error_ns));
 }
 
@@ -123,7 +127,7 @@ static void put_direction(const struct report_style *style, const struct directi
     put_pace(style, direction->transfer, &totals);
     if (totals.sender_known && totals.sender.responses)
         fprintf(style->out,
-                "  %llu responses, %llu bytes; turns took %s (median), %s (99%%), %s (most)\n",
+                "  %llu responses, %llu bytes; turns took %s (median), %s (99%%), %s (max)\n",
                 (unsigned long long)totals.sender.responses,
                 (unsigned long long)totals.sender.response_bytes,
                 UNITS_SHOW(SHOWN_DURATION, totals.sender.turn_p50_ns),
@@ -137,6 +141,9 @@ static void put_direction(const struct report_style *style, const struct directi
         return;
     }
     put_line(style, direction->transfer, "received", &totals.receiver, false);
+    if (totals.sender_known)
+        fprintf(style->out, "  CPU time  %.3f s at the sender, %.3f s at the receiver\n",
+                cpu_seconds(&totals.sender), cpu_seconds(&totals.receiver));
     put_loss(style, &totals);
     put_delay(style, direction->transfer, &totals.receiver);
     struct losses losses = losses_of(direction, &totals);

@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
     from wiretale.cli.analyze import Outputs
 
-USAGE = "wiretale gather DIR [options]"
+USAGE = "wiretale cluster gather DIR [options]"
 NOTES = """\
 Each shard must have been analyzed by `wiretale analyze DIR/shard-NN`. Reports, pictures and --tables packets read the captures
 a second time. If one run might have reached a limit, such as that of open flows, its rows depend on more than a shard: that is
 an error, unless --inexact is given. docs/split.md lists the limits.
 """
 EXAMPLES = """\
-wiretale gather day.split -o day.wiretale
+wiretale cluster gather day.split -o day.wiretale
 # findings as JSON
-wiretale gather day.split --json --tables findings
+wiretale cluster gather day.split --json --tables findings
 """
 EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
 EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; captures at URLs need fsspec"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "split", "DIR", "the folder of `wiretale split`, with all shards analyzed", type=folder)
+    option(parser, "split", "DIR", "the folder of `wiretale cluster split`, with all shards analyzed", type=folder)
     option(parser, "--inexact", None, "gather even if one run might have reached a limit")
     add_outputs(parser)
 

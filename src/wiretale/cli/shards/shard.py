@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale analyze DIR/shard-07`: one shard of a split, whose rows `wiretale gather` takes."""
+"""`wiretale analyze DIR/shard-07`: one shard of a split, whose rows `wiretale cluster gather` takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.options import AnalysisOptions
 
 OUTPUTS = ("json", "csv", "tables", "report", "figure", "no_frames", "link")
-REFUSED = ("cluster", "work", "workers", "shards", "inexact", *OUTPUTS)
+REFUSED = ("code", "cause", "top", "cluster", "work", "workers", "shards", "inexact", *OUTPUTS)
 
 
 def shard_in(paths: list[str]) -> tuple[Path, int] | None:
@@ -27,7 +27,7 @@ def shard_in(paths: list[str]) -> tuple[Path, int] | None:
 
     for path in folders:
         if os.path.isfile(os.path.join(path, PLAN)):
-            raise UsageError(f"{path}: is a split: analyze its shards one by one, then use `wiretale gather`")
+            raise UsageError(f"{path}: is a split: analyze its shards one by one, then use `wiretale cluster gather`")
     shards = [(path, shard) for path in paths if (shard := shard_of(path))]
     if shards and len(paths) > 1:
         raise UsageError(f"{shards[0][0]}: a shard of a split is analyzed by itself: give it alone")
@@ -47,7 +47,8 @@ def run_shard(arguments: argparse.Namespace, folder: Path, shard: int) -> int:
         if getattr(arguments, name):
             text = name.replace("_", "-")
             raise UsageError(
-                f"--{text} is not for a shard of a split: `wiretale gather` has options of outputs, and others need the captures"
+                f"--{text} is not for a shard of a split: `wiretale cluster gather` has options of outputs, and others need "
+                "the captures"
             )
     if len(arguments.output) > 1:
         raise UsageError("-o DIR: give it once")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Split captures into shards that other processes and machines analyze. Packets that influence each other are in one shard, so
-`wiretale gather` returns the rows of one run. Payload that the analysis does not read is left out. Finished steps are skipped.
+`wiretale cluster gather` returns the rows of one run. Payload that the analysis does not read is left out. Finished steps
+are skipped.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from wiretale.analyzer.shards.layout import Split
 
-USAGE = "wiretale split FILE... -o DIR --shards K [options]"
+USAGE = "wiretale cluster split FILE... -o DIR --shards K [options]"
 NOTES = """\
 Each step has only files as input and output, which appear when they are complete: a step that is repeated skips what is done.
 docs/split.md has the layout of DIR, and examples for xargs, make, SLURM and Kubernetes.
 """
 EXAMPLES = """\
 # split, analyze each shard (at the same time, on any machines), gather
-wiretale split day/*.pcapng -o day.split --shards 16
+wiretale cluster split day/*.pcapng -o day.split --shards 16
 wiretale analyze day.split/shard-00
-wiretale gather day.split -o day.wiretale
+wiretale cluster gather day.split -o day.wiretale
 # a part of the packets
-wiretale split day/*.pcapng -o web.split --shards 16 -f 'tcp port 443' --start 2026-01-15T12:00:00Z
+wiretale cluster split day/*.pcapng -o web.split --shards 16 -f 'tcp port 443' --start 2026-01-15T12:00:00Z
 # for schedulers: the plan, which prints the number of captures, then each of them
-wiretale split day/*.pcapng -o day.split --shards 16 --plan
-wiretale split -o day.split --only 0
+wiretale cluster split day/*.pcapng -o day.split --shards 16 --plan
+wiretale cluster split -o day.split --only 0
 """
 DAMAGED = 3
 

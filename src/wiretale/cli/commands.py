@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands, as data: the first help lists COMMANDS, then MORE. The parser, man pages and completions are made from them."""
+
+from __future__ import annotations
+
+# What a person needs; each command has a module of its name in this package, except for the C programs.
+COMMANDS = {
+    "analyze": "what went wrong or took the time, and why; the default",
+    "view": "the same as an interactive page, with every packet in reach",
+    "compare": "the same traffic at two or three points: who lost or delayed what",
+    "diff": "two runs: what changed",
+    "cut": "copy chosen packets, annotated or anonymized",
+    "capture": "record from an interface; every drop is counted",
+    "send": "send numbered blocks to a receiver",
+    "receive": "receive them; count what is lost, late or damaged",
+}
+MORE = {
+    "traffic": "classic ttcp, and an emulated link (ttcp, link)",
+    "lab": "an emulated network here, with the true fate of each packet",
+    "experiment": "run a plan of tests, report on it, model a capture (run, report, model)",
+    "store": "keep the analyses of many captures and query them (add, query, watch)",
+    "cluster": "divide an analysis among machines (split, gather)",
+    "verify": "compare every verdict with Wireshark's",
+    "theory": "the most that a link can carry",
+    "info": "the facts of a file",
+    "doctor": "what is missing on this machine",
+}
+# Commands within a group that have modules or programs of their own. Their names alone work, too, for one release.
+ACTIONS = {
+    "traffic": {
+        "ttcp": "a transfer with classic ttcp",
+        "link": "emulate a lossy, slow or reordering link between two interfaces",
+    },
+    "experiment": {"model": "turn flows of a capture into a plan, and test whether its flows agree"},
+    "store": {"watch": "analyze the files of a capture as they are finished, into a store"},
+    "cluster": {
+        "split": "split captures into shards that other machines analyze",
+        "gather": "gather the rows of all shards, as those of one run",
+    },
+}
+PATHS = {action: f"{group} {action}" for group, actions in ACTIONS.items() for action in actions}
+KNOWN = (*COMMANDS, *MORE, "explain", *PATHS)
+PROGRAM_COMMANDS = ("send", "receive", "ttcp", "capture", "link")  # run by C programs
+# Groups without a module: description, and examples.
+GROUPS = {
+    "traffic": (
+        "Test with other programs' peers, and over a worse network: classic ttcp, and a link with loss, delay and a rate.",
+        "wiretale traffic ttcp -t -s 192.0.2.2\nwiretale traffic link --help\n",
+    ),
+    "cluster": (
+        "Divide an analysis among processes or machines by files alone; `wiretale analyze --cluster` does all steps by itself.",
+        "wiretale cluster split day/*.pcapng -o day.split --shards 16\nwiretale analyze day.split/shard-00\n"
+        "wiretale cluster gather day.split -o day.wiretale\n",
+    ),
+}
+
+
+def path_of(name: str) -> str:
+    """Returns a command as a user types it: `store watch`."""
+    return PATHS.get(name, name)
+
+
+def routed(arguments: list[str]) -> list[str]:
+    """Returns the arguments with the name of a command alone instead of its group and name."""
+    group, *rest = arguments or [""]
+    if rest and (rest[0] in ACTIONS.get(group, ()) or (group == "traffic" and rest[0] in PROGRAM_COMMANDS)):
+        return rest
+    return arguments

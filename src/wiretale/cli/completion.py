@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Completions for bash, zsh and fish: shtab writes them for a parser that has the commands and options of all pages.
+
+Files and folders are completed by the placeholder of an argument (FILE, DIR), and so are profiles, plans and codes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shlex
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from wiretale.cli.manual import Entry, Page
+
+PLACES = {"bash": "bash-completion/completions/wiretale", "zsh": "zsh/site-functions/_wiretale"}
+PLACES["fish"] = "fish/vendor_completions.d/wiretale.fish"
+OPTION = re.compile(r"(?:-\w|--[\w-]+)(?:, (?:-\w|--[\w-]+))*")
+FOLDERS = ("DIR", "FOLDER")
+FILES = ("FILE", "CAPTURE", "PATH", "OUT", "PAGE", "BEFORE", "AFTER", "KEY", "OUT.pcapng", "A", "B")
+COMMAND_HEADINGS = ("commands", "actions", "more")
+TITLE_MOST = 60
+
+
+def words_of() -> dict[str, list[str]]:
+    """Returns the words for a placeholder: names of profiles and plans, codes of causes and findings."""
+    from wiretale.analyzer.causes.registry import CAUSES
+    from wiretale.analyzer.findings.registry import RULES
+    from wiretale.traffic.experiment.plan import BUILT_IN
+    from wiretale.traffic.lab.profile import profile_names
+
+    profiles = sorted(profile_names())
+    return {
+        "PROFILE": profiles,
+        "PLAN": sorted(BUILT_IN),
+        "SCENARIO|PLAN": sorted({*profiles, *BUILT_IN}),
+        "--cause": sorted(CAUSES),
+        "--code": sorted(RULES),
+    }
+
+
+def of_words(words: Sequence[str], kind: str) -> dict[str, Any]:
+    """Returns how each shell completes one of some words, or a file if it is none."""
+    name = f"_wiretale_{re.sub('[^a-z]', '', kind.lower())}"
+    listed = " ".join(map(shlex.quote, words))
+    return {
+        "bash": name,
+        "zsh": f"_alternative 'words::({listed})' 'files::_files'",
+        "fish": f"(printf '%s\\n' {listed})",
+        "preamble": {"bash": f'{name}() {{\n  compgen -W "{listed}" -- "$1"\n  compgen -f -- "$1"\n}}'},
+    }
+
+
+def completed(action: argparse.Action, value: str, words: dict[str, list[str]]) -> None:
+    """Says how the value of an argument is completed, by its name or its placeholder."""
+    import shtab
+
+    name = next((option for option in action.option_strings if option in words), value)
+    plain = value.strip("[].").removesuffix("...")
+    if name in words:
+        action.complete = of_words(words[name], name)  # type: ignore[attr-defined]
+    elif plain in FOLDERS:
+        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+    elif plain in FILES:
+        action.complete = shtab.FILE  # type: ignore[attr-defined]
+
+
+def add_entry(parser: argparse.ArgumentParser, entry: Entry, words: dict[str, list[str]]) -> None:
+    """Adds an option or an argument of a page."""
+    text = entry.text.replace("%", "%%")
+    found = OPTION.match(entry.names)
+    if not found:
+        if not entry.names.startswith("-"):
+            completed(parser.add_argument(entry.names.replace(" ", "_"), nargs="*", help=text), entry.names, words)
+        return
+    names, value = found[0].split(", "), entry.names[found.end() :].strip()
+    if "--help" in names:
+        return
+    if not value:
+        parser.add_argument(*names, action="store_true", help=text)
+        return
+    choices = value.split("|") if re.fullmatch(r"[a-z\d]+(\|[a-z\d]+)+", value) else None
+    completed(parser.add_argument(*names, metavar=value, choices=choices, help=text), value, words)
+
+
+def tree(pages: Sequence[Page]) -> argparse.ArgumentParser:
+    """Returns a parser with all commands."""
+    words = words_of()
+    by_path = {page.path: page for page in pages}
+    below: dict[str, list[str]] = {}
+    for path in by_path:
+        if path:
+            below.setdefault(path.rpartition(" ")[0], []).append(path)
+
+    def fill(parser: argparse.ArgumentParser, page: Page) -> None:
+        for section in page.sections:
+            if section.heading not in (*COMMAND_HEADINGS, "exit codes"):
+                for entry in section.entries:
+                    if entry.names != "COMMAND":
+                        add_entry(parser, entry, words)
+        if below.get(page.path):
+            commands = parser.add_subparsers(metavar="COMMAND")
+            for path in below[page.path]:
+                inner = by_path[path]
+                title = inner.description.partition(". ")[0][:TITLE_MOST].replace("%", "%%")
+                named = commands.add_parser(path.split()[-1], help=title, description=title, conflict_handler="resolve")
+                fill(named, inner)
+
+    root = argparse.ArgumentParser(
+        prog="wiretale", description="Say why a transfer was slow, or what failed.", conflict_handler="resolve"
+    )
+    fill(root, by_path[""])
+    return root
+
+
+def scripts(pages: Sequence[Page]) -> dict[str, str]:
+    """Returns the script for each shell by its path below share/."""
+    import shtab
+
+    parser = tree(pages)
+    return {place: shtab.complete(parser, shell) for shell, place in PLACES.items()}

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of `wiretale analyze` that the screen has no room for: every cause and finding, those of a code, and pages."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from wiretale.cli.options import add_json, option, print_json, whole_number
+from wiretale.version import __version__
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.trace import Trace
+    from wiretale.cli.analyze import Outputs
+
+
+def add_choices(parser: argparse.ArgumentParser, flows: int) -> None:
+    """Adds the options that say how much is shown."""
+    shown = parser.add_argument_group("what is shown")
+    option(shown, "--all", None, f"everything: causes and findings with proof, captures, {flows} flows, each transfer")
+    option(shown, "--flows", "N", "the same with N flows, largest first", type=whole_number(1))
+    option(shown, "--top", "N", "the same with the first N findings", type=whole_number(1))
+    option(shown, "--cause", "CODE", "show this cause with what excludes its rivals; without FILE, its page")
+    option(shown, "--code", "CODE", "show the findings of this code; without FILE, its page")
+    add_json(shown, " with the tables; with --all, --top, --cause or --code, with these findings and their proof")
+
+
+def check_choices(arguments: argparse.Namespace) -> None:
+    """Raises UsageError if choices contradict each other, or if a code does not exist."""
+    from wiretale.analyzer.errors import UsageError
+
+    code, cause, printed = arguments.code, arguments.cause, not arguments.json
+    listing = [name for name in ("all", "flows", "top", "link") if getattr(arguments, name)]
+    contradictions = {
+        "--code and --cause exclude each other": code and cause,
+        "--all and --top exclude each other": arguments.all and arguments.top,
+        "--cause shows causes alone: it takes no --all, --flows, --top or --link without --json": (
+            cause and listing and printed
+        ),
+        "--tables has rows of its own: it takes no --all, --top, --cause or --code": (
+            arguments.tables and not printed and (listing or code or cause)
+        ),
+    }
+    for message, holds in contradictions.items():
+        if holds:
+            raise UsageError(message)
+    check_codes(code, cause)
+
+
+def check_codes(code: str | None, cause: str | None) -> None:
+    """Raises UsageError if there is no such finding or cause."""
+    if code:
+        from wiretale.analyzer.findings.registry import page_of
+
+        page_of(code)
+    if cause:
+        from wiretale.analyzer.causes.registry import cause_of
+
+        cause_of(cause)
+
+
+def show_pages(code: str | None, cause: str | None, as_json: bool) -> None:
+    """Prints the page of a finding or of a cause, or without either the list of all."""
+    if as_json:
+        from wiretale.reports.export.explain import cause_object, list_object, page_object
+
+        page = page_object(code, __version__) if code else cause_object(cause, __version__) if cause else None
+        print_json(page or list_object(__version__))
+        return
+    from wiretale.reports.terminal.console import print_parts
+    from wiretale.reports.terminal.explain import list_parts, page_parts
+    from wiretale.reports.terminal.screen.causes import cause_list, cause_page
+
+    parts = page_parts(code) if code else cause_page(cause) if cause else chain(list_parts(), cause_list())
+    print_parts(sys.stdout, lambda console: parts)
+
+
+def show_cause(trace: Trace, code: str) -> None:
+    """Prints the causes of a code."""
+    from wiretale.reports.terminal.console import print_parts
+    from wiretale.reports.terminal.screen.causes import cause_detail
+
+    print_parts(sys.stdout, lambda console: cause_detail(trace, code))
+
+
+def show_findings(trace: Trace, outputs: Outputs) -> None:
+    """Prints causes, flows, and every transfer with its findings, or as JSON."""
+    from wiretale.analyzer.findings.explain import explain as explain_transfers
+
+    findings = [row for row in trace.findings.rows() if outputs.code in (None, row["code"])]
+    listed, unlisted = findings[: outputs.top], findings[outputs.top :] if outputs.top else []
+    transfers = explain_transfers(trace, outputs.link_bps)
+    if outputs.json:
+        from wiretale.reports.export.explain import explain_object
+
+        print_json(explain_object(trace, transfers, listed, __version__, outputs.cause))
+        return
+    from wiretale.reports.terminal.explain import print_explanation
+
+    print_explanation(trace, transfers, listed, sys.stdout, unlisted, outputs.flows)
