@@ -27,9 +27,70 @@ T = TypeVar("T")
 SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
 
 
+NEEDED = {"df": "pandas numpy", "pl": "polars pyarrow"}  # by the methods of a result
 NOT_MADE = re.compile(
     rf"table with name ({'|'.join(('packets', 'time_spans', *OLD_VIEWS))}) does not exist", re.IGNORECASE
 )
+
+
+class QueryResult:
+    """The rows of a query: a relation of DuckDB, which other libraries take as a table.
+
+    Every method of DuckDBPyRelation works, such as filter(), show() or to_parquet().
+
+    >>> import wiretale
+    >>> result = wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT flow, packets FROM flows")
+    >>> result.columns, result.fetchall()
+    (['flow', 'packets'], [(0, 342)])
+    """
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._relation: Any = relation  # the types of DuckDB lack some of its methods
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [*self._relation.columns]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Returns the rows."""
+        return list(self._relation.fetchall())
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Returns the next row, None at the end."""
+        row: tuple[Any, ...] | None = self._relation.fetchone()
+        return row
+
+    def df(self) -> Any:
+        """Returns a DataFrame of pandas. MissingToolError without pandas and numpy."""
+        return self._library("df")
+
+    def pl(self) -> Any:
+        """Returns a DataFrame of polars. MissingToolError without polars and pyarrow."""
+        return self._library("pl")
+
+    def arrow(self) -> Any:
+        """Returns the rows for pyarrow. MissingToolError without pyarrow."""
+        return self._library("arrow")
+
+    def _library(self, method: str) -> Any:
+        try:
+            convert: Any = getattr(self._relation, method)
+            return convert()
+        except ImportError as error:
+            from wiretale.analyzer.errors import MissingToolError
+
+            name = (error.name or "a library").partition(".")[0]
+            raise MissingToolError(f"{method}() needs {name}: pip install {NEEDED.get(method, name)}") from error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._relation, name)
+
+    def __len__(self) -> int:
+        return len(self._relation)
+
+    def __repr__(self) -> str:
+        return repr(self._relation)
 
 
 def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
@@ -64,13 +125,13 @@ def raise_interrupt(error: duckdb.Error) -> None:
         raise KeyboardInterrupt from None
 
 
-def run(trace: Trace, sql: str) -> duckdb.DuckDBPyRelation:
+def run(trace: Trace, sql: str) -> QueryResult:
     """Returns the result. A table that may need a second pass over the files, and a view, is made only if the query names it."""
     connection = connect(trace)
     confine(connection)
     while True:
         try:
-            return connection.sql(sql)
+            return QueryResult(connection.sql(sql))
         except duckdb.CatalogException as error:
             missing = NOT_MADE.search(str(error))
             if missing is None:

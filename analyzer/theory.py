@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import sqrt
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.units import one_of, plural
@@ -13,6 +14,7 @@ FRAGMENT_HEADER = {4: 0, 6: 8}  # RFC 8200 section 4.5; IPv4 has its fields in t
 FRAGMENT_UNIT = 8  # fragment offsets count in 8 bytes (RFC 791)
 TCP_HEADER, UDP_HEADER = 20, 8
 TCP_OPTIONS_MOST = 40
+TIMESTAMPS = 12  # bytes of the option, padded (RFC 7323)
 UDP_MOST = {4: 65535 - 20 - UDP_HEADER, 6: 65535 - UDP_HEADER}  # IPv6 counts no header of its own
 MTU_LEAST = {4: 68, 6: 1280}  # RFC 791; RFC 8200 section 5
 MTU_MOST = 65535
@@ -206,3 +208,47 @@ def stream(link: Link, block: int) -> Stream:
     frames = block / full.payload_per_frame
     wire = frames * full.wire_bytes_per_frame
     return Stream(frames, wire, link.bps / 8 / wire)
+
+
+@dataclass(frozen=True)
+class PathBounds:
+    """What one TCP connection can carry over a path, by its round trip, window and loss."""
+
+    rtt_seconds: float
+    window_bytes: int | None
+    loss: float | None  # share of segments
+    bytes_in_flight: float  # that fill the link
+    window_bps: float | None  # window / round trip
+    loss_bps: float | None  # Mathis, Semke, Mahdavi, Ott 1997: MSS / round trip x sqrt(3/2) / sqrt(loss)
+    bound_bps: float  # the least of them and of the link
+    bound_by: str  # link, window or loss
+
+
+def path_bounds(link: Link, rtt_seconds: float, window: int | None, loss: float | None) -> PathBounds:
+    """Returns the bounds of a path. That of losses is one of Reno with an ACK for each segment; CUBIC and BBR can exceed it."""
+    if not rtt_seconds > 0:
+        raise UsageError(f"RTT of {rtt_seconds} s: expected more than 0")
+    if loss is not None and not 0 < loss < 1:
+        raise UsageError(f"loss of {loss}: expected a share between 0 and 1, or a percentage")
+    full = maximum(link, "tcp")
+    bounds = {"link": full.max_payload_bps}
+    if window is not None:
+        bounds["window"] = 8 * window / rtt_seconds
+    if loss is not None:
+        bounds["loss"] = 8 * full.payload_per_frame / rtt_seconds * sqrt(1.5 / loss)
+    least = min(bounds, key=lambda name: bounds[name])
+    return PathBounds(
+        rtt_seconds=rtt_seconds,
+        window_bytes=window,
+        loss=loss,
+        bytes_in_flight=full.max_payload_bps * rtt_seconds / 8,
+        window_bps=bounds.get("window"),
+        loss_bps=bounds.get("loss"),
+        bound_bps=bounds[least],
+        bound_by=least,
+    )
+
+
+def with_timestamps(link: Link) -> Maximum | None:
+    """Returns the maximum of TCP with timestamps, which most hosts use; None if the options of the link are given."""
+    return None if link.tcp_options else maximum(replace(link, tcp_options=TIMESTAMPS), "tcp")

@@ -46,13 +46,13 @@ TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
     from typing import Unpack
 
-    import duckdb
     from plotly.graph_objects import Figure
 
     from wiretale.analyzer import rows
     from wiretale.analyzer.causes.answer import Answer
     from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.flow import Flow
+    from wiretale.analyzer.query import QueryResult
 
 STEP_PACKETS = 65_536  # some ms
 
@@ -382,10 +382,14 @@ class Trace:
         self.totals["packets_rows_dropped"] = core.totals()["packets_rows_dropped"] + left
         return table
 
-    def query(self, sql: str) -> duckdb.DuckDBPyRelation:
+    def query(self, sql: str) -> QueryResult:
         """Returns the result of an SQL query over the tables. Raises UsageError if the query fails, or names a file.
 
         If the query names the packets table, the files are read a second time, as by packets().
+
+        >>> import wiretale
+        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT count(*) FROM packets").fetchone()
+        (342,)
         """
         import duckdb
 

@@ -14,7 +14,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from wiretale.cli import COMMANDS
+from wiretale.cli.commands import COMMANDS, MORE
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -87,14 +87,15 @@ def help_text(command: str) -> str:
 
 def actions_of(command: str, text: str) -> list[str]:
     """Returns the actions of a command, with the command's name."""
-    listed = text.partition("\nactions:\n")[2].partition("\n\n")[0]
-    return [f"{command} {action}" for action in ACTION.findall(listed)]
+    listed = re.search(r"\n(?:actions|commands):\n(.*?)\n\n", text, re.DOTALL)
+    return [f"{command} {action}" for action in ACTION.findall(listed[1])] if listed else []
 
 
 def help_sections() -> str:
     """Returns the help of every command and of its actions, as sections."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        texts = dict(zip(COMMANDS, pool.map(help_text, COMMANDS), strict=True))
+        commands = (*COMMANDS, *MORE)
+        texts = dict(zip(commands, pool.map(help_text, commands), strict=True))
         actions = [action for command, text in texts.items() for action in actions_of(command, text)]
         texts |= zip(actions, pool.map(help_text, actions), strict=True)
     return "".join(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 CARRIED_MIN = 0.1  # of the flow's payload; a direction with less only answers
 WHOLE_DURATION = 0.95  # of it; shares of a little less need no note
-TIMESTAMPS = 12  # bytes of TCP options, RFC 7323 appendix A
+
 #: headlines of flows with turns, by the part of Split that took the most time
 TOOK = {
     "server": "the server took {time} to answer {requests}",
@@ -165,7 +165,7 @@ def link_maximum(transfer: Transfer, link_bps: int) -> float:
     row, tags = transfer.row, (transfer.flow["path"] or "").count("vlan")
     if row["wire_bytes"] and transfer.flow["protocol"] != "tcp":
         return float(link_bps * transfer.payload_bytes / row["wire_bytes"])
-    options = TIMESTAMPS if row["timestamps"] else 0
+    options = theory.TIMESTAMPS if row["timestamps"] else 0
     framing = ("ethernet", "vlan", "qinq")[min(tags, 2)]
     link = theory.Link(link_bps, framing=framing, ip=transfer.flow["ip_version"], tcp_options=options)
     return theory.maximum(link, "tcp").max_payload_bps

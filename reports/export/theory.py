@@ -29,13 +29,22 @@ def protocol_object(link: theory.Link, protocol: str, block: int | None) -> dict
     return figures
 
 
-def theory_object(link: theory.Link, protocols: Sequence[str], block: int | None, version: str) -> dict[str, Any]:
+def theory_object(
+    link: theory.Link,
+    protocols: Sequence[str],
+    block: int | None,
+    version: str,
+    path: theory.PathBounds | None = None,
+) -> dict[str, Any]:
     """Returns all figures. UsageError if the block exceeds the limit of the only protocol."""
     if block is not None and len(protocols) == 1:
         theory.check_block(link, protocols[0], block)
+    timed = theory.with_timestamps(link) if "tcp" in protocols else None
     return {
         "schema": SCHEMA,
         "wiretale": version,
+        "tcp_with_timestamps_bps": timed and timed.max_payload_bps,
+        "path": path and asdict(path),
         "link_bps": link.bps,
         **{name: getattr(link, name) for name in ("mtu", "framing", "ip", "tcp_options")},
         "block_bytes": block,

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from wiretale.analyzer.theory import Link
-from wiretale.analyzer.units import UNKNOWN, show_rate
+from wiretale.analyzer.units import UNKNOWN, show_bytes, show_duration, show_rate, show_share
 from wiretale.reports.terminal.console import print_parts
 from wiretale.reports.terminal.fitted import Column, fitted
 
@@ -62,12 +62,39 @@ def figures_grid(
     return fitted([Column(title), *(Column(name.upper(), True) for name in names)], filled, width)
 
 
+def tcp_sentence(figures: Figures) -> str:
+    """Returns what TCP carries at most, with and without timestamps."""
+    most, timed_bps = show_rate(figures["tcp"]["max_payload_bps"]), figures["tcp_with_timestamps_bps"]
+    if timed_bps is None:
+        return f"TCP carries {most} of payload at most."
+    return f"TCP carries {show_rate(timed_bps)} of payload at most with timestamps, as most hosts send; {most} without."
+
+
+def path_sentences(path: Figures) -> Iterator[str]:
+    """Yields what a round trip, a window and losses permit."""
+    rtt = show_duration(path["rtt_seconds"] * 1e9)
+    yield f"Round trip of {rtt}: {show_bytes(round(path['bytes_in_flight']))} must be in flight to fill the link."
+    if path["window_bps"] is not None:
+        window = show_bytes(path["window_bytes"])
+        yield f"Window of {window}: {show_rate(path['window_bps'])} at most (window / round trip)."
+    if path["loss_bps"] is not None:
+        yield (
+            f"Loss of {show_share(path['loss'], 1)}: about {show_rate(path['loss_bps'])} for Reno (Mathis et al. 1997: "
+            "MSS / RTT × √1.5 / √loss); CUBIC and BBR can exceed it."
+        )
+    yield f"So one connection carries {show_rate(path['bound_bps'])} at most: the {path['bound_by']} limits it."
+
+
 def theory_parts(link: Link, figures: Figures, width: int) -> Iterator[RenderableType]:
     """Yields the link, then a table for each way of sending."""
     names = [name for name in ("tcp", "udp") if name in figures]
     options = f", {link.tcp_options} bytes of TCP options" if link.tcp_options else ""
     yield Text(f"{show_rate(link.bps)}, MTU {link.mtu}, {link.framing}, IPv{link.ip}{options}", style="bold")
     block = figures["block_bytes"]
+    if "tcp" in figures:
+        yield Text(tcp_sentence(figures))
+    if figures["path"]:
+        yield from map(Text, path_sentences(figures["path"]))
     yield Text()
     yield figures_grid("Full frames", figures, names, FRAME_LINES, width)
     if block is None:

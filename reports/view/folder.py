@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.index.capture_index import INDEX_FILE, write_index
-from wiretale.analyzer.options import AnalysisOptions
+from wiretale.analyzer.options import DEFAULTS, OPTIONS, AnalysisOptions
 from wiretale.analyzer.trace import stamp_of
 from wiretale.reports.export.destination import output_folder
 from wiretale.reports.export.parquet import OPTIONS_FILE, OPTIONS_KEY, reason_of
@@ -46,6 +46,14 @@ def index_in(folder: Path) -> Path | None:
 def is_output(folder: Path) -> bool:
     """Returns whether a folder was written by `analyze -o`."""
     return all((folder / name).is_file() for name in TABLES)
+
+
+def refuse_options(options: AnalysisOptions, folder: Path) -> None:
+    """UsageError if there is an option of the analysis, which the folder has already."""
+    for name, value in options.row_options().items():
+        if value != DEFAULTS[name]:
+            flag = OPTIONS[name].flags.split()[0]
+            raise UsageError(f"{flag}: {folder} has the options of its analysis: expected captures with this option")
 
 
 def analysis_of(folder: Path) -> tuple[list[str], AnalysisOptions]:

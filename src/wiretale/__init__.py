@@ -13,8 +13,8 @@ info recovery-limited
 >>> trace.query("select source, sum(unique_bytes) from directions group by all order by 2 desc").fetchall()
 [('192.0.2.10', 300000), ('198.51.100.20', 0)]
 
-`explain`, `compare`, `diff`, `theory`, `verify` and `cut` are the commands of these names. The results print themselves
-as the commands do.
+`explain`, `compare`, `diff`, `theory`, `verify` and `cut` are the commands of these names; `open` reopens an output folder.
+The results print themselves as the commands do.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from typing import Any
 
+    from wiretale.analyzer.causes.answer import Answer
+    from wiretale.analyzer.compare.capture_point import CapturePoint
+    from wiretale.analyzer.compare.clock_offset import Clock
+    from wiretale.analyzer.compare.loss_location import Ledger
+    from wiretale.analyzer.compare.one_way_delay import Delay
+    from wiretale.analyzer.diff.baseline import Standing
+    from wiretale.analyzer.diff.difference import Change, FindingChange, FlowPair, TimeChange
+    from wiretale.analyzer.diff.run import Run
     from wiretale.analyzer.errors import (
         DamagedInputWarning,
         InputError,
@@ -35,7 +43,9 @@ if TYPE_CHECKING:
         UsageError,
         WiretaleError,
     )
+    from wiretale.analyzer.findings.explain import Explained
     from wiretale.analyzer.flow import Flow
+    from wiretale.analyzer.query import QueryResult
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace, analyze
     from wiretale.api import (
@@ -48,26 +58,40 @@ if TYPE_CHECKING:
         compare,
         diff,
         explain,
+        open,
         theory,
         verify,
     )
     from wiretale.copying import Cut, cut
 
 __all__ = [
+    "Answer",
     "CaptureComparison",
+    "CapturePoint",
+    "Change",
+    "Clock",
     "Cut",
     "DamagedInputWarning",
+    "Delay",
+    "Explained",
     "Explanation",
+    "FindingChange",
     "Flow",
+    "FlowPair",
     "InputError",
+    "Ledger",
     "LinkCapacity",
     "MissingToolError",
     "OutputError",
+    "QueryResult",
+    "Run",
     "RunDifference",
     "SkippedFileWarning",
     "SkippedFolderWarning",
+    "Standing",
     "StoreDifference",
     "Table",
+    "TimeChange",
     "Trace",
     "UsageError",
     "Verification",
@@ -78,11 +102,22 @@ __all__ = [
     "cut",
     "diff",
     "explain",
+    "open",
     "theory",
     "verify",
 ]
 
 HOMES = {
+    **dict.fromkeys(("Answer",), "wiretale.analyzer.causes.answer"),
+    **dict.fromkeys(("QueryResult",), "wiretale.analyzer.query"),
+    **dict.fromkeys(("Explained",), "wiretale.analyzer.findings.explain"),
+    **dict.fromkeys(("Ledger",), "wiretale.analyzer.compare.loss_location"),
+    **dict.fromkeys(("Clock",), "wiretale.analyzer.compare.clock_offset"),
+    **dict.fromkeys(("Delay",), "wiretale.analyzer.compare.one_way_delay"),
+    **dict.fromkeys(("CapturePoint",), "wiretale.analyzer.compare.capture_point"),
+    **dict.fromkeys(("Change", "FindingChange", "FlowPair", "TimeChange"), "wiretale.analyzer.diff.difference"),
+    **dict.fromkeys(("Standing",), "wiretale.analyzer.diff.baseline"),
+    **dict.fromkeys(("Run",), "wiretale.analyzer.diff.run"),
     "Table": "wiretale.analyzer.table",
     "Flow": "wiretale.analyzer.flow",
     **dict.fromkeys(("Trace", "analyze"), "wiretale.analyzer.trace"),
@@ -91,7 +126,7 @@ HOMES = {
         "wiretale.api",
     ),
     **dict.fromkeys(("Cut", "cut"), "wiretale.copying"),
-    **dict.fromkeys(("compare", "diff", "explain", "theory", "verify"), "wiretale.api"),
+    **dict.fromkeys(("compare", "diff", "explain", "open", "theory", "verify"), "wiretale.api"),
 }  # the others are in wiretale.analyzer.errors
 
 

@@ -112,6 +112,25 @@ def explain(
     return Explanation(trace, explain_transfers(trace, rate))
 
 
+def open(folder: OnePath) -> Trace:
+    """Reopens an output folder of `wiretale analyze -o` or Trace.write(): a Trace of its captures with the options of then.
+
+    Raises InputError if a capture is not there any more or has changed, UsageError if the folder is no output.
+
+    >>> import wiretale
+    >>> _ = wiretale.analyze("sample_pcaps/tcp_losses.pcap", filter="tcp").write("losses.wiretale")
+    >>> wiretale.open("losses.wiretale").options.filter
+    'tcp'
+    """
+    from wiretale.reports.view.folder import analysis_of, is_output
+
+    place = Path(folder)
+    if not is_output(place):
+        raise UsageError(f"{place}: expected an output folder of wiretale analyze -o")
+    files, options = analysis_of(place)
+    return analyze_with(files, options)
+
+
 @dataclass(frozen=True, repr=False)
 class CaptureComparison(_Shown):
     """The same traffic at several capture points: losses by place, clocks and one-way delays."""
@@ -322,7 +341,11 @@ class LinkCapacity(_Shown):
 
     link: arithmetic.Link
     tcp: arithmetic.Maximum
+    #: the same with timestamps, which most hosts use; None if tcp_options is given
+    tcp_with_timestamps: arithmetic.Maximum | None
     udp: arithmetic.Maximum
+    #: what one connection can carry; None without rtt
+    path: arithmetic.PathBounds | None
     #: the largest UDP payload without fragments
     largest_unfragmented_payload: int
     #: each block in segments of its own; None without a block size
@@ -337,7 +360,7 @@ class LinkCapacity(_Shown):
         """Returns the object of `wiretale theory --json`."""
         from wiretale.reports.export.theory import theory_object
 
-        return theory_object(self.link, ("tcp", "udp"), self.block_bytes, __version__)
+        return theory_object(self.link, ("tcp", "udp"), self.block_bytes, __version__, self.path)
 
     def __str__(self) -> str:
         from wiretale.reports.terminal.theory import print_theory
@@ -353,18 +376,24 @@ def theory(
     framing: str = "ethernet",
     ip: int = 4,
     tcp_options: int = 0,
+    rtt: float | None = None,
+    window: int | str | None = None,
+    loss: float | None = None,
 ) -> LinkCapacity:
     """Computes the maximum that a link can carry (docs/theory.md); `link` is bit/s, or text such as "1G".
 
     `block` is the size of the application's blocks in bytes, or text such as "64KiB". `framing` is ethernet, vlan, qinq, mpls,
-    pppoe or ip. Raises UsageError if the link cannot exist.
+    pppoe or ip. With `rtt` (seconds), `window` (bytes, or text) and `loss` (a share of segments) bound one TCP connection.
+    Raises UsageError if the link cannot exist.
 
     >>> import wiretale
     >>> capacity = wiretale.theory("1G", block=8192)
     >>> capacity.tcp.payload_per_frame, capacity.udp_block.fragments_per_block
     (1460, 6)
-    >>> round(capacity.tcp.max_payload_bps)
-    949284785
+    >>> round(capacity.tcp.max_payload_bps), round(capacity.tcp_with_timestamps.max_payload_bps)
+    (949284785, 941482445)
+    >>> round(wiretale.theory("1G", rtt=0.02, window="64KiB").path.bound_bps)
+    26214400
     """
     from wiretale.analyzer.units import parse_size
 
@@ -376,10 +405,15 @@ def theory(
     size = parse_size(block) if isinstance(block, str) else block
     if size is not None:
         arithmetic.check_block(path, "tcp", size)
+    if rtt is None and (window is not None or loss is not None):
+        raise UsageError("window and loss need rtt, the round trip in seconds")
+    bytes_most = parse_size(window) if isinstance(window, str) else window
     fits = size is not None and size <= arithmetic.UDP_MOST[ip]
     return LinkCapacity(
         link=path,
         tcp=arithmetic.maximum(path, "tcp"),
+        tcp_with_timestamps=arithmetic.with_timestamps(path),
+        path=None if rtt is None else arithmetic.path_bounds(path, rtt, bytes_most, loss),
         udp=arithmetic.maximum(path, "udp"),
         largest_unfragmented_payload=arithmetic.datagram_most(path),
         tcp_block=None if size is None else arithmetic.block_maximum(path, "tcp", size),

@@ -91,8 +91,11 @@ def test_the_options_of_every_command_line_exist(wiretale_run: Run) -> None:
         return str(wiretale_run(*command, "--help").stdout)
 
     for line, words in wiretale_commands():
-        name = words[0] if words[0] in COMMANDS else "analyze"
-        action = words[1:2] if name in ("experiment", "lab", "store", "traffic") and words[1][0] != "-" else []
+        words = routed(words)
+        name = words[0] if words[0] in KNOWN else "analyze"
+        action = (
+            words[1:2] if name in ("experiment", "lab", "store", "traffic", "cluster") and words[1][0] != "-" else []
+        )
         options = [word.partition("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)]
         text = help_of(name, *action) if options else ""
         assert [option for option in options if not re.search(rf"(^|[\s,\[]){re.escape(option)}\b", text)] == [], line

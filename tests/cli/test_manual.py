@@ -75,7 +75,7 @@ def test_a_shell_completes_commands_options_names_and_files(manual: Path, tmp_pa
     if not shutil.which(shell):
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "capture.pcap").touch()
-    for line, wanted in COMPLETED:
+    for line, expected in COMPLETED:
         words = line.split() if shell != "fish" else [line]
         start = (
             [shell, "-c", ASK[shell], str(manual)] if shell != "zsh" else [shell, "-f", "-c", ASK[shell], str(manual)]
@@ -84,4 +84,4 @@ def test_a_shell_completes_commands_options_names_and_files(manual: Path, tmp_pa
         assert done.returncode == 0, done.stderr
         if shell == "zsh":  # its completion needs a terminal: that the script loads and is one of zsh
             break
-        assert wanted in [found.partition("\t")[0] for found in done.stdout.split("\n")], (line, done.stdout)
+        assert expected in [line_read.partition("\t")[0] for line_read in done.stdout.split("\n")], (line, done.stdout)

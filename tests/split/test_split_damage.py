@@ -66,7 +66,7 @@ def test_a_shard_that_is_damaged_is_named(split: Path, wiretale_run: Any, harm: 
     file = split / "shard-01" / "000001.pcapng.zst"
     harm(file)
     text = refusal(wiretale_run("analyze", split / "shard-01"), 4)
-    assert text.startswith(f"{file}: ") and "wiretale split" in text
+    assert text.startswith(f"{file}: ") and "wiretale cluster split" in text
     assert not (split / "rows" / "shard-01.rows").exists()
     file.unlink(missing_ok=True)
     assert wiretale_run("split", "-o", split, "-q").returncode == 0

@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CUT_HERE = "…"  # the last line of a block whose output is longer
 #: They need a peer, root, a network, a scheduler or Ctrl-C: only their options are checked.
 NOT_RUN = re.compile(
-    r"\bwiretale (send|receive|ttcp|capture|link|lab|experiment|view|watch|model|traffic)\b"
+    r"\bwiretale (send|receive|ttcp|capture|link|lab|experiment|view|watch|model|traffic|cluster|store watch)\b"
     r"|://|scheduler|10\.0\.0\.1|sbatch|/shared/|-log "
 )
 #: They are about several machines, or a capture that runs: only their options are checked.

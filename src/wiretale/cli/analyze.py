@@ -7,6 +7,7 @@ stops and prints the results so far.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -72,7 +73,8 @@ wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
 EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers"}
 DAMAGED = 3
-FLOWS = 10  # in the summary
+FLOWS = 10  # in the tables of --all
+INTERFACES_FILE = "interfaces.parquet"  # in every folder of -o
 
 
 class Outputs(NamedTuple):
@@ -114,6 +116,12 @@ class Outputs(NamedTuple):
         return self.csv and not self.place
 
     @property
+    def is_screen(self) -> bool:
+        """Whether the screen is all that is wanted."""
+        outputs = self.json or self.csv or self.place or self.report or self.pictures or self.quiet or self.explained
+        return not outputs
+
+    @property
     def explained(self) -> bool:
         """Whether more is shown than the screen has room for."""
         return bool(self.flows or self.code or self.cause or self.top)
@@ -152,9 +160,11 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", FILE_HELP, nargs="*")
     option(parser, "--list", None, "list every cause and finding that exists")
-    add_analysis_options(parser.add_argument_group("input"))
-    add_outputs(parser, folder_or_url)
+    inputs = parser.add_argument_group("input")
+    option(inputs, "--merge", None, "join captures that are more than an hour apart, or whose hosts never meet")
+    add_analysis_options(inputs)
     add_cluster(parser)
+    add_outputs(parser, folder_or_url)
 
 
 def table_names(text: str) -> list[str]:
@@ -368,8 +378,8 @@ def read(
         return traces.analyze_with([files], options, keep_packets=keep_packets, progress=progress)
 
 
-def run_local(files: list[str], options: AnalysisOptions, outputs: Outputs) -> int:
-    """Analyzes the files in this process."""
+def run_local(files: list[str], options: AnalysisOptions, outputs: Outputs, tells: bool = False) -> int:
+    """Analyzes the files in this process; `tells` if unrelated captures were merged."""
     from wiretale.analyzer.trace import can_reread
 
     if outputs.has_files:
@@ -380,6 +390,10 @@ def run_local(files: list[str], options: AnalysisOptions, outputs: Outputs) -> i
     # Packets are kept if they are shown, but the input cannot be read twice.
     keep = "packets" in outputs.tables or (outputs.has_packets and not can_reread([files]))
     trace = read(files, options, outputs.quiet, keep, outputs.json)
+    if tells and not (outputs.quiet or outputs.json or outputs.csv_alone):
+        from wiretale.cli.apart import merged_note
+
+        merged_note(trace)
     deliver_trace(trace, outputs)
     return exit_code(trace)
 
@@ -417,6 +431,30 @@ def check_local(arguments: argparse.Namespace) -> None:
         raise UsageError("-o URL needs --cluster: expected a directory")
 
 
+def run_several(files: list[str], options: AnalysisOptions, outputs: Outputs) -> int:
+    """Analyzes several captures: unrelated ones apart if only the screen is wanted, else merged with a note."""
+    from wiretale.analyzer.capture_paths import expand_paths, is_url
+    from wiretale.cli.apart import groups_of, show_apart
+
+    files = expand_paths(files)
+    groups = groups_of(files, options) if outputs.is_screen and not any(map(is_url, files)) else []
+    return show_apart(groups, options, outputs) if len(groups) > 1 else run_local(files, options, outputs, True)
+
+
+def reopened(arguments: argparse.Namespace, options: AnalysisOptions) -> tuple[list[str], AnalysisOptions]:
+    """Returns captures and options: those of its analysis if the only input is an output folder of -o."""
+    first, *further = arguments.files
+    if further or not Path(first, INTERFACES_FILE).is_file():
+        return arguments.files, options
+    from wiretale.reports.view.folder import analysis_of, is_output, refuse_options
+
+    if not is_output(Path(first)):
+        return arguments.files, options
+    refuse_options(options, Path(first))
+    files, analyzed = analysis_of(Path(first))
+    return files, analyzed._replace(jobs=options.jobs)
+
+
 def run_pages(arguments: argparse.Namespace) -> int:
     """Shows the list of causes and findings, or a page, without a capture."""
     from wiretale.analyzer.errors import UsageError
@@ -441,7 +479,9 @@ def run(arguments: argparse.Namespace) -> int:
         check_local(arguments)
     outputs, options = outputs_of(arguments), analysis_options(arguments)
     if arguments.cluster is None:
-        return run_local(arguments.files, options, outputs)
+        files, options = reopened(arguments, options)
+        is_several = not arguments.merge and (len(files) > 1 or any(map(os.path.isdir, files)))
+        return (run_several if is_several else run_local)(files, options, outputs)
     from wiretale.cluster.command import ClusterRun
 
     cluster = ClusterRun(arguments.cluster, arguments.work, arguments.workers, arguments.shards, arguments.inexact)

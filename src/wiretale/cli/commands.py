@@ -62,7 +62,7 @@ def path_of(name: str) -> str:
 
 def routed(arguments: list[str]) -> list[str]:
     """Returns the arguments with the name of a command alone instead of its group and name."""
-    group, *rest = arguments or [""]
-    if rest and (rest[0] in ACTIONS.get(group, ()) or (group == "traffic" and rest[0] in PROGRAM_COMMANDS)):
-        return rest
+    group, *words = arguments or [""]
+    if words and (words[0] in ACTIONS.get(group, ()) or (group == "traffic" and words[0] in PROGRAM_COMMANDS)):
+        return words
     return arguments

@@ -70,12 +70,12 @@ def completed(action: argparse.Action, value: str, words: dict[str, list[str]]) 
 def add_entry(parser: argparse.ArgumentParser, entry: Entry, words: dict[str, list[str]]) -> None:
     """Adds an option or an argument of a page."""
     text = entry.text.replace("%", "%%")
-    found = OPTION.match(entry.names)
-    if not found:
+    matched = OPTION.match(entry.names)
+    if not matched:
         if not entry.names.startswith("-"):
             completed(parser.add_argument(entry.names.replace(" ", "_"), nargs="*", help=text), entry.names, words)
         return
-    names, value = found[0].split(", "), entry.names[found.end() :].strip()
+    names, value = matched[0].split(", "), entry.names[matched.end() :].strip()
     if "--help" in names:
         return
     if not value:

@@ -121,6 +121,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(writing, "-q --quiet", None, "print nothing but errors")
 
 
+# What --anonymize removes, and what stays (docs/cut.md).
+REMOVED = (
+    "payload (now 0)",
+    "link-layer and IP addresses (now pseudonyms)",
+    "names of interfaces and hosts",
+    "comments",
+)
+KEPT = "kept: times, lengths, ports, TCP options and the prefixes that addresses share"
+
+
 def order_of(arguments: argparse.Namespace) -> Order:
     """Returns the packets that the options choose. UsageError if they contradict each other."""
     from wiretale.analyzer.capture_paths import expand_paths
@@ -176,6 +186,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         packets = f"{outcome.written:,} of {plural(outcome.read, 'packet')}"
         note(packets if arguments.output == options.STDOUT else f"wrote {arguments.output}: {packets}")
+        if arguments.anonymize:
+            note(f"removed: {', '.join(REMOVED)}; {KEPT}")
     for text in outcome.damage:
         note(text)
     return DAMAGED if outcome.damage else 0

@@ -273,7 +273,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({"schema": "wiretale.doctor/1", "checks": [check._asdict() for check in checks]})
     else:
         for check in checks:
-            print("\n".join(text_lines(f"{check.state:8} {check.name:22} ", printable(check.found))))
+            print("\n".join(text_lines(f"{check.state:8} {check.name:22} ", printable(f"{check.found}"))))
             if check.remedy:
                 print("\n".join(text_lines(f"{'':8} {'':22} → ", printable(check.remedy))))
     return MISSING if any(check.state == "missing" for check in checks) else 0

@@ -58,6 +58,8 @@ EXIT_TEXTS = {
 }
 REPORT_EXAMPLE = "wiretale experiment report quick/ -o report.html"
 FAILED = 3
+CASES_SHOWN = 12  # lines of the result of a run
+SHOWN = {"throughput_mbit_s": "Mbit/s", "packets_lost": "lost"}
 
 
 def scale(text: str) -> float:
@@ -239,7 +241,26 @@ def run(arguments: argparse.Namespace) -> int:
         f"wrote {arguments.output / RESULTS}"
         + (f"; {failed} of {plural(len(plan.tests), 'test')} failed" if failed else "")
     )
+    show_result(arguments.output)
     return FAILED if failed else 0
+
+
+def show_result(folder: Path) -> None:
+    """Prints the mean of each measured case, and the next command."""
+    import csv
+    import shlex
+
+    from wiretale.traffic.experiment.store import SUMMARIES
+
+    with (folder / SUMMARIES).open(newline="", encoding="utf-8") as file:
+        means = [row for row in csv.DictReader(file) if row["measure"] in SHOWN]
+    for row in means[:CASES_SHOWN]:
+        name = " ".join(filter(None, (row["group"], row["session"], row["protocol"])))
+        print(f"{name:40} {SHOWN[row['measure']]:10} {float(row['mean']):12,.3f}")
+    if len(means) > CASES_SHOWN:
+        print(f"and {len(means) - CASES_SHOWN:,} more: {folder / SUMMARIES}")
+    page = folder / "report.html"
+    print(f"next: wiretale experiment report {shlex.quote(str(folder))} -o {shlex.quote(str(page))}")
 
 
 def report(arguments: argparse.Namespace) -> int:

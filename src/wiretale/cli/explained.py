@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 def add_choices(parser: argparse.ArgumentParser, flows: int) -> None:
     """Adds the options that say how much is shown."""
-    shown = parser.add_argument_group("what is shown")
-    option(shown, "--all", None, f"everything: causes and findings with proof, captures, {flows} flows, each transfer")
-    option(shown, "--flows", "N", "the same with N flows, largest first", type=whole_number(1))
-    option(shown, "--top", "N", "the same with the first N findings", type=whole_number(1))
-    option(shown, "--cause", "CODE", "show this cause with what excludes its rivals; without FILE, its page")
-    option(shown, "--code", "CODE", "show the findings of this code; without FILE, its page")
-    add_json(shown, " with the tables; with --all, --top, --cause or --code, with these findings and their proof")
+    group = parser.add_argument_group("what is shown")
+    option(group, "--all", None, f"everything: causes and findings with proof, captures, {flows} flows, each transfer")
+    option(group, "--flows", "N", "the same with N flows, largest first", type=whole_number(1))
+    option(group, "--top", "N", "the same with the first N findings", type=whole_number(1))
+    option(group, "--cause", "CODE", "show this cause with what excludes its rivals; without FILE, its page")
+    option(group, "--code", "CODE", "show the findings of this code; without FILE, its page")
+    add_json(group, " with the tables; with --all, --top, --cause or --code, with these findings and their proof")
 
 
 def check_choices(arguments: argparse.Namespace) -> None:

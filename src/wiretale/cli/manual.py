@@ -55,11 +55,11 @@ def entries_of(lines: list[str]) -> Iterator[Entry]:
     """Yields the entries of a section: a name with two blanks before it, its text beside it or below."""
     names, words = "", list[str]()
     for line in lines:
-        found = None if line.startswith("   ") else ENTRY.match(line)
-        if found:
+        matched = None if line.startswith("   ") else ENTRY.match(line)
+        if matched:
             if names:
                 yield Entry(names, " ".join(words))
-            names, words = found[1], [found[2]] if found[2] else []
+            names, words = matched[1], [matched[2]] if matched[2] else []
         else:
             words.append(line.strip())
     if names or words:
@@ -68,18 +68,18 @@ def entries_of(lines: list[str]) -> Iterator[Entry]:
 
 def page_of(path: str, help_text: str) -> Page:
     """Returns the parts of a help."""
-    head, _, rest = help_text.partition("usage: ")
-    usage, *parts = rest.rstrip("\n").split("\n\n")
+    head, _, tail = help_text.partition("usage: ")
+    usage, *parts = tail.rstrip("\n").split("\n\n")
     sections = []
     for part in parts:
         first, *lines = part.split("\n")
-        found = HEADING.match(first)
-        if not found:
+        matched = HEADING.match(first)
+        if not matched:
             sections.append(Section("", [], part.split("\n")))
-        elif found[1] in LITERAL:
-            sections.append(Section(found[1], [], [line[2:] for line in lines]))
+        elif matched[1] in LITERAL:
+            sections.append(Section(matched[1], [], [line[2:] for line in lines]))
         else:
-            sections.append(Section(found[1], list(entries_of(lines)), []))
+            sections.append(Section(matched[1], list(entries_of(lines)), []))
     return Page(path, " ".join(head.split()), [line.strip() for line in usage.split("\n")], sections)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compute the maximum that a link can carry: frames, fragments and link time of each block, blocks and payload bytes per
-second. docs/theory.md has the formulas.
+second; with --rtt, what a window and losses permit. docs/theory.md has the formulas.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import sys
 from wiretale.cli.options import add_json, option, print_json, whole_number
 from wiretale.version import __version__
 
-USAGE = "wiretale theory --link RATE [options]"
+USAGE = "wiretale theory RATE [options]"
 EXAMPLES = """\
-wiretale theory --link 1G --mtu 1500
+wiretale theory 1G
+# one connection over a long path
+wiretale theory 1G --rtt 20ms --window 64KiB --loss 0.1%
 # blocks of an application
-wiretale theory --link 100M --mtu 1500 --block 8192
+wiretale theory 100M --block 8192
 # jumbo frames in a VLAN, IPv6, TCP timestamps
-wiretale theory --link 10G --mtu 9000 --framing vlan --ip 6 --tcp-options 12 --json
+wiretale theory 10G --mtu 9000 --framing vlan --ip 6 --tcp-options 12 --json
 """
 EXIT_CODES = (0, 2, 4)
 FRAMINGS = ("ethernet", "vlan", "qinq", "mpls", "pppoe", "ip")  # as in analyzer/theory.py, not imported for --help
@@ -28,8 +30,33 @@ FRAMING_HELP = (
 TCP_OPTIONS_HELP = "bytes of options in each TCP header; timestamps take 12 (default 0)"
 
 
+def round_trip(text: str) -> float:
+    """Returns seconds, from `20ms`."""
+    from wiretale.analyzer.units import parse_duration
+
+    ns = parse_duration(text)
+    if not ns or not text.strip()[-1:].isalpha():
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a time such as 20ms or 0.3s")
+    return ns / 1e9
+
+
+def share(text: str) -> float:
+    """Returns a share, from `0.1%` or `0.001`."""
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = 0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a share such as 0.1% or 0.001")
+    return value
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
-    option(parser, "--link", "RATE", "rate of the link in bit/s: 100M, 1G, 2.5Gbit", required=True)
+    option(parser, "rate", "RATE", "rate of the link in bit/s: 100M, 1G, 2.5Gbit", nargs="?")
+    option(parser, "--link", "RATE", "the same as an option")
+    option(parser, "--rtt", "TIME", "round trip of a path: 20ms, 0.3s", type=round_trip)
+    option(parser, "--window", "SIZE", "receive window, send buffer or congestion window, with --rtt: 65535, 64KiB")
+    option(parser, "--loss", "SHARE", "share of segments that are lost, with --rtt: 0.001, 0.1%", type=share)
     option(parser, "--mtu", "N", "maximum IP packet in bytes (default 1500)", type=whole_number(0), default=1500)
     option(parser, "--block", "SIZE", "block of the application in bytes: 8192, 64KiB")
     protocols = ("tcp", "udp", "both")
@@ -42,15 +69,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer import theory
+    from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.units import parse_rate, parse_size
     from wiretale.reports.export.theory import theory_object
 
-    rate = parse_rate(arguments.link)
+    rates = [text for text in (arguments.rate, arguments.link) if text is not None]
+    if len(rates) != 1:
+        raise UsageError("expected RATE, such as 1G; see `wiretale theory --help`")
+    if arguments.rtt is None and (arguments.window or arguments.loss):
+        raise UsageError("--window and --loss need --rtt, the round trip")
+    rate = parse_rate(rates[0])
     link = theory.Link(rate, arguments.mtu, arguments.framing, arguments.ip, arguments.tcp_options)
     theory.check_link(link)
     block = parse_size(arguments.block) if arguments.block is not None else None
     protocols = ("tcp", "udp") if arguments.protocol == "both" else (arguments.protocol,)
-    figures = theory_object(link, protocols, block, __version__)
+    window = parse_size(arguments.window) if arguments.window else None
+    path = theory.path_bounds(link, arguments.rtt, window, arguments.loss) if arguments.rtt else None
+    figures = theory_object(link, protocols, block, __version__, path)
     if arguments.json:
         print_json(figures)
         return 0

@@ -113,12 +113,12 @@ def in_child(work: Callable[[], int]) -> int:
 
 def index_of(arguments: argparse.Namespace) -> Path | None:
     """Returns the folder of an index that exists. UsageError if there are options of an analysis, which it has already."""
-    from wiretale.reports.view.folder import index_in
+    from wiretale.reports.view.folder import index_in, refuse_options
 
     folder = input_folder(arguments)
     existing = index_in(folder) if folder else None
     if folder and existing:
-        refuse_options(arguments, folder)
+        refuse_options(analysis_options(arguments), folder)
     return existing
 
 
@@ -126,17 +126,6 @@ def input_folder(arguments: argparse.Namespace) -> Path | None:
     """Returns the folder that is the only input, or None."""
     (first, *further) = map(Path, arguments.files)
     return None if further or not first.is_dir() else first
-
-
-def refuse_options(arguments: argparse.Namespace, folder: Path) -> None:
-    """UsageError if there is an option of the analysis, which the folder has already."""
-    from wiretale.analyzer.errors import UsageError
-    from wiretale.analyzer.options import DEFAULTS, OPTIONS, keyword_of
-
-    for name, declared in OPTIONS.items():
-        if declared.changes_rows and getattr(arguments, keyword_of(name)) != DEFAULTS[name]:
-            flag = declared.flags.split()[0]
-            raise UsageError(f"{flag}: {folder} has the options of its analysis: expected captures with this option")
 
 
 def request_of(arguments: argparse.Namespace) -> Request:
@@ -149,7 +138,7 @@ def request_of(arguments: argparse.Namespace) -> Request:
     files, options, output = list(arguments.files), analysis_options(arguments), arguments.output
     folder = input_folder(arguments)
     if folder and folders.is_output(folder):
-        refuse_options(arguments, folder)
+        folders.refuse_options(options, folder)
         files, analyzed = folders.analysis_of(folder)
         options, output = analyzed._replace(jobs=options.jobs), output or folder / folders.INSIDE
     request = Request(expand_paths(files, local=True), options, output, link_rate(arguments.link))
