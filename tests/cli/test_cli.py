@@ -133,7 +133,8 @@ def test_exit_codes(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
 
 
 def test_wrong_commands_are_one_line(wiretale_run: Any) -> None:
-    for arguments in ((), ("analyse", "x.pcap"), ("info",), ("doctor", "--no-such-option")):
+    assert wiretale_run().stdout == wiretale_run("--help").stdout
+    for arguments in (("analyse", "x.pcap"), ("info",), ("doctor", "--no-such-option")):
         done = wiretale_run(*arguments)
         assert done.returncode == 2 and one_line(done.stderr), done.stderr
         assert "--help`" in done.stderr and not done.stdout
