@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 HOUR_NS = 3_600 * 10**9
 HOSTS_MOST = 64 << 20  # bytes of captures of one hour that are read one by one for their hosts
+FILES_MOST = 16  # more are the files of one capture, as a rotation leaves them
 MULTICAST = ("224.", "239.", "255.", "ff0", "0.0.0.0", "169.254.", "fe80:")  # each network has them
 
 
@@ -67,7 +68,7 @@ def hosts_of(trace: Trace) -> set[str]:
 
 def by_hosts(files: Sequence[str], options: AnalysisOptions) -> list[list[str]]:
     """Returns the captures in groups that share no host."""
-    if len(files) == 1 or sum(map(os.path.getsize, files)) > HOSTS_MOST:
+    if not 1 < len(files) <= FILES_MOST or sum(map(os.path.getsize, files)) > HOSTS_MOST:
         return [list(files)]
     groups: list[tuple[set[str], list[str]]] = []
     for file in files:
