@@ -79,20 +79,27 @@ def nothing_judged(trace: Trace) -> str:
 
 def requests_str(trace: Trace) -> str:
     """Returns how many requests were answered: `7 DNS questions were answered`; empty without one."""
-    exchanges = trace.exchanges
-    if not len(exchanges):
-        return ""
-    words = {number: word for word, number in trace.transfers.words.items()}
-    pairs = Counter(zip(exchanges._packed("kind", "B"), exchanges._packed("outcome", "B"), strict=True))
-    answers: Counter[str] = Counter()
-    for (kind, outcome), count in pairs.items():
-        name, came = words.get(kind, ""), ("answered",) if words.get(kind) == "icmp_echo" else ANSWERED
-        answers[name] += count if words.get(outcome) in came else 0
+    answers = answers_of(trace)
     names = [name for name in ASKED if answers[name]]
     names = [name for name in names if name not in BELOW_IP] or names
     texts = [plural(answers[name], ASKED[name]) for name in names[:KINDS_SHOWN]]
     were = "was" if len(names) == 1 and answers[names[0]] == 1 else "were"
     return f"{' and '.join(texts)} {were} answered" if texts else ""
+
+
+def answers_of(trace: Trace) -> Counter[str]:
+    """Returns the number of answers by the kind of the exchange; a turn with a code is one of HTTP."""
+    exchanges = trace.exchanges
+    if not len(exchanges):
+        return Counter()
+    words = {number: word for word, number in trace.transfers.words.items()}
+    columns = (exchanges._packed("kind", "B"), exchanges._packed("outcome", "B"), exchanges.column("code"))
+    answers: Counter[str] = Counter()
+    for (kind, outcome, with_code), count in Counter(zip(*columns[:2], map(bool, columns[2]), strict=True)).items():
+        name, came = words.get(kind, ""), ("answered",) if words.get(kind) == "icmp_echo" else ANSWERED
+        name = "http" if name == "turn" and with_code else name
+        answers[name] += count if words.get(outcome) in came else 0
+    return answers
 
 
 def flows_str(trace: Trace) -> str:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import pytest
 from scapy.all import ICMP, IP, UDP, ICMPv6DestUnreach, IPv6, Raw
 
+import wiretale
 from attempt_wire import COOKIE, ECN, RTT, SERVER, Ends, many
+from causes_ends import web_answers
 from causes_unanswered import (
     all_of,
     asks_name,
@@ -667,3 +669,28 @@ def test_an_attempt_belongs_to_one_cause(tmp_path: Path) -> None:
     failed = sum(row["failed"] or 0 for row in trace.causes)
     silent = sum(row["outcome"] in ("unanswered", "cut_off") for row in trace.exchanges if row["kind"] == "connect")
     assert 0 < failed <= silent and RTT
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code", "says"),
+    [
+        (
+            [200, 200, 502, 200, 504, *[200] * 7],
+            "error-answers",
+            "2 of 12 HTTP requests got status 502 (1), 504 (1) after 24 ms",
+        ),
+        ([200] * 8 + [504] * 4, "error-answers", "4 of 12 HTTP requests got status 504 after 30 s (app.example)"),
+        ([200] * 10 + [429] * 8, "error-answers", "8 of 18 HTTP requests got status 429 (too many requests)"),
+        ([200] * 4 + [403] * 6, "error-answers", "6 of 10 HTTP requests got status 403 (no permission)"),
+        ([401, 401, 401], "error-answers", "3 of 3 HTTP requests got status 401 (no valid login)"),
+        ([401, 200] * 12, "login-each-request", "refuses 12 of 24 HTTP requests with status 401 first"),
+        ([401, 401, *[200] * 10], None, "12 HTTP requests were answered"),
+        ([*[200] * 10, 404, *[304] * 8], None, "19 HTTP requests were answered"),
+    ],
+)
+def test_the_status_of_each_answer_of_a_connection_counts(
+    statuses: list[int], code: str | None, says: str, tmp_path: Path
+) -> None:
+    wire = web_answers(statuses, lambda status: 30_000.0 if status == 504 else 4.0 if status == 502 else 3.0)
+    answer = wiretale.analyze(wire.write(tmp_path / "capture.pcap")).answer
+    assert (answer.cause, says in answer.sentence) == (code, True), answer.sentence

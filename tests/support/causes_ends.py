@@ -240,6 +240,23 @@ def full_windows(
     return link.wire
 
 
+def web_answers(statuses: Iterable[int], think: Callable[[int], float] = lambda _: 3.0) -> Wire:
+    """Requests on one connection of HTTP, and the status of each answer; a server takes `think(status)` ms."""
+    wire, rtt = Wire(), 20.0
+    link, now, sent, received = Connection(wire).open(rtt=rtt), 21.0, 0, 0
+    for status in statuses:
+        reply = b"HTTP/1.1 %d Status\r\nContent-Length: 150\r\n\r\n" % status + bytes(150)
+        link.send(now, 0, sent, flags=PUSH, ack=received, payload=GET)
+        sent += len(GET)
+        if think(status) > 200:
+            link.send(now + rtt, 1, received, ack=sent)
+        link.send(now + rtt + think(status), 1, received, flags=PUSH, ack=sent, payload=reply)
+        received += len(reply)
+        now += rtt + think(status) + 300
+        link.send(now - 299.9, 0, sent, ack=received)
+    return wire
+
+
 def late_reader(near: float, count: int = 1200) -> Wire:
     """A receiver that acknowledges a segment every 1.2 ms, when its program has read it, with 8 segments under way, which is its
     window; captured at the sender, or `near` ms of the round trip away from it."""
@@ -634,4 +651,5 @@ EXAMPLES = {
     "server-time": of_wire(lambda: requests(120, 1.0, think=30.0)),
     "server-stops": of_wire(lambda: breaking(True)),
     "late-greeting": of_wire(greeted),
+    "login-each-request": of_wire(lambda: web_answers([401, 200] * 12)),
 }

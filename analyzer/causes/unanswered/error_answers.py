@@ -7,9 +7,10 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import times_str
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.application import FAILURES, NO_NAME, flows_of, queries_of
-from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, rows_numbered, waits_of
 from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.rows import ExchangeRow
 
-FEW = 0.1  # of the requests to a server: fewer errors are a note
+FEW = 0.1  # of the requests to a server: fewer errors are a note,
+FELT_NS = 1_000_000_000  # unless somebody waited so long for them
+LOGINS_MIN, LOGINS_SHARE = 3, 0.3  # requests that are refused first, of those to a server
+MISSING_SHARE = 0.5  # of the requests to a server: fewer are what browsers try by themselves
+NAMED_MAX = 100  # errors whose names are looked up
+LATE_NS, UNLIKE = 1_000_000_000, 2.0  # waits for errors of which the range is told
 DNS_ADVICE = "Ask {server} with `dig +trace {name}`, and look in its log: its forwarders, its zones, DNSSEC."
 HTTP_ADVICE = {
     "500": "Look in the log of {server} for these requests: its application failed.",
@@ -33,6 +39,10 @@ REFUSED_ADVICE = (
 #: statuses below 500 with which no client goes on (RFC 9110, 6585): what they mean
 REFUSALS = {
     "400": "a malformed request",
+    "401": "no valid login",
+    "403": "no permission",
+    "404": "nothing of that name",
+    "407": "no valid login at the proxy",
     "408": "that the request came too slowly",
     "411": "that the length is missing",
     "413": "too large a body",
@@ -41,16 +51,17 @@ REFUSALS = {
     "429": "too many requests",
     "431": "too large a header",
 }
+LOGIN, MISSING = ("401", "407"), ("403", "404")
 
 
 @cause(
     code="error-answers",
     title="Answers that are errors",
-    sentence="{server} answers, but with errors: {count} of {total:{noun}} got {codes}{after}[ ({names})]{ending}.",
+    sentence="{server} answers, but with errors: {count} of {total:{noun}} got {codes}{after}{names}{ending}.",
     advice="{what}",
     shows="Answers of DNS with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH, and of HTTP with a status from 500 on, or one that "
-    "refuses the request itself, such as 400 and 413 (the first request of each connection). Below a tenth of the requests to a "
-    "server it is a note.",
+    "refuses the request itself, such as 400 and 413. 401 and 407 count if no request with a login follows, 403 and 404 if half "
+    "of the answers of a server are such. Below a tenth of the requests to a server, and 1 s, it is a note.",
     rivals={"dns-tcp-blocked": "no question of the server itself stayed without an answer"},
     unknown="What failed behind the server, and all that TLS hides.",
 )
@@ -59,12 +70,9 @@ def error_answers(case: Case) -> Matches:
     explained = (
         {flow for each in case.all_findings("dns-failed") for flow, _ in each.finding.flows} if not findings else set()
     )
-    for kind, rows in (("DNS", queries_of(case.transfers)), ("HTTP", http_rows(case))):
-        by_server: dict[str, list[ExchangeRow]] = defaultdict(list)
-        for row in rows:
-            by_server[str(row["server"])].append(row)
-        for server, exchanges in by_server.items():
-            errors = [row for row in exchanges if is_error(row, kind) and row["flow"] not in explained]
+    for kind, rows in (("DNS", queries_of(case.transfers)), ("HTTP", case.once(http_rows))):
+        for server, exchanges in by_server(rows).items():
+            errors = [row for row in errors_of(exchanges, kind) if row["flow"] not in explained]
             if errors:
                 yield of_server(case, kind, server, errors, len(exchanges))
     yield from unknown_names(case)
@@ -97,33 +105,102 @@ def unknown_names(case: Case) -> Matches:
             codes=f"{NO_NAME}, so the names do not exist there",
             after="",
             ending="",
-            names=named(names),
+            names=f" ({named(names)})" if names else "",
             what=f"Check the name and the search list of the client: `dig @{server} {names[0] if names else 'NAME'}`.",
         )
 
 
 def http_rows(case: Case) -> list[ExchangeRow]:
-    """Returns the first requests of HTTP."""
-    return case.transfers.without_legs(exchanges_of(case.transfers, "http"))
+    """Returns the first requests of HTTP: those that open a connection, and those that a status answered."""
+    exchanges, words = case.trace.exchanges, case.transfers.words
+    if not len(exchanges) or not exchanges._rows_where("kind", "http"):
+        return []
+    pairs = zip(exchanges._packed("kind", "B"), exchanges.column("code"), strict=True)
+    http, turn = words["http"], words["turn"]
+    numbers = [number for number, (kind, code) in enumerate(pairs) if kind == http or (kind == turn and code)]
+    return case.transfers.without_legs(rows_numbered(case.transfers, numbers))
 
 
-def is_error(row: ExchangeRow, kind: str) -> bool:
-    """Returns whether the answer is an error of the server."""
-    return row["code"] in FAILURES if kind == "DNS" else row["outcome"] == "error" or row["code"] in REFUSALS
+def errors_of(rows: list[ExchangeRow], kind: str) -> list[ExchangeRow]:
+    """Returns the answers of a server that are errors of it, or refuse what a client asked in the end."""
+    if kind == "DNS":
+        return [row for row in rows if row["code"] in FAILURES]
+    missing = sum(row["code"] in MISSING for row in rows) >= MISSING_SHARE * len(rows)
+    refused = {id(row) for row in refused_first(rows)}
+    return [
+        row
+        for row in rows
+        if row["outcome"] == "error"
+        or (row["code"] in REFUSALS and id(row) not in refused and (missing or row["code"] not in MISSING))
+    ]
+
+
+def refused_first(rows: list[ExchangeRow]) -> list[ExchangeRow]:
+    """Returns the requests without a login to which the same client got another answer later."""
+    passed: dict[str | None, int] = {}
+    for row in rows:
+        if row["code"] not in LOGIN and row["asked_ns"] is not None:
+            passed[row["client"]] = max(passed.get(row["client"], 0), row["asked_ns"])
+    return [row for row in rows if row["code"] in LOGIN and (row["asked_ns"] or 0) < passed.get(row["client"], 0)]
+
+
+@cause(
+    code="login-each-request",
+    title="Each request is refused first, and repeated with a login",
+    sentence="{server} refuses {count} of {total:HTTP request} with status {code} first, and the client repeats each with its "
+    "login, which takes {waited} more.",
+    advice="Let the client send its login at once (`Authorization` in the first request, a token, a session cookie), and keep "
+    "connections open: NTLM and Negotiate log in once for each connection.",
+    shows="Three answers of a server or more, and 30% of them, have status 401 or 407, and another answer to the same client "
+    "follows.",
+    rivals={"error-answers": "a request is answered in the end"},
+    unknown="All that TLS hides.",
+)
+def login_each_request(case: Case) -> Matches:
+    for server, rows in by_server(case.once(http_rows)).items():
+        first = refused_first(rows)
+        if len(first) < max(LOGINS_MIN, LOGINS_SHARE * len(rows)):
+            continue
+        waited_ns = union_ns(waits_of(first))
+        yield Match(
+            certainty="proven",
+            place="client",
+            flows=list(dict.fromkeys(flows_of(first))),
+            waited_ns=waited_ns,
+            frames=packets_of(first),
+            packets=len(first),
+            filter=f"http.response.code == {first[0]['code']}",
+            proof=f"{plural(len(first), 'request')} with status {codes_str(first)}, and each was answered in the end",
+            excluded={"error-answers": "a request is answered in the end"},
+            server=server,
+            count=len(first),
+            total=len(rows),
+            code=codes_str(first),
+            waited=f"{plural(len(first), 'round trip')} and {show_duration(waited_ns or 0)}",
+        )
+
+
+def by_server(rows: list[ExchangeRow]) -> dict[str, list[ExchangeRow]]:
+    """Returns exchanges by the server."""
+    servers: dict[str, list[ExchangeRow]] = defaultdict(list)
+    for row in rows:
+        servers[str(row["server"])].append(row)
+    return servers
 
 
 def of_server(case: Case, kind: str, server: str, errors: list[ExchangeRow], total: int) -> Match:
     """Returns the match of the errors of one server."""
+    waited_ns = union_ns(waits_of(errors))
     return Match(
         certainty="proven",
         place="server",
         flows=list(dict.fromkeys(flows_of(errors))),
         failed=len(errors),
         attempts=total,
-        waited_ns=union_ns(waits_of(errors)),
+        waited_ns=waited_ns,
         frames=packets_of(errors),
         packets=len(errors),
-        severity="info" if len(errors) < FEW * total else None,
+        severity="info" if len(errors) < FEW * total and (waited_ns or 0) < FELT_NS else None,
         proof=f"{show_share(len(errors), total)} of its answers are errors",
         server=server,
         count=len(errors),
@@ -134,9 +211,12 @@ def of_server(case: Case, kind: str, server: str, errors: list[ExchangeRow], tot
 
 
 def after_str(errors: list[ExchangeRow]) -> str:
-    """` within 4 ms`: the median."""
+    """` within 4 ms`: the median; ` after 5 to 30 s`, if that is long."""
     waits = sorted(row["waited_ns"] for row in errors if row["waited_ns"] is not None)
-    return f" within {show_duration(waits[len(waits) // 2])}" if waits else ""
+    if waits and waits[-1] >= max(LATE_NS, UNLIKE * waits[0]):
+        return f" after {times_str(waits)}"
+    word = "within" if waits and waits[-1] < LATE_NS else "after"
+    return f" {word} {show_duration(waits[len(waits) // 2])}" if waits else ""
 
 
 def codes_str(errors: list[ExchangeRow]) -> str:
@@ -155,14 +235,14 @@ def dns_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, A
         "noun": "DNS question",
         "codes": codes_str(errors),
         "ending": "",
-        "names": named(names),
+        "names": f" ({named(names)})" if names else "",
         "what": DNS_ADVICE.format(server=server, name=names[0] if names else "NAME"),
     }
 
 
 def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, Any]:
     """Returns what is said of errors of HTTP alone."""
-    code = str(errors[0]["code"])
+    code, names = str(errors[0]["code"]), [name for row in errors[:NAMED_MAX] if (name := name_of(case, row))]
     meaning = REFUSALS.get(code, "")
     is_single = all(row["code"] == code for row in errors)
     advice = HTTP_ADVICE.get(code, REFUSED_ADVICE if meaning else HTTP_ADVICE["500"])
@@ -171,9 +251,14 @@ def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, 
         "noun": "HTTP request",
         "codes": f"status {codes_str(errors)}{f' ({meaning})' if meaning and is_single else ''}",
         "ending": ", and it closed while the client still sent" if is_closed_early(case, errors) else "",
-        "names": named([str(row["name"]) for row in errors if row["name"]]),
+        "names": f" ({named(names)})" if names else "",
         "what": advice.format(server=server, code=code, meaning=meaning),
     }
+
+
+def name_of(case: Case, row: ExchangeRow) -> str | None:
+    """Returns the host that a request names, or the first of its connection."""
+    return row["name"] or (None if row["flow"] is None else case.flow(row["flow"])["server_name"])
 
 
 def is_closed_early(case: Case, errors: list[ExchangeRow]) -> bool:

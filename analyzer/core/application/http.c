@@ -11,7 +11,6 @@
 
 #define STATUS_SWITCHING 101
 #define STATUS_FINAL     200
-#define STATUS_AT        9 /* bytes of "HTTP/1.x " */
 
 /* Of requests (those of RFC 9110, WebDAV and UPnP) and of a response. */
 static const char *const beginnings[] = {
@@ -136,15 +135,14 @@ static void parse_request(struct application *application, struct first_bytes *s
         application->server_name = text_copy(arrival->pool, http->host);
 }
 
-/* Returns 0 if the line is no status line. */
-static unsigned read_status(const struct line *line) {
+unsigned http_status(const uint8_t *bytes, size_t length) {
     unsigned status = 0;
-    if (line->length < STATUS_AT + 3 || memcmp(line->bytes, "HTTP/1.", 7) != 0)
+    if (length < HTTP_STATUS_AT + 3 || memcmp(bytes, "HTTP/1.", 7) != 0)
         return 0;
-    for (size_t i = STATUS_AT; i < STATUS_AT + 3; i++) {
-        if (line->bytes[i] < '0' || line->bytes[i] > '9')
+    for (size_t i = HTTP_STATUS_AT; i < HTTP_STATUS_AT + 3; i++) {
+        if (bytes[i] < '0' || bytes[i] > '9')
             return 0;
-        status = 10 * status + (unsigned)(line->bytes[i] - '0');
+        status = 10 * status + (unsigned)(bytes[i] - '0');
     }
     return status;
 }
@@ -154,7 +152,7 @@ static void parse_response(struct http_request *http, struct first_bytes *stream
                            const struct arrival *arrival) {
     struct line line;
     while (!stream->over && read_line(stream, stream->parsed, &line)) {
-        unsigned status = read_status(&line);
+        unsigned status = http_status(line.bytes, line.length);
         stream->over = !stream->parsed && !status;
         stream->parsed = (uint16_t)line.next;
         if (status < STATUS_FINAL && status != STATUS_SWITCHING)

@@ -225,6 +225,13 @@ void tls_alert_text(uint8_t alert, char text[static TLS_TEXT_MAX]);
 
 /* http.c: RFC 9112, and the beginning of RFC 9113. */
 bool http_begins(const uint8_t *bytes, size_t length);
+#define HTTP_STATUS_AT 9u /* bytes of "HTTP/1.x " */
+/* Returns whether http_status() may find one: most segments cost this much alone. */
+static inline bool http_may_answer(const uint8_t *bytes, size_t captured) {
+    return captured >= HTTP_STATUS_AT + 3 && bytes[0] == 'H';
+}
+/* Returns the status of a status line (RFC 9112 section 4), 0 if the bytes begin with none. */
+unsigned http_status(const uint8_t *bytes, size_t length);
 void http_parse(struct application *application, const struct arrival *arrival,
                 struct first_bytes *stream);
 

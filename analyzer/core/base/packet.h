@@ -75,7 +75,11 @@ struct packet_info {
     uint32_t payload_bytes; /* bytes of transport payload in this packet */
     /* Bytes of text in a RST: not part of the stream (RFC 9293 section 3.5.3). */
     uint32_t reset_bytes;
-    uint16_t fragment_offset;
+    union {
+        uint16_t fragment_offset; /* of a fragment */
+        uint16_t http_status;     /* of another: that of the status line with which the payload
+                                     begins, 0 without one */
+    };
     uint16_t port; /* of the capture, PORT_BITS bits */
     bool fragment : 1;
     bool payload_known : 1; /* payload_bytes is valid: the headers before it were read */

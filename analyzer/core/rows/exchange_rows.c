@@ -12,8 +12,8 @@
 #define ALERT_MOST        64u                 /* bytes of a record with an alert */
 #define ACK_DELAY_MOST_NS INT64_C(200000000)  /* the timer of Windows and BSD; Linux has 40 ms */
 #define DUE_NS            INT64_C(5000000000) /* after which an answer is missing */
-#define ATTEMPTS_DUE      3u   /* so many requests without an answer show that, too */
-#define STATUS_ERROR      500u /* of HTTP: from here on the server failed */
+#define ATTEMPTS_DUE      3u /* so many requests without an answer show that, too */
+#define STATUS_FINAL      200u
 #define STATUS_TEXT_MAX   8
 
 /* Sets a span less `rtt_ns`, if both are known. */
@@ -152,9 +152,15 @@ static bool has_packet(const struct turn_log *log, uint32_t number, uint64_t fra
            (number + 1 == log->count || frame < log->turns[number + 1].first_frame);
 }
 
+static void put_status(struct row_sink *sink, struct row *row, unsigned status) {
+    char text[STATUS_TEXT_MAX];
+    snprintf(text, sizeof text, "%u", status);
+    row_set_text(sink, row, exchanges_code, text);
+    row_set(row, exchanges_outcome, status < STATUS_ERROR ? WORD_ANSWERED : WORD_ERROR);
+}
+
 /* The status line is an answer even if ACKs do not show that it follows the request. */
 static void put_http(struct row_sink *sink, struct row *row, const struct http_request *http) {
-    char status[STATUS_TEXT_MAX];
     int64_t answered_ns = http->answered.time_ns;
     bool timed = answered_ns != TIME_UNKNOWN && row_known(row, exchanges_asked_ns);
     row_set(row, exchanges_kind, WORD_HTTP);
@@ -163,9 +169,7 @@ static void put_http(struct row_sink *sink, struct row *row, const struct http_r
     row_set_if(row, exchanges_expects_continue, http->requested.frame, http->expects);
     if (!http->status)
         return;
-    snprintf(status, sizeof status, "%u", http->status);
-    row_set_text(sink, row, exchanges_code, status);
-    row_set(row, exchanges_outcome, http->status < STATUS_ERROR ? WORD_ANSWERED : WORD_ERROR);
+    put_status(sink, row, http->status);
     if (row_known(row, exchanges_answered_frame))
         return;
     put_frame(row, exchanges_answered_frame, http->answered.frame);
@@ -246,6 +250,8 @@ static void add_turn(struct row_sink *sink, const struct flow *flow, uint32_t nu
             turn->answer_ns >= 0 ? WORD_ANSWERED : outcome_of_turn(flow, turn, end));
     put_turn(&row, flow, turn, end);
     put_application(sink, &row, flow, number);
+    if (turn->status >= STATUS_FINAL && !row_known(&row, exchanges_code))
+        put_status(sink, &row, turn->status);
     add_exchange(sink, &row);
 }
 

@@ -943,7 +943,8 @@
       "closed within 50 ms, or that had received the FIN of the server, wants no answer")          \
     X(code, TEXT, "",                                                                              \
       "DNS: code of the answer: NOERROR, SERVFAIL, NXDOMAIN, ...; HTTP: status of the first "      \
-      "response that is not 1xx, or 101, if it is within the first 4 kB; TLS: first alert of "     \
+      "response that is not 1xx, or 101, if it is within the first 4 kB; turn: status of HTTP/1 "  \
+      "with which the response begins, from 200 on; TLS: first alert of "                          \
       "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
       "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK or NAK; null " \
       "without one")                                                                               \

@@ -64,6 +64,7 @@ struct slow_turns {
     uint32_t count, at_once, begun;  /* begun: the client spoke by itself */
     bool first;                      /* the first turn is one, so the client may have */
     uint32_t held;                   /* waits of HELD_NS or more */
+    uint32_t failed;                 /* the answer is an error of HTTP */
     int64_t shortest_ns, longest_ns; /* of those */
     int64_t longest_wait_ns;
     uint64_t request_bytes, response_bytes;
@@ -78,6 +79,7 @@ static void note_slow(struct slow_turns *slow, const struct turn_log *log, uint3
     slow->count++;
     slow->at_once += at_once;
     slow->first |= !before;
+    slow->failed += turn->status >= STATUS_ERROR;
     slow->begun += timed && !at_once;
     slow->request_bytes += turn->request_bytes;
     slow->response_bytes += turn->response_bytes;
@@ -130,7 +132,7 @@ enum word server_talk_of(const struct tcp_connection *connection, uint16_t port,
         if (wait_ns >= SLOW_ANSWER_NS)
             note_slow(&slow, log, i, wait_ns);
     }
-    if (!slow.count)
+    if (2 * slow.failed >= slow.count) /* no answer was held back on purpose, or there is none */
         return WORD_NONE;
     if (is_held(&slow))
         return WORD_HELD;

@@ -284,6 +284,7 @@ static void take_response(const struct segment_context *seg, struct turn_log *lo
     turn->answer_frame = seg->frame;
     turn->request_bytes = requester->unique_bytes - log->base;
     turn->response_repeats = seg->effect.may_repeat;
+    turn->status = seg->packet->fragment ? 0 : seg->packet->http_status;
     bool of_fin = requester->fin_seen && requester->snd_una >= requester->fin_end;
     int64_t acked_ns = of_fin ? 0 : requester->una_advanced_ns - requester->last_data_ns;
     if (acked_ns > 0 && acked_ns < turn->answer_ns)

@@ -8,6 +8,7 @@
 
 #define MAX_TURNS_PER_FLOW 10000u
 #define FAREWELL_NS        INT64_C(50000000)  /* from the last message to the end of its sender */
+#define STATUS_ERROR       500u               /* of HTTP: from here on the server failed */
 #define SLOW_ANSWER_NS     INT64_C(200000000) /* a person notices it */
 
 /* Places to which the stalls of a turn are charged. */
@@ -28,6 +29,7 @@ struct turn {
     bool request_repeats, response_repeats; /* the first transmission may be lost before */
     bool unsure[2];    /* request, response: a stall may be a pause for a part */
     bool after_fin;    /* the requester had received the FIN of the responder */
+    uint16_t status;   /* of HTTP, with which the response begins; 0 if it is not known */
     uint32_t acked_us; /* from the last byte of the request to its ACK, 0 if the response was it */
 };
 

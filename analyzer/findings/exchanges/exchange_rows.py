@@ -31,11 +31,15 @@ def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 
 def rows_where(transfers: Transfers, column: str, *words: str) -> list[ExchangeRow]:
-    """Returns the first exchanges with one of these words in a column, in their order. Jumps of the capture's clock are no
-    part of the time that they waited."""
+    """Returns the first exchanges with one of these words in a column, in their order."""
     table = transfers.trace.exchanges
     numbers = sorted(chain.from_iterable(table._rows_where(column, word) for word in words)) if len(table) else []
-    ranges = runs(islice(numbers, EXCHANGES_MAX))
+    return rows_numbered(transfers, numbers)
+
+
+def rows_numbered(transfers: Transfers, numbers: Iterable[int]) -> list[ExchangeRow]:
+    """Returns the first exchanges of these numbers, which must ascend, without the jumps of the capture's clock."""
+    table, ranges = transfers.trace.exchanges, runs(islice(numbers, EXCHANGES_MAX))
     exchanges = list(chain.from_iterable(table.rows(start, stop) for start, stop in ranges))
     for jump in transfers.clock_jumps:
         for exchange in exchanges:
