@@ -82,7 +82,11 @@ def path_sentences(path: Figures) -> Iterator[str]:
             f"Loss of {show_share(path['loss'], 1)}: about {show_rate(path['loss_bps'])} for Reno (Mathis et al. 1997: "
             "MSS / RTT × √1.5 / √loss); CUBIC and BBR can exceed it."
         )
-    yield f"So one connection carries {show_rate(path['bound_bps'])} at most: the {path['bound_by']} limits it."
+    rate = show_rate(path["bound_bps"])
+    if path["bound_by"] == "loss":
+        yield f"So one Reno connection carries about {rate}: the losses limit it."
+    else:
+        yield f"So one connection carries {rate} at most: the {path['bound_by']} limits it."
 
 
 def theory_parts(link: Link, figures: Figures, width: int) -> Iterator[RenderableType]:
