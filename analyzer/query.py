@@ -56,11 +56,6 @@ class QueryResult:
         """Returns the rows."""
         return list(self._relation.fetchall())
 
-    def fetchone(self) -> tuple[Any, ...] | None:
-        """Returns the next row, None at the end."""
-        row: tuple[Any, ...] | None = self._relation.fetchone()
-        return row
-
     def df(self) -> Any:
         """Returns a DataFrame of pandas. MissingToolError without pandas and numpy."""
         return self._library("df")

@@ -388,8 +388,8 @@ class Trace:
         If the query names the packets table, the files are read a second time, as by packets().
 
         >>> import wiretale
-        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT count(*) FROM packets").fetchone()
-        (342,)
+        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT count(*) FROM packets").fetchall()
+        [(342,)]
         """
         import duckdb
 

@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 # why was it slow?
 wiretale upload.pcapng
-# the proof of one cause; everything
+# the proof of one cause
 wiretale upload.pcapng --cause tail-loss
+# everything that was found
 wiretale upload.pcapng --all
 # an interactive page
 wiretale upload.pcapng --report page.html
