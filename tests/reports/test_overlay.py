@@ -438,8 +438,7 @@ def test_colors_of_flows_differ_for_everybody(tab: Page, report: Path, scheme: s
             assert difference(first, second, sight) >= DIFFERENT, (sight, first, second)
 
 
-@pytest.mark.parametrize("scheme", PAPERS)
-@pytest.mark.parametrize("width", [390, 1440])
+@pytest.mark.parametrize(("scheme", "width"), [("light", 390), ("dark", 1440)])
 def test_overlaid_flows_are_for_everybody(browser: Any, report: Path, scheme: str, width: int) -> None:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     opened = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
