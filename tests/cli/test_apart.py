@@ -15,6 +15,7 @@ from plain_wire import Connection, Wire
 from processes import refusal
 
 HOUR_S = 3_600
+PCAP_HEADER_BYTES = 24
 
 
 def capture(path: Path, port: int, ends: tuple[str, str], after_s: float = 0) -> Path:
@@ -46,6 +47,17 @@ def test_unrelated_captures_are_judged_apart(
     merged = wiretale_run(*files, "--all")
     assert ("merged 2 captures of 2 times" in merged.stderr) == (after_s > HOUR_S)
     assert "judged by itself" not in merged.stdout and not wiretale_run(*files, "--all", "--merge").stderr
+
+
+@pytest.mark.parametrize("after_s", [0.5, 2 * HOUR_S])
+def test_a_capture_without_packets_is_with_the_others(wiretale_run: Any, tmp_path: Path, after_s: float) -> None:
+    """A rotation leaves such files. It joins no captures that are unrelated, and is no second one beside a single capture."""
+    first = capture(tmp_path / "b.pcap", 40000, ("10.0.0.1", "10.0.0.2"))
+    (tmp_path / "a.pcap").write_bytes(first.read_bytes()[:PCAP_HEADER_BYTES])
+    (tmp_path / "z.pcap").write_bytes(first.read_bytes()[:PCAP_HEADER_BYTES])
+    assert "unrelated" not in wiretale_run(tmp_path).stdout
+    capture(tmp_path / "c.pcap", 40001, ("10.0.1.1", "10.0.1.2"), after_s)
+    assert "2 unrelated captures" in " ".join(wiretale_run(tmp_path).stdout.split())
 
 
 def test_an_output_folder_is_opened_again(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:

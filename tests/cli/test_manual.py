@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -72,8 +71,7 @@ def test_a_page_has_every_part_of_the_help() -> None:
 
 @pytest.mark.parametrize("shell", ASK)
 def test_a_shell_completes_commands_options_names_and_files(manual: Path, tmp_path: Path, shell: str) -> None:
-    if not shutil.which(shell):
-        pytest.skip(f"{shell} is not installed")
+    needs.skip_without(needs.programs(shell))
     (tmp_path / "capture.pcap").touch()
     for line, expected in COMPLETED:
         words = line.split() if shell != "fish" else [line]

@@ -43,7 +43,7 @@ def uninterrupted(trace: Trace) -> Trace:
 
 
 def by_time(files: Sequence[str], rows: Iterable[InterfaceRow]) -> list[list[str]]:
-    """Returns the captures in groups between which more than an hour lies; one without a packet is with those before it."""
+    """Returns the captures in groups between which more than an hour lies; one without a packet is with the first."""
     spans: dict[str, tuple[int, int]] = {}
     for row in rows:
         if row["first_ns"] is not None and row["last_ns"] is not None:
@@ -51,13 +51,19 @@ def by_time(files: Sequence[str], rows: Iterable[InterfaceRow]) -> list[list[str
             spans[row["file"]] = min(first_ns, row["first_ns"]), max(last_ns, row["last_ns"])
     together: list[list[str]] = []
     end_ns = 0
-    for file in sorted(files, key=lambda file: spans.get(file, (0, 0))):
-        first_ns, last_ns = spans.get(file, (end_ns, end_ns))
-        if not together or (together[-1] and first_ns > end_ns + HOUR_NS):
+    for file, (first_ns, last_ns) in sorted(spans.items(), key=lambda span: span[1]):
+        if not together or first_ns > end_ns + HOUR_NS:
             together.append([])
         together[-1].append(file)
         end_ns = max(end_ns, last_ns)
-    return together
+    return with_others(together, files)
+
+
+def with_others(groups: list[list[str]], files: Iterable[str]) -> list[list[str]]:
+    """Returns groups of captures, whose first has those that are in none: nothing tells them apart."""
+    placed = {file for group in groups for file in group}
+    earliest, *later = groups or [[]]
+    return [[*earliest, *(file for file in files if file not in placed)], *later]
 
 
 def hosts_of(trace: Trace) -> set[str]:
@@ -67,17 +73,19 @@ def hosts_of(trace: Trace) -> set[str]:
 
 
 def by_hosts(files: Sequence[str], options: AnalysisOptions) -> list[list[str]]:
-    """Returns the captures in groups that share no host."""
+    """Returns the captures in groups that share no host; one without a host is with the first."""
     if not 1 < len(files) <= FILES_MOST or sum(map(os.path.getsize, files)) > HOSTS_MOST:
         return [list(files)]
     groups: list[tuple[set[str], list[str]]] = []
     for file in files:
         hosts, members = hosts_of(uninterrupted(analyze_with([file], options))), [file]
-        for group in [group for group in groups if not group[0] or not hosts or group[0] & hosts]:
+        for group in [group for group in groups if group[0] & hosts]:
             hosts, members = hosts | group[0], [*group[1], *members]
             groups.remove(group)
-        groups.append((hosts, members))
-    return [sorted(members, key=list(files).index) for _, members in groups]
+        if hosts:
+            groups.append((hosts, members))
+    together = with_others([members for _, members in groups], files)
+    return [sorted(members, key=list(files).index) for members in together]
 
 
 def groups_of(files: Sequence[str], options: AnalysisOptions) -> list[list[str]]:

@@ -53,18 +53,18 @@ def of_words(words: Sequence[str], kind: str) -> dict[str, Any]:
     }
 
 
-def completed(action: argparse.Action, value: str, words: dict[str, list[str]]) -> None:
-    """Says how the value of an argument is completed, by its name or its placeholder."""
+def completed(action: Any, value: str, words: dict[str, list[str]]) -> None:
+    """Says how the value of an argument is completed, by its name or its placeholder. shtab reads that from the action."""
     import shtab
 
     name = next((option for option in action.option_strings if option in words), value)
     plain = value.strip("[].").removesuffix("...")
     if name in words:
-        action.complete = of_words(words[name], name)  # type: ignore[attr-defined]
+        action.complete = of_words(words[name], name)
     elif plain in FOLDERS:
-        action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+        action.complete = shtab.DIRECTORY
     elif plain in FILES:
-        action.complete = shtab.FILE  # type: ignore[attr-defined]
+        action.complete = shtab.FILE
 
 
 def add_entry(parser: argparse.ArgumentParser, entry: Entry, words: dict[str, list[str]]) -> None:
