@@ -121,14 +121,16 @@ def cut(
     end_ns: int,
     around_ns: int,
     headers: bool,
+    classic: bool,
     key: bytes | None,
     comments: tuple[bytes, list[bytes]],
 ) -> tuple[int, int, list[str]]:
     """Copies chosen packets to a descriptor as pcapng and returns packets read, packets written, and texts of damage.
 
-    `head` is written first. `files` has the file of each interface (u32). `groups` are frames: interfaces (u32), frames
-    (double), first and last frame that count. `ranges` has file, first and last frame (u64), sorted and disjoint. `key`
-    anonymizes. `comments` are file and frame (u64) of each packet, sorted, and the texts.
+    `classic` writes pcap, without `head` and `comments`; else `head` is written first. `files` has the file of each interface
+    (u32). `groups` are frames: interfaces (u32), frames (double), first and last frame that count. `ranges` has file, first and
+    last frame (u64), sorted and disjoint. `key` anonymizes. `comments` are file and frame (u64) of each packet, sorted, and the
+    texts.
     """
 
 def pseudonym(address: bytes, key: bytes, /) -> bytes: ...

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies chosen packets of captures into one pcapng file (analyzer/core/cut/cut.h), anonymized if asked."""
+"""Copies chosen packets of captures into one pcapng or pcap file (analyzer/core/cut/cut.h), anonymized if asked."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TIME_MIN, TIME_MAX = -(2**63), 2**63 - 1
 SECTION_BLOCK, APPLICATION = 0x0A0D0D0A, 4
+CLASSIC_SUFFIXES = {".pcap", ".cap", ".dmp"}
 KEY_SIZE, KEY_LEAST, KEY_MOST = 32, 16, 1 << 20  # bytes of the key, and of its file
 
 
@@ -38,6 +39,7 @@ class Order(NamedTuple):
     around_ns: int = 0
     annotate: bool = False
     headers: bool = False
+    classic: bool = False  # pcap instead of pcapng
     key: bytes | None = None
 
     @property
@@ -71,6 +73,11 @@ def key_of(path: Path | None) -> bytes:
     return secret if len(secret) == KEY_SIZE else hashlib.blake2b(secret, digest_size=KEY_SIZE).digest()
 
 
+def is_classic(path: Path) -> bool:
+    """Whether a file of this name is to be pcap, which older programs read, and not pcapng."""
+    return path.suffix.lower() in CLASSIC_SUFFIXES
+
+
 def section_header(version: str) -> bytes:
     """Returns the block with which the file begins."""
     name = f"wiretale {version}".encode()
@@ -86,6 +93,8 @@ def check_order(order: Order) -> None:
         raise UsageError(
             f"{name}: expected a file, because it is read twice (--frames, --start and --end need one pass)"
         )
+    if order.classic and order.annotate:
+        raise UsageError("--annotate: a pcap file has no comments: name the output .pcapng")
     if order.frames and len(order.paths) > 1:
         raise UsageError("--frames: expected one capture, because each numbers its frames from 1")
 
@@ -127,6 +136,7 @@ def copy_packets(order: Order, trace: Trace | None, frames: Frames, fd: int, ver
                 end_ns=TIME_MAX if order.end_ns is None else order.end_ns,
                 around_ns=order.around_ns,
                 headers=order.headers,
+                classic=order.classic,
                 key=order.key,
                 comments=comments,
             )

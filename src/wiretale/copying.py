@@ -56,8 +56,10 @@ def cut(
     headers: bool = False,
     overwrite: bool = False,
 ) -> Cut:
-    """Copies chosen packets into a pcapng file: flows, findings (number from 1, or code) and frames (numbers, or first and
-    last) add up; `start` and `end` limit them. Without a choice, all packets are copied.
+    """Copies chosen packets into a pcapng file, or a pcap file if `output` ends in .pcap.
+
+    Flows, findings (number from 1, or code) and frames (numbers, or first and last) add up; `start` and `end` limit them.
+    Without a choice, all packets are copied.
 
     `around` adds all packets within that many seconds of a chosen one. `annotate` writes verdicts as comments, `anonymize`
     replaces addresses and payload (docs/cut.md) with the secret in file `key`, and `headers` leaves payload out. Raises
@@ -85,6 +87,7 @@ def cut(
         around_ns=round(around * NS),
         annotate=annotate,
         headers=headers,
+        classic=writing.is_classic(place),
         key=writing.key_of(secret) if anonymize else None,
     )
     if not order.paths:

@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "cut/anonymize.h"
+#include "cut/pcap_write.h"
 
 #define PACKETS_AT_ONCE 256u
 #define STEP_READS      64u /* reads of a step */
@@ -24,6 +25,9 @@ struct cut {
     size_t draft_room; /* bytes: of the greatest packet, which the readers limit by link type */
     bool noting;       /* the first of two passes */
     bool begun;        /* the head is written */
+    bool in_ns;        /* the unit of a pcap file, and its link type */
+    uint32_t link_type;
+    const char *unfit; /* why a pcap file cannot hold a packet */
     uint32_t described;
     int64_t last_ns; /* time of the last packet with one, TIME_UNKNOWN before */
     uint64_t packets_read, packets_written;
@@ -84,10 +88,12 @@ static int compare_frames(const void *left, const void *right) {
     return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
-/* Writes what precedes the packets: the head, and interfaces that are new. */
+/* Writes what precedes the packets of a pcapng file: the head, and interfaces that are new. */
 static bool describe_interfaces(struct cut *cut) {
     const struct interface_list *list = merged_input_interfaces(cut->input);
     const struct cut_options *options = &cut->options;
+    if (options->classic)
+        return true;
     bool done = cut->begun || pcapng_bytes(&cut->writer, options->head, options->head_size);
     cut->begun = true;
     for (; done && cut->described < list->count; cut->described++)
@@ -117,6 +123,27 @@ static bool set_bytes(struct cut *cut, struct written_packet *written) {
     return true;
 }
 
+/* Writes the header of a pcap file; without a packet, for the first interface. */
+static bool begin_classic(struct cut *cut, const struct interface *interface) {
+    cut->begun = true;
+    cut->link_type = interface ? interface->link_type : 1; /* Ethernet */
+    cut->in_ns = interface && pcap_needs_ns(interface);
+    return pcap_header(&cut->writer, cut->link_type, cut->in_ns);
+}
+
+static bool write_classic(struct cut *cut, const struct interface *interface,
+                          const struct written_packet *written) {
+    if (!cut->begun && !begin_classic(cut, interface))
+        return false;
+    if (interface->link_type != cut->link_type)
+        cut->unfit = "packets of two link types";
+    else if (pcap_needs_ns(interface) && !cut->in_ns)
+        cut->unfit = "timestamps of two resolutions";
+    else if (!pcap_has_time(written))
+        cut->unfit = "times before 1970 or after 2106";
+    return !cut->unfit && pcap_packet(&cut->writer, written, cut->in_ns);
+}
+
 static bool write_packet(struct cut *cut, const struct packet *packet) {
     const struct interface *interface = interface_of(cut, packet);
     const struct cut_comments *comments = &cut->options.comments;
@@ -134,7 +161,10 @@ static bool write_packet(struct cut *cut, const struct packet *packet) {
         written.comment_size = comments->sizes[found - comments->frames];
     }
     cut->packets_written++;
-    return set_bytes(cut, &written) && pcapng_packet(&cut->writer, &written, interface->snaplen);
+    if (!set_bytes(cut, &written))
+        return false;
+    return cut->options.classic ? write_classic(cut, interface, &written)
+                                : pcapng_packet(&cut->writer, &written, interface->snaplen);
 }
 
 static bool is_taken(const struct cut *cut, const struct packet *packet) {
@@ -161,7 +191,11 @@ static bool take_packet(struct cut *cut, const struct packet *packet) {
 static enum cut_state failure(const struct cut *cut, struct error *error) {
     if (cut->writer.error)
         return CUT_UNWRITTEN;
-    error_set(error, ERROR_MEMORY, "out of memory");
+    if (cut->unfit)
+        error_set(error, ERROR_USAGE, "a pcap file cannot hold %s: name the output .pcapng",
+                  cut->unfit);
+    else
+        error_set(error, ERROR_MEMORY, "out of memory");
     return CUT_FAILED;
 }
 
@@ -175,8 +209,10 @@ static enum cut_state end_pass(struct cut *cut, struct error *error) {
     }
     const struct interface_list *list = merged_input_interfaces(cut->input);
     int64_t time_ns = cut->last_ns == TIME_UNKNOWN ? 0 : cut->last_ns;
-    bool done = describe_interfaces(cut);
-    for (size_t i = 0; done && i < list->count; i++)
+    bool done = describe_interfaces(cut), classic = cut->options.classic;
+    if (classic && !cut->begun)
+        done = begin_classic(cut, list->count ? list->items[0] : NULL);
+    for (size_t i = 0; done && !classic && i < list->count; i++)
         done = pcapng_statistics(&cut->writer, (uint32_t)i, list->items[i], time_ns);
     return done && pcapng_finish(&cut->writer) ? CUT_DONE : CUT_UNWRITTEN;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies chosen packets of captures into one pcapng file (`wiretale cut`).
+/* Copies chosen packets of captures into one pcapng file, or a classic pcap file (`wiretale cut`).
  *
  * The input is read in the order of merged_input_read(), twice if packets around the chosen ones
  * are taken. Interfaces keep their numbers, descriptions, time resolution and drop counts; those of
@@ -29,6 +29,7 @@ struct cut_options {
     const char *const *paths;
     size_t path_count;
     int fd;             /* of the output */
+    bool classic;       /* pcap, without head, comments, descriptions and drop counts */
     const void *head;   /* the section header and further blocks, as they are */
     size_t head_size;   /* bytes */
     bool headers_only;  /* without the bytes behind the transport header */
@@ -40,7 +41,8 @@ struct cut_options {
 enum cut_state {
     CUT_MORE,
     CUT_DONE,
-    CUT_FAILED,   /* memory, or input that cannot be opened: `error` is set */
+    CUT_FAILED,   /* memory, input that cannot be opened, packets that a pcap file cannot hold:
+                     `error` is set */
     CUT_UNWRITTEN /* cut_write_error() has the errno */
 };
 

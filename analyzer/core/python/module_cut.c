@@ -107,19 +107,20 @@ static bool take_key(struct order *order, const char *key, Py_ssize_t size) {
 }
 
 static bool take_order(struct order *order, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"paths",   "fd",  "head",     "files",  "groups",
-                            "ranges",  "all", "start_ns", "end_ns", "around_ns",
-                            "headers", "key", "comments", NULL};
+    static char *names[] = {"paths",   "fd",      "head",     "files",    "groups",
+                            "ranges",  "all",     "start_ns", "end_ns",   "around_ns",
+                            "headers", "classic", "key",      "comments", NULL};
     long long start_ns, end_ns, around_ns;
-    int all, headers;
+    int all, headers, classic;
     PyObject *files, *groups, *ranges, *comments;
     const char *key;
     Py_ssize_t key_size = 0, head_size = 0;
     struct cut_options *options = &order->options;
-    if (!PyArg_ParseTupleAndKeywords(
-            args, kwargs, "O&$iy#SO!SpLLLpz#O!", names, binding_take_paths, &order->paths,
-            &options->fd, &options->head, &head_size, &files, &PyList_Type, &groups, &ranges, &all,
-            &start_ns, &end_ns, &around_ns, &headers, &key, &key_size, &PyTuple_Type, &comments))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O&$iy#SO!SpLLLppz#O!", names,
+                                     binding_take_paths, &order->paths, &options->fd,
+                                     &options->head, &head_size, &files, &PyList_Type, &groups,
+                                     &ranges, &all, &start_ns, &end_ns, &around_ns, &headers,
+                                     &classic, &key, &key_size, &PyTuple_Type, &comments))
         return false;
     if (!choice_open(&order->choice, order->paths.count))
         return PyErr_NoMemory() != NULL;
@@ -131,6 +132,7 @@ static bool take_order(struct order *order, PyObject *args, PyObject *kwargs) {
     options->path_count = order->paths.count;
     options->head_size = (size_t)head_size;
     options->headers_only = headers;
+    options->classic = classic;
     options->choice = &order->choice;
     return take_key(order, key, key_size) && take_frames(order, files, groups, ranges) &&
            take_comments(order, comments);

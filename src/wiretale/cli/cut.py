@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copy chosen packets into a pcapng file: flows, findings, frames or a time, with verdicts as comments, or without
+"""Copy chosen packets into a pcapng or pcap file: flows, findings, frames or a time, with verdicts as comments, or without
 addresses and payload. Without a choice, all packets are copied.
 """
 
@@ -115,7 +115,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     option(change, "--headers", None, "cut each packet behind its transport header")
     writing = parser.add_argument_group("output")
-    text = "the pcapng file to write; - for standard output"
+    text = "the file to write: pcap if it is called .pcap, .cap or .dmp, else pcapng; - for standard output"
     option(writing, "-o --output", "OUT", text, type=output, required=True)
     add_overwrite(writing)
     option(writing, "-q --quiet", None, "print nothing but errors")
@@ -134,7 +134,7 @@ KEPT = "kept: times, lengths, ports, TCP options and the prefixes that addresses
 def order_of(arguments: argparse.Namespace) -> Order:
     """Returns the packets that the options choose. UsageError if they contradict each other."""
     from wiretale.analyzer.capture_paths import expand_paths
-    from wiretale.analyzer.cut.writing import Order, key_of
+    from wiretale.analyzer.cut.writing import Order, is_classic, key_of
     from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.options import check_range, time_ns
 
@@ -155,6 +155,7 @@ def order_of(arguments: argparse.Namespace) -> Order:
         around_ns=arguments.around,
         annotate=arguments.annotate,
         headers=arguments.headers,
+        classic=arguments.output != options.STDOUT and is_classic(arguments.output),
         key=key_of(arguments.key) if arguments.anonymize else None,
     )
 

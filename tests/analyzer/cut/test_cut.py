@@ -294,6 +294,33 @@ def test_large_packets_keep_their_bytes(cut: Any, tmp_path: Path) -> None:
     assert packets(cut(source)) == packets(source)
 
 
+def test_a_name_of_pcap_gets_pcap(cut: Any, samples: Path, tmp_path: Path) -> None:
+    """With the unit of the input's times; what pcap cannot hold is refused, and no file is left."""
+    nanoseconds = tmp_path / "ns.pcapng"
+    nanoseconds.write_bytes(section() + interface(option(9, b"\x09")) + enhanced(1_700_000_000_000_000_001, bytes(60)))
+    for source, name, magic in (
+        (samples / "tcp_losses.pcap", "us.pcap", "d4c3b2a1"),
+        (nanoseconds, "ns.CAP", "4d3cb2a1"),
+        (samples / "tcp_losses.pcap", "plain.capture", "0a0d0d0a"),
+    ):
+        out = cut(source, name=name)
+        assert out.read_bytes()[:4].hex() == magic and packets(out) == packets(source)
+    empty = cut(samples / "tcp_losses.pcap", "--frames", "9000-", name="empty.pcap")
+    assert packets(empty) == [] and empty.stat().st_size == 24
+    secret = cut(samples / "tcp_losses.pcap", "--anonymize", "--headers", name="secret.dmp")
+    assert wiretale.analyze(secret).flows.rows()[0]["packets"] == 342
+    linktypes = section() + interface() + block(1, (101).to_bytes(4, "little") + bytes(4))
+    units = section() + interface(option(9, b"\x06")) + interface(option(9, b"\x09"))
+    for content, reason in ((linktypes, "two link types"), (units, "two resolutions")):
+        source = tmp_path / "in.pcapng"
+        source.write_bytes(content + enhanced(1, bytes(60)) + enhanced(2, bytes(60), number=1))
+        with pytest.raises(wiretale.UsageError, match=reason):
+            wiretale.cut(source, output=tmp_path / "no.pcap")
+    with pytest.raises(wiretale.UsageError, match="no comments"):
+        wiretale.cut(nanoseconds, output=tmp_path / "no.pcap", annotate=True)
+    assert not (tmp_path / "no.pcap").exists()
+
+
 def test_python_writes_the_same_file(cut: Any, samples: Path, tmp_path: Path) -> None:
     capture, place = samples / "tcp_losses.pcap", tmp_path / "api.pcapng"
     made = wiretale.cut(capture, output=place, flows=[0], frames=[3, (5, 9)], around=0.001, annotate=True)
