@@ -541,6 +541,7 @@ class ExchangeRow(TypedDict):
     flow: int | None
     direction: int | None
     kind: str
+    within: int | None
     capture: int
     client: str | None
     server: str | None
@@ -555,6 +556,7 @@ class ExchangeRow(TypedDict):
     waited_ns: int | None
     outcome: str
     code: str | None
+    addresses: str | None
     syn_options: str | None
     last_syn_options: str | None
     truncated: bool | None

@@ -219,6 +219,7 @@ def reuse(trace: Trace, before: int, flow: int) -> Relation:
 
 
 def add_relations(trace: Trace) -> None:
-    """Fills the table of relations."""
+    """Fills the table of relations, and the parents of exchanges (exchanges.within)."""
+    trace._core.nest_exchanges()
     for relation in relations_of(trace):
         trace._core.add_row("relations", relation)

@@ -259,8 +259,13 @@ class Slot:
             cut = f"if({CLOSED}, 'idle', '{CUT}')"
             end = f'if("end" = \'end_of_capture\', {cut}, "end")' if self.cut else '"end"'
             changed["end"] = f"{end}::VARCHAR"
-        sql = f"SELECT own.fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN own USING (flow)"
+        joined = f"{rows} JOIN own USING (flow)"
+        if name == "exchanges":  # the parent may be a flow of another file, whose numbers are others
+            changed["within"] = "parents.number"
+            joined += " LEFT JOIN own AS parents ON parents.flow = rows.within AND parents.fileno = own.fileno"
+        sql = f"SELECT own.fileno, rows.* REPLACE ({listed(changed)}) FROM {joined}"
         if first and name in ("events", "datagrams", "exchanges"):
+            changed = {key: value for key, value in changed.items() if key != "within"}
             changed |= {"flow": "NULL", "capture": "files.caps[capture + 1]"}
             sql += f""" UNION ALL SELECT fileno, rows.* REPLACE ({listed(changed)}) FROM {rows} JOIN places USING (capture)
                 JOIN files USING (fileno) WHERE flow IS NULL"""

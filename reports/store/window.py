@@ -90,13 +90,14 @@ def utc_day(ns: int) -> str:
 
 
 def read(files: Sequence[Path], options: AnalysisOptions, flow_files: int = 0) -> Trace:
-    """Returns the tables of files, merged by time, without findings. InputError if one cannot be read.
+    """Returns the tables of files, merged by time, with relations and without findings. InputError if one cannot be read.
 
     Only packets of the first `flow_files` files begin flows, unless it is 0.
     """
     from wiretale.analyzer import _core
     from wiretale.analyzer.options import ReadingMode
     from wiretale.analyzer.quic import name_servers
+    from wiretale.analyzer.relations.relate import add_relations
     from wiretale.analyzer.trace import Trace, core_errors, read_all
 
     paths = [str(path) for path in files]
@@ -106,7 +107,9 @@ def read(files: Sequence[Path], options: AnalysisOptions, flow_files: int = 0) -
             raise KeyboardInterrupt
         core.finish()
     name_servers(core)
-    return Trace(core, dict.fromkeys(paths), options)
+    trace = Trace(core, dict.fromkeys(paths), options)
+    add_relations(trace)
+    return trace
 
 
 def carried_over(trace: Trace) -> int:

@@ -72,6 +72,8 @@ def selected(connection: duckdb.DuckDBPyConnection, name: str, key: str, same_fl
             expressions.append(
                 f"(SELECT file FROM interface_files AS i WHERE i.number = t.{column} {same_file}) AS {column}"
             )
+        elif column == "within":  # the parent of a request is in its flow
+            expressions.append("t.within = t.flow AS within")
         elif column == "end":
             expressions.append(f'if(t."end" IN {ENDED}, \'time\', t."end"::VARCHAR) AS ended')
         elif kinds[column].startswith("TIMESTAMP"):

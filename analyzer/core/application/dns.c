@@ -13,6 +13,7 @@
  * of a flow wait; the oldest is given up for a new one. Names are compared without case (RFC 4343),
  * because clients mix it at random. A compression pointer must point before the name that has it,
  * so that each of them shortens the rest, and a name has 255 bytes at most. */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -33,6 +34,8 @@
 #define OPCODE_UPDATE  5
 #define CODE(flags)    ((flags)&15)
 #define CODE_MOST      11
+#define TYPE_A         1
+#define TYPE_AAAA      28
 #define TYPE_OPT       41
 #define TYPE_MOST      0x0110
 #define RECORD_BYTES   10u /* of a record, without its name and its data */
@@ -42,6 +45,7 @@
 #define CLASS_BITS     0x7FFF /* mDNS uses the highest bit (RFC 6762 section 18.12) */
 #define QUESTIONS_MOST 64u    /* of a message of mDNS */
 #define ADDITIONS_MOST 2u     /* OPT and TSIG, of a query */
+#define ADDRESSES_TEXT (16 * INET6_ADDRSTRLEN) /* those of an answer that are kept */
 #define QUERIES_FIRST  2
 #define QUERIES_MOST   1024u
 #define DUPLICATE_NS   UINT64_C(10000000)
@@ -181,10 +185,26 @@ struct walk {
     size_t captured;
     size_t at;         /* behind the last whole entry */
     unsigned extended; /* high bits of the code, in an OPT record (RFC 6891 section 6.1.3) */
+    char *addresses;   /* ADDRESSES_TEXT bytes for those of the answer; NULL: they are not wanted */
 };
 
+/* Appends the address of a record: `fields` are those behind its name, with all of its data. */
+static void add_address(char text[static ADDRESSES_TEXT], const uint8_t *fields) {
+    size_t used = strlen(text), bytes = load_be16(fields + 8);
+    bool v4 = load_be16(fields) == TYPE_A && bytes == 4;
+    if ((!v4 && (load_be16(fields) != TYPE_AAAA || bytes != 16)) ||
+        load_be16(fields + 2) != CLASS_INTERNET || used + 1 + INET6_ADDRSTRLEN > ADDRESSES_TEXT)
+        return;
+    if (used)
+        text[used++] = ' ';
+    inet_ntop(v4 ? AF_INET : AF_INET6, fields + RECORD_BYTES, text + used, INET6_ADDRSTRLEN);
+}
+
+enum section { SECTION_QUESTION, SECTION_ANSWER, SECTION_OTHER };
+
 /* Returns false if the next question or record is malformed or cut. */
-static bool walk_entry(struct walk *walk, bool question) {
+static bool walk_entry(struct walk *walk, enum section section) {
+    bool question = section == SECTION_QUESTION;
     size_t after = skip_name(walk->bytes, walk->captured, walk->at);
     size_t fixed = question ? 4 : RECORD_BYTES;
     if (!after || after + fixed > walk->captured)
@@ -195,6 +215,8 @@ static bool walk_entry(struct walk *walk, bool question) {
         return false;
     if (!question && load_be16(fields) == TYPE_OPT)
         walk->extended = fields[4];
+    if (walk->addresses && section == SECTION_ANSWER)
+        add_address(walk->addresses, fields);
     walk->at = end;
     return true;
 }
@@ -202,11 +224,12 @@ static bool walk_entry(struct walk *walk, bool question) {
 /* Returns the number of questions and records that are whole, in `walk` where they end. */
 static unsigned walk_message(struct walk *walk) {
     const uint8_t *header = walk->bytes;
-    unsigned questions = load_be16(header + 4), number = 0;
-    unsigned entries =
-        questions + load_be16(header + 6) + load_be16(header + 8) + load_be16(header + 10);
+    unsigned questions = load_be16(header + 4), answers = questions + load_be16(header + 6);
+    unsigned entries = answers + load_be16(header + 8) + load_be16(header + 10), number = 0;
     walk->at = HEADER_BYTES;
-    while (number < entries && walk_entry(walk, number < questions))
+    while (number < entries && walk_entry(walk, number < questions ? SECTION_QUESTION
+                                                : number < answers ? SECTION_ANSWER
+                                                                   : SECTION_OTHER))
         number++;
     return number;
 }
@@ -323,7 +346,7 @@ static void take_query(struct application *application, const struct arrival *ar
 }
 
 static void take_response(struct application *application, const struct arrival *arrival,
-                          const struct message *message, unsigned extended) {
+                          const struct message *message, const struct walk *walk) {
     struct dns_queries *queries = &application->dns;
     uint32_t number = find_query(queries, message, !arrival->direction);
     if (number == queries->count)
@@ -332,7 +355,8 @@ static void take_response(struct application *application, const struct arrival 
     queries->answered |=
         arrival->time_ns != TIME_UNKNOWN && queries->list[number].first.time_ns != TIME_UNKNOWN;
     queries->list[number].truncated = message->flags & FLAG_TRUNCATED;
-    queries->list[number].code = (uint16_t)(extended << 4 | CODE(message->flags));
+    queries->list[number].code = (uint16_t)(walk->extended << 4 | CODE(message->flags));
+    queries->list[number].addresses = walk->addresses;
     finish_query(queries, arrival, number);
 }
 
@@ -349,8 +373,10 @@ bool dns_take(struct application *application, const struct arrival *arrival, co
     if (OPCODE(message.flags) != OPCODE_QUERY)
         return true;
     if (message.flags & FLAG_RESPONSE) {
+        char addresses[ADDRESSES_TEXT] = "";
+        walk.addresses = addresses;
         walk_message(&walk);
-        take_response(application, arrival, &message, walk.extended);
+        take_response(application, arrival, &message, &walk);
     } else
         take_query(application, arrival, &message);
     return true;

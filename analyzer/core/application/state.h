@@ -83,7 +83,8 @@ struct dns_query {
     uint16_t id, type, code; /* code: of the answer */
     uint16_t ip_id;          /* of the last query */
     uint8_t direction;
-    bool truncated; /* the answer */
+    bool truncated;        /* the answer */
+    const char *addresses; /* in the answer, spaces between; NULL before finish_query() */
 };
 
 /* Questions of a flow that wait for their answer, the oldest first. */

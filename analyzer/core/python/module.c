@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export/export.h"
 #include "pipeline/analysis.h"
 #include "python/binding.h"
 #include "rows/rows.h"
@@ -194,6 +195,16 @@ static PyObject *analysis_name_servers_method(PyObject *object, PyObject *names_
     Py_RETURN_NONE;
 }
 
+static PyObject *analysis_nest_exchanges_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct analysis *analysis = finished_analysis(object, "parents come after finish()");
+    bool done;
+    if (!analysis)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS done =
+        exchange_parents_set(&analysis_sink(analysis)->tables[TABLE_exchanges]);
+    Py_END_ALLOW_THREADS return done ? Py_NewRef(Py_None) : PyErr_NoMemory();
+}
+
 static PyObject *analysis_totals_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
     const struct analysis *analysis = idle_analysis(object);
     if (!analysis)
@@ -317,6 +328,8 @@ static PyMethodDef analysis_methods[] = {
            "Adds a row of findings or their evidence."),
     METHOD("name_servers", analysis_name_servers_method, METH_O,
            "Sets server name and ALPN of flows of QUIC to what the function returns for Initials."),
+    METHOD("nest_exchanges", analysis_nest_exchanges_method, METH_NOARGS,
+           "Sets the parent of each exchange (exchanges.within)."),
     METHOD("progress", analysis_progress_method, METH_NOARGS,
            "Bytes read so far, bytes of all files or 0, packets read so far."),
     METHOD("totals", analysis_totals_method, METH_NOARGS, "Counts over the whole input."),

@@ -388,6 +388,8 @@ void query_row_add(const struct row_writer *writer, const struct flow *flow,
         row_set(&row, exchanges_truncated, query->truncated);
         dns_code_text(query->code, text);
         row_set_text(sink, &row, exchanges_code, text);
+        if (query->addresses && query->addresses[0])
+            row_set_text(sink, &row, exchanges_addresses, query->addresses);
     } else if (timed && query->last_ns >= first_ns) {
         row_set(&row, exchanges_waited_ns, query->last_ns - first_ns);
     }

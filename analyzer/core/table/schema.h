@@ -901,6 +901,10 @@
       "first request of HTTP/1 of a connection, and its response; tls: the first message of the "  \
       "client, and its answer; turn: any other request and response of a TCP connection; arp; "    \
       "nd: neighbor discovery; dhcp; icmp_echo: a ping")                                           \
+    X(within, INT, "",                                                                             \
+      "flows row of the connection whose handshake (its row connect) is the parent: of a request " \
+      "in this connection, or of a question of DNS that its client asked before it connected to "  \
+      "an address of the answer; null for connect, and if no such handshake is known")             \
     X(capture, KNOWN(INT), "",                                                                     \
       "interfaces row of the first request; of a flow, that of its first packet")                  \
     X(client, ADDRESS, "", "who asked; null if it has no address yet")                             \
@@ -948,6 +952,9 @@
       "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
       "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK or NAK; null " \
       "without one")                                                                               \
+    X(addresses, TEXT, "",                                                                         \
+      "DNS: addresses in the answer, 16 at most, with spaces between; null without any, and for "  \
+      "others")                                                                                    \
     X(syn_options, TEXT, "",                                                                       \
       "connect: what the first SYN offers beside the usual options, words with spaces between: "   \
       "fast_open, mptcp, signature (MD5 or AO), ecn; null without any, and for others")            \

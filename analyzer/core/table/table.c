@@ -69,6 +69,7 @@ void table_free(struct table *table) {
     free(table->marks);
     free(table->order);
     free(table->amendments);
+    free(table->late);
 }
 
 static struct table_groups *groups_of(struct table *table) {
@@ -353,6 +354,13 @@ static inline const uint8_t *next_at(const struct table *table, struct table_cur
                           : unpack_row(*from, row, table->schema, part->origins, columns);
 }
 
+static inline void set_late(struct row *row, unsigned column, uint32_t value) {
+    if (value == LATE_NULL)
+        row_unset(row, column);
+    else
+        row_set(row, column, value);
+}
+
 /* The rest of a chunk is unused if the largest row or record would not fit: the reader must skip
  * it by the same size as arena_reserve() did. */
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
@@ -379,6 +387,8 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
         row_set(row, 0, (int64_t)cursor->group - 1);
     else if (table->flows && row_known(row, 0))
         row->value[0] = flow_number(table->flows, row->value[0]);
+    if (table->late && table->late_column < columns)
+        set_late(row, table->late_column, table->late[cursor->row]);
     cursor->left--; /* wraps if the table is not grouped, where it has no meaning */
     cursor->row++;
     return true;

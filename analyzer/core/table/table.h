@@ -16,6 +16,8 @@
 #ifndef WIRETALE_TABLE_H
 #define WIRETALE_TABLE_H
 
+#include <stdlib.h>
+
 #include "base/arena.h"
 #include "table/schema.h"
 
@@ -140,6 +142,8 @@ struct table {
     bool by_flow;                     /* an ordered table is sorted by it */
     struct amendment *amendments;
     size_t amendment_count, amendment_room;
+    uint32_t *late; /* by row, the values of a column that is known after the pass; NULL: none */
+    unsigned late_column;
 };
 
 static inline void row_clear(struct row *row) {
@@ -195,6 +199,15 @@ bool table_add_ordered(struct table *table, const struct row *row, struct row_or
  * the one with the greatest `at` wins. Returns false without memory. */
 bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column, bool known,
                  int64_t value);
+
+#define LATE_NULL UINT32_MAX
+/* Sets a column of all rows of an ordered table to a list of row_count values, LATE_NULL for null;
+ * the table frees it. No row may be added or sorted after. */
+static inline void table_set_late(struct table *table, unsigned column, uint32_t *values) {
+    free(table->late);
+    table->late = values;
+    table->late_column = column;
+}
 
 /* Moves the rows and amendments of another part of the same table into it; the other is empty
  * then. Its groups stay, as they belong to the caller. Returns false without memory. */
