@@ -163,6 +163,7 @@ class FlowRow(TypedDict):
     initiator_evidence: str
     state: str | None
     end: str
+    multipath_join: bool | None
     application: str | None
     server_name: str | None
     first_ns: int | None
@@ -303,6 +304,7 @@ class DirectionRow(TypedDict):
     timestamps: bool | None
     initial_sequence: int | None
     first_tsval: int | None
+    multipath_token: int | None
     window_min: int | None
     window_max: int | None
     flight_max: int | None

@@ -167,6 +167,7 @@ RELATED = {
     "translation": "flow {other} behind a NAT",
     "half": "other direction of flow {other}",
     "reuse": "ports of flow {other} again",
+    "subflow": "subflow of flow {other}",
 }
 
 

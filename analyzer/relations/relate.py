@@ -2,14 +2,14 @@
 """The table of relations, made after the pass from key columns of all flows: by a run, a gathered run and a store alike.
 
 Flows that may be one are few, because they share a pair of sequence numbers, or addresses and ports under another path. Only
-their columns are read.
+their columns are read. Subflows of a multipath connection share a token (RFC 8684), and are related but not one.
 """
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.relations.legs import Ends, Leg, Proof, Side, prove, prove_half
@@ -125,6 +125,21 @@ class Flows:
         fields = [(name, "d", base_ns, 1) for name in ("first_ns", "last_ns")]
         return [array("d", data) for data in self._trace.directions._packed_columns(fields, flows)]
 
+    def subflows(self) -> Iterator[tuple[int, list[int]]]:
+        """Yields each flow that joined a multipath connection, and the flows of which an end has this token: joined ones last."""
+        began = self._trace.flows._packed("multipath_join", "B")
+        if not began.count(1):
+            return
+        tokens = array("I", self._trace.directions._packed("multipath_token", "I"))
+        by_token: dict[int, list[int]] = {}
+        joining = [flow for flow, is_join in enumerate(began) if is_join == 1]
+        for flow in [flow for flow, is_join in enumerate(began) if is_join == 0] + joining:
+            for token in set(tokens[2 * flow : 2 * flow + 2]) - {NULL}:
+                by_token.setdefault(token, []).append(flow)
+        for flow in joining:
+            for token in set(tokens[2 * flow : 2 * flow + 2]) - {NULL}:
+                yield flow, by_token[token]
+
     def reused(self) -> Iterator[tuple[int, int]]:
         """Yields each flow that ended because its ports were opened again, and the next flow of the same ends and path."""
         ended = self._trace.flows._rows_where("end", "ports_reused")
@@ -206,6 +221,7 @@ def relations_of(trace: Trace) -> list[Relation]:
         rows += halves_of([legs[flow] for flow in group if flow not in relations])
     opened = ((before, flow) for before, flow in flows.reused() if trace.directions[2 * flow]["syns"])
     rows += [reuse(trace, before, flow) for before, flow in opened]  # else an answer came after an RST
+    rows += subflows(trace, flows, relations)
     return sorted(rows, key=lambda row: (row.flow, row.other, row.kind))
 
 
@@ -216,6 +232,19 @@ def reuse(trace: Trace, before: int, flow: int) -> Relation:
     evidence = ["ends", "syn", *(["sequence"] if numbers[0] == numbers[1] else [])]
     delay_ns = None if first_ns is None or last_ns is None else first_ns - last_ns
     return Relation(flow, before, "reuse", None, " ".join(evidence), delay_ns, None)
+
+
+def subflows(trace: Trace, flows: Flows, legs: Container[int]) -> Iterator[Relation]:
+    """Yields the relations of flows that joined a multipath connection to the one that began it, else to the first that joined.
+
+    Of flows that are legs of others, only the judged one counts.
+    """
+    for flow, same in flows.subflows():
+        first = next((other for other in same if other not in legs), flow)
+        if first != flow and flow not in legs:
+            began, joined = trace.flows[first]["first_ns"], trace.flows[flow]["first_ns"]
+            delay_ns = None if began is None or joined is None else joined - began
+            yield Relation(flow, first, "subflow", None, "token", delay_ns, None)
 
 
 def add_relations(trace: Trace) -> None:

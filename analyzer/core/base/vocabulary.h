@@ -205,7 +205,8 @@
     X(TUNNEL, "tunnel")                                                                            \
     X(TRANSLATION, "translation")                                                                  \
     X(HALF, "half")                                                                                \
-    X(REUSE, "reuse")
+    X(REUSE, "reuse")                                                                              \
+    X(SUBFLOW, "subflow")
 
 enum word {
 #define X(symbol, text) WORD_##symbol,

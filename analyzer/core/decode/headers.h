@@ -176,6 +176,15 @@ enum tcp_option_seen {
     TCP_OPTION_CUT = 512, /* the capture does not hold all of them */
 };
 
+/* What a segment says about its multipath connection (RFC 6824 for version 0, RFC 8684). */
+#define MULTIPATH_BYTES 8
+enum multipath_fact {
+    MULTIPATH_NONE,
+    MULTIPATH_KEY_0, /* the key of its sender, of version 0 */
+    MULTIPATH_KEY_1,
+    MULTIPATH_TOKEN, /* the token of its receiver, 4 bytes, in the SYN of a subflow */
+};
+
 struct tcp_header {
     uint32_t sequence;
     uint32_t acknowledgment;
@@ -187,11 +196,15 @@ struct tcp_header {
     uint32_t signature; /* not from the wire: see verdict/duplicate.c */
     uint32_t timestamp_value;
     uint32_t timestamp_echo;
-    uint16_t mss;    /* fields that few packets set come last */
-    uint8_t nop_run; /* most NOP options in a row; to be read with the MSS */
-    struct {
-        uint32_t start, end;
-    } sack[SACK_BLOCKS_MAX]; /* sack_count of them */
+    uint16_t mss;      /* fields that few packets set come last */
+    uint8_t nop_run;   /* most NOP options in a row; to be read with the MSS */
+    uint8_t multipath; /* enum multipath_fact; to be read with TCP_OPTION_MPTCP */
+    union {
+        struct {
+            uint32_t start, end;
+        } sack[SACK_BLOCKS_MAX];                  /* sack_count of them */
+        uint8_t multipath_bytes[MULTIPATH_BYTES]; /* without SACK blocks */
+    };
 };
 
 /* Types of RFC 792 and RFC 4443. */

@@ -17,6 +17,8 @@
  * Payload lengths come from the IP or UDP length, so they are right if the snap length cut the
  * packet. flow/checksum.c verifies the checksums. In a first fragment the lengths are those of the
  * fragment. */
+#include <string.h>
+
 #include "decode/step.h"
 
 #define TCP_HEADER  20
@@ -84,10 +86,29 @@ static inline void fill_timestamps(struct tcp_header *tcp, const uint8_t *values
 
 static void fill_sack(struct tcp_header *tcp, const uint8_t *blocks, uint32_t count) {
     tcp->sack_count = (uint8_t)count;
+    tcp->multipath = MULTIPATH_NONE;
     for (uint32_t i = 0; i < count; i++, blocks += 8) {
         tcp->sack[i].start = load_be32(blocks);
         tcp->sack[i].end = load_be32(blocks + 4);
     }
+}
+
+#define MPTCP_CAPABLE   0
+#define MPTCP_JOIN      1
+#define MPTCP_JOIN_SYN  12u /* bytes */
+#define MPTCP_KEY_LEAST 12u /* bytes of MP_CAPABLE with the key of its sender */
+
+/* Reads the key of MP_CAPABLE and the token of MP_JOIN (RFC 8684 sections 3.1 and 3.2), which are
+ * at the same place. The bytes are those of SACK blocks, which no such segment has. */
+static void fill_multipath(struct tcp_header *tcp, const uint8_t *option) {
+    unsigned subtype = option[2] >> 4, version = option[2] & 15;
+    bool syn = (tcp->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN;
+    bool capable = subtype == MPTCP_CAPABLE && version <= 1 && option[1] >= MPTCP_KEY_LEAST;
+    bool join = subtype == MPTCP_JOIN && syn && option[1] == MPTCP_JOIN_SYN;
+    if (tcp->sack_count || (!capable && !join))
+        return;
+    tcp->multipath = join ? MULTIPATH_TOKEN : version ? MULTIPATH_KEY_1 : MULTIPATH_KEY_0;
+    memcpy(tcp->multipath_bytes, option + 4, MULTIPATH_BYTES);
 }
 
 /* Reads a whole option of a valid length. */
@@ -100,6 +121,7 @@ static void read_tcp_option(struct tcp_header *tcp, const uint8_t *option) {
     case TCP_OPTION_MSS: tcp->mss = load_be16(option + 2); return;
     case TCP_OPTION_WINDOW_SCALE: tcp->window_scale = option[2]; return;
     case TCP_OPTION_TIMESTAMPS: fill_timestamps(tcp, option + 2); return;
+    case TCP_OPTION_MPTCP: fill_multipath(tcp, option); return;
     case TCP_OPTION_SACK: fill_sack(tcp, option + 2, (option[1] - 2u) / 8); return;
     }
 }
@@ -141,6 +163,7 @@ static inline void fill_tcp(struct headers *headers, const uint8_t *wire) {
     tcp->options = 0;
     tcp->mss = 0;
     tcp->nop_run = 0;
+    tcp->multipath = MULTIPATH_NONE;
     tcp->window_scale = 0;
     tcp->sack_count = 0;
     tcp->signature = 0;

@@ -91,12 +91,22 @@ static unsigned client_of(const struct flow *flow) {
     return flow->tcp.client_known ? flow->tcp.requester : REQUESTER_UNKNOWN;
 }
 
+static void put_multipath(struct row *row, const struct tcp_connection *connection) {
+    unsigned facts[2];
+    for (unsigned i = 0; i < 2; i++)
+        facts[i] = recovery_of(&connection->streams[i])->multipath;
+    row_set_if(row, flows_multipath_join, facts[0] || facts[1],
+               facts[0] == MULTIPATH_TOKEN || facts[1] == MULTIPATH_TOKEN);
+}
+
 static void put_state(struct row *row, const struct flow *flow, enum word end) {
     bool tcp = flow->key.protocol == IP_TCP;
     row_set(row, flows_initiator_known, flow->initiator_evidence != INITIATOR_FIRST_PACKET);
     row_set(row, flows_initiator_evidence, evidence_words[flow->initiator_evidence]);
     row_set_if(row, flows_state, tcp, tcp ? connection_state(&flow->tcp) : 0);
     row_set(row, flows_end, end);
+    if (tcp)
+        put_multipath(row, &flow->tcp);
     int64_t handshake = tcp                 ? handshake_rtt(&flow->tcp)
                         : flow->application ? quic_handshake_rtt(flow->application->quic)
                                             : RTT_UNKNOWN;
@@ -417,6 +427,9 @@ static void put_handshake(struct row *row, const struct tcp_stream *stream) {
                stream->timestamps);
     row_set_if(row, directions_initial_sequence, stream->base_known, initial);
     row_set_if(row, directions_first_tsval, stream->timestamps, stream->first_tsval);
+    const struct tcp_recovery_state *end = recovery_of(stream);
+    if (end->multipath)
+        row_set(row, directions_multipath_token, end->multipath_token);
     bool windows_known = stream->window_range_known && stream->window >= 0; /* not only the SYN's */
     row_set_if(row, directions_window_min, windows_known, stream->window_min);
     row_set_if(row, directions_window_max, windows_known, stream->window_max);

@@ -195,6 +195,9 @@
     X(end, KNOWN(WORD), "",                                                                        \
       "why the row ended: end_of_capture, idle, evicted, ports_reused; in the store "              \
       "of `wiretale watch` also active_timeout")                                                   \
+    X(multipath_join, BOOL, "",                                                                    \
+      "TCP: whether its SYN joined a multipath connection (MP_JOIN); false if it began one "       \
+      "(MP_CAPABLE with a key); null without either")                                              \
     X(application, WORD, "",                                                                       \
       "blocks, iperf2, iperf3, rtp, dns, mdns, llmnr, tls, http, http2 or quic, by the content "   \
       "of its packets; null if none was recognized")                                               \
@@ -479,6 +482,9 @@
       "TCP: sequence number of the SYN, else of the first segment's first byte")                   \
     X(first_tsval, INT, "",                                                                        \
       "TCP: TSval of the first segment with timestamps (RFC 7323); null without any")              \
+    X(multipath_token, INT, "",                                                                    \
+      "TCP: the sender's token of a multipath connection (RFC 8684): the begin of a digest of "    \
+      "its key, or that of the peer's MP_JOIN; null without either")                               \
     X(window_min, INT, "bytes",                                                                    \
       "TCP: least receive window that this sender announced, scaled; null if the scale is "        \
       "unknown")                                                                                   \
@@ -1033,12 +1039,13 @@
 #define RELATIONS_COLUMNS(X)                                                                       \
     X(flow, KNOWN(INT), "",                                                                        \
       "flows row: of a copy, translation or tunnel the leg that is not judged, of a reuse the "    \
-      "later flow, of halves the later one")                                                       \
+      "later flow, of halves the later one, of a subflow the one that joined")                     \
     X(other, KNOWN(INT), "", "flows row that it is related to")                                    \
     X(kind, KNOWN(WORD), "",                                                                       \
       "copy: the same packets at another place, under other tags; tunnel: the same inside a "      \
       "tunnel; translation: the same with addresses or ports that a NAT rewrote; half: each has "  \
-      "one direction of a connection; reuse: the same addresses and ports, opened again")          \
+      "one direction of a connection; reuse: the same addresses and ports, opened again; "         \
+      "subflow: a further flow of a multipath connection (MPTCP), which carries other data")       \
     X(judged, INT, "",                                                                             \
       "flows row that totals and findings are about, the leg with the most packets; null if each " \
       "flow is judged")                                                                            \
@@ -1046,13 +1053,14 @@
       "what both have in common, words with spaces between: sequence (first sequence numbers of "  \
       "each direction), range (of sequence numbers), tsval (the first), order (one leg has the "   \
       "first packet of a direction earlier, and that of the other later), size (packets and "      \
-      "payload), time, hops (another TTL), direction (opposite ones), ends, syn")                  \
+      "payload), time, hops (another TTL), direction (opposite ones), ends, syn, token (of "       \
+      "multipath TCP)")                                                                            \
     X(delay_ns, DURATION, "ns",                                                                    \
       "from the first packet of `other` to that of `flow`, in the direction of the initiator of "  \
       "`other`; of a reuse since its last packet; null if unknown")                                \
     X(hops, INT, "hops",                                                                           \
       "TTL of `other` less that of `flow`, in the direction of the initiator of `other`; null if " \
-      "a TTL varies, and for reuse and half")
+      "a TTL varies, and for reuse, half and subflow")
 
 /* These three are filled by the caller after analysis_finish(). */
 #define FINDINGS_COLUMNS(X)                                                                        \

@@ -233,6 +233,8 @@ struct tcp_recovery_state {
     bool sends_dsack;        /* the receiver reported data that arrived twice */
     uint8_t unreported;      /* retransmissions proven spurious without a DSACK, up to 255 */
     bool rto_undone;         /* the sender recovers as if no RTO had expired (RFC 4015, RFC 5682) */
+    uint8_t multipath;       /* enum multipath_fact: what shows the token of its sender */
+    uint32_t multipath_token;
     int64_t reorder_ns; /* longest delay of a segment that later ones overtook, 0 if none did */
     struct retransmission_record *records; /* a ring once it is full */
     struct damaged_data *damaged;          /* the oldest gives way */

@@ -19,6 +19,7 @@
  * functions that are never inlined. */
 #include "tracker/tracker.h"
 
+#include "common/sha.h"
 #include "flow/damage.h"
 #include "tracker/steps.h"
 #include "tracker/turns.h"
@@ -456,6 +457,21 @@ static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_he
 #define RARE_FLAGS   (TCP_SYN | TCP_FIN | TCP_RST | TCP_ECE | TCP_CWR)
 #define RARE_OPTIONS (TCP_OPTION_CUT | TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER)
 
+/* Keeps the token of the first key of an end, which is the begin of a digest (RFC 8684
+ * section 3.2), or that by which its peer joined its connection. */
+static void take_multipath(struct segment_context *seg, const struct tcp_header *tcp) {
+    bool joins = tcp->multipath == MULTIPATH_TOKEN;
+    struct tcp_recovery_state *end = recovery_state(seg, joins ? seg->receiver : seg->sender);
+    const uint8_t *bytes = tcp->multipath_bytes;
+    if (end->multipath)
+        return;
+    end->multipath = tcp->multipath;
+    end->multipath_token = joins ? load_be32(bytes)
+                           : tcp->multipath == MULTIPATH_KEY_0
+                               ? sha1_begin(bytes, MULTIPATH_BYTES)
+                               : sha256_begin(bytes, MULTIPATH_BYTES);
+}
+
 static NOINLINE void take_rare(struct segment_context *seg, const struct tcp_header *tcp) {
     struct tcp_stream *sender = seg->sender;
     if (tcp->options & TCP_OPTION_CUT) {
@@ -481,6 +497,8 @@ static NOINLINE void take_rare(struct segment_context *seg, const struct tcp_hea
         recovery_state(seg, sender)->unusual_options++;
     if (tcp->options & TCP_OPTION_SIGNATURE)
         recovery_state(seg, sender)->signed_segments++;
+    if (tcp->options & TCP_OPTION_MPTCP && tcp->multipath)
+        take_multipath(seg, tcp);
 }
 
 static inline int64_t note_flight(struct tcp_stream *stream) {

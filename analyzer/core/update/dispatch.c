@@ -139,7 +139,8 @@ static inline bool select_datagram(struct packet_extras *extras, const struct he
 static inline unsigned fill_extras(struct packet_extras *extras, const struct headers *headers,
                                    bool tcp) {
     unsigned parts = 0;
-    if (tcp && (headers->tcp.sack_count || headers->tcp.options & TCP_OPTION_MSS)) {
+    if (tcp &&
+        (headers->tcp.sack_count || headers->tcp.options & (TCP_OPTION_MSS | TCP_OPTION_MPTCP))) {
         memcpy(extras->tcp, (const char *)&headers->tcp + TCP_FIXED_BYTES, sizeof extras->tcp);
         parts |= EXTRA_TCP;
     }

@@ -120,7 +120,7 @@ struct packet_extras {
 };
 
 enum packet_extra {
-    EXTRA_TCP = 1,     /* MSS or SACK blocks */
+    EXTRA_TCP = 1,     /* MSS, SACK blocks or multipath options */
     EXTRA_PAYLOAD = 2, /* of UDP, and of TCP if a block begins there */
     EXTRA_HEADERS = 4, /* of a fragment or an ICMP error */
     EXTRA_STEP_BACK = 8,
