@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import (
+    OVERLAP,
     TRIPS_SHARE,
     Requests,
     Talk,
@@ -20,6 +21,7 @@ from wiretale.analyzer.causes.ends.talk import (
     server_str,
     talks,
 )
+from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ LOSS_SHARE = 0.1  # of the round trips: with more, losses are the cause
 FEW_TRIPS = 3.0  # requests of a connection: with fewer, each has its own
 CLIENT_SHARE, PAUSES_MANY, PAUSED_LONG_NS = 0.6, 20, 3_000_000_000
 CLIENTS_PACED = 3  # of one service
+CAPTURE_SHARE = 0.25  # of the capture: a person who reads for less of it is not what somebody waited for
 POLL_NS, POLL_WITHIN = 50_000_000, 0.2  # a timer that polls, and by how much the middle half of its pauses differ
 EXPECT_LEAST_NS = 300_000_000  # the shortest timer in use is 350 ms
 EXPECT_TIMERS_NS = (1_000_000_000, 350_000_000)  # curl; .NET
@@ -43,22 +46,29 @@ def trips_of(talk: Talk) -> int:
     return talk.count + sum(flow["handshake_rtt_ns"] is not None for flow in talk.flows)
 
 
-def is_of_trips(talk: Talk) -> bool:
-    """Returns whether most of the time was round trips of requests, one after another, without losses."""
-    parts, waited_ns = talk.parts, talk.trips_ns
+def is_of_trips(talk: Talk, closing_ns: float = 0.0) -> bool:
+    """Returns whether most of the time was round trips of requests, one after another, without losses; `closing_ns` of them is
+    the end of connections, for which nobody waits."""
+    parts, waited_ns, life_ns = talk.parts, talk.trips_ns - closing_ns, talk.life_ns - closing_ns
     remaining_ns = parts["server"] + parts["client"] + parts["queue"]
     return (
-        waited_ns >= max(WAIT_NS, TRIPS_SHARE * talk.life_ns)
+        waited_ns >= max(WAIT_NS, TRIPS_SHARE * life_ns)
         and remaining_ns <= waited_ns
         and parts["loss"] <= LOSS_SHARE * waited_ns
-        and not talk.is_parallel
+        and (not talk.is_parallel or (closing_ns > 0 and are_in_turn(talk)))
         and not any(flow["server_talk"] for flow in talk.flows)
     )
 
 
-def trips_match(talk: Talk, requests: int, trips: int, **words: Any) -> Match:
+def are_in_turn(talk: Talk) -> bool:
+    """Returns whether each connection was opened when the one before had its answers."""
+    used = talk.spans_in_use
+    return math.fsum(span.ns for span in used) <= OVERLAP * (union_ns(used) or 0.0)
+
+
+def trips_match(talk: Talk, requests: int, trips: int, closing_ns: float = 0.0, **words: Any) -> Match:
     """Returns a match about the number of round trips."""
-    waited_ns, parts = talk.trips_ns, talk.parts
+    waited_ns, parts = talk.trips_ns - closing_ns, talk.parts
     is_long = requests >= REQUESTS_MANY and waited_ns >= WAIT_LONG_NS
     return Match(
         certainty="proven",
@@ -76,7 +86,7 @@ def trips_match(talk: Talk, requests: int, trips: int, **words: Any) -> Match:
             "long-path": f"one round trip takes {words['rtt']}; there were {trips:,}",
         },
         server=talk.server,
-        spent=parts_str(waited_ns, talk.life_ns),
+        spent=parts_str(waited_ns, talk.life_ns - closing_ns),
         requests=requests,
         **words,
     )
@@ -89,7 +99,8 @@ def trips_match(talk: Talk, requests: int, trips: int, **words: Any) -> Match:
     "{spent}.",
     advice="Keep connections open: HTTP keep-alive, a connection pool, TLS session resumption.",
     shows="Ten connections or more of a client to a service, one after another, each with three requests or fewer (messages "
-    "of a TLS handshake included); round trips and handshakes are half of the time or more.",
+    "of a TLS handshake included); round trips and handshakes are half of the time or more. The end of a connection counts not, "
+    "because nobody waits for it: a client opens the next one meanwhile.",
     rivals={
         "slow-server": "its share of the time is in the account; round trips are more",
         "long-path": "the number of round trips makes the time, not one of them",
@@ -99,7 +110,10 @@ def trips_match(talk: Talk, requests: int, trips: int, **words: Any) -> Match:
 def reconnects(case: Case) -> Matches:
     for talk in talks(case):
         count = len(talk.flows)
-        if count < REQUESTS_LEAST or not is_of_trips(talk) or talk.count > FEW_TRIPS * count:
+        if count < REQUESTS_LEAST or talk.count > FEW_TRIPS * count:
+            continue
+        closing_ns = talk.closing_ns
+        if not is_of_trips(talk, closing_ns):
             continue
         trips = trips_of(talk)
         yield trips_match(
@@ -107,8 +121,9 @@ def reconnects(case: Case) -> Matches:
             count,
             trips,
             tls=" and a TLS session in it" if talk.flows[0]["application"] == "tls" else "",
+            closing_ns=closing_ns,
             about=f"{trips / count:.2g}",
-            rtt=show_duration(talk.trips_ns / trips),
+            rtt=show_duration((talk.trips_ns - closing_ns) / trips),
         )
 
 
@@ -156,6 +171,12 @@ def are_polls(pauses: list[float]) -> bool:
     return is_equal(ordered[1:-1], EXPECT_WITHIN) or (half[0] >= POLL_NS and is_equal(half, POLL_WITHIN))
 
 
+def is_felt(case: Case, paused_ns: float, pauses: list[float]) -> bool:
+    """Returns whether pauses are so many, so long and so much of the capture that somebody may wait for the client."""
+    is_many = len(pauses) >= PAUSES_MANY and middle(pauses) < WAIT_LONG_NS
+    return is_many and paused_ns >= max(PAUSED_LONG_NS, CAPTURE_SHARE * case.transfers.turns.capture_ns)
+
+
 @cause(
     code="client-pause",
     title="The client pauses",
@@ -163,9 +184,9 @@ def are_polls(pauses: list[float]) -> bool:
     "requests; server and network needed {remaining}.",
     advice="Profile the client between its requests (`perf top`, its disk): it computes, waits for something else, or sleeps.",
     shows="The client's own time before and within requests is 60% of the time in which somebody waited, or more, over 20 "
-    "requests and 3 s; fewer are a note, as is a client whose last request was never answered, and as are three clients of one "
-    "service or more. Pauses above 5 s, those of a timer (equal to 5%, or the middle half of them to 20% from 50 ms on) and "
-    "terminals at which a person types are idle time.",
+    "requests and 3 s; fewer are a note, as is a client whose last request was never answered, as are three clients of one "
+    "service or more, and pauses of less than a quarter of the capture. Pauses above 5 s, those of a timer (equal to 5%, or the "
+    "middle half of them to 20% from 50 ms on) and terminals at which a person types are idle time.",
     rivals={
         "slow-server": "the answers come in the server's own time, which is short",
         "zero-window": "the window was open",
@@ -186,9 +207,8 @@ def client_pause(case: Case) -> Matches:
             continue
         if any(flow["server_talk"] for flow in talk.flows) or are_polls(pauses):
             continue
+        is_long = paced[talk.server] < CLIENTS_PACED and is_felt(case, paused_ns, pauses)
         is_answered = case.connections.open_requests.keys().isdisjoint(talk.numbers)
-        is_long = len(pauses) >= PAUSES_MANY and paused_ns >= PAUSED_LONG_NS and middle(pauses) < WAIT_LONG_NS
-        is_long = is_long and paced[talk.server] < CLIENTS_PACED
         yield Match(
             certainty="proven",
             place="client",

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that speak first, and late."""
+"""Servers that let their clients wait for a name: they greet late, or stop in the middle of a login."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -14,7 +15,7 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import RESPONSE, SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.turns import server_end
-from wiretale.analyzer.units import show_duration
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -152,3 +153,72 @@ def greeting_match(case: Case, host: str, group: list[Greeting], other: Inquiry 
         why=why_str(case, other) if other else "",
         repair=repair_str(case, host, other),
     )
+
+
+def own_questions(case: Case) -> dict[str, Inquiry]:
+    """Returns the questions of DNS of each host that has some without an answer, to the resolver that gave fewest."""
+    askers = {str(row["client"]) for row in case.exchanges("kind", "dns") if row["answered_ns"] is None}
+    inquiries = [
+        each for each in inquiries_of(case, askers) if each.kind == DNS and each.client in askers and each.unanswered
+    ]
+    return {each.client: each for each in sorted(inquiries, key=lambda each: len(each.unanswered))}
+
+
+def late_turns(case: Case, hosts: Collection[str]) -> dict[tuple[str, int | None], list[tuple[FlowRow, Span]]]:
+    """Returns the waits of clients for late answers of these hosts, by server."""
+    explained = case.flows_of() | case.transfers.legs
+    servers: dict[tuple[str, int | None], list[tuple[FlowRow, Span]]] = {}
+    for row in case.exchanges("kind", "turn"):
+        flow, asked_ns, server_ns = row["flow"], row["asked_ns"], row["server_ns"] or 0
+        if row["server"] in hosts and server_ns >= LATE_NS and flow is not None and asked_ns is not None:
+            talk = case.flow(flow)
+            if flow not in explained and talk["client"] is not None:
+                wait = Span(asked_ns, asked_ns + server_ns)
+                servers.setdefault(server_end(talk, talk["client"]), []).append((talk, wait))
+    return servers
+
+
+@cause(
+    code="name-lookup",
+    title="A server waits for a name",
+    sentence="The server {server} let its clients wait {waited} in the middle of {count:connection}: meanwhile its own DNS "
+    "questions{names} got no answer.",
+    advice="{repair}",
+    shows="A server answers 1 s late or more, and 70% of 80% of these waits lie within its own questions of DNS that got no "
+    "answer, until a resolver gives them up (5 s after the last).",
+    rivals={
+        "slow-server": "its own questions begin and end with the waits",
+        "late-greeting": "the server had spoken before",
+        "dns-silent": "the resolver answers other names",
+    },
+    unknown="Away from the server, what it asked meanwhile.",
+    explains=("dns-unanswered", "dns-slow", "slow-server"),
+)
+def name_lookup(case: Case) -> Matches:
+    if not case.findings("dns-unanswered", "dns-slow"):
+        return
+    lookups = own_questions(case)
+    for (host, _), turns in late_turns(case, lookups.keys()).items() if lookups else ():
+        other, waits = lookups[host], [wait for _, wait in turns]
+        if not is_nested(waits, [given_up(other)[number] for number in other.unanswered]):
+            continue
+        flows = list({talk["flow"]: talk for talk, _ in turns}.values())
+        waited = times_str([round(wait.ns) for wait in sorted(waits, key=lambda wait: wait.ns)])
+        yield Match(
+            certainty="proven",
+            place="server",
+            flows=[*(talk["flow"] for talk in flows), *other.flows],
+            waited_ns=union_ns(waits),
+            members=len(flows),
+            filter=" or ".join(flow_filter(talk) for talk in flows[:SHOWN]),
+            proof=f"{plural(len(other.unanswered), 'question')} to {other.servers[0]} without an answer, from the request on",
+            excluded={
+                "slow-server": "its questions begin and end with the waits",
+                "dns-silent": f"{len(other.spans) - len(other.unanswered):,} other questions were answered",
+            },
+            server=server_str(flows[0]),
+            waited=f"{waited} each" if len(waits) > 1 else waited,
+            count=len(flows),
+            names=names_str(case, other),
+            repair=repair_str(case, host, other),
+        )

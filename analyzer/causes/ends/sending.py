@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import parts_str
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 OWN_WINDOWS = ("tls", "http2", "quic")  # protocols with a window of the application
 OWN_WINDOW_PORTS = (22, 445, 2049)  # SSH, SMB, NFS
 LEAVES_MIN, LEAVES_OF_FLIGHT, LEAVE_BYTES = 8, 0.5, 300  # small messages of a receiver; of each flight; bytes of one
+TRIP_LEAST_NS, TRIPS_LEAST_NS, TRIPS_SHARE = 5_000_000, 1_000_000_000, 0.4  # of a path; of its round trips in all
+ROUNDS_MIN, FULL_ROUNDS, WINDOW_ROOM = 10, 0.6, 1.5  # round trips; of which are full; of the flight
+OPEN_MOST, OPEN_WITHIN = 64, 0.15  # requests
 HTTP2_WINDOW, NEAR = 65_535, 0.05  # RFC 9113 section 6.9.2
 WEB, HTTPS_PORT = ("tls", "http2", "http"), 443
 UPLOAD_MIN, UPLOAD_MIN_NS = 1_000_000, 1_000_000_000  # bytes and time of a request
@@ -50,15 +53,84 @@ def leaves_of(transfer: Transfer, level: int) -> int:
     )
 
 
+class Reads(NamedTuple):
+    """A bulk transfer in answers to requests of which only so many are open at a time."""
+
+    transfer: Transfer
+    open: int
+    unit: float  # bytes of an answer
+    spent_ns: float  # in round trips
+
+    def is_whole(self, level: int) -> bool:
+        """Returns whether a flight is a whole number of answers."""
+        return 2 <= self.open <= OPEN_MOST and abs(level / self.unit - self.open) <= OPEN_WITHIN
+
+
+def reads_of(case: Case, transfer: Transfer) -> Reads | None:
+    """Returns a transfer that is held by the number of requests for it; None if it is not."""
+    row, trip_ns = transfer.row, transfer.path_rtt_ns or 0
+    level, size = row["flight_max"] or 0, row["unique_bytes"] or 0
+    leaves = leaves_of(transfer, level) if level and trip_ns >= TRIP_LEAST_NS and not transfer.lost else 0
+    if not leaves or level * WINDOW_ROOM > (transfer.back["window_max"] or 0):
+        return None
+    reads = Reads(
+        transfer, round(level * leaves / size), size / leaves, case.transfers.turns.account(row["flow"])["path"]
+    )
+    rounds = transfer.duration_ns / trip_ns
+    is_full = rounds >= ROUNDS_MIN and FULL_ROUNDS * level * rounds <= size
+    return reads if is_full and reads.is_whole(level) and is_of_round_trips(case, transfer, reads.spent_ns) else None
+
+
+def is_of_round_trips(case: Case, transfer: Transfer, spent_ns: float) -> bool:
+    """Returns whether a time in round trips is much of the time of a transfer."""
+    whole_ns = math.fsum(case.transfers.turns.account(transfer.row["flow"]).values())
+    return spent_ns >= max(TRIPS_LEAST_NS, TRIPS_SHARE * whole_ns)
+
+
+def held_reads(case: Case) -> Matches:
+    """Yields transfers that are held by the number of requests for them, though each request comes when an answer is there, so
+    that the sender never stops at one level."""
+    explained = case.flows_of() | {
+        flow for each in case.findings("send-buffer-limited") for flow, _ in each.finding.flows
+    }
+    for transfer in case.transfers.tcp():
+        reads = reads_of(case, transfer) if transfer.row["flow"] not in explained else None
+        if reads is None:
+            continue
+        row, level, unit = transfer.row, transfer.row["flight_max"] or 0, show_bytes(reads.unit)
+        yield Match(
+            certainty="likely",
+            place="client" if row["direction"] != transfer.flow["client"] else "server",
+            flows=[transfer.side],
+            waited_ns=reads.spent_ns,
+            proof=f"the flight is {show_bytes(level)} at most: {reads.open} times the {unit} that pass for each small message",
+            excluded={
+                "small-window": f"the window was {show_bytes(transfer.back['window_max'] or 0)}",
+                "serial-requests": f"{reads.open} are open",
+            },
+            undecided={"send-buffer": f"`ss -ti` at {row['source']}: no sndbuf_limited"},
+            receiver=row["destination"],
+            sender=sender_str(transfer),
+            most=show_bytes(level),
+            which=f" ({reads.open} requests of {unit})",
+            rate=show_rate(row["goodput_bps"] or 0),
+            rtt=show_duration(transfer.path_rtt_ns or 0),
+        )
+
+
 @cause(
     code="application-window",
     title="A window of the application is the limit",
     sentence="The program at {receiver} {probably}lets only {most} be under way at a time{which}: {sender} stops there until a "
     "small message of the receiver comes, {rate} at a round trip of {rtt}, though TCP's windows and the path are free.",
     advice="Raise that window at {receiver}: HTTP/2 stream and connection window (`SETTINGS_INITIAL_WINDOW_SIZE`, gRPC "
-    "flow control, nginx `http2_body_preread_size`), SSH (HPN-SSH), SMB credits, size of reads; or use several connections.",
+    "flow control, nginx `http2_body_preread_size`), SSH (HPN-SSH), SMB credits, more or larger reads (`sftp -R 256 -B 262144`, "
+    "NFS `rsize`); or use several connections.",
     shows="As send-buffer, and the receiver sends a small message (300 bytes or less on average) at least once for two flights, "
-    "as programs do that grant leave to send; a program that only receives sends none.",
+    "as programs do that grant leave to send; a program that only receives sends none. Or requests for parts of a file, so many "
+    "at a time: the flight of 10 round trips or more never exceeds a whole number (64 at most) of the bytes that pass for each "
+    "small message, while that would fill 60% of them or more, without a loss; the receive window is half as large again, and "
+    "40% of the time or more is round trips.",
     rivals={
         "send-buffer": "the receiver's messages come with the flights",
         "small-window": "the window of TCP has room",
@@ -96,6 +168,7 @@ def application_window(case: Case) -> Matches:
             rate=show_rate(transfer.row["goodput_bps"] or 0),
             rtt=show_duration(transfer.path_rtt_ns or 0),
         )
+    yield from held_reads(case)
 
 
 @cause(

@@ -138,6 +138,24 @@ class Talk:
         """Whether somebody waited on several connections at the same time."""
         return self.life_ns > OVERLAP * self.open_ns
 
+    @cached_property
+    def spans_in_use(self) -> list[Span]:
+        """When each connection was in use: from its SYN to its last answer. A program that is done with a connection opens the
+        next one while the end of the first is still under way."""
+        base_ns, used = self.case.transfers.base_ns, []
+        for requests, span in zip(self.requests, self.spans, strict=True):
+            last_ns = base_ns + max(requests.times("answered_ns"), default=math.inf)
+            used.append(Span(span.start_ns, min(span.end_ns, last_ns)))
+        return used
+
+    @property
+    def closing_ns(self) -> float:
+        """The time that is accounted to connections after their last answers."""
+        accounts = (math.fsum(self.case.transfers.turns.account(number).values()) for number in self.numbers)
+        return math.fsum(
+            max(0.0, total_ns - used.ns) for total_ns, used in zip(accounts, self.spans_in_use, strict=True)
+        )
+
     @property
     def trips_ns(self) -> float:
         """The time of round trips."""

@@ -5,8 +5,34 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.path import changed, host_drops, losses, order, pauses, queues, radio, repeats
+from wiretale.analyzer.causes.path import (
+    bundle,
+    changed,
+    host_drops,
+    losses,
+    marks,
+    order,
+    own_rate,
+    pauses,
+    queues,
+    radio,
+    repeats,
+    voice,
+)
 
 CHAPTER = "Slow because of the path"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (changed, radio, pauses, order, queues, host_drops, losses, repeats)
+MODULES: tuple[ModuleType, ...] = (
+    changed,
+    bundle,
+    marks,
+    voice,
+    own_rate,
+    radio,
+    pauses,
+    order,
+    queues,
+    host_drops,
+    losses,
+    repeats,
+)

@@ -37,6 +37,8 @@ BY_CHANCE, CHANCE_ERROR = 0.15, 2.0  # from 1, the variation of the bytes betwee
 STEADY_GROWTH, STEADY_NS = 0.3, 2_000_000  # of the least round trip; two frames at 10 Mbit/s: no queue that matters
 FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
 QUEUED_PACKETS, QUEUED_MIN_NS, QUEUED_SHARE = 2.0, 500_000, 0.2  # of round trips before losses, above the least
+SPENT_LOSSES_MIN, SPENT_GAP_RTTS, SPENT_TIMES, SPENT_SHARE = 30, 12.0, 1.5, 0.05  # losses; of the bytes that pass
+SPENT_BINS, SPENT_RTTS, SPENT_BINS_AFTER, SPENT_EVEN = 4, 4.0, 6, 0.2  # before, after; variation
 MOST_TRAFFIC = 0.8  # of the wire bytes
 OVERSHOOT_RTTS = 4
 LOSSES_READ = 5000
@@ -58,6 +60,7 @@ class TokenBucket(NamedTuple):
 
     rate_bps: float  # of payload
     burst_bytes: float | None  # None: not known
+    before_bps: float | None = None  # that passed until the bucket was empty, if that was long
 
 
 def quantile(values: Sequence[float], share: float) -> float:
@@ -198,6 +201,71 @@ def is_queued(
     row = row_at(transfers.trace.interfaces, transfer.flow["first_capture"])
     most = row["burst_1ms_bytes"] or 0
     return transfer.traffic_share < MOST_TRAFFIC or most < BUCKET_MIN * size + 2 * rate * 1e6
+
+
+class Spent(NamedTuple):
+    """What passed before the first losses of a transfer and during them, by time bin."""
+
+    before: list[float]  # the last bins before the first loss
+    during: list[float]  # the bins from then until no more are lost
+    earlier: list[float]  # all bins before the first loss
+    width_ns: float
+    lost_bytes: float  # by these losses
+
+    @property
+    def usual(self) -> float:
+        """What usually passes during the losses."""
+        return median_of(self.during)
+
+    def is_bucket(self, rtt: float) -> bool:
+        """Returns whether a bucket of tokens explains both: much more passed for some round trips, then always the same."""
+        is_long = len(self.before) >= max(SPENT_BINS, SPENT_RTTS * rtt / self.width_ns)
+        if not is_long or len(self.during) < SPENT_BINS_AFTER or variation(self.during) > SPENT_EVEN:
+            return False
+        is_more = min(self.before) >= SPENT_TIMES * max(self.during)
+        return is_more and self.lost_bytes >= SPENT_SHARE * math.fsum(self.during)
+
+
+def spent_of(transfers: Transfers, transfer: Transfer, place: str, every: Sequence[Moment], rtt: float) -> Spent:
+    """Returns what passed around the first losses of a transfer."""
+    passed, width_ns = passed_at_ends(transfers, transfer, place, every), transfers.bins(transfer).width_ns
+    bins = [(end_ns, now - then) for (_, then), (end_ns, now) in pairwise(passed)]
+    first_ns, until_ns = every[0].due_ns, episode_end(every, max(SPENT_GAP_RTTS * rtt, 2 * width_ns))
+    earlier = [size for end_ns, size in bins if end_ns <= first_ns]
+    during = [size for end_ns, size in bins if first_ns + 2 * width_ns <= end_ns <= until_ns]
+    last = max(SPENT_BINS, math.ceil(SPENT_RTTS * rtt / width_ns))
+    lost_bytes = math.fsum(moment.size for moment in every if moment.due_ns <= until_ns)
+    return Spent(earlier[-last:], during, earlier, width_ns, lost_bytes)
+
+
+def spent_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:
+    """Returns the bucket of a policer that passed a long burst and then nothing beyond its rate; None without one.
+
+    A link never carries more before its queue overflows than while it does: what passes in the time bins with losses is its rate.
+    So much more for some round trips before the first loss was a bucket of tokens.
+    """
+    every, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
+    if not rtt or len(every) < SPENT_LOSSES_MIN or not are_known(every, transfer.lost):
+        return None
+    spent = spent_of(transfers, transfer, place, every, rtt)
+    if not spent.is_bucket(rtt) or (place == "downstream" and not is_passed_at_once(transfers, transfer, every)):
+        return None
+    burst = math.fsum(size - spent.usual for size in spent.earlier if size > spent.usual)
+    return TokenBucket(8e9 * spent.usual / spent.width_ns, burst, 8e9 * median_of(spent.before) / spent.width_ns)
+
+
+def episode_end(moments: Sequence[Moment], gap_ns: float) -> float:
+    """Returns when the first losses end: no other one follows for so long."""
+    for sooner, later in pairwise(moments):
+        if later.due_ns - sooner.due_ns > gap_ns:
+            return sooner.due_ns
+    return moments[-1].due_ns
+
+
+def is_passed_at_once(transfers: Transfers, transfer: Transfer, moments: Sequence[Moment]) -> bool:
+    """Returns whether round trips at losses after the capture point stay near the least."""
+    trips = round_trips_at(transfers, transfer, moments)
+    return bool(trips.usual) and not are_longer(trips, max(STEADY_GROWTH * min(trips.all), STEADY_NS))
 
 
 def without_overshoot(moments: list[Moment], rtt: float) -> list[Moment]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.captured.missing import missed_share
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, Severity, cause
-from wiretale.analyzer.causes.path.loss_moments import TokenBucket, growth_at_losses, token_bucket
+from wiretale.analyzer.causes.path.loss_moments import TokenBucket, growth_at_losses, spent_bucket, token_bucket
 from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
     Lossy,
@@ -40,7 +40,9 @@ OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender
 def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     """Returns the policer that explains the losses of a transfer; None if none does, or if a queue grows before them."""
     transfers, transfer = case.transfers, lossy.transfer
-    return None if transfer.flow["protocol"] != "tcp" else token_bucket(transfers, transfer, lossy.place)
+    if transfer.flow["protocol"] != "tcp":
+        return None
+    return token_bucket(transfers, transfer, lossy.place) or spent_bucket(transfers, transfer, lossy.place)
 
 
 @cause(
@@ -56,7 +58,8 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     "bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as by chance (their mean, give or take "
     "0.15 or two errors). Round trips do not grow at losses (by "
     "the time of 2 packets, or 0.5 ms); before the capture point, packets come 4 in 1 ms beyond the rate. The rate is that of "
-    "payload.",
+    "payload. Or, with a large bucket: for four round trips before the first of 30 losses or more, half as much again passes as "
+    "in any time bin from then until no more are lost, and that stays the same (to 20%).",
     rivals={
         "bottleneck": "round trips do not grow before the losses, and bursts faster than the rate pass",
         "random-loss": "no more than the rate passes between two losses",
@@ -77,7 +80,7 @@ def policer(case: Case) -> Matches:
             place="after" if lossy.place == "downstream" else "before",
             flows=[lossy.transfer.side],
             waited_ns=waited_of([lossy]),
-            proof=f"between two losses never more than {show_rate(bucket.rate_bps)} passes, before them bursts{burst}",
+            proof=bounds_str(bucket, burst),
             excluded={
                 "random-loss": "what passes between two losses is bounded by one rate",
                 **({"bottleneck": f"the round trip stays at {rtt} before the losses"} if after else {}),
@@ -89,6 +92,15 @@ def policer(case: Case) -> Matches:
             steady=f", so the round trip stayed at {rtt}" if after else "",
             **lossy.words,
         )
+
+
+def bounds_str(bucket: TokenBucket, burst: str) -> str:
+    """Returns what shows the rate of a policer."""
+    rate = show_rate(bucket.rate_bps)
+    if bucket.before_bps is None:
+        return f"between two losses never more than {rate} passes, before them bursts{burst}"
+    before = show_rate(bucket.before_bps)
+    return f"{before} passed until the first loss, then {rate}: a link never carries more before its queue overflows"
 
 
 def tails_of(case: Case, lossy: Lossy) -> int:

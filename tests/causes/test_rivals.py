@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices that meet some packets alone, and ends that wait for something else: each cause beside its nearest rivals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import wiretale
+from causes_devices import CASES as DEVICES
+from causes_waits import CASES as WAITS
+
+CASES = {**DEVICES, **WAITS}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_is_blamed_only_for_its_own(name: str, tmp_path: Path) -> None:
+    case = CASES[name]
+    trace = wiretale.analyze(case.make().write(tmp_path / "capture.pcap"))
+    if not case.is_there:
+        assert case.code not in [row["code"] for row in trace.causes if row["severity"] != "info"], (
+            trace.answer.sentence
+        )
+        return
+    assert trace.answer.cause == case.code, trace.answer.sentence
+    assert all(words in trace.answer.sentence for words in case.says), trace.answer.sentence
+    assert (trace.answer.cost["waited_ns"] or 0) > 0

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Captures of ends that wait for a name, for leave to ask or for a new connection, beside their nearest rivals."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import causes_ends as ends
+from application_wire import answer, question
+from finding_captures import of_wire
+from plain_wire import ACK, FIN, MSS, PSH, Connection, Wire
+
+PUSH = PSH | ACK
+LOGIN_MS = 10_000.0
+
+
+def logins(asks: bool = True, answered: bool = False, wait_ms: float = LOGIN_MS, is_alive: bool = True) -> Wire:
+    """Two logins by SSH, which stop in the middle; meanwhile the server asks for the name of the client, twice."""
+    wire = Wire(by_time=True)
+    for i in range(2):
+        start = 20_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=22).open(start, 4.0)
+        link.send(start + 5, 1, 0, 21, PUSH, 0).send(start + 9, 0, 0, 21, PUSH, 21)
+        link.send(start + 10, 1, 21, 900, PUSH, 21).send(start + 14, 0, 21, 60, PUSH, 921)
+        link.send(start + 14.1, 1, 921, 0, ACK, 81)
+        now = start + 14 + wait_ms
+        for attempt in range((1 if answered else 2) if asks else 0):
+            name, ports = "1.0.0.10.in-addr.arpa", (50_000 + i, 53)
+            texts = [question(100 + i, name, "PTR")] + ([answer(100 + i, name)] if answered else [])
+            for back, text in enumerate(texts):
+                header = struct.pack("!HHHH", *ports[:: -1 if back else 1], 8 + len(text), 0)
+                hosts = ("10.0.0.2", "10.0.0.53")[:: -1 if back else 1]
+                wire.ip(start + 15 + 5_000.0 * attempt + 2 * back, *hosts, 17, header + text)
+        link.send(now, 1, 921, 84, PUSH, 81).send(now + 4, 0, 81, 100, PUSH, 1005)
+        link.send(now + 6, 1, 1005, 120, PUSH, 181).send(now + 10, 0, 181, 0, ACK, 1125)
+    return ends.drawn_names(wire) if is_alive else wire
+
+
+def reads(count: int = 16, asks: bool = True, segments: int = 22, rounds: int = 25, window: int = 16_384) -> Wire:
+    """Reads of a file over a path of 100 ms, so many of which are open at a time; seen at the server."""
+    link = Connection(Wire(by_time=True), server_port=22).open(rtt=100.0, near=99.9, window=window)
+    at, sent, begun = 0, 0, 101.0
+    for _ in range(count if asks else 1):
+        link.send(begun, 0, sent, 68, PUSH, 0, window)
+        sent += 68
+    for turn in range(rounds):
+        now = begun + 1 + 101.0 * turn
+        for unit in range(count):
+            due = now + 1.4 * unit
+            for n in range(segments):
+                link.send(
+                    due + 0.06 * n, 1, at, MSS, PUSH if n == segments - 1 else ACK, sent - 68 * asks * (count - 1)
+                )
+                at += MSS
+                if n % 2:
+                    link.send(due + 0.06 * n + 100.0, 0, sent, 0, ACK, at, window)
+            if asks and turn < rounds - 1:
+                link.send(due + 0.06 * segments + 100.0, 0, sent, 68, PUSH, at, window)
+                sent += 68
+    return link.wire
+
+
+def calls(count: int = 30, rtt: float = 30.0, parallel: int = 1) -> Wire:
+    """A connection for each request; the end of each is still under way when the next one begins."""
+    wire = Wire(by_time=True)
+    for i in range(count):
+        start = 10.0 + (3 * rtt + 1) * (i // parallel) + 2.0 * (i % parallel)
+        link = Connection(wire, 40_000 + i).open(start, rtt)
+        link.send(start + rtt + 0.1, 0, 0, 300, PUSH, 0).send(start + 2 * rtt + 0.6, 1, 0, 900, PUSH, 300)
+        done = start + 2 * rtt + 0.7
+        link.send(done, 0, 300, 0, FIN | ACK, 900).send(done + 2.5 * rtt, 1, 900, 0, FIN | ACK, 301)
+        link.send(done + 2.5 * rtt + 0.1, 0, 301, 0, ACK, 901)
+    return wire
+
+
+def reader(quiet_ms: float) -> Wire:
+    """A person who reads pages for some seconds, beside a connection that stays open."""
+    wire = ends.pausing(ends.VARIED * 2)
+    link = Connection(wire, 41_000, server_port=8080).open(5.0, 20.0)
+    return link.send(26, 0, 0, 90, PUSH, 0).send(46, 1, 0, 60, PUSH, 90).send(quiet_ms, 1, 60, 30, PUSH, 90).wire
+
+
+class Case(NamedTuple):
+    """A capture, the cause that heads it (or one that it must not have, if not `is_there`), and words of its sentence."""
+
+    make: Callable[[], Wire]
+    code: str
+    says: tuple[str, ...] = ()
+    is_there: bool = True
+
+
+NOT = partial(Case, says=(), is_there=False)
+NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
+CASES = {
+    "logins that wait for a name": Case(
+        logins, NAME, ("10.0.0.2:22 let its clients wait 10 s each", "2 connections", "1.0.0.10.in-addr.arpa (PTR)")
+    ),
+    "logins that wait without a question": NOT(lambda: logins(asks=False), NAME),
+    "logins whose names are answered": NOT(lambda: logins(answered=True), NAME),
+    "logins that wait much longer than for a name": NOT(lambda: logins(wait_ms=19_000.0), NAME),
+    "a resolver that answers nothing": Case(lambda: logins(is_alive=False), "dns-silent", ("10.0.0.53",)),
+    "16 reads at a time": Case(reads, OPEN, ("lets only 514 kB be under way", "round trip of 100 ms")),
+    "4 reads at a time": Case(lambda: reads(4, rounds=60), OPEN, ("lets only 128 kB be under way",)),
+    "flights without requests": NOT(lambda: reads(asks=False), OPEN),
+    "reads behind a small window": NOT(lambda: reads(window=4_096), OPEN),
+    "connections that end late": Case(calls, AGAIN, ("Each of 30 requests", "2 round trips of 30")),
+    "connections side by side": NOT(lambda: calls(60, parallel=3), AGAIN),
+    "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
+    "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
+}
+EXAMPLES = {NAME: of_wire(logins)}
