@@ -14,6 +14,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.printable import printable
+from wiretale.reports.terminal.command import Command
 
 INDENT = 2
 PIPE_WIDTH = 100  # columns, if COLUMNS is not set
@@ -65,5 +66,6 @@ def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -
     for name in names:
         if row[name]:
             style = "dim" if name in ("evidence", "filter") else ""
-            lines.add_row(Text(name, style="dim"), Text(printable(str(row[name])), style=style))
+            text = row[name] if isinstance(row[name], Command) else Text(printable(str(row[name])), style=style)
+            lines.add_row(Text(name, style="dim"), text)
     return lines

@@ -15,6 +15,7 @@ from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import plural, show_duration
 from wiretale.reports.phrases import drops_of, file_words
+from wiretale.reports.terminal.command import Command
 from wiretale.reports.terminal.console import detail_lines, print_parts
 from wiretale.reports.terminal.screen.causes import CAUSES_SHOWN, answer_parts, cause_parts
 from wiretale.reports.terminal.screen.flows import flow_lines
@@ -71,7 +72,7 @@ def next_str(trace: Trace) -> str:
 
 def closing(trace: Trace) -> Iterator[RenderableType]:
     """Yields what was judged, the file, and the next command."""
-    row = {"Judged": judge(trace).text(), "File": file_str(trace), "Next": next_str(trace)}
+    row = {"Judged": judge(trace).text(), "File": file_str(trace), "Next": Command(next_str(trace))}
     yield Text()
     yield detail_lines(row, tuple(row))
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from wiretale.cli.parser import Parser
 
-WORD = r"(?:-[\w-]+ (?![-|]))?(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+"  # an option must stay with its value
 HANGING = 6  # indentation of continued lines
 TEXT_COLUMN = 24  # first column of the text of an option
 COLUMNS = 80  # if there is no terminal
@@ -134,18 +133,11 @@ def example_lines(examples: str, width: int) -> list[str]:
 
 
 def fit_command(command: str, width: int) -> list[str]:
-    """Returns a command in as many lines as it needs; a line must not end within quotes, so that a shell accepts it."""
-    import re
+    """Returns an indented command in as many lines as it needs."""
+    from wiretale.reports.terminal.command import command_lines
 
-    lines = [""]
-    for word in re.findall(WORD, command):
-        room = width - (HANGING if len(lines) > 1 else 2)
-        if lines[-1] and len(lines[-1]) + 1 + len(word) > room:
-            lines.append("")
-        lines[-1] = f"{lines[-1]} {word}".strip()
-    first, *further = lines
-    indented = [f"  {first}", *(" " * HANGING + line for line in further)]
-    return [f"{line} \\" for line in indented[:-1]] + indented[-1:]
+    first, *further = command_lines(command, width, HANGING - 2)
+    return [f"  {line}" for line in (first, *further)]
 
 
 def exit_code_lines(codes: Mapping[int, str], width: int) -> list[str]:
