@@ -32,6 +32,7 @@ LAYERS = (
     ("shard",),
     ("observation", "pipeline", "cut"),
     ("update", "local"),
+    ("exchange",),
     ("course",),
     ("rows",),
     ("tracker",),

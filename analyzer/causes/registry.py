@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wiretale.analyzer.causes import broken, captured, ended, ends, path, unanswered
+from wiretale.analyzer.causes import broken, captured, ended, ends, path, services, unanswered
 from wiretale.analyzer.causes.case import Case
 from wiretale.analyzer.causes.cause import Cause, Match, Severity
 from wiretale.analyzer.causes.rank import rank_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Transfers
 
 #: in the order of tests, as are the modules of each
-FAMILIES = (unanswered, broken, ended, ends, path, captured)
+FAMILIES = (unanswered, broken, services, ended, ends, path, captured)
 CHAPTERS: dict[str, tuple[Cause, ...]] = {
     family.CHAPTER: tuple(
         rule for module in family.MODULES for rule in vars(module).values() if isinstance(rule, Cause)

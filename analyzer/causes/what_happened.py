@@ -42,6 +42,8 @@ ASKED = {
     "dns": "DNS question",
     "icmp_echo": "ping",
     "dhcp": "DHCP message",
+    "sip": "SIP request",
+    "radius": "RADIUS request",
     "arp": "ARP request",
     "nd": "neighbor solicitation",
 }

@@ -140,6 +140,9 @@
     X(ARP, "arp")                                                                                  \
     X(ND, "nd")                                                                                    \
     X(DHCP, "dhcp")                                                                                \
+    X(RADIUS, "radius")                                                                            \
+    X(SIP, "sip")                                                                                  \
+    X(SIP_ACK, "sip_ack")                                                                          \
     X(ICMP_ECHO, "icmp_echo")                                                                      \
     /* verdicts on blocks (blocks.verdict) */                                                      \
     X(DELIVERED, "delivered")                                                                      \

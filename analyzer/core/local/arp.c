@@ -11,7 +11,7 @@
  * own (RFC 5227 section 1.1): both expect no reply. A reply that is no answer announces likewise.
  */
 #include "base/bytes.h"
-#include "local/exchange.h"
+#include "exchange/exchange.h"
 #include "local/neighbor.h"
 
 #define ARP_BYTES 28u

@@ -14,7 +14,7 @@
  * another. A Request that follows a Discover with the same id shows that there was an Offer, which
  * a switch may have sent to the client alone. */
 #include "base/bytes.h"
-#include "local/exchange.h"
+#include "exchange/exchange.h"
 
 #define RELAY_AT     24u
 #define OPTIONS_AT   240u

@@ -3,7 +3,7 @@
 #ifndef WIRETALE_LOCAL_GROUPS_H
 #define WIRETALE_LOCAL_GROUPS_H
 
-#include "local/exchange.h"
+#include "exchange/exchange.h"
 
 /* All bytes are set: they are compared. Address 0 has the general queries. */
 struct group_key {

@@ -35,6 +35,17 @@ static struct local_packet place_of(const struct packet *packet, const struct he
     return place;
 }
 
+static void datagram_take(struct local_exchanges *local, const struct local_packet *place,
+                          const struct headers *headers) {
+    uint16_t source = headers->source_port, destination = headers->destination_port;
+    if (is_dhcp_port(source) && is_dhcp_port(destination))
+        dhcp_take(local, place, headers);
+    else if (is_sip_port(source) || is_sip_port(destination))
+        sip_take(local, place, headers);
+    else
+        radius_take(local, place, headers);
+}
+
 void local_take(struct local_exchanges *local, const struct packet *packet,
                 const struct headers *headers) {
     struct local_packet place = place_of(packet, headers);
@@ -43,7 +54,7 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
     else if (headers->protocol == IP_IGMP)
         igmp_take(local, &place, headers);
     else if (headers->protocol == IP_UDP)
-        dhcp_take(local, &place, headers);
+        datagram_take(local, &place, headers);
     else
         nd_take(local, &place, headers);
 }

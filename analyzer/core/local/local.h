@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exchanges on the local network, which belong to no flow or to several: ARP (RFC 826, 5227),
- * neighbor discovery (RFC 4861), DHCP (RFC 2131), and multicast groups (IGMP, RFC 3376).
+ * neighbor discovery (RFC 4861), DHCP (RFC 2131), and multicast groups (IGMP, RFC 3376). Those of
+ * RADIUS (RFC 2865) and SIP (RFC 3261) are here too, because one flow has many of them at once.
  *
  *   local_concerns() -> local_take() (in file order) -> rows of exchanges and neighbors
  *
@@ -12,10 +13,25 @@
 #define WIRETALE_LOCAL_H
 
 #include "decode/headers.h"
-#include "local/exchange.h"
+#include "exchange/exchange.h"
 
 static inline bool is_dhcp_port(uint16_t port) {
     return port == 67 || port == 68;
+}
+
+static inline bool is_radius_port(uint16_t port) {
+    return port == 1812 || port == 1813 || port == 1645 || port == 1646;
+}
+
+static inline bool is_sip_port(uint16_t port) {
+    return port == 5060;
+}
+
+/* Returns whether a datagram, or its first fragment, has ports of these services. */
+static inline bool local_concerns_ports(uint16_t source, uint16_t destination, bool fragment) {
+    return (!fragment && is_dhcp_port(source) && is_dhcp_port(destination)) ||
+           is_radius_port(source) || is_radius_port(destination) || is_sip_port(source) ||
+           is_sip_port(destination);
 }
 
 /* Returns whether a packet may be one of these. Most packets cost this much. */
@@ -25,8 +41,9 @@ static inline bool local_concerns(const struct headers *headers) {
     if (headers->protocol == IP_IGMP)
         return headers->layer == LAYER_NETWORK && !headers->fragment;
     if (headers->protocol == IP_UDP)
-        return headers->layer == LAYER_TRANSPORT && !headers->fragment &&
-               is_dhcp_port(headers->source_port) && is_dhcp_port(headers->destination_port);
+        return headers->layer == LAYER_TRANSPORT &&
+               local_concerns_ports(headers->source_port, headers->destination_port,
+                                    headers->fragment);
     return headers->protocol == IP_ICMPV6 && headers->layer == LAYER_TRANSPORT &&
            !headers->fragment &&
            (headers->icmp.type == ICMPV6_SOLICITATION ||

@@ -9,7 +9,7 @@
  * Duplicate address detection asks from the unspecified address (RFC 4862 section 5.4) and expects
  * no answer; an advertisement that nobody solicited announces. */
 #include "base/bytes.h"
-#include "local/exchange.h"
+#include "exchange/exchange.h"
 #include "local/neighbor.h"
 
 #define TARGET_BYTES 16u

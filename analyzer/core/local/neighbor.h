@@ -4,7 +4,7 @@
 #ifndef WIRETALE_NEIGHBOR_H
 #define WIRETALE_NEIGHBOR_H
 
-#include "local/exchange.h"
+#include "exchange/exchange.h"
 
 /* All bytes are set: they are compared. */
 struct neighbor_key {

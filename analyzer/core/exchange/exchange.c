@@ -6,7 +6,7 @@
  * 4 s later (BSD); those of DHCP have other timers. It is a copy of it, as another port or a bridge
  * stores, within COPY_NS. An answer counts for the latest request. The exchange stays until its
  * ends begin another one, so that a second answer, of another MAC address, is seen. */
-#include "local/exchange.h"
+#include "exchange/exchange.h"
 
 #include "application/state.h"
 #include "base/int64.h"
@@ -23,10 +23,14 @@ struct timers {
 static struct timers timers_of(const struct exchange_key *key) {
     if (key->kind == WORD_DHCP) /* the first repeat after 4 s, the last pause 64 s, both +- 1 s */
         return (struct timers){3 * SECOND_NS, 65 * SECOND_NS};
+    if (key->kind == WORD_RADIUS)
+        return (struct timers){3 * SECOND_NS, 35 * SECOND_NS};
+    if (key->kind == WORD_SIP || key->kind == WORD_SIP_ACK) /* 64 * T1, RFC 3261 section 17 */
+        return (struct timers){2 * SECOND_NS, 35 * SECOND_NS};
     return (struct timers){SECOND_NS, 5 * SECOND_NS};
 }
 
-_Static_assert(sizeof(struct exchange_key) == 48, "words without padding");
+_Static_assert(sizeof(struct exchange_key) == 56, "words without padding");
 
 /* Returns the time from `from_ns` to a packet; 0 if it is not known or negative. */
 static int64_t since(int64_t from_ns, int64_t time_ns) {
@@ -67,10 +71,17 @@ static void put_ends_of_dhcp(struct row_sink *sink, struct row *row,
 static void put_ends(struct row_sink *sink, struct row *row,
                      const struct local_exchange *exchange) {
     const struct exchange_key *key = &exchange->key;
-    if (exchange->type) {
+    if (key->kind == WORD_DHCP) {
         put_ends_of_dhcp(sink, row, exchange);
         return;
     }
+    if (exchange->host_length) {
+        char text[NAME_TEXT_MAX];
+        text[name_escape(text, 0, exchange->host, exchange->host_length)] = '\0';
+        row_set_text(sink, row, exchanges_name, text);
+    }
+    row_set_text(sink, row, exchanges_type, exchange->type);
+    row_set_if(row, exchanges_request_bytes, exchange->request_bytes, exchange->request_bytes);
     row_set(row, exchanges_client, add_address(sink, key->version, key->client));
     row_set(row, exchanges_server, add_address(sink, key->version, key->server));
 }
@@ -114,7 +125,10 @@ void exchange_settle(struct local_exchanges *local, struct local_exchange *excha
                      const struct local_packet *packet, enum word outcome, const char *code) {
     int64_t waited_ns = -1;
     exchange->settled = true;
-    if (packet) {
+    if (exchange->begun) {
+        if (exchange->asked_ns != TIME_UNKNOWN && exchange->answered_ns != TIME_UNKNOWN)
+            waited_ns = since(exchange->asked_ns, exchange->answered_ns);
+    } else if (packet) {
         exchange->answered_frame = packet->frame;
         exchange->answered_ns = packet->time_ns;
         if (exchange->asked_ns != TIME_UNKNOWN && packet->time_ns != TIME_UNKNOWN)
@@ -131,8 +145,9 @@ void exchange_give_up(struct local_exchanges *local, const struct local_exchange
     bool over = since(exchange->asked_ns, end_ns) >= answer_ns;
     int64_t gave_up_ns = add_ns(since(exchange->asked_ns, exchange->last_ns), answer_ns);
     int64_t waited_ns = min64(gave_up_ns, since(exchange->asked_ns, end_ns));
-    add_exchange(local, exchange, over || !timed ? WORD_UNANSWERED : WORD_CUT_OFF,
-                 timed ? waited_ns : -1, NULL);
+    bool open = exchange->begun || (!over && timed);
+    add_exchange(local, exchange, open ? WORD_CUT_OFF : WORD_UNANSWERED,
+                 timed && !exchange->begun ? waited_ns : -1, NULL);
 }
 
 static bool is_copy(const struct local_exchange *exchange, const struct local_packet *packet) {
@@ -189,4 +204,34 @@ struct local_exchange *exchange_answer(struct local_exchanges *local,
     memcpy(exchange->mac, mac, MAC_BYTES);
     exchange_settle(local, exchange, packet, WORD_ANSWERED, NULL);
     return exchange;
+}
+
+void exchange_put_name(struct local_exchange *exchange, const uint8_t *bytes, uint32_t length) {
+    exchange->host_length = (uint8_t)(length < HOST_BYTES ? length : HOST_BYTES);
+    if (exchange->host_length)
+        memcpy(exchange->host, bytes, exchange->host_length);
+}
+
+void exchange_renew(struct local_exchanges *local, const struct exchange_key *key, uint32_t id,
+                    const struct local_packet *packet) {
+    struct local_exchange *exchange = keyed_list_find(&local->exchanges, key);
+    if (!exchange || exchange->id == id)
+        return;
+    if (!exchange->settled)
+        exchange_give_up(local, exchange, packet->time_ns);
+    exchange_displace(exchange);
+}
+
+/* Its last request is long ago, so that no other one is a copy of it. */
+void exchange_displace(struct local_exchange *exchange) {
+    exchange->settled = true;
+    exchange->last_ns = 0;
+}
+
+void exchange_note_answer(struct local_exchange *exchange, const struct local_packet *packet) {
+    if (exchange->begun)
+        return;
+    exchange->begun = true;
+    exchange->answered_frame = packet->frame;
+    exchange->answered_ns = packet->time_ns;
 }

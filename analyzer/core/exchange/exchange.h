@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the protocols of this folder share: a packet, an exchange that may be answered, and who has
- * which address. */
-#ifndef WIRETALE_LOCAL_EXCHANGE_H
-#define WIRETALE_LOCAL_EXCHANGE_H
+/* What the protocols of local/ and this folder share: a packet, an exchange that may be answered,
+ * and who has which address. */
+#ifndef WIRETALE_EXCHANGE_H
+#define WIRETALE_EXCHANGE_H
 
 #include <string.h>
 
 #include "base/vocabulary.h"
 #include "decode/headers.h"
-#include "local/keyed_list.h"
+#include "exchange/keyed_list.h"
 #include "rows/row_sink.h"
 
 /* The exchanges and hosts of all interfaces, and their bounds. */
@@ -46,6 +46,7 @@ struct exchange_key {
     uint32_t interface;
     uint16_t kind;    /* enum word: exchanges.kind */
     uint16_t version; /* of IP */
+    uint64_t id;      /* RADIUS, SIP: one of several requests at once */
 };
 
 struct local_exchange {
@@ -55,11 +56,14 @@ struct local_exchange {
     uint32_t attempts;
     bool settled;           /* its row was added */
     uint8_t mac[MAC_BYTES]; /* that answered; 0 if it is not known */
+    bool begun;             /* SIP: a provisional response came */
     /* Of DHCP. */
     uint8_t address[4], server[4]; /* the client's address, and who answered; 0 if not known */
+    /* Of DHCP, RADIUS and SIP. */
     uint8_t host_length;
-    uint8_t host[HOST_BYTES]; /* name of the client; host_length bytes */
+    uint8_t host[HOST_BYTES]; /* name of the client, user or target; host_length bytes */
     uint32_t id;              /* of the latest request */
+    uint32_t request_bytes;   /* of RADIUS: payload of the datagram */
     const char *type;         /* static; NULL of other protocols */
 };
 
@@ -79,7 +83,17 @@ void exchange_settle(struct local_exchanges *local, struct local_exchange *excha
 void exchange_give_up(struct local_exchanges *local, const struct local_exchange *exchange,
                       int64_t end_ns);
 
-/* arp.c, nd.c, dhcp.c */
+/* Sets its name, of which as much is kept as fits. */
+void exchange_put_name(struct local_exchange *exchange, const uint8_t *bytes, uint32_t length);
+/* Gives up an exchange that waits, if its latest request had another id. */
+void exchange_renew(struct local_exchanges *local, const struct exchange_key *key, uint32_t id,
+                    const struct local_packet *packet);
+/* Forgets an exchange for another one with its key; it gets no row if it waits. */
+void exchange_displace(struct local_exchange *exchange);
+/* Notes a first answer that does not end the exchange. */
+void exchange_note_answer(struct local_exchange *exchange, const struct local_packet *packet);
+
+/* arp.c, nd.c, dhcp.c, radius.c, sip.c */
 void arp_take(struct local_exchanges *local, const struct local_packet *place,
               const struct packet *packet, const struct headers *headers);
 void nd_take(struct local_exchanges *local, const struct local_packet *place,
@@ -87,6 +101,10 @@ void nd_take(struct local_exchanges *local, const struct local_packet *place,
 
 void dhcp_take(struct local_exchanges *local, const struct local_packet *place,
                const struct headers *headers);
+void radius_take(struct local_exchanges *local, const struct local_packet *place,
+                 const struct headers *headers);
+void sip_take(struct local_exchanges *local, const struct local_packet *place,
+              const struct headers *headers);
 
 static inline bool is_mac(const uint8_t *mac) {
     static const uint8_t none[MAC_BYTES];

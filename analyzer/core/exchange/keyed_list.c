@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buckets are chains of entry numbers. The lists grow by doubling, so that a capture with a few
  * hosts needs some kilobytes; a full list replaces its entries in the order of their addition. */
-#include "local/keyed_list.h"
+#include "exchange/keyed_list.h"
 
 #include <stdlib.h>
 #include <string.h>

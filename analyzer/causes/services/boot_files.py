@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TFTP transfers that never begin: the server's first packet is not acknowledged, or no server answers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.host_down import answering_hosts
+from wiretale.analyzer.causes.unanswered.silent_hosts import spans_of
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.shared.servers import first_packets
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import FlowRow
+
+PORT, FLOWS_MAX = 69, 1_000
+REPEATS_MIN = 3
+OPTIONS_MOST = 256  # bytes of an OACK (RFC 2347); a first block has 516 as a rule
+
+
+def read_requests(case: Case) -> list[FlowRow]:
+    """Returns the flows to port 69 that got no answer from this port."""
+    flows = case.trace.flows
+    columns = zip(flows.column("protocol"), flows.column("destination_port"), strict=True)
+    numbers = [number for number, pair in enumerate(columns) if pair == ("udp", PORT)]
+    return [row for row in map(case.flow, numbers[:FLOWS_MAX]) if row["one_way"]]
+
+
+def transfers_of(case: Case, requests: list[FlowRow]) -> dict[int, list[FlowRow]]:
+    """Returns by request the flows from its server, or another host, to the port that asked."""
+    asking = {(row["source"], row["source_port"]): row["flow"] for row in requests}
+    by_request: dict[int, list[FlowRow]] = defaultdict(list)
+    flows = case.trace.flows
+    ends = (
+        zip(flows.column("source"), flows.column("source_port"), strict=True),
+        zip(flows.column("destination"), flows.column("destination_port"), strict=True),
+    )
+    for number, (source, target) in enumerate(zip(*ends, strict=True)):
+        request = asking.get(target, asking.get(source))
+        if request is not None and request != number:
+            by_request[request].append(case.flow(number))
+    return by_request
+
+
+def ignored_answers(transfers: dict[int, list[FlowRow]]) -> dict[tuple[str, str], list[FlowRow]]:
+    """Returns by server and client the flows in which one packet comes again and again, and nothing goes back."""
+    ignored: dict[tuple[str, str], list[FlowRow]] = defaultdict(list)
+    for row in (row for rows in transfers.values() for row in rows):
+        if row["one_way"] and row["packets"] >= REPEATS_MIN and (row["payload_bytes"] or 0) % row["packets"] == 0:
+            ignored[row["source"], row["destination"]].append(row)
+    return ignored
+
+
+@cause(
+    code="tftp-not-begun",
+    title="A TFTP transfer never begins",
+    sentence="{what}.",
+    advice="{advice}",
+    shows="A request to UDP 69, and the packets of the server to the port that asked: three or more, all of the same size, and "
+    "none back, so that the client acknowledges nothing; or three requests or more of one client without any packet to its port.",
+    rivals={
+        "one-direction": "requests of the client are in the capture, and packets to it",
+        "udp-silent": "the server answers, from another port, as TFTP does",
+    },
+    unknown="Whether the client got the packet and did not like it, or it was dropped on the way.",
+    explains=("one-way",),
+)
+def tftp_not_begun(case: Case) -> Matches:
+    requests = read_requests(case)
+    if not requests:
+        return
+    transfers = transfers_of(case, requests)
+    silent: dict[tuple[str, str], list[FlowRow]] = defaultdict(list)
+    for request in requests:
+        answers = transfers.get(request["flow"], [])
+        if not answers:
+            silent[request["source"], request["destination"]].append(request)
+    yield from (ignored_match(case, *ends, rows) for ends, rows in ignored_answers(transfers).items())
+    for (client, server), rows in silent.items():
+        sent = sum(row["packets"] for row in rows)
+        if sent >= REPEATS_MIN and answering_hosts(case, client) and not any(row["icmp_errors"] for row in rows):
+            yield deaf_match(case, client, server, rows)
+
+
+def ignored_match(case: Case, server: str, client: str, rows: list[FlowRow]) -> Match:
+    """Returns the match of a server whose first packet the client does not acknowledge."""
+    flows, sent, waited = [row["flow"] for row in rows], sum(row["packets"] for row in rows), union_ns(spans_of(rows))
+    is_option = (rows[0]["payload_bytes"] or 0) <= OPTIONS_MOST * rows[0]["packets"]
+    refused = sum(row["icmp_errors"] for row in rows)
+    first = "the server's option reply (OACK)" if is_option else "the first block"
+    case.claimed.update(flows)
+    return Match(
+        certainty="proven",
+        place="client",
+        flows=flows,
+        failed=len(rows),
+        attempts=len(rows),
+        waited_ns=waited,
+        frames=first_packets(case.transfers, flows),
+        packets=sent,
+        filter=flow_filter(rows[0]),
+        proof=f"{plural(sent, 'datagram')} of one size, and none back",
+        excluded={"one-direction": "the requests of the client are in the capture", "udp-silent": "the server answers"},
+        what=f"The TFTP client {client} never acknowledges {first}: {server} sent it {plural(sent, 'time')} in "
+        f"{show_duration(waited or 0)}, so {'no transfer began' if len(rows) > 1 else 'the transfer never began'}"
+        + (", and ICMP errors came back" if refused else ""),
+        advice=f"The server answers from a new port ({rows[0]['source_port']}), as TFTP does: allow it in at {client} and at "
+        "firewalls (a TFTP helper)"
+        + (
+            ", or turn options off at the server (blksize, tsize) if the boot ROM does not know them."
+            if is_option
+            else "."
+        ),
+    )
+
+
+def deaf_match(case: Case, client: str, server: str, rows: list[FlowRow]) -> Match:
+    """Returns the match of a server that answers no request."""
+    flows, sent, waited = [row["flow"] for row in rows], sum(row["packets"] for row in rows), union_ns(spans_of(rows))
+    case.claimed.update(flows)
+    return Match(
+        certainty="proven",
+        place="server",
+        flows=flows,
+        failed=1,
+        attempts=1,
+        waited_ns=waited,
+        frames=first_packets(case.transfers, flows),
+        packets=sent,
+        filter=f"udp.dstport == {PORT} && ip.src == {client}",
+        proof=f"{plural(sent, 'request')} without a packet or an ICMP error for the port that asked",
+        excluded={"one-direction": "other packets come to the client"},
+        what=f"{server} answers no TFTP request of {client}: {plural(sent, 'request')} got neither a block nor an error",
+        advice=f"Check that a TFTP server runs on {server} (`ss -lun`), and that firewalls allow UDP {PORT} in and the answer "
+        "from another port out.",
+    )

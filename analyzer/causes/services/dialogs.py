@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the causes of this family share: flows of the exchanges of a service, and the facts of a match about them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import ExchangeRow
+
+FLOWS_MAX = 200
+
+
+def flows_of(case: Case, rows: Iterable[ExchangeRow], ports: Collection[int]) -> list[int]:
+    """Returns the first flows between the ends of these exchanges at one of these ports."""
+    ends = {frozenset((row["client"], row["server"])) for row in rows}
+    flows = case.trace.flows
+    columns = (flows.column(name) for name in ("source", "destination", "source_port", "destination_port"))
+    numbers = [
+        number
+        for number, (source, target, *pair) in enumerate(zip(*columns, strict=True))
+        if frozenset((source, target)) in ends and (pair[0] in ports or pair[1] in ports)
+    ]
+    return numbers[:FLOWS_MAX]
+
+
+def facts_of(case: Case, rows: Sequence[ExchangeRow], ports: Collection[int]) -> dict[str, Any]:
+    """Returns the members of a Match that these exchanges give: flows, packets, and the time in which somebody waited."""
+    return {
+        "flows": flows_of(case, rows, ports),
+        "frames": packets_of(rows),
+        "packets": sum(row["attempts"] for row in rows),
+        "waited_ns": union_ns(waits_of(rows)),
+    }
