@@ -7,9 +7,7 @@ import re
 
 TYPE_CHECKING = False  # the first help needs neither typing nor Rich
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import Console, ConsoleOptions
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 WORD = r"(?:-[\w-]+ (?![-|]))?(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+"  # an option must stay with its value
 CONTINUED = " \\"
@@ -17,13 +15,14 @@ CONTINUED = " \\"
 
 def command_lines(command: str, width: int, hanging: int = 4) -> list[str]:
     """Returns lines that end in a backslash but for the last; no line ends within quotes. Those after the first are indented."""
-    lines = [""]
-    for word in re.findall(WORD, command):
-        longer = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word
-        if lines[-1].strip() and len(longer) + len(CONTINUED) > width:
-            longer = " " * hanging + word
-            lines.append("")
-        lines[-1] = longer
+    pieces = re.findall(WORD, command)
+    lines = pieces[:1]
+    for piece in pieces[1:]:
+        longer = f"{lines[-1]} {piece}"
+        if len(longer) + len(CONTINUED) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(" " * hanging + piece)
     return [line + CONTINUED for line in lines[:-1]] + lines[-1:]
 
 
@@ -36,11 +35,12 @@ class Command:
     def __bool__(self) -> bool:
         return bool(self.command)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[object]:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
         from wiretale.analyzer.printable import printable
 
-        width, shown = options.max_width, printable(self.command)
-        lines = [shown] if len(shown) <= width else command_lines(shown, width)
+        command = printable(self.command)
+        fits = len(command) <= options.max_width
+        lines = [command] if fits else command_lines(command, options.max_width)
         yield Text("\n".join(lines), overflow="fold")

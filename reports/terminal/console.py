@@ -66,6 +66,7 @@ def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -
     for name in names:
         if row[name]:
             style = "dim" if name in ("evidence", "filter") else ""
-            text = row[name] if isinstance(row[name], Command) else Text(printable(str(row[name])), style=style)
+            value = row[name]
+            text = value if isinstance(value, Command) else Text(printable(str(value)), style=style)
             lines.add_row(Text(name, style="dim"), text)
     return lines
