@@ -76,6 +76,21 @@ def calls(count: int = 30, rtt: float = 30.0, parallel: int = 1) -> Wire:
     return wire
 
 
+def limited(pause_ms: float = 2_000.0, status: int = 429) -> Wire:
+    """A client of which each sixth request is refused, and which then pauses."""
+    link, now, sent, received = Connection(Wire()).open(rtt=20.0), 21.0, 0, 0
+    for number in range(36):
+        code = status if number % 6 == 4 else 200
+        reply = b"HTTP/1.1 %d Status\r\nContent-Length: 150\r\n\r\n" % code + bytes(150)
+        link.send(now, 0, sent, flags=PUSH, ack=received, payload=ends.GET)
+        sent += len(ends.GET)
+        link.send(now + 25, 1, received, flags=PUSH, ack=sent, payload=reply)
+        received += len(reply)
+        link.send(now + 25.1, 0, sent, ack=received)
+        now += 26 + (pause_ms if code != 200 else 1.0)
+    return link.wire
+
+
 def reader(quiet_ms: float) -> Wire:
     """A person who reads pages for some seconds, beside a connection that stays open."""
     wire = ends.pausing(ends.VARIED * 2)
@@ -94,6 +109,7 @@ class Case(NamedTuple):
 
 NOT = partial(Case, says=(), is_there=False)
 NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
+ERRORS = "error-answers"
 CASES = {
     "logins that wait for a name": Case(
         logins, NAME, ("10.0.0.2:22 let its clients wait 10 s each", "2 connections", "1.0.0.10.in-addr.arpa (PTR)")
@@ -108,6 +124,11 @@ CASES = {
     "reads behind a small window": NOT(lambda: reads(window=4_096), OPEN),
     "connections that end late": Case(calls, AGAIN, ("Each of 30 requests", "2 round trips of 30")),
     "connections side by side": NOT(lambda: calls(60, parallel=3), AGAIN),
+    "a client that is told to come later": Case(
+        limited, ERRORS, ("6 of 36 HTTP requests got status 429", "paused for 2 s each time, 12 s in all")
+    ),
+    "a client that goes on at once": Case(lambda: limited(100.0), ERRORS, ("6 of 36 HTTP requests got status 429",)),
+    "no pause is blamed on a client that is told to come later": NOT(limited, PAUSE),
     "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
     "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
 }

@@ -252,6 +252,17 @@ def send_bulk(host: str, port: str, size: str, rate: str = "0") -> None:
     to.recv(1)
 
 
+def send_in_turn(host: str, port: str, size: str, rate: str, count: str, between: str) -> None:
+    """Sends by several connections, which begin one after another and overlap."""
+    threads = []
+    for _ in range(int(count)):
+        threads.append(threading.Thread(target=send_bulk, args=(host, port, size, rate)))
+        threads[-1].start()
+        time.sleep(float(between))
+    for thread in threads:
+        thread.join()
+
+
 def checksum(octets: bytes) -> int:
     total = sum(struct.unpack(f"!{len(octets) // 2}H", octets))
     total = (total >> 16) + (total & 0xFFFF)
@@ -386,6 +397,7 @@ PROGRAMS: dict[str, Callable[..., None]] = {
     "prefer-ipv6": prefer_ipv6,
     "reuse-port": reuse_port,
     "send": send_bulk,
+    "send-in-turn": send_in_turn,
     "send-datagrams": send_datagrams,
     "serve": serve,
     "serve-names": serve_names,

@@ -212,6 +212,7 @@ def uploads(size: float, rate: float = 0, far: str = "--both delay=8ms", router:
 
 TBF = "tc qdisc add dev right root tbf rate {}\n"
 POLICER = "tcp dport 443 limit rate over 1100 kbytes/second burst 15 kbytes drop"
+ON_BAD_LINK = "tcp dport 443 jhash ip saddr . ip daddr . tcp sport mod 2 seed 0xbeef == 1"
 TAILS_DROPPED = "tcp dport 443 tcp flags & (fin | psh) == psh numgen inc mod 3 == 0 drop"
 PATH = {
     "losses at random": uploads(8e6, 4e6, f"{WIDE} --forward loss=0.5%"),
@@ -248,6 +249,24 @@ PATH = {
         hosts="for i in $(seq 3 26); do ip -n {s} addr add 10.77.2.$i/24 dev eth0; done\n"
         + sysctl("s", "net.ipv4.tcp_early_retrans=0"),  # no probes: what loses its end waits for a timer
         far="--both delay=1ms --reverse 'rate=100Mbit queue=32KiB'",
+    ),
+    "one of two links loses": Situation(
+        ((ENDS, "send-in-turn", SERVER, 443, 8e5, 2e6, 20, 0.1),),
+        serves("swallows"),
+        rule(f"{ON_BAD_LINK} numgen random mod 1000 < 40 drop"),
+        near="--both delay=3ms",
+        far="--both delay=3ms",
+        snaplen=256,
+    ),
+    "every packet is marked": Situation(
+        ((ENDS, "send", SERVER, 443, 4e5),),
+        serves("swallows"),
+        rule("tcp dport 443 ip ecn != not-ect ip ecn set ce"),
+        hosts=sysctl("c", "net.ipv4.tcp_ecn=1")
+        + sysctl("s", "net.ipv4.tcp_ecn=1")
+        + "ip -n {c} route change default via 10.77.1.1 dev eth0 congctl cubic\n",  # BBR sends on despite marks
+        near="--both delay=10ms",
+        far="--both delay=10ms",
     ),
     "last segments lost": Situation(
         (asks("asks", 30, 9, between=0.05),), ANSWERS, rule(TAILS_DROPPED), near="--both delay=5ms"

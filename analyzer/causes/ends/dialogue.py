@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -14,6 +15,7 @@ from wiretale.analyzer.causes.ends.talk import (
     TRIPS_SHARE,
     Requests,
     Talk,
+    backoffs_of,
     is_equal,
     middle,
     parts_str,
@@ -21,7 +23,7 @@ from wiretale.analyzer.causes.ends.talk import (
     server_str,
     talks,
 )
-from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -171,6 +173,11 @@ def are_polls(pauses: list[float]) -> bool:
     return is_equal(ordered[1:-1], EXPECT_WITHIN) or (half[0] >= POLL_NS and is_equal(half, POLL_WITHIN))
 
 
+def was_put_off(talk: Talk, backoffs: Mapping[int, list[Span]]) -> bool:
+    """Returns whether half of a client's pauses came because the server told it to come later."""
+    return 2 * math.fsum(span.ns for flow in talk.numbers for span in backoffs.get(flow, ())) >= talk.parts["client"]
+
+
 def is_felt(case: Case, paused_ns: float, pauses: list[float]) -> bool:
     """Returns whether pauses are so many, so long and so much of the capture that somebody may wait for the client."""
     is_many = len(pauses) >= PAUSES_MANY and middle(pauses) < WAIT_LONG_NS
@@ -196,6 +203,7 @@ def is_felt(case: Case, paused_ns: float, pauses: list[float]) -> bool:
 )
 def client_pause(case: Case) -> Matches:
     talked = talks(case)
+    backoffs = case.once(backoffs_of) if talked else {}
     paced = Counter(talk.server for talk in talked if talk.parts["client"] >= CLIENT_SHARE * talk.life_ns > 0)
     for talk in talked:
         paused_ns, pauses = talk.parts["client"], pauses_of(talk)
@@ -205,7 +213,7 @@ def client_pause(case: Case) -> Matches:
             or talk.is_parallel
         ):
             continue
-        if any(flow["server_talk"] for flow in talk.flows) or are_polls(pauses):
+        if any(flow["server_talk"] for flow in talk.flows) or are_polls(pauses) or was_put_off(talk, backoffs):
             continue
         is_long = paced[talk.server] < CLIENTS_PACED and is_felt(case, paused_ns, pauses)
         is_answered = case.connections.open_requests.keys().isdisjoint(talk.numbers)

@@ -25,6 +25,11 @@ FLOWS_MAX = 500  # with the longest waits that are examined
 SPANS_FLOWS = 3  # conversations whose packets prove a cause
 OVERLAP = 1.1  # times the time in which any was open: a longer sum is of connections that overlap
 TRIPS_SHARE = 0.5  # of the time of a conversation
+LIMITED, LIMITED_MAX, BACKOFF_NS = (
+    ("429", "503"),
+    1_000,
+    400_000_000,
+)  # statuses that say: later; the shortest pause then
 COLUMNS = (
     *(
         "turn",
@@ -101,6 +106,30 @@ def requests_of(case: Case, flow: FlowRow) -> Requests:
     places = [place for place, turn in enumerate(packed[0]) if turn == turn]
     columns = (array("d", (column[place] for place in places)) for column in packed)
     return Requests(flow, dict(zip(COLUMNS, columns, strict=True)))
+
+
+def backoffs_of(case: Case) -> dict[int, list[Span]]:
+    """Returns the pauses of clients that were told to come later, by flow."""
+    exchanges = case.trace.exchanges
+    if not len(exchanges) or not exchanges._rows_where("kind", "http"):
+        return {}
+    rows = [number for number, code in enumerate(exchanges.column("code")) if code in LIMITED]
+    limited: dict[int, set[int]] = {}
+    for row in (exchanges.rows(number, number + 1)[0] for number in rows[:LIMITED_MAX]):
+        if row["flow"] is not None and row["turn"] is not None:
+            limited.setdefault(row["flow"], set()).add(row["turn"] + 1)
+    return {flow: pauses_before(case, flow, turns) for flow, turns in limited.items()}
+
+
+def pauses_before(case: Case, flow: int, turns: set[int]) -> list[Span]:
+    """Returns the long pauses before some requests of a flow."""
+    columns, base_ns = requests_of(case, case.flow(flow)).columns, case.transfers.base_ns
+    starts = zip(columns["turn"], columns["asked_ns"], columns["pause_ns"], strict=True)
+    return [
+        Span(base_ns + asked_ns - pause_ns, base_ns + asked_ns)
+        for turn, asked_ns, pause_ns in starts
+        if turn in turns and pause_ns >= BACKOFF_NS
+    ]
 
 
 class Talk:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer.causes.cause import Match, Matches, Place, cause
 from wiretale.analyzer.causes.ends.windows import full_window
 from wiretale.analyzer.causes.path.loss_moments import growth_at_losses
+from wiretale.analyzer.causes.path.losses import bucket_of
 from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
     PLACES,
@@ -294,6 +295,12 @@ def overflows(case: Case, lossy: Lossy) -> bool:
     return growth is not None and not math.isnan(growth)
 
 
+def is_policed(case: Case, lossy: Lossy) -> bool:
+    """Returns whether a policer explains losses after the capture point, at which round trips stay: a queue before it may have
+    grown in slow start."""
+    return lossy.place == "downstream" and bucket_of(case, lossy) is not None
+
+
 def is_busy(transfer: Transfer) -> bool:
     """Returns whether a link carried a transfer for much of its time, or had it in a queue; that of others than TCP is not
     known."""
@@ -332,7 +339,7 @@ def bottleneck(case: Case) -> Matches:
     dropping = {
         lossy.transfer.number: lossy
         for lossy in lossy_transfers(case)
-        if is_busy(lossy.transfer) and overflows(case, lossy)
+        if is_busy(lossy.transfer) and overflows(case, lossy) and not is_policed(case, lossy)
     }
     limited = {
         transfer.number: transfer

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import times_str
-from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.causes.ends.talk import LIMITED, backoffs_of
+from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.exchanges.application import FAILURES, NO_NAME, flows_of, queries_of
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, rows_numbered, waits_of
 from wiretale.analyzer.findings.shared.servers import family
@@ -30,6 +33,8 @@ HTTP_ADVICE = {
     "502": "Look at the server behind {server}: it refuses, or its answer is broken.",
     "503": "Look at the load and the limits of {server}: it is overloaded, or its backend is out of service.",
     "504": "Look at the server behind {server}: it does not answer in time.",
+    "429": "Ask less often, or for more at once (larger pages), or have the limit of {server} raised: its Retry-After and "
+    "X-RateLimit headers say what it allows.",
     "413": "Raise the limit of {server} (nginx `client_max_body_size`, Apache `LimitRequestBody`), or send less at once; a "
     "client that sends `Expect: 100-continue` hears of it before it sends the body.",
 }
@@ -61,7 +66,8 @@ LOGIN, MISSING = ("401", "407"), ("403", "404")
     advice="{what}",
     shows="Answers of DNS with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH, and of HTTP with a status from 500 on, or one that "
     "refuses the request itself, such as 400 and 413. 401 and 407 count if no request with a login follows, 403 and 404 if half "
-    "of the answers of a server are such. Below a tenth of the requests to a server, and 1 s, it is a note.",
+    "of the answers of a server are such. Below a tenth of the requests to a server, and 1 s, it is a note. Pauses of 0.4 s or "
+    "more after 429 and 503 are part of the wait.",
     rivals={"dns-tcp-blocked": "no question of the server itself stayed without an answer"},
     unknown="What failed behind the server, and all that TLS hides.",
 )
@@ -190,7 +196,7 @@ def by_server(rows: list[ExchangeRow]) -> dict[str, list[ExchangeRow]]:
 
 def of_server(case: Case, kind: str, server: str, errors: list[ExchangeRow], total: int) -> Match:
     """Returns the match of the errors of one server."""
-    waited_ns = union_ns(waits_of(errors))
+    waited_ns = union_ns([*waits_of(errors), *backoffs_after(case, errors)])
     return Match(
         certainty="proven",
         place="server",
@@ -250,10 +256,27 @@ def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, 
         "filter": f"http.response.code == {code}" if is_single else "http.response.code >= 400",
         "noun": "HTTP request",
         "codes": f"status {codes_str(errors)}{f' ({meaning})' if meaning and is_single else ''}",
-        "ending": ", and it closed while the client still sent" if is_closed_early(case, errors) else "",
+        "ending": ", and it closed while the client still sent"
+        if is_closed_early(case, errors)
+        else backoff_str(backoffs_after(case, errors)),
         "names": f" ({named(names)})" if names else "",
         "what": advice.format(server=server, code=code, meaning=meaning),
     }
+
+
+def backoffs_after(case: Case, errors: Iterable[ExchangeRow]) -> list[Span]:
+    """Returns the pauses of clients that were told to come later by one of these errors."""
+    flows = dict.fromkeys(flow for row in errors if row["code"] in LIMITED and (flow := row["flow"]) is not None)
+    return [span for flow in flows for span in case.once(backoffs_of).get(flow, ())]
+
+
+def backoff_str(spans: Sequence[Span]) -> str:
+    """`, and the client then paused for 2 s each time, 16 s in all`: what clients did; empty if none paused."""
+    if not spans:
+        return ""
+    all_ns, times = math.fsum(span.ns for span in spans), times_str(sorted(round(span.ns) for span in spans))
+    each = f" each time, {show_duration(all_ns)} in all" if len(spans) > 1 else ""
+    return f", and the client then paused for {times}{each}"
 
 
 def name_of(case: Case, row: ExchangeRow) -> str | None:
