@@ -361,19 +361,23 @@ static inline void set_late(struct row *row, unsigned column, uint32_t value) {
         row_set(row, column, value);
 }
 
-/* The rest of a chunk is unused if the largest row or record would not fit: the reader must skip
- * it by the same size as arena_reserve() did. */
-bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
-                   struct row *row) {
+/* Moves the cursor to its row. The end of a chunk is unused if the largest row or record would not
+ * fit: the reader must skip it by the same size as arena_reserve() did. */
+static inline void find_row(const struct table *table, struct table_cursor *cursor) {
     size_t room = table->records ? table->records->room : ROW_BYTES_MAX;
-    if (cursor->row == table->row_count)
-        return false;
     if (table->grouped && !cursor->left)
         enter_next_group(table, cursor);
     if (table->order)
         cursor->place = table->order[cursor->row].place;
     else if (!cursor->of_record && cursor->place % ARENA_CHUNK + room > ARENA_CHUNK)
         cursor->place += ARENA_CHUNK - cursor->place % ARENA_CHUNK;
+}
+
+bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
+                   struct row *row) {
+    if (cursor->row == table->row_count)
+        return false;
+    find_row(table, cursor);
     uint64_t name = table->order ? cursor->place : cursor->row;
     const uint8_t *from, *end = next_at(table, cursor, columns, row, &from);
     if (end) {
