@@ -131,6 +131,26 @@ class NeighborRow(TypedDict):
     other_frame: int | None
 
 
+class AnnouncerRow(TypedDict):
+    """A router or port that announces itself."""
+
+    capture: int
+    kind: str
+    vlan: int | None
+    source: str | None
+    mac: str | None
+    number: int | None
+    value: int
+    address: str | None
+    prefix_length: int | None
+    packets: int
+    withdrawals: int
+    first_ns: int | None
+    last_ns: int | None
+    first_frame: int
+    last_frame: int
+
+
 class GroupRow(TypedDict):
     """A multicast group with members."""
 

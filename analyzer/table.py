@@ -31,7 +31,7 @@ check_core()  # before its schemas are read
 TABLES = tuple(name for name, _, _ in _core.schemas())
 #: those that are made if they are asked for, and those that every analysis has
 ASKED_TABLES = ("packets", "time_spans")
-OF_INTERFACES = ("interfaces", "decode_stops", "second_ports", "neighbors", "groups")
+OF_INTERFACES = ("interfaces", "decode_stops", "second_ports", "neighbors", "announcers", "groups")
 OF_FINDINGS = ("findings", "finding_frames", "finding_flows")
 OF_CAUSES = ("causes", "cause_frames", "cause_flows", "cause_findings", "cause_rivals")
 AFTER_PASS = ("relations", *OF_FINDINGS, *OF_CAUSES)  # of all flows together, by Python

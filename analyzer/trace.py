@@ -141,6 +141,11 @@ class Trace:
         return self.table("neighbors")
 
     @property
+    def announcers(self) -> Table[rows.AnnouncerRow]:
+        """A router or port that announces itself."""
+        return self.table("announcers")
+
+    @property
     def groups(self) -> Table[rows.GroupRow]:
         """A multicast group with members."""
         return self.table("groups")

@@ -117,6 +117,7 @@ class DrawnTrace:
         self.handshakes = DrawnTable([self.handshake() for _ in range(self.draw.choice((0, 0, 1, 2, 9)))])
         self.relations = DrawnTable([self.relation(flow) for flow in self.draw.choice(((), range(1, len(self.flows))))])
         self.groups = DrawnTable([self.group(flow) for flow in self.flows.drawn_rows[: self.draw.choice((0, 1))]])
+        self.announcers = DrawnTable([self.announcer(n) for n in range(self.draw.choice((0, 2, 3)))])
         self.neighbors = DrawnTable([self.neighbor(number) for number in range(self.draw.choice((0, 2, 3)))])
         self.blocks = DrawnTable([])
         self.second_ports = DrawnTable([{**self.row("second_ports"), "rank": 1, "capture": 0}])
@@ -375,6 +376,13 @@ class DrawnTrace:
         row = {**self.row("groups"), "capture": 0, "vlan": None, "address": flow["destination"]}
         return {**row, "last_ns": START_NS, "query_ns": None, "query_frame": None}
 
+    def announcer(self, number: int) -> Row:
+        """Two masters of one virtual router, or two routers."""
+        kind = self.draw.choice(("vrrp", "vrrp", "router"))
+        row = {**self.row("announcers"), "capture": 0, "kind": kind, "vlan": None, "source": f"10.0.0.{number + 2}"}
+        row.update(mac=None, number=10, value=100, address="10.0.0.1", packets=9, withdrawals=0)
+        return {**row, "first_ns": START_NS, "last_ns": START_NS + 10**10}
+
     def neighbor(self, number: int) -> Row:
         mac = f"02:00:00:00:00:{number + 1:02x}"
         row = {**self.row("neighbors"), "capture": 0, "vlan": None, "address": "10.0.0.9", "mac": mac}
@@ -413,6 +421,7 @@ def schema() -> tuple[Schema, list[str]]:
         "interfaces",
         "exchanges",
         "neighbors",
+        "announcers",
         "groups",
         "second_ports",
         "flows",

@@ -142,6 +142,10 @@
     X(DHCP, "dhcp")                                                                                \
     X(RADIUS, "radius")                                                                            \
     X(SIP, "sip")                                                                                  \
+    X(EAPOL, "eapol")                                                                              \
+    /* kinds of announcers (announcers.kind), and vrrp */                                          \
+    X(ROUTER, "router")                                                                            \
+    X(PAUSE, "pause")                                                                              \
     X(SIP_ACK, "sip_ack")                                                                          \
     X(ICMP_ECHO, "icmp_echo")                                                                      \
     /* verdicts on blocks (blocks.verdict) */                                                      \

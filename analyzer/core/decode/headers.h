@@ -87,6 +87,7 @@ enum ip_protocol {
     IP_L2TP = 115,
     IP_MOBILITY = 135,
     IP_SCTP = 132,
+    IP_VRRP = 112,
     IP_UDP_LITE = 136,
     IP_MPLS = 137,
     IP_HIP = 139,
@@ -213,6 +214,7 @@ enum icmp_type {
     ICMP_ECHO_REQUEST = 8,
     ICMPV6_ECHO_REQUEST = 128,
     ICMPV6_ECHO_REPLY = 129,
+    ICMPV6_ROUTER = 134,
     ICMPV6_SOLICITATION = 135, /* RFC 4861 section 4 */
     ICMPV6_ADVERTISEMENT = 136
 };
@@ -261,6 +263,8 @@ struct headers {
     int8_t wlan_dbm;         /* signal at the antenna, 0 if unknown; valid with `wlan` */
     uint32_t wlan_offset;    /* of the 802.11 header in the packet; valid with `wlan` */
     uint32_t arp_offset;     /* of an ARP packet, in bytes of the packet; 0 without one */
+    uint32_t control_offset; /* of MAC control or EAPOL likewise; 0 without one */
+    bool control_is_login;   /* it is EAPOL */
 
     /* From LAYER_NETWORK: the innermost IP header. */
     uint8_t ip_version;    /* 4 or 6; 0 below LAYER_NETWORK */

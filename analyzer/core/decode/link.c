@@ -16,8 +16,10 @@
  * common networks. */
 #include "decode/step.h"
 
-#define ETHER_IPV4 0x0800
-#define ETHER_ARP  0x0806
+#define ETHER_IPV4    0x0800
+#define ETHER_ARP     0x0806
+#define ETHER_CONTROL 0x8808 /* MAC control: IEEE 802.3 clause 31 */
+#define ETHER_EAPOL   0x888e /* IEEE 802.1X */
 
 static const struct {
     uint16_t type;
@@ -44,6 +46,10 @@ static NOINLINE enum next_header decode_other_type(struct decoding *d, uint16_t 
         return decode_802_3(d, type);
     if (type == ETHER_ARP)
         d->headers->arp_offset = d->offset;
+    if (type == ETHER_CONTROL || type == ETHER_EAPOL) {
+        d->headers->control_offset = d->offset;
+        d->headers->control_is_login = type == ETHER_EAPOL;
+    }
     enum next_header next = ether_type_next(type);
     return next ? next : stop_at(d, REASON_NOT_IP, UNDECODED_ETHER_TYPE, type);
 }

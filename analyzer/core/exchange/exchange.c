@@ -23,6 +23,8 @@ struct timers {
 static struct timers timers_of(const struct exchange_key *key) {
     if (key->kind == WORD_DHCP) /* the first repeat after 4 s, the last pause 64 s, both +- 1 s */
         return (struct timers){3 * SECOND_NS, 65 * SECOND_NS};
+    if (key->kind == WORD_EAPOL) /* both ends ask again after 30 s */
+        return (struct timers){5 * SECOND_NS, 65 * SECOND_NS};
     if (key->kind == WORD_RADIUS)
         return (struct timers){3 * SECOND_NS, 35 * SECOND_NS};
     if (key->kind == WORD_SIP || key->kind == WORD_SIP_ACK) /* 64 * T1, RFC 3261 section 17 */
@@ -82,6 +84,8 @@ static void put_ends(struct row_sink *sink, struct row *row,
     }
     row_set_text(sink, row, exchanges_type, exchange->type);
     row_set_if(row, exchanges_request_bytes, exchange->request_bytes, exchange->request_bytes);
+    if (key->kind == WORD_EAPOL)
+        return; /* below IP */
     row_set(row, exchanges_client, add_address(sink, key->version, key->client));
     row_set(row, exchanges_server, add_address(sink, key->version, key->server));
 }

@@ -15,15 +15,17 @@
 #define MAX_LOCAL_ROWS  1000000u   /* rows of exchanges */
 #define LOCAL_OPEN_MOST (1u << 16) /* exchanges that are kept at once, the latest of their ends */
 #define GROUPS_MOST     (1u << 14) /* multicast groups */
+#define ANNOUNCERS_MOST (1u << 12) /* routers and ports that announce themselves */
 #define NEIGHBORS_MOST  (1u << 16) /* addresses with their MAC addresses */
 
 struct local_exchanges {
     struct row_sink *sink;
-    struct keyed_list exchanges; /* struct local_exchange */
-    struct keyed_list neighbors; /* struct neighbor */
-    struct keyed_list groups;    /* struct group */
-    uint64_t rows;               /* of exchanges */
-    uint64_t replaced;           /* exchanges that were given up for newer ones */
+    struct keyed_list exchanges;  /* struct local_exchange */
+    struct keyed_list neighbors;  /* struct neighbor */
+    struct keyed_list groups;     /* struct group */
+    struct keyed_list announcers; /* struct announcer */
+    uint64_t rows;                /* of exchanges */
+    uint64_t replaced;            /* exchanges that were given up for newer ones */
     bool out_of_memory;
 };
 
@@ -93,7 +95,7 @@ void exchange_displace(struct local_exchange *exchange);
 /* Notes a first answer that does not end the exchange. */
 void exchange_note_answer(struct local_exchange *exchange, const struct local_packet *packet);
 
-/* arp.c, nd.c, dhcp.c, radius.c, sip.c */
+/* arp.c, nd.c, dhcp.c, radius.c, sip.c, eapol.c */
 void arp_take(struct local_exchanges *local, const struct local_packet *place,
               const struct packet *packet, const struct headers *headers);
 void nd_take(struct local_exchanges *local, const struct local_packet *place,
@@ -103,6 +105,8 @@ void dhcp_take(struct local_exchanges *local, const struct local_packet *place,
                const struct headers *headers);
 void radius_take(struct local_exchanges *local, const struct local_packet *place,
                  const struct headers *headers);
+void eapol_take(struct local_exchanges *local, const struct local_packet *place,
+                const struct packet *packet, const struct headers *headers);
 void sip_take(struct local_exchanges *local, const struct local_packet *place,
               const struct headers *headers);
 

@@ -2,6 +2,7 @@
 /* Gives a packet to the protocol that it is of. */
 #include "local/local.h"
 
+#include "local/announcers.h"
 #include "local/groups.h"
 #include "local/neighbor.h"
 
@@ -12,9 +13,12 @@ void local_init(struct local_exchanges *local, struct row_sink *sink) {
     keyed_list_init(&local->neighbors, sizeof(struct neighbor), sizeof(struct neighbor_key),
                     NEIGHBORS_MOST);
     keyed_list_init(&local->groups, sizeof(struct group), sizeof(struct group_key), GROUPS_MOST);
+    keyed_list_init(&local->announcers, sizeof(struct announcer), sizeof(struct announcer_key),
+                    ANNOUNCERS_MOST);
 }
 
 void local_free(struct local_exchanges *local) {
+    keyed_list_free(&local->announcers);
     keyed_list_free(&local->groups);
     keyed_list_free(&local->exchanges);
     keyed_list_free(&local->neighbors);
@@ -51,10 +55,18 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
     struct local_packet place = place_of(packet, headers);
     if (headers->arp_offset)
         arp_take(local, &place, packet, headers);
+    else if (headers->control_offset && headers->control_is_login)
+        eapol_take(local, &place, packet, headers);
+    else if (headers->control_offset)
+        pause_take(local, &place, packet, headers);
+    else if (headers->protocol == IP_VRRP)
+        vrrp_take(local, &place, headers);
     else if (headers->protocol == IP_IGMP)
         igmp_take(local, &place, headers);
     else if (headers->protocol == IP_UDP)
         datagram_take(local, &place, headers);
+    else if (headers->icmp.type == ICMPV6_ROUTER)
+        router_take(local, &place, headers);
     else
         nd_take(local, &place, headers);
 }
@@ -68,5 +80,6 @@ void local_finish(struct local_exchanges *local, struct row_sink *first, local_e
     }
     first->out_of_memory |= local->out_of_memory || local->sink->out_of_memory ||
                             !neighbor_rows_add(&local->neighbors, first) ||
-                            !group_rows_add(&local->groups, first);
+                            !group_rows_add(&local->groups, first) ||
+                            !announcer_rows_add(&local->announcers, first);
 }

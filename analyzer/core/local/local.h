@@ -36,9 +36,9 @@ static inline bool local_concerns_ports(uint16_t source, uint16_t destination, b
 
 /* Returns whether a packet may be one of these. Most packets cost this much. */
 static inline bool local_concerns(const struct headers *headers) {
-    if (!LIKELY(!headers->arp_offset))
+    if (!LIKELY(!(headers->arp_offset | headers->control_offset)))
         return true;
-    if (headers->protocol == IP_IGMP)
+    if (headers->protocol == IP_IGMP || headers->protocol == IP_VRRP)
         return headers->layer == LAYER_NETWORK && !headers->fragment;
     if (headers->protocol == IP_UDP)
         return headers->layer == LAYER_TRANSPORT &&
@@ -47,7 +47,7 @@ static inline bool local_concerns(const struct headers *headers) {
     return headers->protocol == IP_ICMPV6 && headers->layer == LAYER_TRANSPORT &&
            !headers->fragment &&
            (headers->icmp.type == ICMPV6_SOLICITATION ||
-            headers->icmp.type == ICMPV6_ADVERTISEMENT);
+            headers->icmp.type == ICMPV6_ADVERTISEMENT || headers->icmp.type == ICMPV6_ROUTER);
 }
 
 /* Makes an empty state. Rows of exchanges go into the sink, which must live as long. */

@@ -41,7 +41,7 @@ struct gatherer {
     size_t interface_count, interface_room;
     struct row_rules rules[TABLE_COUNT];
     uint64_t flow_count;
-    uint64_t local_pairs, local_rows, neighbors, groups; /* of all files */
+    uint64_t local_pairs, local_rows, neighbors, announcers, groups; /* of all files */
     struct analysis *analysis;
     struct analysis_totals *totals; /* of it */
     struct row_sink *sink;
@@ -322,6 +322,8 @@ static bool add_tables_of_file(struct gatherer *g, size_t file, uint32_t first,
                          decode_stops_capture) &&
            add_file_rows(g, file, first, TABLE_neighbors, tables, &tables->neighbors,
                          neighbors_capture) &&
+           add_file_rows(g, file, first, TABLE_announcers, tables, &tables->announcers,
+                         announcers_capture) &&
            add_file_rows(g, file, first, TABLE_groups, tables, &tables->groups, groups_capture) &&
            add_file_rows(g, file, first, TABLE_exchanges, tables, &tables->exchanges,
                          exchanges_capture);
@@ -365,6 +367,7 @@ static bool list_files(struct gatherer *g) {
         g->local_pairs += tables.local_pairs;
         g->local_rows += tables.exchanges.rows;
         g->neighbors += tables.neighbors.rows;
+        g->announcers += tables.announcers.rows;
         g->groups += tables.groups.rows;
         if (count > UINT32_MAX ||
             !list_grow(&g->file_of, &g->interface_room, count, sizeof *g->file_of))
@@ -427,6 +430,7 @@ static bool check_limits(struct gatherer *g) {
         {"pairs of hosts that asked on the local network", g->local_pairs, LOCAL_OPEN_MOST},
         {"exchanges of the local network", g->local_rows, MAX_LOCAL_ROWS},
         {"addresses of the local network", g->neighbors, NEIGHBORS_MOST},
+        {"routers and ports that announce themselves", g->announcers, ANNOUNCERS_MOST / 2},
         {"multicast groups", g->groups, GROUPS_MOST / 2},
         {"segments whose payload was left out", sum[COUNT_MISSING], 0},
         {"flows whose end depends on times that step back", sum[COUNT_UNCERTAIN], 0},

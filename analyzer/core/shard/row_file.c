@@ -147,6 +147,7 @@ void interface_rows_write(struct bytes *bytes, const struct split_facts *facts) 
     put_table(bytes, &tables[TABLE_interfaces], NULL);
     put_table(bytes, &tables[TABLE_decode_stops], NULL);
     put_table(bytes, &tables[TABLE_neighbors], NULL);
+    put_table(bytes, &tables[TABLE_announcers], NULL);
     put_table(bytes, &tables[TABLE_groups], NULL);
     put_table(bytes, &tables[TABLE_exchanges], NULL);
     put_u64(bytes, facts->local_pairs);
@@ -222,6 +223,7 @@ bool interface_rows_read(struct interface_tables *tables, const uint8_t *bytes, 
     take_table(&in, &tables->interfaces);
     take_table(&in, &tables->decode_stops);
     take_table(&in, &tables->neighbors);
+    take_table(&in, &tables->announcers);
     take_table(&in, &tables->groups);
     take_table(&in, &tables->exchanges);
     tables->local_pairs = take_u64(&in);

@@ -36,7 +36,7 @@ struct table_bytes {
 
 /* The same tables; the numbers of a file's interfaces begin with 0. */
 struct interface_tables {
-    struct table_bytes interfaces, decode_stops, neighbors, groups, exchanges;
+    struct table_bytes interfaces, decode_stops, neighbors, announcers, groups, exchanges;
     uint64_t local_pairs;
 };
 

@@ -908,7 +908,7 @@
       "client, and its answer; turn: any other request and response of a TCP connection; arp; "    \
       "nd: neighbor discovery; dhcp; icmp_echo: a ping; radius; sip: a request over UDP; "         \
       "sip_ack: "                                                                                  \
-      "a final response to INVITE that waits for its ACK")                                         \
+      "a final response to INVITE that waits for its ACK; eapol: a message of 802.1X")             \
     X(within, INT, "",                                                                             \
       "flows row of the connection whose handshake (its row connect) is the parent: of a request " \
       "in this connection, or of a question of DNS that its client asked before it connected to "  \
@@ -920,14 +920,15 @@
       "who was asked; of ARP and neighbor discovery, the address that was asked for; of DHCP, "    \
       "who answered; null if nobody in particular was asked")                                      \
     X(name, TEXT, "",                                                                              \
-      "DNS: name of the question, without the final dot; HTTP: the Host, or that of the target "   \
+      "EAPOL: MAC address that asks; DNS: name of the question, without the final dot; HTTP: the " \
+      "Host, or that of the target "                                                               \
       "if it has one (CONNECT, proxies); TLS: SNI; DHCP: MAC address and host name of the "        \
       "client; RADIUS: the user; SIP: the target without its scheme; 63 bytes of these at most. "  \
       "Other bytes than printable ASCII are \\DDD")                                                \
     X(type, TEXT, "",                                                                              \
       "DNS: type of the question: A, AAAA, ..., or TYPE and its number; HTTP: method; DHCP: "      \
       "Discover, Request or Inform; RADIUS: Access-Request or Accounting-Request; SIP: method; "   \
-      "sip_ack: 2xx or error; null for others")                                                    \
+      "sip_ack: 2xx or error; EAPOL: Start, Request or Login; null for others")                    \
     X(id, INT, "", "DNS: transaction id; icmp_echo: sequence number; null for others")             \
     X(asked_ns, TIME, "ns",                                                                        \
       "first packet of the request at the capture point; null if the file has no times")           \
@@ -1220,6 +1221,29 @@
     X(query_ns, TIME, "ns", "time of the last query for it, or general one; null without one")     \
     X(query_frame, INT, "frame", "that query; null without one")
 
+/* One row per router or port that announces itself, and VLAN at an interface. Ungrouped. */
+#define ANNOUNCERS_COLUMNS(X)                                                                      \
+    X(capture, KNOWN(INT), "", "interfaces row")                                                   \
+    X(kind, KNOWN(WORD), "",                                                                       \
+      "vrrp: a master of a virtual router; router: router advertisements of IPv6; pause: PAUSE "   \
+      "frames of IEEE 802.3x")                                                                     \
+    X(vlan, INT, "", "id of the innermost VLAN tag; null without one")                             \
+    X(source, ADDRESS, "", "address of the router; null for pause")                                \
+    X(mac, TEXT, "", "pause: MAC address that sends them; null for others")                        \
+    X(number, INT, "", "vrrp: number of the virtual router; null for others")                      \
+    X(value, KNOWN(INT), "",                                                                       \
+      "the largest: vrrp: priority; router: lifetime in s; pause: length in quanta of 512 bits")   \
+    X(address, ADDRESS, "",                                                                        \
+      "vrrp: the first virtual address; router: the least prefix; null without one")               \
+    X(prefix_length, INT, "bits", "router: of this prefix; null for others")                       \
+    X(packets, KNOWN(INT), "packets", "announcements")                                             \
+    X(withdrawals, KNOWN(INT), "packets",                                                          \
+      "of them, with value 0: the router resigns, or the pause ends")                              \
+    X(first_ns, TIME, "ns", "time of the first; null if it has none")                              \
+    X(last_ns, TIME, "ns", "time of the last; null if it has none")                                \
+    X(first_frame, KNOWN(INT), "frame", "the first")                                               \
+    X(last_frame, KNOWN(INT), "frame", "the last")
+
 /* The order defines enum table_number and the order of schemas() in Python. */
 #define TABLES(X)                                                                                  \
     X(interfaces, INTERFACES_COLUMNS, "an input interface of an input file")                       \
@@ -1228,6 +1252,7 @@
     X(second_ports, SECOND_PORTS_COLUMNS,                                                          \
       "two ports at which an interface stored the same TCP packets")                               \
     X(neighbors, NEIGHBORS_COLUMNS, "an IP address and the MAC address that claims it")            \
+    X(announcers, ANNOUNCERS_COLUMNS, "a router or port that announces itself")                    \
     X(groups, GROUPS_COLUMNS, "a multicast group with members")                                    \
     X(flows, FLOWS_COLUMNS, "a conversation")                                                      \
     X(directions, DIRECTIONS_COLUMNS, "one direction of a flow; both have a row, captured or not") \
@@ -1301,6 +1326,7 @@ extern const struct schema schemas[TABLE_COUNT];
 #define COLUMN_OF_directions(name, type, unit, meaning)     directions_##name,
 #define COLUMN_OF_decode_stops(name, type, unit, meaning)   decode_stops_##name,
 #define COLUMN_OF_second_ports(name, type, unit, meaning)   second_ports_##name,
+#define COLUMN_OF_announcers(name, type, unit, meaning)     announcers_##name,
 #define COLUMN_OF_groups(name, type, unit, meaning)         groups_##name,
 #define COLUMN_OF_neighbors(name, type, unit, meaning)      neighbors_##name,
 #define COLUMN_OF_events(name, type, unit, meaning)         events_##name,

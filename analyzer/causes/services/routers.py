@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routers and ports of a LAN that disagree: two masters of one virtual router, two IPv6 routers with networks of their own, ports
+that ask for pauses, and logins of 802.1X without an answer."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.services.dialogs import facts_of
+from wiretale.analyzer.findings.cost import Span
+from wiretale.analyzer.findings.evidence import Cited
+from wiretale.analyzer.findings.exchanges.exchange_rows import named
+from wiretale.analyzer.findings.judged import listed
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import AnnouncerRow, ExchangeRow
+
+ROWS_MAX = 10_000
+TOGETHER_NS, ANNOUNCED_MIN = 3_000_000_000, 3  # longer than a master needs to resign, and its advertisements
+PAUSES_MIN = 10
+STARTS_MIN = 2
+
+
+def announcers_of(case: Case, kind: str) -> list[AnnouncerRow]:
+    """Returns the first announcers of a kind."""
+    table = case.trace.announcers
+    return [row for row in table.rows(0, ROWS_MAX) if row["kind"] == kind] if len(table) else []
+
+
+def together_ns(rows: Sequence[AnnouncerRow]) -> int:
+    """Returns the time in which all of these announced themselves; 0 without one."""
+    if any(row["first_ns"] is None or row["last_ns"] is None for row in rows):
+        return 0
+    return max(min(row["last_ns"] or 0 for row in rows) - max(row["first_ns"] or 0 for row in rows), 0)
+
+
+def cited(rows: Iterable[AnnouncerRow]) -> list[Cited]:
+    """Returns the first and last announcement of each."""
+    return [
+        Cited(frame, at_ns, None, row["capture"])
+        for row in rows
+        for frame, at_ns in ((row["first_frame"], row["first_ns"]), (row["last_frame"], row["last_ns"]))
+    ]
+
+
+@cause(
+    code="two-masters",
+    title="Two masters of one virtual router",
+    sentence="{routers} are {number} masters of VRRP group {group} at once: their advertisements "
+    "go on side by side for {time}, with priority {priorities}.",
+    advice="Let the routers hear each other: the same VLAN at both ports, no filter or IGMP snooping on 224.0.0.18, the same "
+    "version, password and interval. `show vrrp` at each tells what it receives.",
+    shows="Advertisements of one virtual router, with the same group and first virtual address, of two routers or more in one "
+    "VLAN, three or more of each, side by side for 3 s or more. A change of the master has them one after the other.",
+    rivals={
+        "duplicate-address": "both send the advertisements of one virtual router",
+        "outage": "both go on all the time",
+    },
+    unknown="Why they do not hear each other; the capture point hears both.",
+)
+def two_masters(case: Case) -> Matches:
+    groups: dict[tuple[object, ...], list[AnnouncerRow]] = defaultdict(list)
+    for row in announcers_of(case, "vrrp"):
+        if row["packets"] - row["withdrawals"] >= ANNOUNCED_MIN:
+            groups[row["capture"], row["vlan"], row["number"], row["address"]].append(row)
+    for rows in groups.values():
+        shared_ns = together_ns(rows)
+        if len(rows) > 1 and shared_ns >= TOGETHER_NS:
+            yield Match(
+                certainty="proven",
+                place="device",
+                failed=1,
+                attempts=1,
+                frames=cited(rows),
+                packets=sum(row["packets"] for row in rows),
+                filter=f"vrrp.virt_rtr_id == {rows[0]['number']}",
+                proof=f"{plural(sum(row['packets'] for row in rows), 'advertisement')} for {rows[0]['address']}, "
+                f"{show_duration(shared_ns)} side by side",
+                excluded={"duplicate-address": "both send the advertisements of one virtual router"},
+                routers=listed([str(row["source"]) for row in rows], "and"),
+                number="both" if len(rows) == 2 else f"all {len(rows)}",
+                group=str(rows[0]["number"]),
+                time=show_duration(shared_ns),
+                priorities=listed([str(row["value"]) for row in rows], "and"),
+            )
+
+
+@cause(
+    code="second-router",
+    title="A second IPv6 router with another network",
+    sentence="{count} routers announce different IPv6 networks in one LAN, {networks}; one of them {probably}does not belong "
+    "there, and clients may send through either.",
+    advice="Find the port of the one that does not belong there by its MAC address (a home router, or a host that shares its "
+    "connection), and turn its router advertisements off; RA guard on the switches keeps others away.",
+    shows="Router advertisements with a lifetime above 0 of two routers or more in one VLAN, the least prefixes of which differ. "
+    "Routers that announce the same prefix share the work; a lifetime of 0 offers no way out.",
+    rivals={"second-dhcp": "the routers announce themselves; no DHCP server does"},
+    unknown="Which of them belongs there, and whether the LAN has two networks on purpose.",
+)
+def second_router(case: Case) -> Matches:
+    lans: dict[tuple[object, ...], list[AnnouncerRow]] = defaultdict(list)
+    for row in announcers_of(case, "router"):
+        if row["value"] and row["address"] is not None:
+            lans[row["capture"], row["vlan"]].append(row)
+    for rows in lans.values():
+        by_prefix = {(row["address"], row["prefix_length"]): row for row in reversed(rows)}
+        apart = list(reversed(by_prefix.values()))
+        if len(apart) > 1 and len({row["source"] for row in apart}) == len(apart):
+            yield Match(
+                certainty="likely",
+                place="device",
+                frames=cited(apart),
+                packets=sum(row["packets"] for row in apart),
+                filter="icmpv6.type == 134",
+                proof="; ".join(f"{row['source']}: {plural(row['packets'], 'advertisement')}" for row in apart),
+                undecided={"second-dhcp": "Ask who runs the LAN whether both routers belong there."},
+                count="Two" if len(apart) == 2 else f"{len(apart):,}",
+                networks=listed([f"{row['address']}/{row['prefix_length']}" for row in apart[:2]], "and"),
+            )
+
+
+@cause(
+    code="pause-frames",
+    title="A port asks its link to pause",
+    sentence="{mac} asks the other end of its link to stop sending: {count} in {time} (IEEE 802.3x).",
+    advice="Find the port of {mac} (`show mac address-table`, `ethtool -S`): its host or switch cannot take what comes. Look "
+    "there for the slow receiver, and turn flow control off (`ethtool -A eth0 rx off tx off`) if one port "
+    "should not hold up others.",
+    shows="Ten PAUSE frames or more of one sender that ask for a pause.",
+    rivals={"zero-window": "the frames stop the whole link, and not one connection"},
+    unknown="How long the link stood still: a pause ends early, and its length depends on the link's rate. Most adapters keep "
+    "these frames from the capture.",
+)
+def pause_frames(case: Case) -> Matches:
+    for row in announcers_of(case, "pause"):
+        asking = row["packets"] - row["withdrawals"]
+        if asking >= PAUSES_MIN and row["first_ns"] is not None and row["last_ns"] is not None:
+            time = Span(row["first_ns"], row["last_ns"])
+            yield Match(
+                certainty="proven",
+                place="device",
+                frames=cited([row]),
+                packets=row["packets"],
+                filter="macc.opcode == 1",
+                proof=f"{plural(asking, 'frame')} of {row['value']} quanta at most, and {row['withdrawals']} that end a pause",
+                excluded={"zero-window": "the frames stop the whole link"},
+                mac=str(row["mac"]),
+                count=plural(asking, "PAUSE frame"),
+                time=show_duration(time.ns),
+            )
+
+
+@cause(
+    code="port-login",
+    title="802.1X does not open the port",
+    sentence="{what}.",
+    advice="{advice}",
+    shows="EAPOL-Start of a station, twice or more, without an EAP message of the switch; or EAP-Failure to a station that sent "
+    "its identity, and no Success afterwards.",
+    rivals={"radius-rejected": "the switch itself does not answer, or the capture has no RADIUS"},
+    unknown="Whether the port is set up for 802.1X at all, and the reason of a failure.",
+)
+def port_login(case: Case) -> Matches:
+    rows = case.exchanges("kind", "eapol")
+    starts = [
+        row
+        for row in rows
+        if row["type"] == "Start" and row["outcome"] == "unanswered" and row["attempts"] >= STARTS_MIN
+    ]
+    logins = [row for row in rows if row["type"] == "Login"]
+    opened = {row["name"] for row in logins if row["outcome"] == "answered"}
+    refused = [row for row in logins if row["outcome"] == "refused" and row["name"] not in opened]
+    if starts:
+        yield unheard_match(case, starts)
+    if refused:
+        yield refused_match(case, refused)
+
+
+def stations_of(rows: Sequence[ExchangeRow]) -> str:
+    """`02:00:00:00:00:0a and 3 more`."""
+    return named([str(row["name"]) for row in rows], 1)
+
+
+def unheard_match(case: Case, starts: Sequence[ExchangeRow]) -> Match:
+    """Returns the match of stations to which the switch says nothing."""
+    sent = plural(sum(row["attempts"] for row in starts), "EAPOL-Start")
+    return Match(
+        certainty="proven",
+        place="device",
+        failed=len({row["name"] for row in starts}),
+        filter="eapol.type == 1",
+        proof=f"{sent} without an EAP message",
+        what=f"The switch answers no 802.1X login of {stations_of(starts)}: {sent} got no EAP-Request",
+        advice="Check that 802.1X is on at the port (`show authentication sessions`) and that its RADIUS servers answer; else "
+        "turn it off at the station.",
+        **facts_of(case, starts, ()),
+    )
+
+
+def refused_match(case: Case, logins: Sequence[ExchangeRow]) -> Match:
+    """Returns the match of stations that get EAP-Failure."""
+    failures = plural(len(logins), "EAP-Failure")
+    return Match(
+        certainty="proven",
+        place="device",
+        failed=len({row["name"] for row in logins}),
+        filter="eap.code == 4",
+        proof=failures,
+        what=f"The 802.1X login of {stations_of(logins)} is refused: {failures} and no EAP-Success",
+        advice="Look at the log of the RADIUS server for this station: a wrong password, a certificate that one end does "
+        "not trust, an EAP method that is not allowed, or a policy.",
+        **facts_of(case, logins, ()),
+    )

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Announcements (RFC 5798, RFC 3768, RFC 4861 section 4.2, IEEE 802.3 annex 31B).
+ *
+ *   VRRP                              router: ICMPv6             pause, behind the EtherType
+ *   OFFSET SIZE                       OFFSET SIZE                OFFSET SIZE
+ *   0      1    version, type 1       4      1    hop limit      0      2    1: pause
+ *   1      1    virtual router        5      1    flags          2      2    quanta
+ *   2      1    priority              6      2    lifetime, s
+ *   3      1    number of addresses   16     ..   options
+ *   8      ..   addresses
+ *
+ * CARP has the protocol number of VRRP and another length. Priority 0, lifetime 0 and a pause of 0
+ * withdraw. Once ANNOUNCERS_MOST are listed, further ones are left out. */
+#include "local/announcers.h"
+
+#include <stdlib.h>
+
+#include "base/bytes.h"
+
+#define VRRP_BYTES     8u
+#define VRRP_PASSWORD  8u /* behind the addresses, in version 2 */
+#define ROUTER_BYTES   8u /* behind the 8 bytes that all messages of ICMPv6 have */
+#define OPTION_UNIT    8u
+#define OPTION_PREFIX  3u
+#define PREFIX_BYTES   32u
+#define PREFIX_AT      16u
+#define PREFIX_SIZE    16u
+#define CONTROL_BYTES  4u
+#define CONTROL_PAUSE  1u
+#define ETHERNET_BYTES 14u
+
+_Static_assert(sizeof(struct announcer_key) == 40, "words without padding");
+
+static void announce(struct local_exchanges *local, const struct local_packet *place,
+                     const struct announcer_key *key, uint32_t value,
+                     const struct announcer *like) {
+    struct announcer *announcer = keyed_list_find(&local->announcers, key);
+    if (!announcer) {
+        if (keyed_list_replaced(&local->announcers))
+            return;
+        announcer = keyed_list_add(&local->announcers, key);
+        local->out_of_memory |= !announcer;
+        if (!announcer)
+            return;
+        announcer->first_ns = place->time_ns;
+        announcer->first_frame = place->frame;
+        announcer->vlan = place->vlan;
+    }
+    if (!announcer->addressed && like->addressed) {
+        announcer->addressed = true;
+        announcer->prefix_length = like->prefix_length;
+        memcpy(announcer->address, like->address, sizeof announcer->address);
+    }
+    announcer->packets++;
+    announcer->withdrawals += !value;
+    announcer->last_ns = place->time_ns;
+    announcer->last_frame = place->frame;
+    if (value > announcer->value)
+        announcer->value = value;
+}
+
+void vrrp_take(struct local_exchanges *local, const struct local_packet *place,
+               const struct headers *headers) {
+    const uint8_t *bytes = headers->payload;
+    uint32_t length = headers->payload_length, size = headers->ip_version == 4 ? 4 : 16;
+    struct announcer like = {.addressed = true};
+    if (headers->payload_captured < VRRP_BYTES + size || headers->ttl != UINT8_MAX || !bytes[3])
+        return;
+    uint32_t all = VRRP_BYTES + bytes[3] * size + (bytes[0] >> 4 == 2 ? VRRP_PASSWORD : 0);
+    if ((bytes[0] != 0x21 && bytes[0] != 0x31) || length != all)
+        return;
+    memcpy(like.address, bytes + VRRP_BYTES, size);
+    struct announcer_key key = {.path = place->path,
+                                .interface = place->interface,
+                                .kind = WORD_VRRP,
+                                .version = headers->ip_version,
+                                .number = bytes[1]};
+    memcpy(key.source, headers->source, sizeof key.source);
+    announce(local, place, &key, bytes[2], &like);
+}
+
+/* Keeps the least prefix, so that two routers with the same ones agree in whatever order. */
+static void take_prefix(struct announcer *like, const uint8_t *option) {
+    const uint8_t *prefix = option + PREFIX_AT;
+    bool link_local = prefix[0] == 0xFE && (prefix[1] & 0xC0) == 0x80;
+    if (link_local || (like->addressed && memcmp(prefix, like->address, PREFIX_SIZE) >= 0))
+        return;
+    like->addressed = true;
+    like->prefix_length = option[2];
+    memcpy(like->address, prefix, PREFIX_SIZE);
+}
+
+void router_take(struct local_exchanges *local, const struct local_packet *place,
+                 const struct headers *headers) {
+    const uint8_t *bytes = headers->payload;
+    uint32_t length = headers->payload_captured;
+    struct announcer like = {0};
+    if (length < ROUTER_BYTES || headers->ttl != UINT8_MAX) /* RFC 4861 section 6.1.2 */
+        return;
+    for (uint32_t at = ROUTER_BYTES; at + OPTION_UNIT <= length && bytes[at + 1];
+         at += bytes[at + 1] * OPTION_UNIT)
+        if (bytes[at] == OPTION_PREFIX && length - at >= PREFIX_BYTES)
+            take_prefix(&like, bytes + at);
+    struct announcer_key key = {
+        .path = place->path, .interface = place->interface, .kind = WORD_ROUTER, .version = 6};
+    memcpy(key.source, headers->source, sizeof key.source);
+    announce(local, place, &key, load_be16(bytes - 2), &like);
+}
+
+/* Only whole frames of Ethernet have the sender where it is looked for. */
+void pause_take(struct local_exchanges *local, const struct local_packet *place,
+                const struct packet *packet, const struct headers *headers) {
+    uint32_t at = headers->control_offset;
+    if (at != ETHERNET_BYTES || packet->captured < at + CONTROL_BYTES ||
+        load_be16(packet->data + at) != CONTROL_PAUSE)
+        return;
+    struct announcer_key key = {
+        .path = place->path, .interface = place->interface, .kind = WORD_PAUSE};
+    const struct announcer like = {0};
+    memcpy(key.mac, packet->data + MAC_BYTES, MAC_BYTES);
+    announce(local, place, &key, load_be16(packet->data + at + 2), &like);
+}
+
+static void add_row_of(struct row_sink *sink, const struct announcer *announcer) {
+    const struct announcer_key *key = &announcer->key;
+    struct row row;
+    row_clear(&row);
+    row_set(&row, announcers_capture, key->interface);
+    row_set(&row, announcers_kind, key->kind);
+    row_set_if(&row, announcers_vlan, announcer->vlan, announcer->vlan);
+    if (key->kind == WORD_PAUSE)
+        row_set_mac(sink, &row, announcers_mac, key->mac);
+    else
+        row_set(&row, announcers_source, add_address(sink, key->version, key->source));
+    row_set_if(&row, announcers_number, key->kind == WORD_VRRP, key->number);
+    row_set(&row, announcers_value, announcer->value);
+    if (announcer->addressed)
+        row_set(&row, announcers_address, add_address(sink, key->version, announcer->address));
+    row_set_if(&row, announcers_prefix_length, announcer->addressed && key->kind == WORD_ROUTER,
+               announcer->prefix_length);
+    row_set(&row, announcers_packets, (int64_t)announcer->packets);
+    row_set(&row, announcers_withdrawals, (int64_t)announcer->withdrawals);
+    row_set_if(&row, announcers_first_ns, announcer->first_ns != TIME_UNKNOWN, announcer->first_ns);
+    row_set_if(&row, announcers_last_ns, announcer->last_ns != TIME_UNKNOWN, announcer->last_ns);
+    row_set(&row, announcers_first_frame, (int64_t)announcer->first_frame);
+    row_set(&row, announcers_last_frame, (int64_t)announcer->last_frame);
+    add_row(sink, TABLE_announcers, &row);
+}
+
+static int compare(const void *left, const void *right) {
+    const struct announcer *a = *(struct announcer *const *)left,
+                           *b = *(struct announcer *const *)right;
+    if (a->key.interface != b->key.interface)
+        return a->key.interface < b->key.interface ? -1 : 1;
+    return a < b ? -1 : a > b; /* the list is in the order of the first packets */
+}
+
+bool announcer_rows_add(const struct keyed_list *announcers, struct row_sink *sink) {
+    uint32_t count = announcers->count;
+    const struct announcer **sorted = malloc(((size_t)count + 1) * sizeof *sorted);
+    if (!sorted)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        sorted[i] = keyed_list_at(announcers, i);
+    qsort(sorted, count, sizeof *sorted, compare);
+    for (uint32_t i = 0; i < count; i++)
+        add_row_of(sink, sorted[i]);
+    free(sorted);
+    return true;
+}

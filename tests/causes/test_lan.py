@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routers and ports of a LAN: each cause, and its nearest rival that is not taken for it; frames read byte by byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scapy.all import Ether
+
+import causes_lan as drawn
+import wiretale
+from crafted import Timed, analyze_timed, write_timed
+
+
+@pytest.mark.parametrize(
+    ("code", "beginning"),
+    [
+        (
+            "two-masters",
+            "10.0.0.2 and 10.0.0.3 are both masters of VRRP group 10 at once: their "
+            "advertisements go on side by side for 58.5 s, with priority 150 and 100.",
+        ),
+        (
+            "second-router",
+            "Two routers announce different IPv6 networks in one LAN, 2001:db8:1::/64 and "
+            "2001:db8:2::/64; one of them probably does not belong there",
+        ),
+        ("pause-frames", "02:00:00:00:00:0a asks the other end of its link to stop sending: 40 PAUSE frames in 3.90 s"),
+        ("port-login", "The switch answers no 802.1X login of 02:00:00:00:00:0a: 3 EAPOL-Starts got no EAP-Request."),
+    ],
+)
+def test_sentences(code: str, beginning: str, tmp_path: Path) -> None:
+    answer = wiretale.analyze(drawn.EXAMPLES[code](tmp_path / "capture.pcap")).answer
+    assert (answer.cause, answer.sentence[: len(beginning)]) == (code, beginning)
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [
+        drawn.masters(second_from=30, first_until=30),  # one takes over
+        drawn.masters(second_from=30, first_until=31),
+        drawn.masters(groups=(10, 11)),  # they share the work
+        drawn.carp(),
+        drawn.routers((("2001:db8:1::", "fd00::"), ("fd00::", "2001:db8:1::"))),
+        drawn.routers(lifetimes=(1800, 0)),  # a border router of Thread
+        drawn.routers((("2001:db8:1::",), ())),
+        drawn.pauses(9),
+        drawn.pauses(quanta=0),
+        drawn.starts(answered=True),
+        drawn.starts(1),
+        drawn.refused(again=True),
+    ],
+)
+def test_healthy_lans(timed: Timed, tmp_path: Path) -> None:
+    causes = analyze_timed(tmp_path, timed).causes
+    assert not [row["code"] for row in causes if row["code"] in drawn.EXAMPLES]
+
+
+def test_version_3_has_two_masters(tmp_path: Path) -> None:
+    assert analyze_timed(tmp_path, drawn.version_3()).answer.cause == "two-masters"
+
+
+def test_a_refused_login(tmp_path: Path) -> None:
+    sentence = analyze_timed(tmp_path, drawn.refused()).answer.sentence
+    assert sentence.startswith("The 802.1X login of 02:00:00:00:00:0a is refused: 1 EAP-Failure and no EAP-Success")
+
+
+def test_announcers(tmp_path: Path) -> None:
+    timed = sorted([*drawn.masters(first_until=30), *drawn.routers(), *drawn.pauses(3)], key=lambda each: each[0])
+    rows = {(row["kind"], row["source"] or row["mac"]): row for row in analyze_timed(tmp_path, timed).announcers}
+    first = rows["vrrp", "10.0.0.2"]
+    assert (first["number"], first["value"], first["address"]) == (10, 150, "10.0.0.1")
+    assert (first["packets"], first["withdrawals"]) == (31, 1)
+    router = rows["router", "fe80::2"]
+    assert (router["value"], router["address"], router["prefix_length"]) == (1800, "2001:db8:2::", 64)
+    assert rows["pause", drawn.STATION]["value"] == 0xFFFF and len(rows) == 5
+
+
+@pytest.mark.parametrize("timed", [drawn.masters()[:1], drawn.routers()[:1], drawn.pauses(1), drawn.starts(1)[:1]])
+def test_cut_frames(timed: Timed, tmp_path: Path) -> None:
+    """Whatever a frame is cut to, nothing is read behind its end."""
+    full = bytes(timed[0][1])
+    cut = [(n * 0.001, Ether(full[:n]) if n >= 14 else Ether(full[:14])) for n in range(14, len(full))]
+    assert len(wiretale.analyze(write_timed(tmp_path / "cut.pcap", cut)).announcers) <= 2

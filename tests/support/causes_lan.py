@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Routers and ports of a LAN: an example of each cause, and its rivals."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+from scapy.all import (
+    IP,
+    VRRP,
+    Ether,
+    ICMPv6ND_RA,
+    ICMPv6NDOptPrefixInfo,
+    IPv6,
+    Raw,
+    VRRPv3,
+)
+
+from causes_broken import of_timed
+from crafted import Timed
+
+STATION, SWITCH, PORTS_GROUP = "02:00:00:00:00:0a", "02:00:00:00:00:01", "01:80:c2:00:00:03"
+
+
+def advertisement(at: float, router: str, priority: int, group: int = 10, virtual: str = "10.0.0.1") -> Timed:
+    frame = Ether(src=f"00:00:5e:00:01:{group:02x}", dst="01:00:5e:00:00:12") / IP(
+        src=router, dst="224.0.0.18", ttl=255, proto=112
+    )
+    return [(at, frame / VRRP(version=2, vrid=group, priority=priority, addrlist=[virtual], ipcount=1, adv=1))]
+
+
+def masters(second_from: float = 0.0, first_until: float = 60.0, groups: tuple[int, int] = (10, 10)) -> Timed:
+    """Two routers that advertise every second; `first_until`: then the first one resigns."""
+    timed: Timed = []
+    for n in range(60):
+        if n < first_until:
+            timed += advertisement(n + 0.1, "10.0.0.2", 150, groups[0])
+        elif n - 1 < first_until:
+            timed += advertisement(n + 0.1, "10.0.0.2", 0, groups[0])
+        if n >= second_from:
+            timed += advertisement(n + 0.6, "10.0.0.3", 100, groups[1], f"10.0.0.{groups[1] - 9}")
+    return timed
+
+
+def version_3() -> Timed:
+    frame = Ether(src="00:00:5e:00:01:0a", dst="01:00:5e:00:00:12")
+    packets = [
+        frame
+        / IP(src=router, dst="224.0.0.18", ttl=255, proto=112)
+        / VRRPv3(vrid=10, priority=100, addrlist=["10.0.0.1"])
+        for router in ("10.0.0.2", "10.0.0.3")
+    ]
+    return [(n + 0.2 * i, packet) for n in range(9) for i, packet in enumerate(packets)]
+
+
+def carp() -> Timed:
+    """CARP of two hosts: the protocol and group of VRRP, and another format."""
+    body = bytes([0x21, 10, 0, 7, 0, 1, 0, 0]) + bytes(28)
+    frame = Ether(src="00:00:5e:00:01:0a", dst="01:00:5e:00:00:12")
+    hosts = [
+        frame / IP(src=host, dst="224.0.0.18", ttl=255, proto=112) / Raw(body) for host in ("10.0.0.2", "10.0.0.3")
+    ]
+    return [(n + 0.2 * i, host) for n in range(9) for i, host in enumerate(hosts)]
+
+
+def routers(
+    prefixes: Sequence[Sequence[str]] = (("2001:db8:1::",), ("2001:db8:2::",)),
+    lifetimes: tuple[int, int] = (1800, 1800),
+) -> Timed:
+    """Two routers that advertise every 10 s."""
+    timed: Timed = []
+    for n in range(6):
+        for i, (nets, lifetime) in enumerate(zip(prefixes, lifetimes, strict=True)):
+            packet = Ether(src=f"02:00:00:00:00:0{i + 1}", dst="33:33:00:00:00:01") / IPv6(
+                src=f"fe80::{i + 1}", dst="ff02::1", hlim=255
+            )
+            packet /= ICMPv6ND_RA(routerlifetime=lifetime)
+            for prefix in nets:
+                packet /= ICMPv6NDOptPrefixInfo(prefix=prefix, prefixlen=64)
+            timed.append((10.0 * n + i, packet))
+    return timed
+
+
+def pauses(count: int = 40, quanta: int = 0xFFFF) -> Timed:
+    frame = Ether(src=STATION, dst="01:80:c2:00:00:01", type=0x8808)
+    return [(0.1 * n, frame / Raw(struct.pack("!HH", 1, quanta) + bytes(42))) for n in range(count)]
+
+
+def eapol(at: float, kind: int, body: bytes = b"", up: bool = True) -> Timed:
+    frame = Ether(src=STATION if up else SWITCH, dst=PORTS_GROUP, type=0x888E)
+    return [(at, frame / Raw(struct.pack("!BBH", 2, kind, len(body)) + body + bytes(42)))]
+
+
+def eap(at: float, code: int, up: bool, method: int = 1) -> Timed:
+    size = 5 if code < 3 else 4
+    return eapol(at, 0, struct.pack("!BBH", code, 1, size) + bytes([method])[: size - 4], up)
+
+
+def starts(count: int = 3, answered: bool = False) -> Timed:
+    timed = [packet for n in range(count) for packet in eapol(1 + 30.0 * n, 1)]
+    if answered:
+        timed += [*eap(61.1, 1, False), *eap(61.2, 2, True), *eap(61.5, 3, False)]
+    return [*timed, *eapol(80, 2)]
+
+
+def refused(again: bool = False) -> Timed:
+    timed = [*eapol(1, 1), *eap(1.1, 1, False), *eap(1.2, 2, True), *eap(1.9, 4, False)]
+    return [*timed, *(eap(9.1, 1, False) + eap(9.2, 2, True) + eap(9.5, 3, False) if again else [])]
+
+
+EXAMPLES: dict[str, Callable] = {
+    "two-masters": of_timed(masters),
+    "second-router": of_timed(routers),
+    "pause-frames": of_timed(pauses),
+    "port-login": of_timed(starts),
+}
