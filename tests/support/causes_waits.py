@@ -11,7 +11,7 @@ from typing import NamedTuple
 import causes_ends as ends
 from application_wire import answer, question
 from finding_captures import of_wire
-from plain_wire import ACK, FIN, MSS, PSH, Connection, Wire
+from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire, syn_options
 
 PUSH = PSH | ACK
 LOGIN_MS = 10_000.0
@@ -91,6 +91,36 @@ def limited(pause_ms: float = 2_000.0, status: int = 429) -> Wire:
     return link.wire
 
 
+def dripping(pause_ms: float = 130.0, window: int = 4_096) -> Wire:
+    """A download of 3 MB in pieces of 29 kB, each of which the server sends after a pause, or when the window opens."""
+    link = Connection(Wire()).open(rtt=10.0, window=window)
+    link.send(11, 0, 0, 0, PUSH, 0, window, payload=ends.GET)
+    now, at = 22.0, 0
+    for _ in range(100):
+        for n in range(20):
+            link.send(now + 0.12 * n, 1, at, MSS, PUSH if n == 19 else ACK, len(ends.GET))
+            at += MSS
+            if n % 2:
+                link.send(now + 0.12 * n + 0.02, 0, len(ends.GET), 0, ACK, at, window)
+        now += pause_ms
+    return link.wire
+
+
+def lost_syns(count: int = 30, lost: int = 3) -> Wire:
+    """A connection for each request, of which some lose their first SYN and repeat it after a second."""
+    wire, now = Wire(), 10.0
+    for i in range(count):
+        link = Connection(wire, 40_000 + i)
+        if i % (count // lost) == 4:
+            link.send(now, 0, -1, flags=SYN, options=syn_options())
+            now += 1_000.0
+        link.open(now, 15.0).send(now + 15.1, 0, 0, 300, PUSH, 0).send(now + 40, 1, 0, 900, PUSH, 300)
+        link.send(now + 41, 0, 300, 0, FIN | ACK, 900).send(now + 56, 1, 900, 0, FIN | ACK, 301)
+        link.send(now + 57, 0, 301, 0, ACK, 901)
+        now += 60.0
+    return wire
+
+
 def reader(quiet_ms: float) -> Wire:
     """A person who reads pages for some seconds, beside a connection that stays open."""
     wire = ends.pausing(ends.VARIED * 2)
@@ -109,7 +139,7 @@ class Case(NamedTuple):
 
 NOT = partial(Case, says=(), is_there=False)
 NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
-ERRORS = "error-answers"
+ERRORS, DRIPS = "error-answers", "app-limited"
 CASES = {
     "logins that wait for a name": Case(
         logins, NAME, ("10.0.0.2:22 let its clients wait 10 s each", "2 connections", "1.0.0.10.in-addr.arpa (PTR)")
@@ -129,6 +159,9 @@ CASES = {
     ),
     "a client that goes on at once": Case(lambda: limited(100.0), ERRORS, ("6 of 36 HTTP requests got status 429",)),
     "no pause is blamed on a client that is told to come later": NOT(limited, PAUSE),
+    "an answer in drops": Case(dripping, DRIPS, ("10.0.0.2:80 is the limit", "nothing to send for 11.7 of 12.9 s")),
+    "an answer at the rate of the path": NOT(lambda: dripping(2.4), DRIPS),
+    "connections of which some lose a SYN": NOT(lost_syns, AGAIN),
     "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
     "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
 }

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
@@ -229,7 +230,7 @@ def send_buffer(case: Case) -> Matches:
     "path held it back.",
     advice="Profile the program that sends at {sender}: its disk (`iostat -x`), its CPU (`perf top`), its own rate limit.",
     shows="The sender had no data to send, although all was acknowledged or the window had room, for half of the time or more "
-    "of a transfer of 1 MB or more in one direction (finding sender-idle), or of one request of 1 MB or more.",
+    "of a transfer of 1 MB or more in one direction (finding sender-idle), or of one request or answer of 1 MB or more.",
     rivals={
         "send-buffer": "no ACK releases the next data",
         "slow-server": "no request is open",
@@ -260,33 +261,51 @@ def app_limited(case: Case) -> Matches:
             sender=sender_str(transfer),
             waited=parts_str(paused_ns, transfer.duration_ns),
         )
-    yield from slow_uploads(case)
+    yield from slow_messages(case)
 
 
-def slow_uploads(case: Case) -> Matches:
-    """Yields long requests in which the client itself paused: uploads, of which nobody waits for an answer meanwhile."""
+class Message(NamedTuple):
+    """A long request or answer, and the time in which its sender paused within it."""
+
+    flow: int
+    direction: int  # of its sender
+    sent_ns: int
+    paused_ns: int
+
+
+def long_messages(case: Case) -> Iterator[Message]:
+    """Yields the long requests and answers in which the sender paused."""
     explained = case.flows_of()
-    for row in case.exchanges("kind", "turn"):
-        flow, sent_ns, paused_ns = row["flow"], row["request_ns"] or 0, row["request_pause_ns"] or 0
-        is_long = (row["request_bytes"] or 0) >= UPLOAD_MIN and sent_ns >= UPLOAD_MIN_NS
-        if flow is None or flow in explained or not is_long:
-            continue
-        sender = case.direction(flow, row["direction"] or 0)
+    of_answers = explained - case.flows_of("slow-server")  # one that begins late may go on slowly
+    for row in case.exchanges("kind", "turn", "http"):
+        flow, direction = row["flow"], row["direction"] or 0
+        sizes = (row["request_bytes"], row["response_bytes"])
+        times = ((row["request_ns"], row["request_pause_ns"]), (row["response_ns"], row["response_pause_ns"]))
+        for side, (size, (sent_ns, paused_ns)) in enumerate(zip(sizes, times, strict=True)):
+            is_long = (size or 0) >= UPLOAD_MIN and (sent_ns or 0) >= UPLOAD_MIN_NS
+            if flow is not None and flow not in (of_answers if side else explained) and is_long:
+                yield Message(flow, direction ^ side, sent_ns or 0, paused_ns or 0)
+
+
+def slow_messages(case: Case) -> Matches:
+    """Yields long requests and answers in which the sender itself paused: nobody waits for an answer meanwhile."""
+    for flow, direction, sent_ns, paused_ns in long_messages(case):
+        sender = case.direction(flow, direction)
         idle_ns = min(paused_ns, sender["time_pause_ns"] or 0)
         idle_ns -= round(
-            sum(held_up_ns(case, each) for each in case.transfers.limited() if each.side == (flow, row["direction"]))
+            sum(held_up_ns(case, each) for each in case.transfers.limited() if each.side == (flow, direction))
         )
         if 2 * idle_ns >= sent_ns:
             yield Match(
                 certainty="proven",
-                place="client",
+                place="client" if direction == case.flow(flow)["client"] else "server",
                 severity="warning",
-                flows=[(flow, row["direction"])],
+                flows=[(flow, direction)],
                 waited_ns=idle_ns,
                 proof=f"all was acknowledged in its pauses, {show_duration(idle_ns)} of {show_duration(sent_ns)}",
                 excluded={
                     "small-window": f"it waited {show_duration(sender['time_window_ns'] or 0)} for the window",
-                    "slow-server": "the request was not complete",
+                    "slow-server": "the request was not complete, or the answer had begun",
                 },
                 sender=endpoint_str(sender["source"], sender["source_port"]),
                 waited=parts_str(idle_ns, sent_ns),

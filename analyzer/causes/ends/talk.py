@@ -25,6 +25,7 @@ FLOWS_MAX = 500  # with the longest waits that are examined
 SPANS_FLOWS = 3  # conversations whose packets prove a cause
 OVERLAP = 1.1  # times the time in which any was open: a longer sum is of connections that overlap
 TRIPS_SHARE = 0.5  # of the time of a conversation
+SYN_TIMER = 2.0  # round trips of a handshake: a longer one lost a SYN
 LIMITED, LIMITED_MAX, BACKOFF_NS = (
     ("429", "503"),
     1_000,
@@ -187,8 +188,14 @@ class Talk:
 
     @property
     def trips_ns(self) -> float:
-        """The time of round trips."""
-        return self.parts["path"] + self.parts["connecting"]
+        """The time of round trips, without that of SYNs that were lost."""
+        return self.parts["path"] + self.parts["connecting"] - self.lost_syns_ns
+
+    @property
+    def lost_syns_ns(self) -> float:
+        """The time in which clients waited to repeat a SYN."""
+        pairs = ((flow["time_connecting_ns"], flow["handshake_rtt_ns"]) for flow in self.flows)
+        return math.fsum(waited - trip for waited, trip in pairs if waited and trip and waited >= SYN_TIMER * trip)
 
     @cached_property
     def requests(self) -> list[Requests]:
