@@ -133,7 +133,7 @@ static enum word outcome_of_turn(const struct flow *flow, const struct turn *tur
     unsigned client = flow->tcp.turns->requester;
     const struct tcp_stream *requester = &flow->tcp.streams[client];
     const struct tcp_stream *responder = &flow->tcp.streams[!client];
-    bool client_first = requester->fin_seen && flow->tcp.fin_by == client;
+    bool client_first = requester->fin_seen && flow->tcp.fin_by == client && !flow->tcp.reset_first;
     if (is_farewell(flow, turn, client_first))
         return WORD_FAREWELL;
     if (client_first)

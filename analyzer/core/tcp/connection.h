@@ -35,6 +35,7 @@ struct tcp_connection {
     bool handshake_ambiguous; /* a SYN-ACK was retransmitted, or a SYN has no time */
     bool refused;             /* a RST answered the SYN */
     bool reset;
+    bool reset_first;            /* an RST came before any FIN */
     bool client_known;           /* `requester` is no guess */
     bool loopback;               /* within a host: no network can duplicate a packet */
     bool captures_vary;          /* its packets are of several captures */

@@ -338,6 +338,7 @@ static void take_reset(struct segment_context *seg) {
     connection->refused |=
         seg->receiver->syn_seen && !connection->syn_ack_seen && !seg->sender->syn_seen;
     connection->reset = true;
+    connection->reset_first |= !seg->sender->fin_seen && !seg->receiver->fin_seen;
     seg->sender->resets++;
     seg->sender->timestamps |= (seg->tcp->options & TCP_OPTION_TIMESTAMPS) != 0;
     emit_kind(seg, WORD_RESET, seg->packet->reset_bytes);

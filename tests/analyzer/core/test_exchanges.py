@@ -59,6 +59,15 @@ REQUESTS = {
     "client resets": Case(lambda link: send_request(link).send(3_030, 0, 200, 0, RST | ACK, ack=0), "abandoned", 3_000),
     "server closes": Case(lambda link: send_request(link).send(1_030, 1, 0, 0, CLOSE, ack=200), "closed", 1_000),
     "server resets": Case(lambda link: send_request(link).send(530, 1, 0, 0, RST | ACK, ack=200), "reset", 500),
+    "server resets, and the client that never hears of it closes": Case(
+        lambda link: send_request(link).send(530, 1, 0, 0, RST | ACK, ack=200).send(2_030, 0, 200, 0, CLOSE, ack=0),
+        "reset",
+    ),
+    "client gives up, and the server resets": Case(
+        lambda link: send_request(link).send(2_030, 0, 200, 0, CLOSE, ack=0).send(2_050, 1, 0, 0, RST | ACK, ack=201),
+        "abandoned",
+        2_000,
+    ),
     "answered": Case(answered, "answered", 30),
     "second link hangs": Case(
         lambda link: answered(link).send(1_030, 0, 200, 100, PUSH, ack=500).ack(1_050, 300), "unanswered"
