@@ -95,7 +95,7 @@ def answers_of(trace: Trace) -> Counter[str]:
     if not len(exchanges):
         return Counter()
     words = {number: word for word, number in trace.transfers.words.items()}
-    columns = (exchanges._packed("kind", "B"), exchanges._packed("outcome", "B"), exchanges.column("code"))
+    columns = (*map(trace.transfers.exchange_words, ("kind", "outcome")), exchanges.column("code"))
     answers: Counter[str] = Counter()
     for (kind, outcome, with_code), count in Counter(zip(*columns[:2], map(bool, columns[2]), strict=True)).items():
         name, came = words.get(kind, ""), ("answered",) if words.get(kind) == "icmp_echo" else ANSWERED

@@ -375,6 +375,7 @@ class Transfers:
         #: wire bytes of each flow
         self.sizes = sizes = array("d", trace.flows._packed("wire_bytes", "d"))
         self._ranked: list[int] = []
+        self._exchange_words: dict[str, bytes] = {}
         self.wire_bytes = int(sum(sizes) - sum(sizes[flow] for flow in self.legs)) or 1
         numbers = self._largest_judged(LARGEST_MAX)
         self._main_bytes = row_at(trace.flows, numbers[0])["payload_bytes"] or 0 if numbers else 0
@@ -545,6 +546,13 @@ class Transfers:
     def words(self) -> dict[str, int]:
         """The number that each word of the events table is packed as."""
         return {word: number for number, word in enumerate(_core.vocabulary())}
+
+    def exchange_words(self, column: str) -> bytes:
+        """Returns a column of words of the exchanges, a byte each: its number in `words`."""
+        if column not in self._exchange_words:
+            exchanges = self.trace.exchanges
+            self._exchange_words[column] = exchanges._packed(column, "B") if len(exchanges) else b""
+        return self._exchange_words[column]
 
     @cached_property
     def _flow_events(self) -> FlowEvents:

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import EndingRow, ExchangeRow
 
-GREETING_PORTS = (21, 22, 23, 25, 110, 119, 143, 587, 3306, 5900)  # of protocols in which the server speaks first
+GREETING_PORTS = frozenset(
+    (21, 22, 23, 25, 110, 119, 143, 587, 3306, 5900)
+)  # of protocols in which the server speaks first
 CONNECTIONS_MAX = 5_000
 WANTS_ANSWER = ("http", "tls")  # of others, the last message may be a farewell
 MESSAGE_MAX = 512  # bytes in which a server says why it closes
@@ -83,7 +85,12 @@ def closed_match(case: Case, request: str, rows: Sequence[ExchangeRow], connecti
 def greeting_connections(case: Case) -> list[Connection]:
     """Returns the first connections to ports whose server speaks first, which no cause explains."""
     ports, explained = array("I", case.trace.flows._packed("destination_port", "I")), case.flows_of()
-    flows = [flow for flow, port in enumerate(ports) if port in GREETING_PORTS and flow not in explained]
+    is_there = not GREETING_PORTS.isdisjoint(ports)
+    flows = (
+        [flow for flow, port in enumerate(ports) if port in GREETING_PORTS and flow not in explained]
+        if is_there
+        else []
+    )
     attempts = case.transfers.attempts
     return [case.connections[flow] for flow in flows[:CONNECTIONS_MAX] if attempts.is_connection(flow)]
 

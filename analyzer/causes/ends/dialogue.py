@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from wiretale.analyzer.causes.ends.talk import (
     talks,
 )
 from wiretale.analyzer.findings.cost import Span, union_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import places_of
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -242,9 +242,9 @@ def expecting(case: Case) -> dict[tuple[str, str | None], list[tuple[Requests, i
 
     Later requests of a connection are not read: those that pause as long as the first count, too.
     """
-    column = array("B", case.trace.exchanges._packed("expects_continue", "B")) if len(case.trace.exchanges) else ()
+    column = case.trace.exchanges._packed("expects_continue", "B") if len(case.trace.exchanges) else b""
     uploads: dict[tuple[str, str | None], list[tuple[Requests, int]]] = {}
-    for place in [place for place, expects in enumerate(column) if expects == 1][:EXPECT_UPLOADS_MAX]:
+    for place in places_of(column, 1, EXPECT_UPLOADS_MAX):
         row = case.trace.exchanges.rows(place, place + 1)[0]
         timer_ns = row["request_pause_ns"]
         if row["flow"] is None or row["flow"] in case.transfers.legs or not timer_ns or timer_ns < EXPECT_LEAST_NS:

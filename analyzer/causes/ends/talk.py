@@ -225,11 +225,10 @@ class Talk:
 def longest_talks(case: Case) -> list[Talk]:
     """Returns the conversations among the flows in which clients or the network took the most time."""
     accounts = case.transfers.turns.accounts
-    waited = {
-        flow: parts["path"] + parts["connecting"] + parts["client"] + parts["queue"] for flow, parts in accounts.items()
-    }
+    columns = [accounts.columns[part] for part in ("path", "connecting", "client", "queue")]
+    waited = [math.fsum(parts) for parts in zip(*columns, strict=True)]
     services: dict[tuple[str, str, int | None], list[FlowRow]] = {}
-    for number in sorted(nlargest(FLOWS_MAX, waited, key=waited.__getitem__)):
+    for number in sorted(nlargest(FLOWS_MAX, accounts, key=waited.__getitem__)):
         flow = case.flow(number) if waited[number] >= WAITED_LEAST_NS else None
         if flow is None or flow["client"] is None or flow["exchange"] != "turns" or flow["first_ns"] is None:
             continue

@@ -50,8 +50,9 @@ FORGOTTEN_NS = 60_000_000_000  # tcp_tw_recycle compares TSvals for a minute
 def offers_of(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
     """Returns by option and server the handshakes that were completed after a repeat without the option, if none with it was."""
     exchanges = case.trace.exchanges
-    first, last = (exchanges.column(name) for name in ("syn_options", "last_syn_options"))
-    numbers = [number for number, pair in enumerate(zip(first, last, strict=True)) if pair[0] and pair[0] != pair[1]]
+    offering = exchanges._rows_where("syn_options")
+    first, last = (exchanges.column(name) if offering else [] for name in ("syn_options", "last_syn_options"))
+    numbers = [number for number in offering if first[number] != last[number]]
     passed = passed_options(case, last) if numbers else set()
     dropped: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
     rows = [

@@ -13,7 +13,7 @@ from wiretale.analyzer.causes.connections import times_str
 from wiretale.analyzer.causes.ends.talk import LIMITED, backoffs_of
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.exchanges.application import FAILURES, NO_NAME, flows_of, queries_of
-from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of, rows_numbered, waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import named, numbers_where, packets_of, rows_numbered, waits_of
 from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural, show_duration, show_share
 
@@ -117,14 +117,19 @@ def unknown_names(case: Case) -> Matches:
 
 
 def http_rows(case: Case) -> list[ExchangeRow]:
-    """Returns the first requests of HTTP: those that open a connection, and those that a status answered."""
-    exchanges, words = case.trace.exchanges, case.transfers.words
-    if not len(exchanges) or not exchanges._rows_where("kind", "http"):
+    """Returns the first requests of HTTP: those that open a connection, and those that a status answered; none without an error
+    or a refusal."""
+    transfers = case.transfers
+    if not numbers_where(transfers, "kind", "http", 1):
         return []
-    pairs = zip(exchanges._packed("kind", "B"), exchanges.column("code"), strict=True)
-    http, turn = words["http"], words["turn"]
-    numbers = [number for number, (kind, code) in enumerate(pairs) if kind == http or (kind == turn and code)]
-    return case.transfers.without_legs(rows_numbered(case.transfers, numbers))
+    codes = case.trace.exchanges.column("code")
+    if REFUSALS.keys().isdisjoint(codes) and not numbers_where(transfers, "outcome", "error", 1):
+        return []
+    http, turn = transfers.words["http"], transfers.words["turn"]
+    pairs = enumerate(zip(transfers.exchange_words("kind"), codes, strict=True))
+    return transfers.without_legs(
+        rows_numbered(transfers, (number for number, (kind, code) in pairs if kind == http or (kind == turn and code)))
+    )
 
 
 def errors_of(rows: list[ExchangeRow], kind: str) -> list[ExchangeRow]:

@@ -354,11 +354,19 @@ static inline const uint8_t *next_at(const struct table *table, struct table_cur
                           : unpack_row(*from, row, table->schema, part->origins, columns);
 }
 
-static inline void set_late(struct row *row, unsigned column, uint32_t value) {
+/* Sets the values of the row at the cursor that are not packed: its flow, and a late column. */
+static inline void set_others(const struct table *table, const struct table_cursor *cursor,
+                              size_t columns, struct row *row) {
+    if (table->grouped)
+        row_set(row, 0, (int64_t)cursor->group - 1);
+    else if (table->flows && row_known(row, 0))
+        row->value[0] = flow_number(table->flows, row->value[0]);
+    if (!table->late || table->late_column >= columns)
+        return;
+    uint32_t value = table->late[cursor->row];
+    row_set(row, table->late_column, value);
     if (value == LATE_NULL)
-        row_unset(row, column);
-    else
-        row_set(row, column, value);
+        row_unset(row, table->late_column);
 }
 
 /* Moves the cursor to its row. The end of a chunk is unused if the largest row or record would not
@@ -387,12 +395,7 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
     }
     if (table->amendment_count)
         apply_amendments(table, name, row);
-    if (table->grouped)
-        row_set(row, 0, (int64_t)cursor->group - 1);
-    else if (table->flows && row_known(row, 0))
-        row->value[0] = flow_number(table->flows, row->value[0]);
-    if (table->late && table->late_column < columns)
-        set_late(row, table->late_column, table->late[cursor->row]);
+    set_others(table, cursor, columns, row);
     cursor->left--; /* wraps if the table is not grouped, where it has no meaning */
     cursor->row++;
     return true;

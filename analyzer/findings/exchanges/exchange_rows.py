@@ -30,11 +30,24 @@ def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield start, stop
 
 
+def numbers_where(transfers: Transfers, column: str, word: str, most: int = EXCHANGES_MAX) -> list[int]:
+    """Returns the numbers of the first exchanges with a word in a column (kind, outcome)."""
+    return places_of(transfers.exchange_words(column), transfers.words[word], most)
+
+
+def places_of(column: bytes, byte: int, most: int) -> list[int]:
+    """Returns the first places of a byte."""
+    places, place = list[int](), column.find(byte)
+    while place >= 0 and len(places) < most:
+        places.append(place)
+        place = column.find(byte, place + 1)
+    return places
+
+
 def rows_where(transfers: Transfers, column: str, *words: str) -> list[ExchangeRow]:
     """Returns the first exchanges with one of these words in a column, in their order."""
-    table = transfers.trace.exchanges
-    numbers = sorted(chain.from_iterable(table._rows_where(column, word) for word in words)) if len(table) else []
-    return rows_numbered(transfers, numbers)
+    numbers = chain.from_iterable(numbers_where(transfers, column, word) for word in words)
+    return rows_numbered(transfers, sorted(numbers))
 
 
 def rows_numbered(transfers: Transfers, numbers: Iterable[int]) -> list[ExchangeRow]:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import REQUEST, RESPONSE, SHOWN, Cited
+from wiretale.analyzer.findings.exchanges.accounts import Accounts
+from wiretale.analyzer.findings.exchanges.exchange_rows import numbers_where
 from wiretale.analyzer.findings.model import Match, Matches, Words, endpoint_str, finding, row_at, seconds
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.units import plural, show_duration, show_share
@@ -31,6 +33,7 @@ SLOW_NS = 200_000_000  # a person notices it
 SHARE_WARNING = 0.1  # of the time of the turns
 ALIKE = 1.25  # the longest time over the shortest, if they are given as one
 UPLOAD_SHARE = 0.5  # of a server time
+NO_TURN = 2**32 - 1  # as it is packed
 SLOW_FLOWS_MAX = 500  # flows with the longest server time that are examined
 OVERLAP = 1.1  # times the capture: a longer sum is one of flows that overlap
 PART_MIN = 0.005  # of the whole; a smaller part is not named
@@ -105,9 +108,13 @@ class Turns:
 
     @cached_property
     def _count(self) -> int:
-        legs, rows = self._transfers.legs, self._table._rows_where("turn")
-        flows = array("I", self._table._packed("flow", "I")) if legs and rows else ()
-        return sum(flows[row] not in legs for row in rows) if flows else len(rows)
+        if not len(self._table):
+            return 0
+        legs, turns = self._transfers.legs, array("I", self._table._packed("turn", "I"))
+        if not legs:
+            return len(turns) - turns.count(NO_TURN)
+        flows = array("I", self._table._packed("flow", "I"))
+        return sum(turn != NO_TURN and flow not in legs for flow, turn in zip(flows, turns, strict=True))
 
     def _column(self, name: str) -> array[float]:
         return array("d", self._table._packed(name, "d"))
@@ -117,10 +124,10 @@ class Turns:
         """The flows with the turns that waited the longest for a server."""
         if not len(self._table):
             return []
-        times = [ns if ns == ns else 0.0 for ns in self._column("server_ns")]
+        times = self._column("server_ns")
         flows = array("I", self._table._packed("flow", "I"))
-        rows = nlargest(SLOW_FLOWS_MAX, range(len(times)), key=times.__getitem__)
-        return sorted({flows[row] for row in rows if times[row] > 0} - self._transfers.legs)
+        rows = nlargest(SLOW_FLOWS_MAX, (row for row, ns in enumerate(times) if ns > 0), key=times.__getitem__)
+        return sorted({flows[row] for row in rows} - self._transfers.legs)
 
     def of_flow(self, flow: int) -> FlowTurns | None:
         """Returns the turns of a flow, None if it has none."""
@@ -154,18 +161,14 @@ class Turns:
                     longest[turn] = max(longest[turn] - jump.ns, 0.0)
 
     @cached_property
-    def accounts(self) -> dict[int, dict[str, float]]:
-        """The time account of each judged flow that has one, in ns by part (columns time_*_ns of flows), without jumps of the
-        capture's clock."""
-        columns = self._transfers.trace.flows._packed_columns([(f"time_{part}_ns", "d", 0, 1) for part in ACCOUNT])
-        rows = zip(*(array("d", data) for data in columns), strict=True)
-        judged = (pair for pair in enumerate(rows) if pair[0] not in self._transfers.legs)
-        accounts = {flow: dict(zip(ACCOUNT, row, strict=True)) for flow, row in judged if row[0] == row[0]}
+    def accounts(self) -> Accounts:
+        """The time account of each judged flow that has one, without jumps of the capture's clock."""
+        accounts = Accounts(self._transfers.trace.flows, ACCOUNT, self._transfers.legs)
         for jump in self._transfers.clock_jumps:
-            for flow in accounts.keys() & set(jump.flows):
-                part = self._part_at(flow, jump)
+            for flow in set(jump.flows):
+                part = self._part_at(flow, jump) if flow in accounts else None
                 if part:
-                    accounts[flow][part] = max(accounts[flow][part] - jump.ns, 0.0)
+                    accounts.take_off(flow, part, jump.ns)
         return accounts
 
     def _part_at(self, flow: int, jump: ClockJump) -> str | None:
@@ -207,7 +210,7 @@ class Turns:
     @cached_property
     def waits(self) -> dict[str, float]:
         """The time in which somebody waited, of all flows, by part of their time accounts, ns."""
-        return {part: math.fsum(flow[part] for flow in self.accounts.values()) for part in ACCOUNT}
+        return {part: self.accounts.total_ns(part) for part in ACCOUNT}
 
     def _sum_of(self, part: str) -> float:
         """Returns the time that all flows with a time account spent in a part of it in which nobody waited, ns."""
@@ -226,7 +229,7 @@ class Turns:
 
     def waited_beside_ns(self, kind: str) -> float:
         """Returns the time in which an answer to exchanges of a kind was waited for, beside flows with a time account, ns."""
-        rows = self._table._rows_where("kind", kind) if len(self._table) else []
+        rows = numbers_where(self._transfers, "kind", kind, len(self._table))
         if not rows:
             return 0.0
         fields = [("flow", "I", 0, 1), ("asked_ns", "d", self._transfers.base_ns, 1), ("waited_ns", "d", 0, 1)]
@@ -253,7 +256,7 @@ class Turns:
     @cached_property
     def recovery_ns(self) -> float:
         """The part of the network's time that losses took. The rest are round trips."""
-        return math.fsum(account["loss"] for account in self.accounts.values())
+        return self.accounts.total_ns("loss")
 
     @property
     def capture_ns(self) -> int:
