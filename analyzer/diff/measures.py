@@ -56,8 +56,9 @@ class Measure:
 
     @property
     def label(self) -> str:
-        """The name with its layer: `throughput (IP)`."""
-        return f"{self.name} ({self.layer})" if self.layer else self.name
+        """The name as words, with its layer: `throughput (IP)`, `RTT p99`."""
+        words = self.name.replace("_", " ").replace("rtt", "RTT")
+        return f"{words} ({self.layer})" if self.layer else words
 
 
 MEASURES = {

@@ -123,6 +123,8 @@ class Run:
     times: Values = field(default_factory=dict)
     #: a capture's analysis, if load_run() was to keep it
     trace: Trace | None = None
+    #: the sentence of a capture's answer
+    answer: str = ""
 
 
 def ratio(part_of: float | None, total: float | None, factor: float = 1.0) -> float | None:
@@ -198,6 +200,7 @@ def load_trace(trace: Trace, keep: bool = False) -> Run:
     with connect(trace) as connection:
         run = run_of_tables(connection, ", ".join(trace.inputs), "capture")
     run.trace = trace if keep else None
+    run.answer = trace.answer.sentence
     return run
 
 

@@ -23,7 +23,7 @@ def finite(value: float | None) -> float | None:
 
 def run_entry(run: Run) -> dict[str, Any]:
     """Returns one of the runs."""
-    return {"path": run.path, "kind": run.kind, "damaged": run.damaged}
+    return {"path": run.path, "kind": run.kind, "damaged": run.damaged, "answer": run.answer or None}
 
 
 def change_entry(change: Change) -> dict[str, Any]:

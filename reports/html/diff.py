@@ -165,6 +165,7 @@ def run_row(name: str, run: Run) -> dict[str, str]:
         "name": name,
         "path": run.path,
         "kind": run.kind,
+        "answer": run.answer,
         "packets": show_count(values.get("packets")),
         "duration": show_duration(values.get("duration")),
         "damaged": "damaged or truncated: results cover its readable part" if run.damaged else "",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 from rich.console import Group, RenderableType
+from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.printable import printable
@@ -95,14 +96,26 @@ def condition_line(condition: Condition, difference: Compared) -> Text:
     return Text(f"{condition.text}: {verdict} ({text})", style=style)
 
 
+def runs_grid(difference: Difference) -> Grid:
+    """Returns both runs, a capture with its answer."""
+    grid = Grid.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, run in (("A", difference.before), ("B", difference.after)):
+        grid.add_row(name, Text(f"{printable(run.path)} ({run.kind})", style="bold"))
+        if run.answer:
+            grid.add_row("", printable(run.answer))
+    return grid
+
+
 def difference_parts(
     difference: Difference, conditions: Sequence[Condition], flows: int, width: int
 ) -> Iterator[RenderableType]:
     """Yields the sections."""
-    for name, run in (("A", difference.before), ("B", difference.after)):
-        yield Text(f"{name}  {printable(run.path)} ({run.kind})", style="bold")
     color = {"slower": VERDICTS["worse"], "faster": VERDICTS["better"]}.get(difference.verdict or "", "")
-    yield Text(f"\n{difference.sentence()}", style=f"bold {color}".strip())
+    yield Text(difference.sentence(), style=f"bold {color}".strip())
+    yield Text()
+    yield runs_grid(difference)
     if difference.times:
         yield section("Where the time went, summed over flows", *time_lines(difference))
     if difference.findings:

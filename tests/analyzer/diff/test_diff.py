@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -285,12 +286,16 @@ def test_the_verdict_comes_first_with_both_rates_in_one_unit(write: Write, wiret
     percent = 100 * (1 - rates[1] / rates[0])
     verdict = f"B is slower: goodput {rates[1]:.2f} against {rates[0]:.2f} Mbit/s, −{percent:.1f}%."
     lines = wiretale_run("diff", fast, slow).stdout.splitlines()
-    assert lines[3] == verdict
+    assert lines[0] == verdict
+    assert [line.split()[0] for line in lines if line.startswith(("A  ", "B  "))] == ["A", "B"]
     result = json.loads(wiretale_run("diff", fast, slow, "--json").stdout)
+    assert result["b"]["answer"] == analyze(slow).answer.sentence and result["b"]["answer"] in " ".join(
+        line.strip() for line in lines
+    )
     assert result["sentence"] == verdict and result["verdict"] == "slower"
     assert diff_runs(load_run(str(slow)), load_run(str(fast))).verdict == "faster"
     same = wiretale_run("diff", fast, fast).stdout.splitlines()
-    assert same[3] == f"B is as fast as A: goodput {rates[0]:.2f} Mbit/s in both." and "Time by limit" not in same
+    assert same[0] == f"B is as fast as A: goodput {rates[0]:.2f} Mbit/s in both." and "Time by limit" not in same
 
 
 def test_the_verdict_says_if_the_runs_carried_different_payload(write: Write) -> None:
@@ -339,6 +344,6 @@ def test_two_runs_without_goodput_have_no_verdict(tmp_path: Path, wiretale_run: 
 def test_a_change_that_is_unknown_is_not_called_equal(samples: Path, wiretale_run: Runner) -> None:
     """UDP has no round trips, so that the first run has no RTT."""
     lines = wiretale_run("diff", samples / "ip_fragments.pcap", samples / "tail_loss_probes.pcapng").stdout.splitlines()
-    cells = {line.split()[0]: line.split()[1:] for line in lines if line.startswith("  ")}
-    assert cells["rtt_min"] == ["–", "20", "ms", "–"]
-    assert cells["out_of_order"] == ["0", "0", "="]
+    cells = dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines if re.match(r"  \S.*\S {2,}\S", line))
+    assert cells["RTT min"].split() == ["–", "20", "ms", "–"]
+    assert cells["out of order"].split() == ["0", "0", "="]
