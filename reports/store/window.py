@@ -50,6 +50,9 @@ class Limits(NamedTuple):
         return self.active_ns // SLOTS
 
 
+LIMITS = Limits(600 * 10**9, 300_000)  # of a watch whose options say nothing else
+
+
 @dataclass
 class Pending:
     """A file of which the store lacks the flows, analyzed by itself."""

@@ -13,7 +13,8 @@ info recovery-limited
 >>> trace.query("select source, sum(unique_bytes) from directions group by all order by 2 desc").fetchall()
 [('192.0.2.10', 300000), ('198.51.100.20', 0)]
 
-`explain`, `compare`, `diff`, `theory`, `verify` and `cut` are the commands of these names; `open` reopens an output folder.
+`explain`, `compare`, `diff`, `theory`, `verify` and `cut` are the commands of these names; `open` reopens an output folder,
+`Store` keeps many captures, and `view` serves the page of one.
 The results print themselves as the commands do.
 """
 
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
         verify,
     )
     from wiretale.copying import Cut, cut
+    from wiretale.keeping import Store, StoreRows, view
 
 __all__ = [
     "Answer",
@@ -89,7 +91,9 @@ __all__ = [
     "SkippedFileWarning",
     "SkippedFolderWarning",
     "Standing",
+    "Store",
     "StoreDifference",
+    "StoreRows",
     "Table",
     "TimeChange",
     "Trace",
@@ -105,6 +109,7 @@ __all__ = [
     "open",
     "theory",
     "verify",
+    "view",
 ]
 
 HOMES = {
@@ -126,6 +131,7 @@ HOMES = {
         "wiretale.api",
     ),
     **dict.fromkeys(("Cut", "cut"), "wiretale.copying"),
+    **dict.fromkeys(("Store", "StoreRows", "view"), "wiretale.keeping"),
     **dict.fromkeys(("compare", "diff", "explain", "open", "theory", "verify"), "wiretale.api"),
 }  # the others are in wiretale.analyzer.errors
 

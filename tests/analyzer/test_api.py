@@ -26,7 +26,14 @@ from wiretale.analyzer.table import KEPT_TABLES
 
 LOSSES = SAMPLES / "tcp_losses.pcap"
 MODULES = (
-    *("wiretale", "wiretale.api", "wiretale.copying", "wiretale.analyzer.table", "wiretale.analyzer.trace"),
+    *(
+        "wiretale",
+        "wiretale.api",
+        "wiretale.copying",
+        "wiretale.keeping",
+        "wiretale.analyzer.table",
+        "wiretale.analyzer.trace",
+    ),
     "wiretale.analyzer.flow",
 )
 DROPPED = 90  # a segment that the sender retransmits, and that the copy at the receiver lacks
@@ -55,6 +62,25 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_examples_of_docstrings_are_true(name: str, places: Path) -> None:
     done = doctest.testmod(importlib.import_module(name), optionflags=doctest.REPORT_NDIFF)
     assert done.failed == 0 and done.attempted >= 2
+
+
+def test_a_store_watches_a_folder_and_a_view_needs_files(places: Path) -> None:
+    from wiretale.cli.watch import ACTIVE, FLOWS, active_time
+    from wiretale.reports.store.window import LIMITS
+
+    assert (active_time(ACTIVE), FLOWS) == (LIMITS.active_ns, LIMITS.flows)
+    (places / "ring").mkdir()
+    (places / "ring" / "0.pcap").write_bytes(LOSSES.read_bytes())
+    store = wiretale.Store(places / "archive")
+    assert store.watch(places / "ring") and store.query("SELECT packets FROM flows", limit=1).rows == [(342,)]
+    (places / "ring" / "1.pcap").write_bytes(b"no capture at all, but a name that says so")
+    assert not store.watch(places / "ring")
+    with pytest.raises(wiretale.UsageError, match="expected files"), wiretale.view("-"):
+        pass
+    with pytest.raises(wiretale.UsageError, match="SELECT"):
+        store.query("DROP TABLE flows")
+    with pytest.raises(wiretale.InputError):
+        wiretale.Store(places / "none").query("FROM flows")
 
 
 def test_every_public_name_has_a_docstring_and_an_import_is_light() -> None:
