@@ -121,6 +121,17 @@ def lost_syns(count: int = 30, lost: int = 3) -> Wire:
     return wire
 
 
+def stops(together: bool = True, connections: int = 5, count: int = 60) -> Wire:
+    """Requests by several connections to a program that stops for 1.2 s now and then, or is slow for each at another time."""
+    wire = Wire(by_time=True)
+    for i in range(connections):
+        talk = ends.Dialogue(wire, 4.0, 10.0 * i, 40_000 + i, 8080)
+        for _ in range(count):
+            since = (talk.now - (0 if together else 700.0 * i)) % 4_000.0
+            talk.ask(90.0 + 7 * i, 1_200.0 - since if since < 1_200.0 else 6.0)
+    return wire
+
+
 def reader(quiet_ms: float) -> Wire:
     """A person who reads pages for some seconds, beside a connection that stays open."""
     wire = ends.pausing(ends.VARIED * 2)
@@ -139,7 +150,7 @@ class Case(NamedTuple):
 
 NOT = partial(Case, says=(), is_there=False)
 NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
-ERRORS, DRIPS = "error-answers", "app-limited"
+ERRORS, DRIPS, SLOW = "error-answers", "app-limited", "slow-server"
 CASES = {
     "logins that wait for a name": Case(
         logins, NAME, ("10.0.0.2:22 let its clients wait 10 s each", "2 connections", "1.0.0.10.in-addr.arpa (PTR)")
@@ -162,6 +173,10 @@ CASES = {
     "an answer in drops": Case(dripping, DRIPS, ("10.0.0.2:80 is the limit", "nothing to send for 11.7 of 12.9 s")),
     "an answer at the rate of the path": NOT(lambda: dripping(2.4), DRIPS),
     "connections of which some lose a SYN": NOT(lost_syns, AGAIN),
+    "a program that stops": Case(
+        stops, SLOW, ("5 connections together at 3 moments", "as if the whole program stopped")
+    ),
+    "a program that is slow for each": Case(lambda: stops(False), SLOW, (" requests: ",)),
     "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
     "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
 }

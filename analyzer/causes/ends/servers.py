@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, server_str
-from wiretale.analyzer.findings.cost import NOTE_SHARE, union_ns
+from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
 from wiretale.analyzer.findings.exchanges.turns import SlowServer, server_end, took
 from wiretale.analyzer.units import show_duration
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ALIKE_LEAST = 3  # waits
 EVEN = 0.005  # of a timer: nothing computes that evenly
+#: of a wait, in which answers come that were held up together; connections, moments, and answers of each
+END_SHARE, TOGETHER_FLOWS, TOGETHER_MOMENTS, TOGETHER_EACH = 0.05, 3, 2, 3
 HELD_NS = 5_000_000_000
 QUEUE_SPREAD = 1.25  # of the longest round trip of a transfer in a queue
 NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
@@ -77,10 +79,12 @@ def slow_of(case: Case) -> list[Slow]:
 @cause(
     code="slow-server",
     title="Slow server",
-    sentence="{servers} {probably}took {took}{median} to answer {requests}: {spent}{network}.",
-    advice="Look at the program on {host} for these requests: its log of slow requests, its load, `strace -f -T -p PID`.",
+    sentence="{servers} {probably}took {took}{median} to answer {requests}{together}: {spent}{network}.",
+    advice="Look at the program on {host} for these requests: its log of slow requests, its load, its garbage collection, "
+    "`strace -f -T -p PID`.",
     shows="The server answers 200 ms or more after the least round trip from the request (exchanges.server_ns), for 10% of "
-    "the time in which somebody waited. Several servers are one entry.",
+    "the time in which somebody waited. Several servers are one entry. If the answers "
+    "of three connections or more come together, to 5% of the wait, three or more each time, the whole program stopped.",
     rivals={
         "slow-dependency": "no request of its own lies within the waits, as far as the file has them",
         "tail-loss": "a lost answer is repeated after an RTO, and its IP ID is missing",
@@ -194,8 +198,31 @@ def slow_match(case: Case, slows: Sequence[Slow], severity: Severity | None) -> 
         host=slows[0].host,
         spent=parts_str(math.fsum(times), whole_ns),
         network=network_str(slows),
+        together=together_str(slows[0]) if len(slows) == 1 else "",
         **took(times),
     )
+
+
+def ends_together(slow: Slow) -> list[list[Span]]:
+    """Returns the waits for a server in groups that end at one moment, those of one connection once."""
+    waits = sorted(slow.server.waited, key=lambda wait: wait.end_ns)
+    groups: list[list[Span]] = []
+    for wait in waits:
+        if groups and wait.end_ns - groups[-1][0].end_ns <= END_SHARE * wait.ns:
+            groups[-1].append(wait)
+        else:
+            groups.append([wait])
+    return groups
+
+
+def together_str(slow: Slow) -> str:
+    """`, those of 6 connections together at 4 moments: …`: a program that stops; empty if it answers one by one."""
+    groups = ends_together(slow)
+    count = sum(map(len, groups))
+    if len(slow.server.flows) < TOGETHER_FLOWS or len(groups) < TOGETHER_MOMENTS or count < TOGETHER_EACH * len(groups):
+        return ""
+    members, moments = f"{len(slow.server.flows):,}", f"{len(groups):,}"
+    return f", those of {members} connections together at {moments} moments, as if the whole program stopped"
 
 
 def network_str(slows: Sequence[Slow]) -> str:

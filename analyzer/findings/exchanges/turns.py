@@ -32,7 +32,7 @@ CHAPTER = "Requests and responses"
 SLOW_NS = 200_000_000  # a person notices it
 SHARE_WARNING = 0.1  # of the time of the turns
 ALIKE = 1.25  # the longest time over the shortest, if they are given as one
-UPLOAD_SHARE = 0.5  # of a server time
+UPLOAD_SHARE, UPLOAD_BPS = 0.5, 80_000  # of a server time; of an upload
 NO_TURN = 2**32 - 1  # as it is packed
 SLOW_FLOWS_MAX = 500  # flows with the longest server time that are examined
 OVERLAP = 1.1  # times the capture: a longer sum is one of flows that overlap
@@ -326,9 +326,11 @@ class SlowServer(NamedTuple):
 
 
 def sending_ns(bins: Bins, start_ns: float, end_ns: float) -> float:
-    """Returns the time of the bins with payload between two times."""
-    places = zip(bins.start_ns, bins.payload_bytes, strict=True)
-    return math.fsum(max(min(at + bins.width_ns, end_ns) - max(at, start_ns), 0.0) for at, size in places if size > 0)
+    """Returns the time of the bins between two times in which data is sent, not small requests alone."""
+    places, least = zip(bins.start_ns, bins.payload_bytes, strict=True), UPLOAD_BPS * bins.width_ns / 8e9
+    return math.fsum(
+        max(min(at + bins.width_ns, end_ns) - max(at, start_ns), 0.0) for at, size in places if size > least
+    )
 
 
 def without_uploads(transfers: Transfers, flow: FlowRow, turns: FlowTurns) -> FlowTurns:
@@ -391,9 +393,9 @@ def took(times: list[float]) -> Words:
     computed="Server time of a turn (exchanges.server_ns): from the last byte of a request to the first byte of its response, "
     "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
     "slowest turns' flows, by server. TLS handshakes are turns, too. Stalls by loss "
-    "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data to the "
-    "server over another connection, because the server may have waited for that data, nor those of servers that push, hold "
-    "requests, or wait for a person (flows.server_talk). Connections count if "
+    "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data (80 kbit/s) "
+    "to the server over another connection, because the server may have waited for that data, nor those of servers that push, "
+    "hold requests, or wait for a person (flows.server_talk). Connections count if "
     "the handshake, HTTP, TLS or the only port of a service shows who is the client (flows.client); without a handshake no "
     "saving is stated.",
     unknown="What the server did: it may have computed, asked another server, or held the request on purpose (long "
