@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,12 +12,14 @@ from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
 from wiretale.analyzer.causes.ends.talk import parts_str
 from wiretale.analyzer.causes.ends.windows import fills_window, limited_transfers, transfers_of
 from wiretale.analyzer.causes.path.pauses import held_up_ns
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_numbered
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.findings.transfers import Transfer
+    from wiretale.analyzer.rows import ExchangeRow
 
 OWN_WINDOWS = ("tls", "http2", "quic")  # protocols with a window of the application
 OWN_WINDOW_PORTS = (22, 445, 2049)  # SSH, SMB, NFS
@@ -273,11 +276,28 @@ class Message(NamedTuple):
     paused_ns: int
 
 
+def long_rows(case: Case) -> list[ExchangeRow]:
+    """Returns the exchanges of judged flows that have a long message, by their columns: they are few of many."""
+    exchanges = case.trace.exchanges
+    names = ("request_bytes", "request_ns", "response_bytes", "response_ns")
+    packed = exchanges._packed_columns([(name, "d", 0, 1) for name in names]) if len(exchanges) else []
+    numbers = (
+        number
+        for number, (asking, asking_ns, answer, answer_ns) in enumerate(
+            zip(*(array("d", data) for data in packed), strict=True)
+        )
+        if (asking >= UPLOAD_MIN and asking_ns >= UPLOAD_MIN_NS)
+        or (answer >= UPLOAD_MIN and answer_ns >= UPLOAD_MIN_NS)
+    )
+    rows = case.transfers.without_legs(rows_numbered(case.transfers, numbers))
+    return [row for row in rows if row["kind"] in ("turn", "http")]
+
+
 def long_messages(case: Case) -> Iterator[Message]:
     """Yields the long requests and answers in which the sender paused."""
     explained = case.flows_of()
     of_answers = explained - case.flows_of("slow-server")  # one that begins late may go on slowly
-    for row in case.exchanges("kind", "turn", "http"):
+    for row in long_rows(case):
         flow, direction = row["flow"], row["direction"] or 0
         sizes = (row["request_bytes"], row["response_bytes"])
         times = ((row["request_ns"], row["request_pause_ns"]), (row["response_ns"], row["response_pause_ns"]))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import REQUEST, RESPONSE, Cited
+from wiretale.analyzer.findings.exchanges.exchange_rows import numbers_where
 from wiretale.analyzer.findings.exchanges.turns import server_end
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.units import show_duration
@@ -112,7 +113,7 @@ def requests_of(case: Case, flow: FlowRow) -> Requests:
 def backoffs_of(case: Case) -> dict[int, list[Span]]:
     """Returns the pauses of clients that were told to come later, by flow."""
     exchanges = case.trace.exchanges
-    if not len(exchanges) or not exchanges._rows_where("kind", "http"):
+    if not numbers_where(case.transfers, "kind", "http", 1):
         return {}
     rows = [number for number, code in enumerate(exchanges.column("code")) if code in LIMITED]
     limited: dict[int, set[int]] = {}
