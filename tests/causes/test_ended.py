@@ -295,3 +295,25 @@ def test_a_server_that_closed_and_fell_silent(tmp_path: Path) -> None:
 
 def test_a_server_that_resets_what_comes_after_its_fin_is_not_silent(tmp_path: Path) -> None:
     assert "silent-after-close" not in causes_of(of_wire(lambda: drawn.shut_and_silent(reset=True)), tmp_path)
+
+
+def test_two_clients_end_each_others_session(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["session-takeover"], tmp_path)["session-takeover"]
+    assert row["sentence"].startswith(
+        "10.0.0.1 and another client end each other's session at 10.0.0.9:1883: 7 connections in 21 s were closed when the other"
+    )
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [
+        drawn.taken_over(after=-0.5),  # each closes before the next one connects
+        drawn.taken_over(after=1.0),
+        drawn.taken_over(clients=8),  # no two of them take turns
+        drawn.taken_over(clients=1),
+        drawn.taken_over(times=4),
+        drawn.taken_over(open_for=0.4),
+    ],
+)
+def test_sessions_that_nobody_takes_over(timed: drawn.Timed, tmp_path: Path) -> None:
+    assert "session-takeover" not in causes_of(drawn.of_timed(lambda: timed), tmp_path)

@@ -11,7 +11,8 @@ from scapy.all import ICMP, IP, TCP, UDP, Ether, Packet, Raw, wrpcap
 import causes_broken as drawn
 from application_wire import CHANGE, SECRET, SNI, hello, record
 from application_wire import Talk as Web
-from crafted import tls_handshake
+from attempt_wire import Ends
+from crafted import Timed, tls_handshake
 from finding_captures import ALERT, of_timed, of_wire
 from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, syn_options
 from talk import Talk
@@ -349,7 +350,25 @@ def answers_too_late(refuses: int = 0, goes_on: bool = False) -> list[tuple[floa
     return [(ms, Ether() / packet) for ms, packet in timed]
 
 
+def taken_over(clients: int = 2, times: int = 8, after: float = 0.006, open_for: float = 3.0) -> Timed:
+    """Clients connect in turn; the server closes each connection as long after the next one began."""
+    timed: Timed = []
+    for number in range(times):
+        ends, at = Ends(41000 + number, 1883, f"10.0.0.{1 + number % clients}", "10.0.0.9"), 1.0 + open_for * number
+        timed += [ends.syn(at), *ends.accepts(at + 0.002)]
+        timed.append(ends.segment(at + 0.003, False, "PA", data=b"\x10" + bytes(20), seq=1001, ack=5001))
+        timed.append(ends.segment(at + 0.005, True, "PA", data=b"\x20\x02\0\0", seq=5001, ack=1022))
+        end = at + open_for + after
+        timed += [
+            ends.segment(end, True, "FA", seq=5005, ack=1022),
+            ends.segment(end + 0.01, False, "FA", seq=1022, ack=5006),
+        ]
+        timed.append(ends.segment(end + 0.011, True, "A", seq=5006, ack=1023))
+    return sorted(timed, key=lambda each: each[0])
+
+
 EXAMPLES: dict[str, Make] = {
+    "session-takeover": of_timed(taken_over),
     "late-datagrams": of_timed(answers_too_late),
     "silent-after-close": of_wire(shut_and_silent),
     "not-tls": of_wire(plain_answer),

@@ -11,6 +11,7 @@
 
 #define STATUS_SWITCHING 101
 #define STATUS_FINAL     200
+#define INTERIM_MOST     4u /* interim responses of a segment that are skipped */
 
 /* Of requests (those of RFC 9110, WebDAV and UPnP) and of a response. */
 static const char *const beginnings[] = {
@@ -143,6 +144,28 @@ unsigned http_status(const uint8_t *bytes, size_t length) {
         if (bytes[i] < '0' || bytes[i] > '9')
             return 0;
         status = 10 * status + (unsigned)(bytes[i] - '0');
+    }
+    return status;
+}
+
+/* Returns the position behind the empty line that ends a header; 0 without one. */
+static size_t header_end(const uint8_t *bytes, size_t length) {
+    for (size_t at = 0; at + 4 <= length && at < FIRST_BYTES; at++)
+        if (bytes[at] == '\r' && !memcmp(bytes + at, "\r\n\r\n", 4))
+            return at + 4;
+    return 0;
+}
+
+unsigned http_segment_status(const uint8_t *bytes, size_t length) {
+    unsigned status = http_status(bytes, length), next = status;
+    for (unsigned i = 0; i < INTERIM_MOST && next && next < STATUS_FINAL; i++) {
+        size_t end = next == STATUS_SWITCHING ? 0 : header_end(bytes, length);
+        if (!end)
+            break;
+        bytes += end;
+        length -= end;
+        next = http_status(bytes, length);
+        status = next ? next : status;
     }
     return status;
 }

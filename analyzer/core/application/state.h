@@ -233,6 +233,9 @@ static inline bool http_may_answer(const uint8_t *bytes, size_t captured) {
 }
 /* Returns the status of a status line (RFC 9112 section 4), 0 if the bytes begin with none. */
 unsigned http_status(const uint8_t *bytes, size_t length);
+/* Returns the same of the last response that begins in these bytes, all of which are interim ones
+ * (1xx) but that. */
+unsigned http_segment_status(const uint8_t *bytes, size_t length);
 void http_parse(struct application *application, const struct arrival *arrival,
                 struct first_bytes *stream);
 

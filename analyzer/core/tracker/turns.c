@@ -265,8 +265,22 @@ static void take_request(const struct segment_context *seg, struct turn_log *log
     turn->answer_ns = -1;
 }
 
+static bool is_interim(unsigned status) {
+    return status >= 100 && status < 200 && status != 101;
+}
+
+/* An interim response of HTTP (RFC 9110 section 15.2) is followed by the final one. */
+static void take_final_status(const struct segment_context *seg, struct turn_log *log) {
+    unsigned status = seg->packet->fragment ? 0 : seg->packet->http_status;
+    if (status)
+        log->turns[log->count].status = (uint16_t)status;
+    log->interim = !status || is_interim(status);
+}
+
 /* The responder sent new data. */
 static void take_response(const struct segment_context *seg, struct turn_log *log, bool covers) {
+    if (log->open && log->responding && log->interim)
+        take_final_status(seg, log);
     if (!log->open || log->responding)
         return;
     log->waits = !covers;
@@ -285,6 +299,7 @@ static void take_response(const struct segment_context *seg, struct turn_log *lo
     turn->request_bytes = requester->unique_bytes - log->base;
     turn->response_repeats = seg->effect.may_repeat;
     turn->status = seg->packet->fragment ? 0 : seg->packet->http_status;
+    log->interim = is_interim(turn->status);
     bool of_fin = requester->fin_seen && requester->snd_una >= requester->fin_end;
     int64_t acked_ns = of_fin ? 0 : requester->una_advanced_ns - requester->last_data_ns;
     if (acked_ns > 0 && acked_ns < turn->answer_ns)

@@ -48,6 +48,7 @@ struct turn_log {
     bool overlapped;     /* the present turn cannot be divided */
     bool waits;          /* more data of the responder may begin the response */
     bool untimed;        /* a packet had no time */
+    bool interim;        /* the response began with 1xx of HTTP: its final status is to come */
     uint8_t server_talk; /* enum word, of server_talk_of() */
     bool pure_sample[2]; /* a pure ACK gave an RTT sample of this direction's data */
 };
@@ -67,7 +68,8 @@ static inline bool watches_turns(const struct segment_context *seg) {
     const struct turn_log *log = seg->connection->turns;
     if (LIKELY(!log))
         return false;
-    return log->waits || (seg->effect.rtt_ns >= 0 && !(log->pure_sample[0] && log->pure_sample[1]));
+    return log->waits || log->interim ||
+           (seg->effect.rtt_ns >= 0 && !(log->pure_sample[0] && log->pure_sample[1]));
 }
 
 /* Takes the last turn. Must be called once, after verdicts are settled. */

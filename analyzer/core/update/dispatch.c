@@ -174,7 +174,7 @@ static inline bool fill_tcp(const struct updater *updater, struct decoded_packet
     if (!LIKELY(!http_may_answer(headers->payload, headers->payload_captured)) &&
         !headers->fragment)
         decoded->info.http_status =
-            (uint16_t)http_status(headers->payload, headers->payload_captured);
+            (uint16_t)http_segment_status(headers->payload, headers->payload_captured);
     return !LIKELY(capture_ports_has(updater->ports, headers, &decoded->info)) ||
            !LIKELY(!may_select(updater, decoded, headers));
 }

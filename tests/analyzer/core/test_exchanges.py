@@ -171,6 +171,22 @@ def test_the_first_request_of_http_is_named(status: str, outcome: str, tmp_path:
     assert [row["kind"] for row in trace.exchanges.rows()] == ["connect", "http"]
 
 
+@pytest.mark.parametrize("apart", [True, False])
+def test_an_interim_response_of_a_later_request_has_the_final_status(apart: bool, tmp_path: Path) -> None:
+    """100 Continue before 503, in one segment or two."""
+    link, request = Connection(Wire()).open(rtt=20.0), b"POST / HTTP/1.1\r\nHost: a\r\n\r\n"
+    interim, final = b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+    link.send(30, 0, 0, flags=PUSH, ack=0, payload=request)
+    link.send(60, 1, 0, flags=PUSH, ack=len(request), payload=final)
+    sent, received = len(request), len(final)
+    link.send(90, 0, sent, flags=PUSH, ack=received, payload=request)
+    for number, part in enumerate((interim, final) if apart else (interim + interim + final,)):
+        link.send(120 + 30 * number, 1, received, flags=PUSH, ack=sent + len(request), payload=part)
+        received += len(part)
+    (row,) = of_kind(wiretale.analyze(link.wire.write(tmp_path / "interim.pcap")), "turn")
+    assert (row["code"], row["outcome"]) == ("503", "error")
+
+
 def test_rows_are_in_the_order_of_flows_and_times(tmp_path: Path) -> None:
     wire = Wire()
     for port in (40_001, 40_002, 40_003):

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two clients that end each other's session, because a server takes them for one."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.findings.evidence import Cited
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.findings.shared.servers import family
+from wiretale.analyzer.units import plural, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+
+CONNECTIONS_MAX = 20_000  # of a server
+LIFE_MIN_NS, AFTER_NS = 1_000_000_000, 200_000_000
+TURNS_MIN, SHARE = 4, 0.8
+RIVALS_MAX = 5  # that connected at the moment of an end
+MQTT_PORTS = (1883, 8883)
+ENDED = ("closed", "reset")
+
+
+class Session(NamedTuple):
+    """A connection to a server."""
+
+    first_ns: int
+    last_ns: int
+    client: str
+    flow: int
+
+
+def sessions_of(case: Case) -> dict[tuple[str, int], list[Session]]:
+    """Returns the finished connections by server, in the order of their beginning."""
+    flows = case.trace.flows
+    names = ("protocol", "state", "destination", "destination_port", "first_ns", "last_ns", "source")
+    sessions: dict[tuple[str, int], list[Session]] = defaultdict(list)
+    for flow, row in enumerate(zip(*(flows.column(name) for name in names), strict=True)):
+        protocol, state, server, port, first_ns, last_ns, client = row
+        if protocol == "tcp" and first_ns is not None and state in (*ENDED, "established"):
+            end_ns = last_ns if state in ENDED else first_ns  # an open one ends nowhere
+            sessions[server, port].append(Session(first_ns, end_ns, client, flow))
+    return {end: sorted(each) for end, each in sessions.items() if TURNS_MIN < len(each) <= CONNECTIONS_MAX}
+
+
+def pairs_of(sessions: list[Session]) -> dict[tuple[str, str], list[Session]]:
+    """Returns by two clients the sessions of either that ended when one of the other began."""
+    starts = [session.first_ns for session in sessions]
+    pairs: dict[tuple[str, str], list[Session]] = defaultdict(list)
+    for session in sessions:
+        if session.last_ns - session.first_ns < LIFE_MIN_NS:
+            continue
+        begin, end = bisect_left(starts, session.last_ns - AFTER_NS), bisect_right(starts, session.last_ns)
+        for rival in sessions[begin : min(end, begin + RIVALS_MAX)]:
+            if rival.client != session.client:
+                first, second = sorted((session.client, rival.client))
+                pairs[first, second].append(session)
+    return pairs
+
+
+@cause(
+    code="session-takeover",
+    title="Two clients end each other's session",
+    sentence="{first} and another client end each other's session at {server}: {count} in {time} were closed when the other one "
+    "connected, {probably}because both use one {identity}.",
+    advice="Give {first} and {second} a {identity} each: the server ends the older session of one that it knows already, and "
+    "both connect again and again.",
+    shows="Four connections or more of two clients to one server, each 1 s old or more, that end within 200 ms after the other "
+    "client connected, and so do four of five of their connections.",
+    rivals={
+        "idle-timeout": "each connection ends when the other client connects, after whatever time",
+        "closed-by-timer": "the ends follow the connections of the other client",
+    },
+    unknown="What the server takes for one: encrypted or not, the names of the clients are not read.",
+    explains=("idle-reset", "reset", "request-unanswered"),
+)
+def session_takeover(case: Case) -> Matches:
+    for (server, port), sessions in sessions_of(case).items():
+        count = Counter(session.client for session in sessions)
+        for (first, second), ended in pairs_of(sessions).items():
+            both = Counter(session.client for session in ended)
+            if len(both) < 2 or len(ended) < max(TURNS_MIN, SHARE * (count[first] + count[second] - 1)):
+                continue
+            lasted = max(session.last_ns for session in ended) - min(session.first_ns for session in ended)
+            yield Match(
+                certainty="likely",
+                place="client",
+                flows=[session.flow for session in ended],
+                failed=len(ended),
+                attempts=count[first] + count[second],
+                frames=[
+                    Cited(row["first_frame"], row["first_ns"], row["flow"], row["first_capture"])
+                    for row in (case.flow(session.flow) for session in ended[:8])
+                ],
+                filter=f"tcp.port == {port} && {family(server)}.addr == {server} && tcp.flags & 7",
+                proof=f"{plural(len(ended), 'connection')} of {first} and {second} ended within {show_duration(AFTER_NS)} after "
+                "one of the other client began",
+                undecided={"idle-timeout": f"The log of {server}: which session it closed, and why."},
+                server=endpoint_str(server, port),
+                first=first,
+                second=second,
+                count=plural(len(ended), "connection"),
+                time=show_duration(lasted),
+                identity="client ID (MQTT)"
+                if port in MQTT_PORTS
+                else "name (a client ID, an account or a certificate)",
+            )
