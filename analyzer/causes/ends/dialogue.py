@@ -114,7 +114,7 @@ def reconnects(case: Case) -> Matches:
         count = len(talk.flows)
         if count < REQUESTS_LEAST or talk.count > FEW_TRIPS * count:
             continue
-        closing_ns = talk.closing_ns
+        closing_ns = talk.closing_ns if talk.is_parallel else 0.0
         if not is_of_trips(talk, closing_ns):
             continue
         trips = trips_of(talk)

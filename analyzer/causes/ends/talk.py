@@ -26,7 +26,7 @@ FLOWS_MAX = 500  # with the longest waits that are examined
 SPANS_FLOWS = 3  # conversations whose packets prove a cause
 OVERLAP = 1.1  # times the time in which any was open: a longer sum is of connections that overlap
 TRIPS_SHARE = 0.5  # of the time of a conversation
-SYN_TIMER = 2.0  # round trips of a handshake: a longer one lost a SYN
+SYN_TIMER_NS = 500_000_000  # a handshake that takes so much longer than its round trip lost a SYN (RFC 6298: 1 s)
 LIMITED, LIMITED_MAX, BACKOFF_NS = (
     ("429", "503"),
     1_000,
@@ -196,7 +196,7 @@ class Talk:
     def lost_syns_ns(self) -> float:
         """The time in which clients waited to repeat a SYN."""
         pairs = ((flow["time_connecting_ns"], flow["handshake_rtt_ns"]) for flow in self.flows)
-        return math.fsum(waited - trip for waited, trip in pairs if waited and trip and waited >= SYN_TIMER * trip)
+        return math.fsum(waited - trip for waited, trip in pairs if waited and trip and waited - trip >= SYN_TIMER_NS)
 
     @cached_property
     def requests(self) -> list[Requests]:
