@@ -18,7 +18,7 @@ SANITIZE = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omi
 LIBRARIES = -lpcap -lz -lzstd -llz4 -lsodium -lnettle -lm -lpthread
 
 HEADERS = $(wildcard analyzer/core/*/*.h common/*.h)
-MODULE_SOURCES = common/json.c common/sequence_window.c common/sha.c common/utf8.c $(filter-out analyzer/core/fuzz/%,$(wildcard analyzer/core/*/*.c))
+MODULE_SOURCES = common/json.c common/sequence_window.c common/utf8.c $(filter-out analyzer/core/fuzz/%,$(wildcard analyzer/core/*/*.c))
 CORE_SOURCES = $(filter-out analyzer/core/python/%,$(MODULE_SOURCES))
 CORE_INCLUDES = -I. -Ianalyzer/core
 C_TESTS = $(patsubst analyzer/core/%.c,%,$(wildcard analyzer/core/*/test/test_*.c))

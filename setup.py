@@ -40,7 +40,7 @@ DEVELOPED = "WIRETALE_CFLAGS" in os.environ
 INSTALLED = ["-Wl,--strip-debug"]
 
 # Files of common/ that the core uses.
-SHARED = ("common/json.c", "common/sequence_window.c", "common/sha.c", "common/utf8.c")
+SHARED = ("common/json.c", "common/sequence_window.c", "common/utf8.c")
 
 STAMP = runpy.run_path("analyzer/core_stamp.py")["stamp_of"]("analyzer")
 

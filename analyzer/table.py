@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.core_stamp import check_core
@@ -29,6 +29,7 @@ else:
 check_core()  # before its schemas are read
 #: names of the tables, in the order of lists and files
 TABLES = tuple(name for name, _, _ in _core.schemas())
+COLUMNS = {name: tuple(column for column, *_ in columns) for name, _, columns in _core.schemas()}
 #: those that are made if they are asked for, and those that every analysis has
 ASKED_TABLES = ("packets", "time_spans")
 OF_INTERFACES = ("interfaces", "decode_stops", "second_ports", "neighbors", "announcers", "groups")
@@ -308,9 +309,9 @@ class Table(Iterable[Row]):
         """Returns number and columns of the packets of these flows (packets table; analyzer/core/export/export.h)."""
         return self._core.packet_streams(flows, base_ns)
 
-    def json(self) -> Iterator[bytes]:
-        """Returns a JSON array of row objects, in parts."""
-        return self._core.json()
+    def json(self, columns: Sequence[str] | None = None, lines: bool = False) -> Iterator[bytes]:
+        """Returns a JSON array of row objects, in parts; or with `lines` an object a line, without columns that are null."""
+        return self._core.json(columns, lines)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._core.__arrow_c_stream__(requested_schema)

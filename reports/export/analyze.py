@@ -44,11 +44,11 @@ def blocks_summary(trace: Trace) -> list[dict[str, object]]:
     ]
 
 
-def array_of(parts: Iterable[Table]) -> Iterator[bytes]:
+def array_of(parts: Iterable[Table], columns: Sequence[str] | None) -> Iterator[bytes]:
     """Yields one JSON array of the rows of a table that comes in parts."""
     mark = b"["
     for part in filter(len, parts):
-        pieces = part.json()
+        pieces = part.json(columns)
         yield mark + next(pieces).removeprefix(b"[")
         pending = b""
         for piece in pieces:
@@ -58,8 +58,10 @@ def array_of(parts: Iterable[Table]) -> Iterator[bytes]:
     yield b"[]" if mark == b"[" else b"\n]"
 
 
-def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES) -> None:
-    """Writes one object: members about the analysis, and an array of rows for each table."""
+def write_json(
+    trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES, columns: Sequence[str] = ()
+) -> None:
+    """Writes one object: members about the analysis, and an array of rows for each table, with all columns or these."""
     parts = trace._packet_parts() if "packets" in tables else iter(())
     head = {
         "schema": SCHEMA,
@@ -74,6 +76,6 @@ def write_json(trace: Trace, version: str, out: IO[bytes], tables: Sequence[str]
     out.write(json.dumps(head).encode()[:-1])
     for name in tables:
         out.write(f',\n"{name}":'.encode())
-        for piece in array_of(parts) if name == "packets" else trace.table(name).json():
+        for piece in array_of(parts, columns or None) if name == "packets" else trace.table(name).json(columns or None):
             out.write(piece)
     out.write(b"}\n")

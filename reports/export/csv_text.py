@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING
 
@@ -58,19 +58,20 @@ def csv_sql(column: str) -> str:
     return f"CASE WHEN left({column}, 1) IN ({beginnings}) THEN {sql_text(chr(39))} || {text} ELSE {text} END"
 
 
-def write_csv(parts: Iterable[Table], out: IO[str]) -> None:
-    """Writes the column names of a table, which may come in parts, then a line for each row."""
+def write_csv(parts: Iterable[Table], out: IO[str], columns: Sequence[str] = ()) -> None:
+    """Writes the column names of a table, which may come in parts, then a line for each row; all columns, or these."""
     writer = csv.writer(out)
     for number, table in enumerate(parts):
+        names = list(columns) or [name for name, *_ in table.columns()]
         if not number:
-            writer.writerow(name for name, *_ in table.columns())
-        write_rows(table, writer.writerows)
+            writer.writerow(names)
+        write_rows(table, names, writer.writerows)
 
 
-def write_rows(table: Table, write: Callable[[Iterable[Iterable[object]]], object]) -> None:
+def write_rows(table: Table, names: Sequence[str], write: Callable[[Iterable[Iterable[object]]], object]) -> None:
     """Gives the cells of all rows to a function."""
-    names, texts = [name for name, *_ in table.columns()], text_columns(table)
-    cells = itemgetter(*names)
+    texts = [name for name in text_columns(table) if name in names]
+    cells = itemgetter(*names) if len(names) > 1 else lambda row: (row[names[0]],)
     for start in range(0, len(table), ROWS_AT_ONCE):
         rows = table.rows(start, start + ROWS_AT_ONCE)
         for row in rows if texts else []:

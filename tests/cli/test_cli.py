@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
 import json
 import os
@@ -149,6 +150,44 @@ def test_json_is_one_object_with_every_table_asked_for(wiretale_run: Any, sample
     assert document["flows"] == trace.flows.rows() and document["directions"] == trace.directions.rows()
     other = json.loads(wiretale_run("analyze", sample, "--json", "--tables", "series,events,packets").stdout)
     assert other["series"] == trace.series.rows() and "flows" not in other
+
+
+def test_lines_have_what_is_not_null(wiretale_run: Any, samples: Path) -> None:
+    trace = wiretale.analyze(samples / "timeouts.pcap")
+    for name, rows in (("flows", trace.flows.rows()), ("packets", trace.packets().rows()), ("groups", [])):
+        done = wiretale_run(samples / "timeouts.pcap", "--jsonl", name)
+        known = [{column: value for column, value in row.items() if value is not None} for row in rows]
+        assert [json.loads(line) for line in done.stdout.splitlines()] == known and done.returncode == 0
+
+
+def test_columns_are_those_asked_for(wiretale_run: Any, samples: Path) -> None:
+    capture, columns = samples / "timeouts.pcap", ("--columns", "state,flow")
+    few = [{"state": row["state"], "flow": row["flow"]} for row in wiretale.analyze(capture).flows.rows()]
+    lines = wiretale_run(capture, "--jsonl", "flows", *columns).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == few
+    assert json.loads(wiretale_run(capture, "--json", "--tables", "flows", *columns).stdout)["flows"] == few
+    table = list(csv.DictReader(wiretale_run(capture, "--csv", *columns).stdout.splitlines()))
+    assert table == [{name: str(value) for name, value in row.items()} for row in few] and list(table[0]) == [
+        "state",
+        "flow",
+    ]
+    assert wiretale_run(capture, "--csv", "--columns", "flow").stdout.split() == ["flow", "0", "1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ("--columns flow", "--columns needs one table"),
+        ("--json --columns flow", "--columns needs one table"),
+        ("--jsonl flows --columns stat", "--columns stat: expected a column of flows"),
+        ("--jsonl flows,events", "expected one table"),
+        ("--jsonl flows --json", "use only one"),
+        ("--jsonl flows -o there", "takes no --tables and no -o DIR"),
+    ],
+)
+def test_columns_and_lines_are_of_one_table(wiretale_run: Any, samples: Path, words: str, reason: str) -> None:
+    done = wiretale_run(samples / "timeouts.pcap", *words.split())
+    assert done.returncode == 2 and reason in done.stderr and not done.stdout
 
 
 def test_standard_input_is_a_capture(wiretale_run: Any, samples: Path) -> None:

@@ -41,15 +41,21 @@ int arrow_stream_join(const struct table **tables, size_t count, enum arrow_inte
 
 /* --- table_json.c -------------------------------------------------------------------------- */
 
-/* Writes a table as JSON (RFC 8259): an array of row objects, in pieces. */
+/* Writes a table as JSON (RFC 8259), in pieces: an array of row objects, or a line for each row. */
+
+struct json_form {
+    const bool *wanted; /* by column; NULL: all */
+    bool lines;         /* a row is a line, without columns that are null in it */
+};
 
 /* Returns the largest possible size of a row in bytes; a piece must have at least that. */
 size_t table_json_room(const struct schema *schema);
 
 /* Writes rows from the cursor on, as many as certainly fit. Returns the bytes written, 0 at the
- * end. The first piece begins with [ and commas separate rows; the caller must write the closing ].
- */
-size_t table_json(const struct table *table, struct table_cursor *cursor, char *out, size_t room);
+ * end. Of an array, the first piece begins with [ and commas separate rows; the caller must write
+ * the closing ]. */
+size_t table_json(const struct table *table, struct table_cursor *cursor,
+                  const struct json_form *form, char *out, size_t room);
 
 /* --- column_pack.c ------------------------------------------------------------------------- */
 

@@ -106,11 +106,18 @@ static char *put_value(char *out, const struct table *table, unsigned type, int6
     }
 }
 
+static bool is_wanted(const struct json_form *form, size_t column) {
+    return !form->wanted || form->wanted[column];
+}
+
 /* Prepares the keys once per piece, so that a value needs one copy of fixed size before it. */
-static void make_keys(struct keys *keys, const struct schema *schema) {
+static void make_keys(struct keys *keys, const struct schema *schema,
+                      const struct json_form *form) {
     for (size_t c = 0; c < schema->column_count; c++) {
         char *end = keys->text[c];
-        *end++ = c ? ',' : '{';
+        if (!is_wanted(form, c))
+            continue;
+        *end++ = ',';
         end = put_string(end, schema->columns[c].name, strlen(schema->columns[c].name));
         *end++ = ':';
         keys->size[c] = (uint8_t)(end - keys->text[c]);
@@ -119,14 +126,21 @@ static void make_keys(struct keys *keys, const struct schema *schema) {
 
 /* `out` must have table_json_room() bytes: nothing is checked per value. */
 static char *put_row(char *out, const struct table *table, const struct keys *keys,
-                     const struct row *row) {
+                     const struct row *row, bool with_null) {
     const struct schema *schema = table->schema;
+    char *begin = out;
+    *out = '{';
     for (unsigned c = 0; c < schema->column_count; c++) {
+        bool known = row_known(row, c);
+        if (!keys->size[c] || (!known && !with_null))
+            continue;
         memcpy(out, keys->text[c], KEY_ROOM);
         out += keys->size[c];
-        out = row_known(row, c) ? put_value(out, table, schema->columns[c].type, row->value[c])
-                                : put(out, "null", 4);
+        out = known ? put_value(out, table, schema->columns[c].type, row->value[c])
+                    : put(out, "null", 4);
     }
+    *begin = '{';
+    out += out == begin;
     *out++ = '}';
     return out;
 }
@@ -144,19 +158,24 @@ size_t table_json_room(const struct schema *schema) {
     return room;
 }
 
-size_t table_json(const struct table *table, struct table_cursor *cursor, char *out, size_t room) {
+size_t table_json(const struct table *table, struct table_cursor *cursor,
+                  const struct json_form *form, char *out, size_t room) {
     size_t widest = table_json_room(table->schema);
     char *begin = out;
     struct keys keys = {0};
     struct row row;
-    make_keys(&keys, table->schema);
+    make_keys(&keys, table->schema, form);
     while (room - (size_t)(out - begin) >= widest) {
         bool first = cursor->row == 0;
         if (!table_next(table, cursor, &row))
             break;
-        *out++ = first ? '[' : ',';
-        *out++ = '\n';
-        out = put_row(out, table, &keys, &row);
+        if (!form->lines) {
+            *out++ = first ? '[' : ',';
+            *out++ = '\n';
+        }
+        out = put_row(out, table, &keys, &row, !form->lines);
+        if (form->lines)
+            *out++ = '\n';
     }
     return (size_t)(out - begin);
 }

@@ -13,14 +13,17 @@
 static inline void write_json(const struct table *table) {
     static size_t room;
     static char *out;
-    struct table_cursor cursor = {0};
+    struct table_cursor cursor = {0}, again = {0};
+    const struct json_form array = {0}, lines = {.lines = true};
     size_t wanted = 2 * table_json_room(table->schema);
     if (wanted > room) {
         free(out);
         out = malloc(wanted);
         room = out ? wanted : 0;
     }
-    while (room && table_json(table, &cursor, out, room) > 0)
+    while (room && table_json(table, &cursor, &array, out, room) > 0)
+        continue;
+    while (room && table_json(table, &again, &lines, out, room) > 0)
         continue;
 }
 

@@ -348,13 +348,44 @@ static PyObject *table_arrow_schema(PyObject *self, PyObject *Py_UNUSED(unused))
 struct json_object {
     PyObject_HEAD PyObject *owner; /* the Table */
     struct table_cursor cursor;
+    struct json_form form;
+    bool wanted[COLUMNS_MAX];
     bool ended;
 };
 
-static PyObject *table_json_method(PyObject *self, PyObject *Py_UNUSED(unused)) {
+/* Marks the columns of a sequence of names. */
+static bool take_columns(struct json_object *json, const struct schema *schema, PyObject *names) {
+    Py_ssize_t count = PySequence_Size(names);
+    json->form.wanted = json->wanted;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *name = PySequence_GetItem(names, i);
+        const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
+        int column = text ? schema_column(schema, text) : -1;
+        Py_XDECREF(name);
+        if (column < 0) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_KeyError, "no such column");
+            return false;
+        }
+        json->wanted[column] = true;
+    }
+    return count >= 0;
+}
+
+static PyObject *table_json_method(PyObject *self, PyObject *args) {
+    PyObject *names = Py_None;
+    int lines = false;
+    if (!PyArg_ParseTuple(args, "|Op", &names, &lines))
+        return NULL;
     struct json_object *json = (struct json_object *)PyType_GenericAlloc(json_type, 0);
-    if (json)
-        json->owner = Py_NewRef(self);
+    if (!json)
+        return NULL;
+    json->owner = Py_NewRef(self);
+    json->form.lines = lines;
+    if (names != Py_None && !take_columns(json, table_of(self)->schema, names)) {
+        Py_DECREF(json);
+        return NULL;
+    }
     return (PyObject *)json;
 }
 
@@ -368,6 +399,8 @@ static void json_dealloc(PyObject *self) {
 static PyObject *json_end(struct json_object *self) {
     bool empty = !self->cursor.row;
     self->ended = true;
+    if (self->form.lines)
+        return NULL;
     return PyBytes_FromString(empty ? "[]" : "\n]");
 }
 
@@ -382,7 +415,7 @@ static PyObject *json_next(PyObject *object) {
     char *piece = PyMem_Malloc(room);
     if (!piece)
         return PyErr_NoMemory();
-    size = table_json(table, &self->cursor, piece, room);
+    size = table_json(table, &self->cursor, &self->form, piece, room);
     PyObject *bytes = size ? PyBytes_FromStringAndSize(piece, (Py_ssize_t)size) : json_end(self);
     PyMem_Free(piece);
     return bytes;
@@ -403,7 +436,8 @@ static PyMethodDef table_methods[] = {
     METHOD("time_sums", table_time_sums, METH_VARARGS, "Sums of columns over time."),
     METHOD("of_flows", table_of_flows, METH_VARARGS, "The first rows of some flows, copied."),
     METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
-    METHOD("json", table_json_method, METH_NOARGS, "A JSON array of row objects, in pieces."),
+    METHOD("json", table_json_method, METH_VARARGS,
+           "Rows as JSON in pieces: an array, or lines; all columns, or those named."),
     METHOD("__arrow_c_stream__", table_arrow_stream, METH_VARARGS | METH_KEYWORDS,
            "The rows as an Arrow stream."),
     METHOD("following_stream", table_following_stream, METH_VARARGS,

@@ -19,7 +19,9 @@
  * functions that are never inlined. */
 #include "tracker/tracker.h"
 
-#include "common/sha.h"
+#include <nettle/sha1.h>
+#include <nettle/sha2.h>
+
 #include "flow/damage.h"
 #include "tracker/steps.h"
 #include "tracker/turns.h"
@@ -458,8 +460,25 @@ static inline void note_timestamp(struct tcp_stream *stream, const struct tcp_he
 #define RARE_FLAGS   (TCP_SYN | TCP_FIN | TCP_RST | TCP_ECE | TCP_CWR)
 #define RARE_OPTIONS (TCP_OPTION_CUT | TCP_OPTION_MPTCP | TCP_OPTION_SIGNATURE | TCP_OPTION_OTHER)
 
-/* Keeps the token of the first key of an end, which is the begin of a digest (RFC 8684
- * section 3.2), or that by which its peer joined its connection. */
+/* The token of a key: the begin of its digest, by SHA-1 in version 0 (RFC 6824 section 3.2), by
+ * SHA-256 since (RFC 8684 section 3.2). */
+static uint32_t multipath_token(unsigned kind, const uint8_t *key) {
+    uint8_t digest[4];
+    if (kind == MULTIPATH_KEY_0) {
+        struct sha1_ctx hash;
+        sha1_init(&hash);
+        sha1_update(&hash, MULTIPATH_BYTES, key);
+        sha1_digest(&hash, sizeof digest, digest);
+    } else {
+        struct sha256_ctx hash;
+        sha256_init(&hash);
+        sha256_update(&hash, MULTIPATH_BYTES, key);
+        sha256_digest(&hash, sizeof digest, digest);
+    }
+    return load_be32(digest);
+}
+
+/* Keeps the token of the first key of an end, or that by which its peer joined its connection. */
 static void take_multipath(struct segment_context *seg, const struct tcp_header *tcp) {
     bool joins = tcp->multipath == MULTIPATH_TOKEN;
     struct tcp_recovery_state *end = recovery_state(seg, joins ? seg->receiver : seg->sender);
@@ -467,10 +486,7 @@ static void take_multipath(struct segment_context *seg, const struct tcp_header 
     if (end->multipath)
         return;
     end->multipath = tcp->multipath;
-    end->multipath_token = joins ? load_be32(bytes)
-                           : tcp->multipath == MULTIPATH_KEY_0
-                               ? sha1_begin(bytes, MULTIPATH_BYTES)
-                               : sha256_begin(bytes, MULTIPATH_BYTES);
+    end->multipath_token = joins ? load_be32(bytes) : multipath_token(tcp->multipath, bytes);
 }
 
 static NOINLINE void take_rare(struct segment_context *seg, const struct tcp_header *tcp) {

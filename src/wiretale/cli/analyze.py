@@ -12,27 +12,23 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from wiretale.cli.explained import add_choices, check_choices, show_cause, show_findings, show_pages
+from wiretale.cli.explained import check_choices, show_cause, show_findings, show_pages
 from wiretale.cli.options import (
     FILE_HELP,
-    LINK_HELP,
     STDOUT,
     add_analysis_options,
-    add_overwrite,
     analysis_options,
-    check_outputs,
     deliver,
-    folder,
     folder_or_url,
     note,
     option,
-    page,
     print_page,
     report_paths,
     whole_number,
 )
+from wiretale.cli.outputs import Outputs, add_outputs, check_files, outputs_of
 from wiretale.cli.process import interrupted_code
 from wiretale.version import __version__
 
@@ -69,77 +65,12 @@ tcpdump -i eth0 -w - | wiretale analyze - --report live.html
 wiretale analyze transfer.pcapng --json | jq -r .answer.sentence
 wiretale analyze transfer.pcapng --json --all | jq '.findings[0]'
 wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
+wiretale analyze transfer.pcapng --jsonl exchanges --columns server,outcome
 """
 EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
 EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers"}
 DAMAGED = 3
-FLOWS = 10  # in the tables of --all
 INTERFACES_FILE = "interfaces.parquet"  # in every folder of -o
-
-
-class Outputs(NamedTuple):
-    """What the user wants to see and to have written."""
-
-    #: the directory of -o
-    output: Path | None
-    #: the same at a URL, with --cluster
-    url: str | None
-    #: the file of each of `figures`
-    pictures: list[Path]
-    #: flow and panels
-    figures: list[tuple[int, list[str]]]
-    #: `-` is standard output
-    report: Path | None
-    #: whether reports have bytes of frames
-    frames: bool
-    json: bool
-    csv: bool
-    tables: list[str]
-    #: flows in the tables of flows; None for the screen
-    flows: int | None
-    #: the findings of this code, the causes of this code, the first findings
-    code: str | None
-    cause: str | None
-    top: int | None
-    link_bps: int | None
-    overwrite: bool
-    quiet: bool
-
-    @property
-    def place(self) -> Path | str | None:
-        """The directory of -o, or its URL."""
-        return self.url or self.output
-
-    @property
-    def csv_alone(self) -> bool:
-        """Whether a table is written to standard output as CSV."""
-        return self.csv and not self.place
-
-    @property
-    def is_screen(self) -> bool:
-        """Whether the screen is all that is wanted."""
-        outputs = self.json or self.csv or self.place or self.report or self.pictures or self.quiet or self.explained
-        return not outputs
-
-    @property
-    def explained(self) -> bool:
-        """Whether more is shown than the screen has room for."""
-        return bool(self.flows or self.code or self.cause or self.top)
-
-    @property
-    def formats(self) -> tuple[str, ...]:
-        """The formats of the tables in -o DIR."""
-        return ("parquet", "csv") if self.csv else ("parquet",)
-
-    @property
-    def has_files(self) -> bool:
-        """Whether there are files to write."""
-        return bool(report_paths(self) or self.pictures)
-
-    @property
-    def has_packets(self) -> bool:
-        """Whether an output has packets: reports and pictures, and tables if these are asked for."""
-        return bool(self.output or self.report or self.pictures or "packets" in self.tables)
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -167,49 +98,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_outputs(parser, folder_or_url)
 
 
-def table_names(text: str) -> list[str]:
-    """Returns the names in `a,b,c`."""
-    from wiretale.analyzer.table import TABLES
-
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in TABLES:
-            from wiretale.analyzer.units import one_of
-
-            raise argparse.ArgumentTypeError(f"{name!r}: expected {one_of(TABLES)}")
-    return names
-
-
-def figure_choice(text: str) -> tuple[int, list[str]]:
-    """Returns flow and panels of `3`, `3:sequence` or `3:sequence,rtt`."""
-    flow, _, panels = text.partition(":")
-    if not (flow.isascii() and flow.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r}: expected FLOW or FLOW:PANEL, such as 0:sequence")
-    return int(flow), [name.strip() for name in panels.split(",")] if panels else []
-
-
-def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | str] = folder) -> None:
-    """Adds the options of outputs; `place` parses the directory of -o."""
-    add_choices(parser, FLOWS)
-    output = parser.add_argument_group("output")
-    option(output, "--csv", None, "print one table as CSV (flows); with -o, also write its tables as CSV")
-    text = "tables for --json, or the table for --csv (docs/tables.md); packets is added to -o DIR"
-    option(output, "--tables", "A,B", text, type=table_names, default=[])
-    text = "write every table but packets (add --tables packets) as Parquet, and report.html"
-    option(output, "-o --output", "DIR", text, type=place, action="append", default=[])
-    text = (
-        "draw a flow into the picture of -o: x.svg, x.png or x.pdf; all panels, or those named: 0:sequence,rtt. Repeat both for "
-        "several, or name all by one -o '{flow}-{panel}.svg'"
-    )
-    option(output, "--figure", "FLOW[:PANEL]", text, type=figure_choice, action="append", default=[])
-    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=page)
-    text = "keep bytes and decoded fields of frames out of the report: payload can be private"
-    option(output, "--no-frames", None, text)
-    add_overwrite(output)
-    option(output, "--link", "RATE", LINK_HELP)
-    option(output, "-q --quiet", None, "print nothing but errors")
-
-
 def write_stdout(trace: Trace, outputs: Outputs) -> None:
     """Writes the screen, or the output of --all, --json, --csv or --report - instead."""
     if outputs.json and outputs.explained and not outputs.tables:
@@ -217,12 +105,10 @@ def write_stdout(trace: Trace, outputs: Outputs) -> None:
     elif outputs.json:
         from wiretale.reports.export import analyze as json_object
 
-        json_object.write_json(trace, __version__, sys.stdout.buffer, outputs.tables or json_object.TABLES)
-    elif outputs.csv_alone:
-        from wiretale.reports.export.csv_text import write_csv
-
-        name = (*outputs.tables, "flows")[0]
-        write_csv(trace._packet_parts() if name == "packets" else [trace.table(name)], sys.stdout)
+        tables = outputs.tables or json_object.TABLES
+        json_object.write_json(trace, __version__, sys.stdout.buffer, tables, outputs.columns)
+    elif outputs.jsonl or outputs.csv_alone:
+        write_table(trace, outputs)
     elif outputs.report == STDOUT:
         from wiretale.reports.html.analyze import render
 
@@ -237,6 +123,19 @@ def write_stdout(trace: Trace, outputs: Outputs) -> None:
         from wiretale.reports.terminal.screen.page import print_screen
 
         print_screen(trace, sys.stdout)
+
+
+def write_table(trace: Trace, outputs: Outputs) -> None:
+    """Writes the rows of one table."""
+    name = (*outputs.tables, "flows")[0]
+    parts = trace._packet_parts() if name == "packets" else [trace.table(name)]
+    if outputs.jsonl:
+        for part in parts:
+            sys.stdout.buffer.writelines(part.json(outputs.columns or None, lines=True))
+    else:
+        from wiretale.reports.export.csv_text import write_csv
+
+        write_csv(parts, sys.stdout, outputs.columns)
 
 
 def write_files(trace: Trace, outputs: Outputs) -> Iterator[Path]:
@@ -275,68 +174,6 @@ def deliver_trace(
     dropped = trace._packets_lost
     if dropped and "packets" in outputs.tables:
         note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
-
-
-def outputs_of(arguments: argparse.Namespace) -> Outputs:
-    """Returns the outputs that were asked for. UsageError if they contradict each other, or if the rate of --link is wrong."""
-    from wiretale.analyzer.errors import UsageError
-    from wiretale.analyzer.options import link_rate
-
-    check_choices(arguments)
-    folders, pictures = arguments.output, []
-    if arguments.figure:
-        from wiretale.reports.figures.picture import check_pictures
-
-        pictures, folders = check_pictures(arguments.figure, folders), []
-    if len(folders) > 1:
-        raise UsageError("-o DIR: give it once; only pictures (--figure) can be several")
-    place = folders[0] if folders else None
-    is_csv = arguments.csv and not folders
-    if arguments.all and (is_csv or arguments.report == STDOUT):
-        raise UsageError("--all prints every finding: it takes no --csv or --report -")
-    outputs = Outputs(
-        output=place if isinstance(place, Path) else None,
-        url=place if isinstance(place, str) else None,
-        pictures=pictures,
-        figures=arguments.figure,
-        report=arguments.report,
-        frames=not arguments.no_frames,
-        json=arguments.json,
-        csv=arguments.csv,
-        tables=arguments.tables,
-        flows=arguments.flows or (FLOWS if arguments.all or arguments.link else None),
-        code=arguments.code,
-        cause=arguments.cause,
-        top=arguments.top,
-        link_bps=link_rate(arguments.link),
-        overwrite=arguments.overwrite,
-        quiet=arguments.quiet,
-    )
-    check_conflicts(outputs)
-    return outputs
-
-
-def check_conflicts(outputs: Outputs) -> None:
-    """Raises UsageError if outputs contradict each other."""
-    from wiretale.analyzer.errors import UsageError
-
-    if not outputs.frames and not (outputs.report or outputs.place):
-        raise UsageError("--no-frames needs --report FILE or -o DIR")
-    if outputs.tables and not (outputs.json or outputs.csv_alone or outputs.place):
-        raise UsageError("--tables needs --json, --csv or -o DIR")
-    if outputs.tables and not outputs.json and not outputs.csv_alone and "packets" not in outputs.tables:
-        raise UsageError("--tables: -o DIR has every table but packets; only packets can be added")
-    if sum(map(bool, (outputs.json, outputs.csv_alone, outputs.report == STDOUT))) > 1:
-        raise UsageError("--json, --csv and --report - write to stdout: use only one")
-    if outputs.csv_alone and len(outputs.tables) > 1:
-        raise UsageError("--csv writes one table to stdout: use one name in --tables, or -o DIR")
-
-
-def check_files(outputs: Outputs, inputs: list[str]) -> None:
-    """Rejects outputs that would destroy an input or cannot be written."""
-    from wiretale.reports.export.parquet import table_files
-
-    check_outputs(outputs, inputs, table_files(outputs.formats, "packets" in outputs.tables), outputs.pictures)
 
 
 @contextmanager
@@ -390,7 +227,7 @@ def run_local(files: list[str], options: AnalysisOptions, outputs: Outputs, tell
     # Packets are kept if they are shown, but the input cannot be read twice.
     keep = "packets" in outputs.tables or (outputs.has_packets and not can_reread([files]))
     trace = read(files, options, outputs.quiet, keep, outputs.json)
-    if tells and not (outputs.quiet or outputs.json or outputs.csv_alone):
+    if tells and not (outputs.quiet or outputs.prints_data):
         from wiretale.cli.apart import merged_note
 
         merged_note(trace)

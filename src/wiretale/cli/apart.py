@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.options import AnalysisOptions
     from wiretale.analyzer.rows import InterfaceRow
     from wiretale.analyzer.trace import Trace
-    from wiretale.cli.analyze import Outputs
+    from wiretale.cli.outputs import Outputs
 
 HOUR_NS = 3_600 * 10**9
 HOSTS_MOST = 64 << 20  # bytes of captures of one hour that are read one by one for their hosts

@@ -13,7 +13,7 @@ from wiretale.version import __version__
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
-    from wiretale.cli.analyze import Outputs
+    from wiretale.cli.outputs import Outputs
 
 
 def add_choices(parser: argparse.ArgumentParser, flows: int) -> None:

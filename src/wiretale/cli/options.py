@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from wiretale.analyzer.options import AnalysisOptions
-    from wiretale.cli.analyze import Outputs
+    from wiretale.cli.outputs import Outputs
 
 COUNT_MAX = 2**31 - 1
 PORTS = range(1, 65536)

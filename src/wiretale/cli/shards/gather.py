@@ -6,14 +6,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from wiretale.cli.analyze import add_outputs, check_files, deliver_trace, exit_code, outputs_of
+from wiretale.cli.analyze import deliver_trace, exit_code
 from wiretale.cli.options import folder, note, option
+from wiretale.cli.outputs import add_outputs, check_files, outputs_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wiretale.analyzer.trace import Trace
-    from wiretale.cli.analyze import Outputs
+    from wiretale.cli.outputs import Outputs
 
 USAGE = "wiretale cluster gather DIR [options]"
 NOTES = """\
