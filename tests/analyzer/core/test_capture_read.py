@@ -273,6 +273,7 @@ def test_a_pipe_can_be_merged_with_a_file(tmp_path: Path) -> None:
     assert trace.totals["packets"] == 40 and trace.flows.column("source_port") == list(range(1, 41))
 
 
+@needs.marked(needs.plain_processes())  # a sanitizer keeps freed memory
 def test_memory_does_not_grow_with_packets(tmp_path: Path) -> None:
     """The most memory of a run over twice the packets of the same flows is within 8 MB: 11 bytes for each more.
 
