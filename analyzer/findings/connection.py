@@ -370,7 +370,7 @@ def ecn_ignored(transfers: Transfers) -> Matches:
     unknown="Whether the other end is down or the path dropped the connection.",
     sentence="{name} sent {count:keep-alive} and received nothing in the last {silent}[: the other end is down, or a "
     "middlebox dropped the connection].",
-    advice="Check the other end and the idle timeouts of middleboxes; a shorter keep-alive interval keeps their entry.",
+    advice="Check the other end and the idle timeouts of middleboxes; a shorter keep-alive interval keeps their entry alive.",
 )
 def keep_alive_unanswered(transfers: Transfers) -> Matches:
     trace = transfers.trace
@@ -408,7 +408,7 @@ def keep_alive_unanswered(transfers: Transfers) -> Matches:
     unknown="Whether the receiver or a router set the MSS. Compare captures on both sides of the router.",
     sentence="{name} sends segments of at most {mss:byte} of payload[, because the receiver or a router set that MSS]"
     "[ (Ethernet allows 1,460)][: headers take {share} more of the link].",
-    advice="Check for a tunnel or an MSS clamp; if a tunnel needs it, leave it.",
+    advice="Check for a tunnel or an MSS clamp; if a tunnel needs it, leave it as it is.",
 )
 def mss_clamped(transfers: Transfers) -> Matches:
     for transfer in transfers.tcp():

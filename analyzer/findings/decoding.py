@@ -117,7 +117,7 @@ def headers_cut(transfers: Transfers) -> Matches:
     sentence="{count:packet is|packets are} longer than {count:~its record says|their records say}[ ({share})][: "
     "probably a tool or a mirror port cut {count:~it|them} and recorded the shorter length][. wiretale uses the length in "
     "the header].",
-    advice="Cut packets with a tool that keeps their length (editcap -s, tcpdump -s).",
+    advice="Truncate packets with a tool that keeps their original length (editcap -s, tcpdump -s).",
 )
 def lengths_cut(transfers: Transfers) -> Matches:
     for row in interfaces_with(transfers, "lengths_cut"):

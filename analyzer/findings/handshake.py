@@ -247,7 +247,7 @@ def gaps_of(met: Sequence[MetOld]) -> list[Span]:
     unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
     sentence="{count:SYN} met an old connection of its ports that {host} still held[: an ACK of it answered the SYN, an RST "
     "followed, and {outcome}].",
-    advice="Let a port rest longer at the client: widen net.ipv4.ip_local_port_range, keep connections open, or enable "
+    advice="Wait longer before the client reuses a port: widen net.ipv4.ip_local_port_range, keep connections open, or enable "
     "net.ipv4.tcp_tw_reuse with TCP timestamps.",
 )
 def port_reuse(transfers: Transfers) -> Matches:

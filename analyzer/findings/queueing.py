@@ -300,8 +300,8 @@ def microburst_match(transfers: Transfers, row: InterfaceRow, buffers: dict[floa
     "super-segments have no such finding, because their packets were not on the wire at that moment.",
     sentence="{interface} carried {burst} of frames in its fullest 1 ms[ ({peak}, {factor} times its mean of "
     "{usual})]{finer}[: {ports}].[{who}]",
-    advice="Pace the sender (fq with SO_MAX_PACING_RATE, smaller writes), or give the slower port that buffer, because bursts "
-    "overflow queues, not means.",
+    advice="Pace the sender (fq with SO_MAX_PACING_RATE, smaller writes), or give the slower port that much buffer: bursts "
+    "overflow queues, averages do not.",
 )
 def microburst(transfers: Transfers) -> Matches:
     for row in transfers.trace.interfaces.rows():

@@ -41,7 +41,7 @@ def missed_share(case: Case) -> float:
     code="capture-drops",
     title="Packets that the capture dropped",
     sentence="The capture {probably}missed packets: {what}, so losses before the capture point are uncertain.",
-    advice="Raise the capture buffer (`dumpcap -B 256`), cut packets (`-s 128`), or capture on a faster machine.",
+    advice="Raise the capture buffer (`dumpcap -B 256`), truncate packets (`-s 128`), or capture on a faster machine.",
     shows="Drop counters of the file (interfaces.dropped_*), or payload that receivers acknowledged although it is not in the "
     "file (directions.unseen_bytes).",
     rivals={

@@ -37,7 +37,7 @@ PHRASES = {"http": "HTTP request", "tls": "ClientHello"}
     title="The server closed in place of an answer",
     sentence="The server {server} closed {count:connection} without an answer to the {request}, {waited} after it: its process "
     "{probably}ended, or refuses such requests.",
-    advice="Look at the log of {host} at that second: a crash, a restart, a limit of connections, or a protocol that the port "
+    advice="Look at the log of {host} at that second: a crash, a restart, a connection limit, or a protocol that the port "
     "does not speak.",
     shows="The server sends FIN after a first HTTP request or a ClientHello that it acknowledged, and not one byte before "
     "(exchanges.outcome: closed).",

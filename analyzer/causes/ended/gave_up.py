@@ -150,8 +150,8 @@ def words_of(group: Sequence[GivenUp]) -> Words:
     title="The server never closes",
     sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own half open for "
     "{open_time} (CLOSE-WAIT){beside}; it will run out of sockets.",
-    advice="Close the socket when the client has closed (end of file) in the program on {host}; `ss -tanp state close-wait` "
-    "shows which process holds them.",
+    advice="Let the program on {host} close its socket when the client has closed (end of file); `ss -tanp state close-wait` "
+    "shows which process it is.",
     shows="Three connections or more of which the client's FIN was acknowledged 10 s or longer before the end of the capture, "
     "without a FIN, RST or byte of the server since.",
     rivals={

@@ -106,8 +106,8 @@ def cut_filter(group: Sequence[Cut]) -> str:
     title="Requests met the close of an idle connection",
     sentence="The server {server} closed idle connections after {idle}, and {met} of {total:request} {were} already on the way: "
     "{they} reset.",
-    advice="Let the server keep idle connections longer than the client does (nginx `keepalive_timeout 75s`), and repeat "
-    "idempotent requests (RFC 9110 section 9.2.2).",
+    advice="Let the server keep idle connections longer than the client does (nginx `keepalive_timeout 75s`), and let the "
+    "client repeat idempotent requests (RFC 9110 section 9.2.2).",
     shows="The server's FIN after a pause of 1 s or more does not acknowledge a request that was sent before the FIN can have "
     "arrived, and a RST of the server answers it.",
     rivals={

@@ -66,8 +66,8 @@ def pairs_of(sessions: list[Session]) -> dict[tuple[str, str], list[Session]]:
     title="Two clients end each other's session",
     sentence="{first} and another client end each other's session at {server}: {count} in {time} were closed when the other one "
     "connected, {probably}because both use one {identity}.",
-    advice="Give {first} and {second} a {identity} each: the server ends the older session of one that it knows already, and "
-    "both connect again and again.",
+    advice="Give {first} and {second} each their own {identity}: the server ends the older session when the same one "
+    "connects again, so they keep ending each other's.",
     shows="Four connections or more of two clients to one server, each 1 s old or more, that end within 200 ms after the other "
     "client connected, and so do four of five of their connections.",
     rivals={

@@ -117,7 +117,7 @@ def ended_at_once(case: Case, row: ExchangeRow) -> bool:
     title="The port does not speak TLS",
     sentence="{server} does not speak TLS: it answered {hellos} of {client} with {size} of another protocol, such as plain "
     "HTTP{refusal}.",
-    advice="Let the client speak plain text to port {port} (`http://` in place of `https://`), or use the port that has TLS; "
+    advice="Let the client speak plain text to port {port} (`http://` instead of `https://`), or use the port that has TLS; "
     "`curl -v http://{host}:{port}/` shows what it speaks.",
     shows="A ClientHello is the first data of a connection, and what answers it is neither a ServerHello nor an alert; then the "
     "server closes, or the client sends an alert.",

@@ -53,7 +53,7 @@ def accepted_beside(case: Case) -> dict[tuple[str, int], list[Slow]]:
     sentence="A proxy beside {client}, not the servers, accepts its connections: the SYN-ACKs of {servers} in {networks} "
     "networks came within {within} and passed no router (TTL {ttl}), while their answers took {took}. A fast handshake says "
     "nothing about servers and path behind the proxy.",
-    advice="Find the proxy (`traceroute -T -p {port}` beside `traceroute -I`), and capture behind it.",
+    advice="Find the proxy (compare `traceroute -T -p {port}` with `traceroute -I`), and capture behind it.",
     shows="Servers of three networks or more (16 bits of public IPv4 addresses) answer with an initial TTL (64, 128 or 255), "
     "as does the client, so that no router lies between; their answers take ten handshakes or more, and 200 ms.",
     rivals={

@@ -78,7 +78,8 @@ def restarts_of(case: Case, requests: Requests, rtt_ns: float) -> tuple[list[Res
     title="Slow start after each pause",
     sentence="{server} starts again from {first} in flight after each pause of the connection: {count} of {answers} after a "
     "pause grew over round trips of {rtt}, though more had been in flight before, which took {spent}.",
-    advice="Set `net.ipv4.tcp_slow_start_after_idle=0` at {host}, or send a little often enough that the connection is not idle.",
+    advice="Set `net.ipv4.tcp_slow_start_after_idle=0` at {host}, or send small messages often enough that the connection "
+    "does not go idle.",
     shows="Answers after pauses of 300 ms or more begin with 16 segments or fewer in flight and double each round trip, three or "
     "more and 80% of those after a pause, though answers before had reached 1.8 times as much; nothing is lost. A sender that "
     "was idle for longer than its retransmission timer begins anew (RFC 5681 section 4.1). Below 1 s in all it is a note.",

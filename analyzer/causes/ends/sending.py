@@ -180,7 +180,7 @@ def application_window(case: Case) -> Matches:
     title="Small send buffer",
     sentence="{sender} {probably}has a send buffer of {most} only, which holds it to {rate}: never more is in flight at a "
     "round trip of {rtt}, though window, path and queue are free. {waited} were spent waiting for room.",
-    advice="Set no SO_SNDBUF at {sender}, and check `net.ipv4.tcp_wmem`; `ss -ti` there shows sndbuf_limited.",
+    advice="Do not set SO_SNDBUF at {sender}, and check `net.ipv4.tcp_wmem`; `ss -ti` there shows sndbuf_limited.",
     shows="The flight stays at one level for eight round trips or more, below the window, without loss or a queue, with a gap "
     "in each round trip, for 10% of the time or more (finding send-buffer-limited). A congestion window would grow.",
     rivals={

@@ -31,7 +31,7 @@ BROKEN_NS = 100_000_000  # between a request and the message of the server to an
     title="The server takes its time for each request",
     sentence="The server {server} took the time: {each} (median) for each of {requests}, {spent}; the network took "
     "{network}.",
-    advice="Look at what {host} does for each request: a disk that it writes through (NFS `sync` and COMMIT, database commits, "
+    advice="Look at what {host} does for each request: synchronous disk writes (NFS `sync` and COMMIT, database commits, "
     "iSCSI: `iostat -x`), its CPU, its own lookups. Fewer or larger requests help, too.",
     shows="20 requests or more of a client to a service, each answered in less than 200 ms; the server's part of them is 60% of "
     "the time in which somebody waited or more, 2 s or more, and twice the network's for half of them.",

@@ -304,8 +304,8 @@ def no_window_scaling(case: Case) -> Matches:
     title="Small receive window",
     sentence="The receive window of {receiver}, {window}, holds the transfer to {rate}: {reason}. {waited} were spent waiting "
     "for it.",
-    advice="Set no SO_RCVBUF at {receiver}; `net.ipv4.tcp_rmem` of twice rate times round trip (Windows: "
-    "`autotuninglevel=normal`).",
+    advice="Do not set SO_RCVBUF at {receiver}; raise `net.ipv4.tcp_rmem` to twice the rate times the round trip "
+    "(Windows: `autotuninglevel=normal`).",
     shows="The next segment did not fit the window for 10% of the time or more (finding receive-window-limited), the window "
     "was open, both SYNs scale, and no queue stood. If the round trip would let more pass (25% of the time), the receiver "
     "probably opens the window late.",

@@ -109,7 +109,7 @@ def alternate(lossy: Sequence[Lossy], clean: Sequence[Transfer]) -> bool:
     "{where}, the other {clean} none of {passed} at the same time: {probably}one of several parallel links (LACP, ECMP) is "
     "bad{price}.",
     advice="Compare the error counters of each member link {where} (`show etherchannel summary`, `ethtool -S`), and take the bad "
-    "one out; `iperf3 --cport` with several ports tells which connections meet it.",
+    "one out; `iperf3 --cport` with several ports shows which connections use it.",
     shows="Three connections or more of two hosts and one service lose three segments or more each, at one side of the capture "
     "point, and three or more lose none, though they began in turns and at the same rate would have lost 20 in all, 3 each.",
     rivals={

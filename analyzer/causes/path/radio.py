@@ -35,7 +35,7 @@ def signal_words(signal: int | None) -> tuple[str, str, str]:
     code="wifi-retries",
     title="Wi-Fi frames that are repeated",
     sentence="{share} of the {total} data frames {of_station} are 802.11 retries{signal}: {reason}.",
-    advice="{remedy} (`iw dev wlan0 station dump`, 5 GHz in place of 2.4 GHz).",
+    advice="{remedy} (`iw dev wlan0 station dump`, 5 GHz instead of 2.4 GHz).",
     shows="25% of 100 data frames or more have the retry bit; from 10% on it is a note. The signal is the mean of the station "
     "with the most retries, from radiotap. From -75 dBm down distance is the reason, from -65 dBm up interference.",
     rivals={"copies": "the retry bit is set: the station repeated them, not the capture"},

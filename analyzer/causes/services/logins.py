@@ -145,8 +145,8 @@ def radius_silent(case: Case) -> Matches:
     code="radius-rejected",
     title="RADIUS rejects users",
     sentence="The RADIUS server {server} rejects {users}: {count} of {client}, and no Access-Accept for {them}.",
-    advice="Look at the log of {server} for {users}: a wrong password, an expired account or certificate, a method of EAP that "
-    "it does not allow, or a policy.",
+    advice="Look at the log of {server} for {users}: a wrong password, an expired account or certificate, an EAP method that it "
+    "does not allow, or a policy.",
     shows="Access-Reject for a user who gets no Access-Accept. It is a note if the user is rejected once and "
     "others are accepted.",
     rivals={"radius-silent": "the server answers"},

@@ -55,7 +55,7 @@ def cited(rows: Iterable[AnnouncerRow]) -> list[Cited]:
     sentence="{routers} are {number} masters of VRRP group {group} at once: their advertisements "
     "go on side by side for {time}, with priority {priorities}.",
     advice="Let the routers hear each other: the same VLAN at both ports, no filter or IGMP snooping on 224.0.0.18, the same "
-    "version, password and interval. `show vrrp` at each tells what it receives.",
+    "version, password and interval. `show vrrp` on each shows what it receives.",
     shows="Advertisements of one virtual router, with the same group and first virtual address, of two routers or more in one "
     "VLAN, three or more of each, side by side for 3 s or more. A change of the master has them one after the other.",
     rivals={
@@ -129,7 +129,7 @@ def second_router(case: Case) -> Matches:
     code="pause-frames",
     title="A port asks its link to pause",
     sentence="{mac} asks the other end of its link to stop sending: {count} in {time} (IEEE 802.3x).",
-    advice="Find the port of {mac} (`show mac address-table`, `ethtool -S`): its host or switch cannot take what comes. Look "
+    advice="Find the port of {mac} (`show mac address-table`, `ethtool -S`): its host or switch cannot keep up. Look "
     "there for the slow receiver, and turn flow control off (`ethtool -A eth0 rx off tx off`) if one port "
     "should not hold up others.",
     shows="Ten PAUSE frames or more of one sender that ask for a pause.",

@@ -110,8 +110,8 @@ def at_first_syn(case: Case, queue: Queue, attempt: int) -> int:
     code="accept-queue",
     title="Accept queue full",
     sentence="{what} {outcome}, while {open:other|others} connected[{unserved}]; its accept queue {is_full}.",
-    advice="Look on {host} at `ss -lnt` (Recv-Q at Send-Q) and `nstat -az TcpExtListenOverflows`; find what keeps the program "
-    "from accepting, or raise its listen() backlog and `net.core.somaxconn`.",
+    advice="Look on {host} at `ss -lnt` (is Recv-Q at its limit, Send-Q?) and `nstat -az TcpExtListenOverflows`; find what "
+    "keeps the program from accepting, or raise its listen() backlog and `net.core.somaxconn`.",
     shows="A port leaves attempts without an answer, or answers them only after repeated SYNs, while it answers others at the "
     "same time; or it repeats SYN-ACKs after the handshake and the client repeats its first data. It is likely if "
     "connections to the port were open when those attempts began.",

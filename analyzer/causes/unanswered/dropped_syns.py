@@ -260,7 +260,7 @@ def paws_refused(case: Case) -> Matches:
     title="Ports used again too soon",
     sentence="{client} used {count:port} again while {host} still held the old connection: an ACK of that one answered the SYN, "
     "and {outcome}.",
-    advice="Let a port rest longer at the client: widen `net.ipv4.ip_local_port_range`, keep connections open, or enable "
+    advice="Wait longer before the client reuses a port: widen `net.ipv4.ip_local_port_range`, keep connections open, or enable "
     "`net.ipv4.tcp_tw_reuse` with timestamps.",
     shows="A segment that is no SYN-ACK answers a SYN, its sender resets that, and the same SYN then opens the connection, "
     "or meets the old one again.",

@@ -43,8 +43,8 @@ NETWORK_BITS = {4: 16, 6: 32}  # hosts that differ in these do not fail together
     title="Port blocked on the way out",
     sentence="Outbound TCP {port} of {client} is probably blocked: none of {count:connection} to {hosts} got an answer "
     "({syns:SYN}{time}), while {open} to other ports came about.",
-    advice="`traceroute -T -p {port} {host}` shows where the SYNs end. Ask the provider, or who runs the firewall, to open TCP "
-    "{port} on the way out, or use a way that is open; for mail, a relay at port 587.",
+    advice="`traceroute -T -p {port} {host}` shows where the SYNs end. Ask the provider, or who runs the firewall, to allow TCP "
+    "{port} outbound, or use a port that is open: for mail, a relay on port 587.",
     shows="A client's SYNs to one port of three hosts or more, in several networks, all stay without an answer, repeats "
     "included; it opens no connection to that port anywhere, but others. From port 1024 on, no other port stays silent, as those "
     "of peers do.",

@@ -153,7 +153,7 @@ def expired_match(case: Case, target: str, errors: Sequence[EventRow]) -> Match:
     sentence="{network} {probably}has a layer 2 loop: {broadcasts} of {hosts} passed here {count} times in {time}, though a host "
     "sends each once.",
     advice="Find the two ports of one switch that learn the same MAC address in turn (`show mac address-table`, logs of MAC "
-    "flapping), and take one out; then turn on spanning tree and `bpduguard`.",
+    "flapping), and unplug one; then turn on spanning tree and `bpduguard`.",
     shows="ARP broadcasts or neighbor solicitations of a host pass 100 times or more, 50 times a second, each ten times or more "
     "within 100 ms (neighbors.claims against the requests in exchanges). Those of two hosts or more at the same port prove it.",
     rivals={

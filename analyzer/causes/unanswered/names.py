@@ -253,7 +253,7 @@ def type_words(kind: str, other: str, rows: list[ExchangeRow], failed: int, toge
     code="dns-tcp-blocked",
     title="DNS over TCP does not pass",
     sentence="{what}.",
-    advice="Open TCP 53 to {server} (RFC 7766); `dig +tcp @{server} {name}` tests it, and an EDNS size of 1232 avoids some.",
+    advice="Open TCP 53 to {server} (RFC 7766); `dig +tcp @{server} {name}` tests it. EDNS size 1232 avoids some truncation.",
     shows="A DNS server truncates its answer (TC), and the TCP connection to port 53 that follows gets no "
     "answer or a RST; or a DNS server that answers with SERVFAIL opens such a connection to another server, without an answer.",
     rivals={
