@@ -295,7 +295,7 @@ def of_capture(tables: Tables, capture: int) -> Tables:
             {
                 **row,
                 **{column: numbers_there[column] for column in numbers_there if row.get(column) is not None},
-                "flow": renumbered[row["flow"]],
+                **{column: renumbered[row[column]] for column in ("flow", "within") if row.get(column) is not None},
             }
             for row in rows
             if row["flow"] in renumbered

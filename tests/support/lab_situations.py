@@ -76,7 +76,7 @@ UNANSWERED = {
     ),
     "port dropped": Situation((WORKS, asks("asks", 3, 3.5, port=8080)), ANSWERS, rule("tcp dport 8080 drop")),
     "port forbidden by a routing rule": Situation(
-        (WORKS, asks("asks", 3, 2.5, port=8080)), ANSWERS, "ip rule add ipproto tcp dport 8080 prohibit\n"
+        (WORKS, asks("asks", 3, 2.5, port=8080)), ANSWERS, "ip rule add ipproto 6 dport 8080 prohibit\n"
     ),
     "host behind a blackhole route": Situation(
         (asks("asks", 3, 3.5),), ANSWERS, "ip route add blackhole 10.77.2.2/32\n"
