@@ -100,7 +100,7 @@ def is_overload(transfers: Transfers, p: float) -> bool:
     sentence="About {p} of fragments{ends} were lost before the capture point, but {share} of datagrams of {each:fragment}[: a "
     "datagram needs every fragment, so 1-(1-p)^n = {expected} is expected ({comparison})].[ "
     "Each lost fragment cost {amplified} of IP payload (wasted: {wasted} of IP payload).][{queue}]",
-    advice="{congestion}Send datagrams that need no fragments: about {p} would be lost, {factor} times less.",
+    advice="{congestion}Send datagrams that need no fragments: about {p} of them would be lost instead of {share}.",
 )
 def loss_amplified(transfers: Transfers) -> Matches:
     datagrams = transfers.trace.datagrams
@@ -131,7 +131,6 @@ def loss_amplified(transfers: Transfers) -> Matches:
         amplified=show_bytes((wasted + missing * fragment_bytes(datagrams)) / missing),
         queue=queue,
         congestion=CONGESTION if queue else "",
-        factor=f"{share / p:.1f}",
         flows=flows_of(datagrams),
         cost=float(wasted),
         figures=f"{plural(incomplete, 'incomplete datagram')} of {len(states):,}",

@@ -149,7 +149,7 @@ def test_many_losses_on_a_short_path_may_be_a_duplex_mismatch(
 def test_lost_tails_are_not_losses_at_random(tmp_path: Path) -> None:
     row = first(of_wire(paths.lost_tails), tmp_path)
     assert (row["code"], row["waited_ns"]) == ("tail-loss", 12 * 300_000_000)
-    assert row["sentence"].startswith("12 losses after the capture point hit the last segment")
+    assert row["sentence"].startswith("The last segments of 12 bursts from ")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_a_pause_hides_no_wait_of_seconds(tmp_path: Path, turns: int, is_felt: b
 def test_one_lost_tail_is_told_if_its_timer_took_most(tmp_path: Path) -> None:
     row = first(of_wire(lambda: paths.lost_tails(1)), tmp_path)
     assert (row["code"], row["waited_ns"]) == ("tail-loss", 300_000_000)
-    assert row["sentence"].startswith("1 loss after the capture point hit the last segment")
+    assert row["sentence"].startswith("The last segment of a burst from ")
     assert row["sentence"].endswith("so the sender waited 300 ms for a timer.")
 
 

@@ -120,7 +120,7 @@ def test_the_next_command_reads_the_same_packets(wiretale_run: Run, samples: Pat
         ).stdout
         words = shlex.split(screen.splitlines()[-1])
         assert words[:3] == ["Next", "wiretale", f"./{name}"] and words[words.index("--filter") + 1] == "tcp port 5201"
-        assert "hit the last segment" in wiretale_run(*words[2:], cwd=tmp_path).stdout
+        assert "The last segment of a burst" in wiretale_run(*words[2:], cwd=tmp_path).stdout
     with (samples / "tcp_losses.pcap").open("rb") as stream:
         assert "Next" not in wiretale_run("-", stdin=stream).stdout
 

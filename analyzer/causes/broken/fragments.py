@@ -162,7 +162,7 @@ def fragment_loss(case: Case) -> Matches:
             frames=fragment_cited(lost),
             packets=len(lost),
             filter=f"ip.addr == {pair.source} && ip.addr == {pair.destination} && ({FILTER})",
-            proof=f"{show_bytes(sum(row['received_bytes'] for row in lost))} of incomplete datagrams arrived in vain; "
+            proof=f"{show_bytes(sum(row['received_bytes'] for row in lost))} of incomplete datagrams were thrown away; "
             f"1-(1-p)^{each} = {show_share(1 - (1 - p) ** each, 1)}",
             excluded={"fragments-dropped": f"{plural(len(complete), 'datagram')} in fragments arrived whole"},
             p=show_share(p, 1),

@@ -49,7 +49,7 @@ def told_by(case: Case, flow: int) -> tuple[str, int] | None:
 
 @cause(
     code="mtu-black-hole",
-    title="Packets above a size vanish (path MTU)",
+    title="Packets above a certain size vanish (path MTU)",
     sentence="{what}",
     advice="Let ICMP 'fragmentation needed' and IPv6 'packet too big' pass, or clamp the MSS at the tunnel or router; "
     "`net.ipv4.tcp_mtu_probing=1` helps the sender (RFC 4821). `ping -M do -s {ping} {host}` finds the size that passes.",

@@ -79,7 +79,7 @@ def silent_end(silences: Sequence[Silence]) -> str:
     shows="After 25 s or more without a packet, data or three keep-alives of one end get no answer for 3 s or more, and the "
     "connection ends so. No connection to that server survived as long a pause.",
     rivals={
-        "peer-gone": "a new connection to the server comes about while the old one is silent",
+        "peer-gone": "a new connection to the server is established while the old one is silent",
         "idle-timeout": "an end, or a device that says so, sends RST or FIN; here nothing comes back",
         "hung-server": "a server that hangs acknowledges the request",
         "outage": "only connections that were idle are silent",

@@ -145,7 +145,7 @@ def close_race(case: Case) -> Matches:
 
 @cause(
     code="idle-timeout",
-    title="Idle connections cut after a time",
+    title="Idle connections cut after a timeout",
     sentence="{who} {probably}{cut} {connections} after {idle}: {met}{harmless}.",
     advice="Send keep-alives sooner (`net.ipv4.tcp_keepalive_time=120`, SO_KEEPALIVE), let the client drop pooled connections "
     "before that time, or raise the idle timeout (AWS NLB: `tcp.idle_timeout.seconds`).",

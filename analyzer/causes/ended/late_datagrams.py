@@ -50,7 +50,7 @@ def is_of_client(case: Case, flow: int, events: list[EventRow]) -> bool:
     title="Datagrams for a port that its program had closed",
     sentence="{count:late datagram} found {ports} of {hosts} closed, and {hosts} answered with ICMP 'port unreachable': the "
     "{count:~program|programs} had what {count:~it|they} wanted, or had given up. Nobody waited for {count:~it|them}.",
-    advice="Nothing is to be done, unless the client gives up too early: compare its timeout with the times of the answers.",
+    advice="Nothing to do, unless the client gives up too early: compare its timeout with the times of the answers.",
     shows="ICMP 'port unreachable' from the client of a UDP flow about its own port, after its last datagram, ten times at most.",
     rivals={
         "refused": "the client refuses, not the server: the port had been in use",

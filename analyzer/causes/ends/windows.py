@@ -51,7 +51,8 @@ def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
     code="zero-window",
     title="The receiver does not read",
     sentence="{receiver} {probably}reads too slowly: {window}{end}.",
-    advice="Look at the program that should read on {receiver} (`ss -tm`: Recv-Q; its disk, paper, CPU), not at the network.",
+    advice="Look at the program that should read on {receiver}, not at the network: `ss -tm` (Recv-Q), a busy CPU, a slow disk, "
+    "a printer without paper.",
     shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half of the time in "
     "which its window limited the sender, or more; or the window shrank to 40% of its first size; or, captured at the receiver "
     "(0.1 ms to it and back), it acknowledged data late while all of its window was full. A failure if it stayed shut for the "

@@ -115,7 +115,7 @@ def alternate(lossy: Sequence[Lossy], clean: Sequence[Transfer]) -> bool:
     rivals={
         "random-loss": "at the same rate the others would have lost as much",
         "bottleneck": "a queue drops packets of all connections that share it",
-        "bad-member": "connections come about, and lose a part of their packets",
+        "bad-member": "connections are established, and lose some of their packets",
     },
     unknown="Which link, and by what it is chosen. A limit for each connection drops packets of the fast ones only.",
     explains=(*EFFECTS, "shared-queue"),

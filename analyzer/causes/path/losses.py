@@ -33,7 +33,7 @@ TAIL_SHARE, TAILS_MIN = 0.5, 3
 MANY_SHARE, MANY_MIN, SHORT_PATH_NS = 0.05, 30, 10_000_000  # of losses that a busy path does not explain
 CODEPOINTS = {0: "default", 46: "EF"}
 #: without and with round trips that stayed
-SUSPECTS = ("a queue that overflows, or a faulty link", "a faulty link, or a queue too short to delay")
+SUSPECTS = ("an overflowing queue or a faulty link", "a faulty link or a queue too short to delay")
 OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
 
 
@@ -119,9 +119,9 @@ def tails_of(case: Case, lossy: Lossy) -> int:
 
 @cause(
     code="tail-loss",
-    title="Losses at the end of a flight",
-    sentence="{tails:loss|losses} {where} hit the last segment of a flight{route}: nothing followed to reveal "
-    "{tails:~it|them}, so the sender waited {waited} for {tails:~a timer|timers}.",
+    title="Losses at the end of a burst",
+    sentence="{lost} {where}: nothing followed to reveal {tails:~it|them}, so the sender waited {waited} for "
+    "{tails:~a timer|timers}.",
     advice="Repair the loss {where}; until then keep tail loss probes on (`net.ipv4.tcp_early_retrans=3`), or lower `rto_min` on "
     "a LAN.",
     shows="Half of the losses or more are of the last data sent, repaired by an RTO or a tail loss probe, without a duplicate "
@@ -145,8 +145,9 @@ def tail_loss(case: Case) -> Matches:
 
 
 def tails_match(members: Sequence[Lossy], count: int) -> Match:
-    """Returns the match of transfers that lost the last segment of a flight so many times."""
+    """Returns the match of transfers that lost the last segment of a burst so many times."""
     waited = priced(lossy.transfer.row["rto_idle_ns"] or 0 for lossy in members)
+    route = " from {} to {}".format(*ends_of(members[0].transfer)) if len(members) == 1 else ""
     return Match(
         certainty="proven",
         place="after" if members[0].place == "downstream" else "before",
@@ -154,9 +155,11 @@ def tails_match(members: Sequence[Lossy], count: int) -> Match:
         waited_ns=waited,
         proof=f"{plural(count, 'retransmission')} of the last data sent, without a duplicate ACK",
         tails=count,
+        lost=f"The last segment of a burst{route} was lost"
+        if count == 1
+        else f"The last segments of {count:,} bursts{route} were lost",
         waited=show_duration(waited),
         where=members[0].words["where"],
-        route=f" of {members[0].words['route']}" if len(members) == 1 else "",
     )
 
 
@@ -172,7 +175,7 @@ def manner_of(case: Case, lossy: Lossy) -> Manner:
     """Returns how the losses of a transfer came."""
     transfer, count = lossy.transfer, lossy.lost
     if count < LOSSES_MIN:
-        return Manner("", "likely", {"bottleneck": "more losses: too few have no pattern"})
+        return Manner("", "likely", {"bottleneck": "a longer capture: so few losses show no pattern"})
     runs = runs_of(lossy.losses)
     longest = max((sum(loss.segments for loss in run) for run in runs), default=1)
     longest = transfer.row["block_loss_run_max"] or longest

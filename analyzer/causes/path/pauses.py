@@ -319,7 +319,7 @@ def is_always_lossy(group: list[Silence]) -> bool:
 
 @cause(
     code="outage",
-    title="Path down for a time",
+    title="Path down for a while",
     sentence="The path between {near} and {far} was {probably}down {times}: nothing got through for {length}, what was sent "
     "was lost, and {who} went on by timers.",
     advice="Read the logs of switches and routers at {clock}: link flaps, spanning tree, VRRP, routing.",

@@ -69,7 +69,7 @@ def pings_between(case: Case, hosts: frozenset[str]) -> list[int]:
 
 @cause(
     code="bufferbloat",
-    title="Queue that stands (bufferbloat)",
+    title="Standing queue (bufferbloat)",
     sentence="{who} from {source} to {destination} {fill} a queue of {queued} at {rate} {where}: round trips go from {least} to "
     "{usual} (up to {high}){pings}, and everything behind it waits.",
     advice="Put a fair queue with AQM before that link, just below its rate: `tc qdisc replace dev IF root cake bandwidth "

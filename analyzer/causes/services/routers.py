@@ -127,7 +127,7 @@ def second_router(case: Case) -> Matches:
 
 @cause(
     code="pause-frames",
-    title="A port asks its link to pause",
+    title="PAUSE frames: a port asks its link partner to stop",
     sentence="{mac} asks the other end of its link to stop sending: {count} in {time} (IEEE 802.3x).",
     advice="Find the port of {mac} (`show mac address-table`, `ethtool -S`): its host or switch cannot keep up. Look "
     "there for the slow receiver, and turn flow control off (`ethtool -A eth0 rx off tx off`) if one port "

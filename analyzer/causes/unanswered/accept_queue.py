@@ -49,12 +49,12 @@ STUCK_SYNS = 4  # of an attempt without an answer, and connections meanwhile, wh
     advice="Look for these ports on the way and at both ends (`conntrack -L -p tcp --orig-port-src {port}`), delete the entry "
     "(`conntrack -D`), or connect again from another port. In Kubernetes such an entry is made while a service has no endpoint.",
     shows="One to three attempts of a client at a port, of four SYNs or more each, stay without an answer, while four other "
-    "connections of that client or more come about in the same time, each at its first SYN.",
+    "connections of that client or more are established meanwhile, each at its first SYN.",
     rivals={
         "accept-queue": "all other SYNs of that time were answered at once",
         "random-loss": "all SYNs of one attempt are lost, and none of the others",
         "bad-member": "four attempts or more show several links or servers",
-        "filtered": "other connections to that port come about at once",
+        "filtered": "other connections to that port are established at once",
     },
     unknown="Where: one entry of a table for these ports, or the link or server that is chosen by them.",
     explains=("syn-unanswered",),
@@ -317,12 +317,12 @@ def switches(silent: list[int], connections: list[int]) -> int:
     advice="Try several source ports (`mtr -T -P {port} {host}`), and look at the members of the load balancer or link bundle "
     "(`show etherchannel load-balance`); take the bad one out.",
     shows="A port leaves all SYNs of some attempts without an answer, four or more, while no other connection is open, and "
-    "others, four or more, come about at once and lose nothing.",
+    "at least four others are established at once and lose nothing.",
     rivals={
         "accept-queue": "no other connection was open when the attempts began",
         "random-loss": "all SYNs of these attempts are lost, and nothing of the others, their first SYN included",
         "paws-refused": "no lower timestamp separates them",
-        "filtered": "other connections to that port come about at once",
+        "filtered": "other connections to that port are established at once",
     },
     unknown="Which link or server, and by which ports it is chosen.",
     explains=("syn-unanswered",),

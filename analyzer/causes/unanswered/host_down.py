@@ -53,7 +53,7 @@ NETWORK_BITS = {4: 16, 6: 32}  # hosts that differ in these do not fail together
         "filtered": "hosts of several networks do not have the same rule",
         "accept-queue": "no connection to that port came about",
     },
-    unknown="Whether the own firewall, the provider or the cloud drops them.",
+    unknown="Whether the client's own firewall, the provider or the cloud drops them.",
     explains=("syn-unanswered", "icmp-errors"),
 )
 def egress_filtered(case: Case) -> Matches:
@@ -86,9 +86,7 @@ def egress_match(case: Case, every: SilentHost, hosts: int, others: int) -> Matc
             "host-down": "hosts of several networks do not fail together",
             "accept-queue": "no connection to that port came about",
         },
-        undecided={
-            "filtered": f"a connection to TCP {port} of one of them from another network: whether it comes about"
-        },
+        undecided={"filtered": f"a connection to TCP {port} of one of them from another network: does it succeed?"},
         client=client,
         port=str(port),
         host=every.address,

@@ -106,7 +106,7 @@ def lost_answers(case: Case) -> Matches:
             excluded={"syn-flood": "the clients repeat their SYNs, so that they want an answer"},
             undecided={"filtered": f"a capture at {rows[0]['source']}: whether the SYN-ACKs arrive there"},
             what=f"The SYN-ACKs of {endpoint_str(host, port)} probably do not reach {named([row['source'] for row in rows], 1)}: "
-            f"{plural(answers, 'SYN-ACK')} passed here, and {plural(len(rows), 'client connection')} repeated the SYN in vain",
+            f"{plural(answers, 'SYN-ACK')} passed here, and {plural(len(rows), 'client connection')} repeated the SYN",
         )
 
 
@@ -206,7 +206,7 @@ def networks(hosts: Iterable[str]) -> int:
     sentence="{dead} here: none of {count:{tries}} was answered{report}, and each client then waited {wait} before it connected "
     "over {instead}{names}.",
     advice="{advice}",
-    shows="No connection over IPv6 comes about, and after each attempt one over IPv4 to the same port does within 3 s (RFC "
+    shows="No connection over IPv6 is established, and after each attempt one over IPv4 to the same port does within 3 s (RFC "
     "8305), or within 3 s of the last SYN if the client tried more addresses. Two attempts or more.",
     rivals={"host-down": "the same clients connect over IPv4 at once"},
     unknown="Whether the route, a firewall or the servers drop IPv6.",

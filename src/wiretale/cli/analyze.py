@@ -83,9 +83,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     option(group, "--workers", "N", "processes of --cluster local (default: cores)", type=whole_number(1, 1024))
     text = "number of shards (default: 8 to 64, by size)"
     option(group, "--shards", "K", text, type=whole_number(1, 256))
-    option(
-        group, "--inexact", None, "accept rows that may differ from those of one run, which might have reached a limit"
-    )
+    option(group, "--inexact", None, "accept that rows may differ from those of a single run if a limit was reached")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

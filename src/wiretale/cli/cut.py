@@ -97,8 +97,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(choice, "--finding", "N|CODE", text, action="append", type=finding_name, default=[])
     text = "frames by number, as in 1-10,15,20-"
     option(choice, "--frames", "LIST", text, action="extend", type=frame_ranges, default=[])
-    option(choice, "--start", "TIME", "no packets before TIME: ISO 8601 (UTC) or epoch seconds")
-    option(choice, "--end", "TIME", "no packets at or after TIME")
+    option(choice, "--start", "TIME", "skip packets before TIME: ISO 8601 (UTC) or epoch seconds")
+    option(choice, "--end", "TIME", "skip packets at or after TIME")
     text = "also every packet of any flow at most SECONDS before or after a chosen one"
     option(choice, "--around", "SECONDS", text, type=seconds, default=0)
     change = parser.add_argument_group("changes")

@@ -43,10 +43,10 @@ bytes that they cost, then all measures. goodput counts unique payload, throughp
 The page of --report has the same, and draws both runs over one time axis, each from its own start: throughput, unique
 payload, RTT, losses and distributions, of all flows and of the most changed. Output of the generator has no packets to draw.
 
-CONDITION is MEASURE OPERATOR VALUE. It holds if the change from A to B matches: with % relative to A, else the absolute
+CONDITION is MEASURE OPERATOR VALUE. A condition holds if the change from A to B matches: with % relative to A, else the absolute
 change (5ms, 10Mbit, 0.5). Operators: < <= > >= == !=
 
-With --store, A is the captures of a store, or those that --where chooses. The output begins with whether B is unusual among
+With --store, A is all captures of the store, or those that --where selects. The output begins with whether B is unusual among
 them. A measure is unusual if its p is at most 0.05: the share of runs, B included, that are as far from the median in any
 measure. That needs 19 runs. CONDITION then compares B with the median, or is `worse` or `unusual`. docs/compare.md has the
 measures and the method.

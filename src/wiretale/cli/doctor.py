@@ -35,7 +35,7 @@ RUN_SECONDS = 30  # chromium on a busy machine
 DISK_LEAST = 1 << 30  # bytes
 TOOLS = (
     ("tshark", "apt-get install tshark", "for wiretale verify"),
-    ("tcpdump", "apt-get install tcpdump", "for labs and experiments, if wiretale-capture may not capture"),
+    ("tcpdump", "apt-get install tcpdump", "for labs and experiments, if wiretale-capture is not allowed to capture"),
     ("chromium", "apt-get install chromium", "to test reports"),
 )
 # Python packages with the first version that is supported and the first that is not (as in setup.cfg).

@@ -34,8 +34,8 @@ def check_choices(arguments: argparse.Namespace) -> None:
     code, cause, printed = arguments.code, arguments.cause, not arguments.json
     listing = [name for name in ("all", "flows", "top", "link") if getattr(arguments, name)]
     contradictions = {
-        "--code and --cause exclude each other": code and cause,
-        "--all and --top exclude each other": arguments.all and arguments.top,
+        "--code and --cause: use only one": code and cause,
+        "--all and --top: use only one": arguments.all and arguments.top,
         "--cause shows causes alone: it takes no --all, --flows, --top or --link without --json": (
             cause and listing and printed
         ),

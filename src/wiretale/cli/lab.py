@@ -111,7 +111,7 @@ def add_options(parser: Parser) -> None:
     down = add_action(actions, "down", DOWN, down_action)
     add_name(down, "name of the lab, if there are several")
     option(down, "--all", None, ALL_HELP)
-    option(down, "--force", None, "also remove labs that a running process uses, and end it")
+    option(down, "--force", None, "also remove labs that are in use, and end the processes that use them")
     add_json(add_action(actions, "list", LIST, list_action))
     add_json(add_action(actions, "check", CHECK, check_action))
 

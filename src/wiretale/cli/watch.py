@@ -52,7 +52,7 @@ def add_options(parser: Parser) -> None:
     option(
         parser, "--store", "DIR", "the store (docs/store.md), which is made if it is new", type=folder, required=True
     )
-    text = f"the longest time that a flow waits to be over; a longer one is stored in pieces (default {ACTIVE})"
+    text = f"how long to wait for a flow to end; a longer one is stored in pieces (default {ACTIVE})"
     option(parser, "--active", "TIME", text, type=active_time, default=ACTIVE)
     text = f"flows analyzed together, about 3 kB each; with more, windows are shorter than --active (default {FLOWS})"
     option(parser, "--window-flows", "N", text, type=whole_number(1), default=FLOWS)
