@@ -12,7 +12,7 @@ import causes_broken as drawn
 from application_wire import CHANGE, SECRET, SNI, hello, record
 from application_wire import Talk as Web
 from attempt_wire import Ends
-from crafted import Timed, tls_handshake
+from crafted import NEIGHBOR, Timed, tls_handshake
 from finding_captures import ALERT, of_timed, of_wire
 from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, syn_options
 from talk import Talk
@@ -347,7 +347,7 @@ def answers_too_late(refuses: int = 0, goes_on: bool = False) -> list[tuple[floa
         error = there[refuses] / ICMP(type=3, code=3) / Raw(bytes(late)[:28])
         timed += [(at, ask), (at + 20, answer), (at + 300, late), (at + 300.1, error)]
         timed += [(at + 500, ask)] if goes_on else []
-    return [(ms, Ether() / packet) for ms, packet in timed]
+    return [(ms, Ether(dst=NEIGHBOR) / packet) for ms, packet in timed]
 
 
 def taken_over(clients: int = 2, times: int = 8, after: float = 0.006, open_for: float = 3.0) -> Timed:

@@ -14,7 +14,7 @@ from scapy.all import IP, TCP, UDP, VXLAN, Ether, Packet, wrpcap
 
 import one_queue
 import transfer_wires as wires
-from crafted import write_timed
+from crafted import NEIGHBOR, write_timed
 from finding_captures import CAPTURES as FINDINGS
 from finding_captures import of_wire
 from limited_sender import stamps
@@ -226,7 +226,12 @@ def in_tunnel(side: int, flags: str, checksum: int | None) -> Packet:
     inner = IP(src=ends[0], dst=ends[1]) / TCP(sport=ports[0], dport=ports[1], flags=flags, **fields)
     hosts = [end.replace("10.1.0", "192.0.2") for end in ends]
     packet = (
-        Ether() / IP(src=hosts[0], dst=hosts[1]) / UDP(sport=5000 + side, dport=4789) / VXLAN(vni=7) / Ether() / inner
+        Ether(dst=NEIGHBOR)
+        / IP(src=hosts[0], dst=hosts[1])
+        / UDP(sport=5000 + side, dport=4789)
+        / VXLAN(vni=7)
+        / Ether(dst=NEIGHBOR)
+        / inner
     )
     if checksum is not None:
         packet[UDP].chksum = checksum
@@ -249,7 +254,12 @@ def damaged(path: Path) -> Path:
     def send(at: float, side: int, flags: str, seq: int, ack: int, size: int = 0, right: bool = True) -> None:
         header = ends[side].copy()
         header.id = len(timed) + 1
-        packet = Ether() / header / TCP(flags=flags, seq=seq, ack=ack, window=60000, **ports[side]) / (b"x" * size)
+        packet = (
+            Ether(dst=NEIGHBOR)
+            / header
+            / TCP(flags=flags, seq=seq, ack=ack, window=60000, **ports[side])
+            / (b"x" * size)
+        )
         if not right:
             packet[TCP].chksum = 0x1234
         timed.append((at, packet))
@@ -277,7 +287,11 @@ def large_ones_wrong(path: Path) -> Path:
         hosts = ("10.0.0.1", "10.0.0.2")[:: -1 if side else 1]
         ports = (40000, 5201)[:: -1 if side else 1]
         header = IP(src=hosts[0], dst=hosts[1], id=len(timed) + 1, flags="DF")
-        packet = Ether() / header / TCP(sport=ports[0], dport=ports[1], flags=flags, seq=seq, ack=ack, window=60000)
+        packet = (
+            Ether(dst=NEIGHBOR)
+            / header
+            / TCP(sport=ports[0], dport=ports[1], flags=flags, seq=seq, ack=ack, window=60000)
+        )
         packet /= b"x" * size
         if size > 1000:
             packet[TCP].chksum = 0x1234 + len(timed)

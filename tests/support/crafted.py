@@ -12,6 +12,7 @@ from scapy.all import DNS, DNSQR, IP, TCP, UDP, Ether, Packet, Raw, wrpcap
 import wiretale
 
 START = 1_700_000_000
+NEIGHBOR = "02:00:00:00:00:02"  # without it, Scapy asks the network for a MAC address and waits
 Timed = list[tuple[float, Packet]]
 
 

@@ -12,6 +12,7 @@ from scapy.all import IP, TCP, Ether, IPv6, Packet, Raw, wrpcap
 
 import needs
 import wiretale
+from crafted import NEIGHBOR
 from placed import placed
 
 Row = dict[str, Any]
@@ -31,7 +32,11 @@ class Talk:
         payload = more.pop("payload", b"")
         layer = IPv6 if ":" in source else IP
         self.ms += after
-        packet = Ether() / layer(src=source, dst=target) / TCP(sport=ports[0], dport=ports[1], flags=flags, **more)
+        packet = (
+            Ether(dst=NEIGHBOR)
+            / layer(src=source, dst=target)
+            / TCP(sport=ports[0], dport=ports[1], flags=flags, **more)
+        )
         packet = packet / Raw(payload) if payload else packet
         packet.time = START + self.ms / 1000
         self.packets.append(packet)
