@@ -23,6 +23,7 @@ from scapy.utils import wrpcap
 
 import wiretale
 from checkout import Run
+from crafted import NEIGHBOR
 from processes import wait_until
 from sample_sets import FEW_SAMPLES
 
@@ -68,13 +69,13 @@ def long_capture(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
     the second, and of one whose first one is missing, so that its flow begins at the end of the capture."""
     path, count = tmp_path_factory.mktemp("long") / "long.pcap", 2_100_000
     ends = IP(src="10.0.0.1", dst="10.0.0.2")
-    frames = dict.fromkeys(range(count), bytes(Ether() / ends / UDP(sport=5000, dport=6000) / b"x"))
+    frames = dict.fromkeys(range(count), bytes(Ether(dst=NEIGHBOR) / ends / UDP(sport=5000, dport=6000) / b"x"))
     parts = fragment(ends / UDP(sport=5000, dport=6000) / bytes(4000), fragsize=1480)
     orphan = fragment(
         IP(src="10.0.0.3", dst="10.0.0.2", id=7) / UDP(sport=5000, dport=6000) / bytes(4000), fragsize=1480
     )[1]
     for place, part in ((100, parts[1]), (50_000, parts[0]), (1_500_000, parts[2]), (count - 2, orphan)):
-        frames[place] = bytes(Ether() / part)
+        frames[place] = bytes(Ether(dst=NEIGHBOR) / part)
     head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
     records = (
         struct.pack("<IIII", 1000 + i // 10**6, i % 10**6, len(frame), len(frame)) + frame

@@ -14,6 +14,7 @@ from scapy.all import wrpcap
 import wiretale
 from checkout import SAMPLES
 from checkout import Run as Runner
+from crafted import NEIGHBOR
 from report_page import VIEW, Page, loneliest
 from talk import Talk
 from wiretale.analyzer.diff.courses import ALL, Course, bin_width, can_read_samples, courses, has_courses
@@ -118,7 +119,7 @@ def test_delays_are_above_the_least_of_their_direction() -> None:
 def test_unjudged_losses_are_unknown(tmp_path: Path) -> None:
     from scapy.all import IP, UDP, Ether
 
-    packets = [Ether() / IP(src=CLIENT, dst="10.0.0.2") / UDP(sport=9, dport=9) / b"text" for _ in range(3)]
+    packets = [Ether(dst=NEIGHBOR) / IP(src=CLIENT, dst="10.0.0.2") / UDP(sport=9, dport=9) / b"text" for _ in range(3)]
     for n, packet in enumerate(packets):
         packet.time = 1_700_000_000 + n
     wrpcap(str(tmp_path / "u.pcap"), packets)

@@ -20,6 +20,7 @@ from scapy.all import IP, TCP, UDP, Ether, Raw, rdpcap, wrpcap
 import needs
 import wiretale
 from checkout import Run
+from crafted import NEIGHBOR
 from placed import placed
 from report_page import Page
 
@@ -213,7 +214,7 @@ def inside(page: str) -> bytes:
 @pytest.fixture
 def private(tmp_path: Path) -> Path:
     """Packets with a secret, one of which is retransmitted."""
-    ends = Ether() / IP(src="10.0.0.1", dst="10.0.0.2")
+    ends = Ether(dst=NEIGHBOR) / IP(src="10.0.0.1", dst="10.0.0.2")
     packets = [ends / TCP(sport=4000, dport=80, seq=1, flags="PA") / Raw(SECRET + b"x" * 100) for _ in range(2)]
     packets.append(ends / UDP(sport=4001, dport=4002) / Raw(SECRET))
     wrpcap(str(tmp_path / "private.pcap"), packets)

@@ -21,7 +21,7 @@ from scapy.all import IP, UDP, Ether
 
 import needs
 import wiretale
-from crafted import dns_answer, dns_query, write_timed
+from crafted import NEIGHBOR, dns_answer, dns_query, write_timed
 from processes import refusal, small_disk, wait_until
 from wiretale.analyzer.query import register
 from wiretale.analyzer.table import STORED_TABLES
@@ -219,7 +219,7 @@ def test_times_of_sums_are_shown_like_those_of_flows(wiretale_run: Any, store: P
 
 
 def test_a_host_that_talks_to_itself_counts_once(wiretale_run: Any, tmp_path: Path) -> None:
-    packet = Ether() / IP(src="127.0.0.1", dst="127.0.0.1") / UDP(sport=5000, dport=5001)
+    packet = Ether(dst=NEIGHBOR) / IP(src="127.0.0.1", dst="127.0.0.1") / UDP(sport=5000, dport=5001)
     capture = write_timed(tmp_path / "loopback.pcap", [(0.5, packet), (0.6, packet)])
     assert wiretale_run("store", "add", tmp_path / "s", capture).returncode == 0
     (row,) = rows(wiretale_run, tmp_path / "s", "top")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from scapy.all import IP, Ether, fragment
 
-from crafted import analyze_timed
+from crafted import NEIGHBOR, analyze_timed
 from neighbor_wire import CLIENT, GATEWAY, SERVER, Timed, asks, ping, ping6, ping_error, pong
 
 MS = 1_000_000
@@ -104,7 +104,7 @@ def test_large_pings_in_fragments(tmp_path: Path) -> None:
     for at, large in (ping(0, 0), pong(0.01, 0)):
         packet = large[IP].copy()
         packet[IP].payload.payload.load = b"x" * 3000
-        timed += [(at + i / 10_000, Ether() / piece) for i, piece in enumerate(fragment(packet, 1400))]
+        timed += [(at + i / 10_000, Ether(dst=NEIGHBOR) / piece) for i, piece in enumerate(fragment(packet, 1400))]
     (row,) = rows(tmp_path, timed)
     assert (row["outcome"], row["waited_ns"]) == ("answered", 10 * MS)
 

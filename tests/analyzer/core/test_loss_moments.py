@@ -12,7 +12,7 @@ import pytest
 from scapy.all import IP, TCP, UDP, VXLAN, Ether, Packet
 
 import wiretale
-from crafted import write_timed
+from crafted import NEIGHBOR, write_timed
 from plain_wire import MSS, START_NS, Connection, Wire, sack
 
 
@@ -95,7 +95,7 @@ def in_tunnel(side: int, flags: str, outer_checksum: int | None) -> Packet:
     outer = IP(src=ends[0].replace("1.0", "9.9"), dst=ends[1].replace("1.0", "9.9")) / UDP(
         sport=5000 + side, dport=4789
     )
-    packet = Ether() / outer / VXLAN(vni=7) / Ether() / inner
+    packet = Ether(dst=NEIGHBOR) / outer / VXLAN(vni=7) / Ether(dst=NEIGHBOR) / inner
     if outer_checksum is not None:
         packet[UDP].chksum = outer_checksum
     return packet

@@ -23,7 +23,7 @@ from scapy.layers.l2 import Ether
 import needs
 import wiretale
 from capture_files import block, enhanced, interface, option, section, write_pcap
-from crafted import write_timed
+from crafted import NEIGHBOR, write_timed
 from placed import placed
 
 pytestmark = needs.marked(needs.programs("tshark"))
@@ -135,7 +135,10 @@ def test_verdicts_and_findings_are_comments_that_wireshark_filters(cut: Any, sam
 
 
 def test_servers_have_their_names(cut: Any, tmp_path: Path) -> None:
-    client, server = Ether() / IP(src="10.0.0.1", dst="10.0.0.2"), Ether() / IP(src="10.0.0.2", dst="10.0.0.1")
+    client, server = (
+        Ether(dst=NEIGHBOR) / IP(src="10.0.0.1", dst="10.0.0.2"),
+        Ether(dst=NEIGHBOR) / IP(src="10.0.0.2", dst="10.0.0.1"),
+    )
     request = b"GET / HTTP/1.1\r\nHost: www.example.org\r\n\r\n"
     timed = [
         (0.0, client / TCP(sport=4000, dport=80, flags="S", seq=9)),

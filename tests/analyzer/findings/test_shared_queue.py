@@ -14,6 +14,7 @@ from scapy.all import IP, TCP, Ether, wrpcap
 
 import needs
 import wiretale
+from crafted import NEIGHBOR
 from one_queue import FRAME, Flow, each_alone, each_own_queue, run, through_one_queue
 from one_queue import Path as Link
 from placed import placed
@@ -88,7 +89,9 @@ def test_a_finding_has_the_flows_that_share_the_queue(tmp_path: Path) -> None:
 
 
 def test_a_finding_has_at_most_200_flows(tmp_path: Path) -> None:
-    syns = [Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(sport=1000 + n, dport=80) for n in range(300)]
+    syns = [
+        Ether(dst=NEIGHBOR) / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(sport=1000 + n, dport=80) for n in range(300)
+    ]
     for n, syn in enumerate(syns):
         syn.time = 1_700_000_000 + n
     wrpcap(str(tmp_path / "syns.pcap"), syns)

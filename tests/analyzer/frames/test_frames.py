@@ -12,6 +12,7 @@ from scapy.all import IP, TCP, Ether, Raw, RawPcapReader, wrpcap
 
 import needs
 import wiretale
+from crafted import NEIGHBOR
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
 from wiretale.analyzer.frames import dissect as dissection
@@ -144,7 +145,9 @@ def test_trees_say_nothing_about_frames_that_tshark_did_not_get(samples: Path) -
 def test_hostile_payload_stays_short_text(tmp_path: Path) -> None:
     path = tmp_path / "hostile.pcap"
     request = b"GET /<script>alert(1)</script>\x1b[2J" + b"a" * 900 + b" HTTP/1.1\r\nHost: a\r\n\r\n"
-    wrpcap(str(path), [Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(dport=80, flags="PA") / Raw(request)])
+    wrpcap(
+        str(path), [Ether(dst=NEIGHBOR) / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(dport=80, flags="PA") / Raw(request)]
+    )
     _, (tree,) = dissect(raw_frames(wiretale.analyze(path), [(0, 1)]))
     labels = [node[0] for node in nodes_of(tree)]
     assert any("<script>" in label for label in labels)
@@ -170,7 +173,7 @@ def test_trees_are_limited_in_nodes_and_depth() -> None:
 @needs.TSHARK
 def test_link_types_of_several_files_are_kept() -> None:
     ip = bytes(IP(src="10.0.0.1", dst="10.0.0.2") / TCP())
-    frames = [RawFrame(0, 1, 1, 5, 60, bytes(Ether()) + ip), RawFrame(1, 1, 101, None, 40, ip)]
+    frames = [RawFrame(0, 1, 1, 5, 60, bytes(Ether(dst=NEIGHBOR)) + ip), RawFrame(1, 1, 101, None, 40, ip)]
     assert pcapng(frames).count(ip) == 2
     _, trees = dissect(frames)
     assert [tree[0][0].split(",")[0] for tree in trees] == ["Ethernet II", "Raw packet data"]
