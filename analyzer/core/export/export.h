@@ -171,9 +171,4 @@ bool packet_pack(const struct table *packets, const uint32_t *flows, size_t coun
                  struct packet_streams *out);
 void packet_streams_free(struct packet_streams *streams);
 
-/* exchange_parents.c */
-/* Sets the parents of all exchanges (exchanges.within), whose rows must be in order. Returns false
- * without memory. */
-bool exchange_parents_set(struct table *exchanges);
-
 #endif

@@ -51,6 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                   .head = section,
                                   .head_size = sizeof section,
                                   .headers_only = size % 3 == 0,
+                                  .classic = size % 11 < 3,
                                   .key = size % 5 ? key : NULL,
                                   .choice = &choice};
     struct cut *cut = cut_open(&options, &error);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/export.h"
+#include "exchange/exchange_parents.h"
 #include "pipeline/analysis.h"
 #include "python/binding.h"
 #include "rows/rows.h"

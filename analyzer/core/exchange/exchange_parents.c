@@ -6,25 +6,25 @@
  * handshake of the same client with an address of the answer, at most USED_NS later. So do the
  * questions for the same name of which it is one wait: the other type of address, and those that
  * nobody answered. If the client learned the address under several names, that of the connection
- * (SNI, Host) decides, else nothing does. Names and addresses are compared by 64 bits of their
- * hashes.
+ * (SNI, Host) decides, else nothing does. Names and addresses are compared by seeded hashes of 64
+ * bits, so that no sender can make two of them alike.
  *
  * Rows are in the order of flows, and flows in that of time. A question is passed once, so that the
  * time is that of sorting questions and answers, and a search for each handshake. */
+#include "exchange/exchange_parents.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/int64.h"
 #include "base/vocabulary.h"
-#include "export/export.h"
+#include "flow/hash.h"
 
 #define USED_NS         INT64_C(2000000000)  /* from the answer to the SYN */
 #define ASKED_NS        INT64_C(30000000000) /* from any of its questions to the SYN */
 #define NEXT_NS         INT64_C(50000000)    /* from an answer to the next question of one wait */
 #define CANDIDATES_MOST 64u                  /* answers that gave an address within USED_NS */
-#define HASH_BEGIN      UINT64_C(0xCBF29CE484222325) /* FNV-1a */
-#define HASH_FACTOR     UINT64_C(0x100000001B3)
 
 #define KIND_COLUMNS  (exchanges_kind + 1)
 #define ASKED_COLUMNS (exchanges_answered_ns + 1)
@@ -62,34 +62,44 @@ struct nesting {
     struct question *questions;
     struct answer *answers;
     size_t question_count, question_room, answer_count, answer_room;
+    uint64_t seed[2];
 };
 
-static uint64_t hash_of(uint64_t hash, const char *text, size_t size) {
+/* Returns the hash of a text behind another one, 0 for none; letters have no case. */
+static uint64_t hash_of(const struct nesting *nesting, uint64_t before, const char *text,
+                        size_t size) {
+    uint64_t hash = before ^ nesting->seed[0];
     for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (uint8_t)tolower((unsigned char)text[i])) * HASH_FACTOR;
+        hash = hash_fold(hash ^ (uint8_t)tolower((unsigned char)text[i]), nesting->seed[1]);
     return hash;
 }
 
-static uint64_t text_hash(const struct table *table, const struct row *row, unsigned column,
-                          uint64_t begin) {
+static uint64_t asker_of(const struct nesting *nesting, uint64_t client, uint64_t name) {
+    return hash_fold(client ^ nesting->seed[0], name ^ nesting->seed[1]);
+}
+
+static uint64_t text_hash(const struct nesting *nesting, const struct row *row, unsigned column,
+                          uint64_t before) {
+    const struct table *table = nesting->exchanges;
     char buffer[ADDRESS_TEXT_MAX];
     size_t size;
     const char *text = string_table_text(table->texts, table->schema->columns[column].type,
                                          row->value[column], buffer, &size);
-    return hash_of(begin, text, size);
+    return hash_of(nesting, before, text, size);
 }
 
 /* Returns the hash of the name of a connection's request, 0 without one. A Host may have a port. */
-static uint64_t name_of(const struct table *table, const struct row *row) {
+static uint64_t name_of(const struct nesting *nesting, const struct row *row) {
     size_t size, digits = 0;
     if (!row_known(row, exchanges_name))
         return 0;
-    const char *text = string_table_get(table->texts, row->value[exchanges_name], &size);
+    const char *text =
+        string_table_get(nesting->exchanges->texts, row->value[exchanges_name], &size);
     while (digits < size && isdigit((unsigned char)text[size - 1 - digits]))
         digits++;
     if (row->value[exchanges_kind] == WORD_HTTP && digits < size && text[size - 1 - digits] == ':')
         size -= digits + 1;
-    return hash_of(HASH_BEGIN, text, size);
+    return hash_of(nesting, 0, text, size);
 }
 
 /* --- questions and answers -------------------------------------------------------------------- */
@@ -106,7 +116,7 @@ static bool add_answers(struct nesting *nesting, const struct row *row, uint64_t
                        sizeof *nesting->answers))
             return false;
         nesting->answers[nesting->answer_count++] =
-            (struct answer){.learned = hash_of(client, text, (size_t)(next - text)),
+            (struct answer){.learned = hash_of(nesting, client, text, (size_t)(next - text)),
                             .name = name,
                             .asked_ns = row->value[exchanges_asked_ns],
                             .answered_ns = row->value[exchanges_answered_ns]};
@@ -116,7 +126,6 @@ static bool add_answers(struct nesting *nesting, const struct row *row, uint64_t
 
 /* Returns false without memory. */
 static bool add_question(struct nesting *nesting, const struct row *row, uint64_t number) {
-    const struct table *table = nesting->exchanges;
     bool answered = row_known(row, exchanges_answered_ns);
     if (!row_known(row, exchanges_client) || !row_known(row, exchanges_name) ||
         !row_known(row, exchanges_asked_ns))
@@ -124,10 +133,10 @@ static bool add_question(struct nesting *nesting, const struct row *row, uint64_
     if (!list_grow(&nesting->questions, &nesting->question_room, nesting->question_count + 1,
                    sizeof *nesting->questions))
         return false;
-    uint64_t client = text_hash(table, row, exchanges_client, HASH_BEGIN);
-    uint64_t name = text_hash(table, row, exchanges_name, HASH_BEGIN);
+    uint64_t client = text_hash(nesting, row, exchanges_client, 0);
+    uint64_t name = text_hash(nesting, row, exchanges_name, 0);
     nesting->questions[nesting->question_count++] =
-        (struct question){.asker = client ^ name * HASH_FACTOR,
+        (struct question){.asker = asker_of(nesting, client, name),
                           .asked_ns = row->value[exchanges_asked_ns],
                           .answered_ns = answered ? row->value[exchanges_answered_ns] : INT64_MAX,
                           .row = (uint32_t)number};
@@ -229,7 +238,7 @@ static struct question *questions_of(const struct nesting *nesting, uint64_t ask
 static void nest_questions(struct nesting *nesting, const struct attempt *attempt) {
     const struct answer *answer = answer_for(nesting, attempt);
     struct question *first =
-        answer ? questions_of(nesting, attempt->client ^ answer->name * HASH_FACTOR) : NULL;
+        answer ? questions_of(nesting, asker_of(nesting, attempt->client, answer->name)) : NULL;
     const struct question *all = nesting->questions + nesting->question_count;
     if (!first)
         return;
@@ -247,13 +256,13 @@ static void nest_questions(struct nesting *nesting, const struct attempt *attemp
         }
 }
 
-static struct attempt attempt_of(const struct table *table, const struct row *row) {
-    uint64_t client = text_hash(table, row, exchanges_client, HASH_BEGIN);
+static struct attempt attempt_of(const struct nesting *nesting, const struct row *row) {
+    uint64_t client = text_hash(nesting, row, exchanges_client, 0);
     int64_t asked_ns = row->value[exchanges_asked_ns];
     bool answered = row_known(row, exchanges_answered_ns);
     return (struct attempt){.flow = (uint32_t)row->value[exchanges_flow],
                             .client = client,
-                            .learned = text_hash(table, row, exchanges_server, client),
+                            .learned = text_hash(nesting, row, exchanges_server, client),
                             .asked_ns = asked_ns,
                             .until_ns = answered ? row->value[exchanges_answered_ns] : asked_ns};
 }
@@ -272,11 +281,11 @@ static void nest_all_questions(struct nesting *nesting) {
             nest_questions(nesting, &attempt);
         open = same;
         if (same && !attempt.name)
-            attempt.name = name_of(table, &row);
+            attempt.name = name_of(nesting, &row);
         if (row.value[exchanges_kind] != WORD_CONNECT || !row_known(&row, exchanges_flow) ||
             !row_known(&row, exchanges_asked_ns))
             continue;
-        attempt = attempt_of(table, &row);
+        attempt = attempt_of(nesting, &row);
         open = true;
     }
     if (open)
@@ -287,6 +296,7 @@ bool exchange_parents_set(struct table *table) {
     struct nesting nesting = {.exchanges = table,
                               .within = malloc((table->row_count + 1) * sizeof(uint32_t))};
     bool done = nesting.within;
+    hash_seed_fill(nesting.seed, sizeof nesting.seed / sizeof *nesting.seed);
     if (done) {
         memset(nesting.within, 0xFF, table->row_count * sizeof *nesting.within);
         done = nest_requests(&nesting);
