@@ -64,7 +64,8 @@ if TYPE_CHECKING:
         verify,
     )
     from wiretale.copying import Cut, cut
-    from wiretale.keeping import Store, StoreRows, view
+    from wiretale.serving import view
+    from wiretale.store import Store, StoreRows
 
 __all__ = [
     "Answer",
@@ -131,7 +132,8 @@ HOMES = {
         "wiretale.api",
     ),
     **dict.fromkeys(("Cut", "cut"), "wiretale.copying"),
-    **dict.fromkeys(("Store", "StoreRows", "view"), "wiretale.keeping"),
+    **dict.fromkeys(("Store", "StoreRows"), "wiretale.store"),
+    "view": "wiretale.serving",
     **dict.fromkeys(("compare", "diff", "explain", "open", "theory", "verify"), "wiretale.api"),
 }  # the others are in wiretale.analyzer.errors
 

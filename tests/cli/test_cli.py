@@ -182,6 +182,8 @@ def test_columns_are_those_asked_for(wiretale_run: Any, samples: Path) -> None:
         ("--jsonl flows --columns stat", "--columns stat: expected a column of flows"),
         ("--jsonl flows,events", "expected one table"),
         ("--jsonl flows --json", "use only one"),
+        ("--jsonl flows --cause tail-loss", "it takes no --cause"),
+        ("--csv --top 1", "it takes no --top"),
         ("--jsonl flows -o there", "takes no --tables and no -o DIR"),
     ],
 )

@@ -284,7 +284,9 @@ def test_a_shard_has_tables_of_its_own(split: Path, tmp_path: Path, wiretale_run
     assert (tmp_path / "0" / "flows.parquet").exists()
 
 
-@pytest.mark.parametrize("options", [["--filter", "tcp"], ["--json"], ["--cluster", "local"]])
+@pytest.mark.parametrize(
+    "options", [["--filter", "tcp"], ["--json"], ["--jsonl", "flows"], ["--all"], ["--cluster", "local"]]
+)
 def test_options_that_need_the_captures_are_refused(split: Path, wiretale_run: Any, options: list[str]) -> None:
     assert f"{options[0]} is not for a shard" in refusal(wiretale_run("analyze", split / "shard-00", *options))
 

@@ -6,14 +6,13 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 import causes_path as paths
 import one_queue
 from finding_captures import of_wire
 from numbered_payloads import rtp
 from plain_wire import ACK, ECE, ECT_0, ECT_CE, MSS, Connection, Wire
+from rival_case import NOT, Case
 
 LINK_BIT_S, ROOM = 30e6, 10**6
 VOICE_MS = 20.0
@@ -95,16 +94,6 @@ def spent(behind: bool = False, tokens: float = 600_000) -> Wire:
     return paths.rounds(policer.drops, flights, behind, each=10)
 
 
-class Case(NamedTuple):
-    """A capture, the cause that heads it (or one that it must not have, with `not`), and words of its sentence."""
-
-    make: Callable[[], Wire]
-    code: str
-    says: tuple[str, ...] = ()
-    is_there: bool = True
-
-
-NOT = partial(Case, says=(), is_there=False)
 LINKS, MARKS, VOICE, SHAPER, POLICER = (
     "bad-link-of-several",
     "marks-on-all",

@@ -6,7 +6,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 
-from scapy.all import IP, UDP, Raw, fragment
+from scapy.all import IP, UDP, Packet, Raw, fragment
 
 from causes_broken import of_timed
 from crafted import Timed, dns_answer, dns_query, ether
@@ -106,11 +106,11 @@ def rejected(user: bytes = b"mallory", later: int = 0) -> Timed:
 def boot(repeats: int = 7, acknowledged: int = 0, answered: bool = True, option: bool = True) -> Timed:
     """A client asks for a file; the server's first packet comes again and again, or is acknowledged."""
 
-    def packet(at: float, up: bool, ports: tuple[int, int], data: bytes) -> tuple[float, object]:
+    def packet(at: float, up: bool, ports: tuple[int, int], data: bytes) -> tuple[float, Packet]:
         ends = {"src": BOOT, "dst": TFTP} if up else {"src": TFTP, "dst": BOOT}
         return at, ether(IP(**ends) / UDP(sport=ports[0], dport=ports[1]) / Raw(data))
 
-    def steps() -> Iterator[tuple[float, object]]:
+    def steps() -> Iterator[tuple[float, Packet]]:
         first = b"\0\6blksize\x001468\0" if option else b"\0\3\0\1" + bytes(512)
         for n in range(1 if answered else 4):
             yield packet(1 + 3 * n, True, (2070, 69), b"\0\1boot.efi\0octet\0blksize\x001468\0")
@@ -119,7 +119,7 @@ def boot(repeats: int = 7, acknowledged: int = 0, answered: bool = True, option:
             if n < acknowledged:
                 yield packet(1.02 + 2 * n, True, (2070, 40001), b"\0\4\0\0")
 
-    return [dns_query(0.1), dns_answer(0.12), *steps(), dns_query(30, 2), dns_answer(30.01, 2)]  # type: ignore[list-item]
+    return [dns_query(0.1), dns_answer(0.12), *steps(), dns_query(30, 2), dns_answer(30.01, 2)]
 
 
 EXAMPLES: dict[str, Callable] = {

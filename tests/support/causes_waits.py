@@ -4,14 +4,12 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from functools import partial
-from typing import NamedTuple
 
 import causes_ends as ends
 from application_wire import answer, question
 from finding_captures import of_wire
 from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire, syn_options
+from rival_case import NOT, Case
 
 PUSH = PSH | ACK
 LOGIN_MS = 10_000.0
@@ -139,16 +137,6 @@ def reader(quiet_ms: float) -> Wire:
     return link.send(26, 0, 0, 90, PUSH, 0).send(46, 1, 0, 60, PUSH, 90).send(quiet_ms, 1, 60, 30, PUSH, 90).wire
 
 
-class Case(NamedTuple):
-    """A capture, the cause that heads it (or one that it must not have, if not `is_there`), and words of its sentence."""
-
-    make: Callable[[], Wire]
-    code: str
-    says: tuple[str, ...] = ()
-    is_there: bool = True
-
-
-NOT = partial(Case, says=(), is_there=False)
 NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
 ERRORS, DRIPS, SLOW = "error-answers", "app-limited", "slow-server"
 CASES = {

@@ -21,6 +21,7 @@ from wiretale.cli.options import (
 )
 
 FLOWS = 10  # in the tables of --all
+CHOICES = ("all", "flows", "top", "code", "cause")  # findings and causes that the screen lists
 
 
 class Outputs(NamedTuple):
@@ -163,9 +164,11 @@ def check_streams(arguments: argparse.Namespace, has_folder: bool) -> None:
 
     if arguments.jsonl and (arguments.tables or has_folder):
         raise UsageError("--jsonl TABLE writes one table to stdout: it takes no --tables and no -o DIR")
-    is_table = arguments.jsonl or (arguments.csv and not has_folder)
-    if arguments.all and (is_table or arguments.report == STDOUT):
-        raise UsageError("--all prints every finding: it takes no --csv, --jsonl or --report -")
+    table = "--jsonl" if arguments.jsonl else "--csv" if arguments.csv and not has_folder else ""
+    if table and (choice := next((name for name in CHOICES if getattr(arguments, name)), "")):
+        raise UsageError(f"{table} prints the rows of a table: it takes no --{choice}")
+    if arguments.all and arguments.report == STDOUT:
+        raise UsageError("--all prints every finding: it takes no --report -")
 
 
 def outputs_of(arguments: argparse.Namespace) -> Outputs:

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
     from wiretale.analyzer.options import AnalysisOptions
 
-OUTPUTS = ("json", "csv", "tables", "report", "figure", "no_frames", "link")
+OUTPUTS = ("all", "flows", "json", "jsonl", "columns", "csv", "tables", "report", "figure", "no_frames", "link")
 REFUSED = ("code", "cause", "top", "cluster", "work", "workers", "shards", "inexact", *OUTPUTS)
 
 
