@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.index.capture_index import INDEX_FILE, write_index
 from wiretale.analyzer.options import DEFAULTS, OPTIONS, AnalysisOptions
-from wiretale.analyzer.trace import stamp_of
+from wiretale.analyzer.trace import can_reread, stamp_of
 from wiretale.reports.export.destination import output_folder
 from wiretale.reports.export.parquet import OPTIONS_FILE, OPTIONS_KEY, reason_of
 from wiretale.reports.html.analyze import render
@@ -54,6 +55,13 @@ def refuse_options(options: AnalysisOptions, folder: Path) -> None:
         if value != DEFAULTS[name]:
             flag = OPTIONS[name].flags.split()[0]
             raise UsageError(f"{flag}: {folder} has the options of its analysis: expected captures with this option")
+
+
+def refuse_streams(paths: Sequence[str]) -> None:
+    """UsageError for input that cannot be read twice; what does not exist is left to the analysis."""
+    is_there = all(path == "-" or os.path.exists(path) for path in paths)
+    if is_there and not can_reread(paths):
+        raise UsageError("view reads packets when they are looked at: expected files, not a pipe or standard input")
 
 
 def analysis_of(folder: Path) -> tuple[list[str], AnalysisOptions]:

@@ -10,9 +10,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.capture_paths import Paths, expand_paths
-from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.options import AnalysisOptions, link_rate
-from wiretale.analyzer.trace import analyze_with, can_reread
+from wiretale.analyzer.trace import analyze_with
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -40,12 +39,11 @@ def view(
 
     from wiretale.analyzer.index.capture_index import CaptureIndex
     from wiretale.reports.view.answers import Answers
-    from wiretale.reports.view.folder import PAGE_FILE, write_view
+    from wiretale.reports.view.folder import PAGE_FILE, refuse_streams, write_view
     from wiretale.reports.view.server import listening
 
     paths = expand_paths(captures, local=True)
-    if not can_reread(paths):
-        raise UsageError("view reads packets when they are looked at: expected files, not a pipe or standard input")
+    refuse_streams(paths)
     with TemporaryDirectory(prefix="wiretale-view-", ignore_cleanup_errors=True) as made:
         folder = Path(made)
         write_view(analyze_with(paths, AnalysisOptions.of(options)), folder, link_rate(link))

@@ -78,6 +78,8 @@ def test_a_store_watches_a_folder_and_a_view_needs_files(places: Path) -> None:
     assert not store.watch(places / "ring")
     with pytest.raises(wiretale.UsageError, match="expected files"), wiretale.view("-"):
         pass
+    with pytest.raises(wiretale.InputError, match="No such file"), wiretale.view(places / "none.pcap"):
+        pass
     with pytest.raises(wiretale.UsageError, match="SELECT"):
         store.query("DROP TABLE flows")
     with pytest.raises(wiretale.InputError):

@@ -149,13 +149,10 @@ def request_of(arguments: argparse.Namespace) -> Request:
 def check_request(request: Request) -> None:
     """UsageError for an input that cannot be read twice, and for an output that would replace a capture."""
     from wiretale.analyzer.errors import UsageError
-    from wiretale.analyzer.trace import can_reread
     from wiretale.reports.export.destination import check_folder
-    from wiretale.reports.view.folder import PAGE_FILE, index_in, is_output
+    from wiretale.reports.view.folder import PAGE_FILE, index_in, is_output, refuse_streams
 
-    missing = [path for path in request.files if path != "-" and not os.path.exists(path)]
-    if not missing and not can_reread(request.files):
-        raise UsageError("view reads packets when they are looked at: expected files, not a pipe or standard input")
+    refuse_streams(request.files)
     if request.output:
         if is_output(request.output) and index_in(request.output) != request.output:
             raise UsageError(f"{request.output}: has tables of `wiretale analyze -o`: expected another folder")
