@@ -20,6 +20,7 @@ from talk import Talk
 from wiretale.analyzer.diff.courses import ALL, Course, bin_width, can_read_samples, courses, has_courses
 from wiretale.analyzer.diff.difference import diff_runs
 from wiretale.analyzer.diff.run import load_run
+from wiretale.analyzer.trace import analyze
 from wiretale.reports.html.diff import PAIRS_MOST, overlay, render
 
 pytestmark = pytest.mark.xdist_group("report-diff")
@@ -209,7 +210,11 @@ def test_the_verdict_comes_first_then_changes_then_the_runs(opened: Page, runs: 
     text = opened.page.inner_text("body")
     sentence = opened.page.inner_text("h1")
     assert sentence.startswith("B is slower: goodput") and "The runs carried" not in sentence
-    order = [text.index(word) for word in (sentence, "Changes", "lost-downstream", "Both runs over time", "In total")]
+    answers = [f"{name}: {analyze(run).answer.sentence}" for name, run in zip("AB", runs, strict=True)]
+    order = [
+        text.index(word)
+        for word in (sentence, *answers, "Changes", "lost-downstream", "Both runs over time", "In total")
+    ]
     assert order == sorted(order)
 
 
