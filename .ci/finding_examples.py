@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import wiretale
-from wiretale.analyzer import quic
 from wiretale.analyzer.findings.registry import RULES, find
 from wiretale.analyzer.findings.transfers import Transfers
 from wiretale.reports.phrases import cost_text
@@ -81,7 +80,6 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "filter-refused": ({"filter": "ether host 02:00:00:00:00:01"}, " with `--filter 'ether host 02:00:00:00:00:01'`"),
     "flows-evicted": ({"max_flows": 2}, " with `--max-flows 2`"),
     "interrupted": ({}, ", interrupted at its end"),
-    "quic-names-unread": ({}, " without the library"),
 }
 #: sentences about captures of 4,001,000 rows, which take too long to make each time (finding_captures.HUGE)
 RECORDED = {
@@ -132,15 +130,8 @@ def trace_of(code: str, folder: Path) -> wiretale.Trace:
 @cache
 def findings_of(code: str) -> tuple[Any, ...]:
     """Returns all findings of the capture of a code."""
-    has_library = quic.has_library
     with tempfile.TemporaryDirectory() as folder:
-        trace = trace_of(code, Path(folder))
-        try:
-            if code == "quic-names-unread":
-                quic.has_library = lambda: False
-            return tuple(find(Transfers(trace)))
-        finally:
-            quic.has_library = has_library
+        return tuple(find(Transfers(trace_of(code, Path(folder)))))
 
 
 def example_of(code: str) -> dict[str, str] | None:

@@ -584,14 +584,12 @@ def warn_of_damage(texts: Iterable[str]) -> None:
 
 
 def add_findings(trace: Trace) -> None:
-    """Names the servers of QUIC, and fills the tables of relations, findings and causes."""
+    """Fills the tables of relations, findings and causes."""
     from wiretale.analyzer.causes.registry import explain
     from wiretale.analyzer.findings.registry import find
-    from wiretale.analyzer.quic import name_servers
     from wiretale.analyzer.relations.relate import add_relations
 
     core = trace._core
-    name_servers(core)
     add_relations(trace)
     findings = find(trace.transfers)
     for number, finding in enumerate(findings, 1):

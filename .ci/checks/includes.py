@@ -40,7 +40,7 @@ LAYERS = (
     ("flow",),
     ("tcp",),
     ("format", "application"),
-    ("input", "sequence", "decode", "export"),
+    ("input", "sequence", "decode", "export", "quic"),
     ("table",),
     ("base",),
 )

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wiretale.analyzer import quic
 from wiretale.analyzer.findings.evidence import SHOWN, Cited, first_packet
 from wiretale.analyzer.findings.hidden import DOUBTFUL_SHARE
 from wiretale.analyzer.findings.model import Match, Matches, Rule, Words, finding, flows_match, row_at
@@ -504,23 +503,6 @@ exchanges_dropped = table_full(
     unknown="The requests that are not listed, and their times.",
     weakens="Findings about requests and DNS.",
 )
-
-
-@capture_finding(
-    code="quic-names-unread",
-    title="Names of QUIC servers not read",
-    severity="info",
-    computed="Counts the flows of QUIC, if the library cryptography is not installed, which decrypts their Initials.",
-    unknown="Server name and ALPN of these flows.",
-    weakens="flows.server_name and the names in handshakes.",
-    sentence="{count:QUIC flow has|QUIC flows have} no server name, because the library cryptography is not installed.",
-    advice="Install it: pip install cryptography.",
-)
-def quic_names_unread(transfers: Transfers) -> Matches:
-    table = transfers.trace.handshakes
-    unread = table._rows_where("protocol", "quic")
-    if unread and not quic.has_library():
-        yield Match(count=len(unread), cited=transfers.span(row_at(table, unread[0])["flow"])[:1])
 
 
 @capture_finding(

@@ -224,8 +224,6 @@ def analyze_shard(
 
     The errors of read_shard(); OutputError if the rows cannot be written.
     """
-    from wiretale.analyzer.quic import name_servers
-
     split = open_split(folder)
     try:
         before = layout.read_rows(split, shard)
@@ -234,7 +232,6 @@ def analyze_shard(
     if before is not None and before.agrees(options):
         return False
     trace = read_shard(folder, shard, options, progress)
-    name_servers(trace._core)
     write_rows(folder, shard, trace)
     return True
 

@@ -99,7 +99,6 @@ def read(files: Sequence[Path], options: AnalysisOptions, flow_files: int = 0) -
     """
     from wiretale.analyzer import _core
     from wiretale.analyzer.options import ReadingMode
-    from wiretale.analyzer.quic import name_servers
     from wiretale.analyzer.relations.relate import add_relations
     from wiretale.analyzer.trace import Trace, core_errors, read_all
 
@@ -109,7 +108,6 @@ def read(files: Sequence[Path], options: AnalysisOptions, flow_files: int = 0) -
         if read_all(core, None):
             raise KeyboardInterrupt
         core.finish()
-    name_servers(core)
     trace = Trace(core, dict.fromkeys(paths), options)
     add_relations(trace)
     return trace

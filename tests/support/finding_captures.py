@@ -87,12 +87,6 @@ def late_times(path: Path) -> Path:
     return path
 
 
-def quic_flow(path: Path) -> Path:
-    from quic_wire import crypto, hello, initial
-
-    return Wire().udp(0, initial(crypto(0, hello(b"www.example.org", (b"h3",)))), target="10.0.0.3").write(path)
-
-
 def quic_losses() -> Wire:
     """Packets of a server, of which 1% is lost before the capture point and 3% behind it."""
     sent = quic_bits.marked(3000, quic_bits.losses(7, 0.01, 0.03))
@@ -274,7 +268,6 @@ CAPTURES: dict[str, Make] = {
     "several-points": two_points,
     "time-unknown": without_times,
     "time-out-of-range": late_times,
-    "quic-names-unread": quic_flow,
     "lengths-cut": cut_records,
     "malformed": bad_version,
     "undecoded": behind_a_shim,

@@ -3,7 +3,7 @@
  * DNS. */
 #include "application/application.h"
 
-#include "application/quic.h"
+#include "quic/quic.h"
 
 static enum word dns_word(const struct arrival *arrival) {
     return arrival->dns_port == PORT_MDNS    ? WORD_MDNS
@@ -106,7 +106,7 @@ void application_free(struct application *application, struct pool *pool) {
     application->server_name = NULL;
     if (application->protocol == WORD_HTTP)
         name_free(pool, application->http.host);
-    else if (application->protocol == WORD_TLS)
+    else if (application->protocol == WORD_TLS || application->protocol == WORD_QUIC)
         name_free(pool, application->tls.alpn);
     else if (is_dns(application->protocol))
         dns_free(&application->dns, pool);

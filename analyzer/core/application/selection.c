@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 
 #include "application/application.h"
-#include "application/quic_header.h"
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "quic/quic_header.h"
 
 #define ENTRIES_FIRST (1u << 18) /* of 16 bytes; half of them are used */
 #define ENTRIES_LAST  (2 * SELECTIONS_MOST)

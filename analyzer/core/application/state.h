@@ -142,7 +142,7 @@ struct application {
     struct quic *quic; /* NULL until a datagram may be QUIC */
     union {
         struct dns_queries dns;
-        struct tls_handshake tls;
+        struct tls_handshake tls; /* of QUIC, too: what its ClientHello has */
         struct http_request http;
     };
 };
@@ -219,6 +219,9 @@ void tls_note(struct tls_handshake *tls, const struct arrival *arrival);
 void tls_note_again(struct tls_handshake *tls, const struct arrival *arrival);
 void tls_parse(struct application *application, const struct arrival *arrival,
                struct first_bytes *stream);
+/* Reads the names of a ClientHello that came outside of records, as far as it came. */
+void tls_read_client_hello(struct application *application, const struct arrival *arrival,
+                           const uint8_t *hello, size_t length);
 #define TLS_TEXT_MAX 40
 /* Write a version, as in 1.3, and the name of an alert. */
 void tls_version_text(uint16_t version, char text[static TLS_TEXT_MAX]);

@@ -200,6 +200,11 @@ static void read_client_hello(struct application *application, const struct arri
     tls->hello_read |= !hello.short_of;
 }
 
+void tls_read_client_hello(struct application *application, const struct arrival *arrival,
+                           const uint8_t *hello, size_t length) {
+    read_client_hello(application, arrival, (struct span){hello, length, false});
+}
+
 /* A HelloRetryRequest has the form of a ServerHello. */
 static void read_server_hello(struct tls_handshake *tls, const struct arrival *arrival,
                               struct span hello) {

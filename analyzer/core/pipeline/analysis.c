@@ -302,7 +302,6 @@ static void keep_state(struct analysis *analysis) {
                                           .ports = updater->ports,
                                           .mirrored = first->mirrored,
                                           .mirrored_count = first->mirrored_room,
-                                          .initial_flows = (uint64_t)first->initial_flows,
                                           .selections = updater->selection->begun,
                                           .missing = updater->selection->missing};
     updater->ports = NULL;
@@ -318,7 +317,7 @@ bool analysis_finish(struct analysis *analysis, struct error *error) {
     finish_flows(analysis);
     note_totals(analysis);
     struct row_sink *rows = rows_of(analysis);
-    rows->out_of_memory |= !row_sink_sort(rows) || !quic_names_collect(rows);
+    rows->out_of_memory |= !row_sink_sort(rows);
     keep_state(analysis);
     close_state(analysis);
 #ifdef __GLIBC__

@@ -74,9 +74,9 @@ struct shard_state {
     struct capture_ports *ports;
     uint64_t *mirrored; /* by interface */
     size_t mirrored_count;
-    uint64_t initial_flows, selections; /* flows that were counted against limits */
-    uint64_t missing;                   /* segments without payload that was needed */
-    uint64_t uncertain;                 /* flows of which clock_most_ns decides if they were over */
+    uint64_t selections; /* flows that were counted against a limit */
+    uint64_t missing;    /* segments without payload that was needed */
+    uint64_t uncertain;  /* flows of which clock_most_ns decides if they were over */
 };
 
 #endif

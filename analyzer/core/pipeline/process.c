@@ -198,17 +198,14 @@ static uint64_t sum_rows(struct updater *updater, enum table_number number) {
 
 /* Returns whether flows that hold first bytes may become too many, if `more` are added. */
 static bool is_near_first_bytes(struct updater *updater, uint64_t more) {
-    int64_t holding = 0, initials = 0, most = FIRST_BYTES_FLOWS;
-    for (unsigned i = 0; i < updater->worker_count; i++) {
+    int64_t holding = 0;
+    for (unsigned i = 0; i < updater->worker_count; i++)
         holding += updater->workers[i].holding_first_bytes;
-        initials += updater->workers[i].initial_flows;
-    }
     for (unsigned i = 0; i < updater->worker_count; i++) {
         struct worker *worker = &updater->workers[i];
         worker->holding_elsewhere = holding - worker->holding_first_bytes;
-        worker->initials_elsewhere = initials - worker->initial_flows;
     }
-    return holding + (int64_t)more > most || (initials < most && initials + (int64_t)more > most);
+    return holding + (int64_t)more > FIRST_BYTES_FLOWS;
 }
 
 bool is_near_limit(struct analysis *analysis, const struct batch *batch) {

@@ -171,30 +171,6 @@ static PyObject *analysis_add_row_method(PyObject *object, PyObject *args) {
     return PyErr_Format(PyExc_ValueError, "rows of %s come from the core", name);
 }
 
-/* name_servers(names_of): sets server name and ALPN, each may be None, of each flow whose Initials
- * of QUIC were kept; names_of(initials) returns both. */
-static PyObject *analysis_name_servers_method(PyObject *object, PyObject *names_of) {
-    struct analysis *analysis = finished_analysis(object, "names come after finish()");
-    if (!analysis)
-        return NULL;
-    struct row_sink *sink = analysis_sink(analysis);
-    for (size_t i = 0; i < sink->quic_names.count; i++) {
-        const char *server_name, *alpn;
-        size_t size;
-        const char *initials =
-            string_table_get(&sink->texts, sink->quic_names.list[i].initials, &size);
-        PyObject *names = PyObject_CallFunction(names_of, "y#", initials, (Py_ssize_t)size);
-        if (names && PyArg_ParseTuple(names, "zz", &server_name, &alpn) &&
-            !quic_names_set(sink, i, server_name, alpn))
-            PyErr_NoMemory();
-        Py_XDECREF(names);
-        if (PyErr_Occurred())
-            return NULL;
-    }
-    quic_names_settle(sink);
-    Py_RETURN_NONE;
-}
-
 static PyObject *analysis_nest_exchanges_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
     struct analysis *analysis = finished_analysis(object, "parents come after finish()");
     bool done;
@@ -326,8 +302,6 @@ static PyMethodDef analysis_methods[] = {
            "Fills the tables with the packets that were read."),
     METHOD("add_row", analysis_add_row_method, METH_VARARGS,
            "Adds a row of findings or their evidence."),
-    METHOD("name_servers", analysis_name_servers_method, METH_O,
-           "Sets server name and ALPN of flows of QUIC to what the function returns for Initials."),
     METHOD("nest_exchanges", analysis_nest_exchanges_method, METH_NOARGS,
            "Sets the parent of each exchange (exchanges.within)."),
     METHOD("progress", analysis_progress_method, METH_NOARGS,

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The row of a QUIC handshake, and the names that its ClientHello has.
- *
- * The ClientHello is decrypted in Python after the pass (analyzer/quic.py). Until then the column
- * alpn of the row holds the flow's Initials as a text, because rows of a grouped table find their
- * place even if their flow is numbered anew. quic_names_collect() makes a list of them and the
- * columns null; quic_names_set() fills the columns. Flows and handshakes are amended by the number
- * of their row, which is that of the flow in the table of flows. */
-#include <stdlib.h>
-
+/* The row of a QUIC handshake. */
 #include "rows/rows.h"
 
 static void put_losses(struct row *row, const struct quic_loss loss[static 2]) {
@@ -32,6 +24,7 @@ static void put_losses(struct row *row, const struct quic_loss loss[static 2]) {
 void quic_row_add(struct row_sink *sink, const struct flow *flow,
                   const struct quic_summary *summary) {
     char version[QUIC_VERSION_TEXT];
+    const struct tls_handshake *tls = &flow->application->tls;
     struct row row;
     if (!begin_flow_group(sink, TABLE_handshakes, flow))
         return;
@@ -54,55 +47,8 @@ void quic_row_add(struct row_sink *sink, const struct flow *flow,
     put_frame(&row, handshakes_client_hello_frame, summary->frames[QUIC_BEGIN]);
     put_frame(&row, handshakes_server_hello_frame, summary->frames[QUIC_ANSWER]);
     put_frame(&row, handshakes_finished_frame, summary->frames[QUIC_END]);
-    if (summary->initial_bytes)
-        row_set_stored(
-            sink, &row, handshakes_alpn,
-            string_table_add_bytes(&sink->texts, summary->initials, summary->initial_bytes));
+    row_set_text(sink, &row, handshakes_server_name, flow->application->server_name);
+    row_set_text(sink, &row, handshakes_alpn, tls->alpn);
+    row_set_if(&row, handshakes_ech, tls->hello_read || tls->ech, tls->ech);
     add_row(sink, TABLE_handshakes, &row);
-}
-
-static bool append(struct quic_names *names, const struct quic_name *name) {
-    if (!list_grow(&names->list, &names->room, names->count + 1, sizeof *names->list))
-        return false;
-    names->list[names->count++] = *name;
-    return true;
-}
-
-bool quic_names_collect(struct row_sink *sink) {
-    struct table *table = &sink->tables[TABLE_handshakes];
-    struct table_cursor cursor = {0};
-    struct row row;
-    bool done = true;
-    while (done && table_next_of(table, &cursor, handshakes_alpn + 1, &row)) {
-        if (row.value[handshakes_protocol] != WORD_QUIC || !row_known(&row, handshakes_alpn))
-            continue;
-        struct quic_name name = {.row = cursor.row - 1,
-                                 .flow = (uint32_t)row.value[handshakes_flow],
-                                 .initials = row.value[handshakes_alpn]};
-        done = append(&sink->quic_names, &name) &&
-               table_amend(table, name.row, 0, handshakes_alpn, false, 0);
-    }
-    table_settle(table);
-    return done;
-}
-
-/* Amends a column to a text, which may be NULL. Returns false without memory. */
-static bool amend_text(struct row_sink *sink, enum table_number number, uint64_t row,
-                       unsigned column, const char *text) {
-    int64_t stored = text && *text ? string_table_add(&sink->texts, text) : 0;
-    return stored >= 0 &&
-           (!text || !*text || table_amend(&sink->tables[number], row, 0, column, true, stored));
-}
-
-bool quic_names_set(struct row_sink *sink, size_t number, const char *server_name,
-                    const char *alpn) {
-    const struct quic_name *name = &sink->quic_names.list[number];
-    return amend_text(sink, TABLE_handshakes, name->row, handshakes_server_name, server_name) &&
-           amend_text(sink, TABLE_handshakes, name->row, handshakes_alpn, alpn) &&
-           amend_text(sink, TABLE_flows, name->flow, flows_server_name, server_name);
-}
-
-void quic_names_settle(struct row_sink *sink) {
-    table_settle(&sink->tables[TABLE_handshakes]);
-    table_settle(&sink->tables[TABLE_flows]);
 }

@@ -69,7 +69,6 @@ void row_sink_open(struct row_sink *sink, unsigned part, bool packets_only) {
 }
 
 void row_sink_free(struct row_sink *sink) {
-    free(sink->quic_names.list);
     position_log_close(sink->positions);
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_free(&sink->tables[i]);

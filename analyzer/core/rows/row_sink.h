@@ -58,18 +58,6 @@ struct judged_sums {
 
 void judged_add(struct judged_sums *sums, const struct judged_sums *other);
 
-/* Initials of a flow whose ClientHello is still to be decrypted; see quic_rows.c. */
-struct quic_name {
-    uint64_t row; /* of handshakes */
-    uint32_t flow;
-    int64_t initials; /* number of a stored text */
-};
-
-struct quic_names {
-    struct quic_name *list;
-    size_t count, room;
-};
-
 struct row_sink {
     struct judged_sums judged;
     struct table tables[TABLE_COUNT];
@@ -82,7 +70,6 @@ struct row_sink {
     bool out_of_memory;
     uint64_t events_dropped, blocks_dropped, exchanges_dropped; /* rows above a bound */
     uint64_t elsewhere[TABLE_COUNT]; /* rows of the other sinks, before the batch at hand */
-    struct quic_names quic_names;    /* once all rows are added */
     struct position_log *positions;  /* of a shard of `wiretale split`; NULL of another capture */
 };
 

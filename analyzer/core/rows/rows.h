@@ -3,8 +3,8 @@
 #ifndef WIRETALE_ROWS_H
 #define WIRETALE_ROWS_H
 
-#include "application/quic.h"
 #include "flow/reassembly.h"
+#include "quic/quic.h"
 #include "rows/row_sink.h"
 #include "tcp/segment.h"
 
@@ -78,14 +78,6 @@ void judged_count(struct judged_sums *sums, const struct flow *flow, enum word a
 /* Adds the row of a QUIC handshake. */
 void quic_row_add(struct row_sink *sink, const struct flow *flow,
                   const struct quic_summary *summary);
-/* Lists the kept Initials in sink->quic_names, once all rows are added. Returns false without
- * memory. */
-bool quic_names_collect(struct row_sink *sink);
-/* Sets the names of the ClientHello in the Initials of that number; NULL if it has none. Readers
- * see them after quic_names_settle(). Returns false without memory. */
-bool quic_names_set(struct row_sink *sink, size_t number, const char *server_name,
-                    const char *alpn);
-void quic_names_settle(struct row_sink *sink);
 
 /* datagram_rows.c */
 /* Adds the row of a datagram that is over. */

@@ -422,7 +422,6 @@ static bool check_limits(struct gatherer *g) {
         {"datagrams or fewer in reassembly", peaks[PEAK_DATAGRAMS], DATAGRAMS_MOST},
         {"flows or fewer with first bytes", peaks[PEAK_FIRST_BYTES], FIRST_BYTES_FLOWS},
         {"bytes or fewer of memory of open flows", peaks[PEAK_MEMORY], MEMORY_ROOM},
-        {"flows with QUIC Initials", sum[COUNT_INITIAL_FLOWS], FIRST_BYTES_FLOWS},
         {"connections whose first bytes are selected", sum[COUNT_SELECTIONS], SELECTIONS_MOST},
         {"events", rows[TABLE_events], MAX_EVENTS},
         {"blocks", rows[TABLE_blocks], MAX_BLOCK_ROWS},

@@ -122,7 +122,6 @@ void shard_rows_write(struct bytes *bytes, struct analysis *analysis) {
         [COUNT_EVENTS_DROPPED] = totals->events_dropped,
         [COUNT_BLOCKS_DROPPED] = totals->blocks_dropped,
         [COUNT_EXCHANGES_DROPPED] = totals->exchanges_dropped,
-        [COUNT_INITIAL_FLOWS] = state->initial_flows,
         [COUNT_SELECTIONS] = state->selections,
         [COUNT_MISSING] = state->missing,
         [COUNT_UNCERTAIN] = state->uncertain,

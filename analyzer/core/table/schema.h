@@ -893,9 +893,9 @@
     X(server_loss_frame, INT, "frame", "QUIC: the same of the server's packets")                   \
     X(server_loss_ns, TIME, "ns", "QUIC: the same of the server's packets")                        \
     X(ech, BOOL, "",                                                                               \
-      "TLS: whether the ClientHello has an encrypted one inside (ECH), so that "                   \
+      "whether the ClientHello has an encrypted one inside (ECH), so that "                        \
       "server_name may be a public name in place of the server's; browsers send the extension "    \
-      "without it, too; null without the ClientHello, and for QUIC")
+      "without it, too; null without the ClientHello")
 
 /* In the order of flows, and of a flow in order of time; those without a flow come first. The flow
  * must be the first column. The columns from `turn` on are those of TCP (tracker/turns.c). */

@@ -18,6 +18,11 @@ static void count_holding(struct worker *worker, struct application *application
     application->counted = holds;
 }
 
+/* Returns whether one more flow may hold first bytes. */
+static bool has_room(const struct worker *worker) {
+    return worker->holding_first_bytes + worker->holding_elsewhere < FIRST_BYTES_FLOWS;
+}
+
 /* An arrival function; the context is a struct query_place. */
 struct query_place {
     struct worker *worker;
@@ -54,26 +59,38 @@ static struct arrival arrival_of(struct query_place *place, unsigned direction) 
                             .dns_port = dns_port_of(&flow->key)};
 }
 
-/* Flows that keep Initials are counted as long as the analysis runs, because the rows keep them. */
+/* Reads the names in the ClientHello of a QUIC client, as far as it came, and frees it. */
+static void read_quic_names(struct worker *worker, struct flow *flow) {
+    struct application *application = flow->application;
+    const uint8_t *hello;
+    size_t size = quic_hello_body(quic_client_hello(application->quic), &hello);
+    struct query_place place = {worker, flow, NULL};
+    struct arrival arrival = arrival_of(&place, 0);
+    if (size && application->protocol == WORD_QUIC)
+        tls_read_client_hello(application, &arrival, hello, size);
+    quic_drop_hello(application->quic, worker->rows.pool);
+}
+
 static void take_quic(struct worker *worker, struct flow *flow, unsigned direction,
                       const struct packet_info *packet, const uint8_t *bytes, size_t captured) {
     struct application *application = flow->application;
     unsigned sender = flow_end(flow, direction);
-    bool kept = quic_keeps_initials(application->quic);
-    struct quic_datagram datagram = {
-        .bytes = bytes,
-        .captured = captured,
-        .length = packet->payload_bytes,
-        .frame = packet->frame,
-        .time_ns = packet->time_ns,
-        .time_known = packet->time_known,
-        .keep_initials = worker->initial_flows + worker->initials_elsewhere < FIRST_BYTES_FLOWS,
-        .to_lower_port = flow->key.port[!sender] < flow->key.port[sender],
-        .direction = direction};
+    struct quic_datagram datagram = {.bytes = bytes,
+                                     .captured = captured,
+                                     .length = packet->payload_bytes,
+                                     .frame = packet->frame,
+                                     .time_ns = packet->time_ns,
+                                     .time_known = packet->time_known,
+                                     .keep_hello = has_room(worker),
+                                     .to_lower_port =
+                                         flow->key.port[!sender] < flow->key.port[sender],
+                                     .direction = direction};
     quic_take(&application->quic, &datagram, worker->rows.pool);
     if (quic_recognized(application->quic))
         application->protocol = WORD_QUIC;
-    worker->initial_flows += !kept && quic_keeps_initials(application->quic);
+    if (quic_hello_is_due(application->quic))
+        read_quic_names(worker, flow);
+    count_holding(worker, application, quic_client_hello(application->quic));
 }
 
 /* Long headers are selected; of a short header only the first byte can be read. */
@@ -104,8 +121,7 @@ NOINLINE void application_update(struct worker *worker, struct flow *flow, unsig
             take_quic(worker, flow, direction, packet, bytes, extras->selected.length);
         return;
     }
-    if (!application->counted &&
-        worker->holding_first_bytes + worker->holding_elsewhere >= FIRST_BYTES_FLOWS)
+    if (!application->counted && !has_room(worker))
         return;
     application_segment(application, &arrival, extras->selected.position, bytes,
                         extras->selected.length);
@@ -178,6 +194,11 @@ void echo_end(struct worker *worker, struct flow *flow, const struct flow_end *e
     if (end->end != WORD_IDLE)
         place.end_ns = end->end == WORD_END_OF_CAPTURE ? end->now_ns : flow->last_ns;
     echo_finish(&flow->echo, &(struct echo_listener){add_echo, &place});
+}
+
+void application_settle(struct worker *worker, struct flow *flow) {
+    if (quic_client_hello(flow->application->quic))
+        read_quic_names(worker, flow);
 }
 
 void application_finish(struct worker *worker, struct flow *flow, const struct flow_end *end) {

@@ -503,6 +503,8 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
         enum word application = sequence_application(flow);
         if (application == WORD_NONE && flow->application)
             application = flow->application->protocol;
+        if (flow->application)
+            application_settle(worker, flow);
         flow_rows_add(&worker->rows, flow, &ending, application, directions);
         wait_rows_add(worker->rows.sink, flow, directions, slowest);
         course_rows_add(worker->rows.sink, flow);

@@ -53,10 +53,9 @@ struct worker {
     uint64_t *mirrored; /* by interface: duplicates made by the capture */
     size_t mirrored_room;
     struct port_pairs *pairs; /* NULL without one */
-    /* Flows that hold first bytes, and whose Initials are kept: begun less ended by this worker,
-     * and the sum of the others before the batch at hand; see FIRST_BYTES_FLOWS. */
-    int64_t holding_first_bytes, initial_flows;
-    int64_t holding_elsewhere, initials_elsewhere;
+    /* Flows that hold first bytes: begun less ended by this worker, and the sum of the others
+     * before the batch at hand; see FIRST_BYTES_FLOWS. */
+    int64_t holding_first_bytes, holding_elsewhere;
 };
 
 /* A flow that may be evicted. */
@@ -295,7 +294,9 @@ void echo_error(struct worker *worker, struct flow *flow, unsigned direction,
                 const char *meaning);
 /* Adds the rows of the requests without an answer of a flow that is over. */
 void echo_end(struct worker *worker, struct flow *flow, const struct flow_end *end);
-/* Adds the rows of a flow that is over. */
+/* Reads the names that still wait for bytes, of a flow that is over. */
+void application_settle(struct worker *worker, struct flow *flow);
+/* Adds its rows. */
 void application_finish(struct worker *worker, struct flow *flow, const struct flow_end *end);
 /* Frees the state of a flow. */
 void application_release(struct worker *worker, struct flow *flow);

@@ -13,8 +13,6 @@ import wiretale
 from capture_files import enhanced, interface, section
 from plain_wire import Wire
 from quic_bits import Quic
-from wiretale.analyzer import _core
-from wiretale.analyzer.options import NO_OPTIONS, ReadingMode
 
 C, S = 0, 1  # sides
 INITIAL, HANDSHAKE, RETRY, SHORT = 0xC0, 0xE0, 0xF0, 0x40
@@ -66,30 +64,10 @@ def times(row: dict[str, Any]) -> tuple[float | None, ...]:
 
 
 def test_a_plain_handshake(tmp_path: Path) -> None:
-    """The client's Initial with an ACK is not kept."""
     row = handshake(tmp_path, HELLO, ANSWER, ACK, end(136))
     assert times(row) == (30, 5, 36, 1)
     frames = [row[f"{name}_frame"] for name in ("client_hello", "server_hello", "finished")]
     assert (row["version"], row["retry"], frames) == ("1", False, [1, 2, 4])
-    assert initial_bytes(tmp_path) == 1200 + 26 + 2
-
-
-def initial_bytes(tmp_path: Path) -> int:
-    """Bytes of the Initials that the core keeps for the names, each after its size."""
-    path = str(tmp_path / "quic.pcap")
-    core = _core.Analysis([path], [path], NO_OPTIONS, ReadingMode())
-    while core.step(1000):
-        pass
-    core.finish()
-    collected: list[bytes] = []
-
-    def names_of(initials: bytes) -> tuple[None, None]:
-        collected.append(initials)
-        return None, None
-
-    core.name_servers(names_of)
-    (initials,) = collected
-    return len(initials)
 
 
 EARLY_ACK: Step = (130, S, INITIAL, 1, "c", "s", 30)
@@ -152,7 +130,6 @@ def test_a_retry_is_a_round_trip_and_a_second_one_is_ignored(tmp_path: Path) -> 
     )
     assert times(row) == (30, 4, 81, 2)
     assert row["retry"]
-    assert initial_bytes(tmp_path) == 1200 + 26 + 2
 
 
 def test_a_capture_that_begins_behind_the_first_initial_has_no_times(tmp_path: Path) -> None:

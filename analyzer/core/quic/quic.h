@@ -5,16 +5,14 @@
  * A flow is recognized by the client's first Initial on any port: a long header of a known version,
  * in a datagram of at least 1200 bytes (RFC 9000 section 14.1), or by two long headers whose
  * connection IDs answer each other. Only then, and for long headers that may become one, it has
- * memory: some hundred bytes and the Initials of its client, whose ClientHello is decrypted in
- * Python (analyzer/quic.py). */
+ * memory: some hundred bytes and its ClientHello, until that was read. */
 #ifndef WIRETALE_QUIC_H
 #define WIRETALE_QUIC_H
 
-#include "application/quic_header.h"
-#include "application/quic_loss.h"
 #include "base/histogram.h"
-
-#define QUIC_INITIALS_MAX 4096u /* bytes kept of the client's Initials of a flow */
+#include "quic/quic_header.h"
+#include "quic/quic_hello.h"
+#include "quic/quic_loss.h"
 
 /* Packets of the handshake: the client's first Initial, the server's first with a ServerHello, and
  * the client's first 1-RTT packet. */
@@ -26,7 +24,7 @@ struct quic_datagram {
     uint64_t frame;
     int64_t time_ns;
     bool time_known;
-    bool keep_initials; /* there is room for one more flow's Initials */
+    bool keep_hello;    /* there is room for one more flow's ClientHello */
     bool to_lower_port; /* as most datagrams to a server are */
     unsigned direction; /* of the flow */
 };
@@ -50,22 +48,26 @@ struct quic_summary {
     uint32_t round_trips;     /* answers of the server that the client had to wait for */
     bool version_negotiation, retry, zero_rtt;
     uint64_t frames[QUIC_FRAMES]; /* 0 if it was not captured */
-    const uint8_t *initials;      /* the client's, each after its size as 16 bits */
-    size_t initial_bytes;
 };
 
-/* Returns false if the flow was not recognized. `summary->initials` are valid until quic_free(). */
+/* Returns false if the flow was not recognized. */
 bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *pool);
 
 /* These accept NULL. */
 bool quic_recognized(const struct quic *quic);
-bool quic_keeps_initials(const struct quic *quic);
+/* Returns the ClientHello as far as it came; NULL without one, and once it was dropped. */
+const struct quic_hello *quic_client_hello(const struct quic *quic);
+/* Returns whether no more of the ClientHello will come. */
+bool quic_hello_is_due(const struct quic *quic);
 /* Returns the RTT of the whole path by the handshake, ns; -1 if it is not known. */
 int64_t quic_handshake_rtt(const struct quic *quic);
 /* Returns whether a round trip to the server or to the client is known. */
 bool quic_has_round_trip(const struct quic *quic);
 /* Fills the losses of a direction of the flow; returns false if they are not known. */
 bool quic_loss_of(const struct quic *quic, unsigned direction, struct quic_loss *loss);
+
+/* Frees the ClientHello, of which no more is wanted. */
+void quic_drop_hello(struct quic *quic, struct pool *pool);
 
 /* Frees the state; it may be NULL. */
 void quic_free(struct quic *quic, struct pool *pool);

@@ -14,7 +14,7 @@
  * per edge, but servers disable or randomize it, and pauses of the application lengthen its
  * samples (arXiv 2310.02599: 51.7% far too long): it counts only if both sides spin and both
  * medians are near the RTT of the handshake. */
-#include "application/quic.h"
+#include "quic/quic.h"
 
 #include "base/bytes.h"
 
@@ -27,6 +27,7 @@
 #define FLIGHT_NS          20000000 /* packets of one flight follow each other within it */
 #define PACKET_MAX         1500u    /* bytes of a packet; a longer datagram holds several */
 #define TRIES_MAX          16u      /* long headers without an answer */
+#define INITIALS_MAX       32u      /* Initials of a client that are decrypted, or tried */
 #define COALESCED_MAX      8u       /* packets read of one datagram */
 #define SPIN_SAMPLES_LEAST 2u       /* in each direction */
 #define SPIN_FACTOR        3        /* between a median and the handshake, either way */
@@ -54,7 +55,9 @@ struct quic {
     bool handshake_late : 1; /* the server sent Handshake packets after the flight that waits */
     bool begun : 1;          /* begin_ns is known */
     bool to_lower_port : 1;  /* the first long header was */
+    bool hello_read : 1;     /* no more of the ClientHello is wanted */
     uint8_t answer_kind;     /* enum quic_kind */
+    uint8_t initials;        /* of the client, which were decrypted or tried */
     uint32_t round_trips;
     struct quic_id client_id, server_id; /* chosen by each side */
     struct quic_id first_id;             /* destination of the client's latest first Initial */
@@ -63,9 +66,8 @@ struct quic {
     int64_t server_ns, client_ns, duration_ns; /* -1 if not known */
     struct spin spin[2];
     struct quic_square square[2];
-    bool super_datagrams; /* several packets may be one datagram of the capture (GSO, GRO) */
-    uint8_t *initials;
-    uint32_t initial_bytes, initial_room;
+    bool super_datagrams;     /* several packets may be one datagram of the capture (GSO, GRO) */
+    struct quic_hello *hello; /* NULL without one, and once it was read */
 };
 
 /* --- round trips ---------------------------------------------------------------------------- */
@@ -107,24 +109,16 @@ static void begin_exchange(struct quic *quic, const struct quic_header *header, 
     quic->first_id = header->destination;
 }
 
-/* Keeps an Initial whose bytes are all at hand, until the server's ServerHello: later ones hold
- * ACKs. */
-static void keep_initial(struct quic *quic, const struct quic_header *header, const uint8_t *bytes,
-                         size_t captured, const struct quic_datagram *datagram, struct pool *pool) {
-    size_t size = header->size;
-    if (!quic->begun || quic->answered || !header->protected || size > captured ||
-        size + 2 > QUIC_INITIALS_MAX - quic->initial_bytes ||
-        (!quic->initials && !datagram->keep_initials))
+/* Takes the part of the ClientHello in an Initial whose bytes are all at hand, until the server's
+ * ServerHello: later ones hold ACKs. */
+static void take_hello(struct quic *quic, const struct quic_header *header, const uint8_t *bytes,
+                       size_t captured, const struct quic_datagram *datagram, struct pool *pool) {
+    if (!quic->begun || quic->answered || quic->hello_read || !header->protected ||
+        header->size > captured || quic->initials == INITIALS_MAX ||
+        (!quic->hello && !datagram->keep_hello))
         return;
-    uint32_t needed = quic->initial_bytes + (uint32_t)size + 2;
-    if (needed > quic->initial_room &&
-        !pool_grow_to(pool, (void **)&quic->initials, &quic->initial_room, 1, needed))
-        return;
-    uint8_t *place = quic->initials + quic->initial_bytes;
-    place[0] = (uint8_t)(size >> 8);
-    place[1] = (uint8_t)size;
-    memcpy(place + 2, bytes, size);
-    quic->initial_bytes = needed;
+    quic->initials++;
+    quic_hello_take(&quic->hello, header, bytes, pool);
 }
 
 static void take_client(struct quic *quic, const struct quic_header *header, int64_t now) {
@@ -173,9 +167,7 @@ static void take_server_turn(struct quic *quic, const struct quic_header *header
     if (quic->hello_seen)
         return;
     bool anew = header->kind == QUIC_NEGOTIATION || header->kind == QUIC_RETRY;
-    if (anew)
-        quic->initial_bytes = 0; /* other keys follow */
-    else if (!quic->answered)
+    if (!anew && !quic->answered)
         quic->frames[QUIC_ANSWER] = datagram->frame;
     if (!quic->answered)
         quic->round_trips++;
@@ -341,7 +333,7 @@ static size_t take_packet(struct quic **place, const struct quic_datagram *datag
         return 0;
     take_long(*place, &header, datagram);
     if (header.kind == QUIC_INITIAL && datagram->direction == (*place)->client)
-        keep_initial(*place, &header, bytes, captured, datagram, pool);
+        take_hello(*place, &header, bytes, captured, datagram, pool);
     return header.size;
 }
 
@@ -366,8 +358,18 @@ bool quic_recognized(const struct quic *quic) {
     return quic && quic->recognized;
 }
 
-bool quic_keeps_initials(const struct quic *quic) {
-    return quic && quic->initials;
+const struct quic_hello *quic_client_hello(const struct quic *quic) {
+    return quic ? quic->hello : NULL;
+}
+
+bool quic_hello_is_due(const struct quic *quic) {
+    return quic && quic->hello && (quic->answered || quic_hello_is_whole(quic->hello));
+}
+
+void quic_drop_hello(struct quic *quic, struct pool *pool) {
+    quic_hello_free(quic->hello, pool);
+    quic->hello = NULL;
+    quic->hello_read = true;
 }
 
 int64_t quic_handshake_rtt(const struct quic *quic) {
@@ -400,8 +402,6 @@ bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *
         .version_negotiation = quic->negotiation,
         .retry = quic->retry,
         .zero_rtt = quic->zero_rtt,
-        .initials = quic->initials,
-        .initial_bytes = quic->initial_bytes,
     };
     memcpy(summary->frames, quic->frames, sizeof summary->frames);
     for (unsigned side = 0; side < 2; side++)
@@ -414,6 +414,6 @@ void quic_free(struct quic *quic, struct pool *pool) {
         return;
     for (unsigned i = 0; i < 2; i++)
         histogram_free(&quic->spin[i].samples, pool);
-    pool_release(pool, quic->initials, quic->initial_room, 1);
+    quic_hello_free(quic->hello, pool);
     pool_free(pool, quic, sizeof *quic);
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 
 #define QUIC_ID_MAX 20u /* bytes of a connection ID (RFC 9000 section 17.2) */
+#define QUIC_1      1u
+#define QUIC_2      0x6b3343cfu /* RFC 9369 */
 
 /* Kinds of packets with a long header. QUIC_OTHER: the version is not known, so that only what
  * holds for all versions (RFC 8999) can be read. */
@@ -38,6 +40,10 @@ struct quic_header {
  * Returns false if it is none, or if the connection IDs were cut. */
 bool quic_read_header(struct quic_header *header, const uint8_t *bytes, size_t captured,
                       size_t length);
+
+/* Returns the number of a draft, 0 for another version: those of the IETF, and quant's, which is
+ * numbered alike. */
+unsigned quic_draft_of(uint32_t version);
 
 /* Returns whether packets of the version have the kinds and lengths of RFC 9000: its drafts, those
  * of mvfst, Google's Q050 and T05x, and versions reserved to force Version Negotiation. */

@@ -12,7 +12,7 @@
  * that come later still count for a neighbor, which leaves the sum of all blocks as it is. If a
  * whole block is lost, its neighbors become one run of up to 128 packets, which is three blocks.
  */
-#include "application/quic_loss.h"
+#include "quic/quic_loss.h"
 
 #define Q_BIT        0x10
 #define L_BIT        0x08

@@ -4,27 +4,12 @@
  * behind the connection IDs is read without its length. */
 #include <stdio.h>
 
-#include "application/quic_header.h"
 #include "base/bytes.h"
+#include "quic/quic_header.h"
+#include "quic/quic_reader.h"
 
 #define LONG_HEADER 0x80
 #define FIXED_BIT   0x40
-#define VERSION_1   1u
-#define VERSION_2   0x6b3343cfu /* RFC 9369 */
-
-/* Bytes left of a packet; reading moves on. */
-struct cursor {
-    const uint8_t *at;
-    size_t left;
-};
-
-static bool read_bytes(struct cursor *cursor, size_t size) {
-    if (cursor->left < size)
-        return false;
-    cursor->at += size;
-    cursor->left -= size;
-    return true;
-}
 
 static bool read_id(struct cursor *cursor, size_t size, struct quic_id *id) {
     const uint8_t *bytes = cursor->at;
@@ -40,30 +25,14 @@ static bool read_sized_id(struct cursor *cursor, struct quic_id *id) {
     return read_bytes(cursor, 1) && read_id(cursor, *size, id);
 }
 
-/* Reads a variable-length integer (RFC 9000 section 16). */
-static bool read_varint(struct cursor *cursor, uint64_t *value) {
-    const uint8_t *bytes = cursor->at;
-    if (!cursor->left)
-        return false;
-    size_t size = (size_t)1 << (*bytes >> 6);
-    if (!read_bytes(cursor, size))
-        return false;
-    *value = *bytes & 0x3f;
-    for (size_t i = 1; i < size; i++)
-        *value = *value << 8 | bytes[i];
-    return true;
-}
-
-/* Returns the number of a draft, 0 for another version: those of the IETF, and quant's, which is
- * numbered alike. */
-static unsigned draft_of(uint32_t version) {
+unsigned quic_draft_of(uint32_t version) {
     uint32_t family = version >> 8, number = version & 0xff;
     bool draft = (family == 0xff0000 || family == 0x454747) && number >= 17 && number <= 34;
     return draft ? number : 0;
 }
 
 bool quic_version_known(uint32_t version) {
-    return version == VERSION_1 || version == VERSION_2 || draft_of(version) ||
+    return version == QUIC_1 || version == QUIC_2 || quic_draft_of(version) ||
            version >> 8 == 0xfaceb0 || version == 0x51303530 || version >> 8 == 0x543035 ||
            (version & 0x0f0f0f0f) == 0x0a0a0a0a;
 }
@@ -76,12 +45,12 @@ static enum quic_kind kind_of(uint8_t first, uint32_t version) {
         return QUIC_NEGOTIATION;
     if (!quic_version_known(version))
         return QUIC_OTHER;
-    return (enum quic_kind)kinds[version == VERSION_2 ? (bits + 3) % 4 : bits];
+    return (enum quic_kind)kinds[version == QUIC_2 ? (bits + 3) % 4 : bits];
 }
 
 /* Until draft 21 both sizes shared one byte; 0 was 0, and n was n + 3 bytes. */
 static bool read_ids(struct cursor *cursor, struct quic_header *header) {
-    unsigned draft = draft_of(header->version);
+    unsigned draft = quic_draft_of(header->version);
     if (!draft || draft > 21)
         return read_sized_id(cursor, &header->destination) &&
                read_sized_id(cursor, &header->source);
@@ -134,10 +103,10 @@ bool quic_read_header(struct quic_header *header, const uint8_t *bytes, size_t c
 }
 
 void quic_version_text(uint32_t version, char text[static QUIC_VERSION_TEXT]) {
-    if (version == VERSION_1 || version == VERSION_2)
-        snprintf(text, QUIC_VERSION_TEXT, "%d", version == VERSION_1 ? 1 : 2);
-    else if (draft_of(version) && version >> 24 == 0xff)
-        snprintf(text, QUIC_VERSION_TEXT, "draft-%u", draft_of(version));
+    if (version == QUIC_1 || version == QUIC_2)
+        snprintf(text, QUIC_VERSION_TEXT, "%d", version == QUIC_1 ? 1 : 2);
+    else if (quic_draft_of(version) && version >> 24 == 0xff)
+        snprintf(text, QUIC_VERSION_TEXT, "draft-%u", quic_draft_of(version));
     else
         snprintf(text, QUIC_VERSION_TEXT, "0x%08x", version);
 }
