@@ -23,6 +23,14 @@ static PyObject *text_object(const struct table *table, enum column_type type, i
                              : PyUnicode_DecodeUTF8(text, (Py_ssize_t)size, "replace");
 }
 
+/* Returns a word (new reference), an object that is kept for the whole process. */
+static PyObject *word_object(int64_t word) {
+    static PyObject *words[WORD_COUNT];
+    if (!words[word])
+        words[word] = PyUnicode_InternFromString(word_text((enum word)word));
+    return Py_XNewRef(words[word]);
+}
+
 PyObject *table_value_object(const struct table *table, const struct row *row, unsigned column) {
     int64_t value = row->value[column];
     double real;
@@ -30,7 +38,7 @@ PyObject *table_value_object(const struct table *table, const struct row *row, u
         return Py_NewRef(Py_None);
     switch (table->schema->columns[column].type) {
     case TYPE_BOOL: return PyBool_FromLong(value != 0);
-    case TYPE_WORD: return PyUnicode_InternFromString(word_text((enum word)value));
+    case TYPE_WORD: return word_object(value);
     case TYPE_TEXT:
     case TYPE_ADDRESS:
     case TYPE_PATH: return text_object(table, table->schema->columns[column].type, value);
@@ -47,11 +55,94 @@ int table_find_column(const struct table *table, PyObject *name) {
     return column;
 }
 
+/* Short texts of a column, which are often equal, such as addresses: a later one is the object of
+ * the first, which the list of the column keeps. */
+struct known_text {
+    uint64_t bytes[2]; /* as stored, with zeros after it */
+    size_t size;
+    PyObject *object;
+};
+
+struct known_texts {
+    struct known_text *list;
+    size_t count; /* a power of two */
+};
+
+#define KNOWN_MAX   32768u
+#define TEXTS_AHEAD 8
+
+/* Returns the place of a text, which another one may have. */
+static struct known_text *find_known(const struct known_texts *known, const uint64_t *bytes) {
+    uint64_t hash = (bytes[0] ^ bytes[1] * 0x9e3779b97f4a7c15) * 0x9e3779b97f4a7c15;
+    return &known->list[(hash >> 32) & (known->count - 1)];
+}
+
+/* Returns a text (new reference), that of an equal one before if it is still known. */
+static PyObject *shared_text(const struct table *table, enum column_type type, int64_t number,
+                             const struct known_texts *known) {
+    uint64_t bytes[2] = {0};
+    size_t size;
+    const char *text = string_table_get(table->texts, number, &size);
+    if (size > sizeof bytes)
+        return text_object(table, type, number);
+    memcpy(bytes, text, size);
+    struct known_text *entry = find_known(known, bytes);
+    if (entry->object && entry->size == size && entry->bytes[0] == bytes[0] &&
+        entry->bytes[1] == bytes[1])
+        return Py_NewRef(entry->object);
+    *entry = (struct known_text){{bytes[0], bytes[1]}, size, text_object(table, type, number)};
+    return entry->object;
+}
+
+/* Reads the numbers of texts of a column, -1 for null. */
+static void read_numbers(const struct table *table, unsigned column, int64_t *numbers) {
+    struct table_cursor cursor = {0};
+    struct row row;
+    for (size_t i = 0; table_next_of(table, &cursor, column + 1, &row); i++)
+        numbers[i] = row_known(&row, column) ? row.value[column] : -1;
+}
+
+/* Sets the items of a list to texts by their numbers. Rows end in another order than that of the
+ * table, so that a text is rarely in the cache. Returns false with an exception set. */
+static bool set_texts(PyObject *list, const struct table *table, enum column_type type,
+                      const int64_t *numbers, const struct known_texts *known) {
+    Py_ssize_t count = PyList_Size(list);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (i + TEXTS_AHEAD < count && numbers[i + TEXTS_AHEAD] >= 0)
+            __builtin_prefetch(string_table_get(table->texts, numbers[i + TEXTS_AHEAD], NULL));
+        PyObject *text =
+            numbers[i] < 0 ? Py_NewRef(Py_None) : shared_text(table, type, numbers[i], known);
+        if (!text || PyList_SetItem(list, i, text))
+            return false;
+    }
+    return true;
+}
+
+static PyObject *text_column(const struct table *table, unsigned column) {
+    struct known_texts known = {.count = 1};
+    size_t rows = (size_t)table->row_count;
+    while (known.count < KNOWN_MAX && known.count < rows)
+        known.count *= 2;
+    known.list = PyMem_Calloc(known.count, sizeof *known.list);
+    int64_t *numbers = PyMem_Calloc(rows + !rows, sizeof *numbers);
+    PyObject *list = known.list && numbers ? PyList_New((Py_ssize_t)rows) : PyErr_NoMemory();
+    if (list) {
+        read_numbers(table, column, numbers);
+        if (!set_texts(list, table, table->schema->columns[column].type, numbers, &known))
+            Py_CLEAR(list);
+    }
+    PyMem_Free(numbers);
+    PyMem_Free(known.list);
+    return list;
+}
+
 /* column(name). The list has its final length from the start; a slot that is not set yet is
  * NULL, which is safe because the list is not visible before it is returned. */
 PyObject *table_column(PyObject *self, PyObject *name) {
     const struct table *table = table_of(self);
     int column = table_find_column(table, name);
+    if (column >= 0 && table->schema->columns[column].type >= TYPE_TEXT)
+        return text_column(table, (unsigned)column);
     PyObject *list = column < 0 ? NULL : PyList_New((Py_ssize_t)table->row_count);
     struct table_cursor cursor = {0};
     struct row row;

@@ -41,8 +41,10 @@ const char *string_table_get(const struct string_table *store, int64_t number, s
     uint64_t offset = (uint64_t)number & ((UINT64_C(1) << PART_SHIFT) - 1);
     const uint8_t *entry = arena_at(&store->arenas[number >> PART_SHIFT], offset);
     uint16_t length;
-    memcpy(&length, entry, sizeof length);
-    *size = length;
+    if (size) {
+        memcpy(&length, entry, sizeof length);
+        *size = length;
+    }
     return (const char *)entry + sizeof length;
 }
 

@@ -48,6 +48,8 @@ const struct schema schemas[TABLE_COUNT] = {
 #define CACHE_LINE    64
 #define GROUP_LINES   6
 #define GROUPS_AHEAD  8
+#define ROWS_AHEAD    8
+#define ROW_LINES     2
 _Static_assert(ROW_BYTES_MAX <= UINT16_MAX, "a row's length has 16 bits");
 
 /* Numbers of texts are near the first one of their part. */
@@ -333,6 +335,16 @@ static inline __attribute__((always_inline)) void prefetch_group(const struct ta
         __builtin_prefetch(bytes + line * CACHE_LINE);
 }
 
+/* The same for the rows of an ordered table, which are in the order in which they ended. */
+static inline __attribute__((always_inline)) void prefetch_row(const struct table *table,
+                                                               uint64_t number) {
+    if (number >= table->row_count)
+        return;
+    const uint8_t *bytes = bytes_at(table, table->order[number].place);
+    for (size_t line = 0; line < ROW_LINES; line++)
+        __builtin_prefetch(bytes + line * CACHE_LINE);
+}
+
 /* Leaves `group` one past the group that is read, and skips groups without rows. */
 static void enter_next_group(const struct table *table, struct table_cursor *cursor) {
     while (cursor->group < table->groups.count && !table->groups.list[cursor->group].size)
@@ -375,10 +387,12 @@ static inline void find_row(const struct table *table, struct table_cursor *curs
     size_t room = table->records ? table->records->room : ROW_BYTES_MAX;
     if (table->grouped && !cursor->left)
         enter_next_group(table, cursor);
-    if (table->order)
+    if (table->order) {
+        prefetch_row(table, cursor->row + ROWS_AHEAD);
         cursor->place = table->order[cursor->row].place;
-    else if (!cursor->of_record && cursor->place % ARENA_CHUNK + room > ARENA_CHUNK)
+    } else if (!cursor->of_record && cursor->place % ARENA_CHUNK + room > ARENA_CHUNK) {
         cursor->place += ARENA_CHUNK - cursor->place % ARENA_CHUNK;
+    }
 }
 
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,

@@ -46,7 +46,7 @@ int64_t string_table_add_bytes(struct string_table *store, const void *bytes, si
 int64_t string_table_add_address(struct string_table *store, unsigned version,
                                  const uint8_t *address);
 
-/* Returns text `number` and sets its size in bytes; it has no final NUL. */
+/* Returns text `number` and sets its size in bytes, unless that is NULL; it has no final NUL. */
 const char *string_table_get(const struct string_table *store, int64_t number, size_t *size);
 /* Returns the value of a column of type WORD or above as text, which may be in the buffer. */
 const char *string_table_text(const struct string_table *store, enum column_type type,
