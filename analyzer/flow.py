@@ -51,15 +51,30 @@ class Flow:
         return self.trace.directions[2 * self.number : 2 * self.number + 2]
 
     def packets(self) -> Table[PacketRow]:
-        """Returns its packets, by a second pass over the files; raises the errors of Trace.packets()."""
+        """Returns its packets, by a second pass over the files; raises the errors of Trace.packets().
+
+        >>> import wiretale
+        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").flow(0).packets()[-1]["frame"]
+        342
+        """
         return self.trace.packets(self.number)
 
     def findings(self) -> list[FindingRow]:
-        """Returns its findings, the most severe first."""
+        """Returns its findings, the most severe first.
+
+        >>> import wiretale
+        >>> [row["code"] for row in wiretale.analyze("sample_pcaps/tcp_losses.pcap").flow(0).findings()]
+        ['lost-downstream', 'timeout-stalls', 'recovery-limited']
+        """
         return [row for row in self.trace.findings if row["flow"] == self.number]
 
     def plot(self, *panels: str, most: int | None = FIGURE_POINTS) -> Figure:
-        """Returns the figure of Trace.figure(), which a notebook shows."""
+        """Returns the figure of Trace.figure(), which a notebook shows.
+
+        >>> import wiretale
+        >>> len(wiretale.analyze("sample_pcaps/tcp_losses.pcap").flow(0).plot("rtt").data) > 0
+        True
+        """
         return self.trace.figure(self.number, *panels, most=most)
 
     def __repr__(self) -> str:

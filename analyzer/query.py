@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables in DuckDB, by their names.
 
-Times and durations are int64 ns there: DuckDB's INTERVAL has microseconds, and Python needs pytz to fetch its
-timestamps with a time zone.
+The queries of users see times as timestamps in ns, as stores, Parquet and data frames have them, and durations as int64 ns,
+because DuckDB's INTERVAL has microseconds. The queries of wiretale see both as int64 ns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from wiretale.analyzer.table import OLD_VIEWS, old_view
+from wiretale.analyzer.table import NS, OLD_VIEWS, old_view
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -53,19 +53,46 @@ class QueryResult:
         return [*self._relation.columns]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Returns the rows."""
+        """Returns the rows.
+
+        >>> import wiretale
+        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT flow, protocol FROM flows").fetchall()
+        [(0, 'tcp')]
+        """
         return list(self._relation.fetchall())
 
     def df(self) -> Any:
-        """Returns a DataFrame of pandas. MissingToolError without pandas and numpy."""
-        return self._library("df")
+        """Returns a DataFrame of pandas. MissingToolError without pandas and numpy.
+
+        >>> import wiretale
+        >>> result = wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT flow, first_ns FROM flows")
+        >>> result.df().dtypes["first_ns"]
+        datetime64[ns, UTC]
+        """
+        frame = self._library("df")
+        for name, kind in zip(self.columns, self._relation.types, strict=True):
+            if str(kind) == "TIMESTAMPTZ_NS" and frame[name].dt.tz is None:  # DuckDB leaves the zone out
+                frame[name] = frame[name].dt.tz_localize("UTC")
+        return frame
 
     def pl(self) -> Any:
-        """Returns a DataFrame of polars. MissingToolError without polars and pyarrow."""
+        """Returns a DataFrame of polars. MissingToolError without polars and pyarrow.
+
+        >>> import wiretale
+        >>> result = wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT flow, first_ns FROM flows")
+        >>> result.pl().schema["first_ns"]
+        Datetime(time_unit='ns', time_zone='UTC')
+        """
         return self._library("pl")
 
     def arrow(self) -> Any:
-        """Returns the rows for pyarrow. MissingToolError without pyarrow."""
+        """Returns the rows for pyarrow. MissingToolError without pyarrow.
+
+        >>> import wiretale
+        >>> result = wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT flow, first_ns FROM flows")
+        >>> result.arrow().schema.names
+        ['flow', 'first_ns']
+        """
         return self._library("arrow")
 
     def _library(self, method: str) -> Any:
@@ -88,12 +115,12 @@ class QueryResult:
         return repr(self._relation)
 
 
-def connect(trace: Trace) -> duckdb.DuckDBPyConnection:
-    """Returns a connection with the tables that every analysis has, which it reads in place."""
+def connect(trace: Trace, times: bool = False) -> duckdb.DuckDBPyConnection:
+    """Returns a connection with the tables of every analysis, which it reads in place. With `times`, times stay timestamps."""
     from wiretale.analyzer.table import KEPT_TABLES
 
     connection = duckdb.connect(config=dict(SETTINGS))
-    register(connection, trace, KEPT_TABLES)
+    register(connection, trace, KEPT_TABLES, times=times)
     return connection
 
 
@@ -103,12 +130,14 @@ def confine(connection: duckdb.DuckDBPyConnection, *folders: str) -> None:
     connection.execute("SET enable_external_access = false; SET lock_configuration = true")
 
 
-def register(connection: duckdb.DuckDBPyConnection, trace: Trace, names: Iterable[str], timed: str = "") -> None:
+def register(
+    connection: duckdb.DuckDBPyConnection, trace: Trace, names: Iterable[str], timed: str = "", times: bool = False
+) -> None:
     """Gives a connection tables of an analysis, in place of those with the same names. With `timed`, which begins their names,
-    times stay timestamps."""
+    or `times`, times stay timestamps."""
     for name in names:
         try:
-            connection.register(timed + name, trace.table(name).with_integers(bool(timed)))
+            connection.register(timed + name, trace.table(name).with_integers(times or bool(timed)))
         except duckdb.Error as error:
             raise_interrupt(error)
             raise
@@ -122,7 +151,8 @@ def raise_interrupt(error: duckdb.Error) -> None:
 
 def run(trace: Trace, sql: str) -> QueryResult:
     """Returns the result. A table that may need a second pass over the files, and a view, is made only if the query names it."""
-    connection = connect(trace)
+    connection = connect(trace, times=True)
+    connection.execute("SET TimeZone = 'UTC'")  # of the text of times, and of conditions
     confine(connection)
     while True:
         try:
@@ -133,9 +163,9 @@ def run(trace: Trace, sql: str) -> QueryResult:
                 raise
         name = missing[1].lower()
         if name in OLD_VIEWS:
-            connection.execute(old_view(name))
+            connection.execute(old_view(name, ns=NS))
         else:
-            connection.register(name, trace.table(name).with_integers())
+            register(connection, trace, (name,), times=True)
 
 
 def interruptible(

@@ -130,6 +130,8 @@ COLUMNS_SHOWN = 12
 CELL_MAX = 40
 ROWS_AT_ONCE = 4096  # of a loop over a table
 
+NS = "epoch_ns"  # makes integers of times, where these are timestamps
+
 
 def old_view(name: str, of: str = "", ns: str = "") -> str:
     """Returns the statement that makes a view of OLD_VIEWS."""
@@ -206,16 +208,34 @@ class Table(Iterable[Row]):
         return self.rows(number, number + 1)[0]
 
     def to_polars(self) -> polars.DataFrame:
-        """Returns a polars DataFrame. Raises MissingToolError if polars is not installed."""
+        """Returns a polars DataFrame. Raises MissingToolError if polars is not installed.
+
+        >>> import wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flows
+        >>> flows.to_polars()["packets"].sum()
+        342
+        """
         frame: polars.DataFrame = library("polars").DataFrame(self)
         return frame
 
     def to_arrow(self) -> pyarrow.Table:
-        """Returns a pyarrow Table. Raises MissingToolError if pyarrow is not installed."""
+        """Returns a pyarrow Table. Raises MissingToolError if pyarrow is not installed.
+
+        >>> import wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flows
+        >>> flows.to_arrow().num_rows
+        1
+        """
         return library("pyarrow").table(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Returns a pandas DataFrame, made by pyarrow. Raises MissingToolError if either is not installed."""
+        """Returns a pandas DataFrame, made by pyarrow. Raises MissingToolError if either is not installed.
+
+        >>> import wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flows
+        >>> flows.to_pandas().loc[0, "protocol"]
+        'tcp'
+        """
         library("pandas")
         return self.to_arrow().to_pandas()
 
@@ -231,15 +251,33 @@ class Table(Iterable[Row]):
         return WithIntegers(self._core, times)
 
     def columns(self) -> list[tuple[str, str, str, str]]:
-        """Returns name, type, unit and meaning of each column."""
+        """Returns name, type, unit and meaning of each column.
+
+        >>> import wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flows
+        >>> flows.columns()[1]
+        ('protocol', 'word', '', 'transport protocol; ip for one that is not decoded, without ports')
+        """
         return [column[:4] for column in self._core.columns()]
 
     def column(self, name: str) -> list[Any]:
-        """Returns a column; null is None. Raises KeyError if there is no such column."""
+        """Returns a column; null is None. Raises KeyError if there is no such column.
+
+        >>> import wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flows
+        >>> flows.column("packets")
+        [342]
+        """
         return self._core.column(name)
 
     def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
-        """Returns rows `start` to `stop` as dicts, which should be few, because each value becomes a Python object."""
+        """Returns rows `start` to `stop` as dicts, which should be few, because each value becomes a Python object.
+
+        >>> import wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flows
+        >>> [row["state"] for row in flows.rows(0, 5)]
+        ['closed']
+        """
         rows: list[Any] = self._core.rows(start, stop)
         return rows
 
@@ -248,7 +286,13 @@ class Table(Iterable[Row]):
         return self._core.nonzero(list(names))
 
     def total(self, name: str) -> int:
-        """Returns the sum of an integer column; nulls count as 0."""
+        """Returns the sum of an integer column; nulls count as 0.
+
+        >>> import wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flows
+        >>> flows.total("packets")
+        342
+        """
         return self._core.total(name)
 
     def _rows_where(self, name: str, word: str | None = None) -> list[int]:
@@ -310,7 +354,13 @@ class Table(Iterable[Row]):
         return self._core.packet_streams(flows, base_ns)
 
     def json(self, columns: Sequence[str] | None = None, lines: bool = False) -> Iterator[bytes]:
-        """Returns a JSON array of row objects, in parts; or with `lines` an object a line, without columns that are null."""
+        """Returns a JSON array of row objects, in parts; or with `lines` an object a line, without columns that are null.
+
+        >>> import wiretale
+        >>> flows = wiretale.analyze("sample_pcaps/tcp_losses.pcap").flows
+        >>> b"".join(flows.json(["flow", "state"]))
+        b'[\\n{"flow":0,"state":"closed"}\\n]'
+        """
         return self._core.json(columns, lines)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:

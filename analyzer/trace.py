@@ -77,7 +77,15 @@ def core_errors(filter: str | None = None) -> Iterator[None]:
 
 
 class Trace:
-    """The tables of one or more captures: attributes, or by name with table(name) and query(sql)."""
+    """The tables of one or more captures: attributes, or by name with table(name) and query(sql).
+
+    >>> import wiretale
+    >>> trace = wiretale.analyze("sample_pcaps/tcp_losses.pcap")
+    >>> len(trace.flows), trace.totals["packets"], trace.answer.cause
+    (1, 342, 'tail-loss')
+    >>> trace.exchanges[0]["kind"], trace.exchanges[0]["waited_ns"]
+    ('connect', 20050000)
+    """
 
     def __init__(
         self,
@@ -107,7 +115,12 @@ class Trace:
         self.totals = core.totals()
 
     def table(self, name: str) -> Table:
-        """Returns a table by name, `packets` as by packets(), `time_spans` likewise. Raises UsageError if there is none."""
+        """Returns a table by name, `packets` as by packets(), `time_spans` likewise. Raises UsageError if there is none.
+
+        >>> import wiretale
+        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").table("events")[0]["kind"]
+        'duplicate_ack'
+        """
         if name not in TABLES:
             from wiretale.analyzer.units import one_of
 
@@ -258,7 +271,12 @@ class Trace:
         return answer(self)
 
     def flow(self, number: int) -> Flow:
-        """Returns one flow, by its number in the flows table. Raises UsageError if there is no such flow."""
+        """Returns one flow, by its number in the flows table. Raises UsageError if there is no such flow.
+
+        >>> import wiretale
+        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").flow(0)["protocol"]
+        'tcp'
+        """
         from wiretale.analyzer.flow import Flow
 
         (flow_number,) = flow_numbers(operator.index(number), self.totals["flows"])
@@ -313,6 +331,10 @@ class Trace:
         Reads the files a second time unless analyze(keep_packets=True) kept the rows. At most `most` rows are returned;
         totals["packets_rows_dropped"] counts the others. Raises UsageError if a second pass is impossible (standard
         input, a pipe, an interrupted analysis), InputError if a file cannot be read or has changed.
+
+        >>> import wiretale
+        >>> wiretale.analyze("sample_pcaps/vlan_ipv6.pcap").packets([2, 4], most=3)["flow"]
+        [2, 4, 2]
         """
         numbers, limit = flow_numbers(flows, self.totals["flows"]), row_limit(most)
         if self._interfaces_only or not (self._kept or self._lasting):
@@ -347,6 +369,11 @@ class Trace:
         """Returns where the time of these flows went (a number, several, or None for all), in order of flows and time.
 
         Reads the files a second time, like packets(), and raises the same errors.
+
+        >>> import wiretale
+        >>> spans = wiretale.analyze("sample_pcaps/tcp_losses.pcap").time_spans(0)
+        >>> [(row["part"], row["end_ns"] - row["start_ns"]) for row in spans][:2]
+        [('connecting', 20050000), ('idle', 300000)]
         """
         return self._packets_and_spans(flow_numbers(flows, self.totals["flows"]), 0)[1]
 
@@ -390,7 +417,8 @@ class Trace:
     def query(self, sql: str) -> QueryResult:
         """Returns the result of an SQL query over the tables. Raises UsageError if the query fails, or names a file.
 
-        If the query names the packets table, the files are read a second time, as by packets().
+        If the query names the packets table, the files are read a second time, as by packets(). Times are timestamps, and
+        `epoch_ns(first_ns)` is an integer of one.
 
         >>> import wiretale
         >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").query("SELECT count(*) FROM packets").fetchall()
@@ -403,7 +431,9 @@ class Trace:
         try:
             return run(self, sql)
         except duckdb.Error as error:
-            raise UsageError(f"query: {str(error).splitlines()[0]}") from None
+            text = str(error).splitlines()[0]
+            hint = " Use epoch_ns() of each time." if "TIMESTAMPTZ_NS" in text else ""
+            raise UsageError(f"query: {text}{hint}") from None
 
     def figure(self, flow: int, *panels: str, most: int | None = FIGURE_POINTS) -> Figure:
         """Returns the figure of a flow as a Plotly Figure with its points: all panels that have data, or those that are named.
@@ -443,6 +473,10 @@ class Trace:
         link. If `frames` is false, it has no bytes of frames, which may be private. Raises UsageError if the path is an
         input, if its suffix is not .html or .htm, or if a capture is there and `overwrite` is false; OutputError if the
         file cannot be written.
+
+        >>> import wiretale
+        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").report("losses.html").stat().st_size > 100_000
+        True
         """
         from wiretale.reports.export.destination import check_outputs
         from wiretale.reports.html.analyze import write_report
@@ -452,7 +486,13 @@ class Trace:
         return write_report(self, place, link, frames)
 
     def write(self, folder: str | os.PathLike[str], *, overwrite: bool = False) -> Path:
-        """Writes every table as Parquet into a folder and returns its path. Raises the errors of report()."""
+        """Writes every table as Parquet into a folder and returns its path. Raises the errors of report().
+
+        >>> import wiretale
+        >>> folder = wiretale.analyze("sample_pcaps/tcp_losses.pcap").write("tables.wiretale")
+        >>> sorted(file.name for file in folder.iterdir())[:2]
+        ['announcers.parquet', 'blocks.parquet']
+        """
         from wiretale.reports.export.destination import check_folder
         from wiretale.reports.export.parquet import table_files, write_tables
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from wiretale.analyzer.causes.groups import Group, groups
 from wiretale.analyzer.causes.harmless import marks_str
@@ -50,8 +50,24 @@ class Explained(NamedTuple):
         return str(self.group.main["advice"]) if self.cause is None else self.cause["advice"]
 
 
+class AnswerFrame(TypedDict):
+    """A packet that shows the answer: number of the capture, frame, and what it shows."""
+
+    capture: int
+    frame: int
+    role: str
+
+
 class Answer(NamedTuple):
-    """The answer, and what it follows from. JSON has the same members."""
+    """The answer, and what it follows from. JSON has the same members.
+
+    >>> import wiretale
+    >>> answer = wiretale.analyze("sample_pcaps/tcp_losses.pcap").answer
+    >>> answer.cause, answer.certainty, answer.findings
+    ('tail-loss', 'proven', [1, 2, 3])
+    >>> answer.sentence.partition(":")[0]
+    'The last segment of a burst from 192.0.2.10 to 198.51.100.20'
+    """
 
     sentence: str
     caveat: str | None  # a fault of the capture that weakens it
@@ -62,7 +78,7 @@ class Answer(NamedTuple):
     place: str | None
     cost: dict[str, int | None]  # failed, attempts, waited_ns, saving_ns, bytes
     advice: str | None
-    frames: list[dict[str, Any]]  # that prove it: capture, frame, role
+    frames: list[AnswerFrame]  # that prove it
     next_steps: list[str]  # measurements that would make it certain
 
 
@@ -189,6 +205,6 @@ def answer_of(trace: Trace, entry: Explained, caveat: str | None) -> Answer:
     )
 
 
-def frame_of(row: Any) -> dict[str, Any]:
+def frame_of(row: Any) -> AnswerFrame:
     """Returns capture, frame and role of a row."""
-    return {name: row[name] for name in ("capture", "frame", "role")}
+    return {"capture": row["capture"], "frame": row["frame"], "role": row["role"]}

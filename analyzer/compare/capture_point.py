@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import expand_paths
@@ -16,6 +16,8 @@ from wiretale.analyzer.trace import core_errors
 
 if TYPE_CHECKING:
     import duckdb
+
+    from wiretale.analyzer.compare.rows import CaptureInterface
 
 ROLES: dict[int, tuple[str, ...]] = {
     1: ("tracer",),
@@ -44,13 +46,18 @@ JOIN raw{point} AS first ON first.packet = gathered.first_packet
 
 @dataclass
 class CapturePoint:
-    """The capture at sender, tracer or receiver."""
+    """The capture at sender, tracer or receiver.
+
+    >>> import wiretale
+    >>> comparison = wiretale.compare("sender.pcap", "receiver.pcap")
+    >>> [(point.role, point.packets, point.dropped) for point in comparison.points]
+    [('sender', 342, None), ('receiver', 341, None)]
+    """
 
     number: int
     role: str
     files: list[str]
-    #: rows of _core.Observations.interfaces()
-    interfaces: list[dict[str, Any]]
+    interfaces: list[CaptureInterface]
     damage: list[str]
     packets: int
     not_ip: int
@@ -62,10 +69,10 @@ class CapturePoint:
     def dropped(self) -> int | None:
         """Drop count in the statistics of its files; None without any."""
         counts = [
-            row[name]
+            count
             for row in self.interfaces
-            for name in ("dropped_kernel", "dropped_interface", "dropped_program")
-            if row[name] is not None
+            for count in (row["dropped_kernel"], row["dropped_interface"], row["dropped_program"])
+            if count is not None
         ]
         return sum(counts) if counts else None
 

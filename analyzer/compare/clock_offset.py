@@ -74,7 +74,14 @@ class Stretch:
 
 @dataclass
 class Clock:
-    """The clock of point `later` against point `earlier`."""
+    """The clock of point `later` against point `earlier`.
+
+    >>> import wiretale
+    >>> comparison = wiretale.compare("sender.pcap", "receiver.pcap")
+    >>> clock = comparison.clocks[0]
+    >>> clock.evidence, clock.is_known, clock.offset_ns
+    ('both', True, 0.0)
+    """
 
     earlier: int
     later: int

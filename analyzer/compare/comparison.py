@@ -41,6 +41,8 @@ from wiretale.analyzer.units import plural
 if TYPE_CHECKING:
     import duckdb
 
+    from wiretale.analyzer.compare.rows import ComparedFlowRow
+
 #: sources in the receiver's log that count its socket, not the host
 SOCKET_COUNTERS = ("SO_RXQ_OVFL", "/proc/net/udp", "/proc/net/udp6", "SO_MEMINFO")
 MEMORY_MIN, MEMORY_MAX = 512 * 2**20, 2 * 2**30  # bytes of tables in memory
@@ -74,7 +76,7 @@ class Comparison:
     delays: list[Delay] = field(default_factory=list)
     #: of each test in blocks or bytes, then of all packets by heading
     ledgers: list[Ledger] = field(default_factory=list)
-    flows: list[dict[str, Any]] = field(default_factory=list)
+    flows: list[ComparedFlowRow] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -313,7 +315,7 @@ def run_ledgers(comparison: Comparison) -> Iterator[Ledger]:
             yield run_ledger(comparison, run, log.protocol == "tcp", 1, log)
 
 
-def list_flows(comparison: Comparison, most: int = 1000) -> list[dict[str, Any]]:
+def list_flows(comparison: Comparison, most: int = 1000) -> list[ComparedFlowRow]:
     """Returns the flows with most packets: ends at each point, and losses by place."""
     count = len(comparison.points)
     ends = columns(
@@ -325,11 +327,12 @@ def list_flows(comparison: Comparison, most: int = 1000) -> list[dict[str, Any]]
         f"count(*) FILTER (place = '{place}') AS {place}" for place in ("before_tracer", "after_tracer", "network")
     )
     seen = columns(count, "count(*) FILTER (w{p} AND NOT copy) AS seen_{p}")
-    return comparison.rows(
+    flows: list[Any] = comparison.rows(
         f"SELECT flow, direction, any_value(heading) AS heading, {ends}, count(*) FILTER (NOT copy) AS packets, {seen}, "
         f"count(*) FILTER (copy) AS copies, count(*) FILTER (proven) AS proven, {places} "
         f"FROM outcomes AS o GROUP BY flow, direction ORDER BY packets DESC, flow, direction LIMIT {most}"
     )
+    return flows
 
 
 def capture_notes(comparison: Comparison) -> Iterator[str]:

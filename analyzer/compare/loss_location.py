@@ -69,7 +69,14 @@ class Stage:
 
 @dataclass
 class Ledger:
-    """The stages and losses of one unit in one direction."""
+    """The stages and losses of one unit in one direction.
+
+    >>> import wiretale
+    >>> comparison = wiretale.compare("sender.pcap", "receiver.pcap")
+    >>> ledger = comparison.losses[0]
+    >>> ledger.unit, ledger.sent, ledger.arrived, ledger.lost
+    ('packets', 214, 213, {'network': 1})
+    """
 
     #: blocks, bytes or packets
     unit: str

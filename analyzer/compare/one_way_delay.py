@@ -11,6 +11,7 @@ from wiretale.analyzer.compare.clock_offset import Clock
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.comparison import Comparison
+    from wiretale.analyzer.compare.rows import DelayBin, DelaySummary
 
 SERIES_BINS = 500
 HISTOGRAM_BINS = 120
@@ -62,16 +63,22 @@ class Hop:
 
 @dataclass
 class Delay:
-    """The delays of one hop in one direction."""
+    """The delays of one hop in one direction.
+
+    >>> import wiretale
+    >>> comparison = wiretale.compare("sender.pcap", "receiver.pcap")
+    >>> delay = comparison.delays[0]
+    >>> delay.start, delay.end, delay.summary["packets"], delay.summary["median"]
+    ('sender', 'receiver', 213, 0.0)
+    """
 
     start: str
     end: str
     #: whether the delays are absolute, or relative to the least
     absolute: bool
     error_ns: float | None
-    #: packets, min, mean, median, p90, p99, max, deviation, jitter; ns
-    summary: dict[str, Any] = field(default_factory=dict)
-    series: list[dict[str, Any]] = field(default_factory=list)
+    summary: DelaySummary
+    series: list[DelayBin] = field(default_factory=list)
     #: edge of the first bin, width, counts
     histogram: tuple[float, float, list[int]] = (0.0, 0.0, [])
 
@@ -107,13 +114,15 @@ def measure(comparison: Comparison, hop: Hop, heading: int) -> Delay | None:
     if heading < 0:
         ends.reverse()
     comparison.connection.execute(f"CREATE OR REPLACE TEMP TABLE delays AS {delays_sql(comparison, hop, heading)}")
-    (row,) = comparison.rows(SUMMARY)
+    summary: Any = comparison.rows(SUMMARY)[0]
+    row: DelaySummary = summary
     if not row["packets"]:
         return None
     delay = Delay(ends[0], ends[1], hop.is_known, hop.error_ns, row)
     (span,) = comparison.rows("SELECT min(moment) AS start, max(moment) AS stop FROM delays")
     width = max((span["stop"] - span["start"]) // SERIES_BINS, 1)
-    delay.series = comparison.rows(SERIES.format(start=span["start"], width=width))
+    series: list[Any] = comparison.rows(SERIES.format(start=span["start"], width=width))
+    delay.series = series
     low, high = row["min"], row["p99"] * 1.2 - row["min"] * 0.2
     step = max((high - low) / HISTOGRAM_BINS, 1.0)
     counts = [0] * HISTOGRAM_BINS

@@ -10,6 +10,7 @@ from wiretale.analyzer.compare.packet_matching import PLACE, columns
 
 if TYPE_CHECKING:
     from wiretale.analyzer.compare.comparison import Comparison
+    from wiretale.analyzer.compare.rows import LostPacketRow
 
 KINDS = "CASE kind WHEN 0 THEN 'tcp data' WHEN 1 THEN 'tcp control' WHEN 2 THEN 'block' ELSE 'datagram' END AS kind"
 # A packet is identified by its position in the stream, or by run, stream and sequence of the block.
@@ -59,9 +60,9 @@ def packets_sql(comparison: Comparison) -> str:
     )
 
 
-def lost_packets(comparison: Comparison, most: int) -> tuple[list[dict[str, Any]], int]:
+def lost_packets(comparison: Comparison, most: int) -> tuple[list[LostPacketRow], int]:
     """Returns the first lost packets and the number of all."""
-    rows = comparison.rows(f"SELECT * FROM ({packets_sql(comparison)}) WHERE lost IS NOT NULL LIMIT {most}")
+    rows: list[Any] = comparison.rows(f"SELECT * FROM ({packets_sql(comparison)}) WHERE lost IS NOT NULL LIMIT {most}")
     total = comparison.rows("SELECT count(*) AS n FROM outcomes WHERE place IS NOT NULL")[0]["n"]
     return rows, total
 

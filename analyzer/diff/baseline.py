@@ -80,7 +80,15 @@ class RunMeasures(NamedTuple):
 
 @dataclass
 class Standing:
-    """A measure of the new run among the runs of a baseline."""
+    """A measure of the new run among the runs of a baseline.
+
+    >>> import tempfile, wiretale
+    >>> store = wiretale.Store(tempfile.mkdtemp() + "/archive")
+    >>> _ = store.add("sample_pcaps/tcp_losses.pcap", "sample_pcaps/timeouts.pcap")
+    >>> standing = wiretale.diff("sample_pcaps/reordering.pcap", store=store.folder).standings[0]
+    >>> standing.measure.name, standing.is_unusual
+    ('goodput', False)
+    """
 
     measure: Measure
     #: such as tcp/443; None for all flows

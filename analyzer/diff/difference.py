@@ -24,7 +24,14 @@ UNITS = ("seconds", "bytes")  # of costs: time comes first
 
 @dataclass(frozen=True)
 class Change:
-    """A measure in both runs."""
+    """A measure in both runs.
+
+    >>> import wiretale
+    >>> difference = wiretale.diff("sample_pcaps/tcp_losses.pcap", "sample_pcaps/timeouts.pcap")
+    >>> change = difference.changes["packets"]
+    >>> change.before, change.after, change.verdict
+    (342.0, 251.0, None)
+    """
 
     measure: Measure
     before: float | None
@@ -68,7 +75,13 @@ class Change:
 
 @dataclass
 class FlowPair:
-    """A flow of each run, matched by one of their keys; or one without a partner."""
+    """A flow of each run, matched by one of their keys; or one without a partner.
+
+    >>> import wiretale
+    >>> difference = wiretale.diff("sample_pcaps/tcp_losses.pcap", "sample_pcaps/timeouts.pcap")
+    >>> [(pair.before is None, pair.after is None) for pair in difference.flows]
+    [(False, False), (True, False), (True, False)]
+    """
 
     before: Part | None
     after: Part | None
@@ -84,7 +97,13 @@ class FlowPair:
 
 
 class TimeChange(NamedTuple):
-    """One part of the time over all flows of both runs, in ns."""
+    """One part of the time over all flows of both runs, in ns.
+
+    >>> import wiretale
+    >>> difference = wiretale.diff("sample_pcaps/tcp_losses.pcap", "sample_pcaps/timeouts.pcap")
+    >>> difference.times[0]
+    TimeChange(name='loss', before=302005000.0, after=815785000.0)
+    """
 
     name: str  # of PARTS
     before: float
@@ -92,7 +111,13 @@ class TimeChange(NamedTuple):
 
 
 class FindingChange(NamedTuple):
-    """The findings of one code in both runs; at least one has some."""
+    """The findings of one code in both runs; at least one has some.
+
+    >>> import wiretale
+    >>> difference = wiretale.diff("sample_pcaps/tcp_losses.pcap", "sample_pcaps/timeouts.pcap")
+    >>> [(change.code, change.is_same) for change in difference.findings][:2]
+    [('timeout-stalls', False), ('lost-upstream', False)]
+    """
 
     code: str
     before: list[RunFinding]

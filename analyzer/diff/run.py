@@ -110,7 +110,13 @@ class RunFinding(NamedTuple):
 
 @dataclass
 class Run:
-    """The measures and findings of one run."""
+    """The measures and findings of one run.
+
+    >>> import wiretale
+    >>> difference = wiretale.diff("sample_pcaps/tcp_losses.pcap", "sample_pcaps/timeouts.pcap")
+    >>> difference.before.kind, difference.before.total["packets"], difference.after.total["packets"]
+    ('capture', 342.0, 251.0)
+    """
 
     path: str
     #: capture, tables, reports or experiment

@@ -47,7 +47,13 @@ TRANSPORTS = {"tcp", "udp", "udplite", "sctp", "dccp"}
 
 @dataclass(frozen=True)
 class Explained:
-    """One direction of a flow and the factor that limited it."""
+    """One direction of a flow and the factor that limited it.
+
+    >>> import wiretale
+    >>> transfer = wiretale.explain("sample_pcaps/tcp_losses.pcap", link="100M").transfers[0]
+    >>> transfer.limited_by, round(transfer.used, 3)
+    ('timeout', 0.048)
+    """
 
     transfer: Transfer
     headline: str

@@ -24,7 +24,6 @@ LOST_MOST = 1000
 ASSUMPTION = "the minimum delays of both directions are equal; if not, the offset is off by at most error_ns"
 TABLES = ("packets", "lost")
 POINT_FIELDS = "role files packets first_ns last_ns dropped not_ip unread interfaces damage"
-DELAY_FIELDS = "min mean median p90 p99 max deviation jitter"
 
 
 def fields(record: object, names: str) -> dict[str, Any]:
@@ -63,7 +62,10 @@ def delay_entry(delay: Delay) -> dict[str, Any]:
         "absolute": delay.absolute,
         "error_ns": rounded(delay.error_ns),
         "packets": delay.summary["packets"],
-        **{f"{name}_ns": rounded(delay.summary[name]) for name in DELAY_FIELDS.split()},
+        **{
+            f"{name}_ns": rounded(delay.summary[name])
+            for name in ("min", "mean", "median", "p90", "p99", "max", "deviation", "jitter")
+        },
         "below_zero": delay.summary["negative"],
     }
 

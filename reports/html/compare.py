@@ -52,24 +52,25 @@ def figures(comparison: Comparison) -> dict[str, Any]:
 def lost_rows(comparison: Comparison) -> tuple[list[dict[str, Any]], int]:
     """Returns the first lost packets, and the number of all."""
     lost, total = lost_packets(comparison, LOST_MOST)
+    rows = []
     for row in lost:
-        row["where"] = PLACES[row["lost"]]
-        row["unit"] = "" if row["position"] is None else f"byte {row['position']:,}"
+        unit = "" if row["position"] is None else f"byte {row['position']:,}"
         if row["run"] is not None:
-            row["unit"] = f"run {row['run']}, stream {row['stream']}, block {row['sequence']:,}"
-        row["frame"] = row.get(f"{row['last_seen']}_frame")
-    return lost, total
+            unit = f"run {row['run']}, stream {row['stream']}, block {row['sequence']:,}"
+        frame = row.get(f"{row['last_seen']}_frame")
+        rows.append({**row, "where": PLACES[row["lost"]], "unit": unit, "frame": frame})
+    return rows, total
 
 
 def flow_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """Returns the largest flows, one direction per row."""
     rows = []
     for flow in comparison.flows[:FLOWS_MOST]:
-        ends = next((flow[f"ends{n}"] for n in range(len(comparison.points)) if flow[f"ends{n}"]), None)
+        ends = flow["ends0"] or flow.get("ends1") or flow.get("ends2")
         if not ends:
             continue
         a, b = f"{ends[1]}:{ends[2]}", f"{ends[3]}:{ends[4]}"
-        lost = sum(flow[place] for place in ("before_tracer", "after_tracer", "network"))
+        lost = flow["before_tracer"] + flow["after_tracer"] + flow["network"]
         way = f"{a} → {b}" if flow["direction"] == 0 else f"{b} → {a}"
         rows.append({**flow, "way": way, "lost": lost, "share": show_share(lost, flow["packets"])})
     return rows

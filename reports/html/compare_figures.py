@@ -129,8 +129,9 @@ def delays_over_time(delays: list[Delay], base_ns: int) -> dict[str, Any]:
     for number, delay in enumerate(delays):
         name, color = delay_name(delay), COLORS[number % len(COLORS)]
         seconds = [(row["moment"] - base_ns) / 1e9 for row in delay.series]
-        for column, width, dash in (("median", 1.8, "solid"), ("p99", 1, "dot")):
-            milliseconds = [row[column] / 1e6 for row in delay.series]
+        medians, p99s = [row["median"] for row in delay.series], [row["p99"] for row in delay.series]
+        for column, delays_ns, width, dash in (("median", medians, 1.8, "solid"), ("p99", p99s, 1, "dot")):
+            milliseconds = [delay_ns / 1e6 for delay_ns in delays_ns]
             look = {
                 "mode": "lines+markers" if len(seconds) < 3 else "lines",
                 "legendgroup": name,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.analyzer.table import OLD_VIEWS, old_view
+from wiretale.analyzer.table import NS, OLD_VIEWS, old_view
 from wiretale.reports.store.layout import EMPTY, EMPTY_MANY, MANY, READING_LOCK, TABLES, VIEWS, columns_in, glob_escaped
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ PLAIN = {
     *("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
 }
-OF_CAPTURE, NS = "capture_id, ", "epoch_ns"  # as the views of old columns need them
+OF_CAPTURE = "capture_id, "  # as the views of old columns need it
 STORE_FILE = re.compile(r"day=[^/]+/(?:capture_id|many)=[^/]+/\w+\.parquet")
 PLACE = re.compile(r"\nLINE \d+: ")
 HEAD = """\

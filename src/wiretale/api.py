@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.compare.clock_offset import Clock
     from wiretale.analyzer.compare.loss_location import Ledger
     from wiretale.analyzer.compare.one_way_delay import Delay
+    from wiretale.analyzer.compare.rows import ComparedFlowRow, LostPacketRow
     from wiretale.analyzer.diff.baseline import AgainstBaseline, Standing
     from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, TimeChange
     from wiretale.analyzer.diff.run import Run
@@ -55,7 +56,15 @@ class _Shown:
 
 @dataclass(frozen=True, repr=False)
 class Explanation(_Shown):
-    """The transfers of a trace with the limit of each, and its findings, the most severe first."""
+    """The transfers of a trace with the limit of each, and its findings, the most severe first.
+
+    >>> import wiretale
+    >>> explanation = wiretale.explain("sample_pcaps/tcp_losses.pcap")
+    >>> explanation.judged
+    'Judged: all packets for loss, round trip and limits.'
+    >>> sorted(explanation.as_dict())[:3]
+    ['answer', 'causes', 'findings']
+    """
 
     trace: Trace
     #: the largest transfers, then smaller ones that stalled
@@ -133,7 +142,13 @@ def open(folder: OnePath) -> Trace:
 
 @dataclass(frozen=True, repr=False)
 class CaptureComparison(_Shown):
-    """The same traffic at several capture points: losses by place, clocks and one-way delays."""
+    """The same traffic at several capture points: losses by place, clocks and one-way delays.
+
+    >>> import wiretale
+    >>> comparison = wiretale.compare("sender.pcap", "receiver.pcap")
+    >>> comparison.lost_packets[0]["kind"], comparison.lost_packets[0]["sender_frame"], comparison.flows[0]["network"]
+    ('tcp data', 90, 1)
+    """
 
     #: the result in sentences
     answers: list[str]
@@ -143,9 +158,9 @@ class CaptureComparison(_Shown):
     clocks: list[Clock]
     delays: list[Delay]
     #: the flows with most packets
-    flows: list[dict[str, Any]]
+    flows: list[ComparedFlowRow]
     #: the first 1,000 packets that were lost, and how many there are
-    lost_packets: list[dict[str, Any]]
+    lost_packets: list[LostPacketRow]
     lost_packets_total: int
     #: doubts about the result
     notes: list[str]
@@ -204,7 +219,13 @@ def compare(
 
 @dataclass(frozen=True, repr=False)
 class RunDifference(_Shown):
-    """The changes between two runs."""
+    """The changes between two runs.
+
+    >>> import wiretale
+    >>> difference = wiretale.diff("sample_pcaps/tcp_losses.pcap", "sample_pcaps/timeouts.pcap")
+    >>> difference.sentence.partition(",")[0]
+    'B is slower: goodput 0.91 against 4.56 Mbit/s'
+    """
 
     before: Run
     after: Run
@@ -234,7 +255,15 @@ class RunDifference(_Shown):
 
 @dataclass(frozen=True, repr=False)
 class StoreDifference(_Shown):
-    """Where a run stands among the captures of a store."""
+    """Where a run stands among the captures of a store.
+
+    >>> import tempfile, wiretale
+    >>> store = wiretale.Store(tempfile.mkdtemp() + "/archive")
+    >>> _ = store.add("sample_pcaps/tcp_losses.pcap", "sample_pcaps/timeouts.pcap")
+    >>> difference = wiretale.diff("sample_pcaps/reordering.pcap", store=store.folder)
+    >>> difference.runs, difference.verdict
+    (2, None)
+    """
 
     after: Run
     #: number of captures that it was compared with, and of those that were left out: damaged, empty, or the run itself
@@ -337,7 +366,13 @@ def _diff_with_store(run: Trace | OnePath, store: str, where: str | None, servic
 
 @dataclass(frozen=True, repr=False)
 class LinkCapacity(_Shown):
-    """The maximum of a link: full frames of each protocol, and blocks if their size is given."""
+    """The maximum of a link: full frames of each protocol, and blocks if their size is given.
+
+    >>> import wiretale
+    >>> capacity = wiretale.theory("1G", rtt=0.02, window="64KiB")
+    >>> capacity.tcp.payload_per_frame, round(capacity.tcp.max_payload_bps / 1e6)
+    (1460, 949)
+    """
 
     link: arithmetic.Link
     tcp: arithmetic.Maximum
@@ -425,7 +460,12 @@ def theory(
 
 @dataclass(frozen=True, repr=False)
 class Verification(_Shown):
-    """The verdicts of wiretale on one capture beside Wireshark's."""
+    """The verdicts of wiretale on one capture beside Wireshark's.
+
+    >>> import wiretale
+    >>> verification = wiretale.verify("sample_pcaps/tcp_losses.pcap")  # doctest: +SKIP
+    >>> verification.problem is None, verification.unexplained  # doctest: +SKIP
+    """
 
     path: str
     #: the version of Wireshark

@@ -22,7 +22,12 @@ NS = 1_000_000_000
 
 @dataclass(frozen=True)
 class Cut:
-    """The file that cut() wrote."""
+    """The file that cut() wrote.
+
+    >>> import wiretale
+    >>> wiretale.cut("sample_pcaps/tcp_losses.pcap", output="first.pcap", frames=[(1, 10)])
+    Cut(path=PosixPath('first.pcap'), read=342, written=10, damage=[])
+    """
 
     path: Path
     #: packets of the captures, and those in the file

@@ -20,7 +20,14 @@ ROWS_MOST = 10_000_000
 
 
 class StoreRows(NamedTuple):
-    """The rows of a query over a store."""
+    """The rows of a query over a store.
+
+    >>> import tempfile, wiretale
+    >>> store = wiretale.Store(tempfile.mkdtemp() + "/archive")
+    >>> _ = store.add("sample_pcaps/tcp_losses.pcap")
+    >>> store.query("SELECT flow, first_ns FROM flows")
+    StoreRows(columns=[('flow', 'BIGINT'), ('first_ns', 'TIMESTAMPTZ_NS')], rows=[(0, '2026-01-15 12:00:00+00')])
+    """
 
     #: name and type in SQL of each column
     columns: list[tuple[str, str]]
@@ -48,6 +55,11 @@ class Store:
         Each outcome has `path`, `outcome` (added, present, damaged, failed), `reason` and `flows`; a capture that cannot be
         read does not end the others. UsageError if the folder is no store and not empty, or a store with other options;
         OutputError if it cannot be written.
+
+        >>> import tempfile, wiretale
+        >>> store = wiretale.Store(tempfile.mkdtemp() + "/archive")
+        >>> [added.outcome for added in store.add("sample_pcaps/tcp_losses.pcap", "sender.pcap")]
+        ['added', 'present']
         """
         from wiretale.reports.store.add import add
 
@@ -57,6 +69,12 @@ class Store:
         """Returns at most `limit` rows of one SELECT over all captures: every table is a view, with `day` and `capture_id`.
 
         UsageError if the text is no SELECT or fails; InputError if the folder is no store.
+
+        >>> import tempfile, wiretale
+        >>> store = wiretale.Store(tempfile.mkdtemp() + "/archive")
+        >>> _ = store.add("sample_pcaps/timeouts.pcap")
+        >>> store.query("SELECT flow, packets FROM flows ORDER BY flow").rows
+        [(0, 66), (1, 67), (2, 118)]
         """
         from wiretale.reports.store.views import connect, consistent, select
 
@@ -73,6 +91,12 @@ class Store:
         with flows across files. Call it again for later ones. Returns whether all of them could be read whole.
 
         UsageError for a store with other options, InputError without the folder, OutputError if it cannot be written.
+
+        >>> import shutil, tempfile, wiretale
+        >>> ring, archive = tempfile.mkdtemp(), tempfile.mkdtemp() + "/archive"
+        >>> _ = shutil.copy("sample_pcaps/tcp_losses.pcap", ring)
+        >>> wiretale.Store(archive).watch(ring)
+        True
         """
         from wiretale.reports.store.watch import Notes, Watch
         from wiretale.reports.store.window import LIMITS

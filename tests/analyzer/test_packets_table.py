@@ -31,7 +31,7 @@ FROM_STDIN = """\
 import json, sys, wiretale
 trace = wiretale.analyze("-", keep_packets=sys.argv[1] == "keep")
 try:
-    print(json.dumps([trace.packets().rows(), trace.packets(0).rows(), trace.query("from packets").fetchall()]))
+    print(json.dumps([trace.packets().rows(), trace.packets(0).rows(), trace.query("SELECT frame FROM packets").fetchall()]))
 except wiretale.UsageError as error:
     print(json.dumps(str(error)))
 trace.report(sys.argv[2])

@@ -47,7 +47,7 @@ def test_tables_speak_arrow_and_show_themselves(sample: Path) -> None:
 
 @FEW_SAMPLES
 def test_the_integers_of_the_documentation_are_exact(sample: Path, tmp_path: Path) -> None:
-    """By the sentence in docs/tables.md: its call, and its query of the Parquet files."""
+    """By the sentence in docs/tables.md: its call, and its query of a trace and of the Parquet files."""
     text = (ROOT / "docs" / "tables.md").read_text()
     (call,) = re.findall(r"`(wiretale\.analyze\(\.\.\.\)\.flows\.\w+\(\))`", text)
     (query,) = re.findall(r"`(SELECT flow, epoch_ns[^`]*)`", text)
@@ -58,10 +58,10 @@ def test_the_integers_of_the_documentation_are_exact(sample: Path, tmp_path: Pat
         connection.register("flows", table)
         types = {name: str(kind) for name, kind, *_ in connection.execute("DESCRIBE flows").fetchall()}
         exact = connection.execute("SELECT flow, last_ns - first_ns, handshake_rtt_ns FROM flows").fetchall()
-        files = connection.execute(query.replace("DIR", str(tmp_path))).fetchall()
+        files = connection.execute(query.replace("FROM flows", f"FROM '{tmp_path}/flows.parquet'")).fetchall()
     assert {types[name] for name, kind, *_ in trace.flows.columns() if kind in ("time", "duration")} == {"BIGINT"}
     assert exact == [(row["flow"], row["last_ns"] - row["first_ns"], row["handshake_rtt_ns"]) for row in trace.flows]
-    assert files == [row[:2] for row in exact]
+    assert files == trace.query(query).fetchall() == [row[:2] for row in exact]
 
 
 def test_columns_are_the_rows_turned(sample: Path) -> None:
