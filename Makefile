@@ -305,9 +305,9 @@ SANITIZED_PROGRAM = CFLAGS="-O1 $(SANITIZE)" LDFLAGS="$(SANITIZE)" BUILD=$(CURDI
 	PROGRAM=$(CURDIR)/build/sanitize/bin/$(call program_of,$(folder))
 
 .PHONY: deb
-deb: ## build a Debian package of the capture daemon in dist/
+deb: $(VENV)/.stamp-run ## build a Debian package of the capture daemon in dist/
 	@.ci/packages build deb
-	@$(MAKE) -s -C capture deb CFLAGS=-Werror
+	@$(MAKE) -s -C capture deb CFLAGS=-Werror PYTHON=$(abspath $(PY))
 
 .PHONY: fresh
 fresh: ## run make demo and make check in bare Debian 12 and 13, and make test in one (as root; see .ci/fresh for FRESH_*)

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +31,21 @@ INSTALLED = (
     "etc/default/wiretale-capture",
     "lib/systemd/system-generators/wiretale-capture-generator",
 )
+
+COMPLETIONS = {
+    "bash": "usr/share/bash-completion/completions/wiretale-capture",
+    "zsh": "usr/share/zsh/vendor-completions/_wiretale-capture",
+    "fish": "usr/share/fish/vendor_completions.d/wiretale-capture.fish",
+}
+BASH_COMPLETES = """
+source "$0"
+for words in "--ring" "-i l" "--direction in"; do
+    COMP_WORDS=(wiretale-capture $words); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    COMP_LINE="${COMP_WORDS[*]}" COMP_POINT=${#COMP_LINE}
+    _shtab_wiretale_capture
+    echo "${COMPREPLY[@]}"
+done
+"""
 
 
 def apart(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
@@ -53,7 +70,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def package(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     needs.skip_without(needs.programs("dpkg-deb", "dpkg-shlibdeps", "strip"))
     folder = tmp_path_factory.mktemp("package")
-    places = (f"DIST={folder}", f"ROOT={folder}/root")
+    places = (f"DIST={folder}", f"ROOT={folder}/root", f"PYTHON={sys.executable}")
     output("make", "-s", "-C", str(CAPTURE), "deb", *places, *apart(tmp_path_factory))
     (made,) = folder.glob("*.deb")
     yield made
@@ -179,6 +196,23 @@ def test_the_package_has_the_fields_that_apt_needs(package: Path) -> None:
     assert listed.count("root/root") == len(listed.splitlines())
     for path in INSTALLED:
         assert f"./{path}" in listed
+
+
+def test_the_package_has_the_man_page_and_completes_in_shells(package: Path, tmp_path: Path) -> None:
+    output("dpkg-deb", "-x", str(package), str(tmp_path))
+    page = gzip.decompress((tmp_path / f"{INSTALLED[1]}.gz").read_bytes()).decode()
+    assert ".SH OPTIONS" in page and f"wiretale {__version__}" in page
+    scripts = {shell: tmp_path / path for shell, path in COMPLETIONS.items()}
+    assert all(script.stat().st_mode & 0o777 == 0o644 for script in scripts.values())
+    done = output("bash", "-c", BASH_COMPLETES, str(scripts["bash"]))
+    assert done.splitlines() == ["--ring-buffer", "lo", "in inout"]
+    if shutil.which("fish"):
+        asked = f"source {scripts['fish']}; complete -C 'wiretale-capture --ring'; complete -C 'wiretale-capture -i l'"
+        done = output("fish", "-c", asked)
+        assert [line.partition("\t")[0] for line in done.splitlines()] == ["--ring-buffer", "lo"]
+    if shutil.which("zsh"):
+        assert output("zsh", "-fn", str(scripts["zsh"])) == ""
+        assert scripts["zsh"].read_text().startswith("#compdef wiretale-capture\n")
 
 
 def is_used(user: str) -> bool:

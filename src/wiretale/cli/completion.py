@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from wiretale.cli.manual import Entry, Page
 
-PLACES = {"bash": "bash-completion/completions/wiretale", "zsh": "zsh/site-functions/_wiretale"}
-PLACES["fish"] = "fish/vendor_completions.d/wiretale.fish"
+PLACES = {"bash": "bash-completion/completions/{name}", "fish": "fish/vendor_completions.d/{name}.fish"}
+PLACES["zsh"] = "zsh/{folder}/_{name}"
 OPTION = re.compile(r"(?:-\w|--[\w-]+)(?:, (?:-\w|--[\w-]+))*")
 FOLDERS = ("DIR", "FOLDER")
 FILES = ("FILE", "CAPTURE", "PATH", "OUT", "PAGE", "BEFORE", "AFTER", "KEY", "OUT.pcapng", "A", "B")
-COMMAND_HEADINGS = ("commands", "actions", "more")
+WITHOUT_OPTIONS = ("commands", "actions", "more", "signals", "exit codes")
 TITLE_MOST = 60
 
 
@@ -53,6 +53,14 @@ def of_words(words: Sequence[str], kind: str) -> dict[str, Any]:
     }
 
 
+INTERFACES = {
+    "bash": "_wiretale_interface",
+    "zsh": "_net_interfaces",
+    "fish": "(command ls /sys/class/net)",
+    "preamble": {"bash": '_wiretale_interface() {\n  compgen -W "any $(command ls /sys/class/net)" -- "$1"\n}'},
+}
+
+
 def completed(action: Any, value: str, words: dict[str, list[str]]) -> None:
     """Says how the value of an argument is completed, by its name or its placeholder. shtab reads that from the action."""
     import shtab
@@ -61,6 +69,8 @@ def completed(action: Any, value: str, words: dict[str, list[str]]) -> None:
     plain = value.strip("[].").removesuffix("...")
     if name in words:
         action.complete = of_words(words[name], name)
+    elif "--interface" in action.option_strings:
+        action.complete = INTERFACES
     elif plain in FOLDERS:
         action.complete = shtab.DIRECTORY
     elif plain in FILES:
@@ -85,6 +95,15 @@ def add_entry(parser: argparse.ArgumentParser, entry: Entry, words: dict[str, li
     completed(parser.add_argument(*names, metavar=value, choices=choices, help=text), value, words)
 
 
+def add_entries(parser: argparse.ArgumentParser, page: Page, words: dict[str, list[str]]) -> None:
+    """Adds the options and arguments of a page."""
+    for section in page.sections:
+        if section.heading not in WITHOUT_OPTIONS:
+            for entry in section.entries:
+                if entry.names != "COMMAND":
+                    add_entry(parser, entry, words)
+
+
 def tree(pages: Sequence[Page]) -> argparse.ArgumentParser:
     """Returns a parser with all commands."""
     words = words_of()
@@ -95,11 +114,7 @@ def tree(pages: Sequence[Page]) -> argparse.ArgumentParser:
             below.setdefault(path.rpartition(" ")[0], []).append(path)
 
     def fill(parser: argparse.ArgumentParser, page: Page) -> None:
-        for section in page.sections:
-            if section.heading not in (*COMMAND_HEADINGS, "exit codes"):
-                for entry in section.entries:
-                    if entry.names != "COMMAND":
-                        add_entry(parser, entry, words)
+        add_entries(parser, page, words)
         if below.get(page.path):
             commands = parser.add_subparsers(metavar="COMMAND")
             for path in below[page.path]:
@@ -117,7 +132,18 @@ def tree(pages: Sequence[Page]) -> argparse.ArgumentParser:
 
 def scripts(pages: Sequence[Page]) -> dict[str, str]:
     """Returns the script for each shell by its path below share/."""
+    return scripts_of(tree(pages), "wiretale", "site-functions")
+
+
+def program_scripts(page: Page, program: str) -> dict[str, str]:
+    """Returns those for a program that a Debian package has without wiretale."""
+    parser = argparse.ArgumentParser(prog=program, description=page.description, conflict_handler="resolve")
+    add_entries(parser, page, {})
+    return scripts_of(parser, program, "vendor-completions")
+
+
+def scripts_of(parser: argparse.ArgumentParser, name: str, folder: str) -> dict[str, str]:
+    """Returns the scripts of a parser. `folder` is where zsh looks for them."""
     import shtab
 
-    parser = tree(pages)
-    return {place: shtab.complete(parser, shell) for shell, place in PLACES.items()}
+    return {place.format(name=name, folder=folder): shtab.complete(parser, shell) for shell, place in PLACES.items()}

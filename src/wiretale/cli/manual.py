@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manual, made when the package is built: a man page for each command, and completions for shells.
 
-`python -m wiretale.cli.manual DIR` writes them into DIR/share. The help of a command is its page: parsers of Python and option
-tables of C programs print it in one layout, so each option is declared in one place.
+`python -m wiretale.cli.manual DIR` writes them into DIR/share; `DIR capture` only completions of wiretale-capture, whose Debian
+package has a man page of its own. The help of a command is its page: parsers of Python and option tables of C programs print it in
+one layout, so each option is declared in one place.
 """
 
 from __future__ import annotations
@@ -166,7 +167,18 @@ def write(place: Path) -> list[Path]:
     from wiretale.cli.completion import scripts
 
     texts = {f"man/man1/{'-'.join(['wiretale', *page.path.split()])}.1": troff(page) for page in pages()}
-    texts |= scripts(pages())
+    return write_texts(texts | scripts(pages()), place)
+
+
+def write_program(name: str, place: Path) -> list[Path]:
+    """Writes the completions of a C program, named by its command, likewise."""
+    from wiretale.cli.completion import program_scripts
+
+    return write_texts(program_scripts(page_of(name, program_help(name)), PROGRAM_OF_COMMAND[name][0]), place)
+
+
+def write_texts(texts: dict[str, str], place: Path) -> list[Path]:
+    """Writes files by their names below share/."""
     written = []
     for name, text in texts.items():
         file = place / "share" / name
@@ -177,5 +189,6 @@ def write(place: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for written_file in write(Path(sys.argv[1])):
+    folder, *programs = sys.argv[1:]
+    for written_file in write_program(programs[0], Path(folder)) if programs else write(Path(folder)):
         print(written_file)
