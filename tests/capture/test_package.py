@@ -207,8 +207,8 @@ def test_the_package_has_the_man_page_and_completes_in_shells(package: Path, tmp
     done = output("bash", "-c", BASH_COMPLETES, str(scripts["bash"]))
     assert done.splitlines() == ["--ring-buffer", "lo", "in inout"]
     if shutil.which("fish"):
-        asked = f"source {scripts['fish']}; complete -C 'wiretale-capture --ring'; complete -C 'wiretale-capture -i l'"
-        done = output("fish", "-c", asked)
+        script = f"source {scripts['fish']}; complete -C 'wiretale-capture --ring'; complete -C 'wiretale-capture -i l'"
+        done = output("fish", "-c", script)
         assert [line.partition("\t")[0] for line in done.splitlines()] == ["--ring-buffer", "lo"]
     if shutil.which("zsh"):
         assert output("zsh", "-fn", str(scripts["zsh"])) == ""

@@ -2,8 +2,8 @@
 """The manual, made when the package is built: a man page for each command, and completions for shells.
 
 `python -m wiretale.cli.manual DIR` writes them into DIR/share; `DIR capture` only completions of wiretale-capture, whose Debian
-package has a man page of its own. The help of a command is its page: parsers of Python and option tables of C programs print it in
-one layout, so each option is declared in one place.
+package has a man page of its own. The help of a command is its page: parsers of Python and option tables of C programs print
+it in one layout, so each option is declared in one place.
 """
 
 from __future__ import annotations
