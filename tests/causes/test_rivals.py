@@ -9,9 +9,10 @@ import pytest
 
 import wiretale
 from causes_devices import CASES as DEVICES
+from causes_turns import CASES as TURNS
 from causes_waits import CASES as WAITS
 
-CASES = {**DEVICES, **WAITS}
+CASES = {**DEVICES, **TURNS, **WAITS}
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -37,6 +37,7 @@ FEW_TRIPS = 3.0  # requests of a connection: with fewer, each has its own
 CLIENT_SHARE, PAUSES_MANY, PAUSED_LONG_NS = 0.6, 20, 3_000_000_000
 CLIENTS_PACED = 3  # of one service
 CAPTURE_SHARE = 0.25  # of the capture: a person who reads for less of it is not what somebody waited for
+MAIN_SHARE = 0.25  # of its packets: with fewer, the capture is about other traffic
 POLL_NS, POLL_WITHIN = 50_000_000, 0.2  # a timer that polls, and by how much the middle half of its pauses differ
 EXPECT_LEAST_NS = 300_000_000  # the shortest timer in use is 350 ms
 EXPECT_TIMERS_NS = (1_000_000_000, 350_000_000)  # curl; .NET
@@ -101,8 +102,8 @@ def trips_match(talk: Talk, requests: int, trips: int, closing_ns: float = 0.0, 
     "{spent}.",
     advice="Keep connections open: HTTP keep-alive, a connection pool, TLS session resumption.",
     shows="Ten connections or more of a client to a service, one after another, each with three requests or fewer (messages "
-    "of a TLS handshake included); round trips and handshakes are half of the time or more. The end of a connection counts not, "
-    "because nobody waits for it: a client opens the next one meanwhile.",
+    "of a TLS handshake included); round trips and handshakes are half of the time or more. The end of a connection counts "
+    "not, because nobody waits for it: a client opens the next one meanwhile.",
     rivals={
         "slow-server": "its share of the time is in the account; round trips are more",
         "long-path": "the number of round trips makes the time, not one of them",
@@ -178,10 +179,20 @@ def was_put_off(talk: Talk, backoffs: Mapping[int, list[Span]]) -> bool:
     return 2 * math.fsum(span.ns for flow in talk.numbers for span in backoffs.get(flow, ())) >= talk.parts["client"]
 
 
-def is_felt(case: Case, paused_ns: float, pauses: list[float]) -> bool:
-    """Returns whether pauses are so many, so long and so much of the capture that somebody may wait for the client."""
+def is_main(case: Case, talk: Talk) -> bool:
+    """Returns whether a conversation has so much of the capture's packets that it may be what the capture is about."""
+    return sum(flow["packets"] for flow in talk.flows) >= MAIN_SHARE * case.trace.totals["packets"]
+
+
+def is_felt(case: Case, talk: Talk, paused_ns: float, pauses: list[float]) -> bool:
+    """Returns whether pauses are so many, so long and so much of the capture that somebody may wait for the client, and the
+    capture is about them."""
     is_many = len(pauses) >= PAUSES_MANY and middle(pauses) < WAIT_LONG_NS
-    return is_many and paused_ns >= max(PAUSED_LONG_NS, CAPTURE_SHARE * case.transfers.turns.capture_ns)
+    return (
+        is_many
+        and is_main(case, talk)
+        and paused_ns >= max(PAUSED_LONG_NS, CAPTURE_SHARE * case.transfers.turns.capture_ns)
+    )
 
 
 @cause(
@@ -192,8 +203,9 @@ def is_felt(case: Case, paused_ns: float, pauses: list[float]) -> bool:
     advice="Profile the client between its requests (`perf top`, its disk): it computes, waits for something else, or sleeps.",
     shows="The client's own time before and within requests is 60% of the time in which somebody waited, or more, over 20 "
     "requests and 3 s; fewer are a note, as is a client whose last request was never answered, as are three clients of one "
-    "service or more, and pauses of less than a quarter of the capture. Pauses above 5 s, those of a timer (equal to 5%, or the "
-    "middle half of them to 20% from 50 ms on) and terminals at which a person types are idle time.",
+    "service or more, pauses of less than a quarter of the capture, and flows with less than a quarter of its packets: it "
+    "is about other traffic. Pauses above 5 s, those of a timer (equal to 5%, or the middle half of them to 20% from 50 ms "
+    "on) and terminals at which a person types are idle time.",
     rivals={
         "slow-server": "the answers come in the server's own time, which is short",
         "zero-window": "the window was open",
@@ -215,7 +227,7 @@ def client_pause(case: Case) -> Matches:
             continue
         if any(flow["server_talk"] for flow in talk.flows) or are_polls(pauses) or was_put_off(talk, backoffs):
             continue
-        is_long = paced[talk.server] < CLIENTS_PACED and is_felt(case, paused_ns, pauses)
+        is_long = paced[talk.server] < CLIENTS_PACED and is_felt(case, talk, paused_ns, pauses)
         is_answered = case.connections.open_requests.keys().isdisjoint(talk.numbers)
         yield Match(
             certainty="proven",

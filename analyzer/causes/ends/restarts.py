@@ -20,7 +20,7 @@ ANSWERS_MIN, GROWING_SHARE = 3, 0.8  # that begin anew, of those after a pause
 FIRST_BYTES = 16 * 1460  # the initial window has 10 segments (RFC 6928), some 16
 GROWTH = (1.4, 2.6)  # of a flight over the one before: it doubles, by half with delayed ACKs
 REACHED = 1.8  # times the first flight that the answer before had reached
-ROUNDS_MAX, BINS_OF_ROUND = 8, 4
+ROUNDS_MAX, BINS_OF_ROUND = 8, 2
 RESTARTS_NS = 1_000_000_000  # of round trips: less is a note
 
 
@@ -36,7 +36,7 @@ def flights_of(bins: Bins, start_ns: float, rtt_ns: float, rounds: int) -> list[
     """Returns the payload of each round trip from a time on."""
     flights = [0.0] * rounds
     for at, size in zip(bins.start_ns, bins.payload_bytes, strict=True):
-        number = math.floor((at - start_ns) / rtt_ns + 0.25)
+        number = math.floor((at + bins.width_ns / 2 - start_ns) / rtt_ns + 0.25)
         if 0 <= number < rounds:
             flights[number] += size
     return flights

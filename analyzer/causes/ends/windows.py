@@ -24,7 +24,14 @@ FILLED = 0.8  # of the window: a flight at this level is held by it
 SHRUNK, GROWN, BINS_LEAST = 0.4, 0.8, 10  # of the largest window; time bins with a window
 LATE_SHARE = 0.25  # of the time that a transfer waited for a window that the path would refill sooner
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
+PROBED_LEAST, PROBED_SHARE, PROBED_NS = (
+    5,
+    0.95,
+    2_000_000_000,
+)  # full windows; probes of them; how long each stays full at most
+LOW_SHARE = 0.1  # of the life of the flow
 UNSCALED = 65_535  # bytes
+UNSCALED_SHARE = 0.75  # of them: a window that never reaches more is smaller for another reason
 AT_RECEIVER_NS = 100_000  # a round trip to the receiver: the capture point is at its host, or at the switch before it
 DECIDES = "a capture at the other end shows whether its SYNs have the option"
 
@@ -47,12 +54,78 @@ def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
     return sides
 
 
+def opened_by_probes(case: Case, flow: int, side: int) -> int:
+    """Returns how often a window was full, if it opened only in answers to probes, never by itself; else 0.
+
+    A window that is full is announced once, and again in the answer to each probe that finds it full: if the numbers of both
+    are equal, each opening was the answer to a probe.
+    """
+    back, row = case.direction(flow, side), case.direction(flow, 1 - side)
+    closed, probes = back["zero_windows"] or 0, row["window_probes"] or 0
+    is_probed = closed >= PROBED_LEAST and PROBED_SHARE * closed <= probes <= closed / PROBED_SHARE
+    is_moving = (
+        (row["data_packets"] or 0) >= closed and low_ns(back) <= PROBED_NS * closed and not back["window_shut_ns"]
+    )
+    return probes if is_probed and is_moving else 0
+
+
+@cause(
+    code="no-window-update",
+    title="Window updates are missing",
+    sentence="{receiver} never says that its window is open again: it was full {times}, and each time "
+    "{sender} learned by a probe that there was room. {waited} were spent waiting so.",
+    advice="Update the TCP stack of {host}: it should send a window update when its program has read (RFC 9293 section "
+    "3.8.6.2.2). A larger receive buffer makes such waits fewer.",
+    shows="A receiver announced a window of 0 five times or more, and the sender probed as often (to 5%): a window that "
+    "opens by itself is announced without a probe. Each time the window was full for 2 s at most, on average, and data "
+    "followed.",
+    rivals={
+        "zero-window": "the first probe finds room, so that the program had read before",
+        "small-window": "the sender waits for a timer, not for a round trip",
+    },
+    unknown="Whether the receiver sends no updates, or they are lost before the capture point.",
+    explains=(
+        *("zero-window", "receive-window-limited", "window-full", "timeout-stalls", "suspected-timeout"),
+        *("retransmission-unlocated", "recovery-limited", "sender-idle", "path-limited", "slow-start", "delayed-ack"),
+    ),
+)
+def no_window_update(case: Case) -> Matches:
+    for (flow, side), findings in low_flows(case).items():
+        back, row, times = (
+            case.direction(flow, side),
+            case.direction(flow, 1 - side),
+            opened_by_probes(case, flow, side),
+        )
+        closed_ns, life_ns = low_ns(back), duration_of(case.flow(flow)) or 0
+        if not times or closed_ns < max(LOW_LEAST_NS, LOW_SHARE * life_ns):
+            continue
+        yield Match(
+            certainty="proven",
+            place="client" if side == case.flow(flow)["client"] else "server",
+            findings=findings,
+            flows=[(flow, 0), (flow, 1)],
+            waited_ns=closed_ns,
+            members=times,
+            proof=f"{plural(back['zero_windows'] or 0, 'segment')} with a window of 0, {plural(times, 'probe')}, and no update "
+            "without one",
+            excluded={
+                "zero-window": f"a probe found room after {show_duration(closed_ns / times)}, on average",
+                "small-window": "the sender sent a probe each time, not data",
+            },
+            receiver=endpoint_str(back["source"], back["source_port"]),
+            sender=row["source"],
+            host=back["source"],
+            times=plural(times, "time"),
+            waited=parts_str(closed_ns, life_ns),
+        )
+
+
 @cause(
     code="zero-window",
     title="The receiver does not read",
     sentence="{receiver} {probably}reads too slowly: {window}{end}.",
-    advice="Look at the program that should read on {receiver}, not at the network: `ss -tm` (Recv-Q), a busy CPU, a slow disk, "
-    "a printer without paper.",
+    advice="Look at the program that should read on {receiver}, not at the network: `ss -tm` (Recv-Q), a busy CPU, a slow "
+    "disk, a printer without paper.",
     shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half of the time in "
     "which its window limited the sender, or more; or the window shrank to 40% of its first size; or, captured at the receiver "
     "(0.1 ms to it and back), it acknowledged data late while all of its window was full. A failure if it stayed shut for the "
@@ -61,6 +134,8 @@ def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
         "bottleneck": "no queue can stand behind a capture point at the receiver, and the data under way is the window",
         "tail-loss": "the sender had no leave to send, so that no timer of a loss ran",
         "small-window": "the window shrinks as data comes, and opens later",
+        "no-window-update": "the window opens without a probe",
+        "both-blocked": "the other end's window is open",
         "peer-gone": "the receiver answers while its window is shut",
     },
     unknown="Why the program does not read.",
@@ -259,14 +334,29 @@ def unscaled(case: Case, flow: int) -> Unscaled:
     return Unscaled(f"{host} probably cannot scale its window", "server", proof)
 
 
+def is_below_unscaled(most: int) -> bool:
+    """Returns whether a receiver never offers as much as it may without window scaling."""
+    return most < UNSCALED_SHARE * UNSCALED
+
+
+def not_of_scaling(transfer: Transfer) -> str:
+    """Returns the fact that excludes window scaling as the reason of a small window."""
+    shift, most = transfer.back["window_scale"], transfer.back["window_max"] or 0
+    if shift is not None:
+        return f"a shift of {shift}"
+    if not_scaled(transfer) and is_below_unscaled(most):
+        return f"{show_bytes(most)} at most, of 64 KiB that need no scaling"
+    return "no SYN shows that it is off"
+
+
 @cause(
     code="no-window-scaling",
     title="Window scaling is off",
     sentence="{who}: at most 64 KiB can be in flight, {most} at a round trip of {rtt}. {waited} were spent waiting for the "
     "window.",
     advice="Look at the TCP normalizer of the firewall, and at `net.ipv4.tcp_window_scaling` (1) of both ends.",
-    shows="One of both SYNs lacks the option (RFC 7323 section 2.2), and the window of 64 KiB limited the transfer for 10% of "
-    "the time or more. Three NOPs in a row or more in the SYN stand where a device removed it.",
+    shows="One of both SYNs lacks the option (RFC 7323 section 2.2), and the window of 64 KiB (48 KiB at least) limited the "
+    "transfer for 10% of the time or more. Three NOPs in a row or more in the SYN stand where a device removed it.",
     rivals={
         "small-window": "both SYNs would have the option",
         "zero-window": "the window stays open",
@@ -277,7 +367,12 @@ def unscaled(case: Case, flow: int) -> Unscaled:
 def no_window_scaling(case: Case) -> Matches:
     for each, transfer, waited_ns in window_bound(case):
         most = transfer.back["window_max"] or 0
-        if not not_scaled(transfer) or not transfer.path_rtt_ns or most <= UNSCALED // 4 or not carries(transfer, most):
+        if (
+            not not_scaled(transfer)
+            or not transfer.path_rtt_ns
+            or is_below_unscaled(most)
+            or not carries(transfer, most)
+        ):
             continue
         side = unscaled(case, transfer.row["flow"])
         yield Match(
@@ -308,15 +403,15 @@ def no_window_scaling(case: Case) -> Matches:
     advice="Do not set SO_RCVBUF at {receiver}; raise `net.ipv4.tcp_rmem` to twice the rate times the round trip "
     "(Windows: `autotuninglevel=normal`).",
     shows="The next segment did not fit the window for 10% of the time or more (finding receive-window-limited), the window "
-    "was open, both SYNs scale, and no queue stood. If the round trip would let more pass (25% of the time), the receiver "
-    "probably opens the window late.",
+    "was open, both SYNs scale (or the window never reached 75% of the 64 KiB that need no scaling), and no queue stood. If "
+    "the round trip would let more pass (25% of the time), the receiver probably opens the window late.",
     rivals={
         "zero-window": "the window stays open",
-        "no-window-scaling": "both SYNs have the option",
+        "no-window-scaling": "both SYNs have the option, or the window is smaller than it may be without",
         "bottleneck": "no queue stood",
     },
     unknown="What the path would carry.",
-    explains=("window-full", "path-limited", "slow-start"),
+    explains=("window-full", "path-limited", "slow-start", "window-scaling-off"),
 )
 def small_window(case: Case) -> Matches:
     for each, transfer, waited_ns in window_bound(case):
@@ -339,9 +434,7 @@ def small_window(case: Case) -> Matches:
             proof=f"it was full for {show_share(waited_ns, transfer.waited_ns)} of the time, and open all along",
             excluded={
                 "zero-window": f"closed for {show_duration(low_ns(transfer.back))}",
-                "no-window-scaling": f"a shift of {transfer.back['window_scale']}"
-                if transfer.back["window_scale"] is not None
-                else "no SYN shows that it is off",
+                "no-window-scaling": not_of_scaling(transfer),
             },
             receiver=endpoint_str(transfer.row["destination"], transfer.row["destination_port"]),
             window=show_bytes(window),

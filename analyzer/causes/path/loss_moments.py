@@ -41,6 +41,12 @@ SPENT_LOSSES_MIN, SPENT_GAP_RTTS, SPENT_TIMES, SPENT_SHARE = 30, 12.0, 1.5, 0.05
 SPENT_BINS, SPENT_RTTS, SPENT_BINS_AFTER, SPENT_EVEN = 4, 4.0, 6, 0.2  # before, after; variation
 MOST_TRAFFIC = 0.8  # of the wire bytes
 OVERSHOOT_RTTS = 4
+DRAINED_LOSSES, DRAINED_PASSED, DRAINED_RTTS, DRAINED_TIMES = (
+    30,
+    60.0,
+    40.0,
+    4.0,
+)  # after the first loss; packets; rate before
 LOSSES_READ = 5000
 
 
@@ -296,6 +302,35 @@ def are_known(moments: Sequence[Moment], lost: int) -> bool:
     """Returns whether the moments of enough losses are known: those of long bursts are not. What is not known seems to have
     passed, so that a bound holds all the more."""
     return len(moments) >= (KNOWN_SHARE if len(moments) < MANY_LOSSES else KNOWN_OF_MANY) * lost
+
+
+def strays(moments: Sequence[Moment], rate: float) -> float:
+    """Returns by how many bytes at most what passed between two losses differs from a rate (bytes per ns)."""
+    beyond = [moment.passed_bytes - rate * moment.due_ns for moment in moments]
+    return max(beyond) - min(beyond)
+
+
+def drained_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:
+    """Returns the bucket of a policer that a flow emptied at once and that never filled again; None without one.
+
+    From the first loss on, what passes is the rate to a few packets, whatever the sender does: chance would stray by the square
+    root of the packets. A full queue does the same, but never passed more before.
+    """
+    every, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
+    if not rtt or len(every) < DRAINED_LOSSES or not are_known(every, transfer.lost):
+        return None
+    first, last = every[0], every[-1]
+    size, span_ns = max(moment.size for moment in every), last.due_ns - first.due_ns
+    passed = last.passed_bytes - first.passed_bytes
+    if span_ns < DRAINED_RTTS * rtt or passed < DRAINED_PASSED * size or first.passed_bytes < BUCKET_MIN * size:
+        return None
+    rate, before_ns = passed / span_ns, first.due_ns + transfers.base_ns - (transfer.row["first_ns"] or math.inf)
+    is_faster = before_ns > 0 and first.passed_bytes >= DRAINED_TIMES * rate * before_ns
+    if not is_faster or strays(every, rate) > EMPTY_MAX * size:
+        return None
+    if place == "downstream" and not is_passed_at_once(transfers, transfer, every):
+        return None
+    return TokenBucket(8e9 * rate, first.passed_bytes, 8e9 * first.passed_bytes / before_ns)
 
 
 def token_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:

@@ -6,11 +6,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.captured.missing import missed_share
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, Severity, cause
-from wiretale.analyzer.causes.path.loss_moments import TokenBucket, growth_at_losses, spent_bucket, token_bucket
+from wiretale.analyzer.causes.ends.acks import TIMERS_MS
+from wiretale.analyzer.causes.path.loss_moments import (
+    TokenBucket,
+    drained_bucket,
+    growth_at_losses,
+    moments_of,
+    spent_bucket,
+    token_bucket,
+)
 from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
     Lossy,
@@ -34,7 +43,117 @@ MANY_SHARE, MANY_MIN, SHORT_PATH_NS = 0.05, 30, 10_000_000  # of losses that a b
 CODEPOINTS = {0: "default", 46: "EF"}
 #: without and with round trips that stayed
 SUSPECTS = ("an overflowing queue or a faulty link", "a faulty link or a queue too short to delay")
+TOGETHER_NS, TOGETHER_RTTS = 5_000_000, 2.0  # between losses of one burst
+STEP_NS, STEP_RTTS, STEPS_MIN, STEPS_SHARE, STEPS_WITHIN = 30_000_000, 10.0, 3, 0.5, 0.2  # between their repairs
 OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
+
+
+class Repair(NamedTuple):
+    """How a sender repairs losses that came together."""
+
+    step_ns: float  # from one retransmission to the next
+    longest: int  # losses that came together
+    by_timer: bool
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether a delayed ACK takes as long as a step."""
+        return not self.by_timer and any(least * 1e6 <= self.step_ns <= most * 1e6 for _, least, most in TIMERS_MS)
+
+    def reason(self, receiver: str) -> str:
+        """Returns what starts the next repair."""
+        if self.by_timer:
+            return "when a timer expires"
+        return (
+            f"probably when the delayed ACK of {receiver} comes"
+            if self.is_delayed
+            else f"when the ACK of {receiver} comes"
+        )
+
+
+def repair_of(case: Case, lossy: Lossy) -> Repair | None:
+    """Returns how a sender repairs losses of one moment, if it sends one segment again, and the next one only much later, each
+    time after the same time; else None."""
+    transfer, rtt = lossy.transfer, float(lossy.transfer.path_rtt_ns or 0)
+    if transfer.flow["protocol"] != "tcp" or not rtt:
+        return None
+    together_ns, steps, longest, run = max(TOGETHER_RTTS * rtt, TOGETHER_NS), [], 1, 1
+    for sooner, later in pairwise(moments_of(case.transfers, transfer, lossy.place)):
+        is_together = later.due_ns - sooner.due_ns <= together_ns
+        run = run + 1 if is_together else 1
+        longest = max(longest, run)
+        if is_together:
+            steps.append(later.shown_ns - sooner.shown_ns)
+    slow = sorted(step for step in steps if step >= max(STEP_NS, STEP_RTTS * rtt))
+    quarter = len(slow) // 4
+    half = slow[quarter : len(slow) - quarter]
+    if len(slow) < STEPS_MIN or len(slow) < STEPS_SHARE * len(steps) or half[-1] > (1 + STEPS_WITHIN) * half[0]:
+        return None
+    return Repair(slow[len(slow) // 2], longest, (transfer.row["timeouts"] or 0) >= len(slow))
+
+
+@cause(
+    code="slow-repair",
+    title="Lost segments are repaired one at a time",
+    sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where}, up to {longest} "
+    "of one moment, and {sender} repairs them one at a time: each next one follows {step} later, {reason}{price}.",
+    advice="{advice}",
+    shows="Losses that were due within 5 ms or two round trips of each other are repaired one by one, each 30 ms and 10 "
+    "round trips or more after the one before, three times or more and in most such cases, and always after the same time "
+    "(the middle half to 20%). A sender that knows of several holes (SACK) fills them within a round trip, and doubles a "
+    "timer that brought no ACK.",
+    rivals={
+        "random-loss": "the holes are of one moment, their repairs are not",
+        "tail-loss": "several timers in a row, each for one segment of the same burst",
+        "outage": "the timer is not doubled, and each repair arrives",
+    },
+    unknown="Why the segments were lost.",
+    explains=(*EFFECTS, "delayed-ack"),
+)
+def slow_repair(case: Case) -> Matches:
+    repairs = [(lossy, repair) for lossy in lossy_transfers(case) if (repair := repair_of(case, lossy))]
+    slowest = {lossy.transfer.side: repair for lossy, repair in repairs}
+    for group in by_place(lossy for lossy, _ in repairs):
+        worst = max(group, key=lambda lossy: slowest[lossy.transfer.side].step_ns)
+        repair, transfer, waited = slowest[worst.transfer.side], worst.transfer, waited_of(group)
+        lost, sent = sum(lossy.lost for lossy in group), sum(lossy.transfer.sent_or_lost for lossy in group)
+        source, destination = ends_of_all(group)
+        receiver, sender = transfer.row["destination"], transfer.row["source"]
+        yield Match(
+            certainty="proven" if repair.by_timer else "likely",
+            place="after" if worst.place == "downstream" else "before",
+            flows=[lossy.transfer.side for lossy in group],
+            waited_ns=waited or None,
+            proof=f"up to {repair.longest} segments of one moment, repaired {show_duration(repair.step_ns)} apart on a path of "
+            f"{show_duration(transfer.path_rtt_ns)}",
+            excluded={
+                "random-loss": f"holes of one moment are filled {show_duration(repair.step_ns)} apart",
+                "outage": "the next repair waits as long as the one before, and each arrives",
+            },
+            undecided={} if repair.by_timer else {"tail-loss": f"a capture at {sender}: what comes before each repair"},
+            share=show_share(lost, sent),
+            source=source,
+            destination=destination,
+            lost=lost,
+            sent=sent,
+            where=worst.words["where"],
+            longest=repair.longest,
+            sender=sender,
+            step=show_duration(repair.step_ns),
+            reason=repair.reason(receiver),
+            price=price_of(group, waited),
+            advice=repair_advice(sender, receiver, worst.words["where"], repair.is_delayed),
+        )
+
+
+def repair_advice(sender: str, receiver: str, where: str, is_delayed: bool) -> str:
+    """Returns what to do about slow repairs."""
+    remedy = (
+        f"turn off delayed ACKs at {receiver} (ESXi: the iSCSI adapter's DelayedAck; Windows: `TcpAckFrequency=1`)"
+        if is_delayed
+        else f"update the TCP stack or profile of {sender}, so that it uses SACK (NetScaler: the TCP profile's SACK and flavor)"
+    )
+    return f"Find what drops bursts {where} (drop counters of each port, flow control); until then, {remedy}."
 
 
 def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
@@ -42,7 +161,8 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     transfers, transfer = case.transfers, lossy.transfer
     if transfer.flow["protocol"] != "tcp":
         return None
-    return token_bucket(transfers, transfer, lossy.place) or spent_bucket(transfers, transfer, lossy.place)
+    tests = (token_bucket, spent_bucket, drained_bucket)
+    return next((bucket for test in tests if (bucket := test(transfers, transfer, lossy.place))), None)
 
 
 @cause(
@@ -54,12 +174,14 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",
     shows="From 15 losses in as many round trips, not more than half of them in three; an overshoot of slow start does not "
     "count. Between two losses, two round trips or more apart, one rate passes (the median is 80% of the 90th percentile or "
-    "more); between losses in a row, and after a loss until the next, no more than 4 packets pass beyond it (95 and 90%), while "
-    "bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as by chance (their mean, give or take "
-    "0.15 or two errors). Round trips do not grow at losses (by "
-    "the time of 2 packets, or 0.5 ms); before the capture point, packets come 4 in 1 ms beyond the rate. The rate is that of "
-    "payload. Or, with a large bucket: for four round trips before the first of 30 losses or more, half as much again passes as "
-    "in any time bin from then until no more are lost, and that stays the same (to 20%).",
+    "more); between losses in a row, and after a loss until the next, no more than 4 packets pass beyond it (95 and 90%), "
+    "while bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as by chance (their mean, "
+    "give or take 0.15 or two errors). Round trips do not grow at losses (by the time of 2 packets, or 0.5 ms); before the "
+    "capture point, packets come 4 in 1 ms beyond the rate. The rate is that of payload. Or, with a large bucket: for four "
+    "round trips before the first of 30 losses or more, half as much again passes as in any time bin from then until no "
+    "more are lost, and that stays the same (to 20%). Or the bucket never fills again: from the first of 30 losses or more "
+    "on, 60 packets or more pass at one rate, from which they stray by 4 at most, and before it four times as much had "
+    "passed in the time.",
     rivals={
         "bottleneck": "round trips do not grow before the losses, and bursts faster than the rate pass",
         "random-loss": "no more than the rate passes between two losses",
@@ -122,8 +244,8 @@ def tails_of(case: Case, lossy: Lossy) -> int:
     title="Losses at the end of a burst",
     sentence="{lost} {where}: nothing followed to reveal {tails:~it|them}, so the sender waited {waited} for "
     "{tails:~a timer|timers}.",
-    advice="Repair the loss {where}; until then keep tail loss probes on (`net.ipv4.tcp_early_retrans=3`), or lower `rto_min` on "
-    "a LAN.",
+    advice="Repair the loss {where}; until then keep tail loss probes on (`net.ipv4.tcp_early_retrans=3`), or lower "
+    "`rto_min` on a LAN.",
     shows="Half of the losses or more are of the last data sent, repaired by an RTO or a tail loss probe, without a duplicate "
     "ACK: three at least, or fewer if their timers took half of the time that all losses cost.",
     rivals={
@@ -280,16 +402,17 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
     title="Losses on the path",
     sentence="{amount} {route}{numbers} {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}{sackless}",
     advice="{advice}",
-    shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, checksum, "
-    "moment, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are random.",
+    shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, "
+    "checksum, moment, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are "
+    "random.",
     rivals={
         "policer": "what passes between two losses has no bound",
         "bottleneck": "round trips do not grow before the losses",
         "damaged-packets": "checksums are right; a damaged packet is captured, a lost one leaves a gap",
         "tail-loss": "later segments arrived and revealed the loss",
     },
-    unknown="Before the capture point, whether a queue overflowed: no round trip here includes it; and whether the packets were "
-    "lost at all, if the capture missed more: a note then. Without SACK, whether data or its ACK was lost.",
+    unknown="Before the capture point, whether a queue overflowed: no round trip here includes it; and whether the packets "
+    "were lost at all, if the capture missed more: a note then. Without SACK, whether data or its ACK was lost.",
     explains=(*EFFECTS, "blocks-lost", "jitter"),
 )
 def random_loss(case: Case) -> Matches:

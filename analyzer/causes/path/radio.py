@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Retries on the radio of a wireless network."""
+"""Radios: frames that are repeated, and adapters that hold packets back while they sleep or scan."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.units import show_share
+from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of
+from wiretale.analyzer.findings.hosts.echo import Pings, pings_of
+from wiretale.analyzer.units import plural, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import ExchangeRow
 
 RETRIES_BAD = 0.25  # of the data frames
+HELD_NS, HELD_TIMES, PROMPT_TIMES, PROMPT_NS = 100_000_000, 20.0, 3.0, 3_000_000  # least waits; times the least one
+HELD_LEAST, HELD_SHARE, PROMPT_SHARE, BETWEEN_SHARE = 5, 0.05, 0.3, 0.2  # of the pings; of those that wait long
+NEAR_NS, QUIET_BPS = 10_000_000, 500_000  # the round trip of a network at hand; of a capture in which no queue grows
 WEAK_DBM, STRONG_DBM = -75, -65
 
 
@@ -71,3 +77,85 @@ def wifi_retries(case: Case) -> Matches:
         reason=reason,
         remedy=remedy,
     )
+
+
+class Delayed(NamedTuple):
+    """Pings of which some are answered at once, and others much later."""
+
+    late: list[ExchangeRow]
+    prompt_ns: int  # the median of the others
+    most_ns: int
+
+    @property
+    def waited_ns(self) -> int:
+        """How long the late ones waited together."""
+        return sum(row["waited_ns"] or 0 for row in self.late)
+
+
+def delayed_of(pings: Pings) -> Delayed | None:
+    """Returns the pings that were held back, if most others were answered at once and few in between; else None. A queue that
+    grows and shrinks passes all values between."""
+    timed = [row for row in pings.answered() if row["waited_ns"]]
+    if not timed:
+        return None
+    waits = [row["waited_ns"] or 0 for row in timed]
+    least = min(waits)
+    late = [row for row in timed if (row["waited_ns"] or 0) >= max(HELD_NS, HELD_TIMES * least)]
+    prompt = sorted(ns for ns in waits if ns <= max(PROMPT_TIMES * least, least + PROMPT_NS))
+    between = len(timed) - len(late) - len(prompt)
+    is_often = len(late) >= max(HELD_LEAST, HELD_SHARE * len(timed)) and len(prompt) >= PROMPT_SHARE * len(timed)
+    if not is_often or between > BETWEEN_SHARE * len(late) or least > NEAR_NS:
+        return None
+    return Delayed(late, prompt[len(prompt) // 2], max(waits))
+
+
+def total_bps(case: Case) -> float:
+    """Returns the rate of all that was captured, bits per second."""
+    sent = sum(row["bytes"] for row in case.trace.interfaces)
+    return 8e9 * sent / max(case.transfers.turns.capture_ns, 1)
+
+
+@cause(
+    code="held-pings",
+    title="Answers are held back again and again",
+    sentence="Something {probably}holds packets between {client} and {server} back again and again, as a Wi-Fi adapter does "
+    "that sleeps (power save) or scans: {late} of {pings} took up to {most}, the others {prompt}. Nothing was lost, and "
+    "only {rate} passed, so no queue grew.",
+    advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
+    "compare a cable, another driver, and pings from another host.",
+    shows="Five pings and 5% of a pair or more took 100 ms and 20 times the least one, 30% or more were answered about as "
+    "fast as the least one, 10 ms or less, and hardly any in between; less than 500 kbit/s was captured.",
+    rivals={
+        "bufferbloat": "hardly anything was sent, and the next ping is fast at once: a queue drains gradually",
+        "outage": "every packet arrives, late",
+        "slow-server": "kernels answer pings at once",
+    },
+    unknown="Which end, or access point, holds them, and whether packets of other hosts fill a queue that both share.",
+)
+def held_pings(case: Case) -> Matches:
+    if total_bps(case) >= QUIET_BPS:
+        return
+    for pings in pings_of(case.transfers):
+        slow, (client, server) = delayed_of(pings), pings.hosts
+        if slow is None or len(pings.lost()) > len(slow.late):
+            continue
+        yield Match(
+            certainty="likely",
+            place="path",
+            flows=[(pings.flow, pings.direction)],
+            waited_ns=slow.waited_ns,
+            frames=packets_of(slow.late),
+            members=len(slow.late),
+            proof=f"the next ping was fast again; {show_duration(slow.prompt_ns)} is the median of the others",
+            excluded={
+                "outage": f"{plural(len(pings.answered()), 'ping')} of {len(pings.rows):,} were answered",
+            },
+            undecided={"bufferbloat": f"pings of another host to {server}: do they wait at the same moments?"},
+            client=client,
+            server=server,
+            late=f"{len(slow.late):,}",
+            pings=plural(len(pings.rows), "ping"),
+            most=show_duration(slow.most_ns),
+            prompt=show_duration(slow.prompt_ns),
+            rate=show_rate(total_bps(case)),
+        )

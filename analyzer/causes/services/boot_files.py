@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TFTP transfers that never begin: the server's first packet is not acknowledged, or no server answers."""
+"""TFTP transfers that never begin, because the server's first packet is not acknowledged or no server answers, and transfers that
+are slow, because each block waits for the ACK of the one before."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.host_down import answering_hosts
@@ -12,14 +13,18 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import spans_of
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.shared.servers import first_packets
-from wiretale.analyzer.units import plural, show_duration
+from wiretale.analyzer.findings.transfers import variation
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import FlowRow
+    from wiretale.analyzer.rows import DirectionRow, FlowRow
 
 PORT, FLOWS_MAX = 69, 1_000
 REPEATS_MIN = 3
+ACK_BYTES = 4
+BLOCKS_LEAST, EACH_NS, LONG_NS = 100, 2_000_000, 3_000_000_000  # a block and its ACK; the transfer
+EVEN, BINS_LEAST, UNPAIRED = 0.5, 5, 0.02  # variation of the blocks in a time bin; more blocks than ACKs
 OPTIONS_MOST = 256  # bytes of an OACK (RFC 2347); a first block has 516 as a rule
 
 
@@ -61,8 +66,9 @@ def ignored_answers(transfers: dict[int, list[FlowRow]]) -> dict[tuple[str, str]
     title="A TFTP transfer never begins",
     sentence="{what}.",
     advice="{advice}",
-    shows="A request to UDP 69, and the packets of the server to the port that asked: three or more, all of the same size, and "
-    "none back, so that the client acknowledges nothing; or three requests or more of one client without any packet to its port.",
+    shows="A request to UDP 69, and the packets of the server to the port that asked: three or more, all of the same size, "
+    "and none back, so that the client acknowledges nothing; or three requests or more of one client without any packet to "
+    "its port.",
     rivals={
         "one-direction": "requests of the client are in the capture, and packets to it",
         "udp-silent": "the server answers, from another port, as TFTP does",
@@ -139,3 +145,75 @@ def deaf_match(case: Case, client: str, server: str, rows: list[FlowRow]) -> Mat
         advice=f"Check that a TFTP server runs on {server} (`ss -lun`), and that firewalls allow UDP {PORT} in and the answer "
         "from another port out.",
     )
+
+
+class Lockstep(NamedTuple):
+    """A transfer of which each block waits for the ACK of the one before."""
+
+    blocks: DirectionRow
+    acks: DirectionRow
+    each_ns: float  # for a block and its ACK
+    life_ns: float
+
+
+def lockstep_of(case: Case, row: FlowRow) -> Lockstep | None:
+    """Returns what a flow of blocks and ACKs shows, if none waited for a timer; None if it is no such transfer."""
+    sides = (case.direction(row["flow"], 0), case.direction(row["flow"], 1))
+    acks, blocks = sorted(sides, key=lambda each: each["payload_bytes"] or 0)
+    count, life_ns = blocks["packets"] or 0, (row["last_ns"] or 0) - (row["first_ns"] or 0)
+    are_acks = (acks["payload_bytes"] or 0) == ACK_BYTES * acks["packets"] > 0
+    if count < BLOCKS_LEAST or not are_acks or abs(count - acks["packets"]) > UNPAIRED * count:
+        return None
+    inside = case.transfers.bins_at(row["flow"], blocks["direction"]).packets[1:-1]
+    if len(inside) < BINS_LEAST or variation(inside) > EVEN or min(inside) <= 0 or life_ns / count < EACH_NS:
+        return None
+    return Lockstep(blocks, acks, life_ns / count, life_ns)
+
+
+@cause(
+    code="tftp-lockstep",
+    title="TFTP sends one block per round trip",
+    sentence="TFTP is slow because it waits for the ACK of each block: {server} sent {client} {blocks} of {size} one at a "
+    "time, one each {each}, so {all} took {time}, {rate}.",
+    advice="Load large files by HTTP (iPXE, UEFI HTTP boot), or negotiate larger blocks (`blksize`, 1428 fit an Ethernet "
+    "frame in a tunnel) and several at once (`windowsize`, RFC 7440) at {client} and {server}; put the boot server near its "
+    "clients.",
+    shows="A request to UDP 69 and a flow from its server to the port that asked, with 100 blocks or more and as many ACKs "
+    "of 4 bytes, 2 ms or more for each and 3 s in all, evenly (their number in a time bin varies by half at most): no timer "
+    "of a lost block.",
+    rivals={
+        "random-loss": "a lost block waits for a timer of a second or more, and no such pause is there",
+        "slow-server": "a ping of the server takes as long as a block",
+    },
+    unknown="Whether the round trip, or one of both ends, takes the time of a block, if no other packets show it.",
+)
+def tftp_lockstep(case: Case) -> Matches:
+    requests = read_requests(case)
+    for rows in transfers_of(case, requests).values() if requests else ():
+        for row in rows:
+            steps = lockstep_of(case, row)
+            if steps is None or steps.life_ns < LONG_NS:
+                continue
+            blocks, server, client = steps.blocks, steps.blocks["source"], steps.blocks["destination"]
+            sent = blocks["payload_bytes"] or 0
+            yield Match(
+                certainty="proven",
+                place="path",
+                flows=[row["flow"]],
+                waited_ns=steps.life_ns,
+                frames=first_packets(case.transfers, [row["flow"]]),
+                filter=flow_filter(row),
+                proof=f"{plural(blocks['packets'], 'block')} and {plural(steps.acks['packets'], 'ACK')} in turn, without a pause",
+                excluded={"random-loss": "no block waited for a timer"},
+                undecided={
+                    "slow-server": f"ping {server} from {client}: is the round trip {show_duration(steps.each_ns)}?"
+                },
+                server=server,
+                client=client,
+                blocks=plural(blocks["packets"] or 0, "block"),
+                size=show_bytes(round(sent / max(blocks["packets"] or 1, 1)) - ACK_BYTES),
+                each=show_duration(steps.each_ns),
+                all=show_bytes(sent),
+                time=show_duration(steps.life_ns),
+                rate=show_rate(8e9 * sent / steps.life_ns),
+            )
