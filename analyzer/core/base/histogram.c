@@ -57,8 +57,12 @@ static void flush(struct histogram *set, struct pool *pool) {
 /* Returns whether a sample can be stored exactly. Past SAMPLES_EXACT, or without memory, the stored
  * ones must go into the steps first. */
 static bool has_room(struct histogram *set, struct pool *pool) {
-    return set->pending < set->exact_room || pool_grow(pool, (void **)&set->exact, &set->exact_room,
-                                                       sizeof *set->exact, 4, SAMPLES_EXACT);
+    uint32_t room = set->exact_room;
+    if (set->pending == room &&
+        !pool_grow(pool, (void **)&set->exact, &room, sizeof *set->exact, 4, SAMPLES_EXACT))
+        return false;
+    set->exact_room = (uint8_t)room;
+    return true;
 }
 
 /* The first two samples are the extremes, so memory is allocated for the third. */

@@ -9,15 +9,15 @@
 
 #include "base/pool.h"
 
-#define SAMPLES_EXACT 64
+#define SAMPLES_EXACT 64 /* below 256 */
 
 struct histogram_steps;
 
 struct histogram {
-    uint64_t count;
+    uint64_t count : 48;
+    uint64_t exact_room : 8, pending : 8;
     int64_t least, greatest; /* ns; valid if count > 0 */
     int64_t *exact;          /* samples not yet in the histogram; NULL if they are the extremes */
-    uint32_t exact_room, pending;
     struct histogram_steps *steps;
 };
 

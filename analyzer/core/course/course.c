@@ -42,8 +42,7 @@ static void put_headers(struct row *row, const struct flow *flow, const struct e
     row_set_if(row, endings_ttl_before_min, !ending->first, ending->ttl_min);
     row_set_if(row, endings_ttl_before_max, !ending->first, ending->ttl_max);
     row_set_if(row, endings_ip_id, version4, ending->ip_id);
-    row_set_if(row, endings_ip_id_step, ending->ip_id_step != IP_ID_STEP_UNKNOWN,
-               ending->ip_id_step);
+    row_set_if(row, endings_ip_id_step, ending->stepped, ending->ip_id_step);
     row_set(row, endings_window, ending->window);
     row_set(row, endings_with_ack, ending->with_ack);
     row_set(row, endings_timestamps, ending->timestamps);
@@ -68,7 +67,7 @@ static void put_ending(struct row *row, const struct flow *flow, unsigned direct
     row_set_if(row, endings_acknowledged, kind == WORD_FIN && stream->snd_una_known,
                stream->snd_una >= stream->fin_end);
     put_headers(row, flow, ending);
-    uint64_t after = flow->directions[direction].packets - ending->packets;
+    uint64_t after = (uint32_t)flow->directions[direction].packets - ending->packets;
     uint64_t resets = stream->resets ? stream->resets - 1 : 0;
     row_set_if(row, endings_packets_after, kind == WORD_RESET,
                after > resets ? (int64_t)(after - resets) : 0);
@@ -79,7 +78,8 @@ static void add_endings(struct row_sink *sink, const struct flow *flow) {
     for (unsigned i = 0; i < 4; i++) {
         unsigned direction = i / 2;
         enum word kind = i % 2 ? WORD_RESET : WORD_FIN;
-        const struct ending *ending = i % 2 ? flow->resets[direction] : flow->fins[direction];
+        const struct ending *ending =
+            i % 2 ? flow->endings->resets[direction] : flow->endings->fins[direction];
         struct row row;
         if (!ending || (kind == WORD_FIN && !is_unusual_fin(flow, direction, ending)))
             continue;
@@ -118,17 +118,14 @@ static void add_loops(struct row_sink *sink, const struct flow *flow) {
 }
 
 void course_rows_add(struct row_sink *sink, const struct flow *flow) {
-    if (flow->ended)
+    if (flow->endings)
         add_endings(sink, flow);
     if (flow->passes)
         add_loops(sink, flow);
 }
 
 void course_free(struct flow *flow, struct pool *pool) {
-    for (unsigned i = 0; i < 2; i++) {
-        pool_release(pool, flow->fins[i], 1, sizeof *flow->fins[i]);
-        pool_release(pool, flow->resets[i], 1, sizeof *flow->resets[i]);
-    }
+    endings_free(flow, pool);
     pool_release(pool, flow->passes, 2, sizeof *flow->passes);
     pool_release(pool, flow->pause, 1, sizeof *flow->pause);
 }

@@ -20,6 +20,50 @@ static int64_t since(bool timed, int64_t then_ns, const struct packet_info *pack
     return timed && packet->time_known ? packet->time_ns - then_ns : -1;
 }
 
+/* Nothing is left to be told of a FIN of this direction, unless data come that nothing announced.
+ */
+static bool is_usual(const struct flow *flow, unsigned direction) {
+    const struct ending *fin = flow->endings->fins[direction];
+    const struct tcp_stream *peer = &flow->tcp.streams[1 - direction];
+    return fin && fin->unacked <= 0 && fin->late_ns < 0 && peer->unique_bytes == fin->peer_unique &&
+           !peer->gaps.count;
+}
+
+/* Most connections end by two FINs that have no row, so that flows that wait for their end need no
+ * memory for them. */
+static void drop_usual(struct flow *flow, struct pool *pool) {
+    const struct endings *endings = flow->endings;
+    if (endings->resets[0] || endings->resets[1] || !is_usual(flow, 0) || !is_usual(flow, 1))
+        return;
+    endings_free(flow, pool);
+    flow->closed = true;
+}
+
+void endings_free(struct flow *flow, struct pool *pool) {
+    struct endings *endings = flow->endings;
+    for (unsigned i = 0; endings && i < 2; i++) {
+        pool_release(pool, endings->fins[i], 1, sizeof *endings->fins[i]);
+        pool_release(pool, endings->resets[i], 1, sizeof *endings->resets[i]);
+    }
+    pool_release(pool, endings, 1, sizeof *endings);
+    flow->endings = NULL;
+}
+
+/* Returns where the packet's ending belongs; NULL if there is one already, or without memory. */
+static struct ending **place_of(struct flow *flow, unsigned direction, const struct tcp_header *tcp,
+                                struct pool *pool) {
+    bool reset = tcp->flags & TCP_RST;
+    if (flow->closed && !reset)
+        return NULL;
+    if (!flow->endings)
+        flow->endings = pool_zeroed(pool, sizeof *flow->endings);
+    if (!flow->endings)
+        return NULL;
+    struct ending **place =
+        reset ? &flow->endings->resets[direction] : &flow->endings->fins[direction];
+    return *place ? NULL : place;
+}
+
 NOINLINE void note_ending(struct flow *flow, unsigned direction, const struct tcp_header *tcp,
                           const struct packet_info *packet, struct pool *pool) {
     const struct direction *own = &flow->directions[direction],
@@ -27,9 +71,8 @@ NOINLINE void note_ending(struct flow *flow, unsigned direction, const struct tc
     const struct tcp_stream *stream = &flow->tcp.streams[direction],
                             *peer = &flow->tcp.streams[1 - direction];
     struct ending **place =
-        tcp->flags & TCP_RST ? &flow->resets[direction] : &flow->fins[direction];
-    struct ending *ending =
-        *place || packet->checksum == CHECKSUM_WRONG ? NULL : pool_alloc(pool, sizeof *ending);
+        packet->checksum == CHECKSUM_WRONG ? NULL : place_of(flow, direction, tcp, pool);
+    struct ending *ending = place ? pool_alloc(pool, sizeof *ending) : NULL;
     if (!ending)
         return;
     bool ordered = ip_ids_ordered(stream) && packet->ip_id && stream->last_ip_id;
@@ -37,13 +80,14 @@ NOINLINE void note_ending(struct flow *flow, unsigned direction, const struct tc
         .time_ns = packet->time_known ? packet->time_ns : TIME_UNKNOWN,
         .idle_ns = since(flow->timed, flow->last_ns, packet),
         .reply_ns = since(across->timed, across->last_ns, packet),
-        .unacked = unacked_payload(peer, tcp),
+        .unacked = (int32_t)min64(unacked_payload(peer, tcp), INT32_MAX),
         .peer_unique = peer->unique_bytes,
-        .packets = own->packets + 1,
+        .packets = (uint32_t)own->packets + 1,
         .late_ns = -1,
         .frame = (uint32_t)min64((int64_t)packet->frame, UINT32_MAX),
         .capture = packet->capture,
-        .ip_id_step = ordered ? (int16_t)(packet->ip_id - stream->last_ip_id) : IP_ID_STEP_UNKNOWN,
+        .ip_id_step = (int16_t)(packet->ip_id - stream->last_ip_id),
+        .stepped = ordered,
         .ip_id = packet->ip_id,
         .window = tcp->window,
         .ttl = packet->ttl,
@@ -55,11 +99,16 @@ NOINLINE void note_ending(struct flow *flow, unsigned direction, const struct tc
     };
     *place = ending;
     flow->ended = true;
+    if (!packet->payload_bytes)
+        drop_usual(flow, pool);
 }
 
 NOINLINE void note_late_data(struct flow *flow, unsigned direction,
                              const struct packet_info *packet) {
-    struct ending *endings[] = {flow->fins[1 - direction], flow->resets[1 - direction]};
+    if (!flow->endings)
+        return;
+    struct ending *endings[] = {flow->endings->fins[1 - direction],
+                                flow->endings->resets[1 - direction]};
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
         if (endings[i] && endings[i]->late_ns < 0 && endings[i]->time_ns != TIME_UNKNOWN)
             endings[i]->late_ns = max64(since(true, endings[i]->time_ns, packet), -1);

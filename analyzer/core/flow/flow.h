@@ -94,7 +94,7 @@ struct udp_stream {
     uint8_t next_gap;
 };
 
-struct ending;   /* course/ending.h */
+struct endings;  /* course/ending.h */
 struct pass_log; /* course/pass.h */
 
 /* The last time of PAUSE_LEAST_NS or more without a packet of the flow, and the longest before. */
@@ -109,6 +109,7 @@ struct pause {
 enum initiator_evidence { INITIATOR_FIRST_PACKET, INITIATOR_SYN, INITIATOR_SYN_ACK };
 
 struct flow {
+    struct direction directions[2]; /* 0 from the initiator; first, because they are aligned */
     struct flow_key key;
     uint32_t number; /* flows.flow */
     uint32_t hash;
@@ -122,6 +123,7 @@ struct flow {
     bool drawn : 1;          /* it has rows in the other tables */
     bool with_blocks : 1; /* its streams may consist of blocks: one does, or the user gave a block
                              size */
+    bool closed : 1;      /* by two FINs without anything unusual, which `endings` has no longer */
     bool ports_known;     /* the first packet had them, so that 0 is a port */
     bool timed;           /* first_ns and last_ns are times of its packets */
     bool ended;           /* it has a FIN or RST */
@@ -136,13 +138,12 @@ struct flow {
     uint64_t first_frame;
     uint32_t first_capture;
     uint32_t icmp_errors;
-    struct application *application;    /* NULL until a payload is selected */
-    struct fragment_counts *fragments;  /* of both directions, NULL without a fragment */
-    struct checksum_counts *checksums;  /* of both directions, NULL if all are right */
-    struct pass_log *passes;            /* of both directions, NULL if all have one TTL */
-    struct ending *fins[2], *resets[2]; /* by direction, NULL without one; of TCP */
-    struct pause *pause;                /* NULL without one */
-    struct direction directions[2];     /* 0 from the initiator */
+    struct application *application;   /* NULL until a payload is selected */
+    struct fragment_counts *fragments; /* of both directions, NULL without a fragment */
+    struct checksum_counts *checksums; /* of both directions, NULL if all are right */
+    struct pass_log *passes;           /* of both directions, NULL if all have one TTL */
+    struct endings *endings;           /* of TCP, NULL without one */
+    struct pause *pause;               /* NULL without one */
     union {
         struct tcp_connection tcp;
         struct udp_stream udp[2];

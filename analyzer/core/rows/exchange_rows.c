@@ -333,7 +333,7 @@ static void add_connect(struct row_sink *sink, const struct flow *flow,
     begin_row(sink, &row, flow, WORD_CONNECT, 0);
     enum word outcome = outcome_of_syn(flow, from->first_ns, end);
     bool completed = connection->handshake_ack_seen && is_time_known(flow);
-    int64_t waited_ns = completed ? connection->time.ns[PART_CONNECTING]
+    int64_t waited_ns = completed ? part_ns(&connection->time, PART_CONNECTING)
                                   : max64(from->last_ns, to->last_ns) - from->first_ns;
     row_set(&row, exchanges_outcome, outcome);
     row_set(&row, exchanges_attempts, connection->streams[0].syns);

@@ -10,6 +10,7 @@
 #include "rows/rows.h"
 #include "tcp/wire_segments.h"
 #include "tracker/steps.h"
+#include "tracker/time_account.h"
 #include "tracker/turns.h"
 #include "verdict/recent_verdicts.h"
 #include "verdict/verdict.h"
@@ -121,11 +122,11 @@ static void put_state(struct row *row, const struct flow *flow, enum word end) {
 
 /* The parts are in the order of enum time_part. */
 static void put_time(struct row *row, const struct flow *flow) {
-    if (!is_time_known(flow))
+    if (!is_time_known(flow) || flow->tcp.time.incomplete)
         return;
     for (unsigned part = 0; part < PARTS; part++)
-        row_set(row, flows_time_connecting_ns + part, flow->tcp.time.ns[part]);
-    row_set(row, flows_reduced_path_ns, flow->tcp.time.reduced_path_ns);
+        row_set(row, flows_time_connecting_ns + part, part_ns(&flow->tcp.time, part));
+    row_set(row, flows_reduced_path_ns, reduced_path_ns(&flow->tcp.time));
 }
 
 static void put_pause(struct row *row, const struct flow *flow) {

@@ -33,20 +33,21 @@ static const enum word words[PARTS] = {
 void put_sender_times(struct row *row, const struct tcp_connection *connection,
                       const struct tcp_stream *stream) {
     const struct time_accounting *accounting = stream->accounting;
-    const struct sending_state *sending = &connection->time.sending[stream != connection->streams];
-    const int64_t *ns = sending->ns;
+    const struct sending_unusual *unusual =
+        unusual_of(&connection->time, stream != connection->streams);
     row_set(row, directions_rto_idle_ns, recovery_of(stream)->rto_idle_ns);
-    if (!accounting)
+    if (!accounting || connection->time.incomplete)
         return;
     for (unsigned i = 0; i < SENDER_TIMES; i++)
-        row_set(row, columns[i], ns[i]);
-    row_set(row, directions_timeout_ns, min64(sending->timeout_ns, ns[SENDER_LOSS]));
-    row_set(row, directions_suspected_ns, sending->suspected_ns);
-    int64_t slow_start_ns = min64(accounting->slow_start_ns, ns[SENDER_NETWORK]);
+        row_set(row, columns[i], sender_time(connection, stream, i));
+    int64_t network_ns = sender_time(connection, stream, SENDER_NETWORK);
+    row_set(row, directions_timeout_ns,
+            min64(unusual->timeout_ns, sender_time(connection, stream, SENDER_LOSS)));
+    row_set(row, directions_suspected_ns, unusual->suspected_ns);
+    int64_t slow_start_ns = min64(accounting->slow_start_ns, network_ns);
     row_set(row, directions_slow_start_ns, slow_start_ns);
-    row_set(row, directions_recovery_ns,
-            min64(sending->recovery_ns, ns[SENDER_NETWORK] - slow_start_ns));
-    if (ns[SENDER_BUFFER])
+    row_set(row, directions_recovery_ns, min64(unusual->recovery_ns, network_ns - slow_start_ns));
+    if (sender_time(connection, stream, SENDER_BUFFER))
         row_set(row, directions_send_buffer_bytes, accounting->steady->level);
 }
 

@@ -31,15 +31,15 @@ struct capture_runs {
 struct turn_log; /* tracker/turns.h */
 
 struct tcp_connection {
-    bool syn_ack_seen, handshake_ack_seen;
-    bool handshake_ambiguous; /* a SYN-ACK was retransmitted, or a SYN has no time */
-    bool refused;             /* a RST answered the SYN */
-    bool reset;
-    bool reset_first;            /* an RST came before any FIN */
-    bool client_known;           /* `requester` is no guess */
-    bool loopback;               /* within a host: no network can duplicate a packet */
-    bool captures_vary;          /* its packets are of several captures */
-    bool duplicated;             /* a data packet was duplicated: pure ACKs may be, too */
+    bool syn_ack_seen : 1, handshake_ack_seen : 1;
+    bool handshake_ambiguous : 1; /* a SYN-ACK was retransmitted, or a SYN has no time */
+    bool refused : 1;             /* a RST answered the SYN */
+    bool reset : 1;
+    bool reset_first : 1;        /* an RST came before any FIN */
+    bool client_known : 1;       /* `requester` is no guess */
+    bool loopback : 1;           /* within a host: no network can duplicate a packet */
+    bool captures_vary : 1;      /* its packets are of several captures */
+    bool duplicated : 1;         /* a data packet was duplicated: pure ACKs may be, too */
     uint8_t fin_by;              /* direction of the first FIN, if there is one */
     uint8_t requester;           /* direction of requests, by the ports; REQUESTER_UNKNOWN */
     uint32_t duplicate_delay_ns; /* of the last such duplicate */

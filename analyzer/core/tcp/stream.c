@@ -82,6 +82,7 @@ void stream_free(struct tcp_stream *stream, struct pool *pool) {
     range_set_free(&stream->gaps, pool);
     unacked_free(&stream->unacked, pool);
     histogram_free(&stream->rtt, pool);
+    pool_release(pool, stream->ack_history, ACKS_KEPT, sizeof *stream->ack_history);
     if (stream->accounting) {
         pool_release(pool, stream->accounting->view.passing, stream->accounting->view.room,
                      sizeof *stream->accounting->view.passing);

@@ -355,6 +355,8 @@ struct ack_point {
     uint32_t frame; /* 0 if unknown */
 } __attribute__((packed, aligned(4)));
 
+#define ACKS_KEPT 2u /* the oldest first, one RTT apart; the first may be empty */
+
 /* What a SYN offers that a device or the peer may refuse by silence. */
 enum syn_option { SYN_FAST_OPEN = 1, SYN_MPTCP = 2, SYN_SIGNATURE = 4, SYN_ECN = 8 };
 
@@ -399,15 +401,16 @@ struct tcp_stream {
     uint16_t last_window; /* as in the header */
     uint16_t last_ip_id;
     uint16_t last_payload;  /* of its last data, bytes; UINT16_MAX for more */
+    uint16_t dup_ack_count; /* duplicate ACKs that it sent since its last one that advanced;
+                               UINT16_MAX for more */
     uint32_t max_tsval;     /* the newest */
     uint32_t tsval_echo;    /* TSecr of the first segment with that TSval */
     uint32_t last_ack;      /* acknowledgment number that it sent last */
-    uint32_t dup_ack_count; /* duplicate ACKs that it sent since its last ACK that advanced */
     uint32_t una_advanced_frame;
-    int64_t snd_nxt;                 /* position after the highest byte (or FIN) seen */
-    int64_t snd_una;                 /* highest cumulative ACK for this stream */
-    int64_t una_advanced_ns;         /* when snd_una last advanced */
-    struct ack_point ack_history[2]; /* earlier ones, oldest first, one RTT apart */
+    int64_t snd_nxt;               /* position after the highest byte (or FIN) seen */
+    int64_t snd_una;               /* highest cumulative ACK for this stream */
+    int64_t una_advanced_ns;       /* when snd_una last advanced */
+    struct ack_point *ack_history; /* ACKS_KEPT earlier ones, or NULL: earlier_acks() */
     int64_t last_data_ns;
     int64_t tsval_ns; /* of the first segment with the newest TSval */
     uint64_t unique_bytes;
@@ -465,6 +468,12 @@ static inline int64_t stream_flight(const struct tcp_stream *stream) {
 static inline int64_t stream_position(const struct tcp_stream *stream, uint32_t sequence) {
     uint32_t snd_nxt = stream->isn + 1 + (uint32_t)stream->snd_nxt;
     return stream->snd_nxt + (int32_t)(sequence - snd_nxt);
+}
+
+/* Returns ACKS_KEPT earlier ACKs for reading, of which some may be empty. */
+static inline const struct ack_point *earlier_acks(const struct tcp_stream *stream) {
+    static const struct ack_point none[ACKS_KEPT];
+    return stream->ack_history ? stream->ack_history : none;
 }
 
 /* Returns the last ACK that advanced snd_una. */

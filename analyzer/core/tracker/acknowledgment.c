@@ -60,8 +60,12 @@ static NOINLINE void acknowledge_unseen(struct segment_context *seg, struct tcp_
 static inline void keep_ack_history(const struct segment_context *seg,
                                     struct tcp_stream *receiver) {
     int64_t rtt = seg->connection->handshake_rtt_ns;
-    if (!receiver->snd_una_known ||
-        receiver->una_advanced_ns - receiver->ack_history[1].time_ns < (rtt < 0 ? MIN_RTO_NS : rtt))
+    if (!receiver->snd_una_known || receiver->una_advanced_ns - earlier_acks(receiver)[1].time_ns <
+                                        (rtt < 0 ? MIN_RTO_NS : rtt))
+        return;
+    if (!receiver->ack_history)
+        receiver->ack_history = pool_zeroed(seg->pool, ACKS_KEPT * sizeof *receiver->ack_history);
+    if (!receiver->ack_history)
         return;
     receiver->ack_history[0] = receiver->ack_history[1];
     receiver->ack_history[1] = last_ack_point(receiver);
@@ -170,7 +174,8 @@ static NOINLINE void take_repeated_ack(struct segment_context *seg) {
     recovery_state(seg, seg->sender)->duplicate_acks++;
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->receiver);
     recovery->last_loss_signal_ns = seg->packet->time_ns;
-    if (++seg->sender->dup_ack_count == DUP_ACK_THRESH)
+    seg->sender->dup_ack_count += seg->sender->dup_ack_count < UINT16_MAX;
+    if (seg->sender->dup_ack_count == DUP_ACK_THRESH)
         recovery->third_dup_ack_ns = seg->packet->time_ns;
     emit_kind(seg, WORD_DUPLICATE_ACK, 0);
 }

@@ -73,8 +73,8 @@ void note_rtt(const struct segment_context *seg, struct steady_flight *steady, i
 }
 
 /* Returns true if a finding may cite the longest wait of a kind. */
-static bool is_cited(const struct tcp_stream *stream, const int64_t *ns_of, unsigned kind,
-                     int64_t total) {
+static bool is_cited(const struct tcp_connection *connection, const struct tcp_stream *stream,
+                     unsigned kind, int64_t total) {
     static const uint8_t times[WAIT_KINDS] = {[WAIT_IDLE] = SENDER_PAUSE,
                                               [WAIT_DELAYED_ACK] = SENDER_DELAYED_ACK,
                                               [WAIT_WINDOW] = SENDER_WINDOW,
@@ -87,7 +87,8 @@ static bool is_cited(const struct tcp_stream *stream, const int64_t *ns_of, unsi
     if (kind == WAIT_RTT)
         return stream->rtt.count >= QUEUE_RTTS_MIN &&
                accounting->steady->longest[kind].ns >= QUEUE_NS_MIN;
-    int64_t ns = kind == WAIT_SLOW_START ? accounting->slow_start_ns : ns_of[times[kind]];
+    int64_t ns = kind == WAIT_SLOW_START ? accounting->slow_start_ns
+                                         : sender_time(connection, stream, times[kind]);
     return ns >= max64(total / SHARE_PART, CITED_MIN_NS) &&
            (!bulk || stream->unique_bytes >= BULK_MIN);
 }
@@ -95,7 +96,6 @@ static bool is_cited(const struct tcp_stream *stream, const int64_t *ns_of, unsi
 void find_waits(const struct tcp_connection *connection, const struct tcp_stream *stream,
                 const struct wait *waits[static WAIT_KINDS]) {
     const struct time_accounting *accounting = stream->accounting;
-    const int64_t *ns = connection->time.sending[stream != connection->streams].ns;
     int64_t total = 0;
     for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
         waits[kind] = NULL;
@@ -103,8 +103,8 @@ void find_waits(const struct tcp_connection *connection, const struct tcp_stream
         return;
     end_run(accounting->steady);
     for (unsigned i = 0; i < SENDER_TIMES; i++)
-        total = add_ns(total, ns[i]);
+        total = add_ns(total, sender_time(connection, stream, i));
     for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
-        if (is_cited(stream, ns, kind, total))
+        if (is_cited(connection, stream, kind, total))
             waits[kind] = &accounting->steady->longest[kind];
 }

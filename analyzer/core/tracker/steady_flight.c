@@ -43,16 +43,15 @@ static bool check_losses(const struct segment_context *seg, struct steady_flight
 static void move_to_buffer(const struct segment_context *seg, struct time_accounting *accounting,
                            int64_t since_ns) {
     static const enum time_part parts[] = {PART_PATH, PART_QUEUE, PART_TRANSFER};
-    int64_t *times = sender_times(seg->connection, seg->sender);
-    int64_t ns = times[SENDER_NETWORK] - max64(since_ns, accounting->slow_start_ns);
+    unsigned direction = segment_direction(seg);
+    int64_t ns = network_ns(seg) - max64(since_ns, accounting->slow_start_ns);
     if (ns <= 0)
         return;
-    times[SENDER_NETWORK] -= ns;
-    times[SENDER_BUFFER] += ns;
+    add_sender_time(seg->connection, seg->pool, direction, SENDER_NETWORK, -ns);
+    add_sender_time(seg->connection, seg->pool, direction, SENDER_BUFFER, ns);
     accounting->transfer_ns = min64(accounting->transfer_ns, network_ns(seg));
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
-        ns -= time_move(seg->connection, seg->pool, parts[i], PART_SEND_BUFFER,
-                        segment_direction(seg), ns);
+        ns -= time_move(seg->connection, seg->pool, parts[i], PART_SEND_BUFFER, direction, ns);
 }
 
 /* Returns true if a round trip of `span` ns was without a queue, and most of its data came in

@@ -26,15 +26,17 @@ void account_segment(const struct segment_context *seg, int64_t flight);
 
 /* time_account.c: columns time_*_ns of `flows` and `directions`. */
 
-/* Returns what the sender of the stream waited for, ns by enum sender_time. */
-static inline int64_t *sender_times(struct tcp_connection *connection,
-                                    const struct tcp_stream *stream) {
-    return connection->time.sending[stream != connection->streams].ns;
-}
+/* Returns how long the sender of the stream waited for something, ns. */
 static inline int64_t sender_time(const struct tcp_connection *connection,
                                   const struct tcp_stream *stream, enum sender_time time) {
-    return connection->time.sending[stream != connection->streams].ns[time];
+    unsigned direction = stream != connection->streams;
+    return time < SENDER_USUAL ? connection->time.sending[direction].ns[time]
+                               : unusual_of(&connection->time, direction)->ns[time - SENDER_USUAL];
 }
+
+/* Accounts `ns` more to it, which may be negative. */
+void add_sender_time(struct tcp_connection *connection, struct pool *pool, unsigned direction,
+                     enum sender_time time, int64_t ns);
 
 /* Must be called for each segment with a time, for data of a direction with accounting after the
  * view has moved to it and before its state changes. */

@@ -40,11 +40,45 @@
 
 /* --- parts ----------------------------------------------------------------------------------- */
 
+/* Returns the unusual part of the account for writing, NULL without memory. */
+static struct unusual_time *unusual_time(struct time_account *account, struct pool *pool) {
+    if (!account->unusual)
+        account->unusual = pool_zeroed(pool, sizeof *account->unusual);
+    account->incomplete |= !account->unusual;
+    return account->unusual;
+}
+
+static NOINLINE struct sending_unusual *unusual_state(struct tcp_connection *connection,
+                                                      struct pool *pool, unsigned direction) {
+    struct unusual_time *unusual = unusual_time(&connection->time, pool);
+    return unusual ? &unusual->sending[direction] : NULL;
+}
+
+void time_account_free(struct time_account *account, struct pool *pool) {
+    pool_release(pool, account->unusual, 1, sizeof *account->unusual);
+}
+
+static NOINLINE void add_unusual_part(struct time_account *account, struct pool *pool,
+                                      unsigned place, int64_t ns) {
+    struct unusual_time *unusual = ns ? unusual_time(account, pool) : NULL;
+    if (unusual)
+        unusual->parts[place - USUAL_PARTS] += ns;
+}
+
+static inline void add_to_part(struct time_account *account, struct pool *pool, enum time_part part,
+                               int64_t ns) {
+    unsigned place = part_place(part);
+    if (place < USUAL_PARTS)
+        account->usual[place] += ns;
+    else
+        add_unusual_part(account, pool, place, ns);
+}
+
 /* The endpoint that sends data of `direction` was waited for. */
 static inline void add_part(struct tcp_connection *connection, struct pool *pool,
                             unsigned direction, enum time_part part, int64_t ns) {
     struct time_account *account = &connection->time;
-    account->ns[part] += ns;
+    add_to_part(account, pool, part, ns);
     if (connection->spans)
         span_log_add(connection->spans, pool, part, direction, account->cursor_ns, ns);
     account->cursor_ns += ns;
@@ -52,19 +86,38 @@ static inline void add_part(struct tcp_connection *connection, struct pool *pool
 
 int64_t time_move(struct tcp_connection *connection, struct pool *pool, enum time_part from,
                   enum time_part to, unsigned direction, int64_t ns) {
-    int64_t *parts = connection->time.ns, moved = max64(min64(ns, parts[from]), 0);
-    parts[from] -= moved;
-    parts[to] += moved;
+    struct time_account *account = &connection->time;
+    int64_t moved = max64(min64(ns, part_ns(account, from)), 0);
+    add_to_part(account, pool, from, -moved);
+    add_to_part(account, pool, to, moved);
     if (connection->spans)
         span_log_move(connection->spans, pool, from, to, direction, moved);
     return moved;
 }
 
-static inline void move_sender_time(int64_t *times, enum sender_time from, enum sender_time to,
-                                    int64_t ns) {
-    int64_t moved = max64(min64(ns, times[from]), 0);
-    times[from] -= moved;
-    times[to] += moved;
+/* Accounts `ns` more to what the sender of a direction waited for. */
+static NOINLINE void add_unusual_time(struct tcp_connection *connection, struct pool *pool,
+                                      unsigned direction, enum sender_time time, int64_t ns) {
+    struct sending_unusual *unusual = ns ? unusual_state(connection, pool, direction) : NULL;
+    if (unusual)
+        unusual->ns[time - SENDER_USUAL] += ns;
+}
+
+void add_sender_time(struct tcp_connection *connection, struct pool *pool, unsigned direction,
+                     enum sender_time time, int64_t ns) {
+    if (time < SENDER_USUAL)
+        connection->time.sending[direction].ns[time] += ns;
+    else
+        add_unusual_time(connection, pool, direction, time, ns);
+}
+
+static void move_sender_time(struct tcp_connection *connection, struct pool *pool,
+                             unsigned direction, enum sender_time from, enum sender_time to,
+                             int64_t ns) {
+    const struct tcp_stream *stream = &connection->streams[direction];
+    int64_t moved = max64(min64(ns, sender_time(connection, stream, from)), 0);
+    add_sender_time(connection, pool, direction, from, -moved);
+    add_sender_time(connection, pool, direction, to, moved);
 }
 
 /* The data of `direction` waited for one part. */
@@ -75,7 +128,7 @@ static void spend_in(struct tcp_connection *connection, struct pool *pool, unsig
         [PART_PATH] = SENDER_NETWORK,      [PART_WINDOW] = SENDER_WINDOW,
         [PART_TRANSFER] = SENDER_NETWORK,  [PART_UNKNOWN] = SENDER_UNKNOWN,
         [PART_SEND_BUFFER] = SENDER_BUFFER};
-    connection->time.sending[direction].ns[times[part]] += ns;
+    add_sender_time(connection, pool, direction, times[part], ns);
     add_part(connection, pool, direction, part, ns);
 }
 
@@ -112,7 +165,8 @@ static void add_pause(const struct segment_context *seg, unsigned direction, int
     struct time_account *account = &connection->time;
     bool client = direction == requests_of(connection), own = direction == segment_direction(seg);
     enum time_part part = part_of_pause(client, own && !before, ns);
-    account->sending[segment_direction(seg)].ns[own ? SENDER_PAUSE : SENDER_DELAYED_ACK] += ns;
+    add_sender_time(connection, seg->pool, segment_direction(seg),
+                    own ? SENDER_PAUSE : SENDER_DELAYED_ACK, ns);
     add_part(connection, seg->pool, segment_direction(seg), part, ns);
     if (part == PART_IDLE || part == PART_UNKNOWN)
         return;
@@ -130,6 +184,10 @@ static void add_pause(const struct segment_context *seg, unsigned direction, int
 
 static inline struct sending_state *sending_of(const struct segment_context *seg) {
     return &seg->connection->time.sending[segment_direction(seg)];
+}
+
+static inline struct sending_unusual *unusual_sending(const struct segment_context *seg) {
+    return unusual_state(seg->connection, seg->pool, segment_direction(seg));
 }
 
 /* Returns how much longer than the least the round trip of the sender's data is: behind the capture
@@ -194,17 +252,19 @@ static void add_transfer(const struct segment_context *seg, int64_t ns, bool see
     if (!seen)
         note_burst(seg, ns);
     note_active(seg, ns);
-    if (sending_of(seg)->recovering)
-        sending_of(seg)->recovery_ns += ns;
+    struct sending_unusual *recovering = sending_of(seg)->recovering ? unusual_sending(seg) : NULL;
+    if (recovering)
+        recovering->recovery_ns += ns;
     spend(seg, PART_TRANSFER, ns);
 }
 
 /* The part of the path in which the congestion window is below its level before the last loss. */
 static void note_reduced(const struct segment_context *seg, int64_t path_ns) {
     struct time_account *account = &seg->connection->time;
-    int64_t peak = account->sending[segment_direction(seg)].peak_bytes;
+    unsigned direction = segment_direction(seg);
+    int64_t peak = unusual_of(account, direction)->peak_bytes;
     if (peak && 1000 * stream_flight(seg->sender) < REDUCED_PERMIL * peak)
-        account->reduced_path_ns += path_ns;
+        account->unusual->sending[direction].reduced_path_ns += path_ns;
 }
 
 /* An ACK released the segment. */
@@ -403,7 +463,9 @@ static void add_timeout(const struct segment_context *seg, int64_t gap_ns) {
         spend(seg, PART_LOSS, gap_ns - waited);
     else
         add_round_trip(seg, gap_ns - waited, queue_of(seg));
-    sending_of(seg)->timeout_ns += waited;
+    struct sending_unusual *unusual = unusual_sending(seg);
+    if (unusual)
+        unusual->timeout_ns += waited;
     spend(seg, PART_LOSS, waited);
     if (seg->sender->accounting)
         end_run(seg->sender->accounting->steady);
@@ -411,20 +473,36 @@ static void add_timeout(const struct segment_context *seg, int64_t gap_ns) {
 
 /* An RTO is suspected to have ended the gap. */
 static void add_suspected(const struct segment_context *seg, int64_t gap_ns) {
-    sending_of(seg)->suspected_ns += gap_ns;
+    struct sending_unusual *unusual = unusual_sending(seg);
+    if (unusual)
+        unusual->suspected_ns += gap_ns;
     spend(seg, PART_UNKNOWN, gap_ns);
+}
+
+/* What the next gap of the direction is compared with. */
+static NOINLINE void note_recovery(const struct segment_context *seg, bool resent) {
+    const struct tcp_recovery_state *recovery = seg->sender->recovery;
+    struct sending_unusual *unusual = unusual_sending(seg);
+    if (!unusual)
+        return;
+    if (resent && stream_flight(seg->sender) > unusual->peak_bytes)
+        unusual->peak_bytes = (uint32_t)min64(stream_flight(seg->sender), UINT32_MAX);
+    unusual->rtos = (uint16_t)recovery->rto_count;
+    unusual->paused = (uint16_t)recovery->suspected_rto_count;
+    unusual->resent = (uint32_t)recovery->retransmissions;
 }
 
 static void add_gap(const struct segment_context *seg, int64_t gap_ns) {
     struct time_account *account = &seg->connection->time;
     unsigned direction = segment_direction(seg);
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
-    struct sending_state *sending = &account->sending[direction];
+    const struct sending_unusual *before = unusual_of(account, direction);
+    bool resent = (uint32_t)recovery->retransmissions != before->resent;
     bool covers = seg->effect.acknowledges &&
                   seg->effect.acknowledged >= seg->receiver->snd_nxt - seg->receiver->fin_seen;
-    if ((uint16_t)recovery->rto_count != sending->rtos)
+    if ((uint16_t)recovery->rto_count != before->rtos)
         add_timeout(seg, gap_ns);
-    else if ((uint16_t)recovery->suspected_rto_count != sending->paused)
+    else if ((uint16_t)recovery->suspected_rto_count != before->paused)
         add_suspected(seg, gap_ns);
     else if (recovery->suspected_ns == seg->packet->time_ns)
         spend(seg, PART_UNKNOWN, gap_ns);
@@ -432,17 +510,12 @@ static void add_gap(const struct segment_context *seg, int64_t gap_ns) {
         add_first(seg, gap_ns);
     else if (account->last != direction && covers)
         add_answer(seg, gap_ns);
-    else if ((uint32_t)recovery->retransmissions != sending->resent &&
-             !fills_queue(seg, gap_ns, queue_of(seg)) && !is_burst(seg, gap_ns))
+    else if (resent && !fills_queue(seg, gap_ns, queue_of(seg)) && !is_burst(seg, gap_ns))
         spend(seg, PART_LOSS, gap_ns);
     else
         add_continuation(seg, gap_ns);
-    if ((uint32_t)recovery->retransmissions != sending->resent &&
-        stream_flight(seg->sender) > sending->peak_bytes)
-        sending->peak_bytes = (uint32_t)min64(stream_flight(seg->sender), UINT32_MAX);
-    sending->rtos = (uint16_t)recovery->rto_count;
-    sending->paused = (uint16_t)recovery->suspected_rto_count;
-    sending->resent = (uint32_t)recovery->retransmissions;
+    if (seg->sender->recovery)
+        note_recovery(seg, resent);
 }
 
 /* --- packets --------------------------------------------------------------------------------- */
@@ -493,7 +566,7 @@ static NOINLINE void fill_window(const struct segment_context *seg, struct sendi
     moved += time_move(seg->connection, seg->pool, PART_PATH, PART_WINDOW, direction,
                        sending->burst_ns - moved);
     sending->burst_ns = 0;
-    move_sender_time(sending->ns, SENDER_NETWORK, SENDER_WINDOW, moved);
+    move_sender_time(seg->connection, seg->pool, direction, SENDER_NETWORK, SENDER_WINDOW, moved);
     if (accounting && accounting->steady && !has_timestamps(seg))
         accounting->steady->spread_ns += moved;
 }
@@ -594,7 +667,10 @@ static void add_tail(struct tcp_connection *connection, struct pool *pool, int64
     int64_t least = stream->rtt.count ? least_sample(stream) : 0;
     if (stream->snd_una_known && stream->snd_una < stream->snd_nxt - stream->fin_seen) {
         bool silent = ns >= MIN_RTO_NS;
-        account->sending[direction].timeout_ns += silent ? ns : 0;
+        struct sending_unusual *unusual =
+            silent ? unusual_state(connection, pool, direction) : NULL;
+        if (unusual)
+            unusual->timeout_ns += ns;
         spend_in(connection, pool, direction, silent ? PART_LOSS : PART_PATH, ns);
         return;
     }
@@ -625,13 +701,12 @@ static void add_tail(struct tcp_connection *connection, struct pool *pool, int64
 static void doubt_network(struct tcp_connection *connection, struct pool *pool, unsigned direction,
                           int64_t life_ns) {
     const struct tcp_stream *stream = &connection->streams[direction];
-    int64_t *times = connection->time.sending[direction].ns;
     if (!stream->accounting || !hides_limit(connection, stream, life_ns))
         return;
-    int64_t ns = times[SENDER_NETWORK] - stream->accounting->transfer_ns;
-    int64_t window = times[SENDER_WINDOW];
-    move_sender_time(times, SENDER_NETWORK, SENDER_UNKNOWN, ns);
-    move_sender_time(times, SENDER_WINDOW, SENDER_UNKNOWN, window);
+    int64_t ns = sender_time(connection, stream, SENDER_NETWORK) - stream->accounting->transfer_ns;
+    int64_t window = sender_time(connection, stream, SENDER_WINDOW);
+    move_sender_time(connection, pool, direction, SENDER_NETWORK, SENDER_UNKNOWN, ns);
+    move_sender_time(connection, pool, direction, SENDER_WINDOW, SENDER_UNKNOWN, window);
     ns -= time_move(connection, pool, PART_PATH, PART_UNKNOWN, direction, ns);
     time_move(connection, pool, PART_QUEUE, PART_UNKNOWN, direction, ns);
     time_move(connection, pool, PART_WINDOW, PART_UNKNOWN, direction, window);
@@ -640,11 +715,13 @@ static void doubt_network(struct tcp_connection *connection, struct pool *pool, 
 /* What an RTO cost that was not needed was the wait in a queue. */
 static void move_needless(struct tcp_connection *connection, struct pool *pool,
                           unsigned direction) {
-    struct sending_state *sending = &connection->time.sending[direction];
+    struct unusual_time *unusual = connection->time.unusual;
     int64_t ns = recovery_of(&connection->streams[direction])->needless_ns;
     time_move(connection, pool, PART_LOSS, PART_QUEUE, direction, ns);
-    move_sender_time(sending->ns, SENDER_LOSS, SENDER_NETWORK, ns);
-    sending->timeout_ns = max64(sending->timeout_ns - ns, 0);
+    move_sender_time(connection, pool, direction, SENDER_LOSS, SENDER_NETWORK, ns);
+    if (unusual)
+        unusual->sending[direction].timeout_ns =
+            max64(unusual->sending[direction].timeout_ns - ns, 0);
 }
 
 /* Nobody waited in the pauses of a flow in which one direction alone has data, in one that is alone
@@ -659,9 +736,10 @@ static void move_idle(struct tcp_connection *connection, struct pool *pool) {
         time_move(connection, pool, PART_CLIENT, PART_IDLE, NO_DIRECTION, account->pause_ns);
     if (connection->turns && connection->turns->server_talk != WORD_NONE)
         time_move(connection, pool, PART_SERVER, PART_IDLE, NO_DIRECTION,
-                  account->ns[PART_SERVER] - answers_ns(connection));
+                  part_ns(account, PART_SERVER) - answers_ns(connection));
     if (connection->turns && connection->turns->server_talk == WORD_TYPED)
-        time_move(connection, pool, PART_CLIENT, PART_IDLE, NO_DIRECTION, account->ns[PART_CLIENT]);
+        time_move(connection, pool, PART_CLIENT, PART_IDLE, NO_DIRECTION,
+                  part_ns(account, PART_CLIENT));
     if (!connection->turns && account->last != NO_DIRECTION) /* it was not yet sending */
         account->sending[account->last].ns[SENDER_PAUSE] -= account->first_pause_ns;
 }
@@ -678,7 +756,11 @@ void finish_time(struct tcp_connection *connection, struct pool *pool, int64_t f
         doubt_network(connection, pool, direction, last_ns - first_ns);
     }
     for (unsigned part = 0; part < PARTS; part++)
-        sum += account->ns[part];
-    account->ns[PART_UNKNOWN] += last_ns - first_ns - sum;
-    account->reduced_path_ns = min64(account->reduced_path_ns, account->ns[PART_PATH]);
+        sum += part_ns(account, part);
+    add_to_part(account, pool, PART_UNKNOWN, last_ns - first_ns - sum);
+}
+
+int64_t reduced_path_ns(const struct time_account *account) {
+    int64_t ns = unusual_of(account, 0)->reduced_path_ns + unusual_of(account, 1)->reduced_path_ns;
+    return min64(ns, part_ns(account, PART_PATH));
 }

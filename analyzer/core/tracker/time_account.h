@@ -9,4 +9,10 @@
 void finish_time(struct tcp_connection *connection, struct pool *pool, int64_t first_ns,
                  int64_t last_ns);
 
+/* Returns the part of PART_PATH in which a sender's congestion window was below its level before
+ * its last loss. */
+int64_t reduced_path_ns(const struct time_account *account);
+
+void time_account_free(struct time_account *account, struct pool *pool);
+
 #endif

@@ -446,6 +446,7 @@ NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, uns
 void flow_release(struct worker *worker, struct flow *flow) {
     if (flow->key.protocol == IP_TCP) {
         turns_free(&flow->tcp, worker->rows.pool);
+        time_account_free(&flow->tcp.time, worker->rows.pool);
         pool_release(worker->rows.pool, flow->tcp.captures, 1, sizeof *flow->tcp.captures);
         span_log_free(flow->tcp.spans, worker->rows.pool);
     }

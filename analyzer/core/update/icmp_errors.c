@@ -65,16 +65,18 @@ static void describe(const struct icmp_header *icmp, const char *meaning, char *
 
 /* RFC 5927 section 4.1: an error about a packet in the network quotes a sequence number of data
  * that was sent and not acknowledged. One that quotes another is stale, or forged. The capture may
- * have stored an ACK of later data first, so positions above an earlier ACK (ack_history) count. */
+ * have stored an ACK of later data first, so positions above an earlier ACK (earlier_acks) count.
+ */
 static bool quotes_sent_data(const struct icmp_header *icmp, const struct tcp_stream *stream) {
     if (!icmp->quotes_sequence)
         return false;
     if (!stream->base_known) /* none of its packets was captured */
         return true;
     int64_t at = stream_position(stream, icmp->quoted_sequence), least = stream->snd_una;
-    for (unsigned i = 0; i < 2; i++)
-        if (stream->ack_history[i].time_ns)
-            least = min64(least, stream->ack_history[i].snd_una);
+    const struct ack_point *earlier = earlier_acks(stream);
+    for (unsigned i = 0; i < ACKS_KEPT; i++)
+        if (earlier[i].time_ns)
+            least = min64(least, earlier[i].snd_una);
     return at <= stream->snd_nxt && (!stream->snd_una_known || at >= least);
 }
 

@@ -38,9 +38,9 @@ static bool acked_before_sent(const struct segment_context *seg, int64_t end) {
     const struct tcp_stream *sender = seg->sender;
     if (!sender->snd_una_known || end > sender->snd_una)
         return false;
-    for (unsigned i = 0; i < 2; i++)
-        if (sender->ack_history[i].time_ns && end <= sender->ack_history[i].snd_una &&
-            sender_knew(seg, sender->ack_history[i].time_ns))
+    const struct ack_point *earlier = earlier_acks(sender);
+    for (unsigned i = 0; i < ACKS_KEPT; i++)
+        if (earlier[i].time_ns && end <= earlier[i].snd_una && sender_knew(seg, earlier[i].time_ns))
             return true;
     return sender_knew(seg, sender->una_advanced_ns);
 }
@@ -292,9 +292,10 @@ static struct ack_point first_transmission(const struct segment_context *seg,
         sent = earlier(sent, last_ack_point(sender));
     if (sender->last_data_ns) /* a SYN or FIN may be all there is */
         sent = earlier(sent, (struct ack_point){.time_ns = sender->last_data_ns});
-    for (unsigned i = 0; i < 2; i++)
-        if (sender->ack_history[i].time_ns && sender->ack_history[i].snd_una >= end)
-            sent = earlier(sent, sender->ack_history[i]);
+    const struct ack_point *acks = earlier_acks(sender);
+    for (unsigned i = 0; i < ACKS_KEPT; i++)
+        if (acks[i].time_ns && acks[i].snd_una >= end)
+            sent = earlier(sent, acks[i]);
     return sent;
 }
 

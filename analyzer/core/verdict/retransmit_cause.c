@@ -43,9 +43,10 @@ static struct ack_point sender_view(const struct segment_context *seg,
     const struct tcp_stream *sender = seg->sender;
     if (rtx->end > sender->snd_una || is_beside_sender(seg))
         return last_ack_point(sender);
-    for (unsigned i = 2; i-- > 0;)
-        if (sender->ack_history[i].snd_una < rtx->end)
-            return sender->ack_history[i];
+    const struct ack_point *earlier = earlier_acks(sender);
+    for (unsigned i = ACKS_KEPT; i-- > 0;)
+        if (earlier[i].snd_una < rtx->end)
+            return earlier[i];
     return (struct ack_point){0};
 }
 
@@ -270,7 +271,7 @@ static bool dupack_counter_carried_over(const struct segment_context *seg,
         return false;
     int64_t at_once = max64(answer_delay_ns(seg), 0) + SENDER_RESPONSE_NS;
     return rto_timer_age_ns(seg, rtx) < rto_ns(seg->connection, seg->sender) / 2 &&
-           (seg->receiver->dup_ack_count + 1 >= DUP_ACK_THRESH ||
+           (seg->receiver->dup_ack_count + 1u >= DUP_ACK_THRESH ||
             seg->packet->time_ns - seg->sender->una_advanced_ns <= at_once);
 }
 

@@ -8,7 +8,8 @@
 
 static struct tcp_connection connection;
 static struct tcp_stream *const stream = &connection.streams[0];
-static int64_t *const times = connection.time.sending[0].ns;
+static struct unusual_time unusual;
+static struct sending_state *const sending = &connection.time.sending[0];
 static struct time_accounting accounting;
 static struct pool pool;
 static const struct wait *waits[WAIT_KINDS];
@@ -42,7 +43,8 @@ static void begin(size_t bytes) {
     end();
     pool = (struct pool){.own.most = bytes, .chunks.small_pages = true};
     accounting = (struct time_accounting){0};
-    connection = (struct tcp_connection){0};
+    unusual = (struct unusual_time){0};
+    connection = (struct tcp_connection){.time.unusual = &unusual};
     *stream = (struct tcp_stream){.accounting = &accounting, .unique_bytes = 1000000};
 }
 
@@ -65,8 +67,8 @@ static void check_wait(enum wait_kind kind, uint32_t first, uint32_t last, int64
 
 static void test_the_longest_stays_and_runs_add_up(void) {
     begin(1 << 20);
-    times[SENDER_PAUSE] = 300 * MS;
-    times[SENDER_WINDOW] = 300 * MS;
+    sending->ns[SENDER_PAUSE] = 300 * MS;
+    unusual.sending[0].ns[SENDER_WINDOW - SENDER_USUAL] = 300 * MS;
     wait_for(5, 100 * MS, 10 * MS, 0, 10 * MS, SENDER_NETWORK);
     wait_for(9, 200 * MS, 30 * MS, 0, 30 * MS, SENDER_NETWORK);
     wait_for(12, 300 * MS, 20 * MS, 0, 20 * MS, SENDER_NETWORK);
@@ -84,14 +86,14 @@ static void test_the_longest_stays_and_runs_add_up(void) {
 static void test_small_shares_are_not_cited(void) {
     begin(1 << 20);
     wait_for(9, 200 * MS, 30 * MS, 0, 30 * MS, SENDER_NETWORK);
-    times[SENDER_PAUSE] = 15 * MS;
+    sending->ns[SENDER_PAUSE] = 15 * MS;
     CHECK(!find()); /* of a short transfer */
-    times[SENDER_PAUSE] = 150 * MS;
-    times[SENDER_LOSS] = 850 * MS;
+    sending->ns[SENDER_PAUSE] = 150 * MS;
+    unusual.sending[0].ns[SENDER_LOSS - SENDER_USUAL] = 850 * MS;
     CHECK(find());
-    times[SENDER_LOSS] = 1400 * MS;
+    unusual.sending[0].ns[SENDER_LOSS - SENDER_USUAL] = 1400 * MS;
     CHECK(!find()); /* less than a tenth */
-    times[SENDER_LOSS] = 850 * MS;
+    unusual.sending[0].ns[SENDER_LOSS - SENDER_USUAL] = 850 * MS;
     stream->unique_bytes--;
     CHECK(!find()); /* of a small transfer */
 }
