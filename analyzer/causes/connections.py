@@ -204,7 +204,7 @@ class Connections:
     @cached_property
     def contradicted(self) -> dict[int, Connection]:
         """The attempts that a RST refused, and the connection in which the server accepted the same SYN after it."""
-        reused = self.trace.flows._rows_where("end", "ports_reused")
+        reused = self.transfers.flows_where("end", "ports_reused")
         refused = set(self.transfers.attempts.flows_in("refused")) if reused else set()
         pairs = ((flow, self._accepted_after(flow)) for flow in reused[:ROWS_MAX] if flow in refused)
         return {flow: accepted for flow, accepted in pairs if accepted}

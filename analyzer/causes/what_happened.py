@@ -95,9 +95,11 @@ def answers_of(trace: Trace) -> Counter[str]:
     if not len(exchanges):
         return Counter()
     words = {number: word for word, number in trace.transfers.words.items()}
-    columns = (*map(trace.transfers.exchange_words, ("kind", "outcome")), exchanges.column("code"))
+    kinds, outcomes = (trace.transfers.bytes_of("exchanges", name) for name in ("kind", "outcome"))
     answers: Counter[str] = Counter()
-    for (kind, outcome, with_code), count in Counter(zip(*columns[:2], map(bool, columns[2]), strict=True)).items():
+    for (kind, outcome, with_code), count in Counter(
+        zip(kinds, outcomes, map(bool, exchanges.column("code")), strict=True)
+    ).items():
         name, came = words.get(kind, ""), ("answered",) if words.get(kind) == "icmp_echo" else ANSWERED
         name = "http" if name == "turn" and with_code else name
         answers[name] += count if words.get(outcome) in came else 0

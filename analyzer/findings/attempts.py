@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.cost import Span
 from wiretale.analyzer.findings.evidence import RETRANSMISSION, Cited, frames_of
-from wiretale.analyzer.findings.model import row_at
+from wiretale.analyzer.findings.exchanges.exchange_rows import places_of
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Counts, Transfers
 
 End = tuple[str, int]  # address and port
 NULL, NO_WORD = 2**32 - 1, 255  # as they are packed
-ABSENT = 254  # of a state that does not occur
 FAILED = ("syn_sent", "refused")
 NEVER_OPEN = (*FAILED, "syn_received")
 PROBES = (*NEVER_OPEN, "established", "half_closed", "closed", "reset")  # of a scan, if there is no payload
@@ -137,12 +136,10 @@ class Attempts:
     def __init__(self, transfers: Transfers) -> None:
         self.transfers = transfers
         self.flows = transfers.trace.flows
-        self.states = bytearray(self.flows._packed("state", "B"))
+        self.states = bytearray(transfers.bytes_of("flows", "state"))
         for flow in transfers.legs:
             self.states[flow] = NO_WORD
-        firsts = (self.states.index(number) for number in set(self.states) - {NO_WORD})
-        numbers = self._words = {row_at(self.flows, flow)["state"]: self.states[flow] for flow in firsts}
-        self.numbers = {state: numbers.get(state, ABSENT) for state in PROBES}
+        self.numbers = {state: transfers.words[state] for state in PROBES}
         self._never_open = {self.numbers[state] for state in NEVER_OPEN}
         failed = ("refused",) if transfers.hidden.everywhere else FAILED
         self._failed = {self.numbers[state] for state in failed}
@@ -213,8 +210,7 @@ class Attempts:
 
     def flows_in(self, state: str) -> list[int]:
         """Returns the flows in a state that belong to no scan."""
-        number = self._words.get(state)
-        flows = [flow for flow, word in enumerate(self.states) if word == number] if number is not None else []
+        flows = places_of(self.states, self.transfers.words[state])
         return [flow for flow in flows if not self.is_scan(flow)] if self.scans else flows
 
     def unanswered(self) -> list[int]:

@@ -182,7 +182,7 @@ def capture_missed(transfers: Transfers) -> Matches:
     trace = transfers.trace
     missed, payload = sum(size for _, size in unseen), trace.directions.total("payload_bytes")
     flows = list(dict.fromkeys(number // 2 for number, _ in unseen))
-    complete = trace.flows.column("initiator_known")
+    complete = trace.flows._packed("initiator_known", "B", flows=flows)
     events = transfers.event_frames(flows[:SHOWN], ["acked_unseen_segment"])
     cited = next(iter(events.values()), [])
     yield from flows_match(
@@ -191,7 +191,7 @@ def capture_missed(transfers: Transfers) -> Matches:
         severity="info" if missed < MISSED_SHARE * (missed + payload) else "warning",
         missed=show_bytes(missed),
         share=show_share(missed, missed + payload),
-        before="" if all(complete[flow] for flow in flows) else ", or passed before the capture began",
+        before="" if all(complete) else ", or passed before the capture began",
         cost=float(missed),
         filter="tcp.analysis.ack_lost_segment",
         **({"cited": cited} if cited else {}),
@@ -521,11 +521,10 @@ exchanges_dropped = table_full(
 def one_way(transfers: Transfers) -> Matches:
     trace = transfers.trace
     hidden = exceeds_doubt(transfers, "undecoded_packets")
-    numbers = [] if hidden else [number for number, _ in transfers.flow_counts["one_way"]]
-    states = trace.flows.column("state") if numbers else []
     halves = [row for row in trace.relations if row["kind"] == "half"]
     in_halves = {row[name] for row in halves for name in ("flow", "other")}
-    numbers = [number for number in numbers if states[number] not in (None, "syn_sent") and number not in in_halves]
+    alone = [] if hidden else transfers.hidden.one_way_answered
+    numbers = [number for number in alone if number not in transfers.legs and number not in in_halves]
     yield from flows_match(
         transfers,
         numbers,

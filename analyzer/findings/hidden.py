@@ -18,7 +18,7 @@ DOUBTFUL_SHARE = 0.01  # of all packets: if more are cut or not decoded, no find
 HIDING = ("wlan-protected", "link-fragment", "too-deep", "encrypted", "link-cut", "tunnel-cut", "ip-cut")
 #: IP protocols that may carry a TCP segment: ESP and those of undecoded_packets. Their flows have the hosts.
 HIDING_PROTOCOLS = frozenset((50, 55, 94, 98, 108, 115))
-NO_TCP, SYN_SENT = None, "syn_sent"
+NULL_BYTE = 255  # as it is packed: of no TCP flow
 
 Hosts = frozenset[str]
 
@@ -32,6 +32,8 @@ class Hidden:
         self._flows = transfers.trace.flows
         self._exchanges = transfers.trace.exchanges
         self._one_way = transfers.all_flow_counts["one_way"]
+        self._states = transfers.bytes_of("flows", "state")
+        self._alone = {NULL_BYTE, transfers.words["syn_sent"]}
 
     @cached_property
     def everywhere(self) -> bool:
@@ -93,24 +95,23 @@ class Hidden:
         return self._flows.column("source"), self._flows.column("destination")
 
     @cached_property
-    def _one_way_answered(self) -> list[int]:
+    def one_way_answered(self) -> list[int]:
         """The TCP flows of one direction that the other end answered, as the state shows."""
-        states = self._flows.column("state") if self._one_way else ()
-        return [flow for flow, _ in self._one_way if states[flow] not in (NO_TCP, SYN_SENT)]
+        return [flow for flow, _ in self._one_way if self._states[flow] not in self._alone]
 
     @cached_property
     def _both_ways(self) -> list[int]:
         """The TCP flows with packets of both ends."""
         one_way = {flow for flow, _ in self._one_way}
-        return [flow for flow in self._flows._rows_where("state") if flow not in one_way]
+        return [flow for flow, state in enumerate(self._states) if state != NULL_BYTE and flow not in one_way]
 
     def _is_direction_missing(self) -> bool:
-        return bool(self._one_way_answered) and not self._both_ways
+        return bool(self.one_way_answered) and not self._both_ways
 
     @cached_property
     def _doubtful_hosts(self) -> set[Hosts]:
         """Pairs with packets that were not decoded, or of which only one end was captured although the other answered."""
-        one_way = {self._hosts(flow) for flow in self._one_way_answered}
+        one_way = {self._hosts(flow) for flow in self.one_way_answered}
         if one_way:
             one_way.difference_update(self._hosts(flow) for flow in self._both_ways)
         return one_way.union(self._hosts(flow) for flow in self._hiding_flows)

@@ -19,6 +19,7 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.attempts import Attempts
 from wiretale.analyzer.findings.evidence import CITED, FIRST, LAST, RETRANSMISSION, SHOWN, Cited, Files, lost_near
 from wiretale.analyzer.findings.exchanges.clock_jumps import ClockJump, clock_jumps_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import places_of
 from wiretale.analyzer.findings.exchanges.turns import Turns
 from wiretale.analyzer.findings.hidden import Hidden
 from wiretale.analyzer.findings.model import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.exchanges.unanswered import Silence
     from wiretale.analyzer.findings.shared.queue import SharedQueue
     from wiretale.analyzer.rows import DirectionRow, EventRow, FlowRow, HandshakeRow
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
     Row = TypeVar("Row", bound=Mapping[str, Any])
@@ -82,15 +84,20 @@ COUNTED = (
     *("blocks_corrupt", "blocks_duplicate", "blocks_head_of_line", "blocks_lost", "blocks_out_of_order", "ecn_ce"),
     *("checksum_errors", "fragment_overhead_bytes", "gaps", "incomplete_datagrams", "keep_alives", "capture_reordered"),
     *("lost_downstream", "lost_upstream", "mirror_duplicates", "missing_bytes", "network_duplicates", "out_of_order"),
-    *("resets", "retransmissions", "sack_gaps"),
+    *("checksums_ignored", "resets", "retransmissions", "sack_gaps"),
     *("spurious_retransmissions", "suspected_timeouts", "timeouts", "ambiguous", "unknown_duplicates", "unseen_bytes"),
     *("unplaced_retransmissions", "window_full", "zero_windows"),
     *STALLS,
     *(name for column, name in ON_WIRE.items() if column != "data_packets"),
 )
+#: columns that many rules read, each table's in one pass
+BYTES = {
+    "flows": ("protocol", "state", "end", "application"),
+    "exchanges": ("kind", "outcome", "expects_continue"),
+}
 RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 #: packing codes of event columns; times and frames are doubles
-NULL_BYTE = 255  # as it is packed
+NULL_BYTE, NULL_PORT = 255, 2**32 - 1  # as they are packed
 
 
 class Bins(NamedTuple):
@@ -375,7 +382,7 @@ class Transfers:
         #: wire bytes of each flow
         self.sizes = sizes = array("d", trace.flows._packed("wire_bytes", "d"))
         self._ranked: list[int] = []
-        self._exchange_words: dict[str, bytes] = {}
+        self._bytes: dict[str, dict[str, bytes]] = {}
         self.wire_bytes = int(sum(sizes) - sum(sizes[flow] for flow in self.legs)) or 1
         numbers = self._largest_judged(LARGEST_MAX)
         self._main_bytes = row_at(trace.flows, numbers[0])["payload_bytes"] or 0 if numbers else 0
@@ -547,12 +554,23 @@ class Transfers:
         """The number that each word of the events table is packed as."""
         return {word: number for number, word in enumerate(_core.vocabulary())}
 
-    def exchange_words(self, column: str) -> bytes:
-        """Returns a column of words of the exchanges, a byte each: its number in `words`."""
-        if column not in self._exchange_words:
-            exchanges = self.trace.exchanges
-            self._exchange_words[column] = exchanges._packed(column, "B") if len(exchanges) else b""
-        return self._exchange_words[column]
+    def bytes_of(self, name: str, column: str) -> bytes:
+        """Returns a column of BYTES, a byte for each row: the number of a word in `words`, or a flag; NULL_BYTE is null."""
+        if name not in self._bytes:
+            table: Table = getattr(self.trace, name)
+            fields = [(each, "B", 0, 1) for each in BYTES[name]]
+            packed = table._packed_columns(fields) if len(table) else [b""] * len(fields)
+            self._bytes[name] = dict(zip(BYTES[name], packed, strict=True))
+        return self._bytes[name][column]
+
+    def flows_where(self, column: str, word: str) -> list[int]:
+        """Returns the flows with a word in a column of BYTES."""
+        return places_of(self.bytes_of("flows", column), self.words[word])
+
+    @cached_property
+    def ports(self) -> array[int]:
+        """The port of the responder of each flow; NULL_PORT without one."""
+        return array("I", self.trace.flows._packed("destination_port", "I"))
 
     @cached_property
     def _flow_events(self) -> FlowEvents:

@@ -69,7 +69,7 @@ def one_way_media(case: Case) -> Matches:
 
 def streams_alone(case: Case) -> list[tuple[FlowRow, DirectionRow]]:
     """Returns the long streams of calls to one host from which no RTP comes, each with its direction."""
-    numbers = case.trace.flows._rows_where("application", "rtp")[:STREAMS_MAX]
+    numbers = case.transfers.flows_where("application", "rtp")[:STREAMS_MAX]
     streams = case.transfers.without_legs(map(case.flow, numbers))
     sent = [(stream, sender_of(case, stream)) for stream in streams]
     senders = {(row["source"], row["destination"]) for _, row in sent}

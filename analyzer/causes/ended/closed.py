@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -82,16 +81,17 @@ def closed_match(case: Case, request: str, rows: Sequence[ExchangeRow], connecti
     )
 
 
+def greeting_flows(case: Case) -> list[int]:
+    """Returns the flows to ports whose server speaks first."""
+    ports = case.transfers.ports
+    is_there = not GREETING_PORTS.isdisjoint(ports)
+    return [flow for flow, port in enumerate(ports) if port in GREETING_PORTS] if is_there else []
+
+
 def greeting_connections(case: Case) -> list[Connection]:
     """Returns the first connections to ports whose server speaks first, which no cause explains."""
-    ports, explained = array("I", case.trace.flows._packed("destination_port", "I")), case.flows_of()
-    is_there = not GREETING_PORTS.isdisjoint(ports)
-    flows = (
-        [flow for flow, port in enumerate(ports) if port in GREETING_PORTS and flow not in explained]
-        if is_there
-        else []
-    )
-    attempts = case.transfers.attempts
+    explained, attempts = case.flows_of(), case.transfers.attempts
+    flows = [flow for flow in case.once(greeting_flows) if flow not in explained]
     return [case.connections[flow] for flow in flows[:CONNECTIONS_MAX] if attempts.is_connection(flow)]
 
 

@@ -254,7 +254,7 @@ def expecting(case: Case) -> dict[tuple[str, str | None], list[tuple[Requests, i
 
     Later requests of a connection are not read: those that pause as long as the first count, too.
     """
-    column = case.trace.exchanges._packed("expects_continue", "B") if len(case.trace.exchanges) else b""
+    column = case.transfers.bytes_of("exchanges", "expects_continue")
     uploads: dict[tuple[str, str | None], list[tuple[Requests, int]]] = {}
     for place in places_of(column, 1, EXPECT_UPLOADS_MAX):
         row = case.trace.exchanges.rows(place, place + 1)[0]

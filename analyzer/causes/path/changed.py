@@ -30,10 +30,7 @@ def transfers_of(case: Case) -> Iterator[Transfer]:
 
 def ignored_rows(case: Case) -> Iterator[int]:
     """Yields the directions in which enough packets have a wrong checksum, and none of them was accepted."""
-    table = case.trace.directions
-    for number, count in table._nonzero(["checksums_ignored"])["checksums_ignored"]:
-        if count >= IGNORED_MIN and number // 2 not in case.transfers.legs:
-            yield number
+    yield from (number for number, count in case.transfers.counts["checksums_ignored"] if count >= IGNORED_MIN)
 
 
 @cause(

@@ -30,9 +30,8 @@ OPTIONS_MOST = 256  # bytes of an OACK (RFC 2347); a first block has 516 as a ru
 
 def read_requests(case: Case) -> list[FlowRow]:
     """Returns the flows to port 69 that got no answer from this port."""
-    flows = case.trace.flows
-    columns = zip(flows.column("protocol"), flows.column("destination_port"), strict=True)
-    numbers = [number for number, pair in enumerate(columns) if pair == ("udp", PORT)]
+    ports = case.transfers.ports
+    numbers = [flow for flow in case.transfers.flows_where("protocol", "udp") if ports[flow] == PORT]
     return [row for row in map(case.flow, numbers[:FLOWS_MAX]) if row["one_way"]]
 
 

@@ -126,7 +126,7 @@ def http_rows(case: Case) -> list[ExchangeRow]:
     if REFUSALS.keys().isdisjoint(codes) and not numbers_where(transfers, "outcome", "error", 1):
         return []
     http, turn = transfers.words["http"], transfers.words["turn"]
-    pairs = enumerate(zip(transfers.exchange_words("kind"), codes, strict=True))
+    pairs = enumerate(zip(transfers.bytes_of("exchanges", "kind"), codes, strict=True))
     return transfers.without_legs(
         rows_numbered(transfers, (number for number, (kind, code) in pairs if kind == http or (kind == turn and code)))
     )

@@ -48,7 +48,7 @@ def floods(case: Case) -> list[Flood]:
     if len(candidates) < FLOOD_MIN:
         return []
     flows, by_port = case.trace.flows, defaultdict[tuple[str, int], list[int]](list)
-    hosts, ports = flows.column("destination"), array("I", flows._packed("destination_port", "I"))
+    hosts, ports = flows.column("destination"), case.transfers.ports
     for flow in case.transfers.hidden.conclusive(candidates):
         by_port[hosts[flow], ports[flow]].append(flow)
     large = {server: sorted(of) for server, of in by_port.items() if len(of) >= FLOOD_MIN}

@@ -265,7 +265,7 @@ def by_instead(fallen: list[Fallback]) -> list[list[Span]]:
 
 def quic_attempts(case: Case) -> list[FlowRow]:
     """Returns the QUIC connections to port 443 without an answer if none was answered."""
-    numbers = case.trace.flows._rows_where("application", "quic")[:FLOWS_MAX]
+    numbers = case.transfers.flows_where("application", "quic")[:FLOWS_MAX]
     rows = [row for row in map(case.flow, numbers) if row["destination_port"] == QUIC_PORT]
     silent = [row for row in rows if row["one_way"] and row["packets"] > 1 and not row["icmp_errors"]]
     return silent if len(silent) == len(rows) >= FAILED_MIN else []
@@ -273,7 +273,7 @@ def quic_attempts(case: Case) -> list[FlowRow]:
 
 def tcp_instead(case: Case, rows: list[FlowRow]) -> list[Span]:
     """Returns how long clients waited after these attempts before they connected to the same host by TLS over TCP."""
-    opened = [case.flow(flow) for flow in case.trace.flows._rows_where("application", "tls")[:FLOWS_MAX]]
+    opened = [case.flow(flow) for flow in case.transfers.flows_where("application", "tls")[:FLOWS_MAX]]
     firsts = {row["destination"]: row["first_ns"] for row in reversed(opened)}
     waits = [Span(row["first_ns"] or 0, firsts.get(row["destination"]) or 0) for row in rows]
     return [span for span in waits if span.start_ns and 0 <= span.ns <= FALLBACK_NS]

@@ -183,7 +183,7 @@ def fallbacks_of(case: Case, silent: Sequence[FlowRow]) -> list[Fallback]:
 )
 def quic_dropped(case: Case) -> Matches:
     alone = {flow for flow, _ in case.transfers.flow_counts["one_way"]}
-    rows = case.transfers.without_legs(map(case.flow, case.trace.flows._rows_where("application", "quic")[:FLOWS_MAX]))
+    rows = case.transfers.without_legs(map(case.flow, case.transfers.flows_where("application", "quic")[:FLOWS_MAX]))
     served = {end for row in rows if row["flow"] not in alone for end in (row["source"], row["destination"])}
     by_client: dict[tuple[str, int], list[FlowRow]] = defaultdict(list)
     for row in rows:

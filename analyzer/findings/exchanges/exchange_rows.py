@@ -32,13 +32,13 @@ def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 def numbers_where(transfers: Transfers, column: str, word: str, most: int = EXCHANGES_MAX) -> list[int]:
     """Returns the numbers of the first exchanges with a word in a column (kind, outcome)."""
-    return places_of(transfers.exchange_words(column), transfers.words[word], most)
+    return places_of(transfers.bytes_of("exchanges", column), transfers.words[word], most)
 
 
-def places_of(column: bytes, byte: int, most: int) -> list[int]:
-    """Returns the first places of a byte."""
+def places_of(column: bytes | bytearray, byte: int, most: int | None = None) -> list[int]:
+    """Returns the places of a byte, or the first ones."""
     places, place = list[int](), column.find(byte)
-    while place >= 0 and len(places) < most:
+    while place >= 0 and len(places) != most:
         places.append(place)
         place = column.find(byte, place + 1)
     return places
