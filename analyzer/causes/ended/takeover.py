@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,22 +28,41 @@ ENDED = ("closed", "reset")
 class Session(NamedTuple):
     """A connection to a server."""
 
-    first_ns: int
-    last_ns: int
+    first_ns: float  # since Transfers.base_ns
+    last_ns: float
     client: str
     flow: int
 
 
+def lasting_flows(case: Case, first: array[float], last: array[float]) -> list[int]:
+    """Returns the connections that ended after LIFE_MIN_NS, before the last connection of the capture began."""
+    states, ended = case.transfers.bytes_of("flows", "state"), {case.transfers.words[state] for state in ENDED}
+    until_ns = max(first, default=0.0) + AFTER_NS
+    return [
+        flow
+        for flow, (begin_ns, end_ns) in enumerate(zip(first, last, strict=True))
+        if begin_ns + LIFE_MIN_NS <= end_ns <= until_ns and states[flow] in ended
+    ]
+
+
 def sessions_of(case: Case) -> dict[tuple[str, int], list[Session]]:
-    """Returns the finished connections by server, in the order of their beginning."""
-    flows = case.trace.flows
-    names = ("protocol", "state", "destination", "destination_port", "first_ns", "last_ns", "source")
+    """Returns the connections in the order of their beginning, by server, of servers on which a client had two that lasted: on
+    others no two clients end four."""
+    flows, ports = case.trace.flows, case.transfers.ports
+    fields = [(name, "d", case.transfers.base_ns, 1) for name in ("first_ns", "last_ns")]
+    first, last = (array("d", packed) for packed in flows._packed_columns(fields))
+    lasting = lasting_flows(case, first, last)
+    if len(lasting) < TURNS_MIN:
+        return {}
+    servers, clients = flows.column("destination"), flows.column("source")
+    counts = Counter((servers[flow], clients[flow]) for flow in lasting)
+    contested = {server for (server, _), count in counts.items() if count > 1}
     sessions: dict[tuple[str, int], list[Session]] = defaultdict(list)
-    for flow, row in enumerate(zip(*(flows.column(name) for name in names), strict=True)):
-        protocol, state, server, port, first_ns, last_ns, client = row
-        if protocol == "tcp" and first_ns is not None and state in (*ENDED, "established"):
-            end_ns = last_ns if state in ENDED else first_ns  # an open one ends nowhere
-            sessions[server, port].append(Session(first_ns, end_ns, client, flow))
+    for state in (*ENDED, "established"):
+        for flow in case.transfers.flows_where("state", state) if contested else ():
+            if servers[flow] in contested and first[flow] == first[flow]:
+                end_ns = last[flow] if state in ENDED else first[flow]  # an open one ends nowhere
+                sessions[servers[flow], ports[flow]].append(Session(first[flow], end_ns, clients[flow], flow))
     return {end: sorted(each) for end, each in sessions.items() if TURNS_MIN < len(each) <= CONNECTIONS_MAX}
 
 
