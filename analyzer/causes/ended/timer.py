@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -59,14 +60,32 @@ def last_messages(case: Case, flows: set[int]) -> dict[int, ExchangeRow]:
     return {row["flow"]: row for row in rows if row["flow"] in flows and row["asked_ns"] is not None}
 
 
-def closed_connections(case: Case) -> list[Closed]:
+def last_of_server(case: Case, flows: list[int]) -> list[int]:
+    """Returns those of some flows, which must ascend, that may have ended with a packet of the server: read by columns, because
+    a connection has two hundred values."""
+    if not flows:
+        return []
+    clients = case.trace.flows._packed("client", "B", flows=flows)
+    fields = [("last_ns", "d", case.transfers.base_ns, 1)]
+    last = array("d", case.trace.directions._packed_columns(fields, flows)[0])
+    ends = zip(flows, clients, last[::2], last[1::2], strict=True)
+    return [flow for flow, client, first, second in ends if client > 1 or (first > second) == bool(client)]
+
+
+def closed_by_servers(case: Case) -> list[Closed]:
     """Returns the connections that servers closed, which no earlier cause explains."""
     explained, attempts, trace = case.flows_of(), case.transfers.attempts, case.trace
     flows = [flow for flow in attempts.flows_in("closed") if flow not in explained] if len(trace.exchanges) else []
-    connections = [case.connections[flow] for flow in flows[:ROWS_MAX]]
+    connections = [case.connections[flow] for flow in last_of_server(case, flows[:ROWS_MAX])]
     by_server = [each for each in connections if is_closed_by_server(each)]
     messages = last_messages(case, {each.number for each in by_server}) if len(by_server) >= CLOSED_MIN else {}
     return [closed_of(each, messages[each.number]) for each in by_server if each.number in messages]
+
+
+def closed_connections(case: Case) -> list[Closed]:
+    """Returns the same, without those that a cause explains meanwhile."""
+    explained = case.flows_of()
+    return [each for each in case.once(closed_by_servers) if each.connection.number not in explained]
 
 
 def closed_of(connection: Connection, message: ExchangeRow) -> Closed:
