@@ -32,6 +32,7 @@ LAYERS = (
     ("shard",),
     ("observation", "pipeline", "cut"),
     ("update", "local"),
+    ("service",),
     ("exchange",),
     ("course",),
     ("rows",),

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Services over UDP that fail: calls, logins and boot files; routers and ports of a LAN that disagree."""
+"""Services that fail or refuse: calls, logins and boot files; routers and ports of a LAN that disagree."""
 
 from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.services import boot_files, calls, logins, routers
+from wiretale.analyzer.causes.services import boot_files, calls, logins, refused, routers
 
 CHAPTER = "Calls, logins, boot files and routers"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (calls, logins, boot_files, routers)
+MODULES: tuple[ModuleType, ...] = (calls, logins, refused, boot_files, routers)

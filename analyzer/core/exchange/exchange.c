@@ -25,7 +25,7 @@ static struct timers timers_of(const struct exchange_key *key) {
         return (struct timers){3 * SECOND_NS, 65 * SECOND_NS};
     if (key->kind == WORD_EAPOL) /* both ends ask again after 30 s */
         return (struct timers){5 * SECOND_NS, 65 * SECOND_NS};
-    if (key->kind == WORD_RADIUS)
+    if (key->kind == WORD_RADIUS || key->kind == WORD_SERVICE)
         return (struct timers){3 * SECOND_NS, 35 * SECOND_NS};
     if (key->kind == WORD_SIP || key->kind == WORD_SIP_ACK) /* 64 * T1, RFC 3261 section 17 */
         return (struct timers){2 * SECOND_NS, 35 * SECOND_NS};

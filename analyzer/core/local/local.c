@@ -46,8 +46,10 @@ static void datagram_take(struct local_exchanges *local, const struct local_pack
         dhcp_take(local, place, headers);
     else if (is_sip_port(source) || is_sip_port(destination))
         sip_take(local, place, headers);
-    else
+    else if (is_radius_port(source) || is_radius_port(destination))
         radius_take(local, place, headers);
+    else
+        service_take(local, place, headers);
 }
 
 void local_take(struct local_exchanges *local, const struct packet *packet,
@@ -63,6 +65,8 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
         vrrp_take(local, &place, headers);
     else if (headers->protocol == IP_IGMP)
         igmp_take(local, &place, headers);
+    else if (headers->protocol == IP_TCP)
+        service_take(local, &place, headers);
     else if (headers->protocol == IP_UDP)
         datagram_take(local, &place, headers);
     else if (headers->icmp.type == ICMPV6_ROUTER)

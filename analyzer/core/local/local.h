@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exchanges on the local network, which belong to no flow or to several: ARP (RFC 826, 5227),
  * neighbor discovery (RFC 4861), DHCP (RFC 2131), and multicast groups (IGMP, RFC 3376). Those of
- * RADIUS (RFC 2865) and SIP (RFC 3261) are here too, because one flow has many of them at once.
+ * RADIUS (RFC 2865) and SIP (RFC 3261) are here too, because one flow has many of them at once, and
+ * those of services that say yes or no (service/service.h).
  *
  *   local_concerns() -> local_take() (in file order) -> rows of exchanges and neighbors
  *
@@ -14,6 +15,7 @@
 
 #include "decode/headers.h"
 #include "exchange/exchange.h"
+#include "service/service.h"
 
 static inline bool is_dhcp_port(uint16_t port) {
     return port == 67 || port == 68;
@@ -40,10 +42,13 @@ static inline bool local_concerns(const struct headers *headers) {
         return true;
     if (headers->protocol == IP_IGMP || headers->protocol == IP_VRRP)
         return headers->layer == LAYER_NETWORK && !headers->fragment;
+    if (headers->protocol == IP_TCP)
+        return service_concerns(headers);
     if (headers->protocol == IP_UDP)
         return headers->layer == LAYER_TRANSPORT &&
-               local_concerns_ports(headers->source_port, headers->destination_port,
-                                    headers->fragment);
+               (local_concerns_ports(headers->source_port, headers->destination_port,
+                                     headers->fragment) ||
+                service_concerns(headers));
     return headers->protocol == IP_ICMPV6 && headers->layer == LAYER_TRANSPORT &&
            !headers->fragment &&
            (headers->icmp.type == ICMPV6_SOLICITATION ||

@@ -179,7 +179,7 @@ static inline bool decode(struct packet_chunk *chunk, const struct updater *upda
     decoded->extras = decoded->extra_kinds ? extras : NO_EXTRAS;
     chunk->next_extras += decoded->extra_kinds != 0;
     return pending || !headers_are_ordinary(headers) || packet->shard || updater->choice ||
-           (!LIKELY(headers->protocol == IP_TCP) && local_concerns(headers));
+           local_concerns(headers);
 }
 
 void chunk_decode(struct packet_chunk *chunk, const struct reader_input *input) {

@@ -908,7 +908,8 @@
       "client, and its answer; turn: any other request and response of a TCP connection; arp; "    \
       "nd: neighbor discovery; dhcp; icmp_echo: a ping; radius; sip: a request over UDP; "         \
       "sip_ack: "                                                                                  \
-      "a final response to INVITE that waits for its ACK; eapol: a message of 802.1X")             \
+      "a final response to INVITE that waits for its ACK; eapol: a message of 802.1X; service: a " \
+      "login or command that a service accepts or refuses in its first bytes")                     \
     X(within, INT, "",                                                                             \
       "flows row of the connection whose handshake (its row connect) is the parent: of a request " \
       "in this connection, or of a question of DNS that its client asked before it connected to "  \
@@ -923,12 +924,14 @@
       "EAPOL: MAC address that asks; DNS: name of the question, without the final dot; HTTP: the " \
       "Host, or that of the target "                                                               \
       "if it has one (CONNECT, proxies); TLS: SNI; DHCP: MAC address and host name of the "        \
-      "client; RADIUS: the user; SIP: the target without its scheme; 63 bytes of these at most. "  \
+      "client; RADIUS: the user; SIP: the target without its scheme; service: user, share, file "  \
+      "or command; 63 bytes of these at most. "                                                    \
       "Other bytes than printable ASCII are \\DDD")                                                \
     X(type, TEXT, "",                                                                              \
       "DNS: type of the question: A, AAAA, ..., or TYPE and its number; HTTP: method; DHCP: "      \
       "Discover, Request or Inform; RADIUS: Access-Request or Accounting-Request; SIP: method; "   \
-      "sip_ack: 2xx or error; EAPOL: Start, Request or Login; null for others")                    \
+      "sip_ack: 2xx or error; EAPOL: Start, Request or Login; service: LDAP bind, SMB login, "     \
+      "NTP, ...; null for others")                                                                 \
     X(id, INT, "", "DNS: transaction id; icmp_echo: sequence number; null for others")             \
     X(asked_ns, TIME, "ns",                                                                        \
       "first packet of the request at the capture point; null if the file has no times")           \
@@ -953,9 +956,9 @@
       "RST in reply to the SYN; reset or closed: the server did that instead; abandoned: the "     \
       "client closed or reset the connection first, or never completed the handshake; "            \
       "unanswered; cut_off: the capture ended or the row of the flow was evicted before 5 s had "  \
-      "passed and the client had asked three times (arp, nd and icmp_echo: 1 s, sip: 2 s, dhcp "   \
-      "and "                                                                                       \
-      "radius: 3 s), or SIP waited for its final response; "                                       \
+      "passed and the client had asked three times (arp, nd and icmp_echo: 1 s, sip: 2 s, dhcp, "  \
+      "radius and "                                                                                \
+      "service: 3 s), or SIP waited for its final response; "                                      \
       "farewell: the last message of a client that "                                               \
       "closed within 50 ms, or that had received the FIN of the server, wants no answer")          \
     X(code, TEXT, "",                                                                              \
@@ -964,7 +967,8 @@
       "with which the response begins, from 200 on; TLS: first alert of "                          \
       "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
       "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK or NAK; "      \
-      "radius: Access-Accept, ...; sip: status of the final response; null "                       \
+      "radius: Access-Accept, ...; sip: status of the final response; service: what the service "  \
+      "says, 63 bytes at most; null "                                                              \
       "without one")                                                                               \
     X(addresses, TEXT, "",                                                                         \
       "DNS: addresses in the answer, 16 at most, with spaces between; null without any, and for "  \

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services that say no: logins, shares, mail, boot files and tunnels that a server refuses, and a time server without time."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.services.dialogs import facts_of
+from wiretale.analyzer.causes.services.refusal_words import (
+    ABORTED,
+    FTP_FAILURES,
+    INTERMEDIATE,
+    PROTOCOLS,
+    REASONS,
+    Protocol,
+)
+from wiretale.analyzer.findings.exchanges.exchange_rows import named
+from wiretale.analyzer.units import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import ExchangeRow
+
+NTP = "NTP"
+TIMES_MIN = 2  # answers of a server without time
+CLIENT_SAYS = "client: "
+TEXT_MOST = 63  # bytes of an answer that the core keeps
+
+
+class Refusals(NamedTuple):
+    """The refusals of one kind that a client got from a server, with one answer."""
+
+    client: str
+    server: str
+    type: str
+    answer: str
+    rows: list[ExchangeRow]
+    accepted: int  # requests of this kind that the server accepted, of whomever
+
+    @property
+    def protocol(self) -> Protocol:
+        return PROTOCOLS[self.type]
+
+    @property
+    def names(self) -> list[str]:
+        """Who or what was refused."""
+        return sorted({name_of(row) for row in self.rows if row["name"]})
+
+
+def name_of(row: ExchangeRow) -> str:
+    """Returns the name of a request without escapes."""
+    return re.sub(r"\\(\d{3})", lambda digits: chr(int(digits[1])), row["name"] or "")
+
+
+def is_refusal(row: ExchangeRow) -> bool:
+    """Returns whether an answer refuses what the client cannot do without."""
+    answer = row["code"] or ""
+    if row["outcome"] != "refused":
+        return False
+    if row["type"] == "FTP command":
+        return answer[:3] in FTP_FAILURES
+    if row["type"] == "SMTP command":
+        return name_of(row)[:4] not in ("EHLO", "HELO")
+    if row["type"] == "POP3 command":
+        return name_of(row)[:4] in ("", "PASS", "USER")
+    return not answer.startswith(ABORTED)
+
+
+def is_success(row: ExchangeRow) -> bool:
+    """Returns whether a request was granted."""
+    return row["outcome"] == "answered" and (row["code"] or "") not in INTERMEDIATE
+
+
+def whom_of(row: ExchangeRow) -> tuple[str | None, ...]:
+    """Returns what must not have succeeded for a refusal to matter. Whoever boots asks for one file after another."""
+    protocol = PROTOCOLS.get(row["type"] or "")
+    who = name_of(row) if protocol and protocol.by_name else None
+    return row["client"], row["server"], row["type"], who
+
+
+def alike(row: ExchangeRow) -> tuple[str | None, ...]:
+    """Returns what requests of one kind have in common, whoever asks: of commands, the first word."""
+    kind = row["type"] or ""
+    return row["server"], kind, name_of(row).partition(" ")[0] if kind.endswith("command") else None
+
+
+def refusals(case: Case) -> list[Refusals]:
+    """Returns the refusals of each client and server, without those of whom the server accepts later."""
+    rows = [row for row in case.exchanges("kind", "service") if row["type"] in PROTOCOLS]
+    granted: dict[tuple[str | None, ...], int] = {}
+    accepted: dict[tuple[str | None, ...], int] = defaultdict(int)
+    for number, row in enumerate(rows):
+        if is_success(row):
+            granted[whom_of(row)] = number
+            accepted[alike(row)] += 1
+    refused: dict[tuple[str, str, str, str], list[ExchangeRow]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        if is_refusal(row) and granted.get(whom_of(row), -1) < number:
+            refused[row["client"] or "?", row["server"] or "?", row["type"] or "", row["code"] or ""].append(row)
+    return [Refusals(*ends, refusing, accepted[alike(refusing[0])]) for ends, refusing in refused.items()]
+
+
+def whom_str(each: Refusals) -> str:
+    """` of alice, bob and 3 more`; empty without names."""
+    return f" {each.protocol.of} {named(each.names)}" if each.names else ""
+
+
+def whole_words(answer: str) -> str:
+    """Returns an answer without a last word that was cut."""
+    return f"{answer.rsplit(' ', 1)[0]} …" if len(answer) >= TEXT_MOST and " " in answer else answer
+
+
+def reason_str(answer: str) -> str:
+    """` (it wants signing, StartTLS or LDAPS)`; empty if the answer says it all."""
+    reason = next((text for words, text in REASONS.items() if words in answer), "")
+    return f" ({reason})" if reason else ""
+
+
+@cause(
+    code="service-refused",
+    title="A service refuses",
+    sentence='{who} refuses {what}{whom}: it answered {asker} "{answer}"{times}{reason}.',
+    advice="{advice}",
+    shows="The first bytes of an answer say no: LDAP, SMB, Kerberos, RDP, MQTT, MySQL, PostgreSQL, Redis, SMTP, POP3, FTP, TFTP "
+    "and IKE, unless the same is granted later. Steps of a login, words that a server does not know, and an end of a boot file "
+    "that the client wants do not count. A single refusal is a note if the server accepts others.",
+    rivals={
+        "reset-by-peer": "the server answered before it closed",
+        "turned-away": "the answer itself says it",
+        "error-answers": "it is no answer of DNS or HTTP",
+    },
+    unknown="Why, beyond what the answer says: the log of the service has it.",
+    explains=("reset", "one-way"),
+)
+def service_refused(case: Case) -> Matches:
+    for each in refusals(case):
+        if each.type != NTP:
+            yield refused_match(case, each)
+
+
+def refused_match(case: Case, each: Refusals) -> Match:
+    """Returns the match of requests that a service refuses."""
+    protocol, count = each.protocol, len(each.rows)
+    by_client = each.answer.startswith(CLIENT_SAYS)
+    who = f"The {protocol.name} client {each.client}" if by_client else f"The {protocol.name} server {each.server}"
+    answer = each.answer.removeprefix(CLIENT_SAYS)
+    return Match(
+        certainty="proven",
+        place="client" if by_client else "server",
+        failed=count,
+        attempts=count + each.accepted,
+        severity="info" if count == 1 and each.accepted else None,
+        filter=f"{protocol.filter} && ip.addr == {each.server}",
+        proof=f'{plural(count, "answer")} "{answer}"',
+        excluded={"reset-by-peer": "the answer came", "turned-away": "the answer says it"},
+        who=who,
+        what=f"what {each.server} offers" if by_client else protocol.what if each.names else protocol.unnamed,
+        whom=whom_str(each),
+        asker=each.server if by_client else each.client,
+        times="" if count == 1 else f" {count:,} times",
+        answer=whole_words(answer),
+        reason=reason_str(answer),
+        advice=protocol.advice.format(server=each.server, client=each.client),
+        **facts_of(case, each.rows, protocol.ports),
+    )
+
+
+@cause(
+    code="time-refused",
+    title="A time server has no time",
+    sentence="The NTP server {server} {says}: {count} to {clients} {is_so}, so that nobody takes its time.",
+    advice="{advice}",
+    shows="All answers of a time server, two or more, say that it is not synchronized (leap 3 or stratum 16), or are a kiss of "
+    "death (stratum 0).",
+    rivals={"udp-silent": "it answers"},
+    unknown="Why it has no time: its own servers may not answer, or it was just started.",
+)
+def time_refused(case: Case) -> Matches:
+    by_server: dict[str, list[ExchangeRow]] = defaultdict(list)
+    for row in case.exchanges("kind", "service"):
+        if row["type"] == NTP and row["outcome"] in ("answered", "refused"):
+            by_server[row["server"] or "?"].append(row)
+    for server, rows in by_server.items():
+        answers = [row["code"] or "" for row in rows]
+        if len(rows) >= TIMES_MIN and not any(row["outcome"] == "answered" for row in rows):
+            yield time_match(case, server, rows, max(set(answers), key=answers.count))
+
+
+def time_match(case: Case, server: str, rows: Sequence[ExchangeRow], answer: str) -> Match:
+    """Returns the match of a server that gives no time."""
+    clients, is_kiss = sorted({row["client"] or "?" for row in rows}), answer in ("RATE", "DENY", "RSTR")
+    facts = facts_of(case, rows, PROTOCOLS[NTP].ports)
+    return Match(
+        certainty="proven",
+        place="server",
+        failed=len(clients),
+        attempts=len(clients),
+        filter=f"ntp && ip.src == {server}",
+        proof=f'{plural(len(rows), "answer")}, the last "{rows[-1]["code"]}"',
+        excluded={"udp-silent": "it answers"},
+        server=server,
+        says="sends its clients away" if is_kiss else "has no time itself",
+        count=f"all {plural(len(rows), 'answer')}",
+        clients=named(clients),
+        is_so=f'are a kiss of death ("{answer}")' if is_kiss else f'say "{answer}"',
+        advice=f"Let {clients[0]} ask less often, or another server."
+        if is_kiss
+        else f"See on {server} whether its own servers answer (`ntpq -pn`, `chronyc sources`); after a start it takes minutes.",
+        **facts,
+    )

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The time (NTP, RFC 5905), keys of tunnels (IKE, RFC 7296 and 2409), boot files (TFTP, RFC 1350
+ * and 2347). */
+#include <stdio.h>
+
+#include "base/bytes.h"
+#include "service/readers.h"
+
+#define NTP_BYTES      48u
+#define UNSYNCHRONIZED 3u
+#define STRATUM_NONE   16u
+
+enum ntp_mode { NTP_CLIENT = 3, NTP_SERVER = 4 };
+
+/*   0  2 bits leap, 3 version, 3 mode;  1 stratum;  12 reference id: of stratum 0 a word */
+void ntp_read(struct service_message *message, struct service_bytes bytes) {
+    char text[SERVICE_TEXT_BYTES];
+    if (bytes.length < NTP_BYTES)
+        return;
+    uint8_t mode = bytes.at[0] & 7, leap = bytes.at[0] >> 6, stratum = bytes.at[1];
+    message->type = "NTP";
+    if (mode == NTP_CLIENT) {
+        message->step = STEP_ASKS;
+    } else if (mode == NTP_SERVER && !stratum) {
+        char word[SERVICE_TEXT_BYTES];
+        service_put(word, bytes.at + 12, 4);
+        snprintf(text, sizeof text, "%.4s", word);
+        service_say(message, "NTP", true, text);
+    } else if (mode == NTP_SERVER) {
+        bool refused = leap == UNSYNCHRONIZED || stratum >= STRATUM_NONE;
+        snprintf(text, sizeof text, "stratum %u%s", stratum, refused ? ", unsynchronized" : "");
+        service_say(message, "NTP", refused, text);
+    }
+}
+
+#define IKE_BYTES 28u
+
+enum ike_version { IKE_1 = 0x10, IKE_2 = 0x20 };
+enum ike_exchange {
+    MAIN_MODE = 2,
+    AGGRESSIVE_MODE = 4,
+    INFORMATIONAL_1 = 5,
+    SA_INIT = 34,
+    AUTH = 35
+};
+enum ike_payload { NOTIFY_1 = 11, SA = 33, NOTIFY = 41 };
+enum ike_notify { NO_PROPOSAL = 14, INVALID_KE = 17, AUTH_FAILED = 24, COOKIE = 16390 };
+
+static const char *notify_name(uint16_t notify) {
+    switch (notify) {
+    case 1: return "UNSUPPORTED_CRITICAL_PAYLOAD";
+    case 5: return "INVALID_MAJOR_VERSION";
+    case 7: return "INVALID_SYNTAX";
+    case NO_PROPOSAL: return "NO_PROPOSAL_CHOSEN";
+    case INVALID_KE: return "INVALID_KE_PAYLOAD";
+    case 18: return "INVALID_ID_INFORMATION";
+    case AUTH_FAILED: return "AUTHENTICATION_FAILED";
+    case COOKIE: return "COOKIE";
+    default: return "another notification";
+    }
+}
+
+/* Of IKE 2 a notification has protocol, size of the SPI and type, of IKE 1 a DOI before. */
+static void notified(struct service_message *message, struct service_bytes bytes, bool second) {
+    uint32_t at = IKE_BYTES + (second ? 6 : 10);
+    if (bytes.length < at + 2)
+        return;
+    uint16_t notify = load_be16(bytes.at + at);
+    bool usual = second && (notify == INVALID_KE || notify == COOKIE);
+    service_say(message, "IKE negotiation", !usual, notify_name(notify));
+}
+
+static void ike_answer(struct service_message *message, struct service_bytes bytes, bool second) {
+    uint8_t next = bytes.at[16], kind = bytes.at[18];
+    if (next == (second ? NOTIFY : NOTIFY_1))
+        notified(message, bytes, second);
+    else if (kind == SA_INIT || kind == AUTH || kind == MAIN_MODE || kind == AGGRESSIVE_MODE)
+        service_say(message, kind == AUTH ? "IKE login" : "IKE negotiation", false, "accepted");
+}
+
+/*   0 two SPIs of 8 bytes;  16 next payload;  17 version;  18 exchange;  19 flags;  28 payloads */
+void ike_read(struct service_message *message, struct service_bytes bytes) {
+    static const uint8_t none[8];
+    if (bytes.length > 4 && !load_be32(bytes.at)) /* not ESP (RFC 3948) */
+        bytes = (struct service_bytes){bytes.at + 4, bytes.length - 4};
+    if (bytes.length < IKE_BYTES + 4 || (bytes.at[17] != IKE_1 && bytes.at[17] != IKE_2))
+        return;
+    bool second = bytes.at[17] == IKE_2, first = !memcmp(bytes.at + 8, none, sizeof none);
+    uint8_t kind = bytes.at[18];
+    bool answers = second ? bytes.at[19] & 0x20 : !first;
+    if (answers) {
+        ike_answer(message, bytes, second);
+    } else if (first || (second && kind == AUTH)) {
+        message->step = STEP_ASKS;
+        message->type = kind == AUTH ? "IKE login" : "IKE negotiation";
+    }
+}
+
+enum tftp_code { READ = 1, WRITE = 2, BLOCK = 3, REFUSAL = 5 };
+
+void tftp_read(struct service_message *message, struct service_bytes bytes) {
+    uint16_t code = load_be16(bytes.at);
+    const uint8_t *text = bytes.at + (code == REFUSAL ? 4 : 2);
+    uint32_t left = bytes.length - (code == REFUSAL ? 4 : 2);
+    const uint8_t *end = memchr(text, 0, left);
+    if ((code == READ || code == WRITE) && end && end != text) {
+        message->step = STEP_ASKS;
+        message->type = code == READ ? "TFTP read" : "TFTP write";
+        service_put(message->name, text, (uint32_t)(end - text));
+    } else if (code == BLOCK) {
+        service_say(message, "TFTP read", false, "block");
+    } else if (code == REFUSAL && end) {
+        char said[SERVICE_TEXT_BYTES], number[SERVICE_TEXT_BYTES];
+        service_put(said, text, (uint32_t)(end - text));
+        snprintf(number, sizeof number, "%u %.50s", bytes.at[3], said);
+        service_say(message, "TFTP read", true, number);
+    }
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Services whose commands and replies are lines: mail (RFC 5321, 1939) and FTP (RFC 959). Of a
+ * command, its first words are kept; of one with a password, only the first. */
+#include <stdlib.h>
+
+#include "service/readers.h"
+
+#define REFUSED_FROM 400
+
+/* Commands that are kept with the first argument, and those of which only the word is. */
+static const char *const told[] = {"MAIL", "RCPT", "USER", "RETR", "STOR", "CWD", "LIST", "MLSD"};
+static const char *const bare[] = {"AUTH", "PASS", "DATA", "EHLO", "HELO", "STARTTLS", "APOP"};
+
+static bool begins_with(struct service_bytes bytes, const char *word) {
+    size_t length = strlen(word);
+    if (bytes.length <= length || memcmp(bytes.at, word, length))
+        return false;
+    return bytes.at[length] == ' ' || bytes.at[length] == '\r' || bytes.at[length] == '\n';
+}
+
+static uint32_t line_length(struct service_bytes bytes) {
+    for (uint32_t i = 0; i < bytes.length; i++)
+        if (bytes.at[i] == '\r' || bytes.at[i] == '\n')
+            return i;
+    return bytes.length;
+}
+
+static void command_read(struct service_message *message, struct service_bytes bytes,
+                         const char *type) {
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (begins_with(bytes, told[i])) {
+            message->step = STEP_ASKS;
+            service_put(message->name, bytes.at, line_length(bytes));
+        }
+    for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
+        if (begins_with(bytes, bare[i])) {
+            message->step = STEP_ASKS;
+            service_put(message->name, (const uint8_t *)bare[i], (uint32_t)strlen(bare[i]));
+        }
+    message->type = type;
+}
+
+/* Returns whether the bytes begin with a reply: three digits, and a space or a hyphen. */
+static bool is_reply(struct service_bytes bytes) {
+    for (uint32_t i = 0; i < 3; i++)
+        if (bytes.at[i] < '0' || bytes.at[i] > '9')
+            return false;
+    return bytes.at[3] == ' ' || bytes.at[3] == '-';
+}
+
+static void lines_read(struct service_message *message, struct service_bytes bytes,
+                       const char *type) {
+    char text[SERVICE_TEXT_BYTES];
+    if (!is_reply(bytes)) {
+        command_read(message, bytes, type);
+        return;
+    }
+    service_put(text, bytes.at, line_length(bytes));
+    bool refused = atoi(text) >= REFUSED_FROM;
+    service_say(message, type, refused, text);
+    message->unasked = refused;
+}
+
+void smtp_read(struct service_message *message, struct service_bytes bytes) {
+    lines_read(message, bytes, "SMTP command");
+}
+
+void ftp_read(struct service_message *message, struct service_bytes bytes) {
+    lines_read(message, bytes, "FTP command");
+}
+
+void pop3_read(struct service_message *message, struct service_bytes bytes) {
+    char text[SERVICE_TEXT_BYTES];
+    bool refused = begins_with(bytes, "-ERR");
+    if (!refused && !begins_with(bytes, "+OK")) {
+        command_read(message, bytes, "POP3 command");
+        return;
+    }
+    service_put(text, bytes.at, line_length(bytes));
+    service_say(message, "POP3 command", refused, text);
+    message->unasked = refused;
+}

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services that say no: what is said of each, and answers that refuse nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import causes_refusals as drawn
+import wiretale
+from attempt_wire import Ends
+from causes_broken import of_timed
+from causes_refusals import datagrams, lines, talk
+from crafted import Timed
+
+CODES = {"service-refused", "time-refused"}
+
+
+def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
+    return wiretale.analyze(of_timed(lambda: timed)(folder / "capture.pcap"))
+
+
+@pytest.mark.parametrize(
+    ("timed", "words"),
+    [
+        (
+            talk(389, drawn.ldap(8)),
+            'The LDAP server 10.2.0.2 refuses the bind of svc@corp.example: it answered 10.0.0.1 "strongerAuthRequired"',
+        ),
+        (
+            talk(445, drawn.smb_login(0xC0000022)),
+            'The SMB server 10.2.0.2 refuses the login of CORP\\alice: it answered 10.0.0.1 "STATUS_ACCESS_DENIED"',
+        ),
+        (talk(445, [drawn.smb(0, None), drawn.smb(0, 0xC00000BB)]), "The SMB server 10.2.0.2 refuses to negotiate: "),
+        (
+            datagrams((40_001, 88), [*drawn.kerberos(25), *drawn.kerberos(37)], gap=0.2),
+            'The Kerberos server 10.2.0.2 refuses the login of alice: it answered 10.0.0.1 "KRB_AP_ERR_SKEW" (the clocks',
+        ),
+        (
+            talk(3306, drawn.mysql(1045, b"Access denied for user")),
+            'The MySQL server 10.2.0.2 refuses the login of app: it answered 10.0.0.1 "1045 Access denied for user"',
+        ),
+        (
+            talk(5432, drawn.postgresql(b"FATAL", b"28000", b"no pg_hba.conf entry")),
+            'The PostgreSQL server 10.2.0.2 refuses the login of app: it answered 10.0.0.1 "28000 no pg_hba.conf entry"',
+        ),
+        (
+            talk(
+                25,
+                lines(
+                    "> 220 mx",
+                    "EHLO a",
+                    "> 250 mx",
+                    "MAIL FROM:<a@b>",
+                    "> 250 ok",
+                    "RCPT TO:<c@d>",
+                    "> 550 5.1.1 no such user",
+                ),
+            ),
+            'The mail server 10.2.0.2 refuses mail at RCPT TO:<c@d>: it answered 10.0.0.1 "550 5.1.1 no such user"',
+        ),
+        (talk(25, lines("> 421 4.7.0 too many connections")), "The mail server 10.2.0.2 refuses connections: "),
+        (
+            talk(21, lines("> 220 ftp", "USER web", "> 331 password", "PASS secret", "> 530 Login incorrect.")),
+            'The FTP server 10.2.0.2 refuses a command at PASS: it answered 10.0.0.1 "530 Login incorrect."',
+        ),
+        (
+            datagrams((500, 500), [*drawn.negotiation(14), *drawn.negotiation(14, 2)]),
+            'The IPsec server 10.2.0.2 refuses the IKE negotiation: it answered 10.0.0.1 "NO_PROPOSAL_CHOSEN" 2 times',
+        ),
+        (drawn.boot(8, b"no", True), "The TFTP client 10.0.0.1 refuses what 10.2.0.2 offers for pxelinux.0: "),
+        (
+            drawn.boot(1, b"File not found"),
+            'The TFTP server 10.2.0.2 refuses the file for pxelinux.0: it answered 10.0.0.1 "1 File',
+        ),
+        (drawn.ntp(3, 16), "The NTP server 10.2.0.2 has no time itself: all 4 answers to 10.0.0.1 say "),
+        (drawn.ntp(0, 0, word=b"RATE"), "The NTP server 10.2.0.2 sends its clients away: "),
+    ],
+)
+def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str, tmp_path: Path) -> None:
+    assert trace_of(timed, tmp_path).answer.sentence.startswith(words)
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [
+        talk(389, drawn.ldap(0)),
+        talk(389, drawn.ldap(14)),  # a step of SASL
+        [*talk(389, drawn.ldap(49)), *talk(389, drawn.ldap(0), 15.0, 40_001)],  # a second try was right
+        talk(445, drawn.smb_login(0)),
+        datagrams((40_001, 88), [*drawn.kerberos(25), *drawn.kerberos(None)], gap=0.2),
+        talk(3306, drawn.mysql(0, b"")),
+        talk(5432, drawn.postgresql(b"ERROR", b"42601", b"syntax error")),  # of a query
+        talk(25, lines("> 220 mx", "EHLO a", "> 502 unknown", "HELO a", "> 250 mx", "QUIT", "> 221 bye")),
+        talk(21, lines("> 220 ftp", "USER web", "> 331 p", "PASS x", "> 230 in", "MDTM a", "> 550 no such file")),
+        datagrams((500, 500), [*drawn.negotiation(17), *drawn.negotiation(None, 2)]),  # another DH group
+        drawn.boot(0, b"TFTP Aborted", True, then=True),  # asked for the size alone
+        drawn.boot(1, b"File not found", then=True),  # the next name is there
+        drawn.ntp(0, 2),
+        drawn.ntp(3, 16, count=1),
+        Ends(40_000, 445).refused(0.0),
+        talk(6380, lines("PING", "> -NOAUTH no")),  # no port of a known service
+    ],
+)
+def test_what_is_granted_later_or_usual_is_no_refusal(timed: Timed, tmp_path: Path) -> None:
+    assert not CODES & set(trace_of(timed, tmp_path).causes.column("code"))
+
+
+def test_a_single_refusal_beside_others_that_are_accepted_is_a_note(tmp_path: Path) -> None:
+    timed = [*talk(389, drawn.ldap(49)), *talk(389, drawn.ldap(0, b"other@corp.example"), 15.0, 40_001)]
+    (row,) = trace_of(timed, tmp_path).causes.rows()
+    assert (row["code"], row["severity"]) == ("service-refused", "info")
+
+
+def test_no_password_is_kept(tmp_path: Path) -> None:
+    words = lines("> 220 mx", "AUTH PLAIN c2VjcmV0", "> 535 no", "> 220 x")
+    timed = [
+        *talk(21, lines("> 220 ftp", "USER web", "> 331 p", "PASS secret", "> 530 no")),
+        *talk(25, words, 13.0, 40_001),
+    ]
+    texts = str([row for row in trace_of(timed, tmp_path).exchanges.rows() if row["kind"] == "service"])
+    assert "PASS" in texts and "AUTH" in texts and "secret" not in texts and "c2Vj" not in texts

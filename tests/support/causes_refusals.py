@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Services that say no: requests and answers of one message each, crafted byte by byte."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from scapy.all import IP, UDP, Raw
+
+from attempt_wire import RTT, Ends
+from causes_broken import of_timed
+from crafted import Timed, ether
+
+CLIENT, SERVER = "10.0.0.1", "10.2.0.2"
+START = 10.0  # s
+
+
+class Said(NamedTuple):
+    """A message of the client, or back."""
+
+    data: bytes
+    back: bool = False
+
+
+def talk(server_port: int, words: Sequence[Said], at: float = START, port: int = 40_000) -> Timed:
+    """A connection that carries these messages and ends with both FINs."""
+    ends = Ends(port, server_port)
+    timed, sent, now = [ends.syn(at), *ends.accepts(at + RTT)], [1001, 5001], at + RTT + 0.001
+    for word in words:
+        timed.append(ends.segment(now, word.back, "PA", data=word.data, seq=sent[word.back], ack=sent[not word.back]))
+        sent[word.back] += len(word.data)
+        now += RTT
+    for back in (False, True):
+        timed.append(ends.segment(now, back, "FA", seq=sent[back], ack=sent[not back]))
+        sent[back] += 1
+        now += RTT
+    return timed
+
+
+def datagrams(ports: tuple[int, int], words: Sequence[Said], at: float = START, gap: float = RTT) -> Timed:
+    """Datagrams of a client and a server, one after another."""
+    timed: Timed = []
+    for number, word in enumerate(words):
+        ends, pair = ((SERVER, CLIENT), ports[::-1]) if word.back else ((CLIENT, SERVER), ports)
+        packet = IP(src=ends[0], dst=ends[1]) / UDP(sport=pair[0], dport=pair[1]) / Raw(word.data)
+        timed.append((at + gap * number, ether(packet)))
+    return timed
+
+
+def ber(tag: int, contents: bytes) -> bytes:
+    size = len(contents)
+    return bytes([tag, size] if size < 128 else [tag, 0x82, size >> 8, size & 255]) + contents
+
+
+def ldap(result: int, name: bytes = b"svc@corp.example") -> list[Said]:
+    bind = ber(0x30, ber(2, b"\1") + ber(0x60, ber(2, b"\3") + ber(4, name) + ber(0x80, b"secret")))
+    answer = ber(0x30, ber(2, b"\1") + ber(0x61, ber(10, bytes([result])) + ber(4, b"") + ber(4, bytes(140))))
+    return [Said(bind), Said(answer, True)]
+
+
+def smb(command: int, status: int | None, body: bytes = bytes(24), number: int = 0) -> Said:
+    """A request, or with a status the answer."""
+    back = status is not None
+    head = b"\xfeSMB" + struct.pack("<HHIHHIIQIIQ", 64, 1, status or 0, command, 1, int(back), 0, number, 0, 0, 0)
+    message = head + bytes(16) + body
+    return Said(struct.pack("!I", len(message)) + message, back)
+
+
+def ntlm(user: str, domain: str = "CORP") -> bytes:
+    texts = [word.encode("utf-16le") for word in (domain, user)]
+    fields, offset = b"", 64
+    for text in (b"", b"", *texts):
+        fields += struct.pack("<HHI", len(text), len(text), offset)
+        offset += len(text)
+    return bytes(24) + b"NTLMSSP\0" + struct.pack("<I", 3) + fields.ljust(52, b"\0") + b"".join(texts)
+
+
+def smb_login(status: int) -> list[Said]:
+    return [
+        smb(0, None),
+        smb(0, 0),
+        smb(1, None, number=1),
+        smb(1, 0xC0000016, number=1),
+        smb(1, None, ntlm("alice"), 2),
+        smb(1, status, number=2),
+    ]
+
+
+def kerberos(error: int | None, name: bytes = b"alice") -> list[Said]:
+    principal = ber(0x30, ber(0xA0, ber(2, b"\1")) + ber(0xA1, ber(0x30, ber(0x1B, name))))
+    request = ber(0x6A, ber(0x30, ber(0xA1, ber(2, b"\5")) + ber(0xA4, ber(0x30, ber(0xA1, principal)))))
+    number = ber(0xA6, ber(2, bytes([error or 0])))
+    answer = (
+        ber(0x6B, ber(0x30, bytes(20))) if error is None else ber(0x7E, ber(0x30, ber(0xA0, ber(2, b"\5")) + number))
+    )
+    return [Said(request), Said(answer, True)]
+
+
+def mysql(error: int, text: bytes) -> list[Said]:
+    def packet(number: int, data: bytes) -> bytes:
+        return struct.pack("<I", len(data))[:3] + bytes([number]) + data
+
+    login = struct.pack("<IIB", 0x1FF3A685, 1 << 24, 33) + bytes(23) + b"app\0"
+    reply = b"\xff" + struct.pack("<H", error) + b"#28000" + text if error else bytes(7)
+    return [Said(packet(0, b"\x0a8.0.36\0" + bytes(60)), True), Said(packet(1, login)), Said(packet(2, reply), True)]
+
+
+def postgresql(severity: bytes, code: bytes, text: bytes) -> list[Said]:
+    pairs = b"user\0app\0database\0shop\0\0"
+    start = struct.pack("!II", 8 + len(pairs), 0x30000) + pairs
+    fields = b"S" + severity + b"\0C" + code + b"\0M" + text + b"\0\0"
+    return [Said(start), Said(b"E" + struct.pack("!I", 4 + len(fields)) + fields, True)]
+
+
+def lines(*words: str) -> list[Said]:
+    """`> ` before what the server says."""
+    return [Said(f"{word.removeprefix('> ')}\r\n".encode(), word.startswith("> ")) for word in words]
+
+
+def ntp(leap: int, stratum: int, count: int = 4, word: bytes = bytes(4)) -> Timed:
+    timed: Timed = []
+    for number in range(count):
+        tail = bytes(28) + struct.pack("!II", 0xEE000000 + number, 7)
+        answer = bytes([leap << 6 | 4 << 3 | 4, stratum, 6, 0xEC]) + bytes(8) + word + tail + bytes(0)
+        words = [
+            Said(bytes([0x23, 0, 6, 0xEC]) + bytes(8) + bytes(4) + tail[:32].ljust(32, b"\0")),
+            Said(answer.ljust(48, b"\0"), True),
+        ]
+        timed += datagrams((50_123, 123), words, START + 16.0 * number)
+    return timed
+
+
+def ike(next_payload: int, kind: int, back: bool, body: bytes, spi: int = 1) -> Said:
+    head = struct.pack("!QQ", spi << 40, 9 if back or kind == 35 else 0)
+    head += bytes([next_payload, 0x20, kind, 0x20 if back else 8]) + struct.pack("!II", kind == 35, 28 + len(body))
+    return Said(head + body, back)
+
+
+def negotiation(notify: int | None, spi: int = 1) -> list[Said]:
+    """A request to begin, and its answer: a notification, or a choice."""
+    note = struct.pack("!BBHBBH", 0, 0, 8, 0, 0, notify or 0)
+    answer = ike(33, 34, True, bytes(200), spi) if notify is None else ike(41, 34, True, note, spi)
+    return [ike(33, 34, False, bytes(200), spi), answer]
+
+
+def boot(code: int, text: bytes, by_client: bool = False, then: bool = False) -> Timed:
+    """A client asks for a file twice, and one of both refuses; `then`: another file comes."""
+    timed: Timed = []
+    for number in range(2):
+        at, port = START + 2.0 * number, 2_070 + number
+        timed += datagrams((port, 69), [Said(b"\0\1pxelinux.0\0octet\0blksize\x001456\0")], at)
+        error = Said(struct.pack("!HH", 5, code) + text + b"\0", not by_client)
+        timed += datagrams((port, 34_000 + number), [error], at + 0.01)
+    if then:
+        timed += datagrams((2_080, 69), [Said(b"\0\1default\0octet\0")], START + 5)
+        timed += datagrams((2_080, 35_000), [Said(b"\0\3\0\1" + bytes(200), True), Said(b"\0\4\0\1")], START + 5.01)
+    return timed
+
+
+EXAMPLES = {
+    "service-refused": of_timed(lambda: talk(389, ldap(8))),
+    "time-refused": of_timed(lambda: ntp(3, 16)),
+}
