@@ -131,7 +131,7 @@ class AnalysisOptions(NamedTuple):
         Option(
             "-j --jobs",
             "N",
-            "number of threads beside those that decompress files (default: one for each processor); no result depends on it",
+            "threads, besides those that decompress files (default: one for each processor); results don't depend on it",
             "count",
             least=1,
             most=64,

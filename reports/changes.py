@@ -66,7 +66,7 @@ def finding_text(change: FindingChange) -> str:
     """`+ timeout-stalls  1.2 s: …`: the code, its costs and the first sentence; + appeared, − disappeared, ~ changed."""
     findings = change.after or change.before
     sign = "~" if change.before and change.after else "+" if change.after else "−"
-    more = f" and {len(findings) - 1:,} more" if len(findings) > 1 else ""
+    more = f" (and {len(findings) - 1:,} more)" if len(findings) > 1 else ""
     return f"{sign} {change.code}{finding_cost(change)}: {findings[0].sentence}{more}"
 
 

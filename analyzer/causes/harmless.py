@@ -44,7 +44,7 @@ def traced_str(trace: Trace) -> str:
         return f"{head}, which never answered; {len(path.routers):,} routers on the way did"
     if path.answered < ARRIVING * path.most:
         return (
-            f"{head}, which answered {path.answered:,} probes, and a router before it {path.most:,}: the rest was lost behind "
+            f"{head}, which answered {path.answered:,} probes, and a router before it {path.most:,}: the rest was lost after "
             "that router, or the destination limits its answers"
         )
     return f"{head}, and nothing was lost on it: {path.destination} answered {arrived_str(path)}{rare_str(path)}"

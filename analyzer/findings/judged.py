@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.trace import Trace
 
-MEASURES = {"loss": "loss", "rtt": "round trip", "limits": "limits"}
+MEASURES = {"loss": "loss", "rtt": "round trips", "limits": "limits"}
 ALL = tuple(MEASURES)
 REASONS = {
     "one_way": "only one direction was captured",
@@ -38,7 +38,7 @@ NO_ROUND_TRIP = {
     "echo": ", and none was answered",
     "dns": ", and no answer shows a round trip",
 }
-REASONS_SHOWN, EVERY_MEASURE = 5, "loss, round trip or limits"
+REASONS_SHOWN, EVERY_MEASURE = 5, "loss, round trips or limits"
 
 
 class Amount(NamedTuple):
@@ -86,14 +86,15 @@ class Judged(NamedTuple):
         return f"Judged: {self.text()}" if self.total.packets else ""
 
     def text(self) -> str:
-        """Returns the same behind the word `Judged`; empty without a packet."""
+        """Returns the same without the word `Judged`; empty without a packet."""
         if not self.total.packets:
             return ""
         if self.nothing:
             return f"nothing for {EVERY_MEASURE}: {self._reasons()}."
         names_of: dict[str, list[str]] = {}
         for name, amount in self.measures.items():
-            names_of.setdefault(self._share(amount), []).append(MEASURES[name])
+            if amount.packets:
+                names_of.setdefault(self._share(amount), []).append(MEASURES[name])
         judged = "; ".join(f"{share} for {listed(names, 'and')}" for share, names in names_of.items())
         return f"{judged}.{f' Not judged: {self._reasons()}.' if self.unjudged else ''}"
 
@@ -117,16 +118,17 @@ class Judged(NamedTuple):
     def _share(self, amount: Amount) -> str:
         if amount == self.total:
             return "all packets"
-        if not amount.packets:
-            return "no packet"
         packets, size = (show_share(part, total) for part, total in zip(amount, self.total, strict=True))
         return f"{packets} of packets and {size} of bytes"
 
     def _reason(self, part: Unjudged) -> str:
-        share = f"{part.text} ({show_share(part.amount.packets, self.total.packets)} of packets)"
-        if part.measures == ALL or self.nothing:
-            return share
-        return f"for {listed([MEASURES[name] for name in part.measures], 'and')}, {share}"
+        share = f"{show_share(part.amount.packets, self.total.packets)} of packets"
+        if self.nothing:
+            return f"{part.text} ({share})"
+        if part.measures == ALL:
+            return f"{share} ({part.text})"
+        names = listed([MEASURES[name] for name in part.measures], "and")
+        return f"{names} ({part.text})" if part.amount == self.total else f"{names} of {share} ({part.text})"
 
 
 def listed(words: list[str], last: str) -> str:
@@ -138,7 +140,7 @@ def text_of(reason: str, measures: str) -> str:
     """Returns the reason in words."""
     if reason in NO_ROUND_TRIP and "rtt" in measures:
         return REASONS[reason] + NO_ROUND_TRIP[reason]
-    return REASONS.get(reason, f"{protocol_str(reason)} is not judged")
+    return REASONS.get(reason, f"no rules for {protocol_str(reason)}")
 
 
 def outside_flows(trace: Trace, flows: Amount) -> Unjudged:

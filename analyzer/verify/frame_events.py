@@ -49,7 +49,7 @@ class FrameEvents:
 def reason_unread(decoded: tuple[str, int | None, bool, bool] | None) -> str | None:
     """Returns why wiretale found no TCP segment or ICMP message in a frame; None if it found one."""
     if decoded is None:
-        return "behind the damage of the file"
+        return "after the damage of the file"
     reason, protocol, transport, fragment = decoded
     if fragment:
         return FRAGMENT

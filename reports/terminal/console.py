@@ -56,6 +56,18 @@ def section(heading: str, *parts: RenderableType) -> RenderableType:
     return Group(title(heading), *map(indented, parts))
 
 
+def with_code(text: str, style: str = "") -> Text:
+    """Returns a text in which settings and commands are bold, in place of backticks; those of several words get quotes, too."""
+    shown = Text(style=style)
+    for number, part in enumerate(printable(text).split("`")):
+        if number % 2:
+            quote = "" if " " not in part else '"' if "'" in part else "'"
+            shown.append(f"{quote}{part}{quote}", style="bold")
+        else:
+            shown.append(part)
+    return shown
+
+
 def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -> Grid:
     """Returns a line for each of these columns of a finding that is known: name and text. `head` is the first line."""
     lines = Grid.grid(padding=(0, 1))
@@ -67,6 +79,6 @@ def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -
         if row[name]:
             style = "dim" if name in ("evidence", "filter") else ""
             value = row[name]
-            text = value if isinstance(value, Command) else Text(printable(str(value)), style=style)
+            text = value if isinstance(value, Command) else with_code(str(value), style)
             lines.add_row(Text(name, style="dim"), text)
     return lines

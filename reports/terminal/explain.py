@@ -20,7 +20,16 @@ from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_share
 from wiretale.reports.phrases import cost_text, with_evidence
 from wiretale.reports.terminal.analyze import capture_lines, flow_parts, fragmentation_parts, judged_lines, link_share
-from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, indented, print_parts, section, title
+from wiretale.reports.terminal.console import (
+    INDENT,
+    STYLES,
+    detail_lines,
+    indented,
+    print_parts,
+    section,
+    title,
+    with_code,
+)
 from wiretale.reports.terminal.screen.page import head_parts
 
 if TYPE_CHECKING:
@@ -289,7 +298,7 @@ def page_parts(code: str) -> Iterator[RenderableType]:
     }
     for name, text in parts.items():
         if text:
-            yield section(name, Text(text.strip()))
+            yield section(name, with_code(text.strip()))
 
 
 def list_parts() -> Iterator[RenderableType]:

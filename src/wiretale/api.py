@@ -61,7 +61,7 @@ class Explanation(_Shown):
     >>> import wiretale
     >>> explanation = wiretale.explain("sample_pcaps/tcp_losses.pcap")
     >>> explanation.judged
-    'Judged: all packets for loss, round trip and limits.'
+    'Judged: all packets for loss, round trips and limits.'
     >>> sorted(explanation.as_dict())[:3]
     ['answer', 'causes', 'findings']
     """

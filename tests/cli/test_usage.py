@@ -114,10 +114,10 @@ def test_an_abbreviated_option_is_not_taken(wiretale_run: Any, words: str, optio
 @pytest.mark.parametrize(
     "words, message",
     [
-        ("-r FILE", "captures are named without an option: wiretale analyze FILE"),
-        ("analyze -r FILE", "captures are named without an option: wiretale analyze FILE"),
-        ("-rFILE", "captures are named without an option"),
-        ("info -r FILE", "captures are named without an option: wiretale info FILE"),
+        ("-r FILE", "just pass the file, as in wiretale analyze FILE"),
+        ("analyze -r FILE", "just pass the file, as in wiretale analyze FILE"),
+        ("-rFILE", "just pass the file"),
+        ("info -r FILE", "just pass the file, as in wiretale info FILE"),
         ("analyze FILE -Y tcp.port==443", "-f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'"),
         ("FILE -Y tcp", "-f takes a capture filter"),
         ("FILE -z conv,tcp", "lists conversations"),

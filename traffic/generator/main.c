@@ -22,7 +22,7 @@ static const struct option_row rows[] = {
 };
 
 static const struct command_line command = {
-    .description = "Sends numbered blocks of traffic and reports which of them arrived.\n",
+    .description = "Send numbered blocks of traffic, and report which of them arrived.\n",
     .usage = "@ COMMAND [options]\n",
     .arguments = "  send                  send blocks to a receiver and report both ends\n"
                  "  receive               receive blocks; count lost, late and corrupt ones\n"

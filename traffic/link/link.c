@@ -82,7 +82,7 @@ static const struct option_row rows[] = {
     COUNT_OF("seed", 0, seed, "N", 0, 0,
              "random seed; the same seed gives packet n the same fate [1]"),
     TEXT_OF("truth", 0, truth_path, "FILE", "write the fate of each packet"),
-    FLAG("overwrite", 0, overwrite, "replace an existing capture file by it [refuse to]"),
+    FLAG("overwrite", 0, overwrite, "let it replace an existing capture file [refuse to]"),
     TEXT_OF("print-truth", 0, print_path, "FILE", "print such a file as CSV; - is standard input"),
     TAKEN("address", 0, "A", take_address,
           "the link's own address in ICMP messages, once for each family [192.0.0.8 and "
@@ -97,8 +97,8 @@ static const struct option_row rows[] = {
 
 static const struct command_line command = {
     .description =
-        "Joins two interfaces by an emulated link that loses, delays, reorders or\n"
-        "corrupts packets, and records the fate of each. Prints `linking` on stderr once\n"
+        "Join two interfaces by an emulated link that loses, delays, reorders or\n"
+        "corrupts packets, and record the fate of each. It prints `linking` on stderr once\n"
         "it does; SIGINT and SIGTERM end it, and a summary goes to stdout.\n",
     .usage = "@ INTERFACE INTERFACE [options]\n"
              "       @ --print-truth FILE\n",

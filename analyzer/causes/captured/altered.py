@@ -108,9 +108,9 @@ def offload(case: Case) -> Matches:
     title="The capture clock was set",
     sentence="The capture clock {jumped} by {furthest}{times}, so {wrong}; nobody waited then.",
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
-    shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more; or TCP timestamps: in one "
-    "instant those of both ends of a connection advance by 200 ms or more less than the capture's clock, by half of that "
-    "time or more, and stay behind (flows.clock_jump_ns). Such a time is no part of waits for answers.",
+    shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more; or the TCP "
+    "timestamps of both ends show it: in one instant they fall behind the capture's clock, by 200 ms or more and by half of that "
+    "time or more, and do not catch up (flows.clock_jump_ns). Such a time is no part of waits for answers.",
     rivals={
         "stall": "the TSvals of both ends jump against the capture's clock in one instant",
         "outage": "the time goes back, or the TSvals of both ends do not advance in it",
@@ -142,11 +142,11 @@ def clock_step(case: Case) -> Matches:
             frames=near,
             proof=f"the timestamps of both ends of {plural(len(jump.flows), 'connection')} did not advance in that time",
             excluded={
-                "stall": "both ends' timestamps stay behind the capture's clock, those of late packets catch up",
+                "stall": "both ends' timestamps never catch up with the capture's clock, which those of late packets do",
                 "outage": "both ends' timestamps did not advance in that time",
             },
             jumped="jumped forward",
             furthest=show_duration(jump.ns),
             times=f" at {at}",
-            wrong="times across that moment are too long by that",
+            wrong="times that span this instant are too long by as much",
         )

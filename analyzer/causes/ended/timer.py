@@ -214,6 +214,6 @@ def timer_match(group: Sequence[Closed]) -> Match:
         else "it, or a proxy before it, ends connections on which the client is silent for so long",
         advice="Let the client send PINGREQ in time (its network loop must run), or raise its keep-alive."
         if is_mqtt
-        else f"Let the client send a message more often than every {silent} (a ping of the application, such as that of "
-        "WebSocket), or raise the timeout (`proxy_read_timeout`, HAProxy `timeout tunnel`, ALB idle timeout).",
+        else f"Let the client send a message more often than every {silent} (a ping of the application, such as "
+        "WebSocket's), or raise the timeout (`proxy_read_timeout`, HAProxy `timeout tunnel`, ALB idle timeout).",
     )

@@ -169,7 +169,7 @@ def sizes_str(rows: Sequence[ExchangeRow]) -> str:
     title="TLS handshake refused",
     sentence="{meaning}: {who} ended {handshakes}{server} with {alert}.",
     advice="{todo}",
-    shows="An alert of the handshake that is no close_notify (handshakes.alert). The meaning is that of RFC 8446 section 6.2.",
+    shows="An alert of the handshake that is no close_notify (handshakes.alert). RFC 8446 section 6.2 has the meaning.",
     rivals={
         "reset-by-device": "an alert came, and no RST right after the ClientHello",
         "hung-server": "an answer came",

@@ -130,7 +130,7 @@ def nagle_delack(case: Case) -> Matches:
             waited_ns=row["time_delayed_ack_ns"],
             saving_ns=row["time_delayed_ack_ns"],
             severity="info" if each.finding.severity == "info" else None,
-            proof="a short segment, a pure ACK after the timer, and the next data right behind it, each time",
+            proof="a short segment, a pure ACK after the timer, and the next data right after that, each time",
             excluded={
                 "delack-tail": f"segments of {show_bytes((row['unique_bytes'] or 0) / max(row['data_packets'] or 1, 1))} on "
                 "average",

@@ -131,7 +131,7 @@ def no_window_update(case: Case) -> Matches:
     "(0.1 ms to it and back), it acknowledged data late while all of its window was full. A failure if it stayed shut for the "
     "last 5 s.",
     rivals={
-        "bottleneck": "no queue can stand behind a capture point at the receiver, and the data under way is the window",
+        "bottleneck": "a capture at the receiver has no queue after it, and the data under way fills the window",
         "tail-loss": "the sender had no leave to send, so that no timer of a loss ran",
         "small-window": "the window shrinks as data comes, and opens later",
         "no-window-update": "the window opens without a probe",
@@ -260,7 +260,7 @@ def not_of_window(back: DirectionRow, is_shut: bool) -> dict[str, str]:
     """Returns the facts that exclude rivals of a closed window."""
     most, least = back["window_max"], back["window_min"] or 0
     return {
-        "tail-loss": "the window never opened again" if is_shut else "data left right behind the update of the window",
+        "tail-loss": "the window never opened again" if is_shut else "data left right after the window update",
         "small-window": f"from {show_bytes(most)} down to {show_bytes(least)}" if most else "it was 0",
     }
 

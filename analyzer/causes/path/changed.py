@@ -39,9 +39,9 @@ def ignored_rows(case: Case) -> Iterator[int]:
     sentence="{source} sent {count:packet} to {destination} with a wrong {layer} checksum, and the receiver ignored every one"
     "{success}: {what}an offload bug of the sender{price}.",
     advice="Turn the offload off at {source}: `ethtool -K DEVICE tx off`{tunnel}.",
-    shows="Three packets or more of a TCP direction with a wrong checksum, also that of a VXLAN or other UDP tunnel around them, "
-    "which is not the bare sum of the pseudo-header; the receiver acknowledged none of them (directions.checksums_ignored), and "
-    "they were retransmitted.",
+    shows="Three packets or more of a TCP direction have a wrong checksum, their own or that of a VXLAN or other UDP tunnel "
+    "around them. It is not the bare sum of the pseudo-header, the receiver acknowledged none of them "
+    "(directions.checksums_ignored), and they were retransmitted.",
     rivals={
         "damaged-packets": "the checksum is wrong in all packets of a kind, not in a few",
         "offload": "the receiver ignored them: an adapter would have filled in the checksum after the capture",
@@ -93,14 +93,14 @@ def ignored_match(flow: FlowRow, row: DirectionRow, ignored: int, has_right: boo
     sentence="{count:packet} {route} arrived damaged (wrong checksum, {share} of {total}) and {count:~was|were} discarded: a "
     "faulty cable, module or memory before the capture point, not congestion{price}.",
     advice="Compare the error counters of each port and module from {source} to the capture point (`ethtool -S`), and "
-    "`nstat -az TcpInCsumErrors` at {destination}; replace the part behind which they rise.",
+    "`nstat -az TcpInCsumErrors` at {destination}; replace the part after which they rise.",
     shows="TCP or UDP checksums that are wrong in some of the packets of a direction, right in more, and whose data "
     "the sender repeats (finding damaged-packets).",
     rivals={
         "random-loss": "the packets are in the capture, with a wrong checksum",
         "offload": "a checksum that is left to the adapter is the sum of the pseudo-header, or in all packets of the host",
     },
-    unknown="Damage behind the capture point, which is loss here. Packets that the snap length cut.",
+    unknown="Damage after the capture point, which shows as loss here. Packets that the snap length cut.",
     explains=EFFECTS,
 )
 def damaged_packets(case: Case) -> Matches:

@@ -52,7 +52,7 @@ def is_at_receiver(lossy: Lossy) -> bool:
         "zero-window": "its window had room",
     },
     unknown="Whether its firewall, its socket buffer or a bridge to a virtual machine dropped them. At another capture point "
-    "this is a loss behind it.",
+    "this is a loss after it.",
     explains=EFFECTS,
 )
 def host_drops(case: Case) -> Matches:

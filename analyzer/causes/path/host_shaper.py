@@ -61,7 +61,7 @@ def is_held(case: Case, transfer: Transfer) -> bool:
     "path-limited), but nothing is lost, round trips do not grow (99 of 100 by 10%, or 1 ms at most), no window is full, and "
     "ten time bins or more have the same bytes (to 5%), from the second on.",
     rivals={
-        "bottleneck": "a link behind the capture point would make round trips grow",
+        "bottleneck": "a link after the capture point would make round trips grow",
         "send-buffer": "the flight has no gap in each round trip",
         "app-limited": "data is in flight all the time",
         "policer": "nothing is lost",

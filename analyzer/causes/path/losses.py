@@ -172,16 +172,16 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     "segments ({lost} of {sent}) and queued none{steady}.",
     advice="Compare the rate with the contract (`show policy-map interface`), and shape just below it at the sender: `tc qdisc "
     "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",
-    shows="From 15 losses in as many round trips, not more than half of them in three; an overshoot of slow start does not "
-    "count. Between two losses, two round trips or more apart, one rate passes (the median is 80% of the 90th percentile or "
-    "more); between losses in a row, and after a loss until the next, no more than 4 packets pass beyond it (95 and 90%), "
-    "while bursts of 4 packets or more pass before a loss. The bytes between losses do not vary as by chance (their mean, "
-    "give or take 0.15 or two errors). Round trips do not grow at losses (by the time of 2 packets, or 0.5 ms); before the "
-    "capture point, packets come 4 in 1 ms beyond the rate. The rate is that of payload. Or, with a large bucket: for four "
-    "round trips before the first of 30 losses or more, half as much again passes as in any time bin from then until no "
-    "more are lost, and that stays the same (to 20%). Or the bucket never fills again: from the first of 30 losses or more "
-    "on, 60 packets or more pass at one rate, from which they stray by 4 at most, and before it four times as much had "
-    "passed in the time.",
+    shows="15 losses or more, in as many round trips; three round trips may have half of them at most, and the overshoot of "
+    "slow start does not count. The same rate of payload passes between losses that are two round trips or more apart: the "
+    "median is 80% of the 90th percentile or more. Faster bursts of 4 packets or more pass before a loss, but not after one: "
+    "from a loss to the next, at most 4 packets pass beyond the rate (in 95%; in 90% of all times after a loss). The bytes "
+    "between losses vary more or less than they would by chance. Round trips do not grow at losses (by the time of 2 packets, "
+    "or 0.5 ms); if the losses are before the capture point, bursts of 4 packets in 1 ms exceed the rate there. Or the bucket "
+    "is large: for four round trips before the first of 30 losses or more, half as much again passes as in any later time bin "
+    "with losses, and that later rate is even (to 20%). Or the bucket never fills again: from the first of 30 losses or more "
+    "on, 60 packets or more pass at one rate, from which they stray by 4 at most, and before it four times as much had passed "
+    "in the time.",
     rivals={
         "bottleneck": "round trips do not grow before the losses, and bursts faster than the rate pass",
         "random-loss": "no more than the rate passes between two losses",
@@ -344,7 +344,7 @@ def marking_of(lossy: Lossy) -> str:
     if not is_voice(lossy.transfer) or None in marks or marks[0] == marks[1]:
         return ""
     here, there = (f"{mark}{f' ({CODEPOINTS[mark]})' if mark in CODEPOINTS else ''}" for mark in marks)
-    return f" Its packets carry DSCP {here}, those of the other direction {there}."
+    return f" Its packets carry DSCP {here}, packets of the other direction {there}."
 
 
 @cause(
@@ -359,7 +359,7 @@ def marking_of(lossy: Lossy) -> str:
     rivals={
         "policer": "what passes between two losses has no bound",
         "bottleneck": "round trips do not grow at losses",
-        "random-loss": "so many losses on so short a path are not those of a busy or long one",
+        "random-loss": "no busy or long path explains so many losses on so short a path",
     },
     unknown="Whether duplex, cable or radio is the reason.",
     explains=EFFECTS,
@@ -450,7 +450,7 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
     waited, several = waited_of(group), f"of {plural(len(group), 'transfer')} " if len(group) > 1 else ""
     place: Place = "after" if worst.place == "downstream" else "before"
     unit = "segments" if worst.transfer.flow["protocol"] == "tcp" else "packets"
-    doubt = "" if manner.certainty == "proven" else f", probably by {SUSPECTS['stayed' in manner.text]}"
+    doubt = "" if manner.certainty == "proven" else f", probably to {SUSPECTS['stayed' in manner.text]}"
     return Match(
         certainty=manner.certainty,
         place=place,

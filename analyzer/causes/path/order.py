@@ -59,7 +59,7 @@ def needless_of(case: Case, transfer: Transfer) -> int:
     "delay must carry the flow packet by packet. After the capture point: three times or more a few fast "
     "retransmissions of data that had arrived (DSACK, timestamps).",
     rivals={
-        "random-loss": "what fills a gap is older than the packet behind it, not a retransmission",
+        "random-loss": "what fills a gap is older than the packet after it, not a retransmission",
         "stall": "single packets are late, not all of a time",
     },
     unknown="Which device reorders. At the sender only DSACKs show it, not how late the packets were.",

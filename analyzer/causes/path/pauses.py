@@ -380,10 +380,10 @@ def clock_of(case: Case, silence: Silence) -> str:
     "{needless}.",
     advice="Look at the link that holds packets back at {clock}: a radio that scans or hands over, ARQ, a paused virtual "
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
-    shows="For 0.2 s and 4 round trips or more no packet of a host came in any flow of the two, four packets or more were under "
-    "way (below 0.3 s, were sent meanwhile), nothing was lost, a round trip was 70% as long, and data was repeated needlessly: a "
-    "long round trip alone may be an ACK that waited for data. At the receiver, what the sender's timer repeated in that time "
-    "comes right behind it.",
+    shows="For 0.2 s and 4 round trips or more, no packet of one host came in any flow of the two hosts, although four packets "
+    "or more were under way (below 0.3 s: were sent in that time). Nothing was lost. A round trip took 70% of that time or "
+    "more, and data was repeated needlessly; a long round trip alone may be an ACK that waited for data. At the receiver, what "
+    "the sender's timer repeated meanwhile comes right after the silence.",
     rivals={
         "outage": "nothing of that time was lost",
         "bufferbloat": "round trips are long once, whatever is in flight",

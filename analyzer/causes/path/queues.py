@@ -314,8 +314,8 @@ def is_busy(transfer: Transfer) -> bool:
     sentence="{what}.{sackless}",
     advice="{advice}",
     shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path), or its losses come when round trips "
-    "have grown: those of packets sent at losses rank 0.7 among all (0.5 by chance) and exceed the least by 10%, or the "
-    "pattern is tail drop. A TCP transfer must have a link busy, or stand in a queue, for a quarter of its time.",
+    "have grown: packets sent at losses have round trips that rank 0.7 among all (0.5 by chance) and exceed the least by 10%, or "
+    "the pattern is tail drop. A TCP transfer must have a link busy, or stand in a queue, for a quarter of its time.",
     rivals={
         "policer": "round trips grow before the losses: packets are queued",
         "random-loss": "the losses come when the queue is full",

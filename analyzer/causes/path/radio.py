@@ -45,7 +45,7 @@ def signal_words(signal: int | None) -> tuple[str, str, str]:
     shows="25% of 100 data frames or more have the retry bit; from 10% on it is a note. The signal is the mean of the station "
     "with the most retries, from radiotap. From -75 dBm down distance is the reason, from -65 dBm up interference.",
     rivals={"copies": "the retry bit is set: the station repeated them, not the capture"},
-    unknown="Frames that the monitor did not hear. On the wire behind the access point only jitter shows.",
+    unknown="Frames that the monitor did not hear. On the wire beyond the access point only jitter shows.",
     explains=("network-duplicates", "unknown-duplicates", "jitter"),
 )
 def wifi_retries(case: Case) -> Matches:

@@ -89,7 +89,7 @@ def reason_of(transfer: Transfer, events: list[tuple[str, str, str]]) -> Reason:
         "duplicate ACKs made it do so, probably because packets overtake each other after the capture point",
         "likely",
         "after",
-        "Balance load per flow, not per packet, on the way behind the capture point (`xmit_hash_policy layer3+4` of a bond).",
+        "Balance load per flow, not per packet, on the way after the capture point (`xmit_hash_policy layer3+4` of a bond).",
         "reordering",
         "a capture at the receiver: the order in which the packets come",
     )
@@ -114,7 +114,7 @@ def expired(transfer: Transfer, count: int, acks_passed: bool) -> Reason:
     path = f", on a path of {show_duration(rtt_ns)}" if rtt_ns else ""
     return Reason(
         count,
-        f"its timer expired before the ACKs came{path}: for a moment the delay probably grew, or ACKs were lost",
+        f"its timer expired before the ACKs came{path}: the delay probably grew briefly, or ACKs were lost",
         "likely",
         "path",
         f"Look for a radio link or a queue between {sender} and {receiver}; `tcp_frto=2` at the sender undoes such a timeout.",

@@ -77,7 +77,7 @@ def behind_of(case: Case) -> Iterator[Behind]:
 def voice_behind_transfer(case: Case) -> Matches:
     for stream, transfer, together in behind_of(case):
         rate, other_ns = transfer.row["throughput_bps"] or 0, stream.back["delay_variation_ns"]
-        other = f", those of the other direction {show_duration(other_ns)}" if other_ns else ""
+        other = f", in the other direction by {show_duration(other_ns)}" if other_ns else ""
         yield Match(
             certainty="likely",
             place="before",

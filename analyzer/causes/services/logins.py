@@ -70,7 +70,7 @@ def users_of(rows: Sequence[ExchangeRow]) -> str:
     rivals={
         "radius-silent": "the size separates the two without an exception",
         "udp-silent": "the server answers smaller requests of the same client",
-        "fragments-dropped": "all fragments are here: they are lost behind the capture point",
+        "fragments-dropped": "all fragments are here: they are lost after the capture point",
     },
     unknown="Where they are lost; whether the server drops what it cannot put together.",
     explains=("one-way",),

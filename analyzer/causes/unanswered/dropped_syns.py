@@ -219,13 +219,13 @@ def of_clients(case: Case, host: SilentHost, port: int) -> list[int]:
     "timestamp than its last accepted one, and all {opened} that connected have a higher one.",
     advice="Set `net.ipv4.tcp_tw_recycle=0` on {machine} (gone since Linux 4.12; `nstat TcpExtPAWSPassive` counts the drops); "
     "until then `net.ipv4.tcp_timestamps=0` at the clients.",
-    shows="All attempts without an answer have a TSval below that of the last connection of the same address, all that "
-    "connected a higher one. Two of each or more; four of each prove it.",
+    shows="All attempts without an answer have a lower TSval than the last connection from the same address, and all that "
+    "connected have a higher one. Two of each or more; four of each prove it.",
     rivals={
         "accept-queue": "the timestamp separates them, whatever the load",
         "option-dropped": "both have timestamps",
     },
-    unknown="In front of the NAT the timestamps of each client only rise, so that nothing of it shows.",
+    unknown="On the clients' side of the NAT: there each client's timestamps only rise, and nothing shows.",
     explains=("syn-unanswered",),
 )
 def paws_refused(case: Case) -> Matches:

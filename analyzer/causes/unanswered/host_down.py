@@ -226,7 +226,7 @@ def nothing_answers(case: Case) -> Matches:
                 packets=syns,
                 filter=f"{family(client)}.src == {client} && tcp.flags.syn == 1",
                 excluded={"asymmetric-path": "the client repeats its SYNs"},
-                undecided={"filtered": f"a ping of the gateway of {client}, and a capture behind it"},
+                undecided={"filtered": f"a ping of the gateway of {client}, and a capture beyond it"},
                 proof=f"no packet of {len(hosts)} hosts came to {client}",
                 host="Nothing",
                 is_down=f"answers {client}",

@@ -69,7 +69,7 @@ def stuck_servers(case: Case) -> dict[tuple[str, int], list[FlowRow]]:
         "accept-queue": "a capture at the server shows whether the client's ACK arrives",
         "syn-flood": "the clients repeat their SYNs",
     },
-    unknown="At one point, whether the firewall there drops the packets or something behind it does.",
+    unknown="At one point, whether the firewall there drops the packets or something beyond it does.",
     explains=("one-way", "half-open", "retransmission-unlocated", "timeout-stalls", "suspected-timeout"),
 )
 def asymmetric_path(case: Case) -> Matches:

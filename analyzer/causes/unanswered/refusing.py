@@ -163,8 +163,8 @@ def ttls_of(case: Case, hosts: set[str], without: set[int]) -> dict[str, dict[bo
     title="Connections refused",
     sentence="{subject}: {evidence}.",
     advice="{what}",
-    shows="A RST answers the SYN. It is of the host itself if its TTL is that of the host's other packets; or the host answers "
-    "a UDP datagram with the ICMP error 'port unreachable'.",
+    shows="A RST answers the SYN; the host itself sent it if it has the TTL of the host's other packets. Or the host answers a "
+    "UDP datagram with the ICMP error 'port unreachable'.",
     rivals={
         "filtered": "the RST of a firewall has another TTL than the host's other packets",
         "reset-by-device": "the host accepts no SYN that was refused",
@@ -191,7 +191,7 @@ def by_the_host(case: Case, server: Refused) -> Match:
         excluded={"filtered": f"the RST has the TTL of its other packets ({ttl})"} if certain else {},
         undecided={}
         if certain
-        else {"filtered": f"any other packet of {server.host}: whether its TTL is that of the RST ({ttl})"},
+        else {"filtered": f"any other packet of {server.host}: whether it has the TTL of the RST ({ttl})"},
         proof=f"a RST answered each SYN{server.after}" + (f", with the host's own TTL of {ttl}" if certain else ""),
         **fields_of(case, server, attempted),
         subject=f"{'Nothing' if certain else 'Probably nothing'} {listens} on {server.server}",
@@ -276,7 +276,7 @@ def closed_udp_ports(case: Case) -> Matches:
     title="Port blocked by a firewall",
     sentence="{who} {blocks} {ports} of {host}: {evidence}[{beside}].",
     advice="{what}",
-    shows="An ICMP error that forbids, or 'port unreachable' about a SYN; a RST whose TTL is not that of the host; or SYNs to a "
+    shows="An ICMP error that forbids, or 'port unreachable' about a SYN; a RST with another TTL than the host's; or SYNs to a "
     "port that answers nobody, repeated by their clients, while other ports or pings of the host answer.",
     rivals={
         "host-down": "another port of the host, or a ping, is answered",
@@ -313,7 +313,7 @@ def is_stopped(case: Case, host: SilentHost, port: int) -> bool:
 def by_reset(case: Case, server: Refused) -> Match:
     """Returns the match of a device that refuses in the name of a host."""
     certainty: Certainty = "proven" if (server.hops or 0) >= HOPS_PROVEN else "likely"
-    ttls = f"the TTL of its RSTs is {min(server.reset_ttls)}, that of the host's own packets {min(server.host_ttls)}"
+    ttls = f"its RSTs have a TTL of {min(server.reset_ttls)}, the host's own packets {min(server.host_ttls)}"
     return Match(
         certainty=certainty,
         place="device",

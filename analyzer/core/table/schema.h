@@ -42,7 +42,7 @@
     X(first_ns, TIME, "ns", "earliest time of a packet")                                           \
     X(last_ns, TIME, "ns", "latest time of a packet")                                              \
     X(received, INT, "packets",                                                                    \
-      "packets that the capturing system received; behind a filter, those that passed it; null "   \
+      "packets that the capturing system received, after a filter only those that passed; null"   \
       "if the file has no count")                                                                  \
     X(dropped_kernel, INT, "packets",                                                              \
       "packets that the capturing kernel dropped; null if the file has no count")                  \
@@ -266,8 +266,8 @@
       "by which the capture's clock jumped forward: the timestamps of both ends advanced by so "   \
       "much less, 200 ms or more; null if they show no jump")                                      \
     X(clock_jump_after_ns, TIME, "ns", "time of the last packet before it")                        \
-    X(clock_jump_until_ns, TIME, "ns", "time of the first packet behind it")                       \
-    X(clock_jump_frame, INT, "frame", "the packet behind it")
+    X(clock_jump_until_ns, TIME, "ns", "time of the first packet after it")                       \
+    X(clock_jump_frame, INT, "frame", "the packet after it")
 
 /* Two rows per flow, grouped: rows 2n and 2n + 1 belong to flow n, the initiator's direction
  * first. The widest table. Most columns are 0 or null in most flows, which costs two bits each. */
@@ -689,8 +689,8 @@
     X(ttl_before_max, INT, "hops", "greatest of them")                                             \
     X(ip_id, INT, "", "its IPv4 identification; null for IPv6")                                    \
     X(ip_id_step, INT, "",                                                                         \
-      "how far its identification is ahead of that of the packet before from this end, negative "  \
-      "if behind; null unless those of this end rise by small steps")                              \
+      "its identification less the one before from this end; null unless this end's "              \
+      "identifications rise by small steps")                                                       \
     X(window, KNOWN(INT), "", "its receive window, not scaled")                                    \
     X(with_ack, KNOWN(BOOL), "",                                                                   \
       "whether it has the ACK flag: a host without the socket resets without it, one that aborts " \
@@ -882,7 +882,7 @@
     X(client_lost_downstream, INT, "packets",                                                      \
       "QUIC: client_lost - client_lost_upstream; null without either")                             \
     X(client_loss_frame, INT, "frame",                                                             \
-      "QUIC: packet that showed the first of these losses: the first behind the block of the Q "   \
+      "QUIC: packet that showed the first of these losses: the first after the block of the Q "   \
       "bit that lacks packets, or the first with the L bit; null without a loss")                  \
     X(client_loss_ns, TIME, "ns", "its time; null without one, or if it has none")                 \
     X(server_sent, INT, "packets", "QUIC: the same of the server's packets")                       \
@@ -1078,7 +1078,7 @@
 /* These three are filled by the caller after analysis_finish(). */
 #define FINDINGS_COLUMNS(X)                                                                        \
     X(finding, KNOWN(INT), "",                                                                     \
-      "number of the finding, from 1: that of the report, of its links and of `wiretale cut`")     \
+      "number of the finding, from 1, as in the report, its links and `wiretale cut`")             \
     X(code, KNOWN(TEXT), "", "name of the rule")                                                   \
     X(severity, KNOWN(TEXT), "", "error, warning or info")                                         \
     X(scope, KNOWN(TEXT), "", "subject of the finding: capture, flow or datagrams")                \

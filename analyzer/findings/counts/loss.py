@@ -203,7 +203,7 @@ damaged_packets = CountRule(
     computed="Packets captured whole whose TCP, UDP or ICMP checksum is wrong, while more packets of the direction have right "
     "ones (directions.checksum_errors, rules V14). Checksums that the capturing host leaves to its adapter do not count, nor "
     "does data that its receiver acknowledged.",
-    unknown="Which device damaged them, and damage behind the capture point. Ethernet's FCS reveals most damage on a cable; "
+    unknown="Which device damaged them, and damage after the capture point. Ethernet's FCS reveals most damage on a cable; "
     "one who sees a right FCS and a wrong checksum should suspect the memory, the adapter or the driver of a device that "
     "forwards them.",
     sentence="{name}: {count} of {whole:packet} arrived damaged[ ({share}, wrong {protocol} checksum)][ and {count:~is|are} "
@@ -212,7 +212,7 @@ damaged_packets = CountRule(
     words=damage_words,
     advice="Compare {counter} at {destination} and the error counters of each port and module (`ethtool -S`) from {source} to "
     "the capture point. If none rises there, capture on both sides of each device that forwards the packets, and replace the "
-    "one behind which checksums are wrong.",
+    "one after which checksums are wrong.",
     saves=lambda row, count: retransmission_cost(row, row["checksum_retransmissions"] or 0, "checksum_retransmissions"),
 )
 

@@ -45,7 +45,7 @@ class Losses(NamedTuple):
             declared = f"declared {plural(self.lost or 0, 'packet')} lost, but the capture lacks {lost}"
             return {"lost": declared, "share": share, "places": ""}
         if self.downstream is None:
-            return {"lost": f"lost {lost}", "share": share, "places": f" {UPSTREAM}; losses behind it are unknown"}
+            return {"lost": f"lost {lost}", "share": share, "places": f" {UPSTREAM}; losses after it are unknown"}
         total = self.upstream + self.downstream
         if not total:
             return {"lost": f"lost none of {plural(self.sent, '1-RTT packet')}", "share": "", "places": ""}
@@ -110,7 +110,7 @@ def advice_of(losses: Losses) -> str:
     computed="Connections whose short headers have the bits Q and L of RFC 9506 and of "
     "draft-ferrieux-hamchaoui-quic-lossbits, because both ends agreed on them. Q changes after each 64 packets: the "
     "packets that a block lacks were lost before the capture point (handshakes.client_missing, server_missing). "
-    "L counts those that the sender declared lost anywhere (client_lost, server_lost); the difference was lost behind the "
+    "L counts those that the sender declared lost anywhere (client_lost, server_lost); the difference was lost after the "
     "capture point. Q counts only if it is a square wave over 8 blocks or more. The cost is the bytes of the lost packets.",
     unknown="Losses of connections without these bits, which are most. Packets that the capture dropped are missing, "
     "too. Senders may not declare packets lost that hold ACKs alone. A burst longer than a block and a half, and losses "

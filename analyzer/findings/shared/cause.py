@@ -113,7 +113,7 @@ def pattern_of(queue: SharedQueue, delay: Delay | None, rates: Sequence[float], 
         if queue.place == DOWNSTREAM:
             return Pattern(f"The delay of the queue is unknown; {runs}. {passed}.", OTHER_ADVICE)
         passed = f"Behind it they pass up to {show_rate(rate)} on the wire" if rate else passed
-        return Pattern(f"The delay of a queue cannot be seen behind it; {runs}. {passed}.", OTHER_ADVICE)
+        return Pattern(f"The delay of a queue cannot be seen after it; {runs}. {passed}.", OTHER_ADVICE)
     low, high, grown = (show_duration(ns) for ns in (delay.least_ns, delay.least_ns + delay.full_ns, delay.full_ns))
     if delay.is_queue:
         text = f"Tail drop: the RTT grows from {low} to {high}, so the queue delays by {grown} when it is full; {runs}"
@@ -145,7 +145,7 @@ def lost_time(members: Iterable[Member]) -> float | None:
     "standard errors more, in three at least. "
     "Two alone must lose together three times, with a probability by chance of 0.1% at most. The first "
     "losses of a transfer do not count for this, because flows that begin together overshoot together. The rate is the "
-    "members' wire bytes from the first loss to the last: the mean without those lost, or behind the queue the rate that a "
+    "members' wire bytes from the first loss to the last: the mean without those lost, or after the queue the rate that a "
     "tenth of the time exceeds. The delay is the growth of the RTT from "
     "the least to the 99th percentile; it is a full queue if the median has grown by 30% and 1 ms too. The cost is the sum of "
     "the members' time in recovery and RTOs. The losses of members at that "

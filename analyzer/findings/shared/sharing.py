@@ -325,10 +325,10 @@ def filled_by(transfers: Transfers, transfer: Transfer) -> Filled | None:
     "that no router is between, and while they are sent, other transfers of the same source or destination must have half of "
     "the wire bytes or more, with a level sum in 20 time bins or more. A queue that is filled by others is then before the "
     "capture point.",
-    unknown="Whether the queue is in the sender's host or in a switch behind it; a clock that drifts. Whether the program "
+    unknown="Whether the queue is in the sender's host or in the next switch; a clock that drifts. Whether the program "
     "offered more than it sent: if its send buffer is full, it must wait for this queue, and nothing is lost.",
     sentence="{name} sent {rate} on the wire[; its packets waited up to {wait} longer than the fastest before the capture point, "
-    "where no router is][ (TTL {ttl})][: {others} filled a queue of the sender's host, or of a switch behind it, with {share} of "
+    "where no router is][ (TTL {ttl})][: {others} filled a queue of the sender's host, or of the next switch, with {share} of "
     "the wire bytes].",
     advice="On that host, give each flow its own queue (tc qdisc replace dev IF root fq_codel), or shorten the queue "
     "(txqueuelen). A full send buffer holds up the program: if the rate is below the offered one, packets are late or fewer, "

@@ -16,7 +16,7 @@ from wiretale.analyzer.findings.registry import RULES
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import show_duration
 from wiretale.reports.phrases import cause_cost, with_evidence
-from wiretale.reports.terminal.console import STYLES, detail_lines, indented, section
+from wiretale.reports.terminal.console import STYLES, detail_lines, indented, section, with_code
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -139,11 +139,11 @@ def cause_page(code: str) -> Iterator[RenderableType]:
     """Yields the page of a cause."""
     rule, example = cause_of(code), example_of(code)
     yield Text.assemble((rule.code, "bold"), f"  {rule.title}")
-    yield section("How it shows", Text(rule.shows))
+    yield section("How it shows", with_code(rule.shows))
     if rule.rivals:
-        yield section("What it is not", *(Text(f"{rival}: {fact}") for rival, fact in rule.rivals.items()))
+        yield section("What it is not", *(with_code(f"{rival}: {fact}") for rival, fact in rule.rivals.items()))
     if rule.unknown:
-        yield section("Limits", Text(rule.unknown))
+        yield section("Limits", with_code(rule.unknown))
     if rule.explains:
         yield section("Findings that are effects of it", Text(", ".join(rule.explains)))
     if example:
@@ -173,7 +173,7 @@ def cause_detail(trace: Trace, code: str) -> Iterator[RenderableType]:
         grid.add_column(overflow="fold")
         for name, text in detail_of(trace, row).items():
             if text:
-                grid.add_row(name, Text(printable(text)))
+                grid.add_row(name, with_code(text))
         yield indented(grid)
 
 

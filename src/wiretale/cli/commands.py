@@ -16,13 +16,13 @@ COMMANDS = {
 }
 MORE = {
     "traffic": "classic ttcp, and an emulated link (ttcp, link)",
-    "lab": "an emulated network here, with the true fate of each packet",
+    "lab": "an emulated network on this machine, with a log of each packet",
     "experiment": "run a plan of tests, report on it, model a capture (run, report, model)",
     "store": "keep the analyses of many captures and query them (add, query, watch)",
     "cluster": "divide an analysis among machines (split, gather)",
     "verify": "compare every verdict with Wireshark's",
-    "theory": "the most that a link can carry",
-    "info": "the facts of a file",
+    "theory": "the most a link can carry",
+    "info": "what a file is: format, interfaces, times, drop counts",
     "doctor": "what is missing on this machine",
 }
 # Commands within a group that have modules or programs of their own. Their names alone work, too, for one release.

@@ -39,7 +39,7 @@ DAMAGED = 3
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    text = "captures or directories of captures, in path order; one: the tracer's"
+    text = "captures or directories of captures, in path order; a single one is the tracer's"
     option(parser, "captures", "CAPTURE", text, nargs="+")
     reading = parser.add_argument_group("input")
     option(reading, "--sender-log", "FILE", "output of `wiretale send --json`, which contains the receiver's counts")

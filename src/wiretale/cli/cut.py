@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 USAGE = "wiretale cut FILE... -o OUT.pcapng [options]"
 NOTES = """\
-Flows have the numbers of `wiretale analyze` without options, findings those of the report and of `wiretale analyze --all`,
-which are their order in --json, from 1. Several choices add up; --start and --end limit them. Interfaces, their time
+Flow numbers are those of `wiretale analyze` without options. Finding numbers, from 1, are those of the report and of
+`wiretale analyze --all`, in the order of --json. Several choices add up; --start and --end limit them. Interfaces, their time
 resolution and drop counts are copied, comments of packets are not.
 
-Pseudonyms are those of Crypto-PAn and preserve prefixes. Two captures with one key have the same pseudonyms; without --key,
+Crypto-PAn makes the pseudonyms and preserves prefixes. Two captures with one key have the same pseudonyms; without --key,
 the key is random and forgotten. Payload becomes 0, so that findings about DNS, TLS, HTTP, QUIC and numbered packets are
 lost; docs/cut.md lists the bytes that stay.
 """
@@ -113,7 +113,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "key of Crypto-PAn (32 bytes), or any secret of at least 16, for the same pseudonyms each time",
         type=Path,
     )
-    option(change, "--headers", None, "cut each packet behind its transport header")
+    option(change, "--headers", None, "cut each packet after its transport header")
     writing = parser.add_argument_group("output")
     text = "the file to write: pcap if it is called .pcap, .cap or .dmp, else pcapng; - for standard output"
     option(writing, "-o --output", "OUT", text, type=output, required=True)

@@ -37,7 +37,7 @@ NOTES = """\
 A run is a capture, a directory of captures, the output of `wiretale analyze -o` or `wiretale experiment run`, or the
 output of `wiretale send --json`.
 
-The output begins with the run that is slower, by goodput. Limits and findings that changed follow, ordered by the time or
+The output begins with which run is slower, by goodput. Limits and findings that changed follow, ordered by the time or
 bytes that they cost, then all measures. goodput counts unique payload, throughput IP packets, bytes payload.
 
 The page of --report has the same, and draws both runs over one time axis, each from its own start: throughput, unique

@@ -22,8 +22,8 @@ def add_choices(parser: argparse.ArgumentParser, flows: int) -> None:
     option(group, "--all", None, f"everything: causes and findings with proof, captures, {flows} flows, each transfer")
     option(group, "--flows", "N", "the same with N flows, largest first", type=whole_number(1))
     option(group, "--top", "N", "the same with the first N findings", type=whole_number(1))
-    option(group, "--cause", "CODE", "show this cause with what excludes its rivals; without FILE, its page")
-    option(group, "--code", "CODE", "show the findings of this code; without FILE, its page")
+    option(group, "--cause", "CODE", "show this cause, and why it is none of its rivals; without FILE, explain it")
+    option(group, "--code", "CODE", "show the findings of this code; without FILE, explain it")
     add_json(group, " with the tables; with --all, --top, --cause or --code, with these findings and their proof")
 
 

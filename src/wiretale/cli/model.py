@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "model this flow; repeatable (default: the 32 with the most payload)"
     option(parser, "--flow", "N", text, type=flow_number, action="append", default=[])
     option(parser, "--check", None, "test whether the flows in DIR agree with the original")
-    text = "timing resolution of --check (default: by how much 99% of the blocks were late at most, and 0.25 ms)"
+    text = "timing resolution of --check (default: the delay that 99% of the blocks were sent within, plus 0.25 ms)"
     option(parser, "--resolution", "TIME", text, type=resolution)
     add_json(parser, " (--check)")
 

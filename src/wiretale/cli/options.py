@@ -22,7 +22,7 @@ STDOUT = Path("-")
 REPORT = "report.html"  # in -o DIR
 FILE_HELP = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, a URL, or - for standard input"
 LOCAL_FILE_HELP = FILE_HELP.replace(" a URL,", "")
-LINK_HELP = "rate of the link in bit/s (100M, 1G), which goodput is compared with"
+LINK_HELP = "compare goodput with this rate of the link, in bit/s (100M, 1G)"
 
 
 def option(group: argparse._ActionsContainer, names: str, value: str | None, text: str, **settings: Any) -> None:

@@ -146,8 +146,8 @@ def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | s
     text = "write every table but packets (add --tables packets) as Parquet, and report.html"
     option(output, "-o --output", "DIR", text, type=place, action="append", default=[])
     text = (
-        "draw a flow into the picture of -o: x.svg, x.png or x.pdf; all panels, or those named: 0:sequence,rtt. Repeat both for "
-        "several, or name all by one -o '{flow}-{panel}.svg'"
+        "draw a flow and write the picture to -o (x.svg, x.png or x.pdf): all panels, or those named, as in 0:sequence,rtt. "
+        "Repeat both options for several pictures, or name all by one -o '{flow}-{panel}.svg'"
     )
     option(output, "--figure", "FLOW[:PANEL]", text, type=figure_choice, action="append", default=[])
     option(output, "--report", "FILE", "write the interactive report; - for standard output", type=page)

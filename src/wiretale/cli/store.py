@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 USAGE = "wiretale store ACTION DIR [options]"
 NOTES = """\
-Every table of docs/tables.md is a view, with the columns day and capture_id added; captures is one row for each file. A
-condition on day or capture_id skips the files of others. docs/store.md has the layout, and how DuckDB alone reads it.
+Every table of docs/tables.md is a view, with the columns day and capture_id added; captures has one row for each file. A
+condition on day or capture_id skips all other files. docs/store.md has the layout, and how DuckDB alone reads it.
 """
 EXAMPLES = """\
 # the captures of a day, each once

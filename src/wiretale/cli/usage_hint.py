@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 READING = ("analyze", "explain", "compare", "diff", "verify", "cut", "info")  # commands that read captures
 # Options of tshark and tcpdump, and their equivalents.
 HINTS = {
-    "-r": "captures are named without an option: wiretale {command} FILE",
+    "-r": "just pass the file, as in wiretale {command} FILE",
     "-Y": "display filters aren't supported; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
     "-R": "display filters aren't supported; -f takes a capture filter: wiretale analyze FILE -f 'tcp port 443'",
     "-z": "statistics need no option: wiretale analyze FILE lists conversations, wiretale analyze FILE --all has expert "
@@ -24,7 +24,7 @@ HINTS = {
     "-w": "wiretale capture -i IF -w FILE records packets; -o DIR and --report FILE of wiretale analyze write results",
     "-i": "wiretale {command} reads files: wiretale capture -i IF -w FILE records, and "
     "tcpdump -i IF -w - | wiretale analyze - reads live traffic",
-    "-n": "names are never resolved, so it is not needed",
+    "-n": "names are never resolved, so you don't need it",
     "-v": "wiretale analyze FILE --all has more detail; wiretale -V prints the version",
     "-V": "packet details: tshark -V; wiretale -V prints the version",
     "-T": "wiretale analyze FILE has --json, --csv and -o DIR (Parquet), each with all columns",
@@ -34,7 +34,7 @@ HINTS = {
     "-X": "packet bytes: tshark -x -r FILE -Y 'frame.number == N'",
     "-A": "packet bytes: tshark -x -r FILE -Y 'frame.number == N'",
     "-t": "times are in UTC with nanoseconds; tables have them as integers since the epoch",
-    "-l": "output is written at the end, so it is not needed",
+    "-l": "output comes at the end, so you don't need it",
     "-D": "`ip link` lists interfaces",
     "-s": "packets are read as long as they were captured; wiretale capture -s N truncates",
 }

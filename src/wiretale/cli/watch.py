@@ -56,7 +56,7 @@ def add_options(parser: Parser) -> None:
     option(parser, "--active", "TIME", text, type=active_time, default=ACTIVE)
     text = f"flows analyzed together, about 3 kB each; with more, windows are shorter than --active (default {FLOWS})"
     option(parser, "--window-flows", "N", text, type=whole_number(1), default=FLOWS)
-    option(parser, "--once", None, "store all files that are there, also flows that may go on, and end")
+    option(parser, "--once", None, "store all files that are there, with flows that may go on, then end")
     option(parser, "-q --quiet", None, "print nothing but errors")
     add_analysis_options(parser.add_argument_group("input"))
 

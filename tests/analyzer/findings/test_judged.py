@@ -81,9 +81,9 @@ def test_each_packet_is_judged_or_has_a_reason(wiretale_run: Run, tmp_path: Path
 
 def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path) -> None:
     output = text(wiretale_run, mixed().write(tmp_path / "mixed.pcap"))
-    assert "Judged: 75.9% of packets and 83.9% of bytes for loss and round trip; 71.6% of packets" in output
+    assert "Judged: 75.9% of packets and 83.9% of bytes for loss and round trips; 71.6% of packets" in output
     assert (
-        "Not judged: DNS has no sequence numbers, and no answer shows a round trip (6.90% of packets); not IP (5.17% of packets)"
+        "Not judged: 6.90% of packets (DNS has no sequence numbers, and no answer shows a round trip); 5.17% of packets (not IP)"
         in output
     )
     assert "problem is visible in this capture" not in output
@@ -92,7 +92,7 @@ def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path) -> N
 def test_a_wholly_judged_capture_says_so(wiretale_run: Run, tmp_path: Path) -> None:
     path = tcp(Wire()).write(tmp_path / "tcp.pcap")
     output = text(wiretale_run, path)
-    assert "Judged: all packets for loss, round trip and limits. " in output and "Not judged" not in output
+    assert "Judged: all packets for loss, round trips and limits. " in output and "Not judged" not in output
     assert "1 TCP connection carried" in output and "and lost nothing" in output
 
 
@@ -103,11 +103,11 @@ def test_if_nothing_was_judged_nothing_is_claimed(wiretale_run: Run, tmp_path: P
         wire.udp(n, b"x" * 100, port=port)
     path = wire.write(tmp_path / "udp.pcap")
     output = text(wiretale_run, path)
-    assert "Nothing was judged for loss, round trip or limits: " in output
+    assert "Nothing was judged for loss, round trips or limits: " in output
     assert "losses, round trips and limits do not show" in output
     assert "problem is visible" not in output
     page = wiretale.analyze(path).report(tmp_path / "udp.html").read_text("utf-8")
-    assert "Nothing was judged for loss, round trip or limits: " in page and "problem is visible" not in page
+    assert "Nothing was judged for loss, round trips or limits: " in page and "problem is visible" not in page
 
 
 def test_quic_is_judged_for_its_round_trip(wiretale_run: Run, tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_quic_is_judged_for_its_round_trip(wiretale_run: Run, tmp_path: Path) ->
     assert {name: amount.packets for name, amount in judged.measures.items()} == {"loss": 0, "rtt": 26, "limits": 0}
     assert [(part.reason, part.measures) for part in judged.unjudged] == [("quic", ("loss", "limits"))]
     output = text(wiretale_run, path)
-    assert "Judged: no packet for loss and limits; all packets for round trip." in output
+    assert "Judged: all packets for round trips. Not judged: loss and limits (QUIC is encrypted)." in output
     assert "whether anything was lost does not show" in output
     assert "problem is visible" not in output
 
@@ -143,7 +143,7 @@ def test_answers_of_dns_are_round_trips(tmp_path: Path) -> None:
         ("dns", ("loss", "limits"), 3),
         ("dns", ("loss", "rtt", "limits"), 2),
     ]
-    assert "for loss and limits, DNS has no sequence numbers (60% of packets)" in judged.sentence()
+    assert "loss and limits of 60% of packets (DNS has no sequence numbers)" in judged.sentence()
 
 
 def test_the_report_has_the_line_in_its_head(tmp_path: Path) -> None:

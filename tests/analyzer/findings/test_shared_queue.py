@@ -105,7 +105,7 @@ def test_the_capture_point_may_be_behind_the_queue(tmp_path: Path) -> None:
     rows = findings(wire, tmp_path)
     (row,) = shared(rows)
     assert sentence_figures(row)[:2] == (2, lost(flows)) and "lose together before the capture point" in row["sentence"]
-    assert "cannot be seen behind it" in row["sentence"] and "pass up to 20 Mbit/s" in row["sentence"]
+    assert "cannot be seen after it" in row["sentence"] and "pass up to 20 Mbit/s" in row["sentence"]
     assert not OWN_LOSSES & {each["code"] for each in rows}
 
 

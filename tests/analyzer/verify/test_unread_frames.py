@@ -46,7 +46,7 @@ def test_reasons_of_single_frames(tmp_path: Path) -> None:
         3: "too-deep",
         4: "fragment",
         5: "fragment",
-        6: "behind the damage of the file",
+        6: "after the damage of the file",
     }
     assert unread_frames(path, [5, 1]) == {5: "fragment"} and unread_frames(path, []) == {}
     assert _core.frames([path], [1], 0) == [(("ok", 6, True, False), None)]

@@ -29,7 +29,7 @@ bool allowed_networks_take(void *networks, const char *text, const char **expect
     char copy[INET6_ADDRSTRLEN + 5], *prefix = copy;
     *expected = to->count == MAX_ALLOWED
                     ? "at most 64 networks"
-                    : "an address or a network without bits behind its prefix, as in 192.0.2.0/24";
+                    : "an address or a network without bits after its prefix, as in 192.0.2.0/24";
     if (to->count == MAX_ALLOWED || snprintf(copy, sizeof copy, "%s", text) >= (int)sizeof copy)
         return false;
     strsep(&prefix, "/");

@@ -81,8 +81,8 @@ static const struct option_row rows[] = {
 };
 
 static const struct command_line command = {
-    .description = "Runs tests for `@ send`: counts lost, late and corrupt blocks and\n"
-                   "reports them to both ends.\n",
+    .description = "Run tests for `@ send`: count lost, late and corrupt blocks, and\n"
+                   "report them to both ends.\n",
     .usage = "@ receive [options]\n",
     .rows = rows,
     .count = sizeof rows / sizeof *rows,

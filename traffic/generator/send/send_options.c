@@ -162,8 +162,8 @@ static const struct option_row rows[] = {
 };
 
 static const struct command_line command = {
-    .description = "Sends numbered blocks over TCP or UDP to `@ receive`, and\n"
-                   "reports the figures of both ends.\n",
+    .description = "Send numbered blocks over TCP or UDP to `@ receive`, and\n"
+                   "report the figures of both ends.\n",
     .usage = "@ send HOST [options]\n",
     .rows = rows,
     .count = sizeof rows / sizeof *rows,

@@ -56,9 +56,9 @@ static const char *read_line(const char *text, bool is_turn, struct pattern_line
         return is_turn ? "expected a request of 32 to 1073741824 bytes first"
                        : "expected a size of 32 to 65527 bytes first";
     if (!read_next(&text, MAX_GAP_NS, &line->gap_ns))
-        return "expected a gap of 0 to 86400000000000 ns (a day) behind the size";
+        return "expected a gap of 0 to 86400000000000 ns (a day) after the size";
     if (is_turn && (!read_next(&text, most, &response) || response < BLOCK_HEADER_BYTES))
-        return "expected a response of 32 to 1073741824 bytes behind the gap";
+        return "expected a response of 32 to 1073741824 bytes after the gap";
     if (is_turn && !read_next(&text, MAX_GAP_NS, &line->server_ns))
         return "expected a server time of 0 to 86400000000000 ns (a day) at the end";
     line->size = (uint32_t)size;

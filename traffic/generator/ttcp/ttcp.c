@@ -64,7 +64,7 @@ static const struct option_row rows[] = {
     FLAG(NULL, 'd', debug, "SO_DEBUG"),
     TAKEN_AT(NULL, 'A', align, "BYTES", take_length, "align buffers to a multiple of this [16384]"),
     TAKEN_AT(NULL, 'O', offset, "BYTES", take_offset,
-             "start buffers this far behind the alignment [0]"),
+             "start buffers this far past the alignment [0]"),
     FLAG(NULL, 'B', full_blocks, "write blocks of -l bytes to stdout"),
     FLAG(NULL, 'T', touch, "read every byte that is received"),
     TIME_OF("idle", 0, idle_ns, "TIME", 0, MAX_TIME,
@@ -80,7 +80,7 @@ static const struct option_row rows[] = {
 };
 
 static const struct command_line command = {
-    .description = "Transfers data to or from ttcp, PCATTCP or wiretale; over TCP, any program.\n",
+    .description = "Transfer data to or from ttcp, PCATTCP or wiretale; over TCP, any program.\n",
     .usage = "@ ttcp -t [options] HOST\n       @ ttcp -r [options]\n",
     .arguments = "  HOST                  the host to transmit to\n",
     .rows = rows,

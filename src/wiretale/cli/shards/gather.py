@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 USAGE = "wiretale cluster gather DIR [options]"
 NOTES = """\
 Each shard must have been analyzed by `wiretale analyze DIR/shard-NN`. Reports, pictures and --tables packets read the captures
-a second time. If one run might have reached a limit, such as that of open flows, its rows depend on more than a shard: that is
-an error, unless --inexact is given. docs/split.md lists the limits.
+a second time. If one run might have reached a limit, such as the number of open flows, its rows depend on more than a shard:
+that is an error, unless --inexact is given. docs/split.md lists the limits.
 """
 EXAMPLES = """\
 wiretale cluster gather day.split -o day.wiretale
