@@ -58,14 +58,14 @@ def section(heading: str, *parts: RenderableType) -> RenderableType:
 
 def with_code(text: str, style: str = "") -> Text:
     """Returns a text in which settings and commands are bold, in place of backticks; those of several words get quotes, too."""
-    shown = Text(style=style)
+    styled = Text(style=style)
     for number, part in enumerate(printable(text).split("`")):
         if number % 2:
             quote = "" if " " not in part else '"' if "'" in part else "'"
-            shown.append(f"{quote}{part}{quote}", style="bold")
+            styled.append(f"{quote}{part}{quote}", style="bold")
         else:
-            shown.append(part)
-    return shown
+            styled.append(part)
+    return styled
 
 
 def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -> Grid:

@@ -403,7 +403,7 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
     sentence="{amount} {route}{numbers} {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}{sackless}",
     advice="{advice}",
     shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, "
-    "checksum, moment, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are "
+    "checksum, time, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are "
     "random.",
     rivals={
         "policer": "what passes between two losses has no bound",
