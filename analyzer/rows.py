@@ -287,6 +287,8 @@ class DirectionRow(TypedDict):
     sacks_outside: int | None
     sack_shift_spread: int | None
     zero_windows: int | None
+    window_openings: int | None
+    probed_openings: int | None
     zero_window_ns: int | None
     low_window_ns: int | None
     window_shut_ns: int | None

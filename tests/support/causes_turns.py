@@ -15,9 +15,9 @@ SERVER_PORT = 9100
 PUSH = PSH | ACK
 
 
-def probed(closings: int = 20, failed: int = 0, opens: bool = False) -> Wire:
+def probed(closings: int = 20, failed: int = 0, opens: bool = False, ignored: int = 0) -> Wire:
     """An upload to a receiver of four segments, which the sender probes each time: after some answers of 0 there is room, or the
-    receiver says so itself, if it `opens`."""
+    receiver says so itself, if it `opens`; then the last probes may be `ignored`, as Linux does with answers in a row."""
     link, at, now, small = Connection(Wire(), server_port=SERVER_PORT).open(rtt=1.0), 0, 5.0, 4 * MSS // 128 + 1
     link.ack(now, 0, small)
     for _ in range(closings):
@@ -29,6 +29,9 @@ def probed(closings: int = 20, failed: int = 0, opens: bool = False) -> Wire:
         for number in range(failed + (not opens)):
             now += 205.0 * 2**number
             link.send(now, 0, at - 1).ack(now + 1.0, at, 0 if number < failed else small)
+        for _ignored in range(ignored):
+            now += 400.0
+            link.send(now, 0, at - 1)
         if opens:
             now += 190.0
             link.ack(now, at, small)
@@ -176,6 +179,9 @@ PROBES, BLOCKED, REPAIRS, BOOTS, HELD = "no-window-update", "both-blocked", "slo
 CASES = {
     "a window that only probes open": Case(probed, PROBES, ("10.0.0.2:9100 never says", "it was full 20 times")),
     "a window that opens by itself": NOT(lambda: probed(opens=True), PROBES),
+    "a reader that is slow, of whose answers to probes half are left out": NOT(
+        lambda: probed(failed=1, opens=True, ignored=1), PROBES
+    ),
     "a reader that is slow, and then says so": NOT(lambda: probed(failed=2, opens=True), PROBES),
     "an echo client that does not read": Case(
         echoed, BLOCKED, ("10.0.0.1:40000 and 10.0.0.2:7 block each other", "10.0.0.1:40000 stopped reading first")

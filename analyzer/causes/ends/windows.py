@@ -24,11 +24,7 @@ FILLED = 0.8  # of the window: a flight at this level is held by it
 SHRUNK, GROWN, BINS_LEAST = 0.4, 0.8, 10  # of the largest window; time bins with a window
 LATE_SHARE = 0.25  # of the time that a transfer waited for a window that the path would refill sooner
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
-PROBED_LEAST, PROBED_SHARE, PROBED_NS = (
-    5,
-    0.95,
-    2_000_000_000,
-)  # full windows; probes of them; how long each stays full at most
+PROBED_LEAST, PROBED_SHARE = 5, 0.8  # openings in answer to probes; of all
 LOW_SHARE = 0.1  # of the life of the flow
 UNSCALED = 65_535  # bytes
 UNSCALED_SHARE = 0.75  # of them: a window that never reaches more is smaller for another reason
@@ -55,18 +51,10 @@ def low_flows(case: Case) -> dict[tuple[int, int], list[Numbered]]:
 
 
 def opened_by_probes(case: Case, flow: int, side: int) -> int:
-    """Returns how often a window was full, if it opened only in answers to probes, never by itself; else 0.
-
-    A window that is full is announced once, and again in the answer to each probe that finds it full: if the numbers of both
-    are equal, each opening was the answer to a probe.
-    """
-    back, row = case.direction(flow, side), case.direction(flow, 1 - side)
-    closed, probes = back["zero_windows"] or 0, row["window_probes"] or 0
-    is_probed = closed >= PROBED_LEAST and PROBED_SHARE * closed <= probes <= closed / PROBED_SHARE
-    is_moving = (
-        (row["data_packets"] or 0) >= closed and low_ns(back) <= PROBED_NS * closed and not back["window_shut_ns"]
-    )
-    return probes if is_probed and is_moving else 0
+    """Returns how often a closed window opened, if it did so in answers to probes, and hardly ever by itself; else 0."""
+    back = case.direction(flow, side)
+    opened, probed = back["window_openings"] or 0, back["probed_openings"] or 0
+    return probed if probed >= max(PROBED_LEAST, PROBED_SHARE * opened) else 0
 
 
 @cause(
@@ -76,9 +64,8 @@ def opened_by_probes(case: Case, flow: int, side: int) -> int:
     "{sender} learned by a probe that there was room. {waited} were spent waiting so.",
     advice="Update the TCP stack of {host}: it should send a window update when its program has read (RFC 9293 section "
     "3.8.6.2.2). A larger receive buffer makes such waits fewer.",
-    shows="A receiver announced a window of 0 five times or more, and the sender probed as often (to 5%): a window that "
-    "opens by itself is announced without a probe. Each time the window was full for 2 s at most, on average, and data "
-    "followed.",
+    shows="A window of 0 opened again five times or more, and in 80% or more in answer to a probe (1.25 round trips and "
+    "5 ms behind it at most): a receiver that sends updates opens it when its program has read.",
     rivals={
         "zero-window": "the first probe finds room, so that the program had read before",
         "small-window": "the sender waits for a timer, not for a round trip",
@@ -106,8 +93,7 @@ def no_window_update(case: Case) -> Matches:
             flows=[(flow, 0), (flow, 1)],
             waited_ns=closed_ns,
             members=times,
-            proof=f"{plural(back['zero_windows'] or 0, 'segment')} with a window of 0, {plural(times, 'probe')}, and no update "
-            "without one",
+            proof=f"{times:,} of {plural(back['window_openings'] or 0, 'opening')} of the window answer a probe",
             excluded={
                 "zero-window": f"a probe found room after {show_duration(closed_ns / times)}, on average",
                 "small-window": "the sender sent a probe each time, not data",

@@ -443,6 +443,8 @@ static void put_segments(struct row *row, const struct tcp_stream *stream) {
     row_set_if(row, directions_sack_shift_spread, recovery->sacks_outside,
                recovery->sack_shift_max - recovery->sack_shift_min);
     row_set(row, directions_zero_windows, recovery->zero_windows);
+    row_set(row, directions_window_openings, recovery->window_openings);
+    row_set(row, directions_probed_openings, recovery->probed_openings);
     row_set_if(row, directions_unusual_options, !stream->options_truncated,
                recovery->unusual_options);
     row_set_if(row, directions_signed_segments, !stream->options_truncated,

@@ -413,6 +413,9 @@
       "within a receive window if all are shifted by one constant; null without them")             \
     X(zero_windows, INT, "packets",                                                                \
       "TCP segments sent in this direction with a receive window of 0 (not SYN, FIN, RST)")        \
+    X(window_openings, INT, "", "TCP: how often such a window opened again")                       \
+    X(probed_openings, INT, "",                                                                    \
+      "TCP: of these, in answer to a probe: 1.25 round trips and 5 ms behind it at most")          \
     X(zero_window_ns, DURATION, "ns",                                                              \
       "TCP: time during which this direction announced a receive window of 0")                     \
     X(low_window_ns, DURATION, "ns",                                                               \

@@ -184,7 +184,9 @@ struct tcp_recovery_state {
     } syn_fin; /* of these counters, SYNs and FINs without data */
     uint64_t checksum_retransmissions;
     uint64_t gaps_opened, gaps_filled, capture_reordered;
-    uint64_t window_full, window_probes, keep_alives;
+    uint64_t window_full;
+    uint32_t window_probes, keep_alives;
+    uint32_t window_openings, probed_openings; /* of closed windows; of these, behind probes */
     /* Counters of the ACKs that this endpoint sends. */
     uint64_t duplicate_acks, sack_acks, sack_gaps, zero_windows, acks_out_of_range;
     uint64_t sacks_outside;                 /* ACKs with SACK blocks outside of the stream */
@@ -193,6 +195,7 @@ struct tcp_recovery_state {
     int64_t zero_since_ns, zero_window_ns; /* total of closed windows */
     int64_t low_since_ns, low_window_ns;   /* the same of windows below one segment */
     int64_t window_opened_ns;              /* last time, 0 if never */
+    int64_t window_probed_ns;              /* likewise, by this endpoint */
     uint32_t window_opened_frame;
     uint32_t stall_count;
     int64_t rto_idle_ns; /* total of idle time that RTOs ended */

@@ -10,6 +10,7 @@
 
 #define MAX_WINDOW_SHIFT  14         /* RFC 7323 section 2.3 */
 #define MIN_KEEP_ALIVE_NS 1000000000 /* the least interval that systems can be set to */
+#define PROBE_ANSWER_NS   5000000    /* beyond the round trip */
 
 /* --- scale ----------------------------------------------------------------------------------- */
 
@@ -89,8 +90,18 @@ static void close_window(struct segment_context *seg) {
     seg->sender->zero_window = true;
 }
 
+/* The other end has just probed the window: a round trip before at most. */
+static bool is_probed(const struct segment_context *seg) {
+    const struct tcp_recovery_state *prober = recovery_of(seg->receiver);
+    int64_t late_ns = seg->packet->time_ns - prober->window_probed_ns;
+    int64_t rtt = max64(min_rtt(seg->receiver), 0);
+    return prober->window_probes && late_ns <= rtt + rtt / 4 + PROBE_ANSWER_NS;
+}
+
 static void reopen_window(struct segment_context *seg) {
     struct tcp_recovery_state *recovery = recovery_state(seg, seg->sender);
+    recovery->window_openings++;
+    recovery->probed_openings += is_probed(seg);
     recovery->zero_window_ns = zero_window_ns(seg->sender, seg->packet->time_ns);
     recovery->window_opened_ns = seg->packet->time_ns;
     recovery->window_opened_frame = seg->frame;
@@ -169,6 +180,8 @@ NOINLINE bool take_probe(struct segment_context *seg, int64_t start, uint32_t le
         return false;
     struct tcp_recovery_state *recovery = recovery_state(seg, sender);
     recovery->window_probes += probe;
+    if (probe)
+        recovery->window_probed_ns = seg->packet->time_ns;
     recovery->keep_alives += !probe;
     recovery->probe_bytes += length;
     sender->probe_pending = probe ? PROBE_WINDOW : PROBE_KEEP_ALIVE;
