@@ -54,12 +54,15 @@ def from_intervals(session: Row, start_ns: int) -> list[Piece]:
 
 def data_directions(trace: Trace) -> list[Row]:
     """Returns the directions with blocks, and the time stamp of their first block."""
+    from wiretale.analyzer.query import connect
+
     query = (
         "select flow, direction, min(sent_ns), any_value(protocol) from blocks join flows using (flow) "
         "where sent_ns is not null group by 1, 2 order by 3"
     )
     names = ("flow", "direction", "sent_ns", "protocol")
-    return [dict(zip(names, row, strict=True)) for row in trace.query(query).fetchall()]
+    with connect(trace) as connection:
+        return [dict(zip(names, row, strict=True)) for row in connection.execute(query).fetchall()]
 
 
 def assign(directions: list[Row], sessions: Sequence[tuple[str, int | None, int]]) -> dict[tuple[int, int], int]:
@@ -121,6 +124,8 @@ def other_flows(data: Row, folder: Path, port: int) -> list[Row]:
 
 def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:
     """Returns the bytes of each session in the capture; None if a file or a session is missing."""
+    from wiretale.analyzer.query import connect
+
     planned = data["test"]["sessions"]
     senders = [((session["report"] or {}).get("sender") or {}) for session in data["sessions"]]
     sessions = [(p["protocol"], s.get("first_ns"), p["streams"]) for p, s in zip(planned, senders, strict=True)]
@@ -132,7 +137,9 @@ def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]]
         return None
     pieces: list[list[Piece]] = [[] for _ in sessions]
     query = "select flow, direction, start_ns, width_ns, goodput_bps from series where goodput_bps > 0"
-    for flow, direction, start, width, rate in trace.query(query).fetchall():
+    with connect(trace) as connection:
+        bins = connection.execute(query).fetchall()
+    for flow, direction, start, width, rate in bins:
         if (flow, direction) in owner:
             begin = (start - start_ns) / 1e9
             pieces[owner[flow, direction]].append((begin, begin + width / 1e9, rate * width / 8e9))
