@@ -281,6 +281,11 @@ class Table(Iterable[Row]):
         rows: list[Any] = self._core.rows(start, stop)
         return rows
 
+    def _rows_at(self, numbers: Iterable[int]) -> list[Row]:
+        """Returns rows by their numbers, which should ascend."""
+        rows: list[Any] = self._core.rows_at(list(numbers))
+        return rows
+
     def _nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
         """Returns for each column the rows, as number and value, in which it is neither null nor 0, in one pass."""
         return self._core.nonzero(list(names))
@@ -295,9 +300,9 @@ class Table(Iterable[Row]):
         """
         return self._core.total(name)
 
-    def _rows_where(self, name: str, word: str | None = None) -> list[int]:
-        """Returns the numbers of the rows in which a column is not null, or is this word."""
-        return self._core.rows_where(name, word)
+    def _rows_where(self, name: str, word_or_least: str | int | None = None) -> list[int]:
+        """Returns the numbers of the rows in which a column is not null, is this word, or is this integer or more."""
+        return self._core.rows_where(name, word_or_least)
 
     def _words(self, name: str) -> dict[int, str]:
         """Returns the words that occur in a column by their numbers in _packed()."""

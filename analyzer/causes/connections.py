@@ -7,9 +7,11 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wiretale.analyzer.findings.evidence import CITED, SHOWN, Cited
+from wiretale.analyzer.findings.exchanges.exchange_rows import numbers_where, rows_numbered
 from wiretale.analyzer.findings.model import endpoint_str, row_at
 from wiretale.analyzer.findings.shared.servers import WELL_KNOWN
 from wiretale.analyzer.units import plural, show_duration
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 5000  # endings, and flows, that causes examine
 EXCHANGE_KINDS = ("http", "tls", "turn")
+OPEN_OUTCOMES = ("unanswered", "abandoned", "reset", "closed")
 GROUPS_MAX = 20  # servers that a cause names, each in a row of its own
 SILENT_MIN_NS = 3_000_000_000  # a lost segment or two are repaired sooner
 ATTEMPTS_MIN = {"timeouts": 2, "keep_alives": 3}
@@ -145,7 +148,7 @@ class Connections:
             for number, (unacked, late, flow, kind) in enumerate(arrays)
             if unacked > 0 or late > 0 or kind == fin or int(flow) in unanswered
         ]
-        return self.transfers.without_legs(row_at(table, number) for number in rows[:ROWS_MAX])
+        return self.transfers.without_legs(table._rows_at(rows[:ROWS_MAX]))
 
     @cached_property
     def endings_of(self) -> dict[int, list[EndingRow]]:
@@ -158,12 +161,17 @@ class Connections:
         return {flow: rows for flow, rows in self.endings_of.items() if any(row["kind"] == "reset" for row in rows)}
 
     @cached_property
-    def open_requests(self) -> dict[int, ExchangeRow]:
-        """The last request of each flow that got no complete answer."""
-        from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+    def open_requests(self) -> dict[int, int]:
+        """The exchange of the last request of each flow that got no complete answer."""
+        kinds, words, flows = self.transfers.bytes_of("exchanges", "kind"), self.transfers.words, self.transfers.flow_of
+        of_requests = {words[kind] for kind in EXCHANGE_KINDS}
+        numbers = chain.from_iterable(numbers_where(self.transfers, "outcome", word) for word in OPEN_OUTCOMES)
+        return {flows[number]: number for number in sorted(numbers) if kinds[number] in of_requests}
 
-        rows = rows_where(self.transfers, "outcome", "unanswered", "abandoned", "reset", "closed")
-        return {row["flow"]: row for row in rows if row["flow"] is not None and row["kind"] in EXCHANGE_KINDS}
+    def open_request(self, flow: int) -> ExchangeRow | None:
+        """Returns the last request of a flow that got no complete answer; None if it has none."""
+        number = self.open_requests.get(flow)
+        return None if number is None else rows_numbered(self.transfers, [number])[0]
 
     @cached_property
     def silent(self) -> list[Silence]:

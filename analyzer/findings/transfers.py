@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from wiretale.analyzer.findings.exchanges.unanswered import Silence
+    from wiretale.analyzer.findings.shared.places import Wait
     from wiretale.analyzer.findings.shared.queue import SharedQueue
     from wiretale.analyzer.rows import DirectionRow, EventRow, FlowRow, HandshakeRow
     from wiretale.analyzer.table import Table
@@ -97,7 +98,7 @@ BYTES = {
 }
 RETRANSMISSIONS = ("fast_retransmission", "timeout_retransmission", "probe_retransmission", "retransmission")
 #: packing codes of event columns; times and frames are doubles
-NULL_BYTE, NULL_PORT = 255, 2**32 - 1  # as they are packed
+NULL_BYTE, NULL_NUMBER = 255, 2**32 - 1  # as they are packed
 
 
 class Bins(NamedTuple):
@@ -396,6 +397,8 @@ class Transfers:
         self.stalled = [transfer for number in longest for transfer in self._directions(number)]
         self._bins: dict[int, dict[int, Bins]] = {}
         self._losses: dict[int, list[Loss]] = {}
+        #: the longest waits of the flows that were looked at, by direction and the number of the kind
+        self.waits: dict[int, dict[tuple[int, int], list[Wait]]] = {}
         self.shared_queues: list[SharedQueue] | None = None  # None until they are looked for
 
     def largest_flows(self, most: int) -> list[int]:
@@ -488,7 +491,7 @@ class Transfers:
     @cached_property
     def all_flow_counts(self) -> dict[str, Counts]:
         """The same as all_counts of flows."""
-        return self.trace.flows._nonzero(("icmp_errors", "one_way"))
+        return self.trace.flows._nonzero(("icmp_errors", "one_way", "clock_jump_ns"))
 
     @cached_property
     def flow_counts(self) -> dict[str, Counts]:
@@ -511,6 +514,13 @@ class Transfers:
         from wiretale.analyzer.findings.exchanges.unanswered import by_server
 
         return by_server(self)
+
+    @cached_property
+    def slowest_answers(self) -> dict[str, float]:
+        """The longest time that each server took to answer, ns."""
+        from wiretale.analyzer.findings.exchanges.unanswered import slowest_answers
+
+        return slowest_answers(self)
 
     @cached_property
     def _quic_rows(self) -> dict[int, int]:
@@ -544,6 +554,7 @@ class Transfers:
         self.__dict__.pop("silences", None)
         self.__dict__.pop("_flow_events", None)
         self._losses.clear()
+        self.waits.clear()
 
     def rows(self, column: str) -> list[DirectionRow]:
         """Returns the first directions rows in which a column of COUNTED is neither null nor 0."""
@@ -568,8 +579,19 @@ class Transfers:
         return places_of(self.bytes_of("flows", column), self.words[word])
 
     @cached_property
+    def codes(self) -> list[str | None]:
+        """The code of the answer to each exchange, such as the status of HTTP."""
+        return self.trace.exchanges.column("code")
+
+    @cached_property
+    def flow_of(self) -> array[int]:
+        """The flow of each exchange; NULL_NUMBER without one."""
+        exchanges = self.trace.exchanges
+        return array("I", exchanges._packed("flow", "I") if len(exchanges) else b"")
+
+    @cached_property
     def ports(self) -> array[int]:
-        """The port of the responder of each flow; NULL_PORT without one."""
+        """The port of the responder of each flow; NULL_NUMBER without one."""
         return array("I", self.trace.flows._packed("destination_port", "I"))
 
     @cached_property
@@ -621,7 +643,7 @@ class Transfers:
     @cached_property
     def clock_jumps(self) -> list[ClockJump]:
         """The jumps of the capture's clock that the timestamps of both ends show."""
-        return clock_jumps_of(self.trace)
+        return clock_jumps_of(self.trace, [flow for flow, _ in self.all_flow_counts["clock_jump_ns"]])
 
     @cached_property
     def base_ns(self) -> int:

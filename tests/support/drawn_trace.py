@@ -49,6 +49,9 @@ class DrawnTable:
     def rows(self, start: int = 0, stop: int | None = None) -> list[Row]:
         return self.drawn_rows[start:stop]
 
+    def _rows_at(self, numbers: Iterable[int]) -> list[Row]:
+        return [self.drawn_rows[number] for number in numbers]
+
     def _nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
         return {name: [(i, row[name]) for i, row in enumerate(self.drawn_rows) if row[name]] for name in names}
 
@@ -58,8 +61,11 @@ class DrawnTable:
     def total(self, name: str) -> int:
         return sum(row[name] or 0 for row in self.drawn_rows)
 
-    def _rows_where(self, name: str, word: str | None = None) -> list[int]:
-        return [i for i, row in enumerate(self.drawn_rows) if row[name] is not None and word in (None, row[name])]
+    def _rows_where(self, name: str, word_or_least: str | int | None = None) -> list[int]:
+        numbers = [i for i, row in enumerate(self.drawn_rows) if row[name] is not None]
+        if isinstance(word_or_least, int):
+            return [i for i in numbers if self.drawn_rows[i][name] >= word_or_least]
+        return [i for i in numbers if word_or_least in (None, self.drawn_rows[i][name])]
 
     def _words(self, name: str) -> list[tuple[int, str | None]]:
         words = {row[name] for row in self.drawn_rows if row[name] is not None}

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,7 @@ from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.unanswered import (
     DUE_NS,
     TIMES_SLOWEST,
-    is_open,
-    slowest_answers,
+    are_open,
     span_of,
     what_str,
 )
@@ -33,16 +33,23 @@ EFFECTS = ("reset", "half-open", "idle-reset", "slow-server", "syn-unanswered")
 
 def acknowledged_ns(case: Case, group: Sequence[Silence]) -> int | None:
     """Returns the longest time from data of these clients to its ACK, ns."""
-    rows = (case.direction(each.flow["flow"], each.row["direction"] or 0) for each in group)
+    rows = (case.direction(each.flow, each.row["direction"] or 0) for each in group)
     return max((ns for row in rows if (ns := row["rtt_ns_max"]) is not None), default=None)
 
 
-def lacks_data(case: Case, silence: Silence) -> bool:
-    """Returns whether data of the server is missing, so that it answered, or whether the client closed its window."""
-    flow, side = silence.flow["flow"], silence.row["direction"] or 0
-    both = case.trace.directions.rows(2 * flow, 2 * flow + 2)
-    answers, requests = both[1 - side], both[side]
-    return bool(answers["missing_bytes"] or answers["gap_bytes"] or requests["zero_windows"])
+def without_data(case: Case, silences: Sequence[Silence]) -> list[Silence]:
+    """Returns those of which no data of the server is missing, so that it did not answer, and the client's window was open."""
+    flows = sorted({each.flow for each in silences})
+    fields = [(name, "d", 0, 1) for name in ("missing_bytes", "gap_bytes", "zero_windows")]
+    packed = case.trace.directions._packed_columns(fields, flows)
+    missing, gaps, zero_windows = (array("d", column) for column in packed)
+    places = {flow: 2 * place for place, flow in enumerate(flows)}
+
+    def lacks_data(silence: Silence) -> bool:
+        request = places[silence.flow] + (silence.row["direction"] or 0)
+        return missing[request ^ 1] > 0 or gaps[request ^ 1] > 0 or zero_windows[request] > 0
+
+    return [each for each in silences if not lacks_data(each)]
 
 
 @cause(
@@ -70,11 +77,10 @@ def hung_server(case: Case) -> Matches:
         return
     flows_of = [(each, {flow for flow, _ in each.finding.flows}) for each in findings]
     groups = sorted(case.transfers.silences.items(), key=lambda group: -len(group[1]))[:GROUPS_MAX]
-    slowest = slowest_answers(case.transfers, {host for (host, _), _ in groups})
     for server, silences in groups:
-        longest, _ = slowest.get(server[0], (0.0, 0.0))
-        group = [each for each in silences if not lacks_data(case, each)]
-        flows = {each.flow["flow"] for each in group}
+        longest = case.transfers.slowest_answers.get(server[0], 0.0)
+        group = without_data(case, silences)
+        flows = {each.flow for each in group}
         named = [each for each, of_finding in flows_of if of_finding & flows]
         if named and is_hung(longest, group):
             yield hung_match(case, server, group, named, longest)
@@ -92,7 +98,7 @@ def is_hung(longest: float, group: Sequence[Silence]) -> bool:
 
 def sent_nothing(case: Case, silence: Silence) -> bool:
     """Returns whether a later packet of the server, such as the ACK of the client's FIN, shows that it sent no data."""
-    flow, side, asked_ns = silence.flow["flow"], silence.row["direction"] or 0, silence.row["asked_ns"]
+    flow, side, asked_ns = silence.flow, silence.row["direction"] or 0, silence.row["asked_ns"]
     last_ns = case.direction(flow, 1 - side)["last_ns"]
     return last_ns is not None and asked_ns is not None and last_ns - asked_ns >= LATER_NS
 
@@ -113,14 +119,14 @@ def requests_str(unanswered: int, total: int) -> str:
 def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> Words:
     """Returns the words of the sentence."""
     within, full = acknowledged_ns(case, group), not_connected(case, server)
-    are_all, are_open = len(group) == total, all(map(is_open, group))
+    are_all, is_open = len(group) == total, are_open(case.transfers, group)
     return {
         "server": endpoint_str(*server),
         "how": "accepts connections and never answers" if are_all else "stopped answering",
         "unanswered": requests_str(len(group), total),
         "what": what_str(group),
         "a": "a" if are_all and total > 1 else "no",
-        "waited": f"{'before the capture ended, after' if are_open else 'in'} {times_str([each.waited_ns for each in group])}",
+        "waited": f"{'before the capture ended, after' if is_open else 'in'} {times_str([each.waited_ns for each in group])}",
         "each": "it" if len(group) == 1 else "each",
         "within": f" within {show_duration(within)}" if within else "",
         "hangs": "hangs" if are_all else "hung",
@@ -131,10 +137,10 @@ def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> W
 def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Numbered], longest: float) -> Match:
     """Returns the match of the requests that one server left open."""
     total = max(case.connections.requests_to(server), len(group))
-    are_open = all(map(is_open, group))
+    is_open = are_open(case.transfers, group)
     is_note = all(each.finding.severity == "info" for each in named)
     excluded = {"peer-gone": "its kernel acknowledged every request"}
-    decide = {"client-gave-up": "Capture longer: does the answer come?"} if is_note or are_open else {}
+    decide = {"client-gave-up": "Capture longer: does the answer come?"} if is_note or is_open else {}
     if any(sent_nothing(case, each) for each in group):
         excluded["mtu-black-hole"] = "its later ACKs show by their sequence number that it sent nothing"
     else:
@@ -145,13 +151,13 @@ def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Nu
         certainty="likely" if decide else "proven",
         place="server",
         findings=named,
-        flows=list(dict.fromkeys(each.flow["flow"] for each in group)),
+        flows=list(dict.fromkeys(each.flow for each in group)),
         failed=len(group),
         attempts=total,
         waited_ns=union_ns(map(span_of, group)),
         filter=named[0].finding.filter,
         severity="info" if is_note else None,
-        proof=f"each request acknowledged, then not one byte until {'the capture ended' if are_open else 'the client closed'}",
+        proof=f"each request acknowledged, then not one byte until {'the capture ended' if is_open else 'the client closed'}",
         excluded=excluded,
         undecided=decide,
         **words_of(case, server, group, total),

@@ -194,7 +194,7 @@ def are_at_once(group: Sequence[Reset]) -> bool:
 
 def are_first(case: Case, group: Sequence[Reset]) -> bool:
     """Returns whether several connections were reset at the first message of their clients."""
-    requests = [case.connections.open_requests.get(reset.connection.number) for reset in group]
+    requests = [case.connections.open_request(reset.connection.number) for reset in group]
     return len(requests) > 1 and all(row is not None and not row["turn"] for row in requests)
 
 

@@ -128,8 +128,11 @@ int table_find_column(const struct table *table, PyObject *name);
 /* Returns a value as an object (new reference), None if it is null. Texts and addresses are
  * decoded at each call, words are interned. */
 PyObject *table_value_object(const struct table *table, const struct row *row, unsigned column);
-/* Methods of Table (module_column.c). Their documentation strings are in module_table.c, their
- * Python interface in analyzer/table.py. */
+/* Methods of Table (module_rows.c, module_column.c). Their documentation strings are in
+ * module_table.c, their Python interface in analyzer/table.py. */
+PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *table_rows_at(PyObject *self, PyObject *numbers);
+PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count);
 PyObject *table_column(PyObject *self, PyObject *name);
 PyObject *table_total(PyObject *self, PyObject *name);
 PyObject *table_rows_where(PyObject *self, PyObject *args);

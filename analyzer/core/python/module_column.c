@@ -182,26 +182,56 @@ static int64_t word_number(const char *text) {
     return -1;
 }
 
-/* rows_where(name[, word]): numbers of the rows where the column is not null and, if a word is
- * given, equals it. An unknown word matches no row, because its number -1 is never stored. */
+/* Which rows of a column are wanted: null ones never are. */
+struct wanted {
+    bool all;
+    int64_t least, most;
+};
+
+/* Takes nothing for all rows that are not null, a word, or the least integer. An unknown word
+ * matches no row, because its number -1 is never stored. Returns false with an exception set. */
+static bool take_wanted(const struct table *table, unsigned column, PyObject *given,
+                        struct wanted *wanted) {
+    enum column_type type = table->schema->columns[column].type;
+    *wanted = (struct wanted){.all = given == Py_None, .most = INT64_MAX};
+    if (wanted->all)
+        return true;
+    if (type == TYPE_WORD) {
+        const char *word = PyUnicode_AsUTF8AndSize(given, NULL);
+        wanted->least = wanted->most = word ? word_number(word) : 0;
+        return word != NULL;
+    }
+    if (type > TYPE_DURATION) {
+        PyErr_Format(PyExc_TypeError, "column %s is not of words or integers",
+                     table->schema->columns[column].name);
+        return false;
+    }
+    wanted->least = PyLong_AsLongLong(given);
+    return !PyErr_Occurred();
+}
+
+/* rows_where(name[, word or least]): numbers of the rows where the column is not null and, if
+ * given, is this word, or this integer or more. */
 PyObject *table_rows_where(PyObject *self, PyObject *args) {
     const struct table *table = table_of(self);
-    const char *word = NULL;
-    PyObject *name;
+    PyObject *name, *given = Py_None;
     struct table_cursor cursor = {0};
+    struct wanted wanted;
     struct row row;
-    if (!PyArg_ParseTuple(args, "U|z", &name, &word))
+    if (!PyArg_ParseTuple(args, "U|O", &name, &given))
         return NULL;
     int column = table_find_column(table, name);
-    int64_t wanted = word ? word_number(word) : 0;
-    if (column >= 0 && word && table->schema->columns[column].type != TYPE_WORD)
-        return PyErr_Format(PyExc_TypeError, "column %U is not of words", name);
-    PyObject *list = column < 0 ? NULL : PyList_New(0);
+    if (column < 0 || !take_wanted(table, (unsigned)column, given, &wanted))
+        return NULL;
+    PyObject *list = PyList_New(0);
     size_t columns = (size_t)(column + 1);
-    for (Py_ssize_t i = 0; list && table_next_of(table, &cursor, columns, &row); i++)
-        if (row_known(&row, (unsigned)column) && (!word || row.value[column] == wanted) &&
+    for (Py_ssize_t i = 0; list && table_next_of(table, &cursor, columns, &row); i++) {
+        int64_t value = row.value[column];
+        bool is_wanted = wanted.all || (value >= wanted.least && value <= wanted.most);
+        if (is_wanted && row_known(&row, (unsigned)column) &&
             !binding_append(list, PyLong_FromSsize_t(i)))
             Py_CLEAR(list);
+    }
     return list;
 }
 

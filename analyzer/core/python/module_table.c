@@ -84,78 +84,6 @@ static PyObject *table_columns(PyObject *self, PyObject *Py_UNUSED(unused)) {
     return table_columns_of(table_of(self)->schema);
 }
 
-/* Returns a column's name as an interned object (borrowed), which is kept for the whole process:
- * rows() would otherwise create each name once per row. */
-static PyObject *name_object(const struct schema *schema, unsigned column) {
-    static PyObject *names[TABLE_COUNT][COLUMNS_MAX];
-    PyObject **name = &names[schema - schemas][column];
-    if (!*name)
-        *name = PyUnicode_InternFromString(schema->columns[column].name);
-    return *name;
-}
-
-static PyObject *row_object(const struct table *table, const struct row *row) {
-    PyObject *dict = PyDict_New();
-    for (unsigned c = 0; dict && c < table->schema->column_count; c++) {
-        PyObject *name = name_object(table->schema, c);
-        PyObject *value = name ? table_value_object(table, row, c) : NULL;
-        if (!value || PyDict_SetItem(dict, name, value))
-            Py_CLEAR(dict);
-        Py_XDECREF(value);
-    }
-    return dict;
-}
-
-/* rows(start=0, stop=None): list of dicts, with the rules of a slice for negative and too large
- * numbers. table_seek() skips whole groups but must unpack the rows before `start` in an
- * ungrouped table, so that a caller should not page through a large one. */
-static PyObject *table_rows(PyObject *self, PyObject *args, PyObject *kwargs) {
-    static char *names[] = {"start", "stop", NULL};
-    const struct table *table = table_of(self);
-    Py_ssize_t start = 0, stop = PY_SSIZE_T_MAX, count = (Py_ssize_t)table->row_count;
-    PyObject *end = NULL, *list;
-    struct table_cursor cursor = {0};
-    struct row row;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|nO", names, &start, &end))
-        return NULL;
-    if (end && end != Py_None)
-        stop = PyNumber_AsSsize_t(end, NULL);
-    if (PyErr_Occurred() || !(list = PyList_New(0)))
-        return NULL;
-    PySlice_AdjustIndices(count, &start, &stop, 1);
-    table_seek(table, &cursor, (uint64_t)start);
-    for (Py_ssize_t i = start; list && i < stop && table_next(table, &cursor, &row); i++)
-        if (!binding_append(list, row_object(table, &row)))
-            Py_CLEAR(list);
-    return list;
-}
-
-/* rows_by_flow(flow_count): bytes with one native uint32 per flow. A grouped table knows its
- * counts; others need a pass. Rows of flows that are null or not below `flow_count` are not
- * counted. */
-static PyObject *table_rows_by_flow(PyObject *self, PyObject *flow_count) {
-    const struct table *table = table_of(self);
-    int column = schema_column(table->schema, "flow");
-    size_t count = PyLong_AsSize_t(flow_count);
-    struct table_cursor cursor = {0};
-    struct row row;
-    if (column < 0)
-        return PyErr_Format(PyExc_KeyError, "no column flow in %s", table->schema->name);
-    if (PyErr_Occurred() || count > UINT32_MAX)
-        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "too many flows");
-    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(uint32_t)));
-    uint32_t *counts = bytes ? (uint32_t *)(void *)PyBytes_AsString(bytes) : NULL;
-    if (!counts)
-        return bytes;
-    memset(counts, 0, count * sizeof *counts);
-    for (size_t flow = 0; table->grouped && flow < table->groups.count && flow < count; flow++)
-        counts[flow] = table->groups.list[flow].size;
-    while (!table->grouped && table_next(table, &cursor, &row))
-        if (row_known(&row, (unsigned)column) && (uint64_t)row.value[column] < count)
-            counts[row.value[column]]++;
-    return bytes;
-}
-
 /* Copies the first `most` rows of some flows. Returns false if memory is exhausted. */
 static bool copy_rows(const struct table *from, struct table *to, const uint32_t *flows,
                       size_t count, uint64_t most) {
@@ -428,8 +356,10 @@ static PyMethodDef table_methods[] = {
            "(name, type, unit, meaning, nullable) of each column."),
     METHOD("column", table_column, METH_O, "A column's values as objects, None for null."),
     METHOD("total", table_total, METH_O, "The sum of a column of integers."),
-    METHOD("rows_where", table_rows_where, METH_VARARGS, "Rows that are known, or a word."),
+    METHOD("rows_where", table_rows_where, METH_VARARGS,
+           "Rows that are not null, are a word, or at least an integer."),
     METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
+    METHOD("rows_at", table_rows_at, METH_O, "Rows by their numbers as dicts."),
     METHOD("nonzero", table_nonzero, METH_O, "Rows and values that are neither null nor 0."),
     METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
     METHOD("packed", table_packed, METH_VARARGS, "Columns as typed arrays."),

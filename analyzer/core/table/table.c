@@ -485,7 +485,7 @@ void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t
         cursor->row += table->groups.list[cursor->group++].size;
     if (table->order)
         cursor->row = number < table->row_count ? number : table->row_count;
-    while (cursor->row < number && table_next(table, cursor, &row))
+    while (cursor->row < number && table_next_of(table, cursor, 0, &row))
         continue;
 }
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.findings.model import row_at
-
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
@@ -39,10 +37,10 @@ class ClockJump(NamedTuple):
         return first._replace(after_ns=later.after_ns, ns=min(self.ns, later.ns), flows=self.flows + later.flows)
 
 
-def clock_jumps_of(trace: Trace) -> list[ClockJump]:
-    """Returns the largest jumps of the capture's clock, in their order."""
+def clock_jumps_of(trace: Trace, flows: list[int]) -> list[ClockJump]:
+    """Returns the largest jumps of the capture's clock that flows show, in their order."""
     jumps: list[ClockJump] = []
-    rows = [row_at(trace.flows, number) for number in trace.flows._rows_where("clock_jump_ns")[:FLOWS_MAX]]
+    rows = trace.flows._rows_at(flows[:FLOWS_MAX])
     seen = [
         ClockJump(after, until, ns, row["clock_jump_frame"], row["first_capture"], (row["flow"],))
         for row in rows

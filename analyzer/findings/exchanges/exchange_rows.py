@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
+from collections.abc import Iterable, Sequence
+from itertools import chain, compress, count, islice
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.findings.cost import Span
@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 EXCHANGES_MAX = 50_000  # of a kind that are examined
 
 
-def runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yields start and stop of consecutive numbers, which must ascend."""
-    start = stop = -1
-    for number in numbers:
-        if number != stop:
-            if stop > 0:
-                yield start, stop
-            start = number
-        stop = number + 1
-    if stop > 0:
-        yield start, stop
-
-
 def numbers_where(transfers: Transfers, column: str, word: str, most: int = EXCHANGES_MAX) -> list[int]:
     """Returns the numbers of the first exchanges with a word in a column (kind, outcome)."""
     return places_of(transfers.bytes_of("exchanges", column), transfers.words[word], most)
@@ -37,11 +24,9 @@ def numbers_where(transfers: Transfers, column: str, word: str, most: int = EXCH
 
 def places_of(column: bytes | bytearray, byte: int, most: int | None = None) -> list[int]:
     """Returns the places of a byte, or the first ones."""
-    places, place = list[int](), column.find(byte)
-    while place >= 0 and len(places) != most:
-        places.append(place)
-        place = column.find(byte, place + 1)
-    return places
+    if byte not in column:
+        return []
+    return list(islice(compress(count(), column.translate(bytes(each == byte for each in range(256)))), most))
 
 
 def rows_where(transfers: Transfers, column: str, *words: str) -> list[ExchangeRow]:
@@ -52,8 +37,7 @@ def rows_where(transfers: Transfers, column: str, *words: str) -> list[ExchangeR
 
 def rows_numbered(transfers: Transfers, numbers: Iterable[int]) -> list[ExchangeRow]:
     """Returns the first exchanges of these numbers, which must ascend, without the jumps of the capture's clock."""
-    table, ranges = transfers.trace.exchanges, runs(islice(numbers, EXCHANGES_MAX))
-    exchanges = list(chain.from_iterable(table.rows(start, stop) for start, stop in ranges))
+    exchanges = transfers.trace.exchanges._rows_at(islice(numbers, EXCHANGES_MAX))
     for jump in transfers.clock_jumps:
         for exchange in exchanges:
             waited_ns, asked_ns = exchange["waited_ns"], exchange["asked_ns"]

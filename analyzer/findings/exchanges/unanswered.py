@@ -11,7 +11,6 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import REQUEST, SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
-from wiretale.analyzer.findings.exchanges.turns import server_end
 from wiretale.analyzer.findings.model import Match, Matches, Words, endpoint_str, finding, row_at
 from wiretale.analyzer.findings.shared.places import packet_at
 from wiretale.analyzer.units import show_duration
@@ -33,24 +32,14 @@ SYSTEM_PORTS = 1024  # ports below are of services that answer, but for those ab
 
 
 class Silence(NamedTuple):
-    """A request without an answer, and its flow."""
+    """A request without an answer."""
 
     row: ExchangeRow
-    flow: FlowRow
-    until_ns: int  # end of the capture
-
-    @property
-    def server(self) -> tuple[str, int | None]:
-        """Address and port of the end that was asked."""
-        return server_end(self.flow, self.row["direction"])
-
-    @property
-    def waited_ns(self) -> int:
-        """How long the client waited since it had sent all of its request; if the connection stayed open, to the end of the
-        capture."""
-        waited_ns, asked_ns = self.row["waited_ns"], self.row["asked_ns"]
-        since_ns = (0 if asked_ns is None else self.until_ns - asked_ns) if waited_ns is None else waited_ns
-        return max(since_ns - (self.row["request_ns"] or 0), 0)
+    flow: int
+    server: tuple[str, int | None]  # address and port of the end that was asked
+    waited_ns: (
+        int  # since the client had sent all of its request; if the connection stayed open, to the end of the capture
+    )
 
     @property
     def was_given_up(self) -> bool:
@@ -79,41 +68,44 @@ def silences(transfers: Transfers) -> Iterator[Silence]:
     """Yields the requests that the server's kernel acknowledged as a whole, and that nobody answered."""
     trace = transfers.trace
     until_ns = max((ns for ns in trace.interfaces.column("last_ns") if ns is not None), default=0)
-    (packed,) = trace.directions._packed_columns([("unacked_bytes", "d", 0, 1)])
-    unacked = array("d", packed)  # a row of directions has many more columns
-    for row in rows_where(transfers, "outcome", "unanswered", "abandoned"):
-        flow, turn = row["flow"], row["turn"]
-        if flow is None or turn is None or flow in transfers.legs or unacked[2 * flow + (row["direction"] or 0)] != 0:
-            continue
-        silence = Silence(row, row_at(trace.flows, flow), until_ns)
-        if silence.is_due:
+    rows = transfers.without_legs(rows_where(transfers, "outcome", "unanswered", "abandoned"))
+    of_turns = [(row["flow"], row) for row in rows if row["flow"] is not None and row["turn"] is not None]
+    flows = sorted({flow for flow, _ in of_turns})
+    unacked = array("d", trace.directions._packed("unacked_bytes", "d", flows=flows))  # of nearly a hundred columns
+    ports = [array("I", trace.flows._packed(f"{end}_port", "I", flows=flows)) for end in ("destination", "source")]
+    places = {flow: place for place, flow in enumerate(flows)}
+    for flow, row in of_turns:
+        place, side = places[flow], row["direction"] or 0
+        silence = Silence(row, flow, (str(row["server"]), ports[side][place]), waited_ns(row, until_ns))
+        if unacked[2 * place + side] == 0 and silence.is_due:
             yield silence
 
 
-def slowest_answers(transfers: Transfers, hosts: set[str]) -> dict[str, tuple[float, float]]:
-    """Returns of each of these servers the longest server time, and when it answered last, ns."""
-    exchanges = transfers.trace.exchanges
-    slowest: dict[str, tuple[float, float]] = {}
-    times = (
-        array("d", data)
-        for data in exchanges._packed_columns([(name, "d", 0, 1) for name in ("server_ns", "answered_ns")])
-    )
-    for server, took_ns, answered_ns in zip(exchanges.column("server"), *times, strict=True):
-        if server in hosts and took_ns == took_ns:
-            longest, last = slowest.get(server, (0.0, 0.0))
-            slowest[server] = max(longest, took_ns), max(last, answered_ns)
+def waited_ns(row: ExchangeRow, until_ns: int) -> int:
+    """Returns how long a client waited since it had sent all of its request, to the end of the capture without an end."""
+    since_ns = row["waited_ns"]
+    if since_ns is None:
+        since_ns = 0 if row["asked_ns"] is None else until_ns - row["asked_ns"]
+    return max(since_ns - (row["request_ns"] or 0), 0)
+
+
+def slowest_answers(transfers: Transfers) -> dict[str, float]:
+    """Returns the longest server time of each server, ns."""
+    exchanges, slowest = transfers.trace.exchanges, dict[str, float]()
+    times = array("d", exchanges._packed("server_ns", "d"))
+    for server, took_ns in zip(exchanges.column("server"), times, strict=True):
+        if took_ns > slowest.get(server, 0.0):
+            slowest[server] = took_ns
     return slowest
 
 
 def by_server(transfers: Transfers) -> dict[tuple[str, int | None], list[Silence]]:
     """Returns the requests by the server that left them without an answer, longer than it took for any answer."""
     open_requests = list(silences(transfers))
-    hosts = {silence.server[0] for silence in open_requests}
-    slowest = slowest_answers(transfers, hosts) if hosts else {}
+    slowest = {} if all(silence.was_given_up for silence in open_requests) else transfers.slowest_answers
     servers: dict[tuple[str, int | None], list[Silence]] = {}
     for silence in open_requests:
-        longest, _ = slowest.get(silence.server[0], (0.0, 0.0))
-        if silence.was_given_up or silence.waited_ns >= TIMES_SLOWEST * longest:
+        if silence.was_given_up or silence.waited_ns >= TIMES_SLOWEST * slowest.get(silence.server[0], 0.0):
             servers.setdefault(silence.server, []).append(silence)
     return {server: group for server, group in servers.items() if is_convincing(group)}
 
@@ -152,9 +144,14 @@ def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]
     """Returns the packets of the first requests."""
     return [
         packet
-        for silence in group[:SHOWN]
-        for packet in packet_at(transfers, silence.flow, silence.row["asked_frame"], silence.row["asked_ns"], REQUEST)
+        for silence, flow in zip(group, flows_of(transfers, group), strict=False)
+        for packet in packet_at(transfers, flow, silence.row["asked_frame"], silence.row["asked_ns"], REQUEST)
     ]
+
+
+def flows_of(transfers: Transfers, group: Sequence[Silence]) -> list[FlowRow]:
+    """Returns the flows of the first requests."""
+    return [row_at(transfers.trace.flows, silence.flow) for silence in group[:SHOWN]]
 
 
 @finding(
@@ -177,35 +174,35 @@ def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]
 )
 def request_unanswered(transfers: Transfers) -> Matches:
     for (host, port), group in transfers.silences.items():
-        packets, flows = asked_packets(transfers, group), [silence.flow for silence in group]
+        packets = asked_packets(transfers, group)
         is_last = len(group) == 1 and bool(group[0].row["turn"]) and not group[0].has_replies
         is_note = is_last or not any(silence.is_known for silence in group)
         yield Match(
             "info" if is_note else "warning",
-            flows=list(dict.fromkeys(row["flow"] for row in flows)),
+            flows=list(dict.fromkeys(silence.flow for silence in group)),
             cost=float(len(group)),
             failed=len(group),
             waited_ns=union_ns(map(span_of, group)),
-            filter=" or ".join(flow_filter(row) for row in flows[:SHOWN]),
+            filter=" or ".join(map(flow_filter, flows_of(transfers, group))),
             frames=packets,
             packets=len(group),
-            cited=packets[:1] or transfers.span(flows[0]["flow"]),
+            cited=packets[:1] or transfers.span(group[0].flow),
             server=endpoint_str(host, port),
             host=host,
             count=len(group),
             what=what_str(group),
-            **waiting_words(group),
+            **waiting_words(transfers, group),
         )
 
 
-def waiting_words(group: Sequence[Silence]) -> Words:
+def waiting_words(transfers: Transfers, group: Sequence[Silence]) -> Words:
     """Returns the words for who waited, for how long, and how it ended."""
     times, given_up = sorted(silence.waited_ns for silence in group), all(silence.was_given_up for silence in group)
     return {
         "them": "it" if len(group) == 1 else "them",
         "clients": "the client" if len({silence.row["client"] for silence in group}) == 1 else "clients",
         "waited": f"{'gave up after' if given_up else 'waited'} {waits_str(times)}",
-        "more": " until the capture ended" if all(map(is_open, group)) else "",
+        "more": " until the capture ended" if are_open(transfers, group) else "",
     }
 
 
@@ -215,6 +212,8 @@ def span_of(silence: Silence) -> Span:
     return Span(asked_ns, asked_ns + silence.waited_ns)
 
 
-def is_open(silence: Silence) -> bool:
-    """Returns whether the connection was open at the end of the capture."""
-    return silence.flow["end"] == "end_of_capture" and silence.flow["state"] in ("established", "midstream")
+def are_open(transfers: Transfers, group: Sequence[Silence]) -> bool:
+    """Returns whether the connections were open at the end of the capture."""
+    words, ends, states = transfers.words, transfers.bytes_of("flows", "end"), transfers.bytes_of("flows", "state")
+    of_open = {words["established"], words["midstream"]}
+    return all(ends[each.flow] == words["end_of_capture"] and states[each.flow] in of_open for each in group)
