@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -247,16 +247,12 @@ def silences(case: Case) -> list[Silence]:
 def without_echoes(every: list[Silence]) -> list[Silence]:
     """Returns silences without those of the other host at the same time: it had nothing to answer. A host that is known to have
     sent in that time is no echo."""
-    distinct: list[Silence] = []
+    distinct: dict[frozenset[str], list[Silence]] = defaultdict(list)
     for silence in sorted(every, key=lambda each: (not (each.is_unseen or each.has_repeats), -each.ns)):
-        if not any(
-            set(other.hosts) == set(silence.hosts)
-            and other.start_ns < silence.end_ns
-            and silence.start_ns < other.end_ns
-            for other in distinct
-        ):
-            distinct.append(silence)
-    return sorted(distinct)
+        of_pair = distinct[frozenset(silence.hosts)]
+        if not any(other.start_ns < silence.end_ns and silence.start_ns < other.end_ns for other in of_pair):
+            of_pair.append(silence)
+    return sorted(chain.from_iterable(distinct.values()))
 
 
 def when(case: Case, group: list[Silence]) -> str:

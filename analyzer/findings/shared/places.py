@@ -34,16 +34,23 @@ def cited_at(flow: int, base_ns: int, role: str, frame: float, since: float, cap
 
 def waits_of(transfers: Transfers, row: DirectionRow, kind: str) -> list[Wait]:
     """Returns the waits of a kind of a directions row, the longest first."""
-    flow, base_ns, side = row["flow"], row["first_ns"] or 0, (row["direction"], transfers.words[kind])
+    if row["flow"] not in transfers.waits:
+        transfers.waits[row["flow"]] = read_waits(transfers, row["flow"])
+    return transfers.waits[row["flow"]].get((row["direction"], transfers.words[kind]), [])
+
+
+def read_waits(transfers: Transfers, flow: int) -> dict[tuple[int, int], list[Wait]]:
+    """Returns the waits of a flow by direction and the number of the kind."""
+    base_ns = transfers.base_ns
     fields = [("direction", "B", 0, 1), ("kind", "B", 0, 1)]
     fields += [(name, "d", base_ns if name.endswith("_ns") else 0, 1) for name in ENDS]
     packed = transfers.trace.waits._packed_columns(fields, [flow])
     columns = (array(code, data) for (_, code, _, _), data in zip(fields, packed, strict=True))
-    waits = []
-    for direction, kind_number, *ends in zip(*columns, strict=True):
-        if (direction, kind_number) == side:
-            before = cited_at(flow, base_ns, BEFORE, *ends[:3])
-            waits.append(Wait(before if before.frame else None, cited_at(flow, base_ns, AFTER, *ends[3:])))
+    waits: dict[tuple[int, int], list[Wait]] = {}
+    for direction, kind, *ends in zip(*columns, strict=True):
+        before = cited_at(flow, base_ns, BEFORE, *ends[:3])
+        wait = Wait(before if before.frame else None, cited_at(flow, base_ns, AFTER, *ends[3:]))
+        waits.setdefault((direction, kind), []).append(wait)
     return waits
 
 
