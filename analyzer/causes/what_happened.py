@@ -98,7 +98,7 @@ def answers_of(trace: Trace) -> Counter[str]:
     kinds, outcomes = (trace.transfers.bytes_of("exchanges", name) for name in ("kind", "outcome"))
     answers: Counter[str] = Counter()
     for (kind, outcome, with_code), count in Counter(
-        zip(kinds, outcomes, map(bool, exchanges.column("code")), strict=True)
+        zip(kinds, outcomes, map(bool, trace.transfers.codes), strict=True)
     ).items():
         name, came = words.get(kind, ""), ("answered",) if words.get(kind) == "icmp_echo" else ANSWERED
         name = "http" if name == "turn" and with_code else name

@@ -81,6 +81,8 @@ class Flows:
     def by_numbers(self) -> Iterator[list[int]]:
         """Yields the flows that share their first sequence numbers."""
         numbers = self.numbers()
+        if len(set(numbers)) == len(numbers):
+            return
         counts = Counter(numbers)
         del counts[NO_NUMBERS]
         groups: dict[int, list[int]] = {number: [] for number, count in counts.items() if 1 < count <= LEGS_MAX}

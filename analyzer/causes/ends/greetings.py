@@ -50,7 +50,7 @@ def greeting_of(case: Case, flow: FlowRow) -> Greeting | None:
 def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
     """Returns the connections that were greeted late, by server."""
     explained, servers = case.flows_of() | case.transfers.legs, dict[tuple[str, int | None], list[Greeting]]()
-    late = [flow for flow, ns in enumerate(case.trace.flows.column("pause_ns")) if (ns or 0) >= LATE_NS]
+    late = case.trace.flows._rows_where("pause_ns", LATE_NS)
     for flow in (case.flow(number) for number in late[:FLOWS_MAX] if number not in explained):
         greeting = greeting_of(case, flow)
         if greeting:

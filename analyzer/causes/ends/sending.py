@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -277,19 +276,12 @@ class Message(NamedTuple):
 
 
 def long_rows(case: Case) -> list[ExchangeRow]:
-    """Returns the exchanges of judged flows that have a long message, by their columns: they are few of many."""
-    exchanges = case.trace.exchanges
-    names = ("request_bytes", "request_ns", "response_bytes", "response_ns")
-    packed = exchanges._packed_columns([(name, "d", 0, 1) for name in names]) if len(exchanges) else []
-    numbers = (
-        number
-        for number, (asking, asking_ns, answer, answer_ns) in enumerate(
-            zip(*(array("d", data) for data in packed), strict=True)
-        )
-        if (asking >= UPLOAD_MIN and asking_ns >= UPLOAD_MIN_NS)
-        or (answer >= UPLOAD_MIN and answer_ns >= UPLOAD_MIN_NS)
-    )
-    rows = case.transfers.without_legs(rows_numbered(case.transfers, numbers))
+    """Returns the exchanges of judged flows that have a long message: they are few of many."""
+    exchanges, numbers = case.trace.exchanges, set[int]()
+    for message in ("request", "response"):
+        long = {*exchanges._rows_where(f"{message}_bytes", UPLOAD_MIN)}
+        numbers |= long.intersection(exchanges._rows_where(f"{message}_ns", UPLOAD_MIN_NS) if long else ())
+    rows = case.transfers.without_legs(rows_numbered(case.transfers, sorted(numbers)))
     return [row for row in rows if row["kind"] in ("turn", "http")]
 
 

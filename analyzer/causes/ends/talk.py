@@ -112,12 +112,12 @@ def requests_of(case: Case, flow: FlowRow) -> Requests:
 
 def backoffs_of(case: Case) -> dict[int, list[Span]]:
     """Returns the pauses of clients that were told to come later, by flow."""
-    exchanges = case.trace.exchanges
     if not numbers_where(case.transfers, "kind", "http", 1):
         return {}
-    rows = [number for number, code in enumerate(exchanges.column("code")) if code in LIMITED]
+    codes = case.transfers.codes
+    rows = [] if set(LIMITED).isdisjoint(codes) else [number for number, code in enumerate(codes) if code in LIMITED]
     limited: dict[int, set[int]] = {}
-    for row in (exchanges.rows(number, number + 1)[0] for number in rows[:LIMITED_MAX]):
+    for row in case.trace.exchanges._rows_at(rows[:LIMITED_MAX]):
         if row["flow"] is not None and row["turn"] is not None:
             limited.setdefault(row["flow"], set()).add(row["turn"] + 1)
     return {flow: pauses_before(case, flow, turns) for flow, turns in limited.items()}
@@ -227,7 +227,7 @@ def longest_talks(case: Case) -> list[Talk]:
     """Returns the conversations among the flows in which clients or the network took the most time."""
     accounts = case.transfers.turns.accounts
     columns = [accounts.columns[part] for part in ("path", "connecting", "client", "queue")]
-    waited = [math.fsum(parts) for parts in zip(*columns, strict=True)]
+    waited = list(map(sum, zip(*columns, strict=True)))
     services: dict[tuple[str, str, int | None], list[FlowRow]] = {}
     for number in sorted(nlargest(FLOWS_MAX, accounts, key=waited.__getitem__)):
         flow = case.flow(number) if waited[number] >= WAITED_LEAST_NS else None

@@ -122,7 +122,7 @@ def http_rows(case: Case) -> list[ExchangeRow]:
     transfers = case.transfers
     if not numbers_where(transfers, "kind", "http", 1):
         return []
-    codes = case.trace.exchanges.column("code")
+    codes = transfers.codes
     if REFUSALS.keys().isdisjoint(codes) and not numbers_where(transfers, "outcome", "error", 1):
         return []
     http, turn = transfers.words["http"], transfers.words["turn"]

@@ -113,21 +113,16 @@ class Turns:
         legs, turns = self._transfers.legs, array("I", self._table._packed("turn", "I"))
         if not legs:
             return len(turns) - turns.count(NO_TURN)
-        flows = array("I", self._table._packed("flow", "I"))
+        flows = self._transfers.flow_of
         return sum(turn != NO_TURN and flow not in legs for flow, turn in zip(flows, turns, strict=True))
-
-    def _column(self, name: str) -> array[float]:
-        return array("d", self._table._packed(name, "d"))
 
     @cached_property
     def slowest(self) -> list[int]:
-        """The flows with the turns that waited the longest for a server."""
-        if not len(self._table):
-            return []
-        times = self._column("server_ns")
-        flows = array("I", self._table._packed("flow", "I"))
-        rows = nlargest(SLOW_FLOWS_MAX, (row for row, ns in enumerate(times) if ns > 0), key=times.__getitem__)
-        return sorted({flows[row] for row in rows} - self._transfers.legs)
+        """The flows with the turns that waited the longest for a server, SLOW_NS or more."""
+        rows = self._table._rows_where("server_ns", SLOW_NS) if len(self._table) else []
+        if len(rows) > SLOW_FLOWS_MAX:
+            rows = nlargest(SLOW_FLOWS_MAX, rows, key=array("d", self._table._packed("server_ns", "d")).__getitem__)
+        return sorted({self._transfers.flow_of[row] for row in rows} - self._transfers.legs)
 
     def of_flow(self, flow: int) -> FlowTurns | None:
         """Returns the turns of a flow, None if it has none."""
