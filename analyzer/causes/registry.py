@@ -53,6 +53,7 @@ OWN_PACE = ("app-limited", "client-pause")
 OWN_PACE_SHARE = 0.1
 FELT_NS, FELT_SHARE = 1_000_000_000, 0.1  # of a wait
 CLOCK = "clock-step"
+SILENT, WAITED_FOR_NAME = "dns-silent", ("late-greeting", "name-lookup")
 
 
 class Explanation(NamedTuple):
@@ -174,8 +175,17 @@ def explain(transfers: Transfers, findings: Sequence[Finding]) -> list[Explanati
     """Returns the causes of findings, the best explanation first."""
     case = Case(transfers, findings)
     causes = [explanation(case, rule, match) for rule in CAUSES.values() for match in rule.matches(case)]
-    causes = [row._replace(severity="info") if is_at_own_pace(row, causes) else row for row in causes]
+    is_minor = (is_at_own_pace, is_inside)
+    causes = [row._replace(severity="info") if any(test(row, causes) for test in is_minor) else row for row in causes]
     return sorted(causes, key=lambda row: rank_of(row._asdict()))
+
+
+def is_inside(row: Explanation, causes: Sequence[Explanation]) -> bool:
+    """Returns whether all questions to a silent server are those that another server asked while its own clients waited."""
+    flows = {flow for flow, _ in row.flows}
+    return row.code == SILENT and any(
+        other.code in WAITED_FOR_NAME and flows and flows <= {flow for flow, _ in other.flows} for other in causes
+    )
 
 
 def is_at_own_pace(row: Explanation, causes: Sequence[Explanation]) -> bool:

@@ -7,6 +7,7 @@ from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from wiretale.analyzer.causes.closings import checks_str, last_words_str
 from wiretale.analyzer.causes.ends.measured import measured_str
 from wiretale.analyzer.causes.harmless import lookups_str, streams_str, traced_str
 from wiretale.analyzer.findings.judged import Judged, judge
@@ -47,6 +48,8 @@ ASKED = {
     "arp": "ARP request",
     "nd": "neighbor solicitation",
 }
+#: what people ask about although nothing is wrong
+WORRIES = (traced_str, streams_str, lookups_str, checks_str, last_words_str)
 KINDS_SHOWN, BELOW_IP = 2, ("arp", "nd")
 
 
@@ -55,7 +58,8 @@ def what_happened(trace: Trace) -> str:
     judged = judge(trace)
     if not judged.total.packets:
         return "No packet was analyzed."
-    requests, first = requests_str(trace), traced_str(trace) or streams_str(trace) or lookups_str(trace)
+    requests = requests_str(trace)
+    first = next(filter(None, (tell(trace) for tell in WORRIES)), "")
     if judged.nothing:
         texts = (first, f"{nothing_judged(trace)}{f'; {requests}' if requests else ''}")
         return " ".join(f"{text}." for text in texts if text)

@@ -10,6 +10,8 @@ from scapy.all import Ether
 
 import causes_lan as drawn
 import wiretale
+from causes_broken import of_timed
+from causes_moved import moved
 from crafted import Timed, analyze_timed, write_timed
 
 
@@ -83,3 +85,19 @@ def test_cut_frames(timed: Timed, tmp_path: Path) -> None:
     full = bytes(timed[0][1])
     cut = [(n * 0.001, Ether(full[:n]) if n >= 14 else Ether(full[:14])) for n in range(14, len(full))]
     assert len(wiretale.analyze(write_timed(tmp_path / "cut.pcap", cut)).announcers) <= 2
+
+
+def test_an_address_that_moved_without_an_arp_packet_is_told_with_its_master(tmp_path: Path) -> None:
+    answer = wiretale.analyze(of_timed(moved)(tmp_path / "capture.pcap")).answer
+    assert (answer.cause, answer.certainty) == ("moved-address", "likely")
+    assert answer.sentence.startswith(
+        "10.0.0.100 moved to 10.0.0.12 (VRRP group 51), and no gratuitous ARP told the hosts"
+    )
+
+
+@pytest.mark.parametrize("options", [{"announced": True}, {"reached": False}, {"moves": False}])
+def test_an_address_that_is_announced_or_never_answered_did_not_move_unseen(
+    options: dict[str, bool], tmp_path: Path
+) -> None:
+    trace = wiretale.analyze(of_timed(lambda: moved(**options))(tmp_path / "capture.pcap"))
+    assert "moved-address" not in trace.causes.column("code")

@@ -5,8 +5,18 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.ended import closed, gave_up, idle, late_datagrams, resets, takeover, timer, tls
+from wiretale.analyzer.causes.ended import (
+    closed,
+    gave_up,
+    idle,
+    late_datagrams,
+    resets,
+    takeover,
+    timer,
+    tls,
+    untranslated,
+)
 
 CHAPTER = "Ended too early"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (tls, takeover, idle, gave_up, resets, closed, timer, late_datagrams)
+MODULES: tuple[ModuleType, ...] = (untranslated, tls, takeover, idle, gave_up, resets, closed, timer, late_datagrams)

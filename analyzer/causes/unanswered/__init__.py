@@ -13,6 +13,7 @@ from wiretale.analyzer.causes.unanswered import (
     host_down,
     local_network,
     loop,
+    moved,
     names,
     other_address,
     passive,
@@ -25,6 +26,7 @@ CHAPTER = "Nobody answers"
 #: in the order of tests
 MODULES: tuple[ModuleType, ...] = (
     loop,
+    moved,
     local_network,
     other_address,
     udp_services,

@@ -21,7 +21,13 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
 )
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
-from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, is_shown, senders_of, unanswered
+from wiretale.analyzer.findings.hosts.neighbors import (
+    FEW_HOSTS,
+    NEIGHBORS_MAX,
+    is_shown,
+    senders_of,
+    unanswered,
+)
 from wiretale.analyzer.findings.shared.servers import WELL_KNOWN, family
 from wiretale.analyzer.units import plural, show_duration
 
@@ -35,6 +41,8 @@ EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicat
 REPEATED = 2  # SYNs of a single attempt
 BROADCAST = ".255"
 SEVERAL = 3  # hosts that do not answer a client, to which nobody does, or none at a port
+FILTERED = "; it is not there, or a filter of ICMPv6 or multicast keeps them from it"
+ADDRESSES_MOST = 8  # of one machine; a router answers for more
 NETWORK_BITS = {4: 16, 6: 32}  # hosts that differ in these do not fail together
 
 
@@ -157,8 +165,17 @@ def not_on_the_lan(case: Case) -> Matches:
             flows = [flow for host in attempts for flow in host.flows]
             case.claimed.update(flows)
             effects = [*about(case, flows, *EFFECTS), *about_host(case, target, *EFFECTS)]
-            certain = is_shown(case.transfers, rows) or bool(answering_hosts(case, str(rows[0]["client"])))
+            asking = addresses_of_machine(case, str(rows[0]["client"]))
+            certain = is_shown(case.transfers, rows) or any(answering_hosts(case, address) for address in asking)
             yield lan_match(case, target, rows, findings=[*shown_by, *effects], flows=flows, is_certain=certain)
+
+
+def addresses_of_machine(case: Case, address: str) -> set[str]:
+    """Returns an address, and the others that its MAC address claims: packets to them would come by the same way."""
+    neighbors = case.trace.neighbors.rows(0, NEIGHBORS_MAX)
+    macs = {row["mac"] for row in neighbors if row["address"] == address}
+    claimed = {row["address"] for row in neighbors if row["mac"] in macs}
+    return {address, *claimed} if len(claimed) <= ADDRESSES_MOST else {address}
 
 
 def shows(finding: Numbered, rows: list[ExchangeRow]) -> bool:
@@ -171,8 +188,8 @@ def lan_match(case: Case, target: str, rows: list[ExchangeRow], *, is_certain: b
     """Returns the match of an address that answers no ARP request."""
     waited, count, packets = union_ns(waits_of(rows)), sum(row["attempts"] for row in rows), packets_of(rows)
     was_there = target in senders_of(case.transfers)
-    kind = "ARP request" if rows[0]["kind"] == "arp" else "neighbor solicitation"
-    asker = str(rows[0]["client"])
+    asker, is_arp = str(rows[0]["client"]), rows[0]["kind"] == "arp"
+    kind = "ARP request" if is_arp else "neighbor solicitation"
     evidence = f"{plural(count, kind)} from {named([str(row['client']) for row in rows], 1)}"
     time = f" in {show_duration(waited)}" if waited else ""
     return Match(
@@ -186,22 +203,42 @@ def lan_match(case: Case, target: str, rows: list[ExchangeRow], *, is_certain: b
         waited_ns=waited,
         frames=packets,
         packets=count,
-        filter=f"arp.dst.proto_ipv4 == {target}"
-        if kind == "ARP request"
-        else f"icmpv6.nd.ns.target_address == {target}",
+        filter=f"arp.dst.proto_ipv4 == {target}" if is_arp else f"icmpv6.nd.ns.target_address == {target}",
         proof=f"{plural(count, kind)}{time} without a reply"
         + (f", while others answered {asker}" if is_certain else ""),
-        excluded={"filtered": "a firewall does not stop ARP within a network"} if is_certain else {},
-        undecided={} if is_certain else {"filtered": f"capture on {asker}: the reply goes to it alone"},
+        excluded={"filtered": "a firewall does not stop ARP within a network"} if is_certain and is_arp else {},
+        undecided=undecided_of(asker, target, is_arp, is_certain),
         host=target,
-        is_down=("stopped answering in this network" if was_there else "is not on this network")
-        if is_certain
-        else "is probably not on this network",
+        is_down=absence_str(is_arp, was_there) if is_certain else "is probably not on this network",
         evidence=f"{evidence}{time} got no reply",
-        beside=", although it answered at other times" if was_there else "",
-        what=f"Check its cable, its VLAN and its address: `ip neigh show {target}` and `arping {target}` on {asker}.",
+        beside=", although it answered at other times" if was_there else "" if is_arp else FILTERED,
+        what=repair_str(asker, target, is_arp),
         **fields,
     )
+
+
+def undecided_of(asker: str, target: str, is_arp: bool, is_certain: bool) -> dict[str, str]:
+    """Returns what would decide whether something keeps the requests or the replies away."""
+    if not is_certain:
+        return {"filtered": f"capture on {asker}: the reply goes to it alone"}
+    return {} if is_arp else {"filtered": f"capture at {target}: do the solicitations arrive?"}
+
+
+def repair_str(asker: str, target: str, is_arp: bool) -> str:
+    """Returns what to do about an address that does not answer in its network."""
+    if is_arp:
+        return f"Check its cable, its VLAN and its address: `ip neigh show {target}` and `arping {target}` on {asker}."
+    return (
+        f"Capture at {target}: if the solicitations arrive, let ICMPv6 types 135 and 136 pass there (nftables, Docker); if not, "
+        "look at multicast snooping on the switch or bridge."
+    )
+
+
+def absence_str(is_arp: bool, was_there: bool) -> str:
+    """Returns how a host is told that does not answer in its network: neighbor solicitations may be filtered, ARP is not."""
+    if was_there:
+        return "stopped answering in this network"
+    return "is not on this network" if is_arp else "does not answer in this network"
 
 
 def nothing_answers(case: Case) -> Matches:

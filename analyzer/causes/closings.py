@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resets that worry people and cost nothing: health checks that hang up at once, and last words after the end."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+from wiretale.analyzer.findings.model import endpoint_str, row_at
+from wiretale.analyzer.units import plural, show_bytes, show_duration
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.rows import DirectionRow, FlowRow
+    from wiretale.analyzer.trace import Trace
+
+FLOWS_MAX = 5_000  # that are examined
+CHECKS_MIN, PERIOD_MIN_NS, IN_TIME = 5, 500_000_000, 0.2  # of the period
+CHECKS_SHARE = 0.8  # of the pauses that are as long as the period
+RESETS_MIN, WORDS_MOST = 3, 64  # bytes: an alert of TLS has 31 or less
+
+
+def reset_flows(trace: Trace) -> Iterator[tuple[FlowRow, tuple[DirectionRow, DirectionRow]]]:
+    """Yields the first TCP connections that a RST ended, with both directions."""
+    states = trace.flows.column("state")
+    numbers = [flow for flow, state in enumerate(states) if state == "reset" and flow not in trace.transfers.legs]
+    for flow in numbers[:FLOWS_MAX]:
+        sides = row_at(trace.directions, 2 * flow), row_at(trace.directions, 2 * flow + 1)
+        yield row_at(trace.flows, flow), sides
+
+
+def is_check(flow: FlowRow, client: DirectionRow, server: DirectionRow) -> bool:
+    """Returns whether a connection was opened and reset by its client without a word."""
+    is_open = bool(client["syns"] and server["syns"]) and not flow["payload_bytes"]
+    return is_open and bool(client["resets"]) and not server["resets"] and not server["fins"]
+
+
+def period_of(begun: list[int]) -> float | None:
+    """Returns the time between events that come by a timer; None if they do not."""
+    pauses = [then - now for now, then in pairwise(sorted(begun))]
+    if len(begun) < CHECKS_MIN:
+        return None
+    period = median(pauses)
+    in_time = sum(abs(pause - period) <= IN_TIME * period for pause in pauses)
+    return period if period >= PERIOD_MIN_NS and in_time >= CHECKS_SHARE * len(pauses) else None
+
+
+def checks_str(trace: Trace) -> str:
+    """`10.0.0.9 checks every 2 s whether 10.0.0.1:80 is open …`; empty without such checks."""
+    begun: dict[tuple[str, str, int | None], list[int]] = defaultdict(list)
+    for flow, sides in reset_flows(trace):
+        if flow["first_ns"] is not None and is_check(flow, *sides):
+            begun[flow["source"], flow["destination"], flow["destination_port"]].append(flow["first_ns"])
+    checks = {ends: (times, period) for ends, times in begun.items() if (period := period_of(times))}
+    if not checks:
+        return ""
+    (client, server, port), (times, period) = max(checks.items(), key=lambda entry: len(entry[1][0]))
+    return (
+        f"{client} checks every {show_duration(period)} whether {endpoint_str(server, port)} is open: it connects and resets at "
+        f"once without a word ({plural(len(times), 'time')}), as health checks of load balancers do; these resets are harmless"
+    )
+
+
+def last_words_of(closer: DirectionRow, peer: DirectionRow) -> int | None:
+    """Returns the bytes that came for an end that had closed before it reset; None if anything else was open."""
+    is_done = bool(closer["fins"] and closer["resets"]) and not closer["unacked_bytes"] and not peer["resets"]
+    words = peer["unacked_bytes"] or 0
+    return words if is_done and closer["unique_bytes"] and 0 < words <= WORDS_MOST else None
+
+
+def last_words_str(trace: Trace) -> str:
+    """`10.0.0.1:443 reset 11 connections that it had closed …`; empty without several."""
+    closed: dict[tuple[str, int | None], list[int]] = defaultdict(list)
+    for flow, sides in reset_flows(trace):
+        server = sides[1]
+        words = last_words_of(server, sides[0])
+        if words and flow["handshake_rtt_ns"] is not None:
+            closed[server["source"], server["source_port"]].append(words)
+    end, sizes = max(closed.items(), key=lambda entry: len(entry[1]), default=(("", None), []))
+    if len(sizes) < RESETS_MIN:
+        return ""
+    return (
+        f"{endpoint_str(*end)} reset {plural(len(sizes), 'connection')} that it had closed before, after all its data was "
+        f"acknowledged: the last {show_bytes(max(sizes))} of the client, as a TLS close_notify has, found no socket any more; "
+        "these resets are harmless"
+    )

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resets by segments that came under another address, and resets that harm nobody."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import causes_strays as drawn
+import wiretale
+from causes_broken import of_timed
+from crafted import Timed
+
+
+def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
+    return wiretale.analyze(of_timed(lambda: timed)(folder / "capture.pcap"))
+
+
+def test_segments_without_translation_break_connections(tmp_path: Path) -> None:
+    answer = wiretale.analyze(drawn.EXAMPLES["untranslated"](tmp_path / "capture.pcap")).answer
+    assert (answer.cause, answer.certainty, answer.cost["failed"]) == ("untranslated", "proven", 2)
+    assert answer.sentence.startswith(
+        "2 connections to 10.96.0.10:8080 broke because server segments came from 10.244.5.17 instead"
+    )
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [
+        drawn.transfer(40_000, 1.0, strays=False),
+        drawn.transfer(40_000, 1.0, stray_port=40_009),  # of no open connection
+        drawn.transfer(40_000, 1.0, rejected=False),  # a client that takes it: another route, or a mirror
+    ],
+)
+def test_other_segments_are_translated_or_belong_to_nobody(timed: Timed, tmp_path: Path) -> None:
+    assert "untranslated" not in trace_of(timed, tmp_path).causes.column("code")
+
+
+@pytest.mark.parametrize(
+    ("timed", "words"),
+    [
+        (drawn.checks(), "10.0.0.1 checks every 2 s whether 10.2.0.2:9000 is open: it connects and resets at once"),
+        (drawn.last_words(), "10.2.0.2:443 reset 4 connections that it had closed before, after all its data was"),
+    ],
+)
+def test_resets_that_harm_nobody_are_told_as_harmless(timed: Timed, words: str, tmp_path: Path) -> None:
+    assert trace_of(timed, tmp_path).answer.sentence.startswith(words)
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [
+        drawn.checks(count=3),
+        drawn.checks(jitter=1.1),  # no timer
+        drawn.checks(words=b"GET /"),  # a client that gives up
+        drawn.last_words(count=2),
+        drawn.last_words(size=300),  # a request that was lost
+        drawn.last_words(answered=False),  # the client may not have the answer
+    ],
+)
+def test_other_resets_are_not_told_as_harmless(timed: Timed, tmp_path: Path) -> None:
+    assert "harmless" not in trace_of(timed, tmp_path).answer.sentence

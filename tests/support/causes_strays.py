@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resets: segments that came without translation, health checks, and last words after the end."""
+
+from __future__ import annotations
+
+from attempt_wire import RTT, Ends
+from causes_broken import of_timed
+from crafted import Timed
+
+CLIENT, SERVICE, BACKEND = "10.0.0.1", "10.96.0.10", "10.244.5.17"
+
+
+def transfer(port: int, at: float, strays: bool = True, stray_port: int = 0, rejected: bool = True) -> Timed:
+    """A download that breaks after a segment of the backend's own address came, or ends well."""
+    ends, backend = Ends(port, 8080, CLIENT, SERVICE), Ends(stray_port or port, 8080, CLIENT, BACKEND)
+    timed, sent, now = [ends.syn(at), *ends.accepts(at + RTT)], 5001, at + 2 * RTT
+    timed.append(ends.segment(now, False, "PA", data=bytes(80), seq=1001, ack=5001))
+    for number in range(12):
+        now += RTT
+        timed.append(ends.segment(now, True, "A", data=bytes(1_000), seq=sent, ack=1081))
+        sent += 1_000
+        timed.append(ends.segment(now + 0.0001, False, "A", seq=1081, ack=sent))
+        if strays and number == 10:
+            timed.append(backend.segment(now + 0.001, True, "A", data=bytes(1_000), seq=sent - 4_000, ack=1081))
+            timed += [backend.segment(now + 0.0011, False, "R", seq=1081)] if rejected else []
+    if strays and rejected:
+        return [*timed, ends.segment(now + 0.5, True, "R", seq=sent)]
+    return [*timed, *closed(ends, now + 0.1, 1081, sent)]
+
+
+def closed(ends: Ends, at: float, client: int, server: int) -> Timed:
+    """Both FINs."""
+    return [
+        ends.segment(at, False, "FA", seq=client, ack=server),
+        ends.segment(at + RTT, True, "FA", seq=server, ack=client + 1),
+        ends.segment(at + RTT + 0.001, False, "A", seq=client + 1, ack=server + 1),
+    ]
+
+
+def checks(count: int = 8, period: float = 2.0, jitter: float = 0.0, words: bytes = b"") -> Timed:
+    """Connections that their client resets at once, by a timer; `words`: after it said something."""
+    timed: Timed = []
+    for number in range(count):
+        ends, at = Ends(41_000 + number, 9000), 5.0 + period * number + jitter * (number * 7 % 5)
+        timed += [ends.syn(at), *ends.accepts(at + RTT)]
+        timed += [ends.segment(at + RTT + 0.0002, False, "PA", data=words, seq=1001, ack=5001)] if words else []
+        timed.append(ends.segment(at + RTT + 0.0003, False, "RA", seq=1001 + len(words), ack=5001))
+    return timed
+
+
+def last_words(count: int = 4, size: int = 31, answered: bool = True) -> Timed:
+    """A server that closes after its answer, and resets what the client says after that."""
+    timed: Timed = []
+    for number in range(count):
+        ends, at = Ends(42_000 + number, 443), 5.0 + 3.0 * number
+        timed += [ends.syn(at), *ends.accepts(at + RTT)]
+        timed += [
+            ends.segment(at + 0.03, False, "PA", data=bytes(100), seq=1001, ack=5001),
+            ends.segment(at + 0.05, True, "FPA", data=bytes(500), seq=5001, ack=1101),
+        ]
+        timed += [ends.segment(at + 0.0501, False, "A", seq=1101, ack=5502)] if answered else []
+        timed += [
+            ends.segment(at + 0.052, False, "PA", data=bytes(size), seq=1101, ack=5502 if answered else 5001),
+            ends.segment(at + 0.072, True, "R", seq=5502),
+        ]
+    return timed
+
+
+EXAMPLES = {"untranslated": of_timed(lambda: [*transfer(40_000, 1.0), *transfer(40_001, 5.0)])}
