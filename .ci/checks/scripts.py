@@ -43,14 +43,14 @@ def code_of(text: str, place: int = 0, end: str = "") -> tuple[str, int]:
     out, depth = "", 0
     while place < len(text):
         letter = text[place]
-        found = COMMENT.match(text, place) or STRING.match(text, place)
-        if not found and letter == "/" and BEFORE_REGEX.search(out[-40:]):
-            found = REGEX.match(text, place)
-        if found:
-            out += "\n" * found[0].count("\n") + (
-                " 0" if found[0][0] in "'\"/" and not COMMENT.fullmatch(found[0]) else ""
+        match = COMMENT.match(text, place) or STRING.match(text, place)
+        if not match and letter == "/" and BEFORE_REGEX.search(out[-40:]):
+            match = REGEX.match(text, place)
+        if match:
+            out += "\n" * match[0].count("\n") + (
+                " 0" if match[0][0] in "'\"/" and not COMMENT.fullmatch(match[0]) else ""
             )
-            place = found.end()
+            place = match.end()
         elif letter == "`":
             inside, place = template_code(text, place + 1)
             out += f" 0({inside})"
@@ -100,8 +100,8 @@ def names_in(pattern: str) -> list[str]:
 def declared(code: str) -> list[str]:
     """Returns the names that a script declares at the top level."""
     names = FUNCTION.findall(code)
-    for found in VARIABLES.finditer(code):
-        names += [name for pattern in declarators(code, found.end()) for name in names_in(pattern)]
+    for match in VARIABLES.finditer(code):
+        names += [name for pattern in declarators(code, match.end()) for name in names_in(pattern)]
     return names
 
 
@@ -112,14 +112,14 @@ def find_breaches() -> list[str]:
     names = {name: declared(code) for name, code in codes.items()}
     used = Counter(word for code in codes.values() for word in USED.findall(code))
     pages = {page: [*offline_page.FIRST_SCRIPTS, *scripts] for page, scripts in PAGES.items()}
-    found = {f"no page {name}" for name in files if not any(name in scripts for scripts in pages.values())}
-    homes = Counter(name for own in names.values() for name in own)
+    breaches = {f"no page {name}" for name in files if not any(name in scripts for scripts in pages.values())}
+    homes = Counter(name for declarations in names.values() for name in declarations)
     for page, scripts in pages.items():
         count = Counter(name for script in scripts for name in names.get(script, []))
-        found |= {f"twice in {page} {name}" for name, number in count.items() if number > 1}
-    for script, own in names.items():
-        found |= {f"unused {script} {name}" for name in own if used[name] <= homes[name]}
-    return sorted(found)
+        breaches |= {f"twice in {page} {name}" for name, number in count.items() if number > 1}
+    for script, declarations in names.items():
+        breaches |= {f"unused {script} {name}" for name in declarations if used[name] <= homes[name]}
+    return sorted(breaches)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ PRELOADED = ("python", "pytest", "wiretale")
 
 
 def _without_preload(environment: Any) -> dict[str, str]:
-    kept = dict(os.environ if environment is None else environment)
-    kept.pop("LD_PRELOAD", None)
-    return kept
+    variables = dict(os.environ if environment is None else environment)
+    variables.pop("LD_PRELOAD", None)
+    return variables
 
 
 class _Popen(subprocess.Popen[Any]):

@@ -108,8 +108,10 @@ def read_transport(number: int, time_ns: int, data: bytes) -> Frame | None:
 
 
 def read_frames(path: Path) -> list[Frame]:
-    found = (read_transport(number, record.time_ns, record.data) for number, record in enumerate(read_records(path), 1))
-    return [frame for frame in found if frame]
+    frames = (
+        read_transport(number, record.time_ns, record.data) for number, record in enumerate(read_records(path), 1)
+    )
+    return [frame for frame in frames if frame]
 
 
 def write_records(source: Path, target: Path, records: list[Record]) -> None:

@@ -42,12 +42,14 @@ def is_right(verdict: str | None, spurious: bool, label: Label) -> bool | None:
     return None
 
 
-def outcome(ours: bool | None, theirs: bool | None, ambiguous: bool) -> str:
+def outcome(wiretale: bool | None, wireshark: bool | None, ambiguous: bool) -> str:
     if ambiguous:
         return "left open"
-    if ours is None or theirs is None:
+    if wiretale is None or wireshark is None:
         return "not settled"
-    return {(True, False): "wiretale", (False, True): "Wireshark", (True, True): "both"}.get((ours, theirs), "neither")
+    return {(True, False): "wiretale", (False, True): "Wireshark", (True, True): "both"}.get(
+        (wiretale, wireshark), "neither"
+    )
 
 
 @dataclass
@@ -64,11 +66,15 @@ class Settled:
         comparison = compare_file(trace, str(path), cast(Dissector, replayed), None)
         for difference in comparison.differences:
             label = labels.get(difference.frame)
-            ours, theirs = difference.wiretale, difference.wireshark
+            verdict, wireshark = difference.wiretale, difference.wireshark
             if label is None:
-                self.left_out[ours or theirs or ""] += 1
+                self.left_out[verdict or wireshark or ""] += 1
                 continue
             spurious = bool(difference.spurious)
-            settled = outcome(is_right(ours, spurious, label), is_right(theirs, False, label), ours == "ambiguous")
-            mine = f"{ours or '–'}{', spurious' if spurious else ''}"
-            self.counts[difference.rule or "no rule", mine, theirs or "–", settled] += 1
+            settled = outcome(
+                is_right(verdict, spurious, label),
+                is_right(wireshark, False, label),
+                verdict == "ambiguous",
+            )
+            claim = f"{verdict or '–'}{', spurious' if spurious else ''}"
+            self.counts[difference.rule or "no rule", claim, wireshark or "–", settled] += 1

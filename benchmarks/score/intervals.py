@@ -25,8 +25,8 @@ def summed(scores: list[Score]) -> Score:
 
 
 def scores_by_run(runs: Mapping[str, Tally], kind: str, point: str) -> dict[str, Score]:
-    found = {name: tally.scores.get((kind, point, "wiretale")) for name, tally in runs.items()}
-    return {name: score for name, score in found.items() if score and (score.there or score.claimed)}
+    scores = {name: tally.scores.get((kind, point, "wiretale")) for name, tally in runs.items()}
+    return {name: score for name, score in scores.items() if score and (score.there or score.claimed)}
 
 
 def interval(by_run: Mapping[str, Score]) -> tuple[float, float] | None:

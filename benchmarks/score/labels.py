@@ -151,9 +151,9 @@ class Sight:
 class Observer:
     """Labels the frames of one capture. `held` are those of the frames that passed the point which the file contains."""
 
-    def __init__(self, run: Run, point: str, held: list[Frame], mirrored: bool = False) -> None:
+    def __init__(self, run: Run, point: str, captured: list[Frame], mirrored: bool = False) -> None:
         self.run, self.point, self.mirrored = run, point, mirrored
-        self.held = held
+        self.captured = captured
         self.numbers: set[int] = set()  # of datagrams so far
         self.highest_datagram = -1
         self.flows: dict[int, Sight] = defaultdict(Sight)
@@ -162,23 +162,23 @@ class Observer:
             for frame in run.frames["sender"]
             if frame.source == SENDER and frame.flags & SYN
         }
-        self.answers = self.read_answers(self.held)  # ACKs in this capture
+        self.answers = self.read_answers(self.captured)  # ACKs in this capture
         self.passed = self.read_answers(run.frames[point])  # that passed the point
-        self.given = self.read_answers(run.frames["receiver"])  # that the receiver sent
+        self.sent = self.read_answers(run.frames["receiver"])  # that the receiver sent
         self.heard = self.read_answers(run.frames["sender"])  # that reached the sender
         self.occurrences: dict[tuple[object, ...], int] = defaultdict(int)
         self.passings: Counter[tuple[object, ...]] = Counter()  # of each packet so far
 
     def read_answers(self, frames: Iterable[Frame]) -> dict[int, Answers]:
-        found: dict[int, Answers] = defaultdict(Answers)
+        answers: dict[int, Answers] = defaultdict(Answers)
         for frame in frames:
             if frame.protocol == TCP and frame.source != SENDER and frame.destination_port in self.begins:
-                found[frame.destination_port].take(frame, self.begins[frame.destination_port])
-        return found
+                answers[frame.destination_port].take(frame, self.begins[frame.destination_port])
+        return answers
 
     def labels(self) -> Iterator[Label]:
         """Yields a label for each packet of the sender with data, SYN or FIN, and for each ACK."""
-        for frame in self.held:
+        for frame in self.captured:
             self.passings[frame.key] += 1
             if self.mirrored and not self.passings[frame.key] % 2:
                 yield Label(frame.number, 0, "mirror", frame.length)
@@ -223,12 +223,12 @@ class Observer:
         sight = self.flows[sending.flow]
         label = Label(frame.number, sending.flow, "new", sending.end - sending.start)
         seen = sight.seen.covered(sending.start, sending.end)
-        whole = seen == sending.end - sending.start
+        repeated = seen == sending.end - sending.start
         label.opener = next((gap[2] for gap in sight.gaps if gap[0] < sending.end and gap[1] > sending.start), None)
         if sending.index in sight.passed:
             self.label_duplicate(label, frame, sending, sight)
         elif sending.retransmits:
-            self.label_retransmission(label, frame, sending, sight, whole)
+            self.label_retransmission(label, frame, sending, sight, repeated)
         elif sending.start < sight.highest:
             label.what = "reordered"
         if sending.start > sight.highest:
@@ -244,7 +244,7 @@ class Observer:
         answers = self.answers[sending.flow]
         label.decidable = not near or answers.reported_twice(sending.start, sending.end, frame.time_ns)
 
-    def label_retransmission(self, label: Label, frame: Frame, sending: Sending, sight: Sight, whole: bool) -> None:
+    def label_retransmission(self, label: Label, frame: Frame, sending: Sending, sight: Sight, repeated: bool) -> None:
         label.what, label.cause = "retransmission", sending.cause
         label.causes = frozenset({sending.cause} if sending.cause else ())
         if sending.cause == "probe" and self.heard[sending.flow].acknowledged(sending.start, sending.time_ns):
@@ -254,7 +254,7 @@ class Observer:
         here = [other for other in sending.earlier if other.index in sight.passed]
         label.place = self.place_of(sending, here)
         answers = self.answers[sending.flow]
-        behind = whole and answers.ended_at(sending.start)
+        behind = repeated and answers.ended_at(sending.start)
         label.place_decidable = label.decidable and (behind if label.place == "downstream" else not here)
         label.acked = answers.acknowledged(sending.end, frame.time_ns) or answers.reported(sending, frame.time_ns)
         label.waited_ns = answers.waited_ns(frame.time_ns)
@@ -276,8 +276,8 @@ class Observer:
 
     def is_ack_lost(self, sending: Sending, time_ns: int) -> bool:
         """Returns whether the receiver sent ACKs of it, none of which passed before its retransmission."""
-        passed, given = self.passed[sending.flow], self.given[sending.flow]
-        return not passed.acknowledged(sending.end, time_ns) and given.acknowledged(sending.end, sending.time_ns)
+        passed, sent = self.passed[sending.flow], self.sent[sending.flow]
+        return not passed.acknowledged(sending.end, time_ns) and sent.acknowledged(sending.end, sending.time_ns)
 
 
 def is_spurious(sending: Sending) -> bool | None:

@@ -112,16 +112,16 @@ def note_earlier(sendings: list[Sending]) -> None:
     """Links each retransmission to the sendings that carried its bytes before."""
     by_start: dict[int, dict[int, list[Sending]]] = defaultdict(lambda: defaultdict(list))
     for sending in sendings:
-        known = by_start[sending.flow]
+        pieces = by_start[sending.flow]
         for piece in range(sending.start // 4096, (sending.end - 1) // 4096 + 1):
             if sending.retransmits:
-                near = known[piece]
+                near = pieces[piece]
                 sending.earlier += [
                     other
                     for other in near
                     if other.start < sending.end and other.end > sending.start and other not in sending.earlier
                 ]
-            known[piece].append(sending)
+            pieces[piece].append(sending)
         for other in sending.earlier:
             other.later += 1
 
@@ -169,11 +169,11 @@ def note_causes(sendings: list[Sending], resends: list[Resend]) -> bool:
         logged[resend.port].append(resend)
     fits = True
     for flow in {sending.flow for sending in sendings}:
-        mine = [sending for sending in sendings if sending.flow == flow and sending.retransmits]
-        if len(mine) != len(logged[flow]):
+        retransmitted = [sending for sending in sendings if sending.flow == flow and sending.retransmits]
+        if len(retransmitted) != len(logged[flow]):
             fits = False
             continue
-        for sending, resend in zip(mine, logged[flow], strict=True):
+        for sending, resend in zip(retransmitted, logged[flow], strict=True):
             sending.cause = resend.cause
     return fits
 
@@ -195,6 +195,6 @@ def read_run(folder: Path) -> Run:
     simulated = folder / SIMULATED_CAUSES
     refused = 0 if simulated.exists() else note_refused(frames["receiver"], of_key)  # ns-3 checks no PAWS
     resends = read_simulated(simulated) if simulated.exists() else read_resends(folder / "kernel.txt", SENDER)
-    known = resends is not None and note_causes(sendings, resends)
+    causes_known = resends is not None and note_causes(sendings, resends)
     counters = {**json.loads((folder / "counters.json").read_text()), "refused": refused}
-    return Run(folder, frames, sendings, dict(of_key), counters, known)
+    return Run(folder, frames, sendings, dict(of_key), counters, causes_known)

@@ -51,8 +51,8 @@ class Run:
 
     @property
     def received(self) -> int:
-        found = re.search(r"(\d+) packets (?:received,|captured)", self.log)
-        return int(found[1]) if found else -1
+        match = re.search(r"(\d+) packets (?:received,|captured)", self.log)
+        return int(match[1]) if match else -1
 
 
 @contextlib.contextmanager
@@ -129,20 +129,24 @@ class Bench:
 
     def against_tcpdump(self) -> None:
         out = str(self.folder / "out")
-        own, others, rates = [], [], []
+        runs, tcpdump_runs, rates = [], [], []
         for number in range(self.rounds):
             print(f"==> round {number + 1} of {self.rounds}", file=sys.stderr, flush=True)
             done, seconds = self.capture([self.program, "-i", "in0", "-w", out], self.packets)
-            own.append(done)
+            runs.append(done)
             rates.append(self.packets / seconds)
-            others.append(self.capture(["tcpdump", "-i", "in0", "-Z", "root", "-w", f"{out}/x.pcap"], self.packets)[0])
-        self.loss(f"{self.packets / MILLION:g} M packets of {SIZE} B", own, self.packets)
-        cpu = min(done.cpu_seconds for done in own) / self.packets * MILLION
-        tcpdump = min(done.cpu_seconds for done in others) / self.packets * MILLION
+            tcpdump_runs.append(
+                self.capture(["tcpdump", "-i", "in0", "-Z", "root", "-w", f"{out}/x.pcap"], self.packets)[0]
+            )
+        self.loss(f"{self.packets / MILLION:g} M packets of {SIZE} B", runs, self.packets)
+        cpu = min(done.cpu_seconds for done in runs) / self.packets * MILLION
+        tcpdump = min(done.cpu_seconds for done in tcpdump_runs) / self.packets * MILLION
         self.checks.append(Check("CPU per packet", cpu, tcpdump, "µs of tcpdump", 3))
         self.notes.append(f"trafgen sent {min(rates):,.0f} to {max(rates):,.0f} packets/s")
-        self.notes.append(f"CPU per packet is {cpu / tcpdump:.2f} of tcpdump's; all rounds: " + show_cpu(own, others))
-        self.notes.append(f"tcpdump with its default buffer dropped {max(done.dropped for done in others):,}")
+        self.notes.append(
+            f"CPU per packet is {cpu / tcpdump:.2f} of tcpdump's; all rounds: " + show_cpu(runs, tcpdump_runs)
+        )
+        self.notes.append(f"tcpdump with its default buffer dropped {max(done.dropped for done in tcpdump_runs):,}")
 
     def rotation(self) -> None:
         command = [self.program, "-i", "in0", "-w", str(self.folder / "out"), "-b", "filesize:64MB"]
@@ -179,13 +183,13 @@ class Bench:
                 self.notes.append(f"the same with --buffer {buffer} reports {done.dropped:,} of {count:,} dropped")
 
 
-def show_cpu(own: list[Run], others: list[Run]) -> str:
-    return ", ".join(f"{a.cpu_seconds:.2f}/{b.cpu_seconds:.2f} s" for a, b in zip(own, others, strict=True))
+def show_cpu(runs: list[Run], tcpdump_runs: list[Run]) -> str:
+    return ", ".join(f"{a.cpu_seconds:.2f}/{b.cpu_seconds:.2f} s" for a, b in zip(runs, tcpdump_runs, strict=True))
 
 
 def count_packets(file: Path) -> int:
-    found = re.search(r"Number of packets:\s+(\d+)", run("capinfos", "-Mc", str(file)))
-    return int(found[1]) if found else -1
+    match = re.search(r"Number of packets:\s+(\d+)", run("capinfos", "-Mc", str(file)))
+    return int(match[1]) if match else -1
 
 
 def main() -> int:

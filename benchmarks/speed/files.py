@@ -57,16 +57,16 @@ def make_files() -> None:
     names = [f"{number:05}.pcap" for number in range(FILES)]
     chance.shuffle(names)
     partial = ONE.with_suffix(".partial")
-    with QUARTER.path.open("rb") as source, partial.open("wb") as one:
+    with QUARTER.path.open("rb") as source, partial.open("wb") as joined:
         header = source.read(FILE_HEADER)
-        one.write(header)
+        joined.write(header)
         for number, name in enumerate(names):
             count = int(LEAST * (MOST / LEAST) ** chance.random())
             body = b"".join(islice(left, count))
             (FOLDER / name).write_bytes(header + body)
             if number < STORED:
                 (PART / name).write_bytes(header + body)
-            one.write(body)
+            joined.write(body)
     partial.rename(ONE)
 
 
@@ -105,14 +105,14 @@ def checks(wiretale: str) -> Iterator[Check]:
     """Measures, and yields the bounds."""
     capinfos = best("capinfos", *sorted(FOLDER.iterdir())).cpu
     for name, options in (("--json", ["--json"]), ("-o", ["-o", OUT])):
-        whole = best(wiretale, "analyze", *options, FOLDER)
-        one = best(wiretale, "analyze", *options, ONE)
-        extra = whole.cpu - one.cpu
+        folder = best(wiretale, "analyze", *options, FOLDER)
+        single = best(wiretale, "analyze", *options, ONE)
+        extra = folder.cpu - single.cpu
         yield Check(f"{FILES:,} files, {name}: CPU time for each beyond its packets", extra / FILES * 1e3, 1, "ms", 3)
         yield Check(f"{FILES:,} files, {name}: that / capinfos'", extra / capinfos, 1.5 if name == "--json" else 4)
         yield Check(
             f"{FILES:,} files, {name}: memory for each beyond one file",
-            (whole.memory - one.memory) / FILES * 1e3,
+            (folder.memory - single.memory) / FILES * 1e3,
             15,
             "kB",
         )

@@ -59,9 +59,9 @@ class Measured:
     @property
     def payload_byte(self) -> float:
         """CPU seconds of a byte of payload: two captures differ by it alone."""
-        (_, headers), (_, whole) = self.points("bytes", OWN, "cpu")
+        (_, headers), (_, full) = self.points("bytes", OWN, "cpu")
         small, large = (row["bytes"] for row in self.of("bytes", OWN))
-        return max((whole - headers) / float(large - small), 0.0)
+        return max((full - headers) / float(large - small), 0.0)
 
 
 def number(value: float) -> str:
@@ -109,7 +109,7 @@ def growth_table(measured: Measured) -> str:
                     if len(points) > 2 and not (value == "memory" and axis != "flows"):
                         each = [(y1 - y0) / (x1 - x0) * scale for (x0, y0), (x1, y1) in pairwise(points)]
                         name = "CPU" if value == "cpu" else "memory"
-                        marginal = [f"{number(one)} {unit}" for one in (each[0], each[-1])]
+                        marginal = [f"{number(cost)} {unit}" for cost in (each[0], each[-1])]
                         yield f"{name} by {axis}", program, *marginal, f"{exponent(points):.2f}"
 
     return table("cost | program | each more, small end | each more, large end | exponent, large end", rows(), left=2)

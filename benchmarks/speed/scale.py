@@ -85,8 +85,8 @@ class Run:
         return ROUNDS if self.cpu < SLOW_SECONDS else 1
 
     def measure(self) -> None:
-        own = self.program.startswith("wiretale")
-        used = run_measured(self.command, None if own else PEER_SECONDS)
+        is_wiretale = self.program.startswith("wiretale")
+        used = run_measured(self.command, None if is_wiretale else PEER_SECONDS)
         self.runs += 1
         if used is None:
             return
@@ -131,11 +131,11 @@ def a_day_later(capture: Capture, days: int) -> str:
 
 def plan(wiretale: str) -> Iterator[Run]:
     """Yields every point of every axis, smallest first."""
-    own = {
+    modes = {
         "wiretale --json": [wiretale, "analyze", "--json"],
         "wiretale -o": [wiretale, "analyze", "-q", "-o", str(OUT)],
     }
-    programs = {**own, **{name: words for name, words in PEERS.items() if shutil.which(name)}}
+    programs = {**modes, **{name: words for name, words in PEERS.items() if shutil.which(name)}}
 
     def at(
         axis: str, capture: Capture, *names: str, paths: list[str] | None = None, jobs: int | None = None
@@ -167,7 +167,7 @@ def plan(wiretale: str) -> Iterator[Run]:
             yield from at("jobs", MANY_PACKETS, "wiretale --json", jobs=jobs)
 
 
-def measure(runs: list[Run], facts: Facts, kept: list[Facts]) -> None:
+def measure(runs: list[Run], facts: Facts, earlier: list[Facts]) -> None:
     """Fills the runs, and saves them after each round, with kept rows of other axes."""
     stopped = set()
     for number in range(SHORT_ROUNDS):
@@ -184,7 +184,7 @@ def measure(runs: list[Run], facts: Facts, kept: list[Facts]) -> None:
             if run.cpu is None:
                 stopped.add((run.axis, run.program))
         rows = [{name: value for name, value in asdict(run).items() if name != "command"} for run in runs if run.runs]
-        save([*kept, *rows], facts)
+        save([*earlier, *rows], facts)
 
 
 def save(rows: list[Facts], facts: Facts) -> None:
@@ -238,12 +238,12 @@ def main() -> int:
         for files in FILES:
             pool.submit(split, QUARTER, files).result()
         list(pool.map(a_day_later, [MIXED] * max(COPIES), range(max(COPIES))))
-    facts, kept = machine() | {"load_least": math.inf, "load_most": 0.0}, []
+    facts, earlier = machine() | {"load_least": math.inf, "load_most": 0.0}, []
     if options.axes:
         before = json.loads(RESULTS.read_text())
         facts |= {name: before["machine"][name] for name in ("load_least", "load_most")}
-        kept = [row for row in before["runs"] if row["axis"] not in options.axes]
-    measure([run for run in plan(options.wiretale) if run.axis in (options.axes or AXES)], facts, kept)
+        earlier = [row for row in before["runs"] if row["axis"] not in options.axes]
+    measure([run for run in plan(options.wiretale) if run.axis in (options.axes or AXES)], facts, earlier)
     return 0
 
 

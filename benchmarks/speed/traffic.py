@@ -119,16 +119,16 @@ class Program:
     results: dict[str, list[Figures]] = field(default_factory=dict)
 
     def best(self, load: Load) -> Figures:
-        return max(self.results[load.name], key=lambda one: (one.blocks or one.payload) / one.seconds)
+        return max(self.results[load.name], key=lambda figures: (figures.blocks or figures.payload) / figures.seconds)
 
     def cheapest(self, load: Load) -> float:
-        return min(one.cpu_ns_per_byte for one in self.results[load.name])
+        return min(figures.cpu_ns_per_byte for figures in self.results[load.name])
 
     def cheapest_block(self, load: Load) -> float:
-        return min(one.sender_ns_per_block for one in self.results[load.name])
+        return min(figures.sender_ns_per_block for figures in self.results[load.name])
 
 
-def own(wiretale: str, seconds: float, name: str, *more: str) -> Program:
+def wiretale_program(wiretale: str, seconds: float, name: str, *more: str) -> Program:
     client = [wiretale, "send", RECEIVER, "--port", str(PORT), "--json", "--time", f"{seconds:g}"]
     server = [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)]
     return Program(name, server, lambda load: [*client, *load.wiretale(), *more], figures_of_wiretale, PORT)
@@ -142,8 +142,8 @@ def iperf3(seconds: float, *more: str) -> Program:
 
 def programs(wiretale: str, seconds: float) -> list[Program]:
     return [
-        own(wiretale, seconds, "wiretale-traffic"),
-        own(wiretale, seconds, "  with --offload", "--offload"),
+        wiretale_program(wiretale, seconds, "wiretale-traffic"),
+        wiretale_program(wiretale, seconds, "  with --offload", "--offload"),
         iperf3(seconds),
         Program(
             "nuttcp",
@@ -160,8 +160,8 @@ def real_programs(wiretale: str, seconds: float) -> list[Program]:
     limits = [int(Path(f"/proc/sys/net/core/{side}mem_max").read_text()) for side in "rw"]
     buffer = str(min(*limits, 4 << 20))
     return [
-        own(wiretale, seconds, "wiretale-traffic", "--buffer", buffer),
-        own(wiretale, seconds, "  with --no-offload", "--no-offload", "--buffer", buffer),
+        wiretale_program(wiretale, seconds, "wiretale-traffic", "--buffer", buffer),
+        wiretale_program(wiretale, seconds, "  with --no-offload", "--no-offload", "--buffer", buffer),
         iperf3(seconds, "-w", buffer),
     ]
 
@@ -208,27 +208,29 @@ def measure(ends: dict[str, str], program: Program, load: Load) -> Figures:
     return program.read(output, load.size, cpu)
 
 
-def checks(ours: Program, offloaded: Program, iperf3: Program) -> Iterator[Check]:
+def checks(plain: Program, offloaded: Program, iperf3: Program) -> Iterator[Check]:
     """Yields the bounds. For UDP the rate is checked with offload, because without it the kernel limits every program."""
     for load in LOADS:
-        mine, theirs = ours.best(load), iperf3.best(load)
+        plain_best, iperf3_best = plain.best(load), iperf3.best(load)
         if load.size:
-            most = offloaded.best(load).rate / theirs.rate
+            most = offloaded.best(load).rate / iperf3_best.rate
             yield Check(f"{load.name} with --offload: blocks received / iperf3's", most, 1.5, at_least=True)
         else:
-            yield Check(f"{load.name}: throughput / iperf3's", mine.gigabits / theirs.gigabits, 1.0, at_least=True)
-        cost = ours.cheapest(load) / iperf3.cheapest(load)
+            yield Check(
+                f"{load.name}: throughput / iperf3's", plain_best.gigabits / iperf3_best.gigabits, 1.0, at_least=True
+            )
+        cost = plain.cheapest(load) / iperf3.cheapest(load)
         yield Check(f"{load.name}: CPU per byte / iperf3's", cost, 1.0)
 
 
-def real_checks(ours: Program, single: Program, iperf3: Program) -> Iterator[Check]:
+def real_checks(joined: Program, single: Program, iperf3: Program) -> Iterator[Check]:
     """Yields the bounds of real datagrams."""
     for load in REAL_LOADS:
         is_joined = load.size <= MTU_MOST
         if is_joined:
-            cost = ours.cheapest_block(load) / single.cheapest_block(load)
+            cost = joined.cheapest_block(load) / single.cheapest_block(load)
             yield Check(f"{load.name}, real: sender's CPU per block / with --no-offload", cost, 0.7)
-        most, least = ours.best(load).rate / iperf3.best(load).rate, 1.5 if is_joined else 0.8
+        most, least = joined.best(load).rate / iperf3.best(load).rate, 1.5 if is_joined else 0.8
         yield Check(f"{load.name}, real: blocks received / iperf3's", most, least, at_least=True)
 
 
@@ -264,16 +266,16 @@ def main() -> int:
         return 5
     program = os.path.abspath(arguments.program)
     tools, real = programs(program, arguments.seconds), real_programs(program, arguments.seconds)
-    found: list[Check] = []
+    bounds: list[Check] = []
     print(f"{platform.machine()}, {os.cpu_count()} CPUs, Linux {platform.release()}, best of {arguments.rounds}")
     if not arguments.real:
         measure_all(tools, LOADS, arguments.rounds)
         show(tools, LOADS)
-        found += checks(*tools[:3])
+        bounds += checks(*tools[:3])
     measure_all(real, REAL_LOADS, arguments.rounds, segments=False)
     show(real, REAL_LOADS)
-    found += real_checks(*real)
-    return 0 if print_checks(found) else 1
+    bounds += real_checks(*real)
+    return 0 if print_checks(bounds) else 1
 
 
 if __name__ == "__main__":

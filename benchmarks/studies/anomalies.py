@@ -205,31 +205,31 @@ ANOMALIES = (
 )
 
 
-def run_anomaly(one: Anomaly, folder: Path) -> Row:
+def run_anomaly(anomaly: Anomaly, folder: Path) -> Row:
     """Reproduces an anomaly, and returns its row of the table."""
-    place = folder / f"anomaly-{one.name}"
+    place = folder / f"anomaly-{anomaly.name}"
     place.mkdir(parents=True, exist_ok=True)
-    profile = one.profile
-    if one.link:
+    profile = anomaly.profile
+    if anomaly.link:
         profile = str(place / "link.toml")
-        Path(profile).write_text(one.link, "utf-8")
-    udp_alone = all("--udp" in test for test in one.tests)
-    with study_lab(profile, place, apart=udp_alone, captured=True, receiver=one.receiver) as lab:
-        lab.send_together(one.tests)
-    code, text = compared_answer(place) if one.compared else top_finding(place / one.point)
-    fates, as_expected = link_fates(lab, one)
-    verdict = judge(one, code, text) if as_expected else "no verdict: the link did not lose as expected"
-    if verdict == "yes" and one.on_link:
-        elsewhere, _ = top_finding(place / ("before" if one.point == "after" else "after"))
-        verdict = f"no: `{elsewhere}` at both sides of the link" if elsewhere in one.causes else verdict
-    return one.published, commands_of(one), fates, f"`{code}`: {text}" if code else text, verdict
+        Path(profile).write_text(anomaly.link, "utf-8")
+    udp_alone = all("--udp" in test for test in anomaly.tests)
+    with study_lab(profile, place, apart=udp_alone, captured=True, receiver=anomaly.receiver) as lab:
+        lab.send_together(anomaly.tests)
+    code, text = compared_answer(place) if anomaly.compared else top_finding(place / anomaly.point)
+    fates, as_expected = link_fates(lab, anomaly)
+    verdict = judge(anomaly, code, text) if as_expected else "no verdict: the link did not lose as expected"
+    if verdict == "yes" and anomaly.on_link:
+        elsewhere, _ = top_finding(place / ("before" if anomaly.point == "after" else "after"))
+        verdict = f"no: `{elsewhere}` at both sides of the link" if elsewhere in anomaly.causes else verdict
+    return anomaly.published, commands_of(anomaly), fates, f"`{code}`: {text}" if code else text, verdict
 
 
-def judge(one: Anomaly, code: str, text: str) -> str:
+def judge(anomaly: Anomaly, code: str, text: str) -> str:
     """Returns `yes` if a finding names cause, place and remedy of an anomaly, or the expected ones that are missing."""
-    if code not in one.causes:
-        return f"no: expected {' or '.join(f'`{cause}`' for cause in one.causes)}"
-    missing = [words for words in one.says if words not in text]
+    if code not in anomaly.causes:
+        return f"no: expected {' or '.join(f'`{cause}`' for cause in anomaly.causes)}"
+    missing = [words for words in anomaly.says if words not in text]
     return f"no: expected {', '.join(f'“{words}”' for words in missing)}" if missing else "yes"
 
 
@@ -249,13 +249,13 @@ def compared_answer(place: Path) -> tuple[str, str]:
     from wiretale.analyzer.compare.comparison import compare_captures
 
     with compare_captures(str(place / "after"), receiver_log=str(place / "receiver.json")) as comparison:
-        said = list(answers(comparison))
+        sentences = list(answers(comparison))
         places = comparison.ledgers[0].lost if comparison.ledgers else {}
     most = max(places, key=lambda name: places[name], default="")
-    return most, " ".join(said)
+    return most, " ".join(sentences)
 
 
-def link_fates(lab: StudyLab, one: Anomaly) -> tuple[str, bool]:
+def link_fates(lab: StudyLab, anomaly: Anomaly) -> tuple[str, bool]:
     """Returns the fates of the sender's packets on the link, and whether they are as the anomaly needs them."""
     rows = lab.truth(
         "SELECT fate, count(*) FROM truth WHERE direction = 0 GROUP BY fate ORDER BY fate = 'delivered' DESC, count(*) DESC"
@@ -266,29 +266,29 @@ def link_fates(lab: StudyLab, one: Anomaly) -> tuple[str, bool]:
     fates += [f"{late:,} held back"] if late else []
     most = lost[0][0] if lost else ""
     small = sum(count for _, count in lost) <= 0.001 * sum(count for _, count in rows)
-    return ", ".join(fates), small if not one.lost_by else most in one.lost_by
+    return ", ".join(fates), small if not anomaly.lost_by else most in anomaly.lost_by
 
 
-def commands_of(one: Anomaly) -> str:
+def commands_of(anomaly: Anomaly) -> str:
     """Returns the profile and the commands that reproduce an anomaly."""
-    where = one.link.split('"')[1] if one.link else f"`{one.profile}`"
-    commands = [" ".join(map(str, test)) for test in one.tests]
+    where = anomaly.link.split('"')[1] if anomaly.link else f"`{anomaly.profile}`"
+    commands = [" ".join(map(str, test)) for test in anomaly.tests]
     kinds = {command: commands.count(command) for command in commands}
     sent = " and ".join(f"{count} × `{command}`" if count > 1 else f"`{command}`" for command, count in kinds.items())
-    options = f"; receive `{' '.join(one.receiver)}`" if one.receiver else ""
-    asked = "`compare after --receiver-log receiver.json`" if one.compared else f"`explain {one.point}`"
-    return f"{where}: send {sent}{options}; {asked}{f' ({one.remark})' if one.remark else ''}"
+    options = f"; receive `{' '.join(anomaly.receiver)}`" if anomaly.receiver else ""
+    command = "`compare after --receiver-log receiver.json`" if anomaly.compared else f"`explain {anomaly.point}`"
+    return f"{where}: send {sent}{options}; {command}{f' ({anomaly.remark})' if anomaly.remark else ''}"
 
 
 def anomalies(folder: Path) -> list[Row]:
     """Returns the rows of all anomalies; if one cannot be run, its row contains the reason."""
     rows = []
-    for one in ANOMALIES:
-        print(f"  {one.name}", file=sys.stderr)
+    for anomaly in ANOMALIES:
+        print(f"  {anomaly.name}", file=sys.stderr)
         try:
-            rows.append(run_anomaly(one, folder))
+            rows.append(run_anomaly(anomaly, folder))
         except WiretaleError as error:
-            rows.append((one.published, commands_of(one), "–", f"could not be run: {error}", "unknown"))
+            rows.append((anomaly.published, commands_of(anomaly), "–", f"could not be run: {error}", "unknown"))
     return rows
 
 

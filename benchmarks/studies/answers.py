@@ -35,8 +35,8 @@ def at_full_speed(rows: list[tuple[Any, ...]]) -> str:
     )
 
 
-def who_loses(found: dict[str, Any]) -> str:
-    rows = [row for row in found.get("who") or [] if row[0] == "same-switch"]
+def who_loses(results: dict[str, Any]) -> str:
+    rows = [row for row in results.get("who") or [] if row[0] == "same-switch"]
     if not rows:
         return OPEN
     _, buffer, sent, _, link_lost, captured, got, dropped = rows[0]
@@ -49,8 +49,8 @@ def who_loses(found: dict[str, Any]) -> str:
             "had losses in this run."
         )
     kernel = f", and its kernel dropped {dropped:,} datagrams" if dropped is not None else ""
-    fast = at_full_speed(found.get("blocks") or [])
-    one_host = same_host([row for row in found["who"] if row[0] == "same-host"])
+    fast = at_full_speed(results.get("blocks") or [])
+    one_host = same_host([row for row in results["who"] if row[0] == "same-host"])
     return (
         f"In these runs the receiver loses them. The link delivered all of {sent:,} blocks, and the tracer near the receiver "
         f"captured {captured:,}; with a receive buffer of {buffer:,} bytes the program received {got:,}{kernel}; with "
@@ -60,8 +60,8 @@ def who_loses(found: dict[str, Any]) -> str:
     )
 
 
-def retransmitted(found: dict[str, Any]) -> str:
-    rows = {row[0]: row for row in found.get("retransmitted") or []}
+def retransmitted(results: dict[str, Any]) -> str:
+    rows = {row[0]: row for row in results.get("retransmitted") or []}
     if len(rows) < 2:
         return OPEN
     clean, lossy = rows["same-switch"], rows["wan"]
@@ -72,18 +72,18 @@ def retransmitted(found: dict[str, Any]) -> str:
     )
 
 
-def udp_slower(found: dict[str, Any]) -> str:
-    rows = {(row[1], row[2]): row[1:] for row in found.get("shares") or [] if row[0] == "same-switch"}
-    sizes = {row[0]: row for row in (found.get("sweep27") or {}).get("same-switch", [])}
+def udp_slower(results: dict[str, Any]) -> str:
+    rows = {(row[1], row[2]): row[1:] for row in results.get("shares") or [] if row[0] == "same-switch"}
+    sizes = {row[0]: row for row in (results.get("sweep27") or {}).get("same-switch", [])}
     try:
-        tcp, whole, cut, small = rows["TCP", 8192], rows["UDP", 1472], rows["UDP", 8192], sizes[64]
+        tcp, full, cut, small = rows["TCP", 8192], rows["UDP", 1472], rows["UDP", 8192], sizes[64]
     except KeyError:
         return OPEN
-    if None in (tcp[3], whole[3], cut[3], small[1], small[3]):
+    if None in (tcp[3], full[3], cut[3], small[1], small[3]):
         return OPEN
     return (
         f"The overhead of fragments is not the cause: blocks of 8192 bytes in six fragments each arrived at {cut[3]:.1f} Mbit/s "
-        f"({cut[4]:.0f} % received), unfragmented ones of 1472 bytes at {whole[3]:.1f} ({whole[4]:.0f} %), TCP at {tcp[3]:.1f}. "
+        f"({cut[4]:.0f} % received), unfragmented ones of 1472 bytes at {full[3]:.1f} ({full[4]:.0f} %), TCP at {tcp[3]:.1f}. "
         f"UDP is slower with small blocks: with 64 bytes it carried {small[3]:.1f} Mbit/s and TCP {small[1]:.1f}, because each "
         "block is a packet with 66 bytes of headers and framing, while TCP joins blocks into full segments. Fragments have a "
         "cost if packets are lost, because a block is lost with any of its fragments. Whether reassembly slowed the hosts of the "
@@ -100,8 +100,8 @@ def share_words(row: tuple[Any, ...]) -> str:
     )
 
 
-def shares(found: dict[str, Any]) -> str:
-    rows = found.get("shares")
+def shares(results: dict[str, Any]) -> str:
+    rows = results.get("shares")
     if not rows:
         return OPEN
     near = [share_words(row) for row in rows if row[0] == "same-switch"]
@@ -113,8 +113,8 @@ def shares(found: dict[str, Any]) -> str:
     )
 
 
-def sending_and_receiving(found: dict[str, Any]) -> str:
-    rows = [row for row in found.get("blocks") or [] if row[2] and row[3] and row[4] is not None]
+def sending_and_receiving(results: dict[str, Any]) -> str:
+    rows = [row for row in results.get("blocks") or [] if row[2] and row[3] and row[4] is not None]
     apart = {name: [100 * abs(row[2] - row[3]) / row[2] for row in rows if row[0] == name] for name in ("TCP", "UDP")}
     if not all(apart.values()):
         return OPEN
@@ -128,8 +128,8 @@ def sending_and_receiving(found: dict[str, Any]) -> str:
     )
 
 
-def small_and_large(found: dict[str, Any]) -> str:
-    rows = {(row[0], row[1], row[2]): row for row in found.get("transfers") or []}
+def small_and_large(results: dict[str, Any]) -> str:
+    rows = {(row[0], row[1], row[2]): row for row in results.get("transfers") or []}
     parts = []
     for network in ("LAN", "WLAN", "WAN"):
         small, large = rows.get((network, "TCP", 4096)), rows.get((network, "TCP", 60000))
@@ -144,9 +144,9 @@ def small_and_large(found: dict[str, Any]) -> str:
     )
 
 
-def ten_and_hundred(found: dict[str, Any]) -> str:
+def ten_and_hundred(results: dict[str, Any]) -> str:
     """S3 prints no figure of 10 blocks, so only the order of TCP and UDP can be compared with its text."""
-    rows = {(row[0], row[1], row[2]): row for row in found.get("ten") or []}
+    rows = {(row[0], row[1], row[2]): row for row in results.get("ten") or []}
     parts = []
     for network, words in (("LAN", "much slower"), ("WLAN", "much faster")):
         tcp, udp = (rows.get((network, protocol, 4096)) for protocol in ("TCP", "UDP"))
@@ -182,5 +182,5 @@ QUESTIONS = (
 )
 
 
-def answers(found: dict[str, Any]) -> str:
-    return "\n".join(f"**{question}** {answer(found)}\n" for question, answer in QUESTIONS)
+def answers(results: dict[str, Any]) -> str:
+    return "\n".join(f"**{question}** {answer(results)}\n" for question, answer in QUESTIONS)

@@ -53,12 +53,12 @@ class StudyLab:
     def finish(self, process: subprocess.Popen[str]) -> Report:
         """Waits for a sender and returns its report, also if the test was interrupted."""
         try:
-            said, wrong = process.communicate(timeout=LIMIT_SECONDS)
+            printed, wrong = process.communicate(timeout=LIMIT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
             raise WiretaleError(f"a test did not end within {LIMIT_SECONDS:g} s") from None
-        lines = said.strip().splitlines()
+        lines = printed.strip().splitlines()
         if not lines:
             raise WiretaleError(f"wiretale-traffic send: {wrong.strip() or process.returncode}")
         report: Report = json.loads(lines[-1])

@@ -71,8 +71,8 @@ def neighbor(lab: StudyLab) -> Iterator[str]:
 
 def run_case(lab: StudyLab, name: str, tcp: int, udp: int) -> None:
     """Runs sessions that all end at the same time."""
-    whole = LEAD_SECONDS + SECONDS
-    tcp_test = ("--time", whole, "--congestion", "cubic")
+    total = LEAD_SECONDS + SECONDS
+    tcp_test = ("--time", total, "--congestion", "cubic")
     udp_test = ("--udp", "--size", DATAGRAM, "--rate", "10M", "--time", SECONDS, "--buffer", BUFFER)
     started = [lab.start(*tcp_test, inside=name) for _ in range(tcp)]
     started += [lab.start(*udp_test, "--start-offset", LEAD_SECONDS) for _ in range(udp)]
@@ -99,15 +99,15 @@ def shared_card(folder: Path) -> list[Row]:
     profile = folder / "card.toml"
     profile.write_text(PROFILE)
     measured: dict[tuple[int, int], dict[int, float]] = {}
-    found: dict[tuple[int, int], str] = {}
+    warnings: dict[tuple[int, int], str] = {}
     for tcp, udp, protocol, published in CASES:
         if (tcp, udp) not in measured:
             place = folder / f"card-{tcp}-{udp}"
             with study_lab(str(profile), place, captured=udp > 0) as lab, neighbor(lab) as name:
                 run_case(lab, name, tcp, udp)
             measured[tcp, udp] = dict(lab.truth(RATES.format(seconds=SECONDS)))
-            found[tcp, udp] = udp_findings(place) if udp else ""
+            warnings[tcp, udp] = udp_findings(place) if udp else ""
         number, sessions = (6, tcp) if protocol == "tcp" else (17, udp)
         rate = measured[tcp, udp][number] / sessions
-        rows.append((tcp, udp, protocol, rate, published, 100 * (rate / published - 1), found[tcp, udp]))
+        rows.append((tcp, udp, protocol, rate, published, 100 * (rate / published - 1), warnings[tcp, udp]))
     return rows

@@ -75,12 +75,12 @@ def main():
         records = list(pcap_records(Path(name).read_bytes()))[:PACKETS_MOST]
         if not records:
             continue
-        whole, classic = as_pcapng(records), as_pcap(records)
+        pcapng, classic = as_pcapng(records), as_pcap(records)
         variants = {
-            "whole": whole + statistics(0) + statistics(1),
-            "open": whole,
-            "cut": whole[:-7],
-            "room": whole + bytes(ROOM),
+            "whole": pcapng + statistics(0) + statistics(1),
+            "open": pcapng,
+            "cut": pcapng[:-7],
+            "room": pcapng + bytes(ROOM),
             "classic": classic,
             "classic-cut": classic[:-7],
             "classic-room": classic + bytes(ROOM),

@@ -44,7 +44,7 @@ def with_code(text: str) -> Any:
 
 
 def render(
-    template: str, data: dict[str, Any], scripts: Sequence[str] = FIGURE_SCRIPTS, style: str = "", **shown: Any
+    template: str, data: dict[str, Any], scripts: Sequence[str] = FIGURE_SCRIPTS, style: str = "", **fields: Any
 ) -> str:
     """Returns the page of a template that extends page.html.
 
@@ -66,7 +66,7 @@ def render(
         plotly=base64.b64encode(compressed).decode(),
         # "<" could end the script element; in JSON, it occurs only in strings.
         data=text.replace("<", "\\u003c"),
-        **shown,
+        **fields,
     )
     return valid_text(page)  # the name of a file in the title may not be UTF-8
 

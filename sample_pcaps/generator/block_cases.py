@@ -116,10 +116,10 @@ def head_of_line(times: list[tuple[int, int, int]]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for number in range(BLOCKS):
         start, end = number * BLOCK, (number + 1) * BLOCK
-        own = max(time for first, last, time in times if first < end and last > start)
+        complete = max(time for first, last, time in times if first < end and last > start)
         ready = max(time for first, _, time in times if first < end)
-        if ready > own:
-            rows.append({"flow": 0, "direction": 0, "sequence": number, "head_of_line_ns": ready - own})
+        if ready > complete:
+            rows.append({"flow": 0, "direction": 0, "sequence": number, "head_of_line_ns": ready - complete})
     return rows
 
 

@@ -58,8 +58,8 @@ def add_datagram(truth: Truth, time_ns: int, flow: int, frames: list[Packet], mi
     first = len(truth.seen) + 1
     verdict = Verdict("datagram_incomplete", missing=missing) if missing else None
     for k, frame in enumerate(frames):
-        taken = record(START_NS + time_ns + k * 13 * MICROSECOND, frame)
-        truth.seen.append(Sighting(taken, flow, 0, None if k else verdict))
+        stored = record(START_NS + time_ns + k * 13 * MICROSECOND, frame)
+        truth.seen.append(Sighting(stored, flow, 0, None if k else verdict))
     sums = truth.sums.setdefault((flow, 0), dict.fromkeys(DATAGRAM_COLUMNS, 0))
     sums["fragments"] += len(frames)
     sums["fragmented_datagrams"] += 1

@@ -32,8 +32,8 @@ class CapturePoint:
         if fate.unstored:
             self.dropped += 1
         else:
-            taken = record(START_NS + self.clock.now, segment.packet)
-            self.seen.append(Sighting(taken, 0, direction, verdict, segment.end - segment.start))
+            stored = record(START_NS + self.clock.now, segment.packet)
+            self.seen.append(Sighting(stored, 0, direction, verdict, segment.end - segment.start))
 
     def pass_control(self, segment: Segment, from_sender: bool) -> None:
         """Stores a packet that is neither data nor its acknowledgment."""

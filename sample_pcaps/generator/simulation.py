@@ -72,8 +72,8 @@ class ByteRanges:
     def add(self, start: int, end: int) -> None:
         apart = [pair for pair in self.pairs if pair[1] < start or pair[0] > end]
         touching = [pair for pair in self.pairs if pair not in apart]
-        whole = min([start, *(pair[0] for pair in touching)]), max([end, *(pair[1] for pair in touching)])
-        self.pairs = sorted([*apart, whole])
+        joined = min([start, *(pair[0] for pair in touching)]), max([end, *(pair[1] for pair in touching)])
+        self.pairs = sorted([*apart, joined])
 
     def count(self, start: int, end: int) -> int:
         """Returns the number of bytes of this range that passed."""

@@ -142,9 +142,9 @@ class Connection:
         else:
             self.send(segment, False, self.answer_keep_alive)
 
-    def answer_keep_alive(self, asked: Segment) -> None:
+    def answer_keep_alive(self, keep_alive: Segment) -> None:
         """Answers a keep-alive; a byte of garbage gets a DSACK, as a duplicate must (RFC 2883)."""
-        blocks: Blocks = ((asked.start, asked.end),) if asked.end > asked.start else ()
+        blocks: Blocks = ((keep_alive.start, keep_alive.end),) if keep_alive.end > keep_alive.start else ()
         start, ack = self.sender.acked, self.receiver.offset
         answer = Segment(start, ack, window=SENDER_WINDOW, blocks=blocks, kind="keep_alive_ack")
         self.send_soon(10, answer, True, lambda _: None)

@@ -78,13 +78,13 @@ class Sender:
     def room(self) -> int:
         """Returns the size of the next new segment, 0 if none may be sent. A segment is full or ends a write."""
         rules = self.rules
-        rest = min([end for end in self.writes if end > self.next_byte], default=self.next_byte) - self.next_byte
+        unsent = min([end for end in self.writes if end > self.next_byte], default=self.next_byte) - self.next_byte
         free = self.congestion * rules.mss - self.in_flight()
         most = rules.mss * rules.super_segment
         allowed = min(free, self.edge - self.next_byte, most)
         if self.flights and allowed < min(most, self.congestion * rules.mss // 3) and rules.super_segment > 1:
             return 0  # deferred until a larger one fits, as in Linux (tcp_tso_should_defer)
-        return rest if rest <= allowed else max(0, allowed // rules.mss * rules.mss)
+        return unsent if unsent <= allowed else max(0, allowed // rules.mss * rules.mss)
 
     def send_more(self) -> None:
         """Sends lost segments first, then new data, up to the congestion and receive windows."""
@@ -146,13 +146,13 @@ class Sender:
 
     def find_losses(self) -> None:
         """Marks segments lost if enough SACKed ones are above them; the first is retransmitted at once."""
-        found = [f for f in self.flights if not f.sacked and f.times == 1 and not f.reason and self.is_passed(f)]
-        for flight in found:
+        lost = [f for f in self.flights if not f.sacked and f.times == 1 and not f.reason and self.is_passed(f)]
+        for flight in lost:
             flight.reason = "fast_retransmission"
-        if found and self.acked >= self.recovery_until:
+        if lost and self.acked >= self.recovery_until:
             self.congestion = max(2, self.congestion // 2)
             self.recovery_until = self.next_byte
-            self.send_again(found[0])
+            self.send_again(lost[0])
 
     def is_passed(self, flight: Flight) -> bool:
         """Returns whether enough later segments are SACKed."""

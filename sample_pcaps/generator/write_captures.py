@@ -56,8 +56,8 @@ def write_pcap(
     magic = 0xA1B2C3D4 if tick_ns == MICROSECOND else 0xA1B23C4D
     parts = [struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, snaplen, LINK_ETHERNET)]
     for time_ns, data, length in records:
-        seconds, rest = divmod(time_ns, SECOND)
-        parts.append(struct.pack(order + "IIII", seconds, rest // tick_ns, len(data), length))
+        seconds, fraction = divmod(time_ns, SECOND)
+        parts.append(struct.pack(order + "IIII", seconds, fraction // tick_ns, len(data), length))
         parts.append(data)
     path.write_bytes(b"".join(parts) + tail)
 

@@ -19,8 +19,8 @@ from wiretale.cli import doctor
 def test_bounds_are_those_of_the_package(samples: Path) -> None:
     setup = configparser.ConfigParser()
     setup.read(samples.parent / "setup.cfg")
-    wanted = set(setup["options"]["install_requires"].split())
-    assert wanted == {
+    required = set(setup["options"]["install_requires"].split())
+    assert required == {
         f"{name}>={'.'.join(map(str, least))}" + (f",<{'.'.join(map(str, beyond))}" if beyond else "")
         for name, least, beyond in doctor.MODULES
     }

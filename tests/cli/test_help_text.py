@@ -48,19 +48,19 @@ def joined_commands(part: list[str]) -> list[str]:
 def test_help_has_one_layout(wiretale_run: Any, words: str) -> None:
     lines = help_lines(wiretale_run, words)
     assert [line for line in lines if len(line) > 80 or line != line.rstrip()] == []
-    description, usage, *rest = help_parts(lines)
+    description, usage, *parts = help_parts(lines)
     assert description[0][0].isupper() and not description[0].startswith(" ") and description[-1].endswith(".")
     assert usage[0].startswith(f"usage: wiretale {words}".rstrip())
     assert all(line.startswith(" " * 7) for line in usage[1:])
-    headings = [found[0].rstrip(": ") for part in rest if (found := HEADING.match(part[0]))]
+    headings = [match[0].rstrip(": ") for part in parts if (match := HEADING.match(part[0]))]
     assert headings[-2:] == ["examples", "exit codes"] and len(headings) > 2
     assert "arguments" not in headings[1:], headings
 
 
 @pytest.mark.parametrize("words", PROGRAMS)
 def test_the_text_of_an_entry_begins_at_one_column(wiretale_run: Any, words: str) -> None:
-    rest = help_parts(help_lines(wiretale_run, words))[2:-2]
-    entries = [line for part in rest if HEADING.match(part[0]) for line in part[1:]]
+    parts = help_parts(help_lines(wiretale_run, words))[2:-2]
+    entries = [line for part in parts if HEADING.match(part[0]) for line in part[1:]]
     assert entries
     for line in entries:
         assert re.fullmatch(r" {24}\S.*|  \S.*", line), line
@@ -84,8 +84,8 @@ def test_examples_are_commands_with_comments_above_them(wiretale_run: Any, words
 def test_exit_codes_are_listed_one_a_line(wiretale_run: Any, words: str) -> None:
     codes = help_parts(help_lines(wiretale_run, words))[-1]
     assert codes[0] == "exit codes:" and re.fullmatch(r"  0 +done.*", codes[1])
-    found = [int(match[1]) for line in codes[1:] if (match := re.match(r"  (\d+) ", line))]
-    assert found == sorted(set(found)) and {0, 2} <= set(found)
+    codes_listed = [int(match[1]) for line in codes[1:] if (match := re.match(r"  (\d+) ", line))]
+    assert codes_listed == sorted(set(codes_listed)) and {0, 2} <= set(codes_listed)
 
 
 @pytest.mark.parametrize("width", [40, 60, 120, 200])
@@ -99,8 +99,8 @@ def test_help_fits_other_widths(wiretale_run: Any, words: str, width: int) -> No
     parts = help_parts(lines)
     assert joined_commands(parts[-2])
     wide = help_parts(help_lines(wiretale_run, words))[-2]
-    assert [shlex.split(one) for one in joined_commands(parts[-2])] == [
-        shlex.split(one) for one in joined_commands(wide)
+    assert [shlex.split(command) for command in joined_commands(parts[-2])] == [
+        shlex.split(command) for command in joined_commands(wide)
     ]
 
 

@@ -109,12 +109,12 @@ def test_tables_give_the_course_of_their_capture(tmp_path: Path) -> None:
 def test_delays_are_above_the_least_of_their_direction() -> None:
     path = SAMPLES / "udp_blocks.pcap"
     run = load_run(str(path), keep=True)
-    found = courses(run, [0], bin_width([run]), False).by_flow[0]
+    of_flow = courses(run, [0], bin_width([run]), False).by_flow[0]
     delays = [
         row["latency_ns"] for row in wiretale.analyze(path).blocks.rows() if not row["flow"] and not row["direction"]
     ]
-    assert found.delay_samples == len(delays) and found.delay_shares[0] == 0
-    assert found.delay_shares[-1] == pytest.approx((max(delays) - min(delays)) / 1e6)
+    assert of_flow.delay_samples == len(delays) and of_flow.delay_shares[0] == 0
+    assert of_flow.delay_shares[-1] == pytest.approx((max(delays) - min(delays)) / 1e6)
 
 
 def test_unjudged_losses_are_unknown(tmp_path: Path) -> None:
@@ -124,8 +124,8 @@ def test_unjudged_losses_are_unknown(tmp_path: Path) -> None:
     for n, packet in enumerate(packets):
         packet.time = 1_700_000_000 + n
     wrpcap(str(tmp_path / "u.pcap"), packets)
-    found = course(tmp_path / "u.pcap")
-    assert found.lost == [] and found.rtt_samples == 0 and found.rtt_shares == []
+    unjudged = course(tmp_path / "u.pcap")
+    assert unjudged.lost == [] and unjudged.rtt_samples == 0 and unjudged.rtt_shares == []
 
 
 def test_at_most_the_most_changed_flows_can_be_chosen(tmp_path: Path) -> None:
@@ -133,10 +133,10 @@ def test_at_most_the_most_changed_flows_can_be_chosen(tmp_path: Path) -> None:
     for name in ("a", "b"):
         packets = [packet for talk in talks for packet in talk.packets]
         wrpcap(str(tmp_path / f"{name}.pcap"), sorted(packets, key=lambda packet: float(packet.time)))
-    found = diff_runs(*(load_run(str(tmp_path / f"{name}.pcap"), keep=True) for name in ("a", "b")))
-    entries, _ = overlay(found)
+    changes = diff_runs(*(load_run(str(tmp_path / f"{name}.pcap"), keep=True) for name in ("a", "b")))
+    entries, _ = overlay(changes)
     assert len(entries) == PAIRS_MOST + 1
-    assert f"the {PAIRS_MOST} most changed of {PAIRS_MOST + 5} matched flows" in render(found)
+    assert f"the {PAIRS_MOST} most changed of {PAIRS_MOST + 5} matched flows" in render(changes)
 
 
 # --- the command
@@ -202,8 +202,8 @@ def opened(made: Path, browser: Any) -> Iterator[Page]:
 
 def traces(page: Page, plot: str = "plot") -> list[dict[str, Any]]:
     look = "({meta: t.meta, axis: t.yaxis || 'y', y: t.y, x: t.x, visible: t.visible, dash: t.line.dash, color: t.line.color})"
-    found: list[dict[str, Any]] = page.page.evaluate(f"document.getElementById('{plot}').data.map(t => {look})")
-    return found
+    drawn: list[dict[str, Any]] = page.page.evaluate(f"document.getElementById('{plot}').data.map(t => {look})")
+    return drawn
 
 
 def test_the_verdict_comes_first_then_changes_then_the_runs(opened: Page, runs: tuple[Path, Path]) -> None:
@@ -231,7 +231,9 @@ def test_both_runs_are_drawn_apart_in_each_panel(opened: Page) -> None:
 def test_the_mouse_reads_values_of_each_panel(opened: Page) -> None:
     points = opened.drawn()
     for panel in ("y", "y2", "y3", "y4"):
-        (point,) = loneliest([one for one in points if one.panel == panel and one.trace == "B"], 1)
+        (point,) = loneliest(
+            [candidate for candidate in points if candidate.panel == panel and candidate.trace == "B"], 1
+        )
         assert opened.hover(point).startswith("B at"), panel
     assert opened.complaints == []
 
@@ -268,10 +270,10 @@ def test_a_pair_of_flows_is_chosen(opened: Page) -> None:
 
 def test_the_plot_obeys_keys(opened: Page) -> None:
     opened.page.focus("#plot")
-    whole = opened.range()
+    full = opened.range()
     opened.page.keyboard.press("+")
     opened.until("location.hash.includes('t=')")
-    assert opened.range()[1] - opened.range()[0] == pytest.approx((whole[1] - whole[0]) / 2)
+    assert opened.range()[1] - opened.range()[0] == pytest.approx((full[1] - full[0]) / 2)
     opened.page.keyboard.press("0")
     opened.until("!location.hash.includes('t=')")
 

@@ -38,37 +38,39 @@ def points_of(path: Path, flow: int = 0, most: int | None = None) -> dict[str, P
 
 def test_points_of_packets_are_those_of_the_table() -> None:
     trace = wiretale.analyze(LOSSES)
-    found, packets = points_of(LOSSES), trace.packets().rows()
+    points, packets = points_of(LOSSES), trace.packets().rows()
     base = min(row["time_ns"] for row in packets) // 10**9 * 10**9
     data = [row for row in packets if row["direction"] == 0 and row["payload_bytes"]]
     for key, again in (("data", False), ("again", True)):
         rows = [row for row in data if (row["unique_bytes"] < row["payload_bytes"]) == again]
-        assert found[key].frames == [row["frame"] for row in rows]
-        assert found[key].y == [row["sequence"] for row in rows]
-        assert found[key].y2 == [row["sequence"] + row["payload_bytes"] for row in rows]
-        assert found[key].x == pytest.approx([(row["time_ns"] - base) / 1e9 for row in rows], abs=1e-9)
+        assert points[key].frames == [row["frame"] for row in rows]
+        assert points[key].y == [row["sequence"] for row in rows]
+        assert points[key].y2 == [row["sequence"] + row["payload_bytes"] for row in rows]
+        assert points[key].x == pytest.approx([(row["time_ns"] - base) / 1e9 for row in rows], abs=1e-9)
 
 
 def test_verdicts_are_marks_at_their_segments() -> None:
-    found, packets = points_of(LOSSES), wiretale.analyze(LOSSES).packets().rows()
-    assert found["again"].frames == [155, 338]
-    assert found["fast_retransmission"].frames == [155] and found["timeout_retransmission"].frames == [338]
-    assert found["fast_retransmission"].texts == ["fast retransmission, downstream, 1,448 bytes, by acks, see frame 90"]
+    points, packets = points_of(LOSSES), wiretale.analyze(LOSSES).packets().rows()
+    assert points["again"].frames == [155, 338]
+    assert points["fast_retransmission"].frames == [155] and points["timeout_retransmission"].frames == [338]
+    assert points["fast_retransmission"].texts == [
+        "fast retransmission, downstream, 1,448 bytes, by acks, see frame 90"
+    ]
     acks = [row for row in packets if row["direction"] == 1 and row["acknowledged"] is not None]
-    assert found["ack"].y == [row["acknowledged"] for row in acks]
+    assert points["ack"].y == [row["acknowledged"] for row in acks]
     blocks = [row for row in acks for n in ("", "2", "3", "4") if row[f"sack{n}_end"] is not None]
-    assert len(found["sack"].y) == len(blocks) > 0
-    assert found["downstream"].y == [1, 2] and "upstream" not in found
+    assert len(points["sack"].y) == len(blocks) > 0
+    assert points["downstream"].y == [1, 2] and "upstream" not in points
 
 
 def test_lost_originals_and_the_least_round_trip() -> None:
-    found, packets = points_of(LOSSES), {row["frame"]: row for row in wiretale.analyze(LOSSES).packets()}
-    assert found["lost"].frames == [90, 317]
+    points, packets = points_of(LOSSES), {row["frame"]: row for row in wiretale.analyze(LOSSES).packets()}
+    assert points["lost"].frames == [90, 317]
     # Originals have the bytes of their retransmissions.
-    assert found["lost"].y == [packets[frame]["sequence"] for frame in (155, 338)]
-    assert found["lost"].texts[0] == "lost downstream, retransmitted in frame 155"
+    assert points["lost"].y == [packets[frame]["sequence"] for frame in (155, 338)]
+    assert points["lost"].texts[0] == "lost downstream, retransmitted in frame 155"
     samples = [row["rtt_ns"] / 1e6 for row in packets.values() if row["direction"] == 1 and row["rtt_ns"] is not None]
-    assert found["least"].y == pytest.approx([min(samples)] * 2) and found["least"].x[0] < found["least"].x[1]
+    assert points["least"].y == pytest.approx([min(samples)] * 2) and points["least"].x[0] < points["least"].x[1]
 
 
 def test_missing_numbers_and_jitter_of_many_blocks(tmp_path: Path) -> None:
@@ -77,25 +79,25 @@ def test_missing_numbers_and_jitter_of_many_blocks(tmp_path: Path) -> None:
     order[200], order[201] = order[201], order[200]
     for place, number in enumerate(order):
         now = 10.0 * place
-        one = block(number, 1470, sent_ms=now - drawn.uniform(1, 9))
-        wire.udp(now, one, 4001)
+        payload = block(number, 1470, sent_ms=now - drawn.uniform(1, 9))
+        wire.udp(now, payload, 4001)
         if place == 300:
-            wire.udp(now + 3, one, 4001)
+            wire.udp(now + 3, payload, 4001)
     path = wire.write(tmp_path / "blocks.pcap")
     trace = wiretale.analyze(path)
-    found, arrived = points_of(path), list(trace.blocks)
+    points, arrived = points_of(path), list(trace.blocks)
     rows = [row for row in arrived if row["verdict"] != "duplicate"]
     assert len(rows) == len(order) == len(arrived) - 1 == 1295
-    assert not {"data", "spacing0"} & found.keys()  # numbers instead, as in the page
+    assert not {"data", "spacing0"} & points.keys()  # numbers instead, as in the page
     jitter, expected = 0.0, []
     for before, row in itertools.pairwise(arrived):
         jitter += (abs(row["latency_ns"] - before["latency_ns"]) / 1e6 - jitter) / 16
         expected.append(jitter)
-    assert found["jitter0"].y == pytest.approx(expected, rel=1e-9)
+    assert points["jitter0"].y == pytest.approx(expected, rel=1e-9)
     assert jitter * 1e6 == pytest.approx(trace.directions[0]["jitter_ns"], abs=1)
-    assert found["jitter0"].frames == [row["last_frame"] for row in arrived[1:]]
+    assert points["jitter0"].frames == [row["last_frame"] for row in arrived[1:]]
     frame_of = {row["sequence"]: row["last_frame"] for row in rows}
-    missing = found["missing"]
+    missing = points["missing"]
     assert list(zip(missing.y, missing.y2, missing.frames, strict=True)) == [
         (39.5, 41.5, frame_of[42]),
         (699.5, 700.5, frame_of[701]),
@@ -120,11 +122,11 @@ def thinned(y: list[float], most: int) -> list[int]:
     """The rule of page/flow/view.js."""
     if len(y) <= most:
         return list(range(len(y)))
-    parts, kept = most // 4, []
+    parts, indexes = most // 4, []
     for number in range(parts):
         rows = range(len(y) * number // parts, len(y) * (number + 1) // parts)
-        kept += sorted({rows[0], rows[-1], min(rows, key=lambda i: y[i]), max(rows, key=lambda i: y[i])})
-    return kept
+        indexes += sorted({rows[0], rows[-1], min(rows, key=lambda i: y[i]), max(rows, key=lambda i: y[i])})
+    return indexes
 
 
 @pytest.mark.parametrize("most", [4, 40, 77, 1000])
@@ -132,8 +134,8 @@ def test_many_points_are_thinned_as_in_the_page(most: int) -> None:
     full, few = points_of(LOSSES), points_of(LOSSES, most=most)
     assert full.keys() == few.keys()
     for key, points in full.items():
-        kept = thinned(points.y, most)
-        assert few[key].y == [points.y[i] for i in kept] and few[key].x == [points.x[i] for i in kept], key
+        indexes = thinned(points.y, most)
+        assert few[key].y == [points.y[i] for i in indexes] and few[key].x == [points.x[i] for i in indexes], key
 
 
 def test_every_flow_of_every_sample_has_a_figure_of_known_series(sample: Path) -> None:
@@ -141,10 +143,10 @@ def test_every_flow_of_every_sample_has_a_figure_of_known_series(sample: Path) -
     keys = {series.key for series in DRAWN}
     for row in trace.flows[:5]:
         with FlowPoints(trace, row["flow"], None) as points:
-            found = points.all()
+            drawn = points.all()
         figure = trace.figure(row["flow"])
-        assert {one.meta for one in figure.data} == found.keys() & keys != set()
-        assert {one.split("_")[0] for one in found.keys() - keys} <= {
+        assert {curve.meta for curve in figure.data} == drawn.keys() & keys != set()
+        assert {key.split("_")[0] for key in drawn.keys() - keys} <= {
             "gap",
             "suspected",
             "idle",
@@ -153,14 +155,14 @@ def test_every_flow_of_every_sample_has_a_figure_of_known_series(sample: Path) -
             "block",
             "ack",
         }
-        for one in figure.data:
-            assert len(one.x) == len(one.y) == len(one.customdata if one.customdata is not None else one.x)
+        for curve in figure.data:
+            assert len(curve.x) == len(curve.y) == len(curve.customdata if curve.customdata is not None else curve.x)
 
 
 def test_panels_are_chosen_and_named() -> None:
     trace = wiretale.analyze(LOSSES)
     both = trace.flow(0).plot("rtt", "throughput")
-    assert {one.meta for one in both.data} == {"rtt0", "rtt1", "least", "throughput0", "throughput1"}
+    assert {curve.meta for curve in both.data} == {"rtt0", "rtt1", "least", "throughput0", "throughput1"}
     assert [both.layout.yaxis.title.text, both.layout.yaxis2.title.text] == ["Throughput, bit/s", "Round trip, ms"]
     with pytest.raises(wiretale.UsageError, match=r"^panel 'nothing': expected sequence, numbers"):
         trace.figure(0, "nothing")
@@ -187,12 +189,12 @@ def test_colors_are_those_of_the_page() -> None:
 
 def test_a_notebook_shows_a_small_plot() -> None:
     trace = wiretale.analyze(LOSSES)
-    for shown in (trace._repr_html_(), trace.flow(0)._repr_html_()):
-        svg = re.search(r"<svg.*</svg>", shown, re.DOTALL)
+    for html in (trace._repr_html_(), trace.flow(0)._repr_html_()):
+        svg = re.search(r"<svg.*</svg>", html, re.DOTALL)
         assert svg and len(svg[0]) < 40_000
         drawn = ElementTree.fromstring(svg[0])
         assert {COLORS["sender"], COLORS["receiver"], COLORS["network"]} <= {
-            one.get(name, "") for one in drawn.iter() for name in ("stroke", "fill")
+            element.get(name, "") for element in drawn.iter() for name in ("stroke", "fill")
         }
 
 
@@ -222,23 +224,25 @@ def has_colors(content: bytes, least: int) -> bool:
 def unfilter(kind: int, line: bytearray, above: bytearray, step: int) -> None:
     for i in range(len(line) if kind else 0):
         left, up, corner = (line[i - step], above[i], above[i - step]) if i >= step else (0, above[i], 0)
-        nearest = min((left, up, corner), key=lambda one: abs(left + up - corner - one))
+        nearest = min((left, up, corner), key=lambda neighbor: abs(left + up - corner - neighbor))
         line[i] = (line[i] + (0, left, up, (left + up) // 2, nearest)[kind]) & 255
 
 
 @BROWSER
 def test_pictures_of_the_command_show_the_flow(wiretale_run: Any, tmp_path: Path) -> None:
     files = [tmp_path / f"flow.{form}" for form in ("svg", "png", "pdf")]
-    wanted = zip(("0:rtt,sequence", "0:rtt", "0"), files, strict=True)
+    pictures = zip(("0:rtt,sequence", "0:rtt", "0"), files, strict=True)
     done = wiretale_run(
-        "analyze", LOSSES, *(word for figure, file in wanted for word in ("--figure", figure, "-o", file))
+        "analyze", LOSSES, *(word for figure, file in pictures for word in ("--figure", figure, "-o", file))
     )
     assert done.returncode == 0 and done.stderr.splitlines() == [f"wiretale: wrote {file}" for file in files]
     svg = ElementTree.parse(tmp_path / "flow.svg").getroot()
     assert svg.tag == "{http://www.w3.org/2000/svg}svg"
-    classes = [one.get("class", "") for one in svg.iter()]
+    classes = [element.get("class", "") for element in svg.iter()]
     assert sum(name.startswith("trace scatter") for name in classes) >= 8
-    assert {"by timeout", "Round trip, ms", "Sequence, bytes"} <= {"".join(one.itertext()) for one in svg.iter()}
+    assert {"by timeout", "Round trip, ms", "Sequence, bytes"} <= {
+        "".join(element.itertext()) for element in svg.iter()
+    }
     pdf = (tmp_path / "flow.pdf").read_bytes()
     assert pdf.startswith(b"%PDF-") and len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
     width, height = map(float, re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf)[0])
@@ -247,7 +251,7 @@ def test_pictures_of_the_command_show_the_flow(wiretale_run: Any, tmp_path: Path
 
 
 def svg_titles(path: Path) -> set[str]:
-    return {"".join(one.itertext()) for one in ElementTree.parse(path).getroot().iter()}
+    return {"".join(element.itertext()) for element in ElementTree.parse(path).getroot().iter()}
 
 
 @BROWSER
@@ -280,7 +284,7 @@ def test_kaleido_draws_the_same() -> None:
     pytest.importorskip("kaleido")
     figure = wiretale.analyze(LOSSES).figure(0, "rtt")
     root = ElementTree.fromstring(by_kaleido(figure, "svg"))
-    assert sum(one.get("class", "").startswith("trace scatter") for one in root.iter()) == 3
+    assert sum(element.get("class", "").startswith("trace scatter") for element in root.iter()) == 3
 
 
 def test_without_a_browser_one_line_says_so(tmp_path: Path) -> None:
@@ -292,7 +296,7 @@ def test_without_a_browser_one_line_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (("--figure", "0", "-o", "x.gif"), "x.gif: expected a picture that ends in .svg, .png or .pdf"),
         (("--figure", "0"), "--figure needs -o FILE"),
@@ -311,9 +315,9 @@ def test_without_a_browser_one_line_says_so(tmp_path: Path) -> None:
         (("--figure", "flow", "-o", "x.svg"), "--figure 'flow': expected FLOW or FLOW:PANEL"),
     ],
 )
-def test_wrong_figures_are_refused(wiretale_run: Any, words: tuple[str, ...], said: str) -> None:
+def test_wrong_figures_are_refused(wiretale_run: Any, words: tuple[str, ...], message: str) -> None:
     done = wiretale_run("analyze", LOSSES, *words)
-    assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
 
 
 def test_the_notebook_of_the_documentation_runs() -> None:
@@ -322,6 +326,6 @@ def test_the_notebook_of_the_documentation_runs() -> None:
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert not [one for one in outputs if one.output_type == "error"]
-    kinds = {kind for one in outputs for kind in one.get("data", {})}
+    assert not [output for output in outputs if output.output_type == "error"]
+    kinds = {kind for output in outputs for kind in output.get("data", {})}
     assert "text/html" in kinds and any("plotly" in kind for kind in kinds)

@@ -34,14 +34,14 @@ REFUSED, UNWRITABLE = 2, 4
 
 
 def run(*words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    command, chosen = [WIRETALE, *map(str, words)], {"capture_output": True, "text": True, "timeout": 120, **options}
-    done: subprocess.CompletedProcess[str] = subprocess.run(command, **chosen)
+    command, settings = [WIRETALE, *map(str, words)], {"capture_output": True, "text": True, "timeout": 120, **options}
+    done: subprocess.CompletedProcess[str] = subprocess.run(command, **settings)
     return done
 
 
 def refused(done: subprocess.CompletedProcess[str], code: int, *texts: str) -> None:
-    said = refusal(done, code)
-    assert all(text in said for text in texts), said
+    message = refusal(done, code)
+    assert all(text in message for text in texts), message
 
 
 @cache
@@ -64,15 +64,15 @@ def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def files(samples: Path, tmp_path: Path) -> Files:
-    found = {"folder": tmp_path}
+    paths = {"folder": tmp_path}
     for name, sample in (
         ("a.pcap", "tcp_losses.pcap"),
         ("b.pcap", "tcp_losses.pcap"),
         ("other.pcap", "vlan_ipv6.pcap"),
     ):
-        found[name] = tmp_path / name
-        shutil.copy(samples / sample, found[name])
-    return found
+        paths[name] = tmp_path / name
+        shutil.copy(samples / sample, paths[name])
+    return paths
 
 
 @pytest.fixture
@@ -156,14 +156,14 @@ def test_a_page_leaves_a_device_node_as_it_is(files: Files, page_to: Callable[..
 
 @each_page
 def test_a_page_replaces_no_input(files: Files, page_to: Callable[..., Words]) -> None:
-    folder, given = files["folder"], files["input"]
-    before = given.read_bytes()
-    os.link(given, folder / "hard.html")
-    (folder / "soft.html").symlink_to(given)
-    for name in (given, folder / "hard.html", folder / "soft.html"):
+    folder, capture = files["folder"], files["input"]
+    before = capture.read_bytes()
+    os.link(capture, folder / "hard.html")
+    (folder / "soft.html").symlink_to(capture)
+    for name in (capture, folder / "hard.html", folder / "soft.html"):
         for more in ([], ["--overwrite"]):
             refused(run(*page_to(name, *more)), REFUSED, str(name), "is an input too")
-    assert given.read_bytes() == before and (folder / "soft.html").is_symlink()
+    assert capture.read_bytes() == before and (folder / "soft.html").is_symlink()
 
 
 @each_page
@@ -190,14 +190,14 @@ def test_a_page_is_no_other_format_and_fails_in_one_line(
     refused(run(*page_to(files["input"] / "x.html")), UNWRITABLE, "Not a directory")
     assert sorted(folder.iterdir()) == before
     monkeypatch.chdir(folder)  # a socket's path is short
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind("x.sock")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("x.sock")
         refused(run(*page_to("x.sock"), cwd=folder), UNWRITABLE, "x.sock", "Connection refused")
-        one.listen()
-        one.settimeout(60)
+        listener.listen()
+        listener.settimeout(60)
 
         def received() -> bytes:
-            with one.accept()[0] as connection, connection.makefile("rb") as page:
+            with listener.accept()[0] as connection, connection.makefile("rb") as page:
                 return page.read()
 
         with ThreadPoolExecutor() as pool:
@@ -211,13 +211,13 @@ def test_a_page_is_no_other_format_and_fails_in_one_line(
 
 def test_captures_are_recognized_by_their_first_bytes(files: Files, samples: Path) -> None:
     target = files["folder"] / "out.html"
-    whole, next_generation = files["other.pcap"].read_bytes(), (samples / "two_interfaces.pcapng").read_bytes()
-    kinds = {"pcap": whole, "swapped": whole[3::-1] + whole[4:], "pcapng": next_generation}
-    kinds["nanoseconds"] = b"\x4d\x3c\xb2\xa1" + whole[4:]
-    kinds["modified"] = b"\x34\xcd\xb2\xa1" + whole[4:]
+    classic, next_generation = files["other.pcap"].read_bytes(), (samples / "two_interfaces.pcapng").read_bytes()
+    kinds = {"pcap": classic, "swapped": classic[3::-1] + classic[4:], "pcapng": next_generation}
+    kinds["nanoseconds"] = b"\x4d\x3c\xb2\xa1" + classic[4:]
+    kinds["modified"] = b"\x34\xcd\xb2\xa1" + classic[4:]
     for program in ("gzip", "zstd", "lz4"):
         if shutil.which(program):
-            for name, content in (("pcap", whole), ("pcapng", next_generation), ("text", b"no capture\n")):
+            for name, content in (("pcap", classic), ("pcapng", next_generation), ("text", b"no capture\n")):
                 packed = subprocess.run([program, "-q", "-c"], input=content, capture_output=True, check=True).stdout
                 kinds[f"{program} {name}"] = packed
     for kind, content in kinds.items():
@@ -239,8 +239,8 @@ def test_inputs_are_every_file_that_is_read(files: Files) -> None:
     page = files["folder"] / "page.html"
     refused(run("analyze", folder, "-q", "--report", page), REFUSED, "deep.pcap")
     refused(run("compare", files["a.pcap"], folder, "-q", "--report", page), REFUSED, "deep.pcap")
-    with (folder / "deep.pcap").open("rb") as given:
-        refused(run("analyze", "-", "-q", "--report", page, stdin=given), REFUSED, "standard input")
+    with (folder / "deep.pcap").open("rb") as capture:
+        refused(run("analyze", "-", "-q", "--report", page, stdin=capture), REFUSED, "standard input")
     for option in ("--sender-log", "--receiver-log"):
         log = files["folder"] / "log.html"
         log.write_text("{}\n")
@@ -329,16 +329,16 @@ def test_captures_that_are_not_of_the_experiment_stay(files: Files) -> None:
 @pytest.mark.parametrize("words, name", [(["up", "wan"], "link.log"), (["run", "s6-base"], "before/x.pcap")])
 def test_a_lab_replaces_no_capture(files: Files, words: list[str], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WIRETALE_STATE", str(files["folder"] / "labs"))
-    held = files["folder"] / "out" / name
-    held.parent.mkdir(parents=True)
-    shutil.copy(files["other.pcap"], held)
-    before = held.read_bytes()
+    capture = files["folder"] / "out" / name
+    capture.parent.mkdir(parents=True)
+    shutil.copy(files["other.pcap"], capture)
+    before = capture.read_bytes()
     named = ["--name", f"o{os.getpid()}"] if words[0] == "up" else []
     done = run("lab", *words, *named, "-o", files["folder"] / "out")
     if done.returncode == 5:
         pytest.skip(done.stderr.strip())
     refused(done, REFUSED, f"{name}: is a capture file", "--overwrite")
-    assert held.read_bytes() == before
+    assert capture.read_bytes() == before
 
 
 def test_python_refuses_the_same(files: Files) -> None:
@@ -395,10 +395,10 @@ def test_an_interruption_leaves_nothing_partial(files: Files) -> None:
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         wait_blocked(process, reader)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=60)
     finally:
         os.close(reader)
-    assert process.returncode == 130, said
+    assert process.returncode == 130, errors
     assert sorted(path.name for path in files["folder"].iterdir()) == ["a.pcap", "b.pcap", "other.pcap", "pipe"]
 
 

@@ -38,7 +38,7 @@ def test_a_zoom_ranges_over_the_points_in_view(page: Page, lossy: Path, tmp_path
     page.open(wiretale.analyze(lossy).report(tmp_path / "report.html"), "#flow=0&t=10-10.0501")
     drawn = [point for point in page.drawn() if point.trace == "data"]
     frames = [point.frame for point in drawn]
-    assert frames == sorted(frames) and 5 <= len(set(frames)) <= 6 and all(frames.count(one) == 2 for one in frames)
+    assert frames == sorted(frames) and 5 <= len(set(frames)) <= 6 and all(frames.count(frame) == 2 for frame in frames)
     top, bottom = (page.pixel("yaxis", value) for value in reversed(page.range("yaxis")))
     share = (max(point.y for point in drawn) - min(point.y for point in drawn)) / (bottom - top)
     assert share > 0.8  # of the panel's height
@@ -61,12 +61,12 @@ def test_a_search_of_flows_leaves_the_crosshair_and_the_count_of_packets(
 
 def test_choices_in_the_legend_survive_a_zoom_and_another_flow(page: Page, sample_report: SampleReport) -> None:
     page.open(sample_report("tcp_losses.pcap")).whole_flow()
-    shown = "document.getElementById('plot')._fullData.find(t => t.meta === '{}').visible === {}"
-    assert page.page.evaluate(shown.format("window", "true"))
+    visible = "document.getElementById('plot')._fullData.find(t => t.meta === '{}').visible === {}"
+    assert page.page.evaluate(visible.format("window", "true"))
     for name in ("window", "ack"):
         button = page.page.locator(f".panel-legend [data-series='{name}']")
         button.click()
-        page.until(shown.format(name, "'legendonly'"))
+        page.until(visible.format(name, "'legendonly'"))
         assert button.get_attribute("aria-pressed") == "false"
         assert "line-through" in button.evaluate("button => getComputedStyle(button).textDecoration")
     page.drawn()
@@ -76,10 +76,10 @@ def test_choices_in_the_legend_survive_a_zoom_and_another_flow(page: Page, sampl
         (page.pixel("xaxis", 0.3), page.pixel("yaxis", low)),
     )
     for name in ("window", "ack"):
-        assert page.page.evaluate(shown.format(name, "'legendonly'"))
+        assert page.page.evaluate(visible.format(name, "'legendonly'"))
         assert not [point for point in page.drawn() if point.trace == name]
     page.page.locator(".panel-legend [data-series='ack']").click()
-    page.until(shown.format("ack", "true"))
+    page.until(visible.format("ack", "true"))
     assert [point for point in page.drawn() if point.trace == "ack"]
 
 
@@ -141,12 +141,12 @@ def test_shift_and_drag_moves_the_view(page: Page, sample_report: SampleReport) 
 def test_the_wheel_with_ctrl_zooms_at_the_pointer_and_is_one_step(page: Page, sample_report: SampleReport) -> None:
     page.open(sample_report("tcp_losses.pcap")).whole_flow()
     page.drawn()
-    whole, first = page.range(), page.hash()
+    full, first = page.range(), page.hash()
     at = page.pixel("xaxis", 0.2), page.pixel("yaxis", 100_000)
     page.page.mouse.move(*at)
     page.page.mouse.wheel(0, -200)
     page.page.wait_for_timeout(300)
-    assert page.range() == whole  # without Ctrl, the page scrolls
+    assert page.range() == full  # without Ctrl, the page scrolls
     page.drawn()
     at = page.pixel("xaxis", 0.2), page.pixel("yaxis", 100_000)
     page.page.mouse.move(*at)
@@ -156,7 +156,7 @@ def test_the_wheel_with_ctrl_zooms_at_the_pointer_and_is_one_step(page: Page, sa
         page.page.wait_for_timeout(150)
     page.page.keyboard.up("Control")
     page.until("location.hash.includes('&t=')")
-    assert page.range()[1] - page.range()[0] < 0.6 * (whole[1] - whole[0])
+    assert page.range()[1] - page.range()[0] < 0.6 * (full[1] - full[0])
     assert page.pixel("xaxis", 0.2) == pytest.approx(at[0], abs=2)
     page.page.go_back()
     page.until(f"location.hash === '{first}'")
@@ -202,10 +202,10 @@ def test_the_deepest_zoom_by_keys_is_a_link_that_opens(page: Page, sample_report
     for _ in range(45):
         page.page.keyboard.press("+")
     page.page.wait_for_timeout(500)
-    shown, fragment = page.range(), page.hash()
+    deepest, fragment = page.range(), page.hash()
     page.page.goto("about:blank")
     page.open(path, fragment)
-    assert page.range() == pytest.approx(shown, abs=2e-9) and shown[1] - shown[0] < 1e-6
+    assert page.range() == pytest.approx(deepest, abs=2e-9) and deepest[1] - deepest[0] < 1e-6
 
 
 def test_a_copy_button_has_its_words_again_after_two_clicks(page: Page, sample_report: SampleReport) -> None:

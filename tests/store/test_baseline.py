@@ -25,23 +25,23 @@ SEGMENTS = 150
 CONNECTIONS = 6  # of each service
 
 
-def transfer(draw: random.Random, one: Connection, trip: float, loss: float) -> int:
+def transfer(draw: random.Random, flow: Connection, trip: float, loss: float) -> int:
     """A bulk transfer that loses segments at random and retransmits them fast. Returns the number lost."""
-    now, lost, count = one.wire.packets[-1][0] + 10, -1, 0
+    now, lost, count = flow.wire.packets[-1][0] + 10, -1, 0
     for i in range(SEGMENTS):
         now += 2.3
-        one.data(now, i * MSS)
+        flow.data(now, i * MSS)
         back = now + trip + draw.expovariate(2)
         if lost < 0 and draw.random() < loss and i + 25 < SEGMENTS:
             lost, count = i, count + 1
         if lost < 0:
-            one.ack(back, (i + 1) * MSS)
+            flow.ack(back, (i + 1) * MSS)
         elif lost < i < lost + 20:
-            one.ack(back, lost * MSS, options=sack(((lost + 1) * MSS, (i + 1) * MSS)))
+            flow.ack(back, lost * MSS, options=sack(((lost + 1) * MSS, (i + 1) * MSS)))
             if i == lost + 10:
-                one.data(back + 0.1, lost * MSS)
+                flow.data(back + 0.1, lost * MSS)
         elif i == lost + 20:
-            one.ack(back, (i + 1) * MSS)
+            flow.ack(back, (i + 1) * MSS)
             lost = -1
     return count
 
@@ -53,8 +53,8 @@ def a_run(path: Path, seed: int, longer: tuple[float, float] = (0, 0), loss: flo
     for number in range(2 * CONNECTIONS):
         service = number % 2
         trip = path_ms + longer[service]
-        one = Connection(wire, 40000 + number, server_port=(443, 80)[service]).open(number * 400.0, rtt=trip)
-        lost += transfer(draw, one, trip, loss)
+        flow = Connection(wire, 40000 + number, server_port=(443, 80)[service]).open(number * 400.0, rtt=trip)
+        lost += transfer(draw, flow, trip, loss)
     return wire.write(path), 100 * lost / (2 * CONNECTIONS * SEGMENTS + lost)
 
 
@@ -73,7 +73,7 @@ def store(wiretale_run: Any, captures: Path) -> Path:
     return captures / "store"
 
 
-def found(run: Any, *words: str | Path, code: int = 0) -> dict[str, Any]:
+def compared(run: Any, *words: str | Path, code: int = 0) -> dict[str, Any]:
     """The JSON object of a comparison."""
     done = run("diff", "--store", *words, "--json")
     assert done.returncode == code, done.stderr
@@ -82,12 +82,12 @@ def found(run: Any, *words: str | Path, code: int = 0) -> dict[str, Any]:
 
 
 def unusual(result: dict[str, Any]) -> dict[tuple[str, str | None], dict[str, Any]]:
-    return {(one["measure"], one["service"]): one for one in result["unusual"]}
+    return {(row["measure"], row["service"]): row for row in result["unusual"]}
 
 
 def test_a_normal_run_is_as_usual(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
     path, _ = a_run(tmp_path / "normal.pcap", 100)
-    result = found(wiretale_run, store, path, "--fail-if", "unusual")
+    result = compared(wiretale_run, store, path, "--fail-if", "unusual")
     assert (result["verdict"], result["runs"], result["unusual"], result["failed"]) == ("usual", RUNS, [], False)
     assert result["schema"] == "wiretale.baseline/1" and result["services_new"] == result["services_gone"] == []
     text = wiretale_run("diff", "--store", store, path).stdout.splitlines()
@@ -96,21 +96,21 @@ def test_a_normal_run_is_as_usual(wiretale_run: Any, store: Path, tmp_path: Path
 
 def test_a_longer_path_is_found(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
     path, _ = a_run(tmp_path / "longer.pcap", 101, (20, 20))
-    result = found(wiretale_run, store, path, "--fail-if", "worse", code=1)
+    result = compared(wiretale_run, store, path, "--fail-if", "worse", code=1)
     median = unusual(result)["rtt_median", None]
     assert result["verdict"] == median["verdict"] == "worse" and result["failed"]
     assert median["b"] == pytest.approx(40.5e6, abs=2e6) and median["median"] == pytest.approx(20.5e6, abs=1e6)
     assert median["p"] == pytest.approx(1 / (RUNS + 1)) and median["runs"] == RUNS
     assert median["p5"] < median["median"] < median["p95"] < median["greatest"] < median["b"]
     assert ("handshake", None) in unusual(result) and ("downstream_loss", None) not in unusual(result)
-    held = found(wiretale_run, store, path, "--fail-if", "rtt_median>15ms", "--fail-if", "rtt_median>25ms", code=1)
-    assert [one["holds"] for one in held["conditions"]] == [True, False]
+    judged = compared(wiretale_run, store, path, "--fail-if", "rtt_median>15ms", "--fail-if", "rtt_median>25ms", code=1)
+    assert [condition["holds"] for condition in judged["conditions"]] == [True, False]
 
 
 def test_one_percent_of_loss_is_found(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
     path, share = a_run(tmp_path / "lossy.pcap", 102, loss=0.016)
     assert 0.8 < share < 1.2
-    result = found(wiretale_run, store, path)
+    result = compared(wiretale_run, store, path)
     loss = unusual(result)["downstream_loss", None]
     assert result["verdict"] == loss["verdict"] == "worse" and loss["b"] == pytest.approx(share)
     assert ("rtt_min", None) not in unusual(result)
@@ -118,7 +118,7 @@ def test_one_percent_of_loss_is_found(wiretale_run: Any, store: Path, tmp_path: 
 
 def test_a_longer_path_of_one_service_is_found_there(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
     path, _ = a_run(tmp_path / "service.pcap", 103, (0, 20))
-    keys = set(unusual(found(wiretale_run, store, path)))
+    keys = set(unusual(compared(wiretale_run, store, path)))
     assert ("rtt_median", "tcp/80") in keys and ("rtt_median", "tcp/443") not in keys
     assert {service for _, service in keys} <= {"tcp/80", None}
 
@@ -135,7 +135,7 @@ def test_a_run_of_the_store_is_not_compared_with_itself(
     elif kind == "tables":
         assert wiretale_run("analyze", run, "-q", "-o", tmp_path / "run.wiretale").returncode == 0
         run = tmp_path / "run.wiretale"
-    result = found(wiretale_run, store, run)
+    result = compared(wiretale_run, store, run)
     assert (result["runs"], result["left_out"], result["verdict"]) == (RUNS - 1, 1, "usual")
 
 
@@ -146,12 +146,12 @@ def test_python_returns_the_object_and_the_text_of_the_command(
     path, _ = a_run(tmp_path / "slow.pcap", 102, (10, 10))
     result = wiretale.diff(path, store=store)
     assert result.verdict == "worse" and result.unusual and result.runs == RUNS and result.left_out == 0
-    assert json.loads(json.dumps(result.as_dict())) == found(wiretale_run, store, path)
+    assert json.loads(json.dumps(result.as_dict())) == compared(wiretale_run, store, path)
     text = wiretale_run("diff", "--store", store, path, env={"COLUMNS": "160"}).stdout
     assert str(result) == text.rstrip("\n")
     run, some = captures / "runs" / "03.pcap", "path LIKE '%/0%'"
-    chosen = wiretale.diff(wiretale.analyze(run), store=str(store), where=some, services=0)
-    assert (chosen.runs, chosen.left_out, chosen.verdict) == (9, 1, None)
+    subset = wiretale.diff(wiretale.analyze(run), store=str(store), where=some, services=0)
+    assert (subset.runs, subset.left_out, subset.verdict) == (9, 1, None)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_python_refuses_wrong_arguments(runs: list[Any], options: dict[str, Any]
 def test_a_condition_chooses_the_runs(wiretale_run: Any, captures: Path, store: Path, tmp_path: Path) -> None:
     path, _ = a_run(tmp_path / "longer.pcap", 101, (20, 20))
     where = ("--where", "path LIKE '%/0_.pcap'")
-    result = found(wiretale_run, store, path, *where, "--fail-if", "worse")
+    result = compared(wiretale_run, store, path, *where, "--fail-if", "worse")
     assert result["runs"] == 10 and result["verdict"] is None and result["unusual"] == []
     assert "10 runs, 19 are needed" in result["sentence"]
     done = wiretale_run("diff", "--store", store, path, *where, "--fail-if", "worse", "-q")
@@ -181,18 +181,18 @@ def test_a_condition_chooses_the_runs(wiretale_run: Any, captures: Path, store: 
 def test_tables_are_compared_like_their_capture(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
     path, _ = a_run(tmp_path / "longer.pcap", 101, (20, 0))
     assert wiretale_run("analyze", path, "-o", tmp_path / "tables", "-q").returncode == 0
-    first, second = (found(wiretale_run, store, one) for one in (path, tmp_path / "tables"))
+    first, second = (compared(wiretale_run, store, run) for run in (path, tmp_path / "tables"))
     assert first["measures"] == second["measures"] and first["sentence"] == second["sentence"]
 
 
 def test_a_damaged_run_has_its_exit_code(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
     path, _ = a_run(tmp_path / "cut.pcap", 100)
     path.write_bytes(path.read_bytes()[:-5])
-    assert found(wiretale_run, store, path, code=3)["b"]["damaged"]
+    assert compared(wiretale_run, store, path, code=3)["b"]["damaged"]
 
 
 @pytest.mark.parametrize(
-    "words, said, code",
+    "words, message, code",
     [
         (("STORE", "RUN", "RUN"), "expected one run", 2),
         (("STORE",), "expected one run, B", 2),
@@ -207,10 +207,10 @@ def test_a_damaged_run_has_its_exit_code(wiretale_run: Any, store: Path, tmp_pat
     ],
 )
 def test_wrong_words_are_one_line(
-    wiretale_run: Any, captures: Path, store: Path, words: tuple[str, ...], said: str, code: int
+    wiretale_run: Any, captures: Path, store: Path, words: tuple[str, ...], message: str, code: int
 ) -> None:
     places = {"STORE": store, "RUN": captures / "runs" / "00.pcap"}
-    assert said in refusal(wiretale_run("diff", "--store", *(places.get(word, word) for word in words)), code)
+    assert message in refusal(wiretale_run("diff", "--store", *(places.get(word, word) for word in words)), code)
 
 
 def test_a_damaged_store_is_not_the_fault_of_a_condition(
@@ -218,8 +218,8 @@ def test_a_damaged_store_is_not_the_fault_of_a_condition(
 ) -> None:
     folder = Path(shutil.copytree(store, tmp_path / "s"))
     os.truncate(max(folder.glob("day=[12]*/*/captures.parquet")), 100)
-    said = refusal(wiretale_run("diff", "--store", folder, captures / "runs" / "00.pcap"), 4)
-    assert "captures.parquet" in said and "wiretale store check" in said and "--where" not in said
+    error = refusal(wiretale_run("diff", "--store", folder, captures / "runs" / "00.pcap"), 4)
+    assert "captures.parquet" in error and "wiretale store check" in error and "--where" not in error
 
 
 def test_an_unknown_change_is_not_called_equal(wiretale_run: Any, store: Path, captures: Path) -> None:
@@ -244,7 +244,7 @@ def test_the_mouse_reads_the_new_run_in_the_page(wiretale_run: Any, store: Path,
     page.open(tmp_path / "page.html")
     assert page.page.inner_text("h1").startswith("B is worse than 20 runs: ")
     points = page.drawn("standing")
-    assert sum(one.trace == "runs of the baseline" for one in points) > RUNS
-    first = min((one for one in points if one.trace == "B"), key=lambda one: one.y)
+    assert sum(point.trace == "runs of the baseline" for point in points) > RUNS
+    first = min((point for point in points if point.trace == "B"), key=lambda point: point.y)
     assert "spreads from the median" in page.hover(first, "standing")
     assert page.complaints == [] and "worse" in page.page.inner_text("table")

@@ -59,12 +59,12 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
+def original(tmp_path_factory: pytest.TempPathFactory, samples: Path) -> Path:
     """A store of two days with three captures each, one without a time, and one alone on its day."""
     folder = tmp_path_factory.mktemp("compact")
     paths = [str(samples / name) for name in ("tcp_losses.pcap", "vlan_ipv6.pcap", "ip_fragments.pcap")]
     paths += [dated(folder, days, number) for days, number in ((2, 0), (2, 1), (2, 2), (1, 0))]
-    assert {one.outcome for one in add(folder / "store", paths)} == {"added"}
+    assert {addition.outcome for addition in add(folder / "store", paths)} == {"added"}
     return folder / "store"
 
 
@@ -77,8 +77,8 @@ def dated(folder: Path, days: int, number: int) -> str:
 
 
 @pytest.fixture
-def store(whole: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(whole, tmp_path / "a 'store' of [captures]"))
+def store(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "a 'store' of [captures]"))
 
 
 def rows_of(store: Path, table: str) -> Counter[tuple[Any, ...]]:
@@ -127,11 +127,11 @@ print(connection.sql("SELECT count(*), count(DISTINCT capture_id), count(day) FR
 
 
 @pytest.mark.parametrize("name", ["day=2020-01-01", "flows=3", "site=berlin/x", "not\udcffUTF-8"])
-def test_the_path_of_a_store_changes_no_column(whole: Path, tmp_path: Path, name: str) -> None:
+def test_the_path_of_a_store_changes_no_column(original: Path, tmp_path: Path, name: str) -> None:
     """DuckDB would read `a=b` as a column, which replaces one of that name."""
-    store, before = Path(shutil.copytree(whole, tmp_path / name)), contents(whole)
+    store, before = Path(shutil.copytree(original, tmp_path / name)), contents(original)
     assert contents(store) == before
-    assert [one.captures for one in compact(store, 0)] == [3, 3]
+    assert [joined.captures for joined in compact(store, 0)] == [3, 3]
     assert contents(store) == before and not list(check(store))
 
 
@@ -148,28 +148,32 @@ def test_new_captures_are_left_and_joined_later(wiretale_run: Any, store: Path, 
     assert "compacted 0 captures of 0 days" in wiretale_run("store", "compact", store).stderr
     assert len(list(compact(store, 0))) == 2
     more = [dated(tmp_path, 2, number) for number in (7, 8)]
-    assert [one.outcome for one in add(store, [*more, dated(tmp_path, 2, 1)])] == ["added", "added", "present"]
+    assert [addition.outcome for addition in add(store, [*more, dated(tmp_path, 2, 1)])] == [
+        "added",
+        "added",
+        "present",
+    ]
     before = contents(store)
-    assert [(one.day, one.captures) for one in compact(store, 0)] == [("2023-11-12", 5)]
+    assert [(joined.day, joined.captures) for joined in compact(store, 0)] == [("2023-11-12", 5)]
     assert contents(store) == before and len(rows_of(store, "captures")) == 9 and files(store) == 3
 
 
 def test_single_captures_are_pruned(wiretale_run: Any, store: Path) -> None:
     before, digests = contents(store), stored(store)
     assert len(list(compact(store, 0))) == 2
-    size = sum(one.bytes for one in captures(store))
+    size = sum(capture.bytes for capture in captures(store))
     (gone,) = chosen_for_removal(store, None, size - 100)
     assert gone.stored.day == "2023-11-12" and gone.captures == 1 and 0 < gone.bytes < gone.stored.bytes / 2
-    shown = wiretale_run("store", "prune", store, "--size", str(size - 100), "-n")
+    dry_run = wiretale_run("store", "prune", store, "--size", str(size - 100), "-n")
     assert (
-        shown.stdout.startswith(f"{gone.path}: /")
-        and shown.stdout.endswith(".pcap\n")
-        and shown.stdout.count("\n") == 1
+        dry_run.stdout.startswith(f"{gone.path}: /")
+        and dry_run.stdout.endswith(".pcap\n")
+        and dry_run.stdout.count("\n") == 1
     )
-    assert "would remove 1 capture" in shown.stderr
+    assert "would remove 1 capture" in dry_run.stderr
     done = wiretale_run("store", "prune", store, "--size", str(size - 100))
     assert done.returncode == 0 and "removed 1 capture" in done.stderr, done.stderr
-    assert stored(store) == digests - {gone.digest} and sum(one.bytes for one in captures(store)) < size
+    assert stored(store) == digests - {gone.digest} and sum(capture.bytes for capture in captures(store)) < size
     for table, rows in contents(store).items():
         assert rows == Counter({row: n for row, n in before[table].items() if gone.digest not in row}), table
     assert list(check(store)) == []
@@ -177,7 +181,7 @@ def test_single_captures_are_pruned(wiretale_run: Any, store: Path) -> None:
 
 def test_compacted_days_are_pruned(wiretale_run: Any, store: Path) -> None:
     assert len(list(compact(store, 0))) == 2
-    most = sum(one.bytes for one in captures(store) if (one.day or "9999") > "2023-11-13")
+    most = sum(capture.bytes for capture in captures(store) if (capture.day or "9999") > "2023-11-13")
     assert wiretale_run("store", "prune", store, "--size", str(most)).returncode == 0
     assert not list(store.glob("day=2023-*")) and len(stored(store)) == 3 and list(check(store)) == []
     assert wiretale_run("store", "prune", store, "--size", "0").returncode == 0
@@ -191,32 +195,32 @@ def compacted(store: Path) -> Path:
 
 
 def test_members_of_other_programs_are_kept(store: Path) -> None:
-    one = next(one for one in captures(store) if one.day == "2023-11-12")
-    file = one.folder / "capture.json"
+    capture = next(capture for capture in captures(store) if capture.day == "2023-11-12")
+    file = capture.folder / "capture.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "watch": {"slot": 7}}))
     assert len(list(compact(store, 0))) == 2
-    found = json.loads((compacted(store) / "capture.json").read_text())
-    assert found["members"] == {one.digest: {"watch": {"slot": 7}}} and one.digest in found["captures"]
+    manifest = json.loads((compacted(store) / "capture.json").read_text())
+    assert manifest["members"] == {capture.digest: {"watch": {"slot": 7}}} and capture.digest in manifest["captures"]
 
 
 def test_a_check_finds_each_change_of_compacted_files(wiretale_run: Any, store: Path) -> None:
     assert len(list(compact(store, 0))) == 2
     place = compacted(store)
-    for name, said in (("flows.parquet", "has changed"), ("capture.json", "is missing or damaged")):
+    for name, message in (("flows.parquet", "has changed"), ("capture.json", "is missing or damaged")):
         data = (place / name).read_bytes()
         (place / name).write_bytes(data[:-9])
         done = wiretale_run("store", "check", store)
-        assert done.returncode == 3 and f"{place / name}: {said}" in done.stdout
+        assert done.returncode == 3 and f"{place / name}: {message}" in done.stdout
         (place / name).write_bytes(data)
     assert wiretale_run("store", "check", store).returncode == 0
 
 
 def test_a_damaged_table_is_named_and_nothing_changes(wiretale_run: Any, store: Path) -> None:
     before = sorted(str(path) for path in store.glob("day=*/*/*"))
-    (file,) = [one.folder / "flows.parquet" for one in captures(store) if one.day == "2023-11-12"][:1]
+    (file,) = [capture.folder / "flows.parquet" for capture in captures(store) if capture.day == "2023-11-12"][:1]
     file.write_bytes(file.read_bytes()[:-4])
     assert "store check" in refusal(wiretale_run("store", "compact", store, "--age", "0s"), 4)
-    assert sorted(str(path) for path in store.glob("day=2023*/*/*")) == [one for one in before if "day=2023" in one]
+    assert sorted(str(path) for path in store.glob("day=2023*/*/*")) == [path for path in before if "day=2023" in path]
 
 
 def test_a_file_system_that_cannot_exchange_folders_is_refused(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,13 +242,13 @@ def test_a_capture_that_is_added_meanwhile_stays(store: Path, tmp_path: Path, mo
 
     def add_first(*arguments: Any) -> None:
         monkeypatch.setattr(compacting, "write_manifest", write)
-        assert [one.outcome for one in add(store, [new])] == ["added"]
+        assert [addition.outcome for addition in add(store, [new])] == ["added"]
         write(*arguments)
 
     monkeypatch.setattr(compacting, "write_manifest", add_first)
     assert len(list(compact(store, 0))) == 2
     assert len(rows_of(store, "captures")) == 8 and list(check(store)) == []
-    assert [one.outcome for one in add(store, [new, dated(tmp_path, 2, 1)])] == ["present", "present"]
+    assert [addition.outcome for addition in add(store, [new, dated(tmp_path, 2, 1)])] == ["present", "present"]
 
 
 def test_a_reader_sees_all_rows_at_any_time(store: Path) -> None:
@@ -282,11 +286,11 @@ def raised(call: Any) -> Iterator[BaseException]:
 
 def test_a_process_that_is_killed_at_any_call_leaves_the_rows(tmp_path: Path) -> None:
     """The day has compacted captures and others."""
-    whole, copies = tmp_path / "whole", [tmp_path / f"{number}" for number in range(KILLS)]
-    assert len(list(add(whole, [dated(tmp_path, 2, number) for number in (0, 1)]))) == 2
-    assert len(list(compact(whole, 0))) == 1
-    assert len(list(add(whole, [dated(tmp_path, 2, number) for number in (2, 3)]))) == 2
-    expected, states = contents(whole), set()
+    original, copies = tmp_path / "whole", [tmp_path / f"{number}" for number in range(KILLS)]
+    assert len(list(add(original, [dated(tmp_path, 2, number) for number in (0, 1)]))) == 2
+    assert len(list(compact(original, 0))) == 1
+    assert len(list(add(original, [dated(tmp_path, 2, number) for number in (2, 3)]))) == 2
+    expected, states = contents(original), set()
     command = [sys.executable, "-c", KILLED]
     with (
         duckdb.connect() as connection,
@@ -296,7 +300,7 @@ def test_a_process_that_is_killed_at_any_call_leaves_the_rows(tmp_path: Path) ->
 
         def run(store: Path, last: int) -> str:
             assert process.stdin and process.stdout
-            print(shutil.copytree(whole, store), last, file=process.stdin, flush=True)
+            print(shutil.copytree(original, store), last, file=process.stdin, flush=True)
             return process.stdout.readline().strip()
 
         calls = int(run(tmp_path / "first", -1))

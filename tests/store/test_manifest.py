@@ -50,11 +50,13 @@ def a_capture(folder: Path, days: int, number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store of a day with compacted captures, one with captures that were added together, and one with a single one."""
     folder = tmp_path_factory.mktemp("manifests")
-    assert {one.outcome for one in add(folder / "store", [a_capture(folder, 3, n) for n in range(3)])} == {"added"}
-    assert [one.captures for one in compact(folder / "store", 0)] == [3]
+    assert {addition.outcome for addition in add(folder / "store", [a_capture(folder, 3, n) for n in range(3)])} == {
+        "added"
+    }
+    assert [joined.captures for joined in compact(folder / "store", 0)] == [3]
     list(add(folder / "store", [a_capture(folder, 2, number) for number in range(16)]))
     list(add(folder / "store", [a_capture(folder, 1, 0)]))
     a_capture(folder, 0, 0)
@@ -108,8 +110,8 @@ def commands(runs: Runs, folder: Path, store: Path) -> list[int]:
 
 def mutated(draw: random.Random, text: str) -> str:
     """Returns other JSON, or none: a value of another kind, a missing or additional member, or changed bytes."""
-    found = json.loads(text)
-    place, key = found, draw.choice([*found, "sizes", "captures", "files", "members"])
+    manifest = json.loads(text)
+    place, key = manifest, draw.choice([*manifest, "sizes", "captures", "files", "members"])
     while draw.random() < 0.6 and isinstance(place.get(key), dict) and place[key]:
         place = place[key]
         key = draw.choice([*place])
@@ -143,21 +145,21 @@ def mutated(draw: random.Random, text: str) -> str:
         place[key].append(draw.choice([*values, *place[key]]))
     else:
         place[key] = draw.choice(values)
-    return json.dumps(found)
+    return json.dumps(manifest)
 
 
 @pytest.mark.parametrize("kind", ["compacted", "together", "single"])
-def test_no_manifest_makes_a_command_fail_in_another_way(whole: Path, tmp_path: Path, runs: Runs, kind: str) -> None:
-    place = dict(zip(("compacted", "together", "single"), sorted(whole.glob("store/day=2*/*")), strict=True))[kind]
+def test_no_manifest_makes_a_command_fail_in_another_way(original: Path, tmp_path: Path, runs: Runs, kind: str) -> None:
+    place = dict(zip(("compacted", "together", "single"), sorted(original.glob("store/day=2*/*")), strict=True))[kind]
     text = (place / MANIFEST).read_text()
     assert ('"sizes":' in text, '"captures":' in text) == (kind == "compacted", kind != "single")
     draw, unchanged = random.Random(kind), 0
     for number in range(MUTATIONS):
-        store = Path(shutil.copytree(whole / "store", tmp_path / str(number)))
+        store = Path(shutil.copytree(original / "store", tmp_path / str(number)))
         changed = mutated(draw, text)
-        (store / place.relative_to(whole / "store") / MANIFEST).write_text(changed)
+        (store / place.relative_to(original / "store") / MANIFEST).write_text(changed)
         try:
-            check, _, query = commands(runs, whole, store)
+            check, _, query = commands(runs, original, store)
         except AssertionError as error:
             raise AssertionError(changed) from error
         unchanged += check == 0
@@ -168,9 +170,9 @@ def test_no_manifest_makes_a_command_fail_in_another_way(whole: Path, tmp_path: 
 
 @pytest.mark.parametrize("content", [None, b"", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"files": {}}'])
 def test_a_missing_or_senseless_manifest_is_named(
-    whole: Path, tmp_path: Path, runs: Runs, content: bytes | None
+    original: Path, tmp_path: Path, runs: Runs, content: bytes | None
 ) -> None:
-    store = Path(shutil.copytree(whole / "store", tmp_path / "store"))
+    store = Path(shutil.copytree(original / "store", tmp_path / "store"))
     file = next(store.glob("day=2*/many=*")) / MANIFEST
     file.unlink()
     if content is not None:
@@ -179,4 +181,4 @@ def test_a_missing_or_senseless_manifest_is_named(
     assert code in (3, 4), errors
     code, errors = runs("store", "compact", store, "--age", "0s")  # has nothing to do
     assert code == 0 or f"{file}: is missing or damaged" in errors, errors
-    assert commands(runs, whole, store)[2] == 0
+    assert commands(runs, original, store)[2] == 0

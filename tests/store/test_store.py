@@ -47,11 +47,11 @@ def store(wiretale_run: Any, samples: Path, tmp_path_factory: pytest.TempPathFac
 
 def rows(run: Any, folder: Path, *words: str) -> list[dict[str, Any]]:
     """The rows that an action of `wiretale store` prints as JSON."""
-    action, *rest = words
-    done = run("store", action, folder, *rest, "--json")
+    action, *options = words
+    done = run("store", action, folder, *options, "--json")
     assert done.returncode == 0, done.stderr
-    found: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
-    return found
+    printed: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return printed
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -75,19 +75,19 @@ def test_each_table_has_the_rows_of_the_analysis(
 ) -> None:
     assert wiretale_run("analyze", samples / name, "-o", tmp_path).returncode == 0
     for table in STORED_TABLES:
-        own = f"SEMI JOIN (FROM captures WHERE path LIKE '%{name}') USING (capture_id)"
-        sql = f"{TEXT} (SELECT * EXCLUDE (day, capture_id) FROM {table} {own})"
+        of_capture = f"SEMI JOIN (FROM captures WHERE path LIKE '%{name}') USING (capture_id)"
+        sql = f"{TEXT} (SELECT * EXCLUDE (day, capture_id) FROM {table} {of_capture})"
         expected = duckdb.sql(f"{TEXT} '{tmp_path}/{table}.parquet'")
         with connect(store, sql) as connection:
-            columns, found = select(connection, sql, 10**6)
+            columns, stored = select(connection, sql, 10**6)
         assert [column for column, _ in columns] == expected.columns, table
-        assert [tuple(row) for row in found] == expected.fetchall(), table
+        assert [tuple(row) for row in stored] == expected.fetchall(), table
 
 
 def test_the_captures_have_path_size_and_span(wiretale_run: Any, samples: Path, store: Path) -> None:
-    found = {Path(row["path"]).name: row for row in rows(wiretale_run, store, "query", "FROM captures")}
+    captures = {Path(row["path"]).name: row for row in rows(wiretale_run, store, "query", "FROM captures")}
     for name in NAMES:
-        trace, row = wiretale.analyze(samples / name), found[name]
+        trace, row = wiretale.analyze(samples / name), captures[name]
         assert (row["bytes"], row["flows"]) == ((samples / name).stat().st_size, len(trace.flows))
         assert row["packets"] == sum(trace.interfaces["packets"]) and row["damage"] is None
         assert row["day"] == row["first_ns"][:10] == "2026-01-15"
@@ -102,8 +102,8 @@ def test_times_are_utc_wherever_the_machine_is(wiretale_run: Any, samples: Path,
     before = time.time_ns()
     wiretale_run("analyze", capture, "-q", "--no-frames", "-o", tmp_path / "out", check=True, **here)
     wiretale_run("store", "add", store, capture, check=True, **here)
-    found = f"SELECT min(epoch_ns(first_ns)) FROM '{tmp_path}/out/flows.parquet'"
-    assert duckdb.sql(found).fetchall() == [(first,)]
+    earliest = f"SELECT min(epoch_ns(first_ns)) FROM '{tmp_path}/out/flows.parquet'"
+    assert duckdb.sql(earliest).fetchall() == [(first,)]
     columns = "first_ns, epoch_ns(first_ns) AS ns, epoch_ns(added_ns) AS added"
     sql = f"SELECT {columns} FROM captures WHERE first_ns < '2026-01-15 12:01'"
     done = wiretale_run("store", "query", store, sql, "--json", check=True, **here)
@@ -127,9 +127,9 @@ print(connection.sql("SELECT count(*), count(DISTINCT capture_id) FROM flows WHE
 def test_a_damaged_marker_is_one_line_with_the_remedy(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(store, tmp_path / "store"))
     (copy / "store.json").write_text("garbage")
-    said = refusal(wiretale_run("store", "check", copy), 4)
-    assert said.startswith(f"{copy}/store.json: damaged: write `{{")
-    (copy / "store.json").write_text(said.split("`")[1])
+    error = refusal(wiretale_run("store", "check", copy), 4)
+    assert error.startswith(f"{copy}/store.json: damaged: write `{{")
+    (copy / "store.json").write_text(error.split("`")[1])
     assert wiretale_run("store", "check", copy).stdout == "no problems\n"
     assert len(rows(wiretale_run, copy, "query", "FROM captures")) == len(NAMES)
 
@@ -201,21 +201,21 @@ def test_flows_findings_and_sums_agree_with_the_captures(wiretale_run: Any, samp
     assert rows(wiretale_run, store, "flows", "--where", "day = '2026-01-15'") == flows
     assert rows(wiretale_run, store, "flows", "--limit", "3") == flows[:3]
     assert len(rows(wiretale_run, store, "findings")) == sum(len(trace.findings) for trace in traces)
-    whole = sum(row["packets"] for trace in traces for row in trace.flows)
-    for group, sum_of in (("hosts", 2 * whole), ("pairs", whole), ("ports", whole), ("days", whole)):
+    packets = sum(row["packets"] for trace in traces for row in trace.flows)
+    for group, sum_of in (("hosts", 2 * packets), ("pairs", packets), ("ports", packets), ("days", packets)):
         assert sum(row["packets"] for row in rows(wiretale_run, store, "top", "--by", group)) == sum_of, group
-    shown = wiretale_run("store", "flows", store, "--limit", "2")
-    assert shown.returncode == 0 and "2 rows, and more: see --limit" in shown.stdout
-    assert "10.30.0.2:5001" in shown.stdout
+    printed = wiretale_run("store", "flows", store, "--limit", "2")
+    assert printed.returncode == 0 and "2 rows, and more: see --limit" in printed.stdout
+    assert "10.30.0.2:5001" in printed.stdout
 
 
 def test_times_of_sums_are_shown_like_those_of_flows(wiretale_run: Any, store: Path) -> None:
     times = [row["first_ns"] for row in rows(wiretale_run, store, "flows")]
     (day,) = rows(wiretale_run, store, "top", "--by", "days")
     assert day["first_ns"] == min(times) <= day["last_ns"]
-    shown = wiretale_run("store", "top", store, "--by", "days").stdout.splitlines()
-    assert shown[0].split()[-2:] == ["first", "last"]
-    assert shown[2].endswith(f"{day['first_ns'][:19]}   {day['last_ns'][:19]}")
+    printed = wiretale_run("store", "top", store, "--by", "days").stdout.splitlines()
+    assert printed[0].split()[-2:] == ["first", "last"]
+    assert printed[2].endswith(f"{day['first_ns'][:19]}   {day['last_ns'][:19]}")
 
 
 def test_a_host_that_talks_to_itself_counts_once(wiretale_run: Any, tmp_path: Path) -> None:
@@ -233,21 +233,21 @@ def test_no_word_is_broken_in_a_narrow_terminal(
 ) -> None:
     action, *sql = words
 
-    def shown(columns: int) -> str:
+    def printed(columns: int) -> str:
         return str(wiretale_run("store", action, store, *sql, "--limit", "5", env={"COLUMNS": str(columns)}).stdout)
 
-    narrow = shown(width)
+    narrow = printed(width)
     assert max(map(len, narrow.splitlines())) <= width
-    assert {word for word in narrow.split() if set(word) != {"─"}} <= set(shown(1000).split())
+    assert {word for word in narrow.split() if set(word) != {"─"}} <= set(printed(1000).split())
     assert narrow.count("\n") > 5
 
 
 def test_counts_of_a_list_have_one_style_and_each_row_a_name(wiretale_run: Any, store: Path) -> None:
     sql = "SELECT 47812 AS packets, 47697328 AS wire_bytes, 44300 AS source_port, 12345 AS flow"
-    shown = wiretale_run("store", "query", store, sql).stdout.splitlines()[2]
-    assert shown.split() == ["47,812", "47,697,328", "44300", "12345"]
-    shown = wiretale_run("store", "query", store, "SELECT 47812 AS packets, 2026 AS number").stdout.splitlines()[2]
-    assert shown.split() == ["47812", "2026"]
+    printed = wiretale_run("store", "query", store, sql).stdout.splitlines()[2]
+    assert printed.split() == ["47,812", "47,697,328", "44300", "12345"]
+    printed = wiretale_run("store", "query", store, "SELECT 47812 AS packets, 2026 AS number").stdout.splitlines()[2]
+    assert printed.split() == ["47812", "2026"]
     assert "(not recognized)" in wiretale_run("store", "top", store, "--by", "applications").stdout
     assert None in [row["application"] for row in rows(wiretale_run, store, "top", "--by", "applications")]
 
@@ -258,8 +258,8 @@ def test_a_damaged_file_is_not_the_fault_of_the_query(
 ) -> None:
     folder = Path(shutil.copytree(store, tmp_path / "s"))
     os.truncate(max(folder.glob("day=2*/*/flows.parquet")), 100)
-    said = refusal(wiretale_run("store", words[0], folder, *words[1:]), 4)
-    assert "flows.parquet" in said and "wiretale store check" in said and "query" not in said
+    error = refusal(wiretale_run("store", words[0], folder, *words[1:]), 4)
+    assert "flows.parquet" in error and "wiretale store check" in error and "query" not in error
 
 
 def test_losses_that_were_not_judged_are_null(wiretale_run: Any, store: Path, tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_capture_is_added_though_its_empty_day_is_removed_at_that_moment(
 
 
 @pytest.mark.parametrize(
-    "words, said",
+    "words, message",
     [
         (("query", "DROP TABLE flows"), "expected one SELECT statement"),
         (("query", "SELECT 1; SELECT 2"), "expected one SELECT statement"),
@@ -313,10 +313,10 @@ def test_a_capture_is_added_though_its_empty_day_is_removed_at_that_moment(
         (("top", "--by", "color"), "color"),
     ],
 )
-def test_wrong_words_are_one_line(wiretale_run: Any, store: Path, words: tuple[str, ...], said: str) -> None:
-    action, *rest = words
+def test_wrong_words_are_one_line(wiretale_run: Any, store: Path, words: tuple[str, ...], message: str) -> None:
+    action, *options = words
     before = contents(store)
-    assert said in refusal(wiretale_run("store", action, store, *rest)) + "\n"
+    assert message in refusal(wiretale_run("store", action, store, *options)) + "\n"
     assert contents(store) == before
 
 
@@ -358,14 +358,14 @@ def test_a_check_finds_each_change(wiretale_run: Any, samples: Path, tmp_path: P
     assert (done.returncode, done.stdout) == (0, "no problems\n")
     (place,) = folder.glob("day=2*/capture_id=*")
     changes = {"flows.parquet": "has changed", "events.parquet": "is missing", "capture.json": "is missing or damaged"}
-    for name, said in changes.items():
+    for name, problem in changes.items():
         file, data = place / name, (place / name).read_bytes()
-        if "missing" in said:
+        if "missing" in problem:
             file.unlink()
         else:
             file.write_bytes(data[:-9] + bytes([data[-9] ^ 1]) + data[-8:])
         done = wiretale_run("store", "check", folder)
-        assert done.returncode == 3 and f"{file}: {said}" in done.stdout, done.stdout
+        assert done.returncode == 3 and f"{file}: {problem}" in done.stdout, done.stdout
         file.write_bytes(data)
     (folder / ".adding-killed").mkdir()
     assert ".adding-killed" in wiretale_run("store", "check", folder).stdout
@@ -386,10 +386,10 @@ def test_a_check_while_a_process_adds_finds_no_problem(wiretale_run: Any, store:
 def test_tables_without_rows_have_no_file(wiretale_run: Any, tmp_path: Path) -> None:
     assert wiretale_run("store", "add", tmp_path / "s", dated(tmp_path, 1)).returncode == 0
     (place,) = (tmp_path / "s").glob("day=2*/capture_id=*")
-    found = {file.stem for file in place.glob("*.parquet")}
-    assert {"captures", "interfaces", "flows", "exchanges"} <= found
+    tables = {file.stem for file in place.glob("*.parquet")}
+    assert {"captures", "interfaces", "flows", "exchanges"} <= tables
     counts = rows(wiretale_run, tmp_path / "s", "query", COUNTS)
-    assert {row["name"] for row in counts if row["rows"]} == found and len(counts) == 1 + len(STORED_TABLES)
+    assert {row["name"] for row in counts if row["rows"]} == tables and len(counts) == 1 + len(STORED_TABLES)
 
 
 def test_captures_of_versions_with_other_columns(wiretale_run: Any, tmp_path: Path) -> None:
@@ -403,8 +403,8 @@ def test_captures_of_versions_with_other_columns(wiretale_run: Any, tmp_path: Pa
     (folder / "store.json").write_text(json.dumps({"schema": "wiretale.store/1", "columns": columns[::-1]}))
     assert wiretale_run("store", "add", folder, second).returncode == 0
     assert json.loads((folder / "store.json").read_text())["columns"] is None
-    found = rows(wiretale_run, folder, "query", "SELECT DISTINCT day, other FROM flows ORDER BY day")
-    assert [row["other"] for row in found] == [7, None]
+    flows = rows(wiretale_run, folder, "query", "SELECT DISTINCT day, other FROM flows ORDER BY day")
+    assert [row["other"] for row in flows] == [7, None]
 
 
 def test_an_interrupted_process_is_one_line(wiretale_run: Any, tmp_path: Path) -> None:
@@ -420,7 +420,7 @@ def test_an_interrupted_process_is_one_line(wiretale_run: Any, tmp_path: Path) -
 
 def test_an_interrupt_while_duckdb_calls_python_stays_one() -> None:
     class Interrupted:
-        def __arrow_c_stream__(self, wanted: object = None) -> object:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             raise KeyboardInterrupt
 
         __arrow_c_schema__ = __arrow_c_stream__
@@ -455,8 +455,8 @@ def test_columns_of_one_name_and_infinity(wiretale_run: Any, store: Path) -> Non
     sql = "SELECT 1 AS a, 2 AS a, 3 AS a_1, TIME '01:02:03' AS a, 'inf'::DOUBLE AS b, 'nan'::FLOAT AS c"
     (row,) = rows(wiretale_run, store, "query", sql)
     assert row == {"a": 1, "a_2": 2, "a_1": 3, "a_3": "01:02:03", "b": None, "c": None}
-    shown = wiretale_run("store", "query", store, sql).stdout.split()
-    assert shown[:4] == ["a", "a_2", "a_1", "a_3"] and {"2", "01:02:03", "inf", "nan"} <= set(shown)
+    printed = wiretale_run("store", "query", store, sql).stdout.split()
+    assert printed[:4] == ["a", "a_2", "a_1", "a_3"] and {"2", "01:02:03", "inf", "nan"} <= set(printed)
 
 
 @pytest.mark.parametrize(
@@ -493,7 +493,7 @@ def test_two_processes_add_the_same_captures_once(wiretale_run: Any, samples: Pa
         *(str(samples / n) for n in NAMES),
     ]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [one.communicate(timeout=120)[1] for one in both]
-    assert [one.returncode for one in both] == [0, 0], said
+    errors = [process.communicate(timeout=120)[1] for process in both]
+    assert [process.returncode for process in both] == [0, 0], errors
     assert wiretale_run("store", "check", tmp_path / "s").stdout == "no problems\n"
     assert len(rows(wiretale_run, tmp_path / "s", "query", "FROM captures")) == len(NAMES)

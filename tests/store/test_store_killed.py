@@ -30,14 +30,14 @@ def whole_flows(store: Path) -> list[tuple[str, int, int]]:
     if not (store / "store.json").exists():
         return []
     with duckdb.connect() as connection:
-        found = connection.execute(
+        captures = connection.execute(
             f"""SELECT c.path, c.flows, count(f.flow), sum(f.packets) FROM
             read_parquet('{store}/day=*/capture_id=*/captures.parquet', hive_partitioning = true) AS c LEFT JOIN
             read_parquet('{store}/day=*/capture_id=*/flows.parquet', hive_partitioning = true) AS f USING (capture_id)
             GROUP BY c.path, c.flows ORDER BY c.path"""
         ).fetchall()
-    assert all(flows == counted for _, flows, counted, _ in found), found
-    return [(path, flows, packets) for path, flows, _, packets in found]
+    assert all(flows == counted for _, flows, counted, _ in captures), captures
+    return [(path, flows, packets) for path, flows, _, packets in captures]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -55,7 +55,7 @@ def test_a_killed_process_leaves_no_part_of_a_capture(wiretale_run: Any, tmp_pat
             time.sleep(draw.uniform(0.1, LATEST) * took)
             process.send_signal(signal.SIGKILL)
             killed += process.wait(timeout=60) == -signal.SIGKILL
-        assert [one for one in whole_flows(store) if one not in expected] == []
+        assert [capture for capture in whole_flows(store) if capture not in expected] == []
     assert killed
     for number in range(KILLS // 2):
         store = tmp_path / f"{number}"

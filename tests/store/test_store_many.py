@@ -40,7 +40,9 @@ def captures(samples: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(count):
             packets = read_pcap(samples / f"{SOURCES[number % len(SOURCES)]}.pcap")[: 60 + number]
             shift = day * DAY_NS + number * 10**9
-            write_packets(folder / f"{day}-{number:02}.pcap", [replace(one, ns=one.ns + shift) for one in packets])
+            write_packets(
+                folder / f"{day}-{number:02}.pcap", [replace(packet, ns=packet.ns + shift) for packet in packets]
+            )
     return folder
 
 
@@ -49,12 +51,12 @@ def rows(store: Path) -> dict[str, list[tuple[Any, ...]]]:
     with duckdb.connect() as connection:
         connection.execute(f"SET file_search_path = '{store}'")
         connection.execute((store / "views.sql").read_text().replace("'./", f"'{store}/"))
-        found = {}
+        tables = {}
         for table in TABLES:
             columns = sorted(column for column, *_ in connection.execute(f"DESCRIBE {table}").fetchall())
-            kept = ", ".join(f'"{column}"::VARCHAR' for column in columns if column != "added_ns")
-            found[table] = connection.execute(f"SELECT {kept} FROM {table} ORDER BY ALL").fetchall()
-    return found
+            columns_kept = ", ".join(f'"{column}"::VARCHAR' for column in columns if column != "added_ns")
+            tables[table] = connection.execute(f"SELECT {columns_kept} FROM {table} ORDER BY ALL").fetchall()
+    return tables
 
 
 def folders(store: Path) -> list[str]:
@@ -110,10 +112,10 @@ def test_joined_tables_have_their_rows_in_order(samples: Path) -> None:
         tables = [trace.table(name) for trace in traces] * 300
         with duckdb.connect() as connection:
             connection.register("joined", Joined(tables))
-            found = connection.execute("FROM joined").fetchall()
+            joined_rows = connection.execute("FROM joined").fetchall()
         rows = [table.rows() for table in tables[:3]]
         expected = [(*row.values(), number) for number in range(len(tables)) for row in rows[number % 3]]
-        assert found == expected and len(found) > 4000, name
+        assert joined_rows == expected and len(joined_rows) > 4000, name
 
 
 def test_any_time_of_a_sender_is_kept(wiretale_run: Any, tmp_path: Path) -> None:
@@ -131,8 +133,8 @@ def test_any_time_of_a_sender_is_kept(wiretale_run: Any, tmp_path: Path) -> None
     }.items():
         wiretale_run(*options, check=True)
         query = "SELECT DISTINCT sequence, epoch_ns(sent_ns) AS ns FROM blocks ORDER BY ALL"
-        found = wiretale_run("store", "query", tmp_path / name, query, "--json", check=True).stdout
-        assert [row["ns"] for row in json.loads(found)["rows"]] == [min(ns, 2**63 - 2) for ns in sent], name
+        printed = wiretale_run("store", "query", tmp_path / name, query, "--json", check=True).stdout
+        assert [row["ns"] for row in json.loads(printed)["rows"]] == [min(ns, 2**63 - 2) for ns in sent], name
 
 
 def test_a_capture_is_kept_once_under_whatever_name(
@@ -162,8 +164,8 @@ def test_damaged_and_unreadable_captures_do_not_end_the_others(
     done = wiretale_run("store", "add", tmp_path / "store", *sorted(files.iterdir()))
     assert done.returncode == 4 and "added 39 captures" in done.stderr
     assert f"{cut}: added up to the damage" in done.stderr and f"{broken}: at byte 0: expected" in done.stderr
-    found = rows(tmp_path / "store")["captures"]
-    assert len(found) == 39 and sum("cut short" in str(row) for row in found) == 1
+    captures_stored = rows(tmp_path / "store")["captures"]
+    assert len(captures_stored) == 39 and sum("cut short" in str(row) for row in captures_stored) == 1
 
 
 def test_a_changed_file_of_many_captures_is_found(wiretale_run: Any, together: Path, tmp_path: Path) -> None:
@@ -238,10 +240,10 @@ def test_a_killed_process_leaves_each_capture_whole_or_not_at_all(
             process.send_signal(signal.SIGKILL)
             killed += process.wait(timeout=60) == -signal.SIGKILL
         if (store / "store.json").exists():
-            found = rows(store)
-            ids = set(found["captures"])
+            stored = rows(store)
+            ids = set(stored["captures"])
             assert ids <= set(expected["captures"])
-            assert len(found["flows"]) == sum(int(row[COUNT]) for row in ids)
+            assert len(stored["flows"]) == sum(int(row[COUNT]) for row in ids)
     assert killed
     for number in range(2):
         subprocess.run(command(tmp_path / f"{number}", captures), check=True, timeout=120)

@@ -29,7 +29,7 @@ def dated(folder: Path, days: int, number: int) -> str:
 def store(tmp_path: Path) -> Path:
     """A store of two days, with three captures and one."""
     paths = [dated(tmp_path, days, number) for days, number in ((2, 0), (2, 1), (2, 2), (1, 0))]
-    assert {one.outcome for one in add(tmp_path / "store", paths)} == {"added"}
+    assert {addition.outcome for addition in add(tmp_path / "store", paths)} == {"added"}
     return tmp_path / "store"
 
 
@@ -43,7 +43,7 @@ def test_folders_keep_their_age(wiretale_run: Any, store: Path, tmp_path: Path) 
         at = place.stat().st_mtime_ns - 3 * DAY * 10**9 + number * 10**9
         os.utime(place, ns=(at, at))
     old = ages(store)
-    assert [one.outcome for one in add(store, [dated(tmp_path, 2, 7)])] == ["added"]
+    assert [addition.outcome for addition in add(store, [dated(tmp_path, 2, 7)])] == ["added"]
     before = ages(store)
     assert "compacted 3 captures of 1 day" in wiretale_run("store", "compact", store).stderr
     after = ages(store)

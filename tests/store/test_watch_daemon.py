@@ -84,8 +84,8 @@ def test_flows_across_the_files_of_the_daemon_are_those_of_one_analysis(
     files = link.files()
     assert len(files) > 5
     wiretale.analyze(files).write(tmp_path / "whole")
-    found = flows_of(f"read_parquet('{store}/day=*/capture_id=*/flows.parquet', union_by_name = true)")
-    assert found == flows_of(f"'{tmp_path}/whole/flows.parquet'") and len(found) > 10
+    flows = flows_of(f"read_parquet('{store}/day=*/capture_id=*/flows.parquet', union_by_name = true)")
+    assert flows == flows_of(f"'{tmp_path}/whole/flows.parquet'") and len(flows) > 10
     folders = f"'{store}/day=*/capture_id=*"
     crossing = flows_of(
         f"""(FROM read_parquet({folders}/flows.parquet', hive_partitioning = true) AS f

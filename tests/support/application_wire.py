@@ -53,7 +53,7 @@ class Talk:
         return self
 
     def analyze(self, folder: Path) -> wiretale.Trace:
-        return analyze_timed(folder, sorted(self.timed, key=lambda one: one[0]))
+        return analyze_timed(folder, sorted(self.timed, key=lambda packet: packet[0]))
 
 
 def vector(data: bytes, size: int) -> bytes:

@@ -13,8 +13,8 @@ def write_pcap(path: Path, packets: Iterable[tuple[int, bytes]], snaplen: int = 
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, snaplen, link_type))
         for ns, data in packets:
-            kept = data[:snaplen]
-            file.write(struct.pack("<IIII", ns // 10**9, ns % 10**9, len(kept), len(data)) + kept)
+            captured = data[:snaplen]
+            file.write(struct.pack("<IIII", ns // 10**9, ns % 10**9, len(captured), len(data)) + captured)
     return path
 
 

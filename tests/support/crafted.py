@@ -51,7 +51,7 @@ def dns_answer(
 def tls_handshake(think: float, alert: bytes = b"") -> Timed:
     """A handshake of TLS 1.3 over a path of 10 ms whose server computes for a time, or its alert."""
 
-    def one(at: float, back: bool, position: int, data: bytes, flags: str = "PA") -> tuple[float, Packet]:
+    def segment(at: float, back: bool, position: int, data: bytes, flags: str = "PA") -> tuple[float, Packet]:
         ends = {"src": "10.0.0.2", "dst": "10.0.0.1"} if back else {"src": "10.0.0.1", "dst": "10.0.0.2"}
         ports = {"sport": 443, "dport": 4000} if back else {"sport": 4000, "dport": 443}
         seq, ack = (500, 100) if back else (100, 500)
@@ -65,8 +65,13 @@ def tls_handshake(think: float, alert: bytes = b"") -> Timed:
         for kind, body in ((1, client), (2, server))
     )
     secret = b"\x17\3\3\0\x35" + bytes(53)  # a Finished with SHA-256
-    opened = [one(0, False, 0, b"", "S"), one(0.01, True, 0, b"", "SA"), one(0.01, False, 1, b"", "A")]
-    hello = one(0.02, False, 1, first)
+    opened = [segment(0, False, 0, b"", "S"), segment(0.01, True, 0, b"", "SA"), segment(0.01, False, 1, b"", "A")]
+    hello = segment(0.02, False, 1, first)
     if alert:
-        return [*opened, hello, one(0.04, True, 1, alert)]
-    return [*opened, hello, one(0.03 + think, True, 1, second), one(0.031 + think, False, 1 + len(first), secret)]
+        return [*opened, hello, segment(0.04, True, 1, alert)]
+    return [
+        *opened,
+        hello,
+        segment(0.03 + think, True, 1, second),
+        segment(0.031 + think, False, 1 + len(first), secret),
+    ]

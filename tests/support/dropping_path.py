@@ -104,9 +104,9 @@ class NamespacePath:
         self.run(name, "nft", f"{rule} < {mille} counter name dropped drop")
 
     def dropped_by(self, name: str) -> int:
-        said = re.search(r"packets (\d+)", self.run(name, "nft", "list counter inet path dropped"))
-        assert said
-        return int(said[1])
+        match = re.search(r"packets (\d+)", self.run(name, "nft", "list counter inet path dropped"))
+        assert match
+        return int(match[1])
 
     @contextlib.contextmanager
     def capture(self, name: str, link: str, file: Path, *options: str, packets: str = "ip") -> Iterator[None]:
@@ -125,9 +125,9 @@ class NamespacePath:
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(timeout=60)
-        said = log.read_text()
-        counts = [int(count) for count in re.findall(r"^(\d+) packets", said, re.M)]
-        assert counts[0] == counts[1] and counts[2] == 0, said  # captured, received, dropped
+        summary = log.read_text()
+        counts = [int(count) for count in re.findall(r"^(\d+) packets", summary, re.M)]
+        assert counts[0] == counts[1] and counts[2] == 0, summary  # captured, received, dropped
 
 
 class DroppingPath(NamespacePath):
@@ -190,14 +190,14 @@ class DroppingPath(NamespacePath):
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             wait_until(self.listens, "the server listens")
-            said = self.run(self.sender, *ON_ONE, *client)
-            heard, errors = process.communicate(timeout=60)
+            client_output = self.run(self.sender, *ON_ONE, *client)
+            server_output, errors = process.communicate(timeout=60)
         finally:
             process.kill()
             process.wait(timeout=60)
         assert not process.returncode, errors
         wait_until(self.is_quiet, "the connections are closed")
-        return heard, said
+        return server_output, client_output
 
     @contextlib.contextmanager
     def capturing_both(self, folder: Path) -> Iterator[tuple[Path, Path]]:

@@ -53,10 +53,10 @@ def stored(plan: Plan, folder: Path, error: str | None = None, lost: int = 0) ->
     for test in plan.tests:
         sessions = [
             {
-                **{"label": one.label, "error": error, "intervals": intervals_of(test, n)},
+                **{"label": session.label, "error": error, "intervals": intervals_of(test, n)},
                 "report": None if error else report_of(test, n, lost),
             }
-            for n, one in enumerate(test.sessions)
+            for n, session in enumerate(test.sessions)
         ]
         data = {"sessions": sessions, "error": error, "tracer": None, "started_ns": NOW, "ended_ns": NOW}
         test_data = json.loads(json.dumps(asdict(plan)))["tests"][plan.tests.index(test)]

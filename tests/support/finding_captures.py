@@ -46,7 +46,7 @@ def of_wire(make: Callable[[], Wire], snaplen: int = WHOLE) -> Make:
 
 
 def of_timed(make: Callable[[], Iterable[tuple[float, Packet]]]) -> Make:
-    return lambda path: write_timed(path, sorted(make(), key=lambda one: one[0]))
+    return lambda path: write_timed(path, sorted(make(), key=lambda packet: packet[0]))
 
 
 def frames_of(wire: Wire) -> list[bytes]:
@@ -94,20 +94,20 @@ def quic_losses() -> Wire:
 
 
 def duplicate_acks() -> Wire:
-    one = wires.connection()
+    flow = wires.connection()
     for i in range(10):
-        one.data(30 + i, i * MSS)
+        flow.data(30 + i, i * MSS)
     for i in range(ROWS_OF_A_FLOW + 200):
-        one.ack(100 + i * 0.1, 0)
-    return one.wire
+        flow.ack(100 + i * 0.1, 0)
+    return flow.wire
 
 
 def small_turns() -> Wire:
-    one, at = wires.connection(rtt=1.0), 10.0
+    flow, at = wires.connection(rtt=1.0), 10.0
     for i in range(ROWS_OF_A_FLOW + 200):
-        one.send(at, 0, i * 10, 10, PSH | ACK, ack=i * 10).send(at + 1, 1, i * 10, 10, PSH | ACK, ack=i * 10 + 10)
+        flow.send(at, 0, i * 10, 10, PSH | ACK, ack=i * 10).send(at + 1, 1, i * 10, 10, PSH | ACK, ack=i * 10 + 10)
         at += 2
-    return one.wire
+    return flow.wire
 
 
 def hung_server() -> Wire:
@@ -169,14 +169,14 @@ def encrypted() -> Wire:
 
 def slow_responses() -> Wire:
     """Six requests, each answered after 800 ms."""
-    one, now = wires.connection(), 100.0
+    flow, now = wires.connection(), 100.0
     for turn in range(6):
         request, response = turn * 200, turn * 1400
-        one.send(now, 0, request, 200, ACK | PSH, ack=response).send(now + wires.RTT, 1, response, ack=request + 200)
-        one.send(now + 800 + wires.RTT, 1, response, 1400, ACK | PSH, ack=request + 200)
-        one.send(now + 800 + wires.RTT, 0, request + 200, ack=response + 1400)
+        flow.send(now, 0, request, 200, ACK | PSH, ack=response).send(now + wires.RTT, 1, response, ack=request + 200)
+        flow.send(now + 800 + wires.RTT, 1, response, 1400, ACK | PSH, ack=request + 200)
+        flow.send(now + 800 + wires.RTT, 0, request + 200, ack=response + 1400)
         now += 800 + wires.RTT + 100
-    return one.wire
+    return flow.wire
 
 
 def filling_queue() -> Wire:

@@ -49,8 +49,8 @@ def lab_of(profile: str, name: str, folder: Path) -> Iterator[Lab]:
     """A lab of a profile in a text, with its state in the folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("WIRETALE_STATE", str(folder / "labs"))
-        with lab_for_run(make_profile(name, profile, name), folder) as found:
-            yield found
+        with lab_for_run(make_profile(name, profile, name), folder) as lab:
+            yield lab
 
 
 def hosts_of(name: str) -> list[str]:
@@ -72,11 +72,11 @@ def frames(folder: Path) -> list[bytes]:
     """Frames of the captures in a folder, as far as they were captured, in order."""
     from scapy.utils import RawPcapReader
 
-    found = []
+    captured = []
     for path in sorted(folder.glob("*.pcap*")):
         with RawPcapReader(str(path)) as reader:
-            found += [data for data, _ in reader]
-    return found
+            captured += [data for data, _ in reader]
+    return captured
 
 
 def block_numbers(captured: list[bytes]) -> list[int]:
@@ -87,9 +87,9 @@ def block_numbers(captured: list[bytes]) -> list[int]:
 
 def last_json(text: str) -> dict[str, Any]:
     """The object on the last line."""
-    said = json.loads(text.strip().splitlines()[-1])
-    assert isinstance(said, dict)
-    return said
+    last = json.loads(text.strip().splitlines()[-1])
+    assert isinstance(last, dict)
+    return last
 
 
 class Sent:

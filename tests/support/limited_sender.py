@@ -41,34 +41,34 @@ class Sender:
     duration: float = 2000.0
 
     def wire(self) -> Wire:
-        one = Connection(Wire(by_time=True)).open(rtt=self.rtt, near=self.near)
+        connection = Connection(Wire(by_time=True)).open(rtt=self.rtt, near=self.near)
         una = nxt = 0
         now, limit, edge, echo = self.rtt + 10.0, self.write, self.window, 0
         created = departure = 0.0
         events: list[tuple[float, int, int, int]] = []  # time, TSval of the ACK, its position, its window's edge
-        next_write, taken = now + self.pause, self.send_buffer
+        next_write, buffered = now + self.pause, self.send_buffer
         while now < self.duration:
-            if taken - una <= self.send_buffer * 2 // 3:
-                taken = una + self.send_buffer
+            if buffered - una <= self.send_buffer * 2 // 3:
+                buffered = una + self.send_buffer
             grown = self.congestion_window + int(self.growth * (now / self.rtt - 1)) * MSS
-            while nxt < min(limit, taken) and nxt + MSS <= edge and nxt - una < grown:
-                size = min(MSS, min(limit, taken) - nxt)
+            while nxt < min(limit, buffered) and nxt + MSS <= edge and nxt - una < grown:
+                size = min(MSS, min(limit, buffered) - nxt)
                 created = max(now, created + self.pace)
                 departure = max(created, departure + self.spacing)
                 options = stamps(created, echo) if self.timestamps else b""
-                flags = ACK | (PSH if nxt + size in (limit, taken) else 0)
-                one.send(departure + self.near / 2, 0, nxt, size, flags, options=options)
+                flags = ACK | (PSH if nxt + size in (limit, buffered) else 0)
+                connection.send(departure + self.near / 2, 0, nxt, size, flags, options=options)
                 nxt += size
                 if nxt % (self.ack_every * MSS) and nxt < limit:
                     continue
                 received = departure + self.rtt / 2
                 answer = stamps(received, 5000 + int(created)) if self.timestamps else b""
                 passes = received + (self.rtt - self.near) / 2
-                one.send(passes, 1, 0, 0, ACK, ack=nxt, window=self.window >> SCALE, options=answer)
+                connection.send(passes, 1, 0, 0, ACK, ack=nxt, window=self.window >> SCALE, options=answer)
                 heapq.heappush(events, (received + self.rtt / 2, 5000 + int(received), nxt, nxt + self.window))
             if self.pause and (not events or next_write <= events[0][0]):
                 now, limit = next_write, max(limit, nxt) + self.write
                 next_write = now + self.pause
                 continue
             now, echo, una, edge = heapq.heappop(events)
-        return one.wire
+        return connection.wire

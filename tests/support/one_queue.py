@@ -61,7 +61,7 @@ class Flow:
     gone: int = 0  # all below was outstanding at an RTO
     progress_ms: float = 0.0
     arrived: set[int] = field(default_factory=set)
-    wanted: int = 0
+    rcv_nxt: int = 0
     dropped: int = 0
 
     def transmit(self, now: float, number: int, again: bool) -> tuple[float, int] | None:
@@ -91,27 +91,27 @@ class Flow:
         while now < until and not self.lost() and self.next - self.acked - len(self.sacked) < int(self.window):
             sent.append(self.transmit(now, self.next, False))
             self.next += 1
-        return [one for one in sent if one]
+        return [segment for segment in sent if segment]
 
     def blocks(self, number: int) -> list[tuple[int, int]]:
         """The SACK blocks of an ACK: that of the segment that arrived first (RFC 2018)."""
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         for n in sorted(self.arrived):
-            start = found.pop()[0] if found and found[-1][1] == n * MSS else n * MSS
-            found.append((start, (n + 1) * MSS))
-        own = [one for one in found if one[0] <= number * MSS < one[1]]
-        return (own + [one for one in reversed(found) if one not in own])[:3]
+            start = ranges.pop()[0] if ranges and ranges[-1][1] == n * MSS else n * MSS
+            ranges.append((start, (n + 1) * MSS))
+        newest = [block for block in ranges if block[0] <= number * MSS < block[1]]
+        return (newest + [block for block in reversed(ranges) if block not in newest])[:3]
 
     def receive(self, now: float, number: int) -> None:
         """The receiver's ACK of a segment reaches the sender."""
         self.arrived.add(number)
-        while self.wanted in self.arrived:
-            self.arrived.remove(self.wanted)
-            self.wanted += 1
-        shown = self.blocks(number)
+        while self.rcv_nxt in self.arrived:
+            self.arrived.remove(self.rcv_nxt)
+            self.rcv_nxt += 1
+        reported = self.blocks(number)
         seen = now - self.rtt + 0.01 if self.behind else now
-        self.wire.ack(seen, self.wanted * MSS, options=sack(*shown) if shown else b"", window=16000)
-        self.acked, self.sacked, self.progress_ms = self.wanted, set(self.arrived), now
+        self.wire.ack(seen, self.rcv_nxt * MSS, options=sack(*reported) if reported else b"", window=16000)
+        self.acked, self.sacked, self.progress_ms = self.rcv_nxt, set(self.arrived), now
         self.repaired = {n for n in self.repaired if n >= self.acked}
         if self.acked > self.recover:
             self.window += 1.0 if self.window < self.threshold else 1 / self.window

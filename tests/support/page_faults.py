@@ -55,7 +55,7 @@ TOUCH_PX = 2.5  # lines of text that follow each other closely overlap by less
 
 def covered(page: Page) -> list[tuple[str, str]]:
     """Returns the pairs of texts that cover each other."""
-    texts = sorted(page.page.evaluate(TEXTS), key=lambda one: float(one[3]))
+    texts = sorted(page.page.evaluate(TEXTS), key=lambda row: float(row[3]))
     pairs = []
     for place, (number, text, *box) in enumerate(texts):
         for other_number, other, *other_box in texts[place + 1 :]:
@@ -72,14 +72,14 @@ def covered(page: Page) -> list[tuple[str, str]]:
 def faults(page: Page) -> dict[str, Any]:
     """Returns the faults of the page as it is shown now; empty if there are none."""
     wide = page.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    found = {
+    counts = {
         "sideways": wide if wide > 0 else 0,
         "covered": covered(page),
         "cut": page.page.evaluate(CUT),
         "empty": page.page.evaluate(EMPTY),
         "messages": page.complaints,
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in counts.items() if value}
 
 
 def violations(page: Page, rules: Sequence[str] = ()) -> list[Any]:
@@ -87,9 +87,9 @@ def violations(page: Page, rules: Sequence[str] = ()) -> list[Any]:
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     if not page.page.evaluate("!!window.axe"):
         page.page.evaluate(files(axe).joinpath("axe.min.js").read_text("utf-8") + ";0")
-    found: list[Any] = page.page.evaluate(
+    rows: list[Any] = page.page.evaluate(
         "rules => axe.run(document, {resultTypes: ['violations'], ...(rules.length ? {runOnly: rules} : {})})"
         ".then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html.slice(0, 120))]))",
         list(rules),
     )
-    return found
+    return rows

@@ -53,8 +53,8 @@ class Quic:
 
     def bits(self, ms: float, side: int, bits: Iterable[int], size: int = 1200) -> Quic:
         """1-RTT packets with those bits in their first byte."""
-        for n, one in enumerate(bits):
-            self.send(ms + n * PACKET_MS, side, bytes([0x40 | one]) + bytes(size - 1))
+        for n, low_bits in enumerate(bits):
+            self.send(ms + n * PACKET_MS, side, bytes([0x40 | low_bits]) + bytes(size - 1))
         return self
 
 

@@ -32,7 +32,7 @@ class Opened:
         """Time and height of a point's pixel, by the axes that are shown; an exponent of ten if the axis is logarithmic."""
         axes = ("xaxis", point.panel.replace("y", "yaxis"))
         ranges = [self.page.range(axis) for axis in axes]
-        ends = [[self.page.pixel(axis, value) for value in shown] for axis, shown in zip(axes, ranges, strict=True)]
+        ends = [[self.page.pixel(axis, value) for value in bounds] for axis, bounds in zip(axes, ranges, strict=True)]
         (left, right), (bottom, top) = ends
         (start, end), (low, high) = ranges
         return (
@@ -50,8 +50,10 @@ class Opened:
         """Seconds and heights of a pixel."""
         sizes = []
         for axis in ("xaxis", panel.replace("y", "yaxis")):
-            shown = self.page.range(axis)
-            sizes.append((shown[1] - shown[0]) / abs(self.page.pixel(axis, shown[1]) - self.page.pixel(axis, shown[0])))
+            bounds = self.page.range(axis)
+            sizes.append(
+                (bounds[1] - bounds[0]) / abs(self.page.pixel(axis, bounds[1]) - self.page.pixel(axis, bounds[0]))
+            )
         return sizes[0], sizes[1]
 
 
@@ -63,21 +65,21 @@ def window_heights(row: Row) -> list[float]:
     return [] if row["window"] is None else [row["window"], (row["acknowledged"] or 0) + row["window"]]
 
 
-def so_far(one: Opened, frame: int) -> list[float]:
+def so_far(opened: Opened, frame: int) -> list[float]:
     """The payload of a direction before and after a packet, or its packets if none has payload."""
-    rows = list(one.packets.values())
+    rows = list(opened.packets.values())
     sizes = any(row["payload_bytes"] for row in rows)
-    own = [row for row in rows if row["direction"] == one.packets[frame]["direction"]]
-    before = sum(row["payload_bytes"] if sizes else 1 for row in own if row["frame"] < frame)
-    return [before, before + (one.packets[frame]["payload_bytes"] if sizes else 1)]
+    side_rows = [row for row in rows if row["direction"] == opened.packets[frame]["direction"]]
+    before = sum(row["payload_bytes"] if sizes else 1 for row in side_rows if row["frame"] < frame)
+    return [before, before + (opened.packets[frame]["payload_bytes"] if sizes else 1)]
 
 
-def in_flight(one: Opened, frame: int) -> list[float]:
+def in_flight(opened: Opened, frame: int) -> list[float]:
     """Bytes sent and not acknowledged after a packet, of either direction."""
-    found: list[float] = []
+    values: list[float] = []
     for side in (0, 1):
         sent, acked, begun = 0, 0, False
-        for row in one.packets.values():
+        for row in opened.packets.values():
             if row["direction"] == side and row["sequence"] is not None and row["payload_bytes"]:
                 acked = acked if begun else max(acked, row["sequence"])
                 begun, sent = True, max(sent, row["sequence"] + row["payload_bytes"])
@@ -85,8 +87,8 @@ def in_flight(one: Opened, frame: int) -> list[float]:
                 acked = max(acked, row["acknowledged"] or 0)
             if row["frame"] == frame:
                 break
-        found.append(max(0, sent - acked))
-    return found
+        values.append(max(0, sent - acked))
+    return values
 
 
 def sack_blocks(row: Row) -> list[tuple[int, int]]:
@@ -116,17 +118,17 @@ class Sender:
         """The most in the last round trip."""
         above = (range(max(start, self.acked), end) for start, end in self.sacked if end > self.acked)
         self.begin_ns = max(self.begin_ns, time_ns - self.rtt_ns)
-        self.flights = [one for one in self.flights if one[0] >= self.begin_ns]
+        self.flights = [flight for flight in self.flights if flight[0] >= self.begin_ns]
         self.flights.append((time_ns, max(0, self.sent - self.acked - len(set().union(*above)))))
         return max(flight for _, flight in self.flights)
 
 
-def estimated_window(one: Opened, frame: int) -> list[float]:
+def estimated_window(opened: Opened, frame: int) -> list[float]:
     """The most bytes in flight in the last round trip, without those that SACK reports, after a packet, of either direction."""
-    found: list[float] = []
+    values: list[float] = []
     for side in (0, 1):
         sender = Sender()
-        for row in one.packets.values():
+        for row in opened.packets.values():
             if row["direction"] != side:
                 sender.hear(row)
             elif row["sequence"] is not None and row["payload_bytes"]:
@@ -135,97 +137,103 @@ def estimated_window(one: Opened, frame: int) -> list[float]:
                 continue
             most = sender.greatest(row["time_ns"]) if sender.begun else 0
             if row["frame"] == frame:
-                found += [most] if sender.rtt_ns and sender.begun else []
+                values += [most] if sender.rtt_ns and sender.begun else []
                 break
-    return found
+    return values
 
 
-def arrived(one: Opened) -> dict[tuple[int, int | None], list[Row]]:
+def arrived(opened: Opened) -> dict[tuple[int, int | None], list[Row]]:
     """The numbered payloads of each direction and stream that arrived."""
-    found: dict[tuple[int, int | None], list[Row]] = {}
-    for row in one.trace.blocks.rows():
-        if row["flow"] == one.flow and row["complete_ns"] is not None:
-            found.setdefault((row["direction"], row["stream"]), []).append(row)
-    return found
+    blocks: dict[tuple[int, int | None], list[Row]] = {}
+    for row in opened.trace.blocks.rows():
+        if row["flow"] == opened.flow and row["complete_ns"] is not None:
+            blocks.setdefault((row["direction"], row["stream"]), []).append(row)
+    return blocks
 
 
-def jitter_at(one: Opened, frame: int) -> list[float]:
+def jitter_at(opened: Opened, frame: int) -> list[float]:
     """Milliseconds of jitter (RFC 3550 6.4.1) after a packet. The last value is that of the directions table."""
-    found = []
-    streams = arrived(one)
+    values = []
+    streams = arrived(opened)
     for (side, _), rows in streams.items():
         jitter = 0.0
         for before, row in pairwise([row for row in rows if row["latency_ns"] is not None]):
             jitter += (abs(row["latency_ns"] - before["latency_ns"]) - jitter) / 16
-            found += [jitter / 1e6] if row["last_frame"] == frame else []
-        table = [row for row in one.trace.directions.rows() if (row["flow"], row["direction"]) == (one.flow, side)]
+            values += [jitter / 1e6] if row["last_frame"] == frame else []
+        table = [
+            row for row in opened.trace.directions.rows() if (row["flow"], row["direction"]) == (opened.flow, side)
+        ]
         if [direction for direction, _ in streams].count(side) == 1:
             assert jitter == pytest.approx(table[0]["jitter_ns"], abs=1)
-    return found
+    return values
 
 
-def never_came(one: Opened, frame: int) -> list[float]:
+def never_came(opened: Opened, frame: int) -> list[float]:
     """Both ends of the ranges of numbers that never came, below the first number above them, which came in a packet."""
-    found = []
-    for rows in arrived(one).values():
+    ends = []
+    for rows in arrived(opened).values():
         for below, above in pairwise(sorted({row["sequence"] for row in rows})):
             opener = next(row for row in rows if row["sequence"] >= above)
-            found += [below + 0.5, above - 0.5] if above > below + 1 and opener["last_frame"] == frame else []
-    return found
+            ends += [below + 0.5, above - 0.5] if above > below + 1 and opener["last_frame"] == frame else []
+    return ends
 
 
 COMPUTED = {"cwnd": estimated_window, "flight": in_flight, "missing": never_came}
 
 
-def gap_since(one: Opened, frame: int) -> list[float]:
+def gap_since(opened: Opened, frame: int) -> list[float]:
     """Milliseconds since the previous packet of the direction."""
-    own = [row for row in one.packets.values() if row["direction"] == one.packets[frame]["direction"]]
-    at = [row["frame"] for row in own].index(frame)
-    return [(own[at]["time_ns"] - own[at - 1]["time_ns"]) / 1e6] if at else []
+    side_rows = [row for row in opened.packets.values() if row["direction"] == opened.packets[frame]["direction"]]
+    at = [row["frame"] for row in side_rows].index(frame)
+    return [(side_rows[at]["time_ns"] - side_rows[at - 1]["time_ns"]) / 1e6] if at else []
 
 
-def lost_so_far(one: Opened, place: str, frame: int) -> list[float]:
+def lost_so_far(opened: Opened, place: str, frame: int) -> list[float]:
     """Segments lost at a place until one is retransmitted in a frame."""
-    lost = [row for row in one.trace.events.rows() if row["flow"] == one.flow and row["place"] == place]
+    lost = [row for row in opened.trace.events.rows() if row["flow"] == opened.flow and row["place"] == place]
     lost = [row for row in lost if row["kind"].endswith("retransmission") and not row["spurious"]]
     return [number for number, row in enumerate(lost, start=1) if row["frame"] == frame]
 
 
 def packet_heights(row: Row) -> list[float]:
     """Heights at which a TCP packet may be drawn: its first and last byte, its ACK, its SACK blocks."""
-    found = [row["sequence"], row["acknowledged"], *(row[f"sack{n}_{end}"] for n in ("", 2, 3, 4) for end in ENDS)]
+    values = [row["sequence"], row["acknowledged"], *(row[f"sack{n}_{end}"] for n in ("", 2, 3, 4) for end in ENDS)]
     if row["sequence"] is not None:
-        found.append(row["sequence"] + row["payload_bytes"])
-    return [value for value in found if value is not None]
+        values.append(row["sequence"] + row["payload_bytes"])
+    return [value for value in values if value is not None]
 
 
-def heights_of_blocks(one: Opened, name: str, frame: int) -> list[float]:
+def heights_of_blocks(opened: Opened, name: str, frame: int) -> list[float]:
     """Values of the tables of blocks and datagrams at a frame."""
     if name in ("whole", "broken"):
-        return [part["fragments"] for part in one.trace.datagrams.rows() if part["first_frame"] == frame]
+        return [part["fragments"] for part in opened.trace.datagrams.rows() if part["first_frame"] == frame]
     column, unit = {"latency": ("latency_ns", 1e6), "waited": ("head_of_line_ns", 1e6)}.get(name, ("sequence", 1))
-    return [block[column] / unit for block in one.trace.blocks.rows() if block["last_frame"] == frame]
+    return [block[column] / unit for block in opened.trace.blocks.rows() if block["last_frame"] == frame]
 
 
-def heights(one: Opened, point: Point, frame: int) -> list[float]:
+def heights(opened: Opened, point: Point, frame: int) -> list[float]:
     """Values of the tables at a frame for a trace of the figure."""
     name = point.trace
     if name in COMPUTED:
-        return COMPUTED[name](one, frame)
+        return COMPUTED[name](opened, frame)
     if name.startswith("jitter"):
-        return jitter_at(one, frame)
+        return jitter_at(opened, frame)
     if name.startswith("number"):
-        return heights_of_blocks(one, name, frame)
+        return heights_of_blocks(opened, name, frame)
     if name.startswith("spacing"):
-        return gap_since(one, frame)
+        return gap_since(opened, frame)
     if name in ("window", "room"):
-        return window_heights(one.packets[frame])
-    if one.packets[frame]["sequence"] is None and one.packets[frame]["acknowledged"] is None and name not in LISTED:
-        return so_far(one, frame)
+        return window_heights(opened.packets[frame])
+    if (
+        opened.packets[frame]["sequence"] is None
+        and opened.packets[frame]["acknowledged"] is None
+        and name not in LISTED
+    ):
+        return so_far(opened, frame)
     if name in ("upstream", "downstream"):
-        return lost_so_far(one, name, frame)
+        return lost_so_far(opened, name, frame)
     if name in ("latency", "waited", "whole", "broken"):
-        return heights_of_blocks(one, name, frame)
+        return heights_of_blocks(opened, name, frame)
     if name in ("rtt0", "rtt1"):
-        return [one.packets[frame]["rtt_ns"] / 1e6]
-    return packet_heights(one.packets[frame])
+        return [opened.packets[frame]["rtt_ns"] / 1e6]
+    return packet_heights(opened.packets[frame])

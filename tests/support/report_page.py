@@ -138,13 +138,13 @@ class Page:
 
     def frames(self, meta: str) -> list[int]:
         """Frame numbers of a trace of the figure; a bar has two points and a gap."""
-        found = self.page.evaluate(f"document.getElementById('plot').data.find(t => t.meta === '{meta}')?.customdata")
-        return [int(frame) for frame in dict.fromkeys(found or []) if frame is not None]
+        numbers = self.page.evaluate(f"document.getElementById('plot').data.find(t => t.meta === '{meta}')?.customdata")
+        return [int(frame) for frame in dict.fromkeys(numbers or []) if frame is not None]
 
     def drawn(self, plot: str = "plot") -> list[Point]:
         """Points drawn in a plot, which is brought into view."""
         self.page.evaluate(f"document.getElementById('{plot}').scrollIntoView()")
-        return [Point(**one) for one in self.page.evaluate(DRAWN, plot)]
+        return [Point(**point) for point in self.page.evaluate(DRAWN, plot)]
 
     def hover(self, point: Point, plot: str = "plot") -> str:
         """The tooltip at a point's pixel, in the panels of a flow with the values of its head; "" when none appears."""
@@ -153,9 +153,9 @@ class Page:
         if self.page.evaluate(f"document.getElementById('{plot}').parentElement.id === 'stack'"):
             return str(self.page.evaluate(TIP, point.panel))
         lines = "[...t.querySelectorAll('tspan.line')].map(line => line.textContent).join(' ') || t.textContent"
-        shown = f"[...document.querySelectorAll('#{plot} .hoverlayer text')].map(t => {lines}).join(' ').trim()"
+        tooltip = f"[...document.querySelectorAll('#{plot} .hoverlayer text')].map(t => {lines}).join(' ').trim()"
         try:
-            return str(self.until(shown, 3))
+            return str(self.until(tooltip, 3))
         except AssertionError:
             return ""
 
@@ -178,8 +178,8 @@ class Page:
 
     def range(self, axis: str = "xaxis") -> list[float]:
         """The range that an axis of the figure shows."""
-        found: list[float] = self.page.evaluate(f"document.getElementById('plot')._fullLayout.{axis}.range")
-        return found
+        bounds: list[float] = self.page.evaluate(f"document.getElementById('plot')._fullLayout.{axis}.range")
+        return bounds
 
     def panel(self, name: str) -> str:
         """The axis of a panel of the flow, such as "yaxis2"."""
@@ -199,19 +199,19 @@ class Page:
 
 def frame_in(tooltip: str) -> int | None:
     """The frame that a tooltip names."""
-    found = re.search(r"frame ([\d,]+)", tooltip)
-    return int(found[1].replace(",", "")) if found else None
+    match = re.search(r"frame ([\d,]+)", tooltip)
+    return int(match[1].replace(",", "")) if match else None
 
 
-def distance(one: Point, other: Point) -> float:
+def distance(first: Point, second: Point) -> float:
     """Between two points, in pixels."""
-    return math.hypot(one.x - other.x, one.y - other.y)
+    return math.hypot(first.x - second.x, first.y - second.y)
 
 
 def loneliest(points: list[Point], most: int) -> list[Point]:
     """Those that are the farthest from any other: the mouse can mean only them."""
 
     def room(point: Point) -> float:
-        return min((distance(point, one) for one in points if one is not point), default=math.inf)
+        return min((distance(point, neighbor) for neighbor in points if neighbor is not point), default=math.inf)
 
     return sorted(points, key=room, reverse=True)[:most]

@@ -19,26 +19,26 @@ def ends_of(draw: random.Random) -> tuple[str, str]:
 
 def add_connection(wire: Wire, draw: random.Random, ms: float, lasts_ms: float, port: int) -> None:
     """A connection that sends data at random times, loses some, and is closed, reset or left open."""
-    one = Connection(wire, port, ends_of(draw)).open(ms)
+    connection = Connection(wire, port, ends_of(draw)).open(ms)
     times = sorted(ms + 50 + draw.random() * lasts_ms for _ in range(draw.randrange(2, 30)))
     at = 0
     for time in times:
         lost = draw.random() < 0.1
         if not lost:
-            one.data(time, at, flags=ACK | PSH)
+            connection.data(time, at, flags=ACK | PSH)
         else:
-            one.data(time + 40, at)
+            connection.data(time + 40, at)
         at += MSS
-        one.ack(time + 60, at)
+        connection.ack(time + 60, at)
     last = ms + lasts_ms + 200
     how = draw.random()
     if how < 0.6:
-        one.send(last, 0, at, flags=FIN | ACK).send(last + 20, 1, 0, flags=FIN | ACK, ack=at + 1)
-        one.send(last + 40, 0, at + 1, ack=1)
+        connection.send(last, 0, at, flags=FIN | ACK).send(last + 20, 1, 0, flags=FIN | ACK, ack=at + 1)
+        connection.send(last + 40, 0, at + 1, ack=1)
     elif how < 0.8:
-        one.send(last, 1, 0, flags=RST)
+        connection.send(last, 1, 0, flags=RST)
     if how < 0.3:  # the same ports, a little later
-        again = one.send(last + 5_000, 0, 70_000, flags=SYN)
+        again = connection.send(last + 5_000, 0, 70_000, flags=SYN)
         again.send(last + 5_020, 1, 90_000, flags=SYN | ACK, ack=70_001)
         again.send(last + 5_040, 0, 70_001, ack=90_001)
 

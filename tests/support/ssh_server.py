@@ -19,7 +19,7 @@ SYSTEM = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 OVERLAID = 'mount --bind "$1" /etc/passwd && mount --bind "$2" /etc/shells && shift 2 && exec "$@"'
 
 
-def found(name: str) -> str | None:
+def program_path(name: str) -> str | None:
     """The path of a program."""
     return shutil.which(name, path=SYSTEM)
 
@@ -28,9 +28,11 @@ def why_not() -> str | None:
     """The reason why no SSH server can run here."""
     if os.geteuid():
         return "needs root, for an SSH server"
-    if not found("ssh-keygen") or not (found("sshd") or (found("dropbear") and found("dropbearkey"))):
+    if not program_path("ssh-keygen") or not (
+        program_path("sshd") or (program_path("dropbear") and program_path("dropbearkey"))
+    ):
         return "needs an SSH server and client: .ci/packages test"
-    if not found("sshd"):
+    if not program_path("sshd"):
         done = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True)
         return f"needs a mount namespace: {done.stderr.strip()}" if done.returncode else None
     return None
@@ -45,7 +47,7 @@ def openssh(folder: Path, port: int, path: str) -> list[str]:
         f"StrictModes no\nUsePAM no\nPidFile none\nSetEnv PATH={path}\n"
     )
     Path("/run/sshd").mkdir(exist_ok=True)
-    return [str(found("sshd")), "-D", "-e", "-f", str(config)]
+    return [str(program_path("sshd")), "-D", "-e", "-f", str(config)]
 
 
 def dropbear(folder: Path, port: int, path: str) -> list[str]:
@@ -55,16 +57,16 @@ def dropbear(folder: Path, port: int, path: str) -> list[str]:
     shutil.copy(folder / "user.pub", home / ".ssh" / "authorized_keys")
     shell.write_text(f'#!/bin/sh\nPATH={path}\nexport PATH\nexec /bin/sh "$@"\n')
     shell.chmod(0o755)
-    others = Path("/etc/passwd").read_text().partition("\n")[2]
-    (folder / "passwd").write_text(f"root:x:0:0:root:{home}:{shell}\n{others}")
+    other_accounts = Path("/etc/passwd").read_text().partition("\n")[2]
+    (folder / "passwd").write_text(f"root:x:0:0:root:{home}:{shell}\n{other_accounts}")
     (folder / "shells").write_text(f"{shell}\n")
-    subprocess.run([str(found("dropbearkey")), "-t", "ed25519", "-f", host], check=True, capture_output=True)
+    subprocess.run([str(program_path("dropbearkey")), "-t", "ed25519", "-f", host], check=True, capture_output=True)
     overlaid = ["unshare", "--mount", "sh", "-c", OVERLAID, "sh", str(folder / "passwd"), str(folder / "shells")]
-    return [*overlaid, str(found("dropbear")), "-F", "-E", "-s", "-r", host, "-P", "", "-p", f"127.0.0.1:{port}"]
+    return [*overlaid, str(program_path("dropbear")), "-F", "-E", "-s", "-r", host, "-P", "", "-p", f"127.0.0.1:{port}"]
 
 
 def make_key(file: Path) -> None:
-    subprocess.run([str(found("ssh-keygen")), "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
+    subprocess.run([str(program_path("ssh-keygen")), "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
 
 
 @contextlib.contextmanager
@@ -72,14 +74,14 @@ def serving(folder: Path, port: int, path: str) -> Iterator[list[str]]:
     """The server; gives the options with which `ssh` reaches it. `path` is PATH of its commands."""
     folder.mkdir(mode=0o700)
     make_key(folder / "user")
-    command = (openssh if found("sshd") else dropbear)(folder, port, path)
+    command = (openssh if program_path("sshd") else dropbear)(folder, port, path)
     with (folder / "log").open("w") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
     try:
         wait_until(lambda: server.poll() is not None or answers(port), (folder / "log").read_text)
         assert server.poll() is None, (folder / "log").read_text()
         options = ["StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR"]
-        yield ["-p", str(port), "-i", str(folder / "user"), *(word for one in options for word in ("-o", one))]
+        yield ["-p", str(port), "-i", str(folder / "user"), *(word for option in options for word in ("-o", option))]
     finally:
         server.terminate()
         server.wait(SECONDS)

@@ -136,7 +136,7 @@ class Sender:
     def __init__(self, process: subprocess.Popen[str], out: Path) -> None:
         self.process, self.out = process, out
 
-    def said(self) -> list[Report]:
+    def lines_so_far(self) -> list[Report]:
         """Its lines that are whole."""
         return [json.loads(line) for line in self.out.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
@@ -144,7 +144,7 @@ class Sender:
         """Until so many were sent, or have come if it sends in reverse."""
 
         def has_them() -> bool:
-            lines = self.said()
+            lines = self.lines_so_far()
             assert self.process.poll() is None, lines
             return sum(line.get("blocks_sent", 0) + line.get("blocks_received", 0) for line in lines) >= count
 
@@ -160,7 +160,7 @@ class Sender:
     def report(self) -> Report:
         """Its last word, when it has ended."""
         self.wait()
-        *_, last = self.said()
+        *_, last = self.lines_so_far()
         assert last["schema"] == "wiretale.send/1"
         return last
 

@@ -20,102 +20,102 @@ def connection(wire: Wire | None = None, **options: Any) -> Connection:
     return Connection(wire or Wire(), port).open(**{"rtt": RTT, **options})
 
 
-def flights(one: Connection, count: int, each: int, trip: float = RTT, window: int = 512) -> Wire:
+def flights(flow: Connection, count: int, each: int, trip: float = RTT, window: int = 512) -> Wire:
     """`count` flights of `each` segments, the next when the last is acknowledged."""
     at, now = 0, 30.0
     for _ in range(count):
         for i in range(each):
-            one.data(now + i * 0.01, at + i * MSS)
+            flow.data(now + i * 0.01, at + i * MSS)
         at += each * MSS
         for i in range(2, each + 1, 2):
-            one.ack(now + trip + i * 0.01, at - (each - i) * MSS, window)
+            flow.ack(now + trip + i * 0.01, at - (each - i) * MSS, window)
         now += trip + (each + 1) * 0.01
-    return one.wire
+    return flow.wire
 
 
 def widening_flights(count: int, first: int) -> Wire:
     """Flights of which each has a segment more than the last."""
-    one, at, now = connection(window=4096), 0, 30.0
+    flow, at, now = connection(window=4096), 0, 30.0
     for flight in range(first, first + count):
         for i in range(flight):
-            one.data(now + i * 0.01, at + i * MSS)
+            flow.data(now + i * 0.01, at + i * MSS)
         at += flight * MSS
         for i in range(flight % 2 or 2, flight + 1, 2):
-            one.ack(now + RTT + i * 0.01, at - (flight - i) * MSS, 4096)
+            flow.ack(now + RTT + i * 0.01, at - (flight - i) * MSS, 4096)
         now += RTT + (flight + 1) * 0.01
-    return one.wire
+    return flow.wire
 
 
 def steady(
-    one: Connection, count: int, gap: float = 2.0, delay: Callable[[float], float] | None = None, size: int = MSS
+    flow: Connection, count: int, gap: float = 2.0, delay: Callable[[float], float] | None = None, size: int = MSS
 ) -> Wire:
     """A segment every `gap` ms, acknowledged after `delay(ms)` (a round trip)."""
     now = 30.0
     for i in range(count):
         now += gap
-        one.data(now, i * size, size)
-        one.ack(now + (delay(now) if delay else RTT), (i + 1) * size)
-    return one.wire
+        flow.data(now, i * size, size)
+        flow.ack(now + (delay(now) if delay else RTT), (i + 1) * size)
+    return flow.wire
 
 
 def unscaled(window: int, count: int, each: int, trip: float = RTT) -> Wire:
     return flights(connection(rtt=trip, scale=None, window=window), count, each, trip=trip, window=window)
 
 
-def small_writes(held: float, wire: Wire | None = None) -> Wire:
+def small_writes(ack_delay: float, wire: Wire | None = None) -> Wire:
     """A short write, and the next one when it is acknowledged."""
-    one, now = connection(wire, rtt=1.0), 10.0
+    flow, now = connection(wire, rtt=1.0), 10.0
     for i in range(60):
-        one.data(now, i * 200, 200, PSH | ACK).ack(now + held, (i + 1) * 200)
-        now += held + 0.1
-    return one.wire
+        flow.data(now, i * 200, 200, PSH | ACK).ack(now + ack_delay, (i + 1) * 200)
+        now += ack_delay + 0.1
+    return flow.wire
 
 
 def lossy(every: int, delay: Callable[[float], float] | None = None, count: int = 900) -> Wire:
     """A bulk transfer that loses every nth segment downstream and retransmits it fast."""
-    one, now, lost = connection(Wire(by_time=True)), 30.0, -1
+    flow, now, lost = connection(Wire(by_time=True)), 30.0, -1
     for i in range(count):
         now += 2.3
-        one.data(now, i * MSS)
+        flow.data(now, i * MSS)
         trip = delay(now) if delay else RTT
         if i % every == every - 1 and i + 25 < count:
             lost = i
         if lost >= 0 and lost < i < lost + 20:
-            one.ack(now + trip, lost * MSS, options=sack(((lost + 1) * MSS, (i + 1) * MSS)))
+            flow.ack(now + trip, lost * MSS, options=sack(((lost + 1) * MSS, (i + 1) * MSS)))
             if i == lost + 10:
-                one.data(now + trip + 0.1, lost * MSS)
+                flow.data(now + trip + 0.1, lost * MSS)
         elif lost >= 0 and i == lost + 20:
-            one.ack(now + trip, (i + 1) * MSS)
+            flow.ack(now + trip, (i + 1) * MSS)
             lost = -1
         elif lost < 0:
-            one.ack(now + trip + 0.2, (i + 1) * MSS)
-    return one.wire
+            flow.ack(now + trip + 0.2, (i + 1) * MSS)
+    return flow.wire
 
 
 def bursts_of_work(pause: float, rounds: int = 30) -> Wire:
     """An application that has 40 kB to send, then nothing for a while."""
-    one, now, at = connection(), 30.0, 0
+    flow, now, at = connection(), 30.0, 0
     for _ in range(rounds):
         for i in range(28):
             last = i == 27
-            one.data(now + i * 0.1, at, MSS - 460 * last, ACK | PSH * last)
+            flow.data(now + i * 0.1, at, MSS - 460 * last, ACK | PSH * last)
             at += MSS - 460 * last
-            one.ack(now + i * 0.1 + RTT, at)
+            flow.ack(now + i * 0.1 + RTT, at)
         now += RTT + pause
-    return one.wire
+    return flow.wire
 
 
 def growing_flights(flights: tuple[int, ...] = (10, 20, 40, 80)) -> Wire:
     """Slow start takes most of the transfer, one RTT for each flight."""
-    one, at, now = connection(rtt=100.0, window=4096), 0, 110.0
+    flow, at, now = connection(rtt=100.0, window=4096), 0, 110.0
     for flight in flights:
         for i in range(flight):
-            one.data(now + i * 0.05, at + i * MSS)
+            flow.data(now + i * 0.05, at + i * MSS)
         for i in range(flight):
-            one.ack(now + 100 + i * 0.05, at + (i + 1) * MSS, window=4096)
+            flow.ack(now + 100 + i * 0.05, at + (i + 1) * MSS, window=4096)
         at += flight * MSS
         now += 100
-    return one.wire
+    return flow.wire
 
 
 def numbered(
@@ -145,8 +145,8 @@ def side_by_side(first: int, second: int) -> Wire:
     """Two connections that share 2 s."""
     wire = Wire()
     for port, count in ((40001, first), (40002, second)):
-        one = connection(wire, port=port)
-        steady(one, count, 2000 / count)
+        flow = connection(wire, port=port)
+        steady(flow, count, 2000 / count)
     return wire
 
 
@@ -154,16 +154,16 @@ def behind_a_transfer(least: float, most: float) -> Wire:
     """Numbered datagrams among the segments of a transfer that fills 10 Mbit/s. Both wait in one queue, whose delay grows from
     `least` to `most` ms each 0.4 s."""
     wire = Wire()
-    one = connection(wire)
+    flow = connection(wire)
     for i in range(3200):
         now = 30 + i * 10 * LINE_MS
         if i % 16 == 15:
             sent = now - least - (most - least) * (now % 400) / 400
             wire.udp(now, block(i // 16, 1472, sent_ms=sent))
         else:
-            one.data(now, one.received[1], MSS)
-            one.received[1] += MSS
-            one.ack(now + 1, one.received[1])
+            flow.data(now, flow.received[1], MSS)
+            flow.received[1] += MSS
+            flow.ack(now + 1, flow.received[1])
     return wire
 
 
@@ -176,37 +176,37 @@ def paced(gap_ms: float, flows: int = 1, burst: int = 1) -> Wire:
 
 
 def ended(silence_s: float) -> Wire:
-    one = connection()
-    one.data(50, 0, 100, PSH | ACK).ack(70, 100)
-    one.data(50 + silence_s * 1000, 100, 100, PSH | ACK)
-    return one.send(70 + silence_s * 1000, 1, 0, flags=RST).wire
+    flow = connection()
+    flow.data(50, 0, 100, PSH | ACK).ack(70, 100)
+    flow.data(50 + silence_s * 1000, 100, 100, PSH | ACK)
+    return flow.send(70 + silence_s * 1000, 1, 0, flags=RST).wire
 
 
 def stuck(arrives: bool) -> Wire:
     """Small data passes; a large segment is sent four times."""
-    one = connection()
-    one.data(30, 0, 200, PSH | ACK).ack(50, 200)
+    flow = connection()
+    flow.data(30, 0, 200, PSH | ACK).ack(50, 200)
     for at in (60, 360, 960, 2160):
-        one.data(at, 200, MSS)
+        flow.data(at, 200, MSS)
     if arrives:
-        one.ack(2180, 200 + MSS)
-        one.data(2190, 200 + MSS, MSS).ack(2210, 200 + 2 * MSS)
-    return one.wire
+        flow.ack(2180, 200 + MSS)
+        flow.data(2190, 200 + MSS, MSS).ack(2210, 200 + 2 * MSS)
+    return flow.wire
 
 
 def refused_by_icmp(code: int) -> Wire:
-    one = connection()
-    one.data(30, 0, MSS)
-    quoted = one.wire.packets[-1][1][14 : 14 + 28]
-    return one.wire.ip(31, "10.0.0.9", "10.0.0.1", 1, struct.pack("!BBHHH", 3, code, 0, 0, 1400) + quoted)
+    flow = connection()
+    flow.data(30, 0, MSS)
+    quoted = flow.wire.packets[-1][1][14 : 14 + 28]
+    return flow.wire.ip(31, "10.0.0.9", "10.0.0.1", 1, struct.pack("!BBHHH", 3, code, 0, 0, 1400) + quoted)
 
 
 def marked(echoed: bool) -> Wire:
-    one = connection()
+    flow = connection()
     for i in range(20):
-        one.data(30 + i, i * MSS, ecn=ECT_CE if i == 5 else 2)
-        one.ack(50 + i, (i + 1) * MSS, flags=ACK | (ECE if echoed and i > 5 else 0))
-    return one.wire
+        flow.data(30 + i, i * MSS, ecn=ECT_CE if i == 5 else 2)
+        flow.ack(50 + i, (i + 1) * MSS, flags=ACK | (ECE if echoed and i > 5 else 0))
+    return flow.wire
 
 
 def datagrams_of(size: int) -> Wire:
@@ -245,24 +245,24 @@ def ports_again() -> Wire:
 
 def probe(wire: Wire, number: int, host: str, port: int, outcome: str, source: str = "10.0.0.1") -> None:
     """A SYN, and how it ends. One without an answer is retransmitted, and so is a SYN-ACK without an ACK."""
-    ms, one = number * 5.0, Connection(wire, 40000 + number, (source, host), server_port=port)
-    one.send(ms, 0, -1, flags=SYN, options=syn_options())
+    ms, flow = number * 5.0, Connection(wire, 40000 + number, (source, host), server_port=port)
+    flow.send(ms, 0, -1, flags=SYN, options=syn_options())
     if outcome == "unanswered":
-        one.send(ms + 1000, 0, -1, flags=SYN, options=syn_options())
+        flow.send(ms + 1000, 0, -1, flags=SYN, options=syn_options())
     elif outcome == "refused":
-        one.send(ms + 20, 1, -1, flags=RST | ACK, ack=0)
+        flow.send(ms + 20, 1, -1, flags=RST | ACK, ack=0)
     else:
         for later in (20, 1020, 3020):
             if outcome == "half open" or later == 20:
-                one.send(ms + later, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
+                flow.send(ms + later, 1, -1, flags=SYN | ACK, ack=0, options=syn_options())
     if outcome == "reset":
-        one.send(ms + 40, 0, 0, flags=RST)
+        flow.send(ms + 40, 0, 0, flags=RST)
     elif outcome == "closed":
-        one.send(ms + 40, 0, 0)
-        one.send(ms + 41, 0, 0, flags=FIN | ACK).send(ms + 61, 1, 0, flags=FIN | ACK, ack=1).send(ms + 81, 0, 1, ack=1)
+        flow.send(ms + 40, 0, 0)
+        flow.send(ms + 41, 0, 0, flags=FIN | ACK).send(ms + 61, 1, 0, flags=FIN | ACK, ack=1).send(ms + 81, 0, 1, ack=1)
     elif outcome == "used":
-        one.send(ms + 40, 0, 0)
-        one.data(ms + 41, 0, 100, PSH | ACK).ack(ms + 61, 100)
+        flow.send(ms + 40, 0, 0)
+        flow.data(ms + 41, 0, 100, PSH | ACK).ack(ms + 61, 100)
 
 
 def port_scan(ports: int, source: str = "10.0.0.1") -> Wire:

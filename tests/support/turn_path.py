@@ -95,9 +95,9 @@ class TurnPath(NamespacePath):
         for name, address in ((self.client, CLIENT), (self.server, SERVER)):
             output("ip", "-n", name, "address", "add", f"{address}/24", "dev", "path")
 
-    def _join(self, one: tuple[str, str], other: tuple[str, str]) -> None:
-        output(*f"ip -n {one[0]} link add {one[1]} type veth peer name {other[1]} netns {other[0]}".split())
-        for name, link in (one, other):
+    def _join(self, left: tuple[str, str], right: tuple[str, str]) -> None:
+        output(*f"ip -n {left[0]} link add {left[1]} type veth peer name {right[1]} netns {right[0]}".split())
+        for name, link in (left, right):
             self.run(name, *f"ethtool -K {link} tso off gso off gro off tx off".split())
             output(*f"ip -n {name} link set {link} up".split())
 
@@ -138,11 +138,13 @@ class TurnPath(NamespacePath):
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
             try:
                 assert server.stdout and server.stdout.readline() == "ready\n"
-                asked = json.loads(self.run(self.client, *real_time(7), sys.executable, "-c", ENDS, "client", *order))
-                answered = json.loads(server.communicate(timeout=60)[0])
+                requests = json.loads(
+                    self.run(self.client, *real_time(7), sys.executable, "-c", ENDS, "client", *order)
+                )
+                responses = json.loads(server.communicate(timeout=60)[0])
             finally:
                 server.kill()
-        return [{**one, **other} for one, other in zip(asked, answered, strict=True)]
+        return [{**request, **response} for request, response in zip(requests, responses, strict=True)]
 
 
 @contextlib.contextmanager

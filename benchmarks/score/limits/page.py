@@ -26,26 +26,26 @@ def with_timestamps(row: Row) -> bool:
     return row.scenario.sysctl != NO_TIMESTAMPS
 
 
-def share(count: int, whole: int) -> str:
-    return f"{count / whole:.3f}" if whole else "–"
+def share(count: int, total: int) -> str:
+    return f"{count / total:.3f}" if total else "–"
 
 
 def summary(name: str, rows: Sequence[Row]) -> tuple[object, ...]:
-    known = [row for row in rows if row.claimed]
-    right, near = sum(row.right for row in known), sum(row.near for row in known)
-    return name, len(rows), len(rows) - len(known), right, near, share(right, len(known)), share(near, len(known))
+    claimed = [row for row in rows if row.claimed]
+    right, near = sum(row.right for row in claimed), sum(row.near for row in claimed)
+    return name, len(rows), len(rows) - len(claimed), right, near, share(right, len(claimed)), share(near, len(claimed))
 
 
 def groups(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
     """Yields the rows of each capture point, timestamp setting and congestion control, with a small send buffer, and all."""
     for place in PLACES:
         yield place, [row for row in rows if row.place == place]
-    for name, wanted in (("with timestamps", True), ("without timestamps", False)):
-        yield name, [row for row in rows if with_timestamps(row) == wanted]
+    for name, setting in (("with timestamps", True), ("without timestamps", False)):
+        yield name, [row for row in rows if with_timestamps(row) == setting]
     for control in CONTROLS:
         yield control, [row for row in rows if row.scenario.control == control]
-    for name, wanted in (("small send buffer", True), ("the others", False)):
-        yield name, [row for row in rows if bool(row.scenario.talk.send_buffer) == wanted]
+    for name, small in (("small send buffer", True), ("the others", False)):
+        yield name, [row for row in rows if bool(row.scenario.talk.send_buffer) == small]
     yield "**all**", list(rows)
 
 
@@ -55,11 +55,11 @@ def mean_shares(rows: Sequence[Row]) -> str:
 
 
 def cell(rows: Sequence[Row]) -> str:
-    known = [row for row in rows if row.claimed]
-    if not known:
+    claimed = [row for row in rows if row.claimed]
+    if not claimed:
         return "not known"
-    most = max(row.difference or 0 for row in known)
-    return f"{sum(row.right for row in known)} of {len(known)}, {100 * most:.0f}"
+    most = max(row.difference or 0 for row in claimed)
+    return f"{sum(row.right for row in claimed)} of {len(claimed)}, {100 * most:.0f}"
 
 
 def kind_of(row: Row) -> str:
@@ -69,9 +69,9 @@ def kind_of(row: Row) -> str:
 
 def kind_rows(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
     for kind in KINDS:
-        if found := [row for row in rows if kind_of(row) == kind.name]:
-            cells = (cell([row for row in found if row.point == point]) for point in POINTS)
-            yield f"`{kind.name}`", kind.description, mean_shares(found), *cells
+        if members := [row for row in rows if kind_of(row) == kind.name]:
+            cells = (cell([row for row in members if row.point == point]) for point in POINTS)
+            yield f"`{kind.name}`", kind.description, mean_shares(members), *cells
 
 
 def is_drawn(row: Row) -> bool:
@@ -81,11 +81,11 @@ def is_drawn(row: Row) -> bool:
 def drawn_rows(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
     """Yields a line for each drawn run."""
     for name in dict.fromkeys(row.scenario.name for row in rows):
-        found = [row for row in rows if row.scenario.name == name]
-        scenario = found[0].scenario
-        settings = f"{scenario.control}{'' if with_timestamps(found[0]) else ', timestamps off'}"
-        cells = (cell([row for row in found if row.point == point]) for point in POINTS)
-        yield name.removeprefix("limits-drawn-"), scenario.description, settings, mean_shares(found), *cells
+        members = [row for row in rows if row.scenario.name == name]
+        scenario = members[0].scenario
+        settings = f"{scenario.control}{'' if with_timestamps(members[0]) else ', timestamps off'}"
+        cells = (cell([row for row in members if row.point == point]) for point in POINTS)
+        yield name.removeprefix("limits-drawn-"), scenario.description, settings, mean_shares(members), *cells
 
 
 def shortfalls(rows: Sequence[Row]) -> Iterator[str]:
@@ -99,18 +99,18 @@ def shortfalls(rows: Sequence[Row]) -> Iterator[str]:
 
 def places_below_goal(rows: Sequence[Row], title: str) -> Iterator[str]:
     for place in PLACES:
-        known = [row for row in rows if row.place == place and row.claimed]
-        right, near = sum(row.right for row in known), sum(row.near for row in known)
-        if min(right, near) >= GOAL * len(known):
+        claimed = [row for row in rows if row.place == place and row.claimed]
+        right, near = sum(row.right for row in claimed), sum(row.near for row in claimed)
+        if min(right, near) >= GOAL * len(claimed):
             continue
         wrong = Counter(
             f"`{kind_of(row)}` ({dominant(row.true)} taken for {dominant(row.claimed)})"
-            for row in known
+            for row in claimed
             if row.claimed and not row.right
         )
-        far = Counter(f"`{kind_of(row)}`" for row in known if row.right and not row.near)
-        said = f"{right} of {len(known)} right{counted(wrong)}; {near} near{counted(far, 'right, but far: ')}"
-        yield f"- **{title}, {place}**: {said}"
+        far = Counter(f"`{kind_of(row)}`" for row in claimed if row.right and not row.near)
+        counts = f"{right} of {len(claimed)} right{counted(wrong)}; {near} near{counted(far, 'right, but far: ')}"
+        yield f"- **{title}, {place}**: {counts}"
 
 
 def counted(misses: Counter[str], heading: str = "wrong: ") -> str:
@@ -151,18 +151,18 @@ def limits_section(rows: Sequence[Row]) -> str:
     """Returns the section, empty without rows."""
     if not rows:
         return ""
-    committed, drawn = ([row for row in rows if is_drawn(row) == wanted] for wanted in (False, True))
+    committed, drawn = ([row for row in rows if is_drawn(row) == at_random] for at_random in (False, True))
     kinds = "run | sender does | kernel, mean | sender | tracer | receiver"
     runs = "run | sender does; path | TCP | kernel | sender | tracer | receiver"
     parts = {
         "GOAL": f"{GOAL:.0%}",
         "ROWS": len(committed),
         "RUNS": len({row.scenario.name for row in committed}),
-        "PLACES": table(HEADS, (summary(name, found) for name, found in groups(committed) if found)),
+        "PLACES": table(HEADS, (summary(name, members) for name, members in groups(committed) if members)),
         "KINDS": table(kinds, kind_rows(committed), 3),
         "DRAWNROWS": len(drawn),
         "DRAWNRUNS": len({row.scenario.name for row in drawn}),
-        "DRAWNPLACES": table(HEADS, (summary(name, found) for name, found in groups(drawn) if found)),
+        "DRAWNPLACES": table(HEADS, (summary(name, members) for name, members in groups(drawn) if members)),
         "DRAWNKINDS": table(runs, drawn_rows(drawn), 4),
         "PARTS": table("capture | rows | not known | right | right of known", parts_rows(rows)),
         "SHORT": "\n".join(shortfalls(rows)) or "None in this run.",

@@ -79,8 +79,8 @@ KINDS = (
     shaped("application", "SO_SNDBUF of 8 kB", "send-buffer", talk=LimitTalk(send_buffer=8_192)),
 )
 SCENARIOS = [
-    replace(one, name=f"limits-{one.name}-{control}{suffix}", control=control, sysctl=sysctl)
-    for one in KINDS
+    replace(kind, name=f"limits-{kind.name}-{control}{suffix}", control=control, sysctl=sysctl)
+    for kind in KINDS
     for control in CONTROLS
     for suffix, sysctl in (("", {}), ("-no-timestamps", NO_TIMESTAMPS))
 ]

@@ -68,11 +68,11 @@ def read_events(text: str) -> Iterator[tuple[str, dict[str, str], list[str]]]:
     for line in text.splitlines():
         if line.startswith(" => "):
             stack.append(re.split(r"[+.]", line[4:].strip())[0])
-        elif found := re.search(r": (tcp_\w+): (.*)$", line):
+        elif match := re.search(r": (tcp_\w+): (.*)$", line):
             if name:
                 yield name, members, stack
-            name, stack = found[1], []
-            members = dict(part.split("=", 1) for part in found[2].split() if "=" in part)
+            name, stack = match[1], []
+            members = dict(part.split("=", 1) for part in match[2].split() if "=" in part)
     if name:
         yield name, members, stack
 

@@ -166,9 +166,9 @@ def order_of(scenario: Scenario, folder: Path) -> dict[str, Any]:
     }
 
 
-def simulate(chosen: Iterable[Scenario], folder: Path) -> set[str]:
+def simulate(scenarios: Iterable[Scenario], folder: Path) -> set[str]:
     """Carries out runs, each into a folder of its name, and returns the names of the complete ones."""
-    waiting = {str(folder / scenario.name): scenario for scenario in chosen}
+    waiting = {str(folder / scenario.name): scenario for scenario in scenarios}
     if not waiting:
         return set()
     orders = ""

@@ -56,7 +56,7 @@ def is_low(assessment: Assessment, kind: str) -> bool:
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Assessment:
+def assessment(tmp_path_factory: pytest.TempPathFactory) -> Assessment:
     """Packets and their fates are random, and a busy machine delays them: a low score is measured again."""
     needs.skip_without(missing(), needs.programs("tshark", "tcptrace"), needs.network_namespaces())
     folder = tmp_path_factory.mktemp("accuracy")
@@ -68,28 +68,30 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Assessment:
 
 
 @pytest.mark.parametrize("kind", FLOORS)
-def test_no_kind_falls_below_its_floor(found: Assessment, kind: str) -> None:
-    score = over_all_places(found.tally, kind)
+def test_no_kind_falls_below_its_floor(assessment: Assessment, kind: str) -> None:
+    score = over_all_places(assessment.tally, kind)
     if score.there < CASES_LEAST:
         pytest.skip(f"{score.there} cases in this run")
-    wrong = [miss for miss in found.misses if miss[3].kind == kind]
-    assert not is_low(found, kind), (score.f1, wrong[:5])
+    wrong = [miss for miss in assessment.misses if miss[3].kind == kind]
+    assert not is_low(assessment, kind), (score.f1, wrong[:5])
 
 
 @pytest.mark.parametrize("kind", ["retransmitted", "lost upstream", "lost downstream", "reordered"])
-def test_wireshark_is_not_ahead(found: Assessment, kind: str) -> None:
-    own, other = (over_all_places(found.tally, kind, tool).f1 or 0.0 for tool in ("wiretale", "Wireshark"))
-    assert own >= other
+def test_wireshark_is_not_ahead(assessment: Assessment, kind: str) -> None:
+    wiretale_f1, wireshark_f1 = (
+        over_all_places(assessment.tally, kind, tool).f1 or 0.0 for tool in ("wiretale", "Wireshark")
+    )
+    assert wiretale_f1 >= wireshark_f1
 
 
-def test_an_undetermined_order_is_not_guessed(found: Assessment) -> None:
-    said = [count for counter in found.tally.undecidable.values() for count in counter.items()]
-    wrong = sum(count for answer, count in said if answer == "wrong")
-    assert wrong <= 0.2 * max(sum(count for _, count in said), 30), found.tally.undecidable
+def test_an_undetermined_order_is_not_guessed(assessment: Assessment) -> None:
+    answers = [count for counter in assessment.tally.undecidable.values() for count in counter.items()]
+    wrong = sum(count for answer, count in answers if answer == "wrong")
+    assert wrong <= 0.2 * max(sum(count for _, count in answers), 30), assessment.tally.undecidable
 
 
-def test_the_truth_knows_why_segments_were_retransmitted(found: Assessment) -> None:
-    for fact in found.facts:
+def test_the_truth_knows_why_segments_were_retransmitted(assessment: Assessment) -> None:
+    for fact in assessment.facts:
         if fact.causes_known and not fact.scenario.talk.udp_bps:
             timeouts = fact.counters["TCPTimeouts"] + fact.counters["TCPSlowStartRetrans"]
             # One beside was seen once, by an unknown path; Linux' timer counts nothing behind a closed window, for one.
@@ -123,16 +125,16 @@ def nanosecond_copy(folder: Path) -> Path:
 
 
 def test_a_capture_that_missed_frames_keeps_the_others(tmp_path: Path) -> None:
-    whole, missing_some = nanosecond_copy(tmp_path), tmp_path / "missing.pcap"
-    missed = leave_out(whole, missing_some, "bursts", seed=3)
-    keys = [frame.key for frame in read_frames(whole) if frame.number not in missed]
+    complete, missing_some = nanosecond_copy(tmp_path), tmp_path / "missing.pcap"
+    missed = leave_out(complete, missing_some, "bursts", seed=3)
+    keys = [frame.key for frame in read_frames(complete) if frame.number not in missed]
     assert missed and [frame.key for frame in read_frames(missing_some)] == keys
 
 
 def test_a_mirrored_capture_holds_each_frame_twice(tmp_path: Path) -> None:
-    whole, mirrored = nanosecond_copy(tmp_path), tmp_path / "mirrored.pcap"
-    mirror(whole, mirrored, seed=3)
-    once, twice = read_frames(whole), read_frames(mirrored)
+    complete, mirrored = nanosecond_copy(tmp_path), tmp_path / "mirrored.pcap"
+    mirror(complete, mirrored, seed=3)
+    once, twice = read_frames(complete), read_frames(mirrored)
     assert sorted(map(str, (frame.key for frame in once * 2))) == sorted(map(str, (frame.key for frame in twice)))
     assert [frame.time_ns for frame in twice] == sorted(frame.time_ns for frame in twice)
 
@@ -185,8 +187,8 @@ def test_a_row_below_the_goal_counts_its_misses_by_circumstance() -> None:
         Scenario("drawn-all", "", base_second="rate=12.0Mbit delay=1ms queue=10"),
     )
 
-    def miss(**known: Any) -> Miss:
-        return Miss("fast", 1, False, Label(1, 1, "retransmission", **known), Claim())
+    def miss(**facts: Any) -> Miss:
+        return Miss("fast", 1, False, Label(1, 1, "retransmission", **facts), Claim())
 
     acked = miss(acked=True)
     cases = count_cases(neither, [replace(acked.label, cause="fast", causes=frozenset({"fast"}))] * 20)
@@ -205,25 +207,25 @@ def test_a_condition_takes_evidence_from_the_frames_that_need_it() -> None:
     frames = [Frame(number, 0, TCP, "10.0.0.1", 1, 2, 0, 1000, tsval=tsval) for number, tsval in tsvals]
     labels = [Label(1, 1, "new"), Label(2, 1, "reordered", opener=1), Label(3, 1, "reordered", opener=1)]
     for condition in ("random IP IDs", "IPv6"):
-        found = list(under_condition(condition, [replace(label) for label in labels], frames))
-        assert [label.unordered for label in found] == [False, False, True]
-        assert not any(label.cut for label in found)
-    misses = [(Scenario("drawn-all", ""), Miss("reordered", 3, False, found[2], Claim()))]
-    text = reasons("reordered", misses, count_cases(Scenario("drawn-all", ""), found))
+        reduced = list(under_condition(condition, [replace(label) for label in labels], frames))
+        assert [label.unordered for label in reduced] == [False, False, True]
+        assert not any(label.cut for label in reduced)
+    misses = [(Scenario("drawn-all", ""), Miss("reordered", 3, False, reduced[2], Claim()))]
+    text = reasons("reordered", misses, count_cases(Scenario("drawn-all", ""), reduced))
     assert "1 of 1 misses: TSval of the segment that overtook it, and no IDs that rise (1 cases)" in text
-    found = list(under_condition(CUT, labels, frames))
-    assert all(label.cut and not label.unordered for label in found)
+    reduced = list(under_condition(CUT, labels, frames))
+    assert all(label.cut and not label.unordered for label in reduced)
 
 
 def test_the_page_explains_rows_below_the_goal_or_of_low_precision() -> None:
     scenario = Scenario("drawn-1", "", sysctl=NO_SACK)
-    label, found = Label(7, 1, "retransmission", cause="fast", causes=frozenset({"fast"})), Assessment()
-    tally = found.groups.setdefault(DRAWN, {}).setdefault(scenario.name, Tally())
-    found.misses = [
-        (scenario.name, "receiver", "whole", one) for one in tally.take("receiver", "wiretale", [label], {})
+    label, assessment = Label(7, 1, "retransmission", cause="fast", causes=frozenset({"fast"})), Assessment()
+    tally = assessment.groups.setdefault(DRAWN, {}).setdefault(scenario.name, Tally())
+    assessment.misses = [
+        (scenario.name, "receiver", "whole", miss) for miss in tally.take("receiver", "wiretale", [label], {})
     ]
-    found.facts.append(Fact(scenario, 1, 1, {}, {}, True, Counter()))
-    lines = [line for line in below_goal(found, DRAWN) if line.startswith("- **fast, receiver**")]
+    assessment.facts.append(Fact(scenario, 1, 1, {}, {}, True, Counter()))
+    lines = [line for line in below_goal(assessment, DRAWN) if line.startswith("- **fast, receiver**")]
     assert len(lines) == 1 and lines[0].endswith(
         "1 of 1 misses: no SACK (0 cases). An ACK does not show which segments arrived."
     )
@@ -233,7 +235,7 @@ def test_the_page_explains_rows_below_the_goal_or_of_low_precision() -> None:
 
 
 def test_settings_become_an_order_for_ns3(tmp_path: Path) -> None:
-    scenario = next(one for one in second_stack.SCENARIOS if one.name == "ns3-outage")
+    scenario = next(candidate for candidate in second_stack.SCENARIOS if candidate.name == "ns3-outage")
     order = second_stack.order_of(scenario, tmp_path)
     wire = order["links"][1]["wires"][0]
     assert (order["queue"], order["control"], order["least_rto"]) == ("160p", "TcpCubic", 0.2)
@@ -247,7 +249,7 @@ def test_the_verdicts_hold_for_ns3(tmp_path: Path) -> None:
     """Simulated, so that a busy machine changes nothing."""
     needs.skip_without(needs.programs("tshark", "tcptrace"))
     names = {"ns3-random-1", "ns3-no-sack", "ns3-outage"}
-    scenarios = [one for one in second_stack.SCENARIOS if one.name in names]
+    scenarios = [scenario for scenario in second_stack.SCENARIOS if scenario.name in names]
     assert second_stack.simulate(scenarios, tmp_path) == names, (tmp_path / "ns3.log").read_text()[-2000:]
     assessment = Assessment()
     for scenario in scenarios:
@@ -260,10 +262,10 @@ def test_the_verdicts_hold_for_ns3(tmp_path: Path) -> None:
 
 def test_counts_with_offloads_are_those_of_the_wire(tmp_path: Path) -> None:
     needs.skip_without(missing(), needs.network_namespaces())
-    scenario = next(one for one in offloads.SCENARIOS if one.name == "offloads-bbr")
+    scenario = next(candidate for candidate in offloads.SCENARIOS if candidate.name == "offloads-bbr")
     with offloads.new_offload_testbed() as bed:
         counted = count_offloads(scenario.name, carry_out(bed, scenario, tmp_path), Tally())
-    for one in counted:
-        assert one.packets < 0.8 * one.segments[0], one  # the capture has super-segments
-        true, said = one.by_kind["retransmitted"]
-        assert one.segments[0] == one.segments[1] and true and said == pytest.approx(true, rel=0.05, abs=1)
+    for count in counted:
+        assert count.packets < 0.8 * count.segments[0], count  # the capture has super-segments
+        true, claimed = count.by_kind["retransmitted"]
+        assert count.segments[0] == count.segments[1] and true and claimed == pytest.approx(true, rel=0.05, abs=1)

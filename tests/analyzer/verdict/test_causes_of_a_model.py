@@ -37,10 +37,10 @@ def causes(model: Reno, point: int, folder: Path, timestamps: bool) -> Counter[t
 def test_timers_and_duplicate_acks_are_distinguished(
     point: int, queue: int, least_rto: int, timestamps: bool, tmp_path: Path
 ) -> None:
-    found: Counter[tuple[str, str]] = Counter()
+    tally: Counter[tuple[str, str]] = Counter()
     for seed in SEEDS:
         model = Reno(seed, queue, least_rto, loss=0.01 + 0.02 * (seed % 2)).run()
-        found += causes(model, point, tmp_path, timestamps)
-    right = found["fast", "fast"] + found["timeout", "timeout"]
-    wrong = sum(found.values()) - right - found["timeout", "none"]
-    assert right > 100 and wrong <= 0.01 * right, found
+        tally += causes(model, point, tmp_path, timestamps)
+    right = tally["fast", "fast"] + tally["timeout", "timeout"]
+    wrong = sum(tally.values()) - right - tally["timeout", "none"]
+    assert right > 100 and wrong <= 0.01 * right, tally

@@ -34,8 +34,10 @@ def retransmissions(capture: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", JUDGED)
 def test_frames_that_were_judged_by_hand(name: str) -> None:
     rows = retransmissions(needs.shared("labelled/cases") / name)
-    found = {row["frame"]: (row["kind"], row["place"], row["spurious"]) for row in rows if row["frame"] in JUDGED[name]}
-    assert found == JUDGED[name]
+    verdicts = {
+        row["frame"]: (row["kind"], row["place"], row["spurious"]) for row in rows if row["frame"] in JUDGED[name]
+    }
+    assert verdicts == JUDGED[name]
 
 
 def test_round_trips_are_at_least_a_tick_of_a_coarse_clock() -> None:
@@ -45,7 +47,7 @@ def test_round_trips_are_at_least_a_tick_of_a_coarse_clock() -> None:
 
 def test_timeouts_are_those_that_tcprs_labels() -> None:
     """All but three, and but two whose timestamps show that the label is wrong."""
-    found: Counter[str] = Counter()
+    tally: Counter[str] = Counter()
     for log in sorted(needs.shared("labelled/tcprs").glob("*.tcpretransmissions.log")):
         name = log.name.split(".")[1]
         capture = log.with_name(f"{name}.pcap")
@@ -55,11 +57,11 @@ def test_timeouts_are_those_that_tcprs_labels() -> None:
         lines = [line.split("\t") for line in log.read_text().splitlines() if not line.startswith("#")]
         times = [round(float(line[0]) * 1_000_000) for line in lines if line[12] == RTO_LABEL]
         wrong = FAST_AT if name == MISLABELLED else ()
-        found.update(kinds.get(time, "none") for time in times if time not in wrong)
-    assert found == {TIMEOUT: 34, FAST: 3}
+        tally.update(kinds.get(time, "none") for time in times if time not in wrong)
+    assert tally == {TIMEOUT: 34, FAST: 3}
 
 
 def test_a_retransmission_that_echoes_the_third_duplicate_ack_is_fast() -> None:
     rows = retransmissions(needs.shared(f"labelled/tcprs/{MISLABELLED}.pcap"))
-    found = {row["frame"]: row["kind"] for row in rows if row["time_ns"] // 1000 in FAST_AT}
-    assert found == {376: FAST, 761: FAST}
+    frame_kinds = {row["frame"]: row["kind"] for row in rows if row["time_ns"] // 1000 in FAST_AT}
+    assert frame_kinds == {376: FAST, 761: FAST}

@@ -32,7 +32,7 @@ MSS = 1448
 def lossy(sizes: list[int], again: list[tuple[int, int]], **more: Any) -> Talk:
     """Super-segments of a window, of which some bytes are lost after the capture point and retransmitted after three SACKs."""
     talk = Talk(**more)
-    whole = sum(sizes)
+    total = sum(sizes)
     for number, size in enumerate(sizes):
         talk.data(30 + number / 10, sum(sizes[:number]), size)
     first, last = again[0][0], again[-1][1]
@@ -41,7 +41,7 @@ def lossy(sizes: list[int], again: list[tuple[int, int]], **more: Any) -> Talk:
         talk.ack(50.1 + number / 10, first, (last, last + (number + 1) * MSS))
     for number, (start, end) in enumerate(again):
         talk.data(50.6 + number / 10, start, end - start)
-    return talk.ack(70.7, whole)
+    return talk.ack(70.7, total)
 
 
 @pytest.fixture
@@ -52,8 +52,8 @@ def offloaded(tmp_path: Path) -> Path:
 
 
 def sentence(path: Path, code: str) -> str:
-    (found,) = [row["sentence"] for row in wiretale.analyze(path).findings.rows() if row["code"] == code]
-    return str(found)
+    (text,) = [row["sentence"] for row in wiretale.analyze(path).findings.rows() if row["code"] == code]
+    return str(text)
 
 
 def test_every_output_has_the_same_figures(offloaded: Path, wiretale_run: Run) -> None:
@@ -71,8 +71,8 @@ def test_every_output_has_the_same_figures(offloaded: Path, wiretale_run: Run) -
 
 
 def test_diff_counts_as_on_the_wire(offloaded: Path, wiretale_run: Run) -> None:
-    said = wiretale_run("diff", offloaded, offloaded, "--fail-if", "lost_downstream>4", "--json")
-    assert '"lost_downstream"' in said.stdout and re.search(r'"(?:before|a)": 5\b', said.stdout), said.stdout
+    done = wiretale_run("diff", offloaded, offloaded, "--fail-if", "lost_downstream>4", "--json")
+    assert '"lost_downstream"' in done.stdout and re.search(r'"(?:before|a)": 5\b', done.stdout), done.stdout
 
 
 def test_unknown_segments_are_said_in_bytes(tmp_path: Path) -> None:

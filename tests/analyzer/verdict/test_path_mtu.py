@@ -47,7 +47,7 @@ def handshake(version: int) -> list[Packet]:
 def analyze(folder: Path, packets: list[Packet]) -> Row:
     """Returns the row of the initiator's direction; packets are 10 ms apart."""
     link = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
-    frames = ((10**18 + i * 10**7, bytes(link / one)) for i, one in enumerate(packets))
+    frames = ((10**18 + i * 10**7, bytes(link / packet)) for i, packet in enumerate(packets))
     row: Row = wiretale.analyze(write_pcap(folder / "wire.pcap", frames)).directions.rows()[0]
     return row
 

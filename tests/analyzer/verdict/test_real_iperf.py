@@ -32,11 +32,11 @@ JITTER_PART, JITTER_NS = 0.1, 20_000
 TURNS = 12
 
 
-def keep(folder: Path, *said: str) -> None:
+def keep(folder: Path, *outputs: str) -> None:
     """Keeps the files of a failed test if WIRETALE_KEEP names a folder."""
-    if kept := os.environ.get("WIRETALE_KEEP"):
-        (folder / "said.txt").write_text("\n".join(said))
-        shutil.copytree(folder, Path(kept, folder.name), dirs_exist_ok=True)
+    if target := os.environ.get("WIRETALE_KEEP"):
+        (folder / "said.txt").write_text("\n".join(outputs))
+        shutil.copytree(folder, Path(target, folder.name), dirs_exist_ok=True)
 
 
 # --- UDP
@@ -62,24 +62,24 @@ class Datagram(NamedTuple):
 
 def datagrams(file: Path, number: slice, sent: int) -> list[Datagram]:
     """In the order in which they came, read without wiretale: where the number is, and the time of sending."""
-    found = []
+    received = []
     with RawPcapReader(str(file)) as reader:
         for data, meta in reader:
             words = data[UDP_HEADERS:]
             if data[UDP_PROTOCOL] == 17 and len(words) > 60:
-                seconds, rest = struct.unpack_from(">II", words, sent)
+                seconds, microseconds = struct.unpack_from(">II", words, sent)
                 which = int.from_bytes(words[number], "big", signed=True)
-                found.append(Datagram(which, seconds * 10**6 + rest, meta.sec * 10**6 + meta.usec))
-    return [one for one in found if one.sent]  # not the answer of iperf2's server
+                received.append(Datagram(which, seconds * 10**6 + microseconds, meta.sec * 10**6 + meta.usec))
+    return [datagram for datagram in received if datagram.sent]  # not the answer of iperf2's server
 
 
 def jitter_ns(came: list[Datagram]) -> float:
-    return 1000 * jitter_of([one.came - one.sent for one in came])
+    return 1000 * jitter_of([datagram.came - datagram.sent for datagram in came])
 
 
 def assert_lost(row: Row, came: list[Datagram], sent: int, dropped: int) -> None:
     """Every dropped packet is found, except those before the first and after the last that arrived."""
-    numbers = [one.number for one in came]
+    numbers = [datagram.number for datagram in came]
     outside = (min(numbers) - 1) + (sent - max(numbers))
     assert (row["blocks"], row["blocks_lost"] + outside) == (len(came), dropped)
     assert sent == len(came) + dropped
@@ -97,10 +97,10 @@ def until_woken_in_time(folder: Path, jitters: Callable[[Path], tuple[float, flo
     """The capture's jitter and the program's, in ns: alike in a transfer in which others do not hold the program up."""
     for turn in range(TURNS):
         (folder / str(turn)).mkdir()
-        found, reported = jitters(folder / str(turn))
-        if found == pytest.approx(reported, rel=JITTER_PART, abs=JITTER_NS):
+        captured, reported = jitters(folder / str(turn))
+        if captured == pytest.approx(reported, rel=JITTER_PART, abs=JITTER_NS):
             return
-    assert found == pytest.approx(reported, rel=JITTER_PART, abs=JITTER_NS)
+    assert captured == pytest.approx(reported, rel=JITTER_PART, abs=JITTER_NS)
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -114,18 +114,21 @@ def iperf3_over_udp(path: DroppingPath, tmp_path: Path, bits: int) -> tuple[floa
     # In bursts every 30 ms: the last is over before the test is.
     client = f"iperf3 -c {RECEIVER} -p {PORT} -u -b 8M -l 1000 -t 2 --pacing-timer 30000 -J".split()
     with path.capturing(path.receiver, file):
-        heard, said = path.transfer(
+        server_output, client_output = path.transfer(
             f"iperf3 -s -1 -B {RECEIVER} -p {PORT} -J".split(),
             [*client, *(["--udp-counters-64bit"] if bits == 64 else [])],
         )
-    keep(tmp_path, heard, said)
-    server, sent = json.loads(heard)["end"]["streams"][0]["udp"], json.loads(said)["end"]["sum"]["packets"]
+    keep(tmp_path, server_output, client_output)
+    server, sent = (
+        json.loads(server_output)["end"]["streams"][0]["udp"],
+        json.loads(client_output)["end"]["sum"]["packets"],
+    )
     came = datagrams(file, slice(8, 8 + bits // 8), 0)
     trace = wiretale.analyze(file)
     assert_lost(numbered(trace, "iperf3"), came, sent, path.dropped())
     # The server stops reading once the client has ended the test.
     end = end_of_test(trace)
-    counted = [one for one in came if one.came * 1000 < end]
+    counted = [datagram for datagram in came if datagram.came * 1000 < end]
     row = numbered(wiretale.analyze(file, end=end), "iperf3")
     assert row["blocks"] == len(counted) == server["packets"] - server["lost_packets"]
     assert row["blocks_lost"] + min(came).number - 1 == server["lost_packets"]
@@ -142,14 +145,14 @@ def iperf2_over_udp(path: DroppingPath, tmp_path: Path) -> tuple[float, float]:
     file = tmp_path / "receiver.pcap"
     path.disturb(UDP_DATA, dropped=30, slow=100, last=UDP_END)
     with path.capturing(path.receiver, file):
-        heard, said = path.transfer(
+        server_output, client_output = path.transfer(
             f"iperf -s -u -P 1 -B {RECEIVER} -p {PORT} -y C".split(),
             f"iperf -c {RECEIVER} -p {PORT} -u -b 8M -l 1000 -t 2".split(),
         )
-    keep(tmp_path, heard, said)
-    jitter_ms, lost, total, _, out_of_order = map(float, heard.strip().split(",")[-5:])
+    keep(tmp_path, server_output, client_output)
+    jitter_ms, lost, total, _, out_of_order = map(float, server_output.strip().split(",")[-5:])
     came = datagrams(file, slice(0, 4), 4)
-    data = [one for one in came if one.number > 0]
+    data = [datagram for datagram in came if datagram.number > 0]
     row = numbered(wiretale.analyze(file), "iperf2")
     # The server takes the first of the negative numbers, which mark the end, for one more datagram.
     assert_lost(row, data, int(total) - 1, int(lost))
@@ -179,13 +182,13 @@ def losses_shown(passed: list[int], lost: Collection[int]) -> int:
 
     That requires a gap: the end of a burst that is lost, and retransmitted before later data, opens no gap.
     """
-    found: set[int] = set()
+    gaps: set[int] = set()
     highest = -1
     for position in passed:
         if position in lost and position < highest:
-            found.add(position)
+            gaps.add(position)
         highest = max(highest, position)
-    return len(found)
+    return len(gaps)
 
 
 def resent_until(trace: wiretale.Trace, time_ns: int) -> int:
@@ -202,11 +205,11 @@ def test_iperf3_over_tcp(path: DroppingPath, tmp_path: Path, control: str) -> No
     path.disturb(TCP_DATA, dropped=10)
     before = Counter({counter: path.tcp_count(counter) for counter in ("RetransSegs", "TCPTimeouts")})
     with path.capturing_both(tmp_path) as files:
-        heard, said = path.transfer(
+        server_output, client_output = path.transfer(
             f"iperf3 -s -1 -B {RECEIVER} -p {PORT} -J".split(),
             f"iperf3 -c {RECEIVER} -p {PORT} -n 8M -w 64K -C {control} -J".split(),
         )
-    keep(tmp_path, heard, said)
+    keep(tmp_path, server_output, client_output)
     kernel = {counter: path.tcp_count(counter) - before[counter] for counter in before}
     sender, receiver = map(wiretale.analyze, files)
     there, here = Counter(positions(sender)), Counter(positions(receiver))
@@ -220,7 +223,7 @@ def test_iperf3_over_tcp(path: DroppingPath, tmp_path: Path, control: str) -> No
     assert row["timeouts"] == kernel["TCPTimeouts"]
     # iperf3 asks its kernel just before it says that the test is over, when the last segments are still under way.
     until = resent_until(sender, end_of_test(sender))
-    assert until - json.loads(said)["end"]["sum_sent"]["retransmits"] in (0, 1)
+    assert until - json.loads(client_output)["end"]["sum_sent"]["retransmits"] in (0, 1)
     # The receiver's side shows one loss per segment: the loss of a retransmission is invisible there.
     row = receiver.directions.rows()[2 * data_flow(receiver)]
     assert row["lost_upstream"] == losses_shown(positions(receiver), lost)
@@ -234,11 +237,11 @@ def test_a_router_that_captures_all_its_interfaces(path: DroppingPath, tmp_path:
     path.disturb(TCP_DATA, dropped=5)
     before = path.tcp_count("RetransSegs")
     with path.capture(path.router, "any", file):
-        heard, said = path.transfer(
+        server_output, client_output = path.transfer(
             f"iperf3 -s -1 -B {RECEIVER} -p {PORT} -J".split(),
             f"iperf3 -c {RECEIVER} -p {PORT} -n 8M -w {window} -J".split(),
         )
-    keep(tmp_path, heard, said)
+    keep(tmp_path, server_output, client_output)
     trace = wiretale.analyze(file)
     total = trace.directions.total
     assert total("retransmissions") == path.tcp_count("RetransSegs") - before

@@ -70,17 +70,17 @@ class Packet(NamedTuple):
 
 def packets_of(file: Path) -> list[Packet]:
     """In the order in which they passed, read without wiretale; numbers go on past 2^16."""
-    found: list[Packet] = []
+    packets: list[Packet] = []
     with RawPcapReader(str(file)) as reader:
         for data, meta in reader:
             words = data[UDP_PAYLOAD:]
             if data[IP_PROTOCOL] != 17 or len(words) < 12 or words[0] >> 6 != 2:
                 continue
             number, ticks = struct.unpack_from(">HI", words, 2)
-            before = found[-1].number if found else number
+            before = packets[-1].number if packets else number
             number = before + (number - before + 2**15) % 2**16 - 2**15
-            found.append(Packet(number, ticks, (meta.sec * 10**6 + meta.usec) * 1000))
-    return found
+            packets.append(Packet(number, ticks, (meta.sec * 10**6 + meta.usec) * 1000))
+    return packets
 
 
 def jitter_ns(packets: list[Packet], ticks: int) -> float:
@@ -175,9 +175,9 @@ def test_a_stream_made_here(path: DroppingPath, tmp_path: Path, name: str) -> No
         run_stream(path, stream)
     sent, came = map(packets_of, files)
     truth = truth_of(sent, came, stream.ticks, path.dropped())
-    if kept := os.environ.get("WIRETALE_KEEP"):
-        shutil.copy(files[1], Path(kept, f"rtp_{name}.pcap"))
-        Path(kept, f"rtp_{name}.truth.json").write_text(json.dumps(truth, indent=2) + "\n")
+    if target := os.environ.get("WIRETALE_KEEP"):
+        shutil.copy(files[1], Path(target, f"rtp_{name}.pcap"))
+        Path(target, f"rtp_{name}.truth.json").write_text(json.dumps(truth, indent=2) + "\n")
     assert len(sent) > 500 and truth["blocks_lost"] >= 3
     assert (truth["blocks_out_of_order"] > 0) == (stream.slow > 0)
     assert_judged(files[1], truth)

@@ -34,8 +34,8 @@ EVIDENCE = {
 def test_events_name_their_evidence_and_the_frame_that_they_repeat(name: str, tmp_path: Path) -> None:
     capture = write_pcap(captured(read_scenario(SCENARIOS / f"{name}.txt", SCENARIOS), "ipv4"), tmp_path / "case.pcap")
     rows = wiretale.analyze(capture).events.rows()
-    found = [(row["kind"], row["frame"], row["related_frame"], row["evidence"]) for row in rows if row["evidence"]]
-    assert found == EVIDENCE[name]
+    events = [(row["kind"], row["frame"], row["related_frame"], row["evidence"]) for row in rows if row["evidence"]]
+    assert events == EVIDENCE[name]
 
 
 def test_a_copy_by_the_network_is_not_counted_at_the_interfaces(tmp_path: Path) -> None:
@@ -91,12 +91,12 @@ def of_scenario(name: str, folder: Path) -> wiretale.Trace:
 
 def test_one_finding_names_both_sides_of_a_router(tmp_path: Path) -> None:
     trace = of_scenario("router_copies_after_a_round_trip", tmp_path)
-    found = [row["sentence"] for row in trace.findings.rows() if row["code"] == "mirror-duplicates"]
-    assert len(found) == 1
-    assert found[0].startswith(
+    sentences = [row["sentence"] for row in trace.findings.rows() if row["code"] == "mirror-duplicates"]
+    assert len(sentences) == 1
+    assert sentences[0].startswith(
         "The capture stored 23 packets of 1 TCP flow more than once: on both sides of a router, from 02:"
     )
-    assert " with TTL 64 and from 02:00:00:00:00:11 to 02:00:00:00:00:12 with TTL 63, up to 6 ms apart." in found[0]
+    assert " with TTL 64 and from 02:00:00:00:00:11 to 02:00:00:00:00:12 with TTL 63, up to 6 ms apart." in sentences[0]
     assert not {"network-duplicates", "unknown-duplicates"} & set(trace.findings.column("code"))
 
 
@@ -109,8 +109,8 @@ def test_one_finding_names_both_sides_of_a_router(tmp_path: Path) -> None:
 )
 def test_a_mirror_is_one_finding(name: str, words: str, tmp_path: Path) -> None:
     rows = of_scenario(name, tmp_path).findings.rows()
-    (found,) = [row for row in rows if row["code"] == "mirror-duplicates"]
-    assert words in found["sentence"] and found["scope"] == "capture"
+    (finding,) = [row for row in rows if row["code"] == "mirror-duplicates"]
+    assert words in finding["sentence"] and finding["scope"] == "capture"
 
 
 #: captures of others beside the repository: retransmissions (data again with a new IP ID), and packets stored again with
@@ -128,5 +128,5 @@ def test_router_copies_of_others_are_no_retransmissions(name: str) -> None:
     assert (counts["retransmissions"], counts["mirror_duplicates"]) == OTHERS[name]
     assert counts["network_duplicates"] == 0
     assert counts["lost_upstream"] + counts["lost_downstream"] <= counts["retransmissions"]
-    found = [row["sentence"] for row in trace.findings.rows() if row["code"] == "mirror-duplicates"]
-    assert len(found) == 1 and "on both sides of a router, from " in found[0]
+    sentences = [row["sentence"] for row in trace.findings.rows() if row["code"] == "mirror-duplicates"]
+    assert len(sentences) == 1 and "on both sides of a router, from " in sentences[0]

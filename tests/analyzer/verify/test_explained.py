@@ -24,12 +24,14 @@ pytestmark = [needs.TSHARK, pytest.mark.xdist_group("tshark")]
 
 def rules_of(path: Path) -> set[str | None]:
     """The reasons of all differences; None is a difference without one."""
-    return {one.rule for one in compare_file(traces.analyze(path), str(path), Dissector(), None).differences}
+    return {
+        difference.rule for difference in compare_file(traces.analyze(path), str(path), Dissector(), None).differences
+    }
 
 
-def check(found: set[str | None], expected: set[str]) -> None:
+def check(rules: set[str | None], expected: set[str]) -> None:
     """Another version of Wireshark may agree where 4.0 does not."""
-    assert found == expected or (found < expected and not Dissector().version().startswith("4.0."))
+    assert rules == expected or (rules < expected and not Dissector().version().startswith("4.0."))
 
 
 def begins_with_keep_alives(talk: Connection) -> None:
@@ -132,10 +134,10 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_differences_over_captures_of_others_are_explained(name: str) -> None:
-    found = rules_of(needs.shared(name))
-    assert None not in found
+    rules = rules_of(needs.shared(name))
+    assert None not in rules
     if Dissector().version().startswith("4.0."):
-        assert found >= OTHERS[name]
+        assert rules >= OTHERS[name]
 
 
 def with_losses(options: bytes) -> Wire:
@@ -148,16 +150,17 @@ def with_losses(options: bytes) -> Wire:
     return talk.wire
 
 
-@pytest.mark.parametrize("kept", [54, 60, 120, 500])
+@pytest.mark.parametrize("snaplen", [54, 60, 120, 500])
 @pytest.mark.parametrize("sacks", [True, False])
-def test_rewritten_lengths_explain_missing_data(kept: int, sacks: bool, tmp_path: Path) -> None:
+def test_rewritten_lengths_explain_missing_data(snaplen: int, sacks: bool, tmp_path: Path) -> None:
     """A tool cut the packets and wrote the shorter length into the records: for Wireshark, data is missing."""
     wire = with_losses(sack((1460 * 8, 1460 * 9)) if sacks else b"")
     frames = [
-        (START_NS + round(at * 10**6), frame[:kept]) for at, frame in sorted(wire.packets, key=lambda packet: packet[0])
+        (START_NS + round(at * 10**6), frame[:snaplen])
+        for at, frame in sorted(wire.packets, key=lambda packet: packet[0])
     ]
-    found = rules_of(write_records(tmp_path / "cut.pcap", frames))
-    assert "lengths-cut" in found
-    assert not found & {None, "one-byte-unseen", "overlap", "nothing-outstanding"}
-    whole = rules_of(wire.write(tmp_path / "whole.pcap"))
-    assert "lengths-cut" not in whole and None not in whole
+    cut_rules = rules_of(write_records(tmp_path / "cut.pcap", frames))
+    assert "lengths-cut" in cut_rules
+    assert not cut_rules & {None, "one-byte-unseen", "overlap", "nothing-outstanding"}
+    full_rules = rules_of(wire.write(tmp_path / "whole.pcap"))
+    assert "lengths-cut" not in full_rules and None not in full_rules

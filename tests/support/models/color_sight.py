@@ -47,14 +47,14 @@ def lab(seen: Color) -> Color:
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
-def difference(one: Color, other: Color, sight: str = "normal") -> float:
+def difference(first: Color, second: Color, sight: str = "normal") -> float:
     """CIEDE2000 of two colors as seen."""
-    return ciede2000(lab(light(one, sight)), lab(light(other, sight)))
+    return ciede2000(lab(light(first, sight)), lab(light(second, sight)))
 
 
-def ciede2000(one: Color, other: Color) -> float:
+def ciede2000(first: Color, second: Color) -> float:
     """Of two CIELAB colors, after Sharma, Wu, Dalal: The CIEDE2000 Color-Difference Formula, 2005."""
-    (l1, a1, b1), (l2, a2, b2) = one, other
+    (l1, a1, b1), (l2, a2, b2) = first, second
     mean_c = (math.hypot(a1, b1) + math.hypot(a2, b2)) / 2
     g = 0.5 * (1 - math.sqrt(mean_c**7 / (mean_c**7 + 25.0**7)))
     a1, a2 = a1 * (1 + g), a2 * (1 + g)
@@ -74,9 +74,9 @@ def ciede2000(one: Color, other: Color) -> float:
     return math.sqrt(l_part**2 + c_part**2 + h_part**2 + r_t * c_part * h_part)
 
 
-def contrast(one: Color, other: Color) -> float:
+def contrast(first: Color, second: Color) -> float:
     """WCAG 2: from 1 to 21."""
-    darker, lighter = sorted(times(XYZ, light(color))[1] for color in (one, other))
+    darker, lighter = sorted(times(XYZ, light(color))[1] for color in (first, second))
     return (lighter + 0.05) / (darker + 0.05)
 
 

@@ -26,13 +26,13 @@ def departures(times: list[int], tx_ns: int, delay_ns: int, limit: int) -> list[
     """Of packets that come to a queue with room for `limit`, the one being sent among them: when each arrives at the other
     end (None: dropped), and how many it found."""
     ends: list[int] = []
-    found: list[tuple[int | None, int]] = []
+    arrivals: list[tuple[int | None, int]] = []
     for came in times:
         waiting = sum(end > came for end in ends[-limit:])
         if waiting < limit:
             ends.append(max(came, ends[-1] if ends else came) + tx_ns)
-        found.append((ends[-1] + delay_ns if waiting < limit else None, waiting))
-    return found
+        arrivals.append((ends[-1] + delay_ns if waiting < limit else None, waiting))
+    return arrivals
 
 
 def ideal_link(

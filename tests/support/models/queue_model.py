@@ -243,11 +243,11 @@ class FqCodel:
 
     def dequeue(self, now: int) -> Packet | None:
         while self.new or self.old:
-            chosen = self.new or self.old
-            place = chosen[0]
+            places = self.new or self.old
+            place = places[0]
             if self.credits[place] <= 0:
                 self.credits[place] += self.quantum
-                self.old.append(chosen.popleft())
+                self.old.append(places.popleft())
                 continue
             queue = self.queues[place]
             queue.max_packet = self.max_packet
@@ -256,8 +256,8 @@ class FqCodel:
                 self.credits[place] -= packet.size
                 return packet
             queue.dropping = False
-            was_new = chosen is self.new
-            chosen.popleft()
+            was_new = places is self.new
+            places.popleft()
             if was_new and self.old:
                 self.old.append(place)
         return None
@@ -334,7 +334,7 @@ class Pie:
     def drop_early(self, packet: Packet) -> bool:
         if self.qdelay_old < self.target // 2 and self.drop_prob < 0.2:
             return False
-        if sum(one.size for one in self.waiting) <= 2 * 1500:
+        if sum(queued.size for queued in self.waiting) <= 2 * 1500:
             return False
         if self.drop_prob == 0:
             self.accu_prob = 0.0
@@ -402,10 +402,10 @@ def drops(case: int) -> dict[int, str]:
 
 def digest(dropped: dict[int, str]) -> int:
     """Returns FNV-1a of a line for each dropped packet, in order: its number and the reason."""
-    found = 0xCBF29CE484222325
+    hashed = 0xCBF29CE484222325
     for byte in "".join(f"{number} {why}\n" for number, why in sorted(dropped.items())).encode():
-        found = (found ^ byte) * 0x100000001B3 & MASK
-    return found
+        hashed = (hashed ^ byte) * 0x100000001B3 & MASK
+    return hashed
 
 
 def c_text() -> str:

@@ -67,7 +67,7 @@ class Reno:
     timer: int = 0  # number of the running one, 0 if none
     # the receiver
     expected: int = 0
-    held: set[int] = field(default_factory=set)
+    buffered: set[int] = field(default_factory=set)
     recent: int = TSVALS[0] + 20
 
     def __post_init__(self) -> None:
@@ -172,9 +172,9 @@ class Reno:
         if sent.number <= self.expected:
             self.recent = sent.tsval
         if sent.number >= self.expected:
-            self.held.add(sent.number)
-        while self.expected in self.held:
-            self.held.remove(self.expected)
+            self.buffered.add(sent.number)
+        while self.expected in self.buffered:
+            self.buffered.remove(self.expected)
             self.expected += 1
         ack = Sent(self.now, 1, self.expected, TSVALS[1] + int(self.now), self.recent)
         self.captures[1].append(ack)

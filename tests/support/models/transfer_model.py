@@ -170,17 +170,17 @@ class Transfer:
 
     def blocks(self, edge: int) -> list[tuple[int, int]]:
         """SACK blocks, the newest first."""
-        found: list[tuple[int, int]] = []
+        ranges: list[tuple[int, int]] = []
         for segment in self.recent:
-            if segment <= edge or any(a <= segment < b for a, b in found):
+            if segment <= edge or any(a <= segment < b for a, b in ranges):
                 continue
             low = high = segment
             while low - 1 in self.got and low - 1 > edge:
                 low -= 1
             while high + 1 in self.got:
                 high += 1
-            found.append((low, high + 1))
-        return found[:3]
+            ranges.append((low, high + 1))
+        return ranges[:3]
 
     # --- the capture
 

@@ -62,8 +62,8 @@ def test_s2_sends_the_blocks_of_the_controller_sweep_five_times() -> None:
         }
     )
     plan = built_in("s2-controller-sweep")
-    found = Counter((test.group, test.sessions[0].block_bytes, test.sessions[0].count) for test in plan.tests)
-    assert found == expected and len(plan.tests) == 27 * 5
+    planned = Counter((test.group, test.sessions[0].block_bytes, test.sessions[0].count) for test in plan.tests)
+    assert planned == expected and len(plan.tests) == 27 * 5
     assert {(t.group, s.protocol, s.header_bytes) for t in plan.tests for s in t.sessions} == {
         ("tcp", "tcp", 0),
         ("udp", "udp", 0),
@@ -76,8 +76,8 @@ def test_s3_sends_a_hundred_blocks_and_ten_of_the_published_sizes_five_times() -
         (row["protocol"], int(row["block_bytes"]), int(row["block_count"])) for row in published("file_transfer")
     } | {(protocol, size, 10) for protocol in ("tcp", "udp") for size in (60000, 4096)}
     plan = built_in("s3-file-transfer")
-    found = Counter((s.protocol, s.block_bytes, s.count) for test in plan.tests for s in test.sessions)
-    assert set(found) == expected and set(found.values()) == {5}
+    planned = Counter((s.protocol, s.block_bytes, s.count) for test in plan.tests for s in test.sessions)
+    assert set(planned) == expected and set(planned.values()) == {5}
 
 
 def test_s4_sends_the_blocks_of_the_benchmark() -> None:
@@ -116,14 +116,14 @@ def test_s5_starts_three_tcp_sessions_at_once_and_ten_seconds_apart() -> None:
 
 def test_s5_mixes_one_session_with_none_to_five_of_the_other_protocol() -> None:
     expected = {(int(r["tcp_sessions"]), int(r["udp_sessions"]), r["measured"]) for r in published("tcp_udp_mix")}
-    found = set()
+    planned = set()
     for test in built_in("s5-tcp-udp-mix").tests:
         counts = Counter(session.protocol for session in test.sessions)
         assert {s.rate_bps for s in test.sessions if s.protocol == "udp"} <= {10e6}
         assert {(s.seconds, s.start_s) for s in test.sessions} == {(60, 0)}
         assert {s.sending.buffer for s in test.sessions if s.protocol == "udp"} <= {73728}
-        found.add((counts["tcp"], counts["udp"], "tcp" if "TCP measured" in test.group else "udp"))
-    assert found == expected
+        planned.add((counts["tcp"], counts["udp"], "tcp" if "TCP measured" in test.group else "udp"))
+    assert planned == expected
 
 
 def test_s5_durations_overlap() -> None:
@@ -142,9 +142,9 @@ def test_quick_has_little_to_send() -> None:
 
 
 def test_published_figures_are_those_that_the_package_carries() -> None:
-    theirs = needs.shared("published")
+    originals = needs.shared("published")
     carried = sorted(PUBLISHED.glob("*.csv"))  # others may be added there
-    assert carried and all((theirs / path.name).read_bytes() == path.read_bytes() for path in carried)
+    assert carried and all((originals / path.name).read_bytes() == path.read_bytes() for path in carried)
 
 
 # --- the grammar of plans

@@ -49,19 +49,19 @@ def test_means_and_spread_are_those_of_the_trials(tmp_path: Path) -> None:
 
 
 def test_s2_has_its_three_graphs_averaged_and_per_trial(tmp_path: Path) -> None:
-    found = figures(stored(built_in("s2-controller-sweep", 2), tmp_path))
-    assert list(found) == [
+    drawn = figures(stored(built_in("s2-controller-sweep", 2), tmp_path))
+    assert list(drawn) == [
         "Throughput against block size",
         "Throughput against elapsed time",
         "Percent received against block size",
     ]
-    for title in found:
-        assert {"tcp, trial 1", "udp, trial 2", "udp+12"} <= set(traces(found[title]))
-        assert [choice["label"] for choice in found[title]["choices"]] == ["averaged", "per trial"]
+    for title in drawn:
+        assert {"tcp, trial 1", "udp, trial 2", "udp+12"} <= set(traces(drawn[title]))
+        assert [choice["label"] for choice in drawn[title]["choices"]] == ["averaged", "per trial"]
 
 
 @pytest.mark.parametrize(
-    "plan, title, theirs",
+    "plan, title, published",
     [
         ("s3-file-transfer", "Throughput against block size", {"S3 LAN, udp (published)": (4096, 3.79 * 8)}),
         ("s3-file-transfer", "Percent received against block size", {"S3 WLAN, udp (published)": (60000, 20)}),
@@ -81,10 +81,10 @@ def test_s2_has_its_three_graphs_averaged_and_per_trial(tmp_path: Path) -> None:
     ],
 )
 def test_published_figures_stand_beside_and_are_named_as_theirs(
-    tmp_path: Path, plan: str, title: str, theirs: dict[str, tuple[float, float]]
+    tmp_path: Path, plan: str, title: str, published: dict[str, tuple[float, float]]
 ) -> None:
     drawn = figures(stored(scaled(built_in(plan), 0.1), tmp_path))[title]
-    for name, (x, y) in theirs.items():
+    for name, (x, y) in published.items():
         line = traces(drawn)[name]
         assert pytest.approx(y) == dict(zip(line["x"], line["y"], strict=True))[x]
     assert "published" in drawn["note"]
@@ -105,16 +105,16 @@ def test_sending_rates_are_beside_the_throughput_of_udp(tmp_path: Path) -> None:
 
 def test_published_sessions_stand_at_the_place_of_the_measured_ones(tmp_path: Path) -> None:
     drawn = traces(figures(stored(scaled(built_in("s5-parallel-tcp"), 0.1), tmp_path))["Throughput of each session"])
-    measured, theirs = drawn["measured"], drawn["S5 (published)"]
-    assert set(zip(*theirs["x"], strict=True)) == set(zip(*measured["x"], strict=True))
-    places = list(zip(*theirs["x"], strict=True))
-    assert theirs["y"][places.index(("three TCP at once", "tcp 3"))] == pytest.approx((39.6 + 36.8) / 2)
+    measured, published = drawn["measured"], drawn["S5 (published)"]
+    assert set(zip(*published["x"], strict=True)) == set(zip(*measured["x"], strict=True))
+    places = list(zip(*published["x"], strict=True))
+    assert published["y"][places.index(("three TCP at once", "tcp 3"))] == pytest.approx((39.6 + 36.8) / 2)
 
 
 def test_a_plan_of_no_study_has_nothing_published_beside(tmp_path: Path) -> None:
-    found = figures(stored(built_in("quick"), tmp_path))
-    assert not any("published" in trace["name"] for figure in found.values() for trace in figure["data"])
-    assert "Offered against received rate" not in found  # one rate is no sweep
+    drawn = figures(stored(built_in("quick"), tmp_path))
+    assert not any("published" in trace["name"] for figure in drawn.values() for trace in figure["data"])
+    assert "Offered against received rate" not in drawn  # one rate is no sweep
 
 
 def test_one_session_is_drawn_by_the_number_of_the_others(tmp_path: Path) -> None:
@@ -171,12 +171,12 @@ def test_sessions_over_time_without_a_capture_are_as_they_were_sent(tmp_path: Pa
     spans = ((0, 60), (10, 30), (20, 10))
     session = '[[test.session]]\nprotocol = "tcp"\nsize = 8192\nlabel = "{1} s"\nstart = {0}\nseconds = {1}\n'
     text = '[[test]]\nname = "t"\n' + "".join(session.format(*span) for span in spans)
-    (one,) = read_outcome(stored(read_plan(text, "plan.toml", "plan"), tmp_path)).together
-    assert one["source"] == "senders" and one["labels"] == ["60 s", "30 s", "10 s"]
-    at = {second: int(second / one["bin_s"]) for second in (5, 15, 25, 35, 45)}
-    rates = [[round(line[at[second]] * 1e6 / 8) for second in at] for line in one["rates"]]
+    (together,) = read_outcome(stored(read_plan(text, "plan.toml", "plan"), tmp_path)).together
+    assert together["source"] == "senders" and together["labels"] == ["60 s", "30 s", "10 s"]
+    at = {second: int(second / together["bin_s"]) for second in (5, 15, 25, 35, 45)}
+    rates = [[round(line[at[second]] * 1e6 / 8) for second in at] for line in together["rates"]]
     assert rates == [[2000] * 5, [0, 4000, 4000, 4000, 0], [0, 0, 6000, 0, 0]]
-    assert one["fairness"][at[25]] == pytest.approx(jain([1, 2, 3])) and one["fairness"][at[5]] is None
+    assert together["fairness"][at[25]] == pytest.approx(jain([1, 2, 3])) and together["fairness"][at[5]] is None
 
 
 # --- the page

@@ -79,8 +79,8 @@ class Experiment:
         self.plan.write_text(text)
 
     def words(self, *options: str | Path) -> list[str]:
-        given = ["experiment", "run", self.plan, "-o", self.out, "--port", self.port, *options]
-        return [str(word) for word in given]
+        command = ["experiment", "run", self.plan, "-o", self.out, "--port", self.port, *options]
+        return [str(word) for word in command]
 
     def begin(self) -> subprocess.Popen[str]:
         """The run, in a process of its own."""
@@ -102,7 +102,7 @@ def assert_columns(folder: Path) -> None:
     """Every line equals the raw report of its session."""
     done = raw(folder)
     for row in table(folder):
-        sessions = {one["label"]: one for one in done[row["test"]]["sessions"]}
+        sessions = {session["label"]: session for session in done[row["test"]]["sessions"]}
         report = sessions[row["session"]]["report"]
         sender, receiver = report["sender"], report["receiver"]
         elapsed = max(sender["elapsed_s"], receiver["elapsed_s"])
@@ -148,9 +148,9 @@ def test_the_table_of_quick_equals_reports_and_captures(wiretale_run: Run, tmp_p
     assert head.split(",") == list(COLUMNS)
     for row in rows if CAPTURES_HERE else []:
         trace = wiretale.analyze(out / row["capture"])
-        found = [d for d in trace.directions.rows() if d["blocks"] == int(row["blocks_received"])]
-        assert found, f"{row['test']}: the capture shows no {row['blocks_received']} blocks"
-        assert found[0]["blocks_lost"] == 0 and row["packets_lost"] == "0"
+        directions = [d for d in trace.directions.rows() if d["blocks"] == int(row["blocks_received"])]
+        assert directions, f"{row['test']}: the capture shows no {row['blocks_received']} blocks"
+        assert directions[0]["blocks_lost"] == 0 and row["packets_lost"] == "0"
 
 
 def test_the_first_columns_are_those_of_the_studies() -> None:
@@ -167,21 +167,21 @@ def test_every_column_is_documented() -> None:
 
 
 def test_a_second_run_does_nothing_again(wiretale_run: Run, tmp_path: Path) -> None:
-    one = Experiment(tmp_path)
-    assert wiretale_run(*one.words()).returncode == 0
-    before, table_before = one.changed(), (one.out / "results.csv").read_text()
-    assert wiretale_run(*one.words()).returncode == 0 and one.changed() == before and len(before) == 5
-    assert (one.out / "results.csv").read_text() == table_before
+    experiment = Experiment(tmp_path)
+    assert wiretale_run(*experiment.words()).returncode == 0
+    before, table_before = experiment.changed(), (experiment.out / "results.csv").read_text()
+    assert wiretale_run(*experiment.words()).returncode == 0 and experiment.changed() == before and len(before) == 5
+    assert (experiment.out / "results.csv").read_text() == table_before
 
 
 def test_a_plan_that_changed_since_is_an_error_that_names_the_change(wiretale_run: Run, tmp_path: Path) -> None:
-    one = Experiment(tmp_path)
-    assert wiretale_run(*one.words()).returncode == 0
-    one.plan.write_text(PLAN.replace("count = 200", "count = 300"))
-    done = wiretale_run(*one.words())
+    experiment = Experiment(tmp_path)
+    assert wiretale_run(*experiment.words()).returncode == 0
+    experiment.plan.write_text(PLAN.replace("count = 200", "count = 300"))
+    done = wiretale_run(*experiment.words())
     assert done.returncode == 2 and "another plan (udp-64-20mbit-t1, udp-1472-20mbit-t1, udp-64-" in done.stderr
-    one.plan.write_text(PLAN)
-    done = wiretale_run(*one.words("--trials", "3"))
+    experiment.plan.write_text(PLAN)
+    done = wiretale_run(*experiment.words("--trials", "3"))
     assert done.returncode == 2 and "is new" in done.stderr
 
 
@@ -199,45 +199,45 @@ def wait_gone(port: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
 def test_a_run_that_was_broken_off_goes_on_where_it_was(wiretale_run: Run, tmp_path: Path, number: int) -> None:
-    one = Experiment(tmp_path, SLOW)
-    process = one.begin()
-    one.wait_done(2)
+    experiment = Experiment(tmp_path, SLOW)
+    process = experiment.begin()
+    experiment.wait_done(2)
     process.send_signal(number)
     _, err = process.communicate(timeout=60)
     assert process.returncode == (128 + number if number != signal.SIGKILL else -signal.SIGKILL), err
-    wait_gone(one.port)  # no receiver or sender is left behind
-    before = one.changed()
+    wait_gone(experiment.port)  # no receiver or sender is left behind
+    before = experiment.changed()
     assert 2 <= len(before) < 4 and "Traceback" not in err
     if number != signal.SIGKILL:
-        assert len(table(one.out)) == len(before)
-    done = wiretale_run(*one.words())
+        assert len(table(experiment.out)) == len(before)
+    done = wiretale_run(*experiment.words())
     assert done.returncode == 0, done.stderr
-    assert len(table(one.out)) == 4
-    assert one.changed().items() >= before.items()  # not run again
-    assert not list(one.out.glob("**/.*partial*"))
+    assert len(table(experiment.out)) == 4
+    assert experiment.changed().items() >= before.items()  # not run again
+    assert not list(experiment.out.glob("**/.*partial*"))
 
 
 def test_sigterm_ends_a_run_that_a_script_has_in_the_background(tmp_path: Path) -> None:
     """A shell without job control starts `command &` with SIGINT ignored."""
-    one = Experiment(tmp_path, SLOW)
+    experiment = Experiment(tmp_path, SLOW)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        process = one.begin()
+        process = experiment.begin()
     finally:
         signal.signal(signal.SIGINT, before)
-    one.wait_done(1)
+    experiment.wait_done(1)
     process.terminate()
     _, err = process.communicate(timeout=60)
     assert process.returncode == 143 and "Traceback" not in err, err
-    wait_gone(one.port)
+    wait_gone(experiment.port)
 
 
 def test_two_runs_do_not_share_a_folder(wiretale_run: Run, tmp_path: Path) -> None:
-    one = Experiment(tmp_path, SLOW)
-    process = one.begin()
+    experiment = Experiment(tmp_path, SLOW)
+    process = experiment.begin()
     try:
-        one.wait_done(1)
-        done = wiretale_run(*one.words())
+        experiment.wait_done(1)
+        done = wiretale_run(*experiment.words())
         assert done.returncode == 2 and "in use by another run" in done.stderr
     finally:
         process.send_signal(signal.SIGINT)
@@ -248,25 +248,27 @@ def test_two_runs_do_not_share_a_folder(wiretale_run: Run, tmp_path: Path) -> No
 
 
 def test_a_receiver_that_does_not_come_up_is_one_clear_line(wiretale_run: Run, tmp_path: Path) -> None:
-    one = Experiment(tmp_path)
-    with socket.create_server(("", int(one.port))):
-        done = wiretale_run(*one.words())
+    experiment = Experiment(tmp_path)
+    with socket.create_server(("", int(experiment.port))):
+        done = wiretale_run(*experiment.words())
     assert done.returncode == 4 and done.stdout == ""
     (line,) = [line for line in done.stderr.splitlines() if "wrote" not in line]
-    assert line.startswith(f"wiretale: the receiver (here, port {one.port}) did not start: ") and "in use" in line
+    assert (
+        line.startswith(f"wiretale: the receiver (here, port {experiment.port}) did not start: ") and "in use" in line
+    )
 
 
 def test_a_test_that_fails_is_recorded_and_the_others_go_on(wiretale_run: Run, tmp_path: Path) -> None:
     text = PLAN + f'[[test]]\nname = "gone"\nprotocol = "tcp"\nsizes = [1000]\nfile = "{tmp_path}/none"\ntrials = 1\n'
-    one = Experiment(tmp_path, text)
-    done = wiretale_run(*one.words())
+    experiment = Experiment(tmp_path, text)
+    done = wiretale_run(*experiment.words())
     assert done.returncode == 3 and "gone-1000-t1 failed:" in done.stderr and "1 of 6 tests failed" in done.stderr
-    failed = [row for row in table(one.out) if row["error"]]
+    failed = [row for row in table(experiment.out) if row["error"]]
     assert [row["test"] for row in failed] == ["gone-1000-t1"] and "none" in failed[0]["error"]
-    assert len(table(one.out)) == 6
+    assert len(table(experiment.out)) == 6
     (tmp_path / "none").write_bytes(b"x" * 5000)
-    assert wiretale_run(*one.words()).returncode == 0  # it alone is run again
-    assert [row["bytes_received"] for row in table(one.out) if row["test"] == "gone-1000-t1"] != [""]
+    assert wiretale_run(*experiment.words()).returncode == 0  # it alone is run again
+    assert [row["bytes_received"] for row in table(experiment.out) if row["test"] == "gone-1000-t1"] != [""]
 
 
 def test_no_program_to_capture_with_is_exit_code_5(wiretale_run: Run, tmp_path: Path) -> None:
@@ -296,10 +298,12 @@ def test_a_missing_interface_is_reported_before_anything_runs(wiretale_run: Run,
 
 def test_a_file_is_sent_in_place_of_blocks(wiretale_run: Run, tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(bytes(range(256)) * 300)
-    one = Experiment(tmp_path)
-    done = wiretale_run(*one.words("--file", tmp_path / "data", "--trials", "1"))
+    experiment = Experiment(tmp_path)
+    done = wiretale_run(*experiment.words("--file", tmp_path / "data", "--trials", "1"))
     assert done.returncode == 0, done.stderr
-    assert all(report_of_test["sessions"][0]["report"]["file"]["same"] for report_of_test in raw(one.out).values())
+    assert all(
+        report_of_test["sessions"][0]["report"]["file"]["same"] for report_of_test in raw(experiment.out).values()
+    )
 
 
 # --- elsewhere
@@ -318,14 +322,19 @@ def two_namespaces() -> Iterator[tuple[str, str]]:
 def test_an_experiment_between_namespaces_is_captured_at_the_receiver(
     wiretale_run: Run, tmp_path: Path, two_namespaces: tuple[str, str]
 ) -> None:
-    one, (sender, receiver) = Experiment(tmp_path), two_namespaces
+    experiment, (sender, receiver) = Experiment(tmp_path), two_namespaces
     where = f"--sender netns:{sender} --receiver netns:{receiver} --host 10.216.1.2 --interface path".split()
-    done = wiretale_run(*one.words(*where))
+    done = wiretale_run(*experiment.words(*where))
     assert done.returncode == 0, done.stderr
-    assert_columns(one.out)
-    for row in table(one.out):
-        (found,) = [d for d in wiretale.analyze(one.out / row["capture"]).directions.rows() if d["blocks"] is not None]
-        assert (found["blocks"], found["blocks_lost"]) == (int(row["blocks_received"]), int(row["packets_lost"]))
+    assert_columns(experiment.out)
+    for row in table(experiment.out):
+        (direction,) = [
+            d for d in wiretale.analyze(experiment.out / row["capture"]).directions.rows() if d["blocks"] is not None
+        ]
+        assert (direction["blocks"], direction["blocks_lost"]) == (
+            int(row["blocks_received"]),
+            int(row["packets_lost"]),
+        )
 
 
 @pytest.fixture
@@ -343,24 +352,27 @@ def ssh_here(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_both_ends_and_the_tracer_run_through_ssh(wiretale_run: Run, tmp_path: Path, ssh_here: Path) -> None:
-    one = Experiment(tmp_path, PLAN.replace("[64, 1472]", "[1472]").partition('[[test]]\nname = "tcp"')[0])
+    experiment = Experiment(tmp_path, PLAN.replace("[64, 1472]", "[1472]").partition('[[test]]\nname = "tcp"')[0])
     where = ["--sender", "ssh:root@127.0.0.1", "--receiver", "ssh:root@127.0.0.1", "--trials", "1"]
     if CAPTURES_HERE:
         where += ["--interface", "lo"]
-    done = wiretale_run(*one.words(*where), env={"PATH": f"{ssh_here}:{os.environ['PATH']}"})
+    done = wiretale_run(*experiment.words(*where), env={"PATH": f"{ssh_here}:{os.environ['PATH']}"})
     assert done.returncode == 0, done.stderr
-    assert_columns(one.out)
-    wait_gone(one.port)  # nothing is left running over there
-    for row in table(one.out) if CAPTURES_HERE else []:
-        found = [d["blocks"] for d in wiretale.analyze(one.out / row["capture"]).directions.rows()]
-        assert int(row["blocks_received"]) in found
+    assert_columns(experiment.out)
+    wait_gone(experiment.port)  # nothing is left running over there
+    for row in table(experiment.out) if CAPTURES_HERE else []:
+        block_counts = [d["blocks"] for d in wiretale.analyze(experiment.out / row["capture"]).directions.rows()]
+        assert int(row["blocks_received"]) in block_counts
 
 
 def test_an_ssh_host_that_cannot_be_reached_is_one_clear_line(
     wiretale_run: Run, tmp_path: Path, ssh_here: Path
 ) -> None:
     (ssh_here / "ssh").write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F none -p 1 "$@"\n')
-    one, path = Experiment(tmp_path), {"PATH": f"{ssh_here}:{os.environ['PATH']}"}
-    done = wiretale_run(*one.words("--receiver", "ssh:root@127.0.0.1"), env=path)
-    assert done.returncode == 4 and f"the receiver (ssh:root@127.0.0.1, port {one.port}) did not start" in done.stderr
+    experiment, path = Experiment(tmp_path), {"PATH": f"{ssh_here}:{os.environ['PATH']}"}
+    done = wiretale_run(*experiment.words("--receiver", "ssh:root@127.0.0.1"), env=path)
+    assert (
+        done.returncode == 4
+        and f"the receiver (ssh:root@127.0.0.1, port {experiment.port}) did not start" in done.stderr
+    )
     assert "Connection refused" in done.stderr

@@ -61,7 +61,7 @@ def test_every_option_reaches_the_generator(wiretale_run: Run, tmp_path: Path) -
     udp = 'dscp = 46\nburst = 4\nburst_cap = 9\noffload = "always"\n'
     poisson = UDP.replace('"u"', '"p"') + "poisson = true\n"
     out = run(wiretale_run, tmp_path, TCP + common + tcp + UDP + common + udp + poisson)
-    found = {data["test"]["group"]: data["sessions"][0]["report"]["test"] for data in raw(out)}
+    reported = {data["test"]["group"]: data["sessions"][0]["report"]["test"] for data in raw(out)}
     shared = {"buffer_bytes": 65536, "ttl": 7, "df": "dont"}
     expected = {
         "t": {
@@ -76,9 +76,9 @@ def test_every_option_reaches_the_generator(wiretale_run: Run, tmp_path: Path) -
         "u": {"dscp": 46, "pacing": "burst", "burst": 4, "burst_cap": 9, "offload": True},
         "p": {"pacing": "poisson"},
     }
-    for group, own in expected.items():
-        wanted = own if group == "p" else {**shared, **own}
-        assert {name: found[group][name] for name in wanted} == wanted
+    for group, options in expected.items():
+        settings = options if group == "p" else {**shared, **options}
+        assert {name: reported[group][name] for name in settings} == settings
     assert {row["group"]: row["settings"] for row in rows(out / "results.csv")} == {
         "t": "buffer=65536 no_delay write_each congestion=reno dscp=af41 ttl=7 mss=500 fq_rate=1500000000 df=dont reverse",
         "u": "buffer=65536 dscp=46 ttl=7 df=dont offload=always burst=4 burst_cap=9",
@@ -100,11 +100,11 @@ def test_joined_datagrams_are_those_of_each_choice(wiretale_run: Run, tmp_path: 
     """Over loopback, which passes joined datagrams on, so that the default is not to join."""
     text = UDP.replace('rates = ["1M"]\n', "").replace("count = 20", "count = 200")
     out = run(wiretale_run, tmp_path, text + 'offload = ["default", "always", "never"]\n')
-    found = {data["test"]["name"]: data["sessions"][0]["report"] for data in raw(out)}
+    reports = {data["test"]["name"]: data["sessions"][0]["report"] for data in raw(out)}
     names = {f"u-100-offload-{name}-t1": name for name in ("default", "always", "never")}
-    chosen = {names[test]: report["test"]["offload"] for test, report in found.items()}
-    assert chosen == {"default": None, "always": True, "never": False}
-    counts = {names[test]: report["sender"]["blocks_offloaded"] for test, report in found.items()}
+    choices = {names[test]: report["test"]["offload"] for test, report in reports.items()}
+    assert choices == {"default": None, "always": True, "never": False}
+    counts = {names[test]: report["sender"]["blocks_offloaded"] for test, report in reports.items()}
     assert counts["default"] == counts["never"] == 0 < counts["always"] <= 200
     settings = {names[row["test"]]: row["settings"] for row in rows(out / "results.csv")}
     assert settings == {"default": "", "always": "offload=always", "never": "offload=never"}
@@ -112,16 +112,16 @@ def test_joined_datagrams_are_those_of_each_choice(wiretale_run: Run, tmp_path: 
 
 def test_a_list_makes_a_test_for_each_combination() -> None:
     plan = read(TCP + 'congestion = ["cubic", "reno"]\nno_delay = [true, false]\nstreams = [1, 2]\n')
-    found = [(s.sending.congestion, s.sending.no_delay, s.streams) for test in plan.tests for s in test.sessions]
-    assert sorted(found) == sorted((c, n, s) for c in ("cubic", "reno") for n in (False, True) for s in (1, 2))
+    combinations = [(s.sending.congestion, s.sending.no_delay, s.streams) for test in plan.tests for s in test.sessions]
+    assert sorted(combinations) == sorted((c, n, s) for c in ("cubic", "reno") for n in (False, True) for s in (1, 2))
     assert "t-100-no-delay-off-cubic-streams2-t1" in {test.name for test in plan.tests}
 
 
 def test_lists_of_sessions_that_run_together_are_combined() -> None:
     session = '[[test.session]]\nprotocol = "tcp"\nsize = 100\nseconds = 1\n'
     text = f'[[test]]\nname = "t"\n{session}congestion = ["cubic", "bbr"]\n{session}buffer = [4096, 8192]\n'
-    found = [tuple((s.sending.congestion, s.sending.buffer) for s in test.sessions) for test in read(text).tests]
-    assert found == [((c, None), (None, b)) for c in ("cubic", "bbr") for b in (4096, 8192)]
+    combinations = [tuple((s.sending.congestion, s.sending.buffer) for s in test.sessions) for test in read(text).tests]
+    assert combinations == [((c, None), (None, b)) for c in ("cubic", "bbr") for b in (4096, 8192)]
 
 
 def test_a_random_order_is_that_of_its_seed_and_keeps_trials_together() -> None:
@@ -130,10 +130,10 @@ def test_a_random_order_is_that_of_its_seed_and_keeps_trials_together() -> None:
     def order(head: str) -> list[tuple[int, str]]:
         return [(test.trial, test.name) for test in read(head + text).tests]
 
-    given, one, again, other = order(""), *(order(f'order = "random"\nseed = {n}\n') for n in (1, 1, 2))
-    assert one == again != other and given != one and sorted(given) == sorted(one)
-    assert [trial for trial, _ in one] == [1] * 6 + [2] * 6 + [3] * 6
-    assert [name[:-3] for _, name in one[:6]] != [name[:-3] for _, name in one[6:12]]
+    plain, first, again, other = order(""), *(order(f'order = "random"\nseed = {n}\n') for n in (1, 1, 2))
+    assert first == again != other and plain != first and sorted(plain) == sorted(first)
+    assert [trial for trial, _ in first] == [1] * 6 + [2] * 6 + [3] * 6
+    assert [name[:-3] for _, name in first[:6]] != [name[:-3] for _, name in first[6:12]]
 
 
 def test_a_dry_run_has_the_programs(wiretale_run: Run, tmp_path: Path) -> None:
@@ -156,12 +156,12 @@ def test_a_dry_run_has_the_programs(wiretale_run: Run, tmp_path: Path) -> None:
 def test_ping_measures_before_under_load_and_after(wiretale_run: Run, tmp_path: Path) -> None:
     text = UDP.replace("count = 20", "seconds = 1") + 'ping = "50ms"\nping_alone = "500ms"\n'
     out = run(wiretale_run, tmp_path, text)
-    found = rows(out / "latency.csv")
+    pings = rows(out / "latency.csv")
     (data,) = raw(out)
-    assert 25 <= len(found) <= 60 and all(0 < float(row["rtt_ms"]) < 1000 for row in found)
+    assert 25 <= len(pings) <= 60 and all(0 < float(row["rtt_ms"]) < 1000 for row in pings)
     first, last = data["ping"]["from_ns"], data["ping"]["to_ns"]
-    assert all((first <= int(row["time_ns"]) <= last) is (row["loaded"] == "true") for row in found)
-    assert sum(row["loaded"] == "true" for row in found) >= 10
+    assert all((first <= int(row["time_ns"]) <= last) is (row["loaded"] == "true") for row in pings)
+    assert sum(row["loaded"] == "true" for row in pings) >= 10
     report = data["sessions"][0]["report"]
     assert first <= report["sender"]["first_ns"] and report["sender"]["last_ns"] <= last
 
@@ -176,9 +176,9 @@ def test_programs_run_beside_the_sessions(wiretale_run: Run, tmp_path: Path) -> 
         text += f'[[test.program]]\nlabel = "p{number}"\ncommand = "{words}"\nstart = {json.dumps(start)}\n{more}\n'
     out = run(wiretale_run, tmp_path, text)
     (data,) = raw(out)
-    assert [one["exit_code"] for one in data["programs"]] == [0, None, None]
+    assert [program["exit_code"] for program in data["programs"]] == [0, None, None]
     assert data["error"] is None
-    begun = [int(one["output"].split()[0]) - data["started_ns"] for one in data["programs"]]
+    begun = [int(program["output"].split()[0]) - data["started_ns"] for program in data["programs"]]
     assert min(begun) > 0 and begun[1] >= 0.3e9
     assert data["ended_ns"] - data["started_ns"] < 20e9  # and not 30 s
 
@@ -215,17 +215,17 @@ def test_flows_of_other_programs_are_taken_from_the_capture(wiretale_run: Run, t
 def test_facts_about_both_hosts_are_kept_once(wiretale_run: Run, tmp_path: Path) -> None:
     out = run(wiretale_run, tmp_path, UDP)
     hosts = json.loads((out / "hosts.json").read_text())
-    (one,) = hosts["runs"]
+    (entry,) = hosts["runs"]
     kernel = Path("/proc/sys/kernel/osrelease").read_text().strip()
     for end in ("sender", "receiver"):
-        assert kernel in one[end]["kernel"][0]
-        assert one[end]["settings"]["net.core.rmem_max"] == Path("/proc/sys/net/core/rmem_max").read_text().strip()
-    facts = {end: one[end] for end in ("sender", "receiver")}
-    Store(out).keep_hosts(facts, one["since_ns"] + 5)
-    assert Store(out).hosts() == [one]
+        assert kernel in entry[end]["kernel"][0]
+        assert entry[end]["settings"]["net.core.rmem_max"] == Path("/proc/sys/net/core/rmem_max").read_text().strip()
+    facts = {end: entry[end] for end in ("sender", "receiver")}
+    Store(out).keep_hosts(facts, entry["since_ns"] + 5)
+    assert Store(out).hosts() == [entry]
     changed = {**facts, "sender": {**facts["sender"], "kernel": ["another"]}}
-    Store(out).keep_hosts(changed, one["since_ns"] + 9)
-    assert Store(out).hosts() == [one, {"since_ns": one["since_ns"] + 9, **changed}]
+    Store(out).keep_hosts(changed, entry["since_ns"] + 9)
+    assert Store(out).hosts() == [entry, {"since_ns": entry["since_ns"] + 9, **changed}]
 
 
 # --- tables

@@ -37,8 +37,8 @@ def delays(report: Report, end: str = "receiver") -> list[int | None]:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with lab_of(PROFILE, "delays", tmp_path_factory.mktemp("lab")) as found:
-        yield found
+    with lab_of(PROFILE, "delays", tmp_path_factory.mktemp("lab")) as running:
+        yield running
 
 
 @NEEDED
@@ -54,8 +54,8 @@ def test_the_delays_of_a_lab(tmp_path: Path, lab: Lab) -> None:
             there = receiver.wait_reports(done + 1)[-1]
             assert report["clock"] == there["clock"] == {"model": "same clock", "offset_ns": 0, "error_ns": 0}
             for end, true_ns in (("receiver", 30 * MS), ("reverse_receiver", 5 * MS)):
-                p50, p99, most = found = delays(report, end)
-                assert found == delays(there, end)
+                p50, p99, most = quantiles = delays(report, end)
+                assert quantiles == delays(there, end)
                 assert p50 is not None and p99 is not None and most is not None
                 assert true_ns <= p50 <= 1.004 * true_ns + 0.5 * MS  # quantiles are at most 0.4% too high
                 assert p50 <= p99 <= most
@@ -66,8 +66,8 @@ def test_the_delays_of_a_lab(tmp_path: Path, lab: Lab) -> None:
 
 
 def test_delays_over_tcp_are_null(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one:
-        report = send(one.port, "--count", "5")
+    with receiving(tmp_path) as receiver:
+        report = send(receiver.port, "--count", "5")
     assert report["clock"] is None and delays(report) == [None] * 3
 
 
@@ -117,8 +117,8 @@ class SkewedReceiver(threading.Thread):
         elif word == "clock" and not (self.silent and self.has_sent):
             read_ns = self.now_ns()
             time.sleep(self.lag_s)  # as if the way back were longer
-            said = f"clock sent_ns={fields['sent_ns']} received_ns={read_ns} replied_ns={read_ns}"
-            self.say(f"{said} host={self.own_name()}" if self.host else said)
+            clock = f"clock sent_ns={fields['sent_ns']} received_ns={read_ns} replied_ns={read_ns}"
+            self.say(f"{clock} host={self.own_name()}" if self.host else clock)
         elif word == "start":
             self.send_blocks()
 
@@ -187,10 +187,10 @@ def test_a_second_measurement_without_an_answer_gives_no_delays() -> None:
 
 def test_the_error_of_a_transfer_that_was_stopped_has_the_drift(tmp_path: Path) -> None:
     """100 ppm of the time since the start; nothing was measured at the end."""
-    with receiving(tmp_path) as one:
+    with receiving(tmp_path) as receiver:
         before = time.monotonic_ns()
         begin = f"offset ahead_ns={OFFSET_NS} error_ns=1000 is_known=1"
-        report = receive_by_hand(one, begin, "stop reason=signal", pause_s=2)
+        report = receive_by_hand(receiver, begin, "stop reason=signal", pause_s=2)
         most = (time.monotonic_ns() - before) / 10_000
     assert 1000 + 2e9 / 10_000 <= report["clock"]["error_ns"] <= 1000 + most
 
@@ -220,10 +220,10 @@ def receive_by_hand(receiver: Receiver, *offsets: str, pause_s: float = 0.0) -> 
 
 def test_the_receiver_uses_the_offset_that_the_sender_measured(tmp_path: Path) -> None:
     begin = f"offset ahead_ns={OFFSET_NS} error_ns=1000 is_known=1"
-    with receiving(tmp_path) as one:
+    with receiving(tmp_path) as receiver:
 
         def check(end: str, true_ns: int) -> None:
-            report = receive_by_hand(one, begin, end)
+            report = receive_by_hand(receiver, begin, end)
             p50, *_ = delays(report)
             assert report["clock"]["error_ns"] == 2000
             assert p50 is not None and true_ns - 1 * MS <= p50 <= 1.004 * true_ns + 3 * MS
@@ -232,27 +232,38 @@ def test_the_receiver_uses_the_offset_that_the_sender_measured(tmp_path: Path) -
         undisturbed(lambda: check(same, DELAY_NS))
         drifted = f"offset ahead_ns={OFFSET_NS + 10 * MS} error_ns=2000 is_known=1"
         undisturbed(lambda: check(drifted, DELAY_NS - 10 * MS))
-        unknown = receive_by_hand(one, begin, "offset")
+        unknown = receive_by_hand(receiver, begin, "offset")
         assert unknown["clock"] is None and delays(unknown) == [None] * 3
 
 
 @pytest.mark.parametrize("largest", [2**61, 2**61 + 1])
 def test_offsets_of_a_peer_are_bounded(tmp_path: Path, largest: int) -> None:
     """The sums of the largest times fit, and more is refused."""
-    with receiving(tmp_path) as one:
+    with receiving(tmp_path) as receiver:
         lines = f"offset behind_ns={largest} is_known=1", f"offset ahead_ns={largest} error_ns={largest} is_known=1"
         if largest == 2**61:
-            assert receive_by_hand(one, *lines)["blocks_received"] == COUNT
+            assert receive_by_hand(receiver, *lines)["blocks_received"] == COUNT
             return
-        with socket.create_connection(("127.0.0.1", one.port), timeout=SECONDS) as control:
+        with socket.create_connection(("127.0.0.1", receiver.port), timeout=SECONDS) as control:
             plan = "protocol=udp direction=forward streams=1 sizes_text=100 count=5 idle_ns=300000000"
             control.sendall(f"wiretale/1 nonce={NONCE}\ntest run=7 {plan}\n{lines[0]}\nstart\n".encode())
             assert any("refused" in line and "bounds" in line for line in control.makefile())
 
 
 def test_the_delay_and_its_error_are_in_the_table(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one:
-        command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--udp", "--count", "10", "--rate", "1M"]
+    with receiving(tmp_path) as receiver:
+        command = [
+            program(),
+            "send",
+            "127.0.0.1",
+            "--port",
+            str(receiver.port),
+            "--udp",
+            "--count",
+            "10",
+            "--rate",
+            "1M",
+        ]
         table = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
     (line,) = [line for line in table.splitlines() if line.startswith("  one-way delay")]
     assert line.endswith("; same clock")

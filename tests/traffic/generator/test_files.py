@@ -46,12 +46,12 @@ def folder(tmp_path: Path) -> Path:
 def test_a_full_disk_is_the_senders_error_too(tmp_path: Path, folder: Path, protocol: tuple[str, ...]) -> None:
     source = big_file(tmp_path)
     inside = mounted(folder, "size=1m")
-    with receiving(tmp_path, "--output-dir", str(folder), inside=inside) as one:
-        done = send_raw(one.port, *protocol, "--file", str(source))
-        there = one.wait_reports(1)[0]
-        seen = Path(f"/proc/{one.process.pid}/root{folder}")
+    with receiving(tmp_path, "--output-dir", str(folder), inside=inside) as receiver:
+        done = send_raw(receiver.port, *protocol, "--file", str(source))
+        there = receiver.wait_reports(1)[0]
+        seen = Path(f"/proc/{receiver.process.pid}/root{folder}")
         assert [path.name for path in seen.iterdir()] == ["old.bin"]
-        assert send(one.port, "--count", "3", "--wait", "20")["complete"]  # the receiver goes on
+        assert send(receiver.port, "--count", "3", "--wait", "20")["complete"]  # the receiver goes on
     report = json.loads(done.stdout)
     assert done.returncode == 3
     assert done.stderr.decode().endswith("the other end: big.bin: No space left on device\n")
@@ -60,16 +60,16 @@ def test_a_full_disk_is_the_senders_error_too(tmp_path: Path, folder: Path, prot
 
 
 def test_a_receiver_with_a_full_disk_ends_with_3(tmp_path: Path, folder: Path) -> None:
-    with receiving(tmp_path, "--once", "--output-dir", str(folder), inside=mounted(folder, "size=1m")) as one:
-        assert send_raw(one.port, "--file", str(big_file(tmp_path))).returncode == 3
-        assert one.process.wait(timeout=30) == 3
+    with receiving(tmp_path, "--once", "--output-dir", str(folder), inside=mounted(folder, "size=1m")) as receiver:
+        assert send_raw(receiver.port, "--file", str(big_file(tmp_path))).returncode == 3
+        assert receiver.process.wait(timeout=30) == 3
 
 
 def test_an_existing_file_is_refused_before_data_is_sent(tmp_path: Path, folder: Path) -> None:
     source = big_file(tmp_path)
     (folder / "big.bin").write_text("old")
-    with receiving(tmp_path, "--output-dir", str(folder)) as one:
-        done = send_raw(one.port, "--file", str(source))
+    with receiving(tmp_path, "--output-dir", str(folder)) as receiver:
+        done = send_raw(receiver.port, "--file", str(source))
         assert (done.returncode, done.stdout) == (4, b"")
         assert b"refused: big.bin exists at the receiver, which runs without --overwrite" in done.stderr
         assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("big.bin", "old")]
@@ -81,10 +81,10 @@ def test_overwrite_replaces_a_regular_file_and_nothing_else(tmp_path: Path, fold
     (folder / "big.bin").write_text("old")
     elsewhere.write_text("mine")
     (folder / "linked.bin").symlink_to(elsewhere)
-    with receiving(tmp_path, "--output-dir", str(folder), "--overwrite") as one:
-        send(one.port, "--file", str(source))
+    with receiving(tmp_path, "--output-dir", str(folder), "--overwrite") as receiver:
+        send(receiver.port, "--file", str(source))
         assert (folder / "big.bin").read_bytes() == source.read_bytes()
-        done = send_raw(one.port, "--file", str(linked), "--wait", "20")
+        done = send_raw(receiver.port, "--file", str(linked), "--wait", "20")
     assert done.returncode == 4 and b"linked.bin exists at the receiver and is not a regular file" in done.stderr
     assert (elsewhere.read_text(), (folder / "linked.bin").is_symlink()) == ("mine", True)
 
@@ -92,24 +92,24 @@ def test_overwrite_replaces_a_regular_file_and_nothing_else(tmp_path: Path, fold
 def test_a_file_that_appears_meanwhile_is_left_alone(tmp_path: Path, folder: Path) -> None:
     """The name is taken when the test begins, and again when the file is whole."""
     source = big_file(tmp_path, size=100_000)
-    with receiving(tmp_path, "--output-dir", str(folder)) as one:
-        with sending_early(tmp_path, one.port, "--file", str(source), *SLOW) as sender:
+    with receiving(tmp_path, "--output-dir", str(folder)) as receiver:
+        with sending_early(tmp_path, receiver.port, "--file", str(source), *SLOW) as sender:
             sender.wait_blocks(5)
             (folder / "big.bin").write_text("mine")
             assert sender.wait() == 3
             assert sender.report()["error"] == "the other end: big.bin: File exists"
-        assert one.wait_reports(1)[0]["file"]["written"] is False
+        assert receiver.wait_reports(1)[0]["file"]["written"] is False
     assert [(path.name, path.read_text()) for path in folder.iterdir()] == [("big.bin", "mine")]
 
 
 def test_an_interrupted_sender_leaves_no_part_of_a_file(tmp_path: Path, folder: Path) -> None:
     """Its part arrives whole, with the checksum of the part: it is no file for all that."""
     source = big_file(tmp_path)
-    with receiving(tmp_path, "--output-dir", str(folder)) as one:
-        with sending_early(tmp_path, one.port, "--file", str(source), *SLOW) as sender:
+    with receiving(tmp_path, "--output-dir", str(folder)) as receiver:
+        with sending_early(tmp_path, receiver.port, "--file", str(source), *SLOW) as sender:
             sender.wait_blocks(20)
             assert sender.end(signal.SIGINT) == 130
-        assert one.wait_reports(1)[0]["file"]["written"] is False
+        assert receiver.wait_reports(1)[0]["file"]["written"] is False
     assert not list(folder.iterdir())
 
 
@@ -122,16 +122,16 @@ def test_files_of_a_killed_receiver_are_removed_at_the_next_start(tmp_path: Path
     source = big_file(tmp_path)
     slowly = ("--file", str(source), *SLOW)
     with (
-        receiving(tmp_path, "--output-dir", str(folder)) as one,
-        sending_early(tmp_path, one.port, "--run", "77", *slowly) as sender,
+        receiving(tmp_path, "--output-dir", str(folder)) as receiver,
+        sending_early(tmp_path, receiver.port, "--run", "77", *slowly) as sender,
     ):
         sender.wait_blocks(20)
-        one.process.kill()
+        receiver.process.kill()
         assert sender.wait()
     (left,) = set(folder.iterdir()) - set(other)
     with (
-        receiving(tmp_path, "--output-dir", str(folder)) as one,
-        sending_early(tmp_path, one.port, "--run", "78", *slowly) as sender,
+        receiving(tmp_path, "--output-dir", str(folder)) as receiver,
+        sending_early(tmp_path, receiver.port, "--run", "78", *slowly) as sender,
     ):
         sender.wait_blocks(20)
         assert not left.exists()
@@ -148,9 +148,9 @@ def test_any_name_of_a_file_survives_json(tmp_path: Path, name: bytes) -> None:
     """As in the analyzer's JSON: bytes that are not UTF-8 as Python reads them, controls of bidirectional text escaped."""
     source = Path(os.fsdecode(os.fsencode(tmp_path) + b"/" + name))
     source.write_text("a few words")
-    with receiving(tmp_path) as one:
-        done = send_raw(one.port, "--file", str(source))
-        there = one.wait_reports(1)[0]
+    with receiving(tmp_path) as receiver:
+        done = send_raw(receiver.port, "--file", str(source))
+        there = receiver.wait_reports(1)[0]
     assert done.returncode == 0 and b"\xe2\x80\xae" not in done.stdout
     assert os.fsencode(json.loads(done.stdout)["file"]["name"]) == name == os.fsencode(there["file"]["name"])
 
@@ -161,11 +161,11 @@ def test_two_senders_with_one_number_do_not_remove_each_others_file(tmp_path: Pa
     number = ("--run", "77", "--bind")
     slowly = ("--file", str(source), *SLOW, *number, "127.0.0.1")
     with (
-        receiving(tmp_path, "--output-dir", str(folder), "--parallel", "2") as one,
-        sending_early(tmp_path, one.port, *slowly) as sender,
+        receiving(tmp_path, "--output-dir", str(folder), "--parallel", "2") as receiver,
+        sending_early(tmp_path, receiver.port, *slowly) as sender,
     ):
         sender.wait_blocks(5)
-        done = send_raw(one.port, "--file", str(other), *number, "127.0.0.2")
+        done = send_raw(receiver.port, "--file", str(other), *number, "127.0.0.2")
         assert done.returncode == 4 and b"refused: the receiver's output folder: File exists" in done.stderr
         assert sender.wait() == 0
     assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [("big.bin", source.read_bytes())]

@@ -29,9 +29,9 @@ NARROW = "tbf rate 2mbit burst 5k limit 20k"
 def parts(report: Report, name: str = "losses") -> list[int | None]:
     """Of the ledger, which must add up to the blocks that were lost."""
     losses = report[name]
-    found = [losses[part] for part in PARTS]
-    assert sum(part or 0 for part in found) == losses["blocks_lost"]
-    return found
+    counts = [losses[part] for part in PARTS]
+    assert sum(part or 0 for part in counts) == losses["blocks_lost"]
+    return counts
 
 
 @contextlib.contextmanager
@@ -45,9 +45,9 @@ def narrow(path: DroppingPath, name: str, device: str) -> Iterator[None]:
 
 
 def queue_drops(path: DroppingPath, name: str) -> int:
-    said = re.search(r"dropped (\d+)", path.run(name, "tc", "-s", "qdisc", "show", "dev", "path", "root"))
-    assert said
-    return int(said[1])
+    match = re.search(r"dropped (\d+)", path.run(name, "tc", "-s", "qdisc", "show", "dev", "path", "root"))
+    assert match
+    return int(match[1])
 
 
 def send_over(path: DroppingPath, folder: Path, *options: str, count: int = 1000) -> Report:
@@ -142,20 +142,31 @@ def test_a_receiver_that_was_stopped(path: DroppingPath, tmp_path: Path) -> None
 
 def test_a_counter_that_no_end_reports_is_null(tmp_path: Path) -> None:
     """A sender by hand, which reports ten blocks and no counters."""
-    with receiving(tmp_path) as one, socket.create_connection(("127.0.0.1", one.port), timeout=60) as sender:
+    with receiving(tmp_path) as receiver, socket.create_connection(("127.0.0.1", receiver.port), timeout=60) as sender:
         plan = "protocol=udp direction=forward streams=1 sizes_text=1000 count=10 idle_ns=200000000"
         sender.sendall(f"wiretale/1 nonce={'ab' * 32}\ntest run=7 {plan}\n".encode())
         sender.sendall(b"start\nsent way=forward stream=0 blocks_sent=10 bytes_sent=10000\nend way=forward\n")
-        (report,) = one.wait_reports(1)
+        (report,) = receiver.wait_reports(1)
     assert parts(report) == [None, None, 0, 0, 10]
     assert report["losses"]["sender_queue_drops"] is None
 
 
 def test_the_ledger_is_one_line_of_the_table(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one:
-        command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--udp", "--count", "10", "--rate", "1M"]
+    with receiving(tmp_path) as receiver:
+        command = [
+            program(),
+            "send",
+            "127.0.0.1",
+            "--port",
+            str(receiver.port),
+            "--udp",
+            "--count",
+            "10",
+            "--rate",
+            "1M",
+        ]
         table = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
-        over_tcp = send(one.port, "--count", "1")
+        over_tcp = send(receiver.port, "--count", "1")
     (line,) = [line for line in table.splitlines() if line.startswith("  lost in")]
     places = ("sender's queues", "path", "receiver's kernel", "receiver's program")
     assert line.split("lost in")[1].strip() == ", ".join(f"{place} 0" for place in places)

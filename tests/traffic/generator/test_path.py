@@ -130,7 +130,7 @@ def test_tcp_repairs_drops_of_the_path(path: DroppingPath, tmp_path: Path, strea
     assert len(rows) == streams
     assert report["blocks_received"] == total(rows, "blocks") == 800
     assert path.dropped() > 0
-    assert max(one["retransmissions"] for one in report["sender"]["tcp_info"]) > 0
+    assert max(stream["retransmissions"] for stream in report["sender"]["tcp_info"]) > 0
     for column in ("blocks_lost", "blocks_corrupt", "blocks_duplicate"):
         assert report[column] == total(rows, column) == 0, column
 
@@ -172,7 +172,7 @@ def with_queue(path: DroppingPath, queue: str) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    ("options", "asked", "is_joined"),
+    ("options", "reported", "is_joined"),
     [
         ((), None, True),
         (("--reverse",), None, True),
@@ -182,11 +182,11 @@ def with_queue(path: DroppingPath, queue: str) -> Iterator[None]:
     ],
 )
 def test_an_interface_that_does_not_segment_gets_real_datagrams(
-    path: DroppingPath, tmp_path: Path, options: tuple[str, ...], asked: bool | None, is_joined: bool
+    path: DroppingPath, tmp_path: Path, options: tuple[str, ...], reported: bool | None, is_joined: bool
 ) -> None:
     path.disturb("udp dport > 0", dropped=0)
     report, both = captured_twice(path, tmp_path, *options, "--size", "1000", "--count", "300")
-    assert report["test"]["offload"] is asked
+    assert report["test"]["offload"] is reported
     assert report["sender"]["blocks_offloaded"] == (300 if is_joined else 0)
     assert report["blocks_corrupt"] == report["blocks_lost"] == 0
     for (row,) in both:
@@ -199,13 +199,13 @@ def test_an_interface_that_segments_gets_single_datagrams(path: DroppingPath, tm
     path.run(path.sender, *["ethtool", "-K", "path", "tx", "on", "tx-udp-segmentation", "on"])
     try:
         report, both = captured_twice(path, tmp_path, "--size", "1000", "--count", "300")
-        joined, (shown, _) = captured_twice(path, tmp_path, "--offload", "--size", "1000", "--count", "300")
+        joined, (offloaded, _) = captured_twice(path, tmp_path, "--offload", "--size", "1000", "--count", "300")
     finally:
         path.run(path.sender, *["ethtool", "-K", "path", "tx", "off"])
     assert report["sender"]["blocks_offloaded"] == 0
     for (row,) in both:
         assert row["blocks"] == row["packets"] == 300
-    assert joined["sender"]["blocks_offloaded"] == 300 > 10 * shown[0]["packets"]
+    assert joined["sender"]["blocks_offloaded"] == 300 > 10 * offloaded[0]["packets"]
 
 
 @pytest.mark.parametrize(
@@ -292,9 +292,9 @@ def test_the_receiver_runs_unprivileged(path: DroppingPath, tmp_path: Path) -> N
 
 def quiet_datagrams(path: DroppingPath) -> int:
     """Those of the receiver that came to the router since QUIET."""
-    said = re.search(r"packets (\d+)", path.run(path.router, "nft", "list counter inet quiet datagrams"))
-    assert said
-    return int(said[1])
+    match = re.search(r"packets (\d+)", path.run(path.router, "nft", "list counter inet quiet datagrams"))
+    assert match
+    return int(match[1])
 
 
 def test_a_silent_client_is_sent_nothing_after_a_second(path: DroppingPath, tmp_path: Path) -> None:

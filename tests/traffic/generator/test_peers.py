@@ -26,9 +26,9 @@ def ask(port: int, test: str = TEST) -> socket.socket:
     """The control connection of a sender by hand for which the receiver is ready."""
     control = socket.create_connection(("127.0.0.1", port), timeout=60)
     control.sendall(f"wiretale/1 nonce={NONCE}\n{test}\n".encode())
-    said = b""
-    while b"ready" not in said:
-        said += control.recv(4096)
+    replies = b""
+    while b"ready" not in replies:
+        replies += control.recv(4096)
     return control
 
 
@@ -45,13 +45,13 @@ def flood(peer: socket.socket, line: bytes, is_over: Callable[[], bool]) -> bool
 @pytest.mark.parametrize(("begin", "line"), [("", b"offset\n"), ("start\n", b"progress\n")])
 def test_lines_without_a_pause_do_not_hold_a_receiver(tmp_path: Path, begin: str, line: bytes) -> None:
     """Neither its time limit for a start nor a signal waits for their end."""
-    with receiving(tmp_path) as one, ask(one.port) as peer:
+    with receiving(tmp_path) as receiver, ask(receiver.port) as peer:
         peer.sendall(begin.encode())
         if begin:
-            one.process.send_signal(signal.SIGINT)
-        assert flood(peer, line, lambda: one.process.poll() is not None)
+            receiver.process.send_signal(signal.SIGINT)
+        assert flood(peer, line, lambda: receiver.process.poll() is not None)
         if not begin:
-            assert send(one.port, "--count", "1", "--wait", "20")["blocks_received"] == 1
+            assert send(receiver.port, "--count", "1", "--wait", "20")["blocks_received"] == 1
 
 
 def test_lines_without_a_pause_do_not_hold_a_sender(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ def test_a_refusal_after_ready_is_the_error(options: tuple[str, ...]) -> None:
 
 def test_a_sender_without_an_offset_gets_no_newer_fields(tmp_path: Path) -> None:
     """An older sender would refuse them."""
-    with receiving(tmp_path) as one:
+    with receiving(tmp_path) as receiver:
         for offset, expected in (("", False), ("offset\n", True)):
-            with ask(one.port) as control:
+            with ask(receiver.port) as control:
                 control.sendall(f"{offset}start\nend\n".encode())
                 done = next(line for line in control.makefile() if line.startswith("done"))
             assert ("interface_drops_plus_1=" in done) == expected, done
@@ -136,5 +136,5 @@ def test_many_lines_over_a_slow_path_arrive_before_the_start(
     """65,536 lines, which take more than the 5 s that a receiver waits for a start without lines."""
     path = tmp_path / "lines"
     path.write_text(line * 65_536)
-    with receiving(tmp_path) as one, slow_path(one.port) as port:
+    with receiving(tmp_path) as receiver, slow_path(receiver.port) as port:
         assert send(port, *options, str(path), "--count", "2")["blocks_received"] == 2

@@ -26,9 +26,9 @@ COLUMNS, TEXT_COLUMN = 80, 24
 OPTION = re.compile(r"  (-[A-Za-z0-9]|--[a-z]|-[A-Za-z0-9], --[a-z])")
 
 
-def run(call: str, *options: str, own: bool = False, **more: Any) -> subprocess.CompletedProcess[str]:
-    program, ours, theirs = CALLS[call]
-    command = [*(theirs if own else ours), *options]
+def run(call: str, *options: str, direct: bool = False, **more: Any) -> subprocess.CompletedProcess[str]:
+    program, by_wiretale, by_program = CALLS[call]
+    command = [*(by_program if direct else by_wiretale), *options]
     more = {"capture_output": True, "text": True, "timeout": 30, **more}
     done: subprocess.CompletedProcess[str] = subprocess.run(command, executable=find_program(program), **more)
     return done
@@ -36,24 +36,24 @@ def run(call: str, *options: str, own: bool = False, **more: Any) -> subprocess.
 
 def parts_of(text: str) -> list[tuple[str, list[str]]]:
     """Heading and lines of each part; the description has none."""
-    found = []
+    parts = []
     for block in text.rstrip("\n").split("\n\n"):
         first, *lines = block.split("\n")
         heading = re.fullmatch(r"([a-z][^A-Z\n]*|settings .*):", first)
         usage = first.startswith("usage: ")
-        found.append(("usage", [first, *lines]) if usage else (heading[1], lines) if heading else ("", [first, *lines]))
-    return found
+        parts.append(("usage", [first, *lines]) if usage else (heading[1], lines) if heading else ("", [first, *lines]))
+    return parts
 
 
-@pytest.mark.parametrize("own", [False, True], ids=["wiretale", "program"])
+@pytest.mark.parametrize("direct", [False, True], ids=["wiretale", "program"])
 @pytest.mark.parametrize("call", CALLS)
-def test_the_help_has_the_one_layout(call: str, own: bool) -> None:
-    done = run(call, "--help", own=own)
+def test_the_help_has_the_one_layout(call: str, direct: bool) -> None:
+    done = run(call, "--help", direct=direct)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line for line in done.stdout.splitlines() if len(line) > COLUMNS or line != line.rstrip()] == []
     parts = parts_of(done.stdout)
     headings = [heading for heading, _ in parts]
-    name = " ".join(CALLS[call][2] if own else CALLS[call][1])
+    name = " ".join(CALLS[call][2] if direct else CALLS[call][1])
     assert headings[:2] == ["", "usage"] and headings[-2:] == ["examples", "exit codes"]
     assert all(line.startswith((f"usage: {name} ", f"       {name} ")) for line in parts[1][1])
     assert parts[0][1][0][0].isupper() and parts[0][1][-1].endswith(".")
@@ -111,8 +111,8 @@ def test_help_whose_reader_is_gone_ends_quietly(call: str) -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("option", ["-V", "--version"])
 def test_each_command_has_the_version_of_its_program(call: str, option: str) -> None:
-    for own in (False, True):
-        done = run(call, option, own=own)
+    for direct in (False, True):
+        done = run(call, option, direct=direct)
         assert (done.returncode, done.stderr) == (0, "")
         assert re.fullmatch(rf"{CALLS[call][0]} [0-9]+(\.[0-9]+)+\S*\n", done.stdout)
 
@@ -183,8 +183,8 @@ def test_each_command_has_the_version_of_its_program(call: str, option: str) -> 
     ],
 )
 def test_an_error_is_one_line_in_one_voice(call: str, options: list[str], says: str) -> None:
-    for own in (False, True):
-        done = run(call, *options, own=own)
-        name = " ".join(CALLS[call][2] if own else CALLS[call][1])
+    for direct in (False, True):
+        done = run(call, *options, direct=direct)
+        name = " ".join(CALLS[call][2] if direct else CALLS[call][1])
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
         assert done.stderr.startswith(f"{name}: {says}"), done.stderr

@@ -43,39 +43,39 @@ def connect(port: int) -> socket.socket:
 
 def talk(port: int, *lines: str) -> list[str]:
     """The receiver's answers until it closes the connection."""
-    with connect(port) as one:
+    with connect(port) as control:
         for line in lines:
-            one.sendall(line.encode() + b"\n")
-        one.shutdown(socket.SHUT_WR)
+            control.sendall(line.encode() + b"\n")
+        control.shutdown(socket.SHUT_WR)
         answer = b""
         with contextlib.suppress(ConnectionResetError):
-            while piece := one.recv(65536):
+            while piece := control.recv(65536):
                 answer += piece
     return answer.decode().splitlines()
 
 
 def until_ready(control: socket.socket) -> bytes:
     """The receiver's answers to the plan of a test."""
-    said = b""
-    while b"ready" not in said:
-        said += control.recv(4096)
-    return said
+    replies = b""
+    while b"ready" not in replies:
+        replies += control.recv(4096)
+    return replies
 
 
 def test_garbage_is_turned_away_and_forgotten(tmp_path: Path) -> None:
     chance = random.Random(5)
     lines = [f"wiretale/1 nonce={NONCE}", TEST, "start", "ready", "sent way=forward stream=0 blocks_sent=3", "end", ""]
-    with receiving(tmp_path) as one:
+    with receiving(tmp_path) as receiver:
         for _ in range(150):
-            with connect(one.port) as stranger, contextlib.suppress(OSError):
+            with connect(receiver.port) as stranger, contextlib.suppress(OSError):
                 stranger.sendall(chance.randbytes(chance.choice([1, 31, 32, 33, 5000])))
         for _ in range(150):  # and nearly right ones
-            with connect(one.port) as stranger, contextlib.suppress(OSError):
+            with connect(receiver.port) as stranger, contextlib.suppress(OSError):
                 text = bytearray("\n".join(lines[: chance.randrange(1, 8)]).encode() + b"\n")
                 for _ in range(chance.randrange(4)):
                     text[chance.randrange(len(text))] = chance.randrange(256)
                 stranger.sendall(text)
-        assert send(one.port, "--count", "10", "--wait", "20")["blocks_received"] == 10
+        assert send(receiver.port, "--count", "10", "--wait", "20")["blocks_received"] == 10
 
 
 @pytest.mark.parametrize(
@@ -97,17 +97,17 @@ def test_garbage_is_turned_away_and_forgotten(tmp_path: Path) -> None:
     ],
 )
 def test_a_test_out_of_bounds_is_refused_with_the_reason(tmp_path: Path, change: tuple[str, str], says: str) -> None:
-    with receiving(tmp_path) as one:
-        *_, last = talk(one.port, f"wiretale/1 nonce={NONCE}", TEST.replace(*change))
+    with receiving(tmp_path) as receiver:
+        *_, last = talk(receiver.port, f"wiretale/1 nonce={NONCE}", TEST.replace(*change))
     assert last.startswith("refused ") and says in last.replace("%20", " ")
 
 
 def test_a_file_does_not_leave_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
-    with receiving(tmp_path, "--output-dir", str(folder)) as one:
+    with receiving(tmp_path, "--output-dir", str(folder)) as receiver:
         for name in ("..%2Fout", "%2Ftmp%2Fout", ".hidden", "a%00b", "a%0Ab", ""):
-            answer = talk(one.port, f"wiretale/1 nonce={NONCE}", f"{TEST} content=1 file_name={name}")
+            answer = talk(receiver.port, f"wiretale/1 nonce={NONCE}", f"{TEST} content=1 file_name={name}")
             assert answer[-1].startswith("refused"), name
     assert not list(folder.iterdir())
 
@@ -117,22 +117,22 @@ def test_a_file_that_was_cut_short_is_not_kept(tmp_path: Path) -> None:
     folder.mkdir()
     source.write_bytes(bytes(1_000_000))
     options = ("--file", str(source), "--size", "1000", "--rate", "1M")
-    with receiving(tmp_path, "--output-dir", str(folder)) as one:
-        with sending_early(tmp_path, one.port, *options) as sender:
+    with receiving(tmp_path, "--output-dir", str(folder)) as receiver:
+        with sending_early(tmp_path, receiver.port, *options) as sender:
             sender.wait_blocks(10)
             sender.end(signal.SIGKILL)
-        report = one.wait_reports(1)[0]
+        report = receiver.wait_reports(1)[0]
     assert report["complete"] is False and report["file"]["written"] is False
     assert not list(folder.iterdir())
 
 
 def test_a_second_sender_is_refused_or_waits(tmp_path: Path) -> None:
     options = ("--time", "600", "--rate", "1M", "--size", "1000")
-    with receiving(tmp_path) as one, sending_early(tmp_path, one.port, *options) as first:
+    with receiving(tmp_path) as receiver, sending_early(tmp_path, receiver.port, *options) as first:
         first.wait_blocks(1)
-        refused = send_raw(one.port, "--count", "1")
+        refused = send_raw(receiver.port, "--count", "1")
         assert refused.returncode == 4 and b"another test is running" in refused.stderr
-        with sending_early(tmp_path, one.port, "--count", "1", "--wait", "60") as second:
+        with sending_early(tmp_path, receiver.port, "--count", "1", "--wait", "60") as second:
             time.sleep(0.3)
             assert second.process.poll() is None
             assert first.end(signal.SIGINT) == 130
@@ -140,18 +140,18 @@ def test_a_second_sender_is_refused_or_waits(tmp_path: Path) -> None:
 
 
 def test_parallel_tests_run_at_the_same_time(tmp_path: Path) -> None:
-    with receiving(tmp_path, "--parallel", "3") as one:
+    with receiving(tmp_path, "--parallel", "3") as receiver:
         with contextlib.ExitStack() as stack:
             plan = ("--time", "600", "--rate", "1M", "--size", "500")
             senders = [
-                stack.enter_context(sending_early(tmp_path, one.port, *more, *plan))
+                stack.enter_context(sending_early(tmp_path, receiver.port, *more, *plan))
                 for more in (["--udp"], [], ["--reverse"])
             ]
             for sender in senders:
                 sender.wait_blocks(50)
             assert [sender.process.poll() for sender in senders] == [None] * 3
             assert [sender.end(signal.SIGINT) for sender in senders] == [130] * 3
-        reports = one.wait_reports(3)
+        reports = receiver.wait_reports(3)
     assert all(report["blocks_received"] >= 50 for report in reports)
 
 
@@ -166,20 +166,20 @@ def test_the_sender_may_start_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("protocol", ["--tcp", "--udp"])
 def test_a_sender_that_vanishes_leaves_its_part(tmp_path: Path, protocol: str) -> None:
-    with receiving(tmp_path) as one:
-        with sending_early(tmp_path, one.port, protocol, *LONG) as sender:
+    with receiving(tmp_path) as receiver:
+        with sending_early(tmp_path, receiver.port, protocol, *LONG) as sender:
             sender.wait_blocks(60)
             sender.end(signal.SIGKILL)
-        report = one.wait_reports(1)[0]
+        report = receiver.wait_reports(1)[0]
         assert (report["complete"], report["stopped_by"]) == (False, "peer gone")
         assert report["blocks_received"] > 50 and report["blocks_lost"] is None and report["sender"] is None
-        assert send(one.port, "--count", "3")["blocks_received"] == 3
+        assert send(receiver.port, "--count", "3")["blocks_received"] == 3
 
 
 def test_a_receiver_that_vanishes_ends_the_sender(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one, sending_early(tmp_path, one.port, "--udp", *LONG) as sender:
+    with receiving(tmp_path) as receiver, sending_early(tmp_path, receiver.port, "--udp", *LONG) as sender:
         sender.wait_blocks(60)
-        one.process.kill()
+        receiver.process.kill()
         assert sender.wait() == 3
         report = sender.report()
     assert (report["complete"], report["stopped_by"], report["receiver"]) == (False, "peer gone", None)
@@ -189,10 +189,10 @@ def test_a_receiver_that_vanishes_ends_the_sender(tmp_path: Path) -> None:
 @pytest.mark.parametrize("protocol", ["--tcp", "--udp"])
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGHUP])
 def test_an_interrupted_sender_reports_its_part(tmp_path: Path, protocol: str, which: signal.Signals) -> None:
-    with receiving(tmp_path) as one, sending_early(tmp_path, one.port, protocol, *LONG) as sender:
+    with receiving(tmp_path) as receiver, sending_early(tmp_path, receiver.port, protocol, *LONG) as sender:
         sender.wait_blocks(60)
         assert sender.end(which) == 130
-        report, there = sender.report(), one.wait_reports(1)[0]
+        report, there = sender.report(), receiver.wait_reports(1)[0]
     for log in (report, there):
         assert (log["complete"], log["stopped_by"], log["stopped_at"]) == (False, "signal", "sender")
         assert log["blocks_sent"] == log["blocks_received"] > 50 and log["blocks_lost"] == 0
@@ -200,24 +200,24 @@ def test_an_interrupted_sender_reports_its_part(tmp_path: Path, protocol: str, w
 
 @pytest.mark.parametrize(("which", "code"), [(signal.SIGINT, 130), (signal.SIGHUP, 3)])
 def test_a_stopped_receiver_reports_its_part(tmp_path: Path, which: signal.Signals, code: int) -> None:
-    with receiving(tmp_path) as one, sending_early(tmp_path, one.port, "--udp", *LONG) as sender:
+    with receiving(tmp_path) as receiver, sending_early(tmp_path, receiver.port, "--udp", *LONG) as sender:
         sender.wait_blocks(60)
-        assert one.end(which) == code
+        assert receiver.end(which) == code
         assert sender.wait() == 3
-        report, there = sender.report(), one.wait_reports(1)[0]
+        report, there = sender.report(), receiver.wait_reports(1)[0]
     for log in (report, there):
         assert (log["stopped_by"], log["stopped_at"]) == ("signal", "receiver")
         assert log["blocks_sent"] == log["blocks_received"] > 50
 
 
 def test_stopping_an_idle_receiver_is_in_order(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one:
-        assert one.end() == 0
+    with receiving(tmp_path) as receiver:
+        assert receiver.end() == 0
 
 
 def test_one_wish_to_stop_that_comes_as_two_signals_is_one(tmp_path: Path) -> None:
     """As timeout(1) sends them: to the process, and to its group."""
-    with receiving(tmp_path) as one, sending_early(tmp_path, one.port, "--udp", *LONG) as sender:
+    with receiving(tmp_path) as receiver, sending_early(tmp_path, receiver.port, "--udp", *LONG) as sender:
         sender.wait_blocks(60)
         for _ in range(3):
             sender.process.send_signal(signal.SIGTERM)
@@ -228,15 +228,15 @@ def test_one_wish_to_stop_that_comes_as_two_signals_is_one(tmp_path: Path) -> No
 
 
 def test_hanging_up_is_ignored_where_nohup_says_so(tmp_path: Path) -> None:
-    with receiving(tmp_path, inside=("nohup",)) as one:
-        one.process.send_signal(signal.SIGHUP)
-        assert send(one.port, "--count", "10")["blocks_received"] == 10
+    with receiving(tmp_path, inside=("nohup",)) as receiver:
+        receiver.process.send_signal(signal.SIGHUP)
+        assert send(receiver.port, "--count", "10")["blocks_received"] == 10
 
 
 @pytest.mark.parametrize("style", [[], ["--json"]])
 def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path, style: list[str]) -> None:
-    with receiving(tmp_path) as one, Path("/dev/full").open("w") as full:
-        command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--count", "10", *style]
+    with receiving(tmp_path) as receiver, Path("/dev/full").open("w") as full:
+        command = [program(), "send", "127.0.0.1", "--port", str(receiver.port), "--count", "10", *style]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 4
     assert done.stderr == "wiretale-traffic send: cannot write to standard output: No space left on device\n"
@@ -244,16 +244,16 @@ def test_a_report_that_cannot_be_written_is_an_error(tmp_path: Path, style: list
 
 def test_closed_standard_streams_become_no_sockets(tmp_path: Path) -> None:
     """Lines of intervals would go down the control connection."""
-    with receiving(tmp_path) as one:
+    with receiving(tmp_path) as receiver:
         text = 'exec "$0" send 127.0.0.1 --port "$1" --udp --rate 200pps --size 100 --count 100 -i 20ms <&- >&- 2>&-'
-        assert subprocess.run(["sh", "-c", text, program(), str(one.port)], timeout=60).returncode == 4
-        report = one.wait_reports(1)[0]
+        assert subprocess.run(["sh", "-c", text, program(), str(receiver.port)], timeout=60).returncode == 4
+        report = receiver.wait_reports(1)[0]
     assert (report["complete"], report["blocks_received"]) == (True, 100)
 
 
 def test_a_rate_over_no_time_is_unknown_in_the_table(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one:
-        command = [program(), "send", "127.0.0.1", "--port", str(one.port), "--udp", "--count", "1"]
+    with receiving(tmp_path) as receiver:
+        command = [program(), "send", "127.0.0.1", "--port", str(receiver.port), "--udp", "--count", "1"]
         table = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
     (line,) = [line for line in table.splitlines() if line.startswith("  received")]
     assert "rate unknown" in line and "Mbit/s" not in line
@@ -267,14 +267,14 @@ def test_a_missing_output_folder_is_reported_at_the_start(tmp_path: Path) -> Non
 
 
 def test_once_and_tests_end_the_receiver(tmp_path: Path) -> None:
-    with receiving(tmp_path, "--once") as one:
-        send(one.port, "--count", "1")
-        assert one.process.wait(timeout=60) == 0
-    with receiving(tmp_path, "--tests", "2") as one:
-        send(one.port, "--count", "1")
-        assert one.process.poll() is None
-        send(one.port, "--count", "1", "--wait", "5")
-        assert one.process.wait(timeout=60) == 0
+    with receiving(tmp_path, "--once") as receiver:
+        send(receiver.port, "--count", "1")
+        assert receiver.process.wait(timeout=60) == 0
+    with receiving(tmp_path, "--tests", "2") as receiver:
+        send(receiver.port, "--count", "1")
+        assert receiver.process.poll() is None
+        send(receiver.port, "--count", "1", "--wait", "5")
+        assert receiver.process.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize("size", [64, 8192])
@@ -290,30 +290,30 @@ def test_a_fast_stream_does_not_wake_the_receiver_for_each_datagram(tmp_path: Pa
 
 def test_silence_ends_a_test_with_partial_results(tmp_path: Path) -> None:
     """A sender reports its blocks, and none of them arrives."""
-    with receiving(tmp_path) as one, connect(one.port) as sender:
+    with receiving(tmp_path) as receiver, connect(receiver.port) as sender:
         plan = TEST.replace("tcp", "udp").replace("idle_ns=1000000000", "idle_ns=200000000")
         sender.sendall(f"wiretale/1 nonce={NONCE}\n{plan}\n".encode())
         sender.sendall(b"start\nsent way=forward stream=0 blocks_sent=10 bytes_sent=10000\nend way=forward\n")
         began = time.monotonic()
-        report = one.wait_reports(1)[0]
+        report = receiver.wait_reports(1)[0]
     assert time.monotonic() - began < 5
     assert (report["blocks_sent"], report["blocks_received"], report["blocks_lost"]) == (10, 0, 10)
 
 
 def test_a_test_that_is_not_started_gives_its_slot_back(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one, connect(one.port) as idler:
+    with receiving(tmp_path) as receiver, connect(receiver.port) as idler:
         idler.sendall(f"wiretale/1 nonce={NONCE}\n{TEST}\n".encode())
         time.sleep(0.2)
-        assert send_raw(one.port, "--count", "1").returncode == 4
-        assert send(one.port, "--count", "1", "--wait", "20")["blocks_received"] == 1
+        assert send_raw(receiver.port, "--count", "1").returncode == 4
+        assert send(receiver.port, "--count", "1", "--wait", "20")["blocks_received"] == 1
 
 
 def test_limits_hold_while_a_test_runs(tmp_path: Path) -> None:
-    with receiving(tmp_path, "--max-bytes", "50k") as one:
-        done = send_raw(one.port, "--file", "-", "--size", "1000", stdin=bytes(2_000_000))
+    with receiving(tmp_path, "--max-bytes", "50k") as receiver:
+        done = send_raw(receiver.port, "--file", "-", "--size", "1000", stdin=bytes(2_000_000))
         report = json.loads(done.stdout)
         assert done.returncode == 3 and report["stopped_by"] == "limit"
-        refused = send_raw(one.port, "--bytes", "60k", "--size", "1000")
+        refused = send_raw(receiver.port, "--bytes", "60k", "--size", "1000")
         assert refused.returncode == 4 and b"50000 bytes" in refused.stderr
 
 
@@ -324,24 +324,24 @@ def test_the_key_keeps_strangers_out(tmp_path: Path) -> None:
     short.write_bytes(b"secret")
     for key in (right, wrong, short):
         key.chmod(0o600)
-    with receiving(tmp_path, "--key", str(right)) as one:
-        assert "anyone" not in one.errors.read_text()
-        assert send(one.port, "--key", str(right), "--count", "3")["blocks_received"] == 3
+    with receiving(tmp_path, "--key", str(right)) as receiver:
+        assert "anyone" not in receiver.errors.read_text()
+        assert send(receiver.port, "--key", str(right), "--count", "3")["blocks_received"] == 3
         for options, says in (
             (["--key", str(wrong)], b"wrong key"),
             ([], b"expected --key FILE"),
             (["--key", str(short)], b"32"),
             (["--key", str(tmp_path / "none")], b"No such file"),
         ):
-            done = send_raw(one.port, "--count", "1", *options)
+            done = send_raw(receiver.port, "--count", "1", *options)
             assert done.returncode == 4 and says in done.stderr, done.stderr
-        assert talk(one.port, f"wiretale/1 nonce={NONCE}", TEST)[-1].startswith("refused")
+        assert talk(receiver.port, f"wiretale/1 nonce={NONCE}", TEST)[-1].startswith("refused")
         right.chmod(0o644)
-        assert b"chmod 600" in send_raw(one.port, "--key", str(right), "--count", "1").stderr
-    with receiving(tmp_path) as one:
-        assert "anyone" in one.errors.read_text()
+        assert b"chmod 600" in send_raw(receiver.port, "--key", str(right), "--count", "1").stderr
+    with receiving(tmp_path) as receiver:
+        assert "anyone" in receiver.errors.read_text()
         right.chmod(0o600)
-        assert b"has no key" in send_raw(one.port, "--key", str(right), "--count", "1").stderr
+        assert b"has no key" in send_raw(receiver.port, "--key", str(right), "--count", "1").stderr
 
 
 def test_a_proof_is_good_for_one_challenge_only(tmp_path: Path) -> None:
@@ -349,62 +349,62 @@ def test_a_proof_is_good_for_one_challenge_only(tmp_path: Path) -> None:
     key = tmp_path / "key"
     key.write_bytes(os.urandom(40))
     key.chmod(0o600)
-    with receiving(tmp_path, "--key", str(key)) as one, connect(one.port) as stranger:
+    with receiving(tmp_path, "--key", str(key)) as receiver, connect(receiver.port) as stranger:
         stranger.sendall(f"wiretale/1 nonce={NONCE}\n".encode())
         hello = stranger.recv(4096).decode().split()
-        theirs = next(word[6:] for word in hello if word.startswith("nonce="))
-        assert len(theirs) == 64 and theirs != NONCE
-        stranger.sendall(f"proof proof={theirs}\n{TEST}\n".encode())
+        nonce = next(word[6:] for word in hello if word.startswith("nonce="))
+        assert len(nonce) == 64 and nonce != NONCE
+        stranger.sendall(f"proof proof={nonce}\n{TEST}\n".encode())
         assert stranger.recv(4096).startswith(b"refused")
 
 
 def test_a_thousand_idle_connections_hold_nothing(tmp_path: Path, many_files: None) -> None:
-    with receiving(tmp_path) as one, contextlib.ExitStack() as stack:
-        strangers = [stack.enter_context(connect(one.port)) for _ in range(1000)]
+    with receiving(tmp_path) as receiver, contextlib.ExitStack() as stack:
+        strangers = [stack.enter_context(connect(receiver.port)) for _ in range(1000)]
         for number, stranger in enumerate(strangers):
             if number % 2:
                 stranger.sendall(b"wiret")  # and no more
-        assert send(one.port, "--count", "10", "--streams", "4", "--wait", "10")["blocks_received"] == 40
+        assert send(receiver.port, "--count", "10", "--streams", "4", "--wait", "10")["blocks_received"] == 40
         strangers[0].settimeout(60)
         assert strangers[0].recv(10) == b""  # its time is over
         for stranger in strangers:
             stranger.close()
-        assert send(one.port, "--count", "10")["blocks_received"] == 10
+        assert send(receiver.port, "--count", "10")["blocks_received"] == 10
 
 
 def test_a_data_connection_without_a_session_is_closed(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one:
+    with receiving(tmp_path) as receiver:
         for head in (b"WTB1" + bytes(28), b"data run=5 stream=0\n", b"data run=x\n"):
-            with connect(one.port) as stranger:
+            with connect(receiver.port) as stranger:
                 stranger.sendall(head)
                 with contextlib.suppress(ConnectionResetError):
                     assert stranger.recv(10) == b""
-        assert send(one.port, "--count", "3")["blocks_received"] == 3
+        assert send(receiver.port, "--count", "3")["blocks_received"] == 3
 
 
 @pytest.mark.parametrize("tiled", [False, True])
 def test_damaged_blocks_are_counted_and_the_next_ones_found(tmp_path: Path, tiled: bool) -> None:
     """By hand, over TCP: of 10 blocks one with a wrong byte, one with a broken header."""
-    with receiving(tmp_path) as one, connect(one.port) as control:
+    with receiving(tmp_path) as receiver, connect(receiver.port) as control:
         control.sendall(f"wiretale/1 nonce={NONCE}\n{TEST.replace('1000 ', '40 ')}\n".encode())
         until_ready(control)
         control.sendall(b"start\n")
         blocks = [bytearray(block(number, 40, stream=0, flags=TILED * tiled)) for number in range(10)]
         blocks[3][39] ^= 1
         blocks[6][0] ^= 1
-        with connect(one.port) as data:
+        with connect(receiver.port) as data:
             data.sendall(b"".join(blocks))
         control.sendall(b"sent way=forward stream=0 blocks_sent=10 bytes_sent=400\nend way=forward\n")
-        report = one.wait_reports(1)[0]
+        report = receiver.wait_reports(1)[0]
     assert (report["blocks_received"], report["blocks_corrupt"], report["blocks_lost"]) == (10, 2, 0)
 
 
 def test_udp_counts_duplicate_late_and_foreign_blocks(tmp_path: Path) -> None:
-    with receiving(tmp_path) as one, connect(one.port) as control:
+    with receiving(tmp_path) as receiver, connect(receiver.port) as control:
         plan = TEST.replace("tcp", "udp").replace("1000 ", "40 ").replace("idle_ns=1000000000", "idle_ns=300000000")
         control.sendall(f"wiretale/1 nonce={NONCE}\n{plan}\n".encode())
-        said = until_ready(control)
-        port = int(said.split(b"port=")[1].split()[0])
+        replies = until_ready(control)
+        port = int(replies.split(b"port=")[1].split()[0])
         control.sendall(b"start\n")
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as data:
             data.connect(("127.0.0.1", port))
@@ -424,7 +424,7 @@ def test_udp_counts_duplicate_late_and_foreign_blocks(tmp_path: Path) -> None:
                 data.send(stranger)
             time.sleep(0.2)
         control.sendall(b"sent way=forward stream=0 blocks_sent=10 bytes_sent=400\nend way=forward\n")
-        report = one.wait_reports(1)[0]
+        report = receiver.wait_reports(1)[0]
     counts = {name: report["receiver"][f"blocks_{name}"] for name in ("received", "lost", "out_of_order", "duplicate")}
     assert counts == {"received": 7, "lost": 3, "out_of_order": 1, "duplicate": 2}
     assert (report["blocks_corrupt"], report["receiver"]["foreign_datagrams"]) == (1, 6)
@@ -441,7 +441,11 @@ def test_a_peer_with_wrong_figures_is_reported(tmp_path: Path) -> None:
     received = (
         f"blocks_received={MOST} bytes_received={MOST} out_of_order={MOST} duplicate={MOST} jitter_ns_plus_1={MOST}"
     )
-    with receiving(tmp_path, "--once") as one, connect(one.port) as peer, socket.socket(type=socket.SOCK_DGRAM) as data:
+    with (
+        receiving(tmp_path, "--once") as receiver,
+        connect(receiver.port) as peer,
+        socket.socket(type=socket.SOCK_DGRAM) as data,
+    ):
         data.bind(("127.0.0.1", 0))
         answers = peer.makefile()
 
@@ -459,8 +463,8 @@ def test_a_peer_with_wrong_figures_is_reported(tmp_path: Path) -> None:
         say("end way=forward", "done way=reverse")
         while not next(answers).startswith("done"):
             pass
-        report = one.wait_reports(1)[0]
-        assert one.process.wait(timeout=60) == 0
+        report = receiver.wait_reports(1)[0]
+        assert receiver.process.wait(timeout=60) == 0
     assert (report["blocks_sent"], report["bytes_sent"], report["bytes_received"]) == (MOST, MOST, MOST)
     assert (report["blocks_lost"], report["blocks_out_of_order"], report["blocks_duplicate"]) == (MOST, MOST, MOST)
     assert (report["sender"]["send_errors"], report["sender"]["elapsed_s"]) == ({"EPERM": MOST}, 0)
@@ -472,7 +476,7 @@ def test_a_report_that_is_not_read_yet_holds_up_no_sender(tmp_path: Path) -> Non
     reader, writer = full_pipe()
     port, errors = free_port(), tmp_path / "errors"
     command = [program(), "receive", "--port", str(port), "--json"]
-    with errors.open("w") as log, subprocess.Popen(command, stdout=writer, stderr=log) as one:
+    with errors.open("w") as log, subprocess.Popen(command, stdout=writer, stderr=log) as receiver:
         os.close(writer)
         try:
             assert send(port, "--wait", "20", "--count", "3")["blocks_received"] == 3  # until it listens
@@ -481,7 +485,7 @@ def test_a_report_that_is_not_read_yet_holds_up_no_sender(tmp_path: Path) -> Non
             assert refused.returncode == 4 and b"another test is running" in refused.stderr
         finally:
             os.close(reader)
-            one.kill()
+            receiver.kill()
 
 
 def test_only_allowed_networks_may_run_tests(tmp_path: Path) -> None:
@@ -531,9 +535,9 @@ def test_a_sender_that_exceeds_its_rate_is_stopped(tmp_path: Path) -> None:
         plan = "run=7 protocol=udp streams=1 sizes_text=1000 count=5000 pacing=constant rate_bps=1000000 idle_ns=1000000000"
         lines.write(f"wiretale/1 nonce={'0' * 64}\ntest {plan}\n")
         lines.flush()
-        said = [lines.readline() for _ in range(3)]
-        assert said[2] == "ready\n", said
-        port = int(said[1].rpartition("port=")[2])
+        replies = [lines.readline() for _ in range(3)]
+        assert replies[2] == "ready\n", replies
+        port = int(replies[1].rpartition("port=")[2])
         lines.write("start\n")
         lines.flush()
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams:

@@ -31,7 +31,7 @@ class Listener:
     """Answers as a receiver would, and refuses each test after its line was read."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.plans: list[str] = []
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
         threading.Thread(target=self.serve, daemon=True).start()
@@ -45,15 +45,15 @@ class Listener:
             with peer, peer.makefile() as lines:
                 next(lines)
                 peer.sendall(f"wiretale/1 nonce={NONCE}\n".encode())
-                self.asked.append(next(lines))
+                self.plans.append(next(lines))
                 peer.sendall(b"refused text=seen\n")
 
 
 @pytest.fixture(scope="module")
 def listener() -> Iterator[Listener]:
-    one = Listener()
-    yield one
-    one.socket.close()
+    server = Listener()
+    yield server
+    server.socket.close()
 
 
 def run(program: str, *options: str) -> subprocess.CompletedProcess[str]:
@@ -70,7 +70,7 @@ def test_the_generator_takes_every_spelling_for_its_value(listener: Listener, ki
         if done.returncode != 4:
             wrong.append((text, done.stderr))
             continue
-        fields = dict(word.partition("=")[::2] for word in listener.asked.pop().split())
+        fields = dict(word.partition("=")[::2] for word in listener.plans.pop().split())
         if float(fields[field]) != value:
             wrong.append((text, fields[field]))
     assert wrong == []
@@ -123,4 +123,4 @@ def test_settings_in_bytes_take_a_unit(setting: str) -> None:
 def test_sizes_of_blocks_are_spelled_so_too(listener: Listener, text: str, sizes: str) -> None:
     done = run("wiretale-traffic", "send", "127.0.0.1", "--port", str(listener.port), "--size", text)
     assert done.returncode == 4, done.stderr
-    assert f"sizes_text={sizes.replace(' ', '%20')}" in listener.asked.pop()
+    assert f"sizes_text={sizes.replace(' ', '%20')}" in listener.plans.pop()

@@ -99,8 +99,8 @@ def test_packets_of_an_attached_namespace_cross_the_link(tmp_path: Path) -> None
 def test_attached_namespaces_of_both_sides_reach_each_other_over_the_link(tmp_path: Path) -> None:
     name, spaces = f"p{os.getpid()}", (f"wty{os.getpid()}", f"wtz{os.getpid()}")
     with space(spaces[0]), space(spaces[1]), lab_up(name, tmp_path):
-        for number, (host, one) in enumerate(zip(("sender", "receiver"), spaces, strict=True)):
-            done = wiretale_lab("attach", host, f"netns:{one}", "--name", name)
+        for number, (host, namespace) in enumerate(zip(("sender", "receiver"), spaces, strict=True)):
+            done = wiretale_lab("attach", host, f"netns:{namespace}", "--name", name)
             assert f"attached as 10.98.{number + 1}.2" in done.stderr, done.stderr
         for address in ("10.98.2.2", *(["fd00:98:2::2"] if Path("/proc/sys/net/ipv6").exists() else [])):
             echo(spaces[1], spaces[0], address)
@@ -137,7 +137,7 @@ def test_a_wrong_target_is_one_line(tmp_path: Path, host: str, target: str, reas
         done = wiretale_lab("attach", host, target, "--name", name)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert reason in done.stderr
-        own = wiretale_lab("attach", "sender", f"pid:{os.getpid()}", "--name", name)
-        assert own.returncode == 2 and "another network namespace" in own.stderr
+        itself = wiretale_lab("attach", "sender", f"pid:{os.getpid()}", "--name", name)
+        assert itself.returncode == 2 and "another network namespace" in itself.stderr
         host_of_it = wiretale_lab("attach", "sender", f"netns:wt-{name}-receiver", "--name", name)
         assert host_of_it.returncode == 2 and "a host of the lab" in host_of_it.stderr

@@ -111,9 +111,9 @@ def has_right_checksums(frame: bytes) -> bool:
 def test_a_flipped_bit_arrives_with_a_wrong_checksum(send: Send) -> None:
     sent = send("corrupt=30%", size=200, count=100)
     flipped = [row["corrupted_bits"] > 0 for row in sent.truth]
-    whole = len(sent.truth) and ETHERNET + HEADERS + 200
-    before = [frame for frame in sent.before if len(frame) == whole]
-    after = [frame for frame in sent.after if len(frame) == whole]
+    length = len(sent.truth) and ETHERNET + HEADERS + 200
+    before = [frame for frame in sent.before if len(frame) == length]
+    after = [frame for frame in sent.after if len(frame) == length]
     assert 15 < sum(flipped) < 50
     assert all(map(has_right_checksums, before)) and len(before) == len(after) == 100
     assert [not has_right_checksums(frame) for frame in after] == flipped
@@ -209,10 +209,10 @@ def test_each_packet_of_the_truth_is_a_frame_of_the_captures_and_the_other_way_r
     settings = '[both]\ndelay = "5ms"\nloss = "2%"\nduplicate = "3%"\nreorder = "2%"\n'
     rows = transfer(tmp_path, settings, ADDRESSES["receiver"][0])
     for direction, (source, _) in enumerate(ADDRESSES.values()):
-        mine = [row for row in rows if row["direction"] == direction]
+        one_way = [row for row in rows if row["direction"] == direction]
         entry, exit_ = ("before", "after") if direction == 0 else ("after", "before")
-        assert captured(tmp_path / entry, source) == keys_of(mine)
-        assert captured(tmp_path / exit_, source) == keys_of(mine, "copies")
+        assert captured(tmp_path / entry, source) == keys_of(one_way)
+        assert captured(tmp_path / exit_, source) == keys_of(one_way, "copies")
     assert {row["fate"] for row in rows} == {"delivered", "random"}
     assert max(row["copies"] for row in rows) == 2
 

@@ -68,13 +68,13 @@ def test_duplicates_leave_twice(send: Send) -> None:
 
 def test_held_packets_are_overtaken_in_the_capture_as_in_the_truth(send: Send) -> None:
     sent = send("reorder=10% distance=2 delay=5ms reorder-wait=1s", count=200, gap=0.001)
-    held = [row["block_sequence"] for row in sent.truth if row["reordered"]]
-    assert 5 < len(held) < 50
+    late = [row["block_sequence"] for row in sent.truth if row["reordered"]]
+    assert 5 < len(late) < 50
     assert sorted(sent.numbers_after) == list(range(200))
     places = {number: place for place, number in enumerate(sent.numbers_after)}
-    assert [row for row in held if row < 190 and places[row] < row + 1] == []
-    others = [number for number in sent.numbers_after if number not in held]
-    assert others == sorted(others)
+    assert [row for row in late if row < 190 and places[row] < row + 1] == []
+    on_time = [number for number in sent.numbers_after if number not in late]
+    assert on_time == sorted(on_time)
 
 
 def test_corrupted_packets_differ_in_as_many_bits_as_the_truth_says(send: Send) -> None:
@@ -102,7 +102,7 @@ def test_a_full_queue_drops_its_tail(send: Send) -> None:
     sent = send("rate=400kbit queue=20", size=1000 - HEADERS, count=60, gap=0)
     ideal = departures([row["in_ns"] for row in sent.truth], 20_000_000, 0, 20)
     assert [row["fate"] for row in sent.truth] == ["queue" if due is None else "delivered" for due, _ in ideal]
-    assert [row["queue_packets"] for row in sent.truth] == [found for _, found in ideal]
+    assert [row["queue_packets"] for row in sent.truth] == [waiting for _, waiting in ideal]
     assert sum(due is None for due, _ in ideal) > 10
     assert len(sent.numbers_after) == sum(due is not None for due, _ in ideal)
 
@@ -197,14 +197,14 @@ def test_a_lab_comes_up_has_a_shell_and_goes_down(tmp_path: Path) -> None:
 def test_a_lab_of_another_place_keeps_its_name_and_its_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"o{os.getpid()}"
     assert wiretale_lab("up", "same-host", "--name", name).returncode == 0
-    theirs = os.environ["WIRETALE_STATE"]
+    state = os.environ["WIRETALE_STATE"]
     try:
         monkeypatch.setenv("WIRETALE_STATE", str(tmp_path))
         again = wiretale_lab("up", "wan", "--name", name)
         assert again.returncode == 2 and "is up already" in again.stderr
         assert len(hosts_of(name)) == 3 and list(tmp_path.iterdir()) == []
     finally:
-        monkeypatch.setenv("WIRETALE_STATE", theirs)
+        monkeypatch.setenv("WIRETALE_STATE", state)
         assert wiretale_lab("down", name).returncode == 0
 
 
@@ -213,8 +213,8 @@ def test_of_two_that_want_one_name_at_once_one_has_it() -> None:
     command = [*COMMAND, "up", "same-host", "--name", name]
     both = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in "ab"]
     try:
-        said = [process.communicate(timeout=60)[1] for process in both]
-        assert sorted(process.returncode for process in both) == [0, 2], said
+        errors = [process.communicate(timeout=60)[1] for process in both]
+        assert sorted(process.returncode for process in both) == [0, 2], errors
         assert len(hosts_of(name)) == 3
         assert f"{name} " in wiretale_lab("list").stdout
     finally:
@@ -277,9 +277,9 @@ def test_datagrams_of_the_generator_are_single_in_the_captures(tmp_path: Path, c
     assert report["sender"]["blocks_offloaded"] == (count if is_joined else 0)
     assert report["blocks_received"] == count and report["blocks_corrupt"] == 0
     for point in ("before", "after"):
-        found = [frame for frame in frames(tmp_path / point) if frame[42:46] == b"WTB1"]
-        assert block_numbers(found) == list(range(count))
-        assert {int.from_bytes(frame[16:18], "big") for frame in found} == {1000 + HEADERS}
+        blocks = [frame for frame in frames(tmp_path / point) if frame[42:46] == b"WTB1"]
+        assert block_numbers(blocks) == list(range(count))
+        assert {int.from_bytes(frame[16:18], "big") for frame in blocks} == {1000 + HEADERS}
 
 
 def test_a_lab_whose_program_is_missing_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,8 +80,8 @@ def test_a_lab_in_use_is_left_alone(tmp_path: Path, state: Path) -> None:
     try:
         with running(tmp_path / "out", "s6-base") as (process, name):
             left = f"wiretale: the lab {name} is kept: process {process.pid} uses it\n"
-            one = wiretale_lab("down")  # there is only one other
-            assert (one.returncode, one.stderr) == (0, f"{left}wiretale: the lab {other} is down\n")
+            single = wiretale_lab("down")  # there is only one other
+            assert (single.returncode, single.stderr) == (0, f"{left}wiretale: the lab {other} is down\n")
             every = wiretale_lab("down", "--all")
             assert (every.returncode, every.stderr) == (0, left)
             named = wiretale_lab("down", "--name", name)
@@ -147,12 +147,12 @@ def test_a_run_whose_lab_is_removed_says_so_with_code_5(
 ) -> None:
     with running(tmp_path / "out", *arguments) as (process, name):
         remove(name)
-        said = process.communicate(timeout=SECONDS)[1]
-        assert (process.returncode, said.splitlines()[-1:]) == (
+        errors = process.communicate(timeout=SECONDS)[1]
+        assert (process.returncode, errors.splitlines()[-1:]) == (
             5,
             [f"wiretale: the lab {name} was removed while it was in use (`lab down --force`, or `ip netns delete`)"],
         )
-        assert "Traceback" not in said and hosts_of(name) == []
+        assert "Traceback" not in errors and hosts_of(name) == []
 
 
 def test_a_lab_whose_owner_is_dead_is_removed(tmp_path: Path, state: Path) -> None:

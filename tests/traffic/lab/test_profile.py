@@ -89,8 +89,8 @@ def test_the_number_of_a_wrong_step_is_shown() -> None:
 
 
 def test_a_trace_may_be_one_of_wiretale() -> None:
-    found = make_profile("p", '[both]\ntrace = "saw"\n', "p.toml").forward
-    assert found.startswith("trace=/") and found.endswith("/traces/saw.trace")
+    setting = make_profile("p", '[both]\ntrace = "saw"\n', "p.toml").forward
+    assert setting.startswith("trace=/") and setting.endswith("/traces/saw.trace")
 
 
 @pytest.mark.parametrize("name", sorted(TRACES))

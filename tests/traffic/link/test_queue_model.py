@@ -50,5 +50,5 @@ def test_codel_drops_at_the_intervals_of_its_law() -> None:
     model.send_until(900 * MS)
     expected = [100 * MS / sqrt(count) for count in range(1, len(model.times))]
     assert len(expected) > 10
-    for (first, second), wanted in zip(pairwise(model.times), expected, strict=True):
-        assert abs(second - first - wanted) <= 2 * 1500 * 800  # a drop waits for the next departure
+    for (first, second), interval in zip(pairwise(model.times), expected, strict=True):
+        assert abs(second - first - interval) <= 2 * 1500 * 800  # a drop waits for the next departure

@@ -96,9 +96,9 @@ def check_lost_summary(space: str, truth: Path) -> None:
     os.close(reading)
     with open("/dev/full", "w") as full:
         for output, code, message in ((full.fileno(), 4, b": No space left on device\n"), (writing, 0, b"")):
-            said = run_link(space, truth, output, code)
-            assert said.startswith(b"linking ") and said.partition(b"\n")[2].endswith(message)
-            assert said.count(b"\n") == 1 + bool(message) and truth.read_bytes()[:8] == b"WTTRUTH1"
+            messages = run_link(space, truth, output, code)
+            assert messages.startswith(b"linking ") and messages.partition(b"\n")[2].endswith(message)
+            assert messages.count(b"\n") == 1 + bool(message) and truth.read_bytes()[:8] == b"WTTRUTH1"
             truth.unlink()
     os.close(writing)
 
@@ -108,8 +108,8 @@ def run_link(space: str, truth: Path, output: int = subprocess.DEVNULL, code: in
     command = ["ip", "netns", "exec", space, find_program("wiretale-link"), "left", "right", "--truth", str(truth)]
     with subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE) as process:
         assert process.stderr
-        said = process.stderr.readline()
+        messages = process.stderr.readline()
         process.send_signal(signal.SIGTERM)
-        said += process.communicate(timeout=30)[1]
+        messages += process.communicate(timeout=30)[1]
     assert process.returncode == code
-    return said
+    return messages

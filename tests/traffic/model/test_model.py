@@ -47,15 +47,15 @@ def drawn(count: int, mean_gap_ns: float, seed: int, sizes: tuple[int, ...] = (1
 
 
 def packets_of(lines: Lines, reverse: bool = False, at_ns: int = 0) -> list[Packet]:
-    found = []
+    packets = []
     for size, gap in lines:
-        found.append(datagram(size, at_ns, reverse))
+        packets.append(datagram(size, at_ns, reverse))
         at_ns += gap
-    return found
+    return packets
 
 
 def capture(path: Path, *directions: list[Packet]) -> Path:
-    wrpcap(str(path), sorted((one for each in directions for one in each), key=lambda one: one.time))
+    wrpcap(str(path), sorted((packet for each in directions for packet in each), key=lambda packet: packet.time))
     return path
 
 
@@ -64,10 +64,12 @@ def pattern(path: Path) -> Lines:
     return [(int(size), int(gap)) for size, gap in lines]
 
 
-def near(found: Lines, known: Lines) -> bool:
+def near(planned: Lines, original: Lines) -> bool:
     """Whether sizes are the same, and gaps but for the rounding of the file's times; the last one has no end."""
-    gaps = zip(found[:-1], known[:-1], strict=True)
-    return [size for size, _ in found] == [size for size, _ in known] and all(abs(a[1] - b[1]) <= 1000 for a, b in gaps)
+    gaps = zip(planned[:-1], original[:-1], strict=True)
+    return [size for size, _ in planned] == [size for size, _ in original] and all(
+        abs(a[1] - b[1]) <= 1000 for a, b in gaps
+    )
 
 
 def test_a_plan_has_sizes_and_gaps_of_both_directions(tmp_path: Path) -> None:
@@ -83,27 +85,27 @@ def test_a_plan_has_sizes_and_gaps_of_both_directions(tmp_path: Path) -> None:
     assert "reverse" not in first and second["reverse"] is True
     assert near(pattern(tmp_path / first["pattern"]), forward)
     assert near(pattern(tmp_path / second["pattern"]), reverse)
-    shown = wiretale("experiment", "run", tmp_path / "call.toml", "--dry-run")
-    assert shown.returncode == 0 and shown.stdout.count("--pattern") == 2, shown.stderr
+    dry_run = wiretale("experiment", "run", tmp_path / "call.toml", "--dry-run")
+    assert dry_run.returncode == 0 and dry_run.stdout.count("--pattern") == 2, dry_run.stderr
 
 
 def test_a_large_flow_is_drawn_from(tmp_path: Path) -> None:
     """The size of each datagram is its own: a line is of one of them, and none twice."""
-    known = [(100 + n % 1301, 1000 * (1 + n // 1301)) for n in range(12_000)]
-    file = capture(tmp_path / "large.pcap", packets_of(known))
+    original = [(100 + n % 1301, 1000 * (1 + n // 1301)) for n in range(12_000)]
+    file = capture(tmp_path / "large.pcap", packets_of(original))
     assert wiretale("model", file, "-o", tmp_path / "large.toml").returncode == 0
     (session,) = tomllib.loads((tmp_path / "large.toml").read_text())["test"][0]["session"]
     assert (session["count"], session["draw"]) == (12_000, True)
     lines = pattern(tmp_path / session["pattern"])
     assert len(lines) == 10_000
-    assert abs(sum(size for size, _ in lines) / 10_000 - sum(size for size, _ in known) / 12_000) < 10
+    assert abs(sum(size for size, _ in lines) / 10_000 - sum(size for size, _ in original) / 12_000) < 10
     again = wiretale("model", file, "-o", tmp_path / "again.toml")
     assert again.returncode == 0 and pattern(tmp_path / "again.d" / "flow-0-forward.txt") == lines
 
 
 def test_a_datagram_in_fragments_is_one(tmp_path: Path) -> None:
-    whole = datagram(4000, 0)
-    fragments = whole[IP].fragment(1480)
+    large = datagram(4000, 0)
+    fragments = large[IP].fragment(1480)
     for number, piece in enumerate(fragments):
         piece.time = START + number / 1e6
     packets = [Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / piece for piece in fragments]
@@ -136,8 +138,8 @@ def test_a_plan_has_any_name(tmp_path: Path) -> None:
     assert read["title"] == f"Model of {file.name}"
     title = (folder / read["test"][0]["session"][0]["pattern"]).read_bytes().splitlines()[0]
     assert 80 < len(title) <= 98 and title.decode()  # the sender's limit
-    shown = wiretale("experiment", "run", plan, "--dry-run")
-    assert shown.returncode == 0, shown.stderr
+    dry_run = wiretale("experiment", "run", plan, "--dry-run")
+    assert dry_run.returncode == 0, dry_run.stderr
     done = wiretale("model", file, "-o", os.fsdecode(os.fsencode(folder / "x") + b"\xff.toml"))
     assert (done.returncode, done.stderr.count("\n")) == (2, 1) and "UTF-8" in done.stderr
     assert not [path for path in folder.iterdir() if path.name.startswith("x")]
@@ -190,8 +192,8 @@ def test_flows_that_cannot_be_modeled_are_named(tmp_path: Path) -> None:
 )
 def test_wrong_use_is_one_line(tmp_path: Path, options: tuple[str, ...], code: int, says: str) -> None:
     file = capture(tmp_path / "a.pcap", packets_of([(100, 1000)]))
-    rest = (*options[:1], str(file), *options[1:]) if "--check" in options else (str(file), *options)
-    command = [sys.executable, "-m", "wiretale", "model", *rest]
+    arguments = (*options[:1], str(file), *options[1:]) if "--check" in options else (str(file), *options)
+    command = [sys.executable, "-m", "wiretale", "model", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
     assert says in done.stderr and not (tmp_path / "plan.toml").exists()
@@ -215,8 +217,8 @@ def run_model(folder: Path, original: Path, plan: Path) -> tuple[int, dict[str, 
     return checked.returncode, json.loads(checked.stdout)
 
 
-def verdicts(found: dict[str, Any]) -> dict[tuple[str, str], bool | None]:
-    return {(row["session"].split(", ")[1], row["measure"]): row["agrees"] for row in found["measures"]}
+def verdicts(comparison: dict[str, Any]) -> dict[tuple[str, str], bool | None]:
+    return {(row["session"].split(", ")[1], row["measure"]): row["agrees"] for row in comparison["measures"]}
 
 
 @pytest.mark.xdist_group("experiment")
@@ -230,10 +232,10 @@ def test_a_lab_sends_what_the_capture_has(tmp_path: Path) -> None:
     tries = iter(range(100))
 
     def check() -> None:
-        code, found = run_model(tmp_path / f"run{next(tries)}", file, plan)
+        code, comparison = run_model(tmp_path / f"run{next(tries)}", file, plan)
         ways, measures = ("flow 0 forward", "flow 0 reverse"), ("sizes", "gaps")
-        assert verdicts(found) == {(way, measure): True for way in ways for measure in measures}, found
-        assert (code, found["agrees"]) == (0, True)
+        assert verdicts(comparison) == {(way, measure): True for way in ways for measure in measures}, comparison
+        assert (code, comparison["agrees"]) == (0, True)
 
     undisturbed(check)
 
@@ -242,24 +244,24 @@ def test_a_lab_sends_what_the_capture_has(tmp_path: Path) -> None:
 @NEEDED
 def test_a_stream_has_its_bytes_and_a_datagram_no_gaps(tmp_path: Path) -> None:
     """Each stream gets all of its bytes; a block fewer in one of them differs. A single datagram has a size alone."""
-    streams, one = rdpcap("sample_pcaps/timeouts.pcap"), datagram(200, 0)
-    one.time = streams[0].time + 1
-    original, plan = capture(tmp_path / "both.pcap", streams, [one]), tmp_path / "plan.toml"
+    streams, single = rdpcap("sample_pcaps/timeouts.pcap"), datagram(200, 0)
+    single.time = streams[0].time + 1
+    original, plan = capture(tmp_path / "both.pcap", streams, [single]), tmp_path / "plan.toml"
     assert wiretale("model", original, "-o", plan).returncode == 0
     tables = tomllib.loads(plan.read_text())["test"][0]["session"]
-    code, found = run_model(tmp_path / "run", original, plan)
-    assert (code, found["agrees"]) == (0, True), found
-    assert sorted(row["measure"] for row in found["measures"]) == ["bytes"] * 3 + ["sizes"]
-    for row in found["measures"]:
+    code, comparison = run_model(tmp_path / "run", original, plan)
+    assert (code, comparison["agrees"]) == (0, True), comparison
+    assert sorted(row["measure"] for row in comparison["measures"]) == ["bytes"] * 3 + ["sizes"]
+    for row in comparison["measures"]:
         if row["measure"] == "bytes":
-            (table,) = [one for one in tables if row["session"].endswith(one["label"])]
+            (table,) = [session for session in tables if row["session"].endswith(session["label"])]
             assert (
                 row["rerun"] == table["count"] * table["size"] and 0 <= row["rerun"] - row["original"] < table["count"]
             )
-    count = next(one["count"] for one in tables if one["protocol"] == "tcp")
+    count = next(session["count"] for session in tables if session["protocol"] == "tcp")
     plan.write_text(plan.read_text().replace(f"count = {count}\n", f"count = {count - 1}\n"))
-    code, found = run_model(tmp_path / "fewer", original, plan)
-    assert code == 1 and sorted(verdicts(found).values()) == [False, True, True, True]
+    code, comparison = run_model(tmp_path / "fewer", original, plan)
+    assert code == 1 and sorted(verdicts(comparison).values()) == [False, True, True, True]
 
 
 @pytest.mark.xdist_group("experiment")
@@ -267,22 +269,24 @@ def test_a_stream_has_its_bytes_and_a_datagram_no_gaps(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["sizes", "gaps"])
 def test_a_wrong_model_differs(tmp_path: Path, wrong: str) -> None:
     """Sizes of one kind in place of the other, or gaps of the same mean that are all equal."""
-    known = drawn(400, 4e6, 5)
-    file, plan = capture(tmp_path / "call.pcap", packets_of(known)), tmp_path / "call.toml"
+    original = drawn(400, 4e6, 5)
+    file, plan = capture(tmp_path / "call.pcap", packets_of(original)), tmp_path / "call.toml"
     assert wiretale("model", file, "-o", plan).returncode == 0
-    own = tmp_path / "call.d" / "flow-0-forward.txt"
-    mean = sum(gap for _, gap in known) // len(known)
-    changed = [(1200 if wrong == "sizes" else size, mean if wrong == "gaps" else gap) for size, gap in pattern(own)]
-    own.write_text("".join(f"{size} {gap}\n" for size, gap in changed))
+    pattern_file = tmp_path / "call.d" / "flow-0-forward.txt"
+    mean = sum(gap for _, gap in original) // len(original)
+    changed = [
+        (1200 if wrong == "sizes" else size, mean if wrong == "gaps" else gap) for size, gap in pattern(pattern_file)
+    ]
+    pattern_file.write_text("".join(f"{size} {gap}\n" for size, gap in changed))
     tries = iter(range(100))
 
     def check() -> None:
-        code, found = run_model(tmp_path / f"run{next(tries)}", file, plan)
+        code, comparison = run_model(tmp_path / f"run{next(tries)}", file, plan)
         right = "gaps" if wrong == "sizes" else "sizes"
         expected = {("flow 0 forward", wrong): False, ("flow 0 forward", right): True}
-        assert verdicts(found) == expected, found
-        assert (code, found["agrees"]) == (1, False)
-        assert next(row["p"] for row in found["measures"] if row["measure"] == wrong) < 1e-6
+        assert verdicts(comparison) == expected, comparison
+        assert (code, comparison["agrees"]) == (1, False)
+        assert next(row["p"] for row in comparison["measures"] if row["measure"] == wrong) < 1e-6
 
     undisturbed(check)
 
@@ -293,9 +297,9 @@ def brute(first: list[int], second: list[int], slack: int) -> float:
     def share(values: list[int], most: int) -> float:
         return sum(value <= most for value in values) / len(values)
 
-    found = [share(first, x) - share(second, x + slack) for x in first]
-    found += [share(second, x) - share(first, x + slack) for x in second]
-    return max(*found, 0.0)
+    differences = [share(first, x) - share(second, x + slack) for x in first]
+    differences += [share(second, x) - share(first, x + slack) for x in second]
+    return max(*differences, 0.0)
 
 
 @pytest.mark.parametrize("slack", [0, 3, 1000])
@@ -304,11 +308,11 @@ def test_distance_is_that_of_its_definition(slack: int) -> None:
     for _ in range(10):
         first = [source.randint(0, 40) for _ in range(source.randint(1, 60))]
         second = [source.randint(5, 60) for _ in range(source.randint(1, 60))]
-        found = Datagrams()
+        samples = Datagrams()
         for run, values in enumerate((first, second)):
             rows = [[run, 0, 0, number, 0, value, value] for number, value in enumerate(values)]
-            found.connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-        distance = found.distance("gap", (0, 0, 0), (1, 0, 0), slack)
+            samples.connection.executemany("INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+        distance = samples.distance("gap", (0, 0, 0), (1, 0, 0), slack)
         assert math.isclose(distance, brute(first, second, slack), abs_tol=1e-12)
 
 

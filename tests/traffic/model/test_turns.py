@@ -42,16 +42,16 @@ def drawn(count: int, seed: int) -> Lines:
 def captured(path: Path, turns: Lines) -> Path:
     """A connection that takes these turns, captured NEAR ms of round trip from the client."""
     wire, now, sent = Wire(), 100.0, [0, 0]
-    one = Connection(wire, 40000, server_port=80)
-    one.open(0.0, RTT, NEAR)
+    connection = Connection(wire, 40000, server_port=80)
+    connection.open(0.0, RTT, NEAR)
     for request, pause, response, server in turns:
-        one.send(now, 0, sent[0], request, ACK | PSH, ack=sent[1])
+        connection.send(now, 0, sent[0], request, ACK | PSH, ack=sent[1])
         sent[0] += request
-        one.send(now + RTT - NEAR, 1, sent[1], ack=sent[0])
+        connection.send(now + RTT - NEAR, 1, sent[1], ack=sent[0])
         now += RTT - NEAR + server / MS
-        one.send(now, 1, sent[1], response, ACK | PSH, ack=sent[0])
+        connection.send(now, 1, sent[1], response, ACK | PSH, ack=sent[0])
         sent[1] += response
-        one.send(now + NEAR, 0, sent[0], ack=sent[1])
+        connection.send(now + NEAR, 0, sent[0], ack=sent[1])
         now += NEAR + pause / MS
     wire.write(path)
     return path
@@ -64,19 +64,19 @@ def lines_of(path: Path) -> Lines:
 
 def test_a_plan_has_the_turns(tmp_path: Path) -> None:
     """Sizes are the same; times differ by the resolution of the file. The last turn is followed by none, so it has no pause."""
-    known = drawn(40, 1)
-    file = captured(tmp_path / "talk.pcap", known)
+    turns = drawn(40, 1)
+    file = captured(tmp_path / "talk.pcap", turns)
     done = wiretale("model", file, "-o", tmp_path / "talk.toml")
     assert done.returncode == 0, done.stderr
     (session,) = tomllib.loads((tmp_path / "talk.toml").read_text())["test"][0]["session"]
     assert (session["label"], session["protocol"], session["count"]) == ("flow 0 turns", "tcp", 40)
-    found = lines_of(tmp_path / session["turns"])
-    assert [(line[0], line[2]) for line in found] == [(line[0], line[2]) for line in known]
-    assert all(abs(one[3] - other[3]) <= 3000 for one, other in zip(found, known, strict=True))
-    assert all(abs(one[1] - other[1]) <= 3000 for one, other in zip(found[:-1], known[:-1], strict=True))
-    assert found[-1][1] == 0
-    shown = wiretale("experiment", "run", tmp_path / "talk.toml", "--dry-run")
-    assert shown.returncode == 0 and "--turns" in shown.stdout, shown.stderr
+    planned = lines_of(tmp_path / session["turns"])
+    assert [(line[0], line[2]) for line in planned] == [(line[0], line[2]) for line in turns]
+    assert all(abs(line[3] - turn[3]) <= 3000 for line, turn in zip(planned, turns, strict=True))
+    assert all(abs(line[1] - turn[1]) <= 3000 for line, turn in zip(planned[:-1], turns[:-1], strict=True))
+    assert planned[-1][1] == 0
+    dry_run = wiretale("experiment", "run", tmp_path / "talk.toml", "--dry-run")
+    assert dry_run.returncode == 0 and "--turns" in dry_run.stdout, dry_run.stderr
 
 
 @pytest.mark.xdist_group("experiment")
@@ -87,8 +87,8 @@ def test_a_lab_takes_the_turns(tmp_path: Path, wrong: str | None) -> None:
     file, plan = captured(tmp_path / "talk.pcap", drawn(120, 2)), tmp_path / "talk.toml"
     assert wiretale("model", file, "-o", plan).returncode == 0
     if wrong:
-        own = tmp_path / "talk.d" / "flow-0-turns.txt"
-        own.write_text("".join(f"{a} {b} 1300 {d}\n" for a, b, _, d in lines_of(own)))
+        turns_file = tmp_path / "talk.d" / "flow-0-turns.txt"
+        turns_file.write_text("".join(f"{a} {b} 1300 {d}\n" for a, b, _, d in lines_of(turns_file)))
     tries = iter(range(100))
 
     def check() -> None:
@@ -96,10 +96,10 @@ def test_a_lab_takes_the_turns(tmp_path: Path, wrong: str | None) -> None:
         done = wiretale("lab", "run", plan, "--profile", "same-lan", "-o", folder)
         assert done.returncode == 0, done.stderr
         checked = wiretale("model", "--check", file, folder, "--json")
-        found: dict[str, Any] = json.loads(checked.stdout)
-        verdicts = {row["measure"]: row["agrees"] for row in found["measures"]}
+        comparison: dict[str, Any] = json.loads(checked.stdout)
+        verdicts = {row["measure"]: row["agrees"] for row in comparison["measures"]}
         names = ("requests", "responses", "server times", "pauses")
-        assert verdicts == {name: name != wrong for name in names}, found
+        assert verdicts == {name: name != wrong for name in names}, comparison
         assert checked.returncode == (1 if wrong else 0)
 
     undisturbed(check)
@@ -107,8 +107,8 @@ def test_a_lab_takes_the_turns(tmp_path: Path, wrong: str | None) -> None:
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Any:
-    with receiving(tmp_path) as found:
-        yield found
+    with receiving(tmp_path) as listening:
+        yield listening
 
 
 @pytest.mark.xdist_group("live")
@@ -135,10 +135,10 @@ def test_a_receiver_bounds_the_bytes_of_turns(tmp_path: Path) -> None:
     """Requests and responses count: 50 turns of 100 kB are refused, those without a number are stopped at the limit."""
     path = tmp_path / "turns.txt"
     path.write_text("100 0 100000 0\n")
-    with receiving(tmp_path, "--max-bytes", "1M") as found:
-        done = send_raw(found.port, "--turns", str(path), "--count", "50")
+    with receiving(tmp_path, "--max-bytes", "1M") as receiver:
+        done = send_raw(receiver.port, "--turns", str(path), "--count", "50")
         assert done.returncode == 4 and b"--max-bytes" in done.stderr
-        done = send_raw(found.port, "--turns", str(path), "--time", "20")
+        done = send_raw(receiver.port, "--turns", str(path), "--time", "20")
         report = json.loads(done.stdout.splitlines()[-1])
         assert (done.returncode, report["stopped_by"], report["stopped_at"]) == (3, "limit", "receiver")
         assert report["sender"]["responses"] <= 10
