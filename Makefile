@@ -175,10 +175,9 @@ lint-python: $(VENV)/.stamp-lint
 	$(call say,lizard: functions up to 60 lines and complexity up to 15)
 	@$(VENV)/bin/lizard -L 60 -C 15 -w -x './build/*' -x './.venv/*' src traffic capture common analyzer reports sample_pcaps benchmarks tests
 
-# `make lint-names SINCE=REVISION` wants the limit of each file that changed since that revision.
 lint-names:
 	$(call say,names of Python files: few vague identifiers)
-	@$(PYTHON) .ci/checks/names.py $(if $(SINCE),--since $(SINCE))
+	@$(PYTHON) .ci/checks/names.py
 
 lint-c: $(VENV)/.stamp-lint
 	$(call say,clang-format)

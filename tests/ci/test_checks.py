@@ -121,32 +121,23 @@ def test_phrases_are_found_in_comments_and_documents_alone(tmp_path: Path, monke
     ]
 
 
-def test_vague_names_never_increase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_names_are_vague(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bound is 3 per 1,000 names; comments, strings and Hypothesis's decorator do not count."""
     write(
         tmp_path,
         {
-            "old.py": "# one found\none = found.rest\n",
-            "cleaner.py": "one = row.flow\n",
-            "grown.py": "one = row.flow\nfor one in row:\n    print(one)\n",
-            "longer.py": "one = row\ntransfer = row\nfound = transfer\n",
-            "good.py": "transfer = row\n",
-            "new.py": "rest = row\n",
-            "build/new.py": "rest = row\n",
-            ".ci/checks/vague_names.tsv": "cleaner.py\t2\t3\ngone.py\t9\t9\ngrown.py\t1\t3\nlonger.py\t1\t2\nold.py\t3\t3\n",
+            "bad.py": "# one found\none = found.rest\n",
+            "bound.py": "one = row\n" + "transfer = row\n" * 166,
+            "decorated.py": "from hypothesis import given\n\n\n@given(text)\ndef check(packet):\n    return 'one'\n",
+            "long.py": "one = row\n" + "transfer = row\n" * 165 + "given = row\n",
+            "build/made.py": "rest = row\n",
         },
     )
     check = load("names", tmp_path, monkeypatch)
-    grown = "grown.py: 3 vague names, 428.6 per 1,000, at most 333.3"
-    new = "new.py: 1 vague names, 500.0 per 1,000, at most 3"
-    assert list(check.find_breaches(set())) == [grown, new]
-    assert list(check.find_breaches({"old.py", "good.py"})) == [
-        grown,
-        new,
-        "old.py: 3 vague names, 1000.0 per 1,000, at most 3",
+    assert list(check.find_breaches()) == [
+        "bad.py: 3 vague names, 1000.0 per 1,000, at most 3",
+        "long.py: 2 vague names, 6.0 per 1,000, at most 3",
     ]
-    check.write_baseline(check.counts(), check.read_baseline())
-    left = "cleaner.py\t1\t3\ngrown.py\t1\t3\nlonger.py\t2\t6\nold.py\t3\t3\n"
-    assert (tmp_path / check.BASELINE).read_text() == left
 
 
 A_SCRIPT = """// f is not called here
