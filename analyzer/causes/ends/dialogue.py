@@ -195,6 +195,13 @@ def is_felt(case: Case, talk: Talk, paused_ns: float, pauses: list[float]) -> bo
     )
 
 
+def remaining_str(talk: Talk, remaining_ns: float) -> str:
+    """Returns what server and network needed, with the unknown time if that is more."""
+    unknown_ns = math.fsum(flow["time_unknown_ns"] or 0 for flow in talk.flows)
+    needed = show_duration(remaining_ns)
+    return f"{needed}, and where {show_duration(unknown_ns)} went is unknown" if unknown_ns > remaining_ns else needed
+
+
 @cause(
     code="client-pause",
     title="The client pauses",
@@ -245,7 +252,7 @@ def client_pause(case: Case) -> Matches:
             paused=show_duration(paused_ns),
             requests=talk.count,
             server=talk.server,
-            remaining=show_duration(talk.life_ns - paused_ns),
+            remaining=remaining_str(talk, talk.life_ns - paused_ns),
         )
 
 

@@ -37,6 +37,13 @@ int64_t sender_rtt(const struct tcp_connection *connection, const struct tcp_str
     return max64(handshake - (stream->rtt.count ? least_sample(stream) : 0), 0);
 }
 
+bool is_rtt_shown(const struct tcp_connection *connection, const struct tcp_stream *stream) {
+    if (stream->prompt_sample || !stream->rtt.count)
+        return true;
+    int64_t least = least_sample(stream), prompt = max64(handshake_rtt(connection), 0);
+    return least < prompt + ACK_DELAY_NS || least > ACK_DELAY_ABOVE;
+}
+
 int64_t rto_ns(const struct tcp_connection *connection, const struct tcp_stream *stream) {
     int64_t rtt = path_rtt(connection);
     return rtt < 0 ? MIN_RTO_NS : max64(rtt + 4000 * (int64_t)stream->rttvar_us, MIN_RTO_NS);

@@ -67,6 +67,14 @@ int64_t path_rtt(const struct tcp_connection *connection);
  * RTT_UNKNOWN. */
 int64_t sender_rtt(const struct tcp_connection *connection, const struct tcp_stream *stream);
 
+/* The shortest delayed-ACK timer in use, Linux's, is 40 ms; the longest, lwIP's, 250 ms. */
+#define ACK_DELAY_NS    INT64_C(30000000)
+#define ACK_DELAY_ABOVE INT64_C(300000000)
+
+/* Returns whether the RTT samples of `stream` show the round trip: no delayed-ACK timer can have
+ * made all of them. */
+bool is_rtt_shown(const struct tcp_connection *connection, const struct tcp_stream *stream);
+
 /* Returns the RTO of the endpoint that sends `stream` in ns (RFC 6298 section 2), MIN_RTO_NS at
  * least. */
 int64_t rto_ns(const struct tcp_connection *connection, const struct tcp_stream *stream);

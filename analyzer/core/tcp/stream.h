@@ -387,6 +387,7 @@ struct tcp_stream {
     bool options_truncated : 1; /* it cut options of some segments */
     bool reports_truncated : 1; /* it cut options of ACKs that this endpoint sent */
     bool counts_missing : 1;    /* some state could not be allocated: counters are null */
+    bool prompt_sample : 1;     /* an RTT sample is of an ACK that no timer delays */
     bool timestamps;            /* a segment had the option */
     bool sent_data_last;        /* its data came after the other direction's */
     uint8_t window_scale;       /* as its SYN offered */

@@ -14,6 +14,7 @@
 /* Rule V11.2: an ACK of one segment with nothing behind it, this much later than the least RTT,
  * waited for the delayed-ACK timer (40 ms and more on Linux, up to 500 ms by RFC 9293
  * section 3.8.6.3). */
+#define FULL_LEAST     400 /* bytes: a smaller largest segment is no full one */
 #define DELAYED_ACK_NS 25000000
 
 /* A direction with fewer packets frees its list of unacknowledged segments when it is empty: most
@@ -106,6 +107,31 @@ static NOINLINE void note_reordering(const struct segment_context *seg, uint32_t
         recovery->reorder_ns = max64(recovery->reorder_ns, late_ns);
 }
 
+/* RFC 9293 section 3.8.6.3: an ACK of a SYN, or of two full segments, is sent at once; so was one
+ * that leaves out a segment which follows closely. The least sample is no timer's if it came with
+ * data. `bytes` are those that the ACK covers. */
+static inline bool is_prompt(const struct segment_context *seg, const struct ack_result *acked,
+                             int64_t rtt_ns, int64_t bytes) {
+    const struct tcp_stream *data = seg->receiver;
+    int64_t full = full_segment_size(seg->connection, data);
+    if (acked->left && unacked_at(&data->unacked, 0)->time_ns - acked->newest_ns < ACK_DELAY_NS)
+        return true;
+    if (seg->packet->payload_bytes && rtt_ns == data->rtt.least)
+        return true;
+    return (data->snd_una == 0 && data->syn_seen) || (full >= FULL_LEAST && bytes >= 2 * full);
+}
+
+static inline void take_sample(struct segment_context *seg, const struct ack_result *acked,
+                               int64_t rtt_ns, int64_t bytes) {
+    struct tcp_stream *receiver = seg->receiver;
+    add_rtt_sample(receiver, rtt_ns, clock_step_ns(seg), seg->pool);
+    if (!receiver->prompt_sample)
+        receiver->prompt_sample = is_prompt(seg, acked, rtt_ns, bytes);
+    if (receiver->accounting && receiver->accounting->steady)
+        note_rtt(seg, receiver->accounting->steady, seg->packet->time_ns - acked->newest_ns,
+                 acked->newest_frame);
+}
+
 static inline void advance(struct segment_context *seg, struct tcp_stream *sender,
                            struct tcp_stream *receiver, int64_t position) {
     uint32_t dup_acks = sender->dup_ack_count;
@@ -125,6 +151,7 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
     if (receiver->gaps.count || position > receiver->snd_nxt)
         acknowledge_unseen(seg, receiver, position);
     keep_ack_history(seg, receiver);
+    int64_t bytes = receiver->snd_una_known ? position - receiver->snd_una : 0;
     receiver->snd_una = position;
     if (!receiver->flight_known) {
         receiver->snd_una_known = true;
@@ -138,10 +165,7 @@ static inline void advance(struct segment_context *seg, struct tcp_stream *sende
     int64_t rtt_ns = rtt_sample(seg, &acked, dup_acks);
     seg->effect.rtt_ns = rtt_ns;
     if (rtt_ns >= 0)
-        add_rtt_sample(receiver, rtt_ns, clock_step_ns(seg), seg->pool);
-    if (rtt_ns >= 0 && receiver->accounting && receiver->accounting->steady)
-        note_rtt(seg, receiver->accounting->steady, seg->packet->time_ns - acked.newest_ns,
-                 acked.newest_frame);
+        take_sample(seg, &acked, rtt_ns, bytes);
 }
 
 /* --- other ACKs ------------------------------------------------------------------------------ */

@@ -26,8 +26,7 @@
 #define PUSH_PAUSE_NS INT64_C(60000000000) /* a server that pauses longer in its data may push */
 #define LONE_PAUSE_NS                                                                              \
     INT64_C(1000000000) /* nor for one of which the dialogue has no other like it */
-#define ACK_DELAY_NS   INT64_C(30000000)  /* the shortest delayed-ACK timer, Linux's, is 40 ms, */
-#define ACK_DELAY_MOST INT64_C(220000000) /* the longest in use 200 ms */
+#define ACK_DELAY_MOST INT64_C(220000000) /* the longest delayed-ACK timer in use is 200 ms */
 #define EXACT_NS       100000             /* a sender's response to an ACK, */
 #define GAP_PART       4                  /* of the round trip: less is the spacing of writes */
 #define EXACT_PART     64                 /* and of the round trip to it */
@@ -308,8 +307,9 @@ static void add_answer(const struct segment_context *seg, int64_t gap_ns) {
     bool separate = acked > 0 && acked < gap_ns && !delayed;
     int64_t path = min64(least, gap_ns);
     int64_t queue = separate ? max64(acked - path, 0) : 0;
-    spend_on_way(seg, PART_PATH, path);
-    spend_on_way(seg, PART_QUEUE, queue);
+    bool shown = is_rtt_shown(seg->connection, seg->receiver);
+    spend_on_way(seg, shown ? PART_PATH : PART_UNKNOWN, path);
+    spend_on_way(seg, shown ? PART_QUEUE : PART_UNKNOWN, queue);
     add_pause(seg, segment_direction(seg), gap_ns - path - queue, true);
 }
 
@@ -412,6 +412,8 @@ static void add_wait(const struct segment_context *seg, int64_t gap_ns, int64_t 
                    rest);
     if (sending->blocked) {
         spend(seg, PART_WINDOW, rest);
+    } else if (may_hold && !is_rtt_shown(seg->connection, seg->sender)) {
+        spend(seg, PART_UNKNOWN, rest);
     } else {
         note_burst(seg, rest);
         add_round_trip(seg, rest, queue);
@@ -654,6 +656,32 @@ static bool is_unanswered(const struct tcp_connection *connection, unsigned dire
     return bytes <= REQUEST_MOST * (uint64_t)full_segment_size(connection, stream);
 }
 
+/* The time after the last data of a direction, which was acknowledged. */
+static void add_acked_tail(struct tcp_connection *connection, struct pool *pool, unsigned direction,
+                           int64_t ns) {
+    struct time_account *account = &connection->time;
+    const struct tcp_stream *stream = &connection->streams[direction];
+    int64_t least = stream->rtt.count ? least_sample(stream) : 0;
+    int64_t acked = acked_after(connection, direction, least, ns);
+    if (account->sending[direction].recovering) {
+        spend_in(connection, pool, direction, PART_LOSS, acked);
+        ns -= acked;
+        acked = 0;
+    }
+    int64_t path = min64(least, acked);
+    int64_t queue = acked - path < ACK_DELAY_NS ? acked - path : 0;
+    int64_t rest = ns - path - queue, closed = rest;
+    if (account->fin_ns)
+        closed = min64(max64(account->fin_ns - account->cursor_ns - path - queue, 0), rest);
+    bool shown = is_rtt_shown(connection, stream);
+    spend_in(connection, pool, direction, shown ? PART_PATH : PART_UNKNOWN, path);
+    spend_in(connection, pool, direction, shown ? PART_QUEUE : PART_UNKNOWN, queue);
+    if (!is_unanswered(connection, direction))
+        closed = 0;
+    add_part(connection, pool, !direction, PART_SERVER, closed);
+    add_part(connection, pool, NO_DIRECTION, PART_IDLE, rest - closed);
+}
+
 /* The time after the last data. */
 static void add_tail(struct tcp_connection *connection, struct pool *pool, int64_t ns) {
     struct time_account *account = &connection->time;
@@ -664,7 +692,6 @@ static void add_tail(struct tcp_connection *connection, struct pool *pool, int64
         return;
     }
     const struct tcp_stream *stream = &connection->streams[direction];
-    int64_t least = stream->rtt.count ? least_sample(stream) : 0;
     if (stream->snd_una_known && stream->snd_una < stream->snd_nxt - stream->fin_seen) {
         bool silent = ns >= MIN_RTO_NS;
         struct sending_unusual *unusual =
@@ -678,23 +705,7 @@ static void add_tail(struct tcp_connection *connection, struct pool *pool, int64
         spend_in(connection, pool, direction, PART_WINDOW, ns);
         return;
     }
-    int64_t acked = acked_after(connection, direction, least, ns);
-    if (account->sending[direction].recovering) {
-        spend_in(connection, pool, direction, PART_LOSS, acked);
-        ns -= acked;
-        acked = 0;
-    }
-    int64_t path = min64(least, acked);
-    int64_t queue = acked - path < ACK_DELAY_NS ? acked - path : 0;
-    int64_t rest = ns - path - queue, closed = rest;
-    if (account->fin_ns)
-        closed = min64(max64(account->fin_ns - account->cursor_ns - path - queue, 0), rest);
-    spend_in(connection, pool, direction, PART_PATH, path);
-    spend_in(connection, pool, direction, PART_QUEUE, queue);
-    if (!is_unanswered(connection, direction))
-        closed = 0;
-    add_part(connection, pool, !direction, PART_SERVER, closed);
-    add_part(connection, pool, NO_DIRECTION, PART_IDLE, rest - closed);
+    add_acked_tail(connection, pool, direction, ns);
 }
 
 /* A queue may hide what held the data of a direction back. */

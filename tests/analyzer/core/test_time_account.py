@@ -210,6 +210,24 @@ def delayed_acks(delay: float) -> Wire:
     return connection.wire
 
 
+def polls(delays: tuple[float, ...], handshake: bool = False, segments: int = 1) -> Wire:
+    """Requests every 400 ms, captured at the client, 1 ms from a server that answers in 5 ms. The client's ACKs of the answers
+    are `delays` late."""
+    talk, size = Dialogue(), 300 if segments == 1 else MSS
+    talk.connection, talk.now = Connection(Wire()), 0.0
+    if handshake:
+        talk.connection.open(rtt=1.0)
+    for delay in (*delays, None):
+        talk.say(0, 100, 10)
+        talk.acknowledge(1, 1)
+        for number in range(segments):
+            talk.say(1, size, 5 if number == 0 else 0.01)
+        if delay is not None:
+            talk.acknowledge(0, delay)
+            talk.now += 384 - delay
+    return talk.connection.wire
+
+
 EXACT: dict[str, tuple[Callable[[], Wire], dict[str, float]]] = {
     "connecting: two SYNs were lost": (unanswered_syns, {"connecting": 3020.0}),
     "server and client: two turns": (
@@ -259,6 +277,19 @@ EXACT: dict[str, tuple[Callable[[], Wire], dict[str, float]]] = {
     ),
     "server: it delays the ACKs that release the next write": (
         lambda: delayed_acks(200), {"connecting": 1.0, "server": 1800.0, "path": 10.0, "idle": 200.0}
+    ),
+    "client: it delays its ACKs, which the handshake shows": (
+        lambda: polls((110, 150, 140), handshake=True),
+        {"connecting": 1.0, "client": 3 * 394.0 + 9, "server": 20.0, "path": 4.0},
+    ),
+    "client: its ACKs are prompt, and the handshake is missing": (
+        lambda: polls((0, 0, 0)), {"client": 3 * 394.0, "server": 20.0, "path": 4.0}
+    ),
+    "unknown: all of its ACKs may be late, and the handshake is missing": (
+        lambda: polls((110, 150, 140)), {"client": 3 * 284.0, "server": 20.0, "path": 4.0, "unknown": 330.0}
+    ),
+    "path: an ACK of two full segments is never late": (
+        lambda: polls((110, 110, 110), segments=3), {"client": 3 * 284.0, "server": 20.0, "path": 334.0, "transfer": 0.08}
     ),
 }  # fmt: skip
 
