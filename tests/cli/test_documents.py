@@ -71,7 +71,13 @@ def test_the_command_lines_of_a_page_run(page: Path, places: Any) -> None:
             needs.skip_without(needs.programs("tshark"))
         if "| jq" in line and shutil.which("jq") is None:
             line = line.partition("| jq")[0]
-        done = document_blocks.run_line(line.replace("tcpdump -i eth0 -w -", "cat transfer.pcapng"), folder)
+        script = document_blocks.alone(line)
+        if script is None:
+            done = document_blocks.run_line(line.replace("tcpdump -i eth0 -w -", "cat transfer.pcapng"), folder)
+        elif needs.user_namespaces() is None and shutil.which("ip"):
+            done = document_blocks.run_line(script, folder, document_blocks.APART)
+        else:
+            continue
         allowed = (0, 5) if "doctor" in line else (0, 1) if "--fail-if" in line else (0,)
         assert done.returncode in allowed, f"{line}\n{done.stdout}"
 

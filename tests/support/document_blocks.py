@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from checkout import ROOT, SAMPLES
@@ -20,16 +20,36 @@ WIDTH = "80"  # columns of the terminal whose output the documents show
 PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
 BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CUT_HERE = "…"  # the last line of a block whose output is longer
-#: They need a peer, root, a network, a scheduler or Ctrl-C: only their options are checked.
+#: They need other machines, a scheduler, or minutes: only their options are checked. A receiver runs beside each sender.
 NOT_RUN = re.compile(
-    r"\bwiretale (send|receive|ttcp|capture|link|lab|experiment|view|watch|model|traffic|cluster|store watch)\b"
-    r"|://|scheduler|10\.0\.0\.1|sbatch|/shared/|-log "
+    r"://|scheduler|10\.0\.0\.1|sbatch|--plan\b|/shared/|ssh:|my\.toml|--check\b"
+    r"|\bwiretale (receive|lab run|lab check|capture -i eth0)\b"
 )
-#: They are about several machines, or a capture that runs: only their options are checked.
-PAGES_NOT_RUN = ("cluster.md", "split.md", "watch.md")
+PAGES_NOT_RUN = ("cluster.md",)
+#: A shell in a network of its own, and lines in it beside their peers.
+APART = ("unshare", "--user", "--map-root-user", "--net", "--mount", "sh", "-c", 'ip link set lo up; eval "$0"')
+SENDING = """
+timeout 60 wiretale capture -i lo -w tracer.pcapng --overwrite -q & tracer=$!
+timeout 60 wiretale receive --once -q & receiver=$!
+{line}
+sent=$?
+wait $receiver
+kill $tracer
+wait $tracer
+exit $sent
+"""
+SERVING = """
+rm -f address
+BROWSER=true {line} > address &
+until grep -qs 127.0.0.1 address; do kill -0 $! || exit 1; sleep 0.05; done
+kill $!
+wait $!
+test $? = 143
+"""
 #: The samples that play the captures which the documents name.
 CAPTURES = {
     "transfer": "fast_retransmissions.pcap",
+    "call": "udp_blocks.pcap",
     "receiver": "go_back_n.pcap",
     "tracer": "go_back_n.pcap",
     **dict.fromkeys(("sender", "before", "after", "today", "new", "slow"), "tcp_losses.pcap"),
@@ -62,6 +82,21 @@ def runnable_lines(page: Path) -> list[str]:
     return [] if page.name in PAGES_NOT_RUN else [line for line in command_lines(page) if not NOT_RUN.search(line)]
 
 
+def alone(line: str) -> str | None:
+    """Returns what a line becomes that needs a peer, root or Ctrl-C, for a network of its own; None if it needs none of these."""
+    if "wiretale send HOST" in line:
+        return SENDING.format(line=line.replace(" -t 10", "").replace("HOST", "127.0.0.1 --wait 9 -t 0.2"))
+    if "wiretale view" in line:
+        return SERVING.format(line=line)
+    if "wiretale store watch" in line:
+        return f"{line} --once"
+    if "wiretale experiment run" in line:
+        return f"{line.replace('HOST', '127.0.0.1')} --scale 0.02"
+    if "wiretale lab up" in line:
+        return f"{line} && wiretale lab down {line.split()[-1]}"
+    return None
+
+
 def make_place(folder: Path) -> Path:
     """Fills a folder with the captures that documents name, and the program itself in bin/."""
     folder.mkdir(exist_ok=True)
@@ -78,11 +113,11 @@ def make_place(folder: Path) -> Path:
     return folder
 
 
-def run_line(line: str, place: Path) -> subprocess.CompletedProcess[str]:
+def run_line(line: str, place: Path, shell: Sequence[str] = ("sh", "-c")) -> subprocess.CompletedProcess[str]:
     """Runs a line in a shell in the place; what it prints is in stdout, errors included."""
     path = f"{place / 'bin'}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
     return subprocess.run(
-        ["sh", "-c", line],
+        [*shell, line],
         cwd=place,
         env={"PATH": path, "COLUMNS": WIDTH, "LANG": "C.UTF-8", "HOME": str(place)},
         stdin=subprocess.DEVNULL,
