@@ -156,6 +156,23 @@ def woken(number: int) -> float:
     return 1.1 + number % 7 / 50 if number % 2 else 640.0 + number % 9 * 30
 
 
+def revisited(sizes: Sequence[int], count: int = 12, rtt: float = 100.0) -> Wire:
+    """Answers in flights of these sizes after pauses, seen at the server, in a connection that is used again after six minutes,
+    so that time bins are wide."""
+    link, sent, received, now = Connection(Wire()).open(rtt=rtt, near=rtt - 0.2, window=4096), 0, 0, 2 * rtt
+    for _ in range(count):
+        link.send(now, 0, sent, 120, PUSH, received, window=4096)
+        sent += 120
+        for size in sizes:
+            for number in range(size):
+                link.send(now + 0.05 * number + 0.1, 1, received + number * MSS, MSS, ACK, sent)
+                link.send(now + rtt + 0.05 * number, 0, sent, ack=received + (number + 1) * MSS, window=4096)
+            received, now = received + size * MSS, now + rtt
+        now += 1_500.0
+    link.send(400_000.0, 0, sent, 120, PUSH, received, 4096)
+    return link.send(400_000.2, 1, received, 90, PUSH, sent + 120).wire
+
+
 def unscaled(window: int = 12 * MSS, rtt: float = 8.3, flights: int = 150) -> Wire:
     """An upload to a receiver that does not scale its window, and never opens it as far as it may without."""
     link, at, now = Connection(Wire(), server_port=445), 0, 2 * rtt
@@ -211,6 +228,10 @@ CASES = {
     ),
     "pings through a queue of others": NOT(lambda: pinged(swept), HELD),
     "pings beside traffic": NOT(lambda: pinged(woken, busy=True), HELD),
+    "answers that begin anew in a long capture": Case(
+        lambda: revisited((10, 20, 40, 80)), "idle-restart", ("11 of 11 answers", "from 14.6 kB")
+    ),
+    "answers in flights of one size in a long capture": NOT(lambda: revisited((37, 37, 37, 37)), "idle-restart"),
     "a small window without scaling": Case(
         unscaled, "small-window", ("10.0.0.2:445, 17.5 kB", "no more can be in flight")
     ),

@@ -21,6 +21,9 @@ FIRST_BYTES = 16 * 1460  # the initial window has 10 segments (RFC 6928), some 1
 GROWTH = (1.4, 2.6)  # of a flight over the one before: it doubles, by half with delayed ACKs
 REACHED = 1.8  # times the first flight that the answer before had reached
 ROUNDS_MAX, BINS_OF_ROUND = 8, 2
+INITIAL_SEGMENTS = 10  # RFC 6928
+ROUNDS_LEAST, ROUND_WITHIN, GROWN_SHARE = 4, 0.35, 0.95  # where time bins are too wide; of the flight before the last
+HELD_SHARE = 0.2  # of the round trips, by windows
 RESTARTS_NS = 1_000_000_000  # of round trips: less is a note
 
 
@@ -56,7 +59,7 @@ def restarts_of(case: Case, requests: Requests, rtt_ns: float) -> tuple[list[Res
     flow, columns = requests.flow, requests.columns
     bins = case.transfers.bins_at(flow["flow"], 1 - (flow["client"] or 0))
     if bins.width_ns * BINS_OF_ROUND > rtt_ns:
-        return [], 0
+        return restarts_by_time(case, requests, rtt_ns)
     restarts, judged, reached = [], 0, 0.0
     for number, answered_ns in enumerate(columns["answered_ns"]):
         spread_ns, pause_ns = columns["response_ns"][number], columns["pause_ns"][number]
@@ -73,6 +76,37 @@ def restarts_of(case: Case, requests: Requests, rtt_ns: float) -> tuple[list[Res
     return restarts, judged
 
 
+def rounds_from(first_bytes: float, size: float) -> int:
+    """Returns the round trips in which flights that double carry an answer."""
+    return math.ceil(math.log2(size / first_bytes + 1))
+
+
+def restarts_by_time(case: Case, requests: Requests, rtt_ns: float) -> tuple[list[Restart], int]:
+    """Returns the same where time bins are too wide to show flights: answers that take as many round trips as flights do that
+    double from the initial window, though much more was in flight at other times."""
+    flow, columns = requests.flow, requests.columns
+    row = case.direction(flow["flow"], 1 - (flow["client"] or 0))
+    first_bytes = INITIAL_SEGMENTS * float(row["segment_max"] or 0)
+    if not first_bytes:
+        return [], 0
+    restarts, judged, most = [], 0, 0
+    for number, (spread_ns, pause_ns) in enumerate(zip(columns["response_ns"], columns["pause_ns"], strict=True)):
+        size = columns["response_bytes"][number]
+        if not (size > first_bytes and pause_ns >= IDLE_NS and spread_ns > 0):  # NaN is none of them
+            continue
+        rounds = rounds_from(first_bytes, size)
+        if rounds < ROUNDS_LEAST:
+            continue
+        judged += 1
+        if (
+            abs(spread_ns / rtt_ns - (rounds - 1)) <= ROUND_WITHIN
+            and columns["response_pause_ns"][number] * 2 <= spread_ns
+        ):
+            restarts.append(Restart(number, first_bytes, (rounds - 1) * rtt_ns))
+    has_grown = (row["flight_max"] or 0) >= GROWN_SHARE * first_bytes * 2 ** (most - 2)
+    return (restarts, judged) if has_grown else ([], 0)
+
+
 @cause(
     code="idle-restart",
     title="Slow start after each pause",
@@ -80,9 +114,12 @@ def restarts_of(case: Case, requests: Requests, rtt_ns: float) -> tuple[list[Res
     "pause grew over round trips of {rtt}, though more had been in flight before, which took {spent}.",
     advice="Set `net.ipv4.tcp_slow_start_after_idle=0` at {host}, or send small messages often enough that the connection "
     "does not go idle.",
-    shows="Answers after pauses of 300 ms or more begin with 16 segments or fewer in flight and double each round trip, three or "
-    "more and 80% of those after a pause, though answers before had reached 1.8 times as much; nothing is lost. A sender that "
-    "was idle for longer than its retransmission timer begins anew (RFC 5681 section 4.1). Below 1 s in all it is a note.",
+    shows="Answers after pauses of 300 ms or more begin with 16 segments or fewer in flight and double each round trip, "
+    "three or more and 80% of those after a pause, though answers before had reached 1.8 times as much; nothing is lost. A "
+    "sender that was idle for longer than its retransmission timer begins anew (RFC 5681 section 4.1). In long captures, "
+    "whose time bins are wider than half of a round trip, the answers take as many round trips (four or more, to 0.35) as "
+    "flights do that double from 10 segments, while as much was in flight at its most as before their last round trip, and "
+    "windows held nothing back. Below 1 s in all it is a note.",
     rivals={
         "slow-start": "the connection had carried more at once",
         "slow-server": "ACKs release the data, and the server has it at once",
@@ -93,7 +130,8 @@ def restarts_of(case: Case, requests: Requests, rtt_ns: float) -> tuple[list[Res
 )
 def idle_restart(case: Case) -> Matches:
     for talk in talks(case):
-        if not talk.parts["loss"] and not talk.is_parallel:
+        limited_ns = talk.parts["window"] + talk.parts["send_buffer"]
+        if not talk.parts["loss"] and not talk.is_parallel and limited_ns <= HELD_SHARE * talk.parts["path"]:
             yield from restart_matches(case, talk)
 
 
