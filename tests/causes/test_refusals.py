@@ -72,7 +72,7 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
         (drawn.boot(8, b"no", True), "The TFTP client 10.0.0.1 refuses what 10.2.0.2 offers for pxelinux.0: "),
         (
             drawn.boot(1, b"File not found"),
-            'The TFTP server 10.2.0.2 refuses the file for pxelinux.0: it answered 10.0.0.1 "1 File',
+            'The TFTP server 10.2.0.2 refuses the file pxelinux.0: it answered 10.0.0.1 "1 File',
         ),
         (drawn.ntp(3, 16), "The NTP server 10.2.0.2 has no time itself: all 4 answers to 10.0.0.1 say "),
         (drawn.ntp(0, 0, word=b"RATE"), "The NTP server 10.2.0.2 sends its clients away: "),
@@ -100,6 +100,12 @@ def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str,
         drawn.ntp(0, 2),
         drawn.ntp(3, 16, count=1),
         Ends(40_000, 445).refused(0.0),
+        talk(21, lines("> 220 ftp", "AUTH TLS", "> 530 log in first", "USER web", "> 331 p", "PASS x", "> 230 in")),
+        talk(25, lines("> 220 mx", "EHLO a", "> 250 mx", "VRFY root", "> 502 no", "MAIL FROM:<a@b>", "> 250 ok")),
+        [
+            *talk(445, drawn.smb_login(0xC0000022, "")),
+            *talk(445, drawn.smb_login(0), 15.0, 40_001),
+        ],  # first without a name
         talk(6380, lines("PING", "> -NOAUTH no")),  # no port of a known service
     ],
 )
@@ -111,6 +117,19 @@ def test_a_single_refusal_beside_others_that_are_accepted_is_a_note(tmp_path: Pa
     timed = [*talk(389, drawn.ldap(49)), *talk(389, drawn.ldap(0, b"other@corp.example"), 15.0, 40_001)]
     (row,) = trace_of(timed, tmp_path).causes.rows()
     assert (row["code"], row["severity"]) == ("service-refused", "info")
+
+
+def test_mail_that_is_mostly_accepted_and_a_missing_service_name_are_no_failure(tmp_path: Path) -> None:
+    words = ["> 220 mx", "EHLO a", "> 250 mx"]
+    for number in range(6):
+        words += [f"RCPT TO:<{number}@d>", "> 550 no such user" if number > 3 else "> 250 ok"]
+    for timed, severity in ((talk(25, lines(*words)), "info"), (drawn.ticket(7), "warning")):
+        (row,) = trace_of(timed, tmp_path).causes.rows()
+        assert (row["code"], row["severity"], row["failed"]) == (
+            "service-refused",
+            severity,
+            2 if severity == "info" else None,
+        )
 
 
 def test_no_password_is_kept(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scapy.all import IP, UDP, Raw
+from scapy.all import IP, UDP, Packet, Raw
 
 from attempt_wire import RTT, Ends
 from causes_broken import of_timed
@@ -77,13 +77,13 @@ def ntlm(user: str, domain: str = "CORP") -> bytes:
     return bytes(24) + b"NTLMSSP\0" + struct.pack("<I", 3) + fields.ljust(52, b"\0") + b"".join(texts)
 
 
-def smb_login(status: int) -> list[Said]:
+def smb_login(status: int, user: str = "alice") -> list[Said]:
     return [
         smb(0, None),
         smb(0, 0),
         smb(1, None, number=1),
         smb(1, 0xC0000016, number=1),
-        smb(1, None, ntlm("alice"), 2),
+        smb(1, None, ntlm(user, "CORP" if user else ""), 2),
         smb(1, status, number=2),
     ]
 
@@ -96,6 +96,15 @@ def kerberos(error: int | None, name: bytes = b"alice") -> list[Said]:
         ber(0x6B, ber(0x30, bytes(20))) if error is None else ber(0x7E, ber(0x30, ber(0xA0, ber(2, b"\5")) + number))
     )
     return [Said(request), Said(answer, True)]
+
+
+def ticket(error: int) -> Timed:
+    """A ticket for a service that no account has, asked for twice."""
+    (request, answer), timed = kerberos(error), list[tuple[float, Packet]]()
+    for number in range(2):
+        asks = request.data.replace(b"\x6a", b"\x6c", 1).replace(b"\xa1", b"\xa3") + bytes([number])
+        timed += datagrams((40_002 + number, 88), [Said(asks), answer], START + number)
+    return timed
 
 
 def mysql(error: int, text: bytes) -> list[Said]:

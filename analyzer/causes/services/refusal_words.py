@@ -20,7 +20,7 @@ class Protocol(NamedTuple):
     @property
     def unnamed(self) -> str:
         """What is refused before a request named it."""
-        return "connections" if self.name in ("mail", "FTP", "POP3") else self.what
+        return "connections" if self.name in ("mail", "FTP", "POP3", "MySQL") else self.what
 
 
 LOGIN = "See the log of {server} for this login, and try the same account from {client} with another program."
@@ -54,7 +54,7 @@ PROTOCOLS = {
         "NTLM and of signing that both require.",
     ),
     "SMB share": Protocol(
-        "SMB", "the share", "of", True, (445,), "smb2", "Check the name of the share on {server}, and who may use it."
+        "SMB", "the share", "", True, (445,), "smb2", "Check the name of the share on {server}, and who may use it."
     ),
     "Kerberos login": Protocol(
         "Kerberos",
@@ -99,14 +99,14 @@ PROTOCOLS = {
     "TFTP read": Protocol(
         "TFTP",
         "the file",
-        "for",
+        "",
         False,
         (69,),
         "tftp",
         "Check the file name and its rights on {server}, and the options of {client}.",
     ),
     "TFTP write": Protocol(
-        "TFTP", "the file", "for", False, (69,), "tftp", "Check whether {server} lets {client} write this file."
+        "TFTP", "the file", "", False, (69,), "tftp", "Check whether {server} lets {client} write this file."
     ),
     "IKE negotiation": Protocol(
         "IPsec",
@@ -143,6 +143,12 @@ INTERMEDIATE = frozenset(
 )
 #: TFTP: the client, which only wanted the size, ends the transfer
 ABORTED = "client: 0"
+#: commands without which a client cannot go on; "": the server spoke first
+NEEDED = {
+    "SMTP command": ("", "MAIL", "RCPT", "DATA", "AUTH", "STARTTLS"),
+    "POP3 command": ("", "USER", "PASS", "APOP"),
+    "FTP command": ("", "USER", "PASS", "RETR", "STOR", "APPE", "LIST", "MLSD", "NLST", "PORT", "PASV", "EPSV"),
+}
 FTP_FAILURES = ("421", "425", "426", "451", "452", "530", "552", "553")
 
 #: words in an answer, and what they mean

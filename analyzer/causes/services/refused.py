@@ -7,12 +7,13 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.services.dialogs import facts_of
 from wiretale.analyzer.causes.services.refusal_words import (
     ABORTED,
     FTP_FAILURES,
     INTERMEDIATE,
+    NEEDED,
     PROTOCOLS,
     REASONS,
     Protocol,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 NTP = "NTP"
 TIMES_MIN = 2  # answers of a server without time
 CLIENT_SAYS = "client: "
+NO_SERVICE_NAME = "KDC_ERR_S_PRINCIPAL_UNKNOWN"
 TEXT_MOST = 63  # bytes of an answer that the core keeps
 
 
@@ -62,12 +64,9 @@ def is_refusal(row: ExchangeRow) -> bool:
     answer = row["code"] or ""
     if row["outcome"] != "refused":
         return False
-    if row["type"] == "FTP command":
-        return answer[:3] in FTP_FAILURES
-    if row["type"] == "SMTP command":
-        return name_of(row)[:4] not in ("EHLO", "HELO")
-    if row["type"] == "POP3 command":
-        return name_of(row)[:4] in ("", "PASS", "USER")
+    if row["type"] in NEEDED:
+        is_failure = row["type"] != "FTP command" or answer[:3] in FTP_FAILURES
+        return is_failure and name_of(row).partition(" ")[0].upper() in NEEDED[row["type"] or ""]
     return not answer.startswith(ABORTED)
 
 
@@ -92,11 +91,11 @@ def alike(row: ExchangeRow) -> tuple[str | None, ...]:
 def refusals(case: Case) -> list[Refusals]:
     """Returns the refusals of each client and server, without those of whom the server accepts later."""
     rows = [row for row in case.exchanges("kind", "service") if row["type"] in PROTOCOLS]
-    granted: dict[tuple[str | None, ...], int] = {}
+    granted: dict[tuple[str | None, ...], int] = {}  # the last time, by name and to anybody of the client
     accepted: dict[tuple[str | None, ...], int] = defaultdict(int)
     for number, row in enumerate(rows):
         if is_success(row):
-            granted[whom_of(row)] = number
+            granted[whom_of(row)] = granted[(*whom_of(row)[:3], "")] = number
             accepted[alike(row)] += 1
     refused: dict[tuple[str, str, str, str], list[ExchangeRow]] = defaultdict(list)
     for number, row in enumerate(rows):
@@ -107,7 +106,7 @@ def refusals(case: Case) -> list[Refusals]:
 
 def whom_str(each: Refusals) -> str:
     """` of alice, bob and 3 more`; empty without names."""
-    return f" {each.protocol.of} {named(each.names)}" if each.names else ""
+    return " ".join(("", *filter(None, (each.protocol.of, named(each.names))))) if each.names else ""
 
 
 def whole_words(answer: str) -> str:
@@ -115,9 +114,14 @@ def whole_words(answer: str) -> str:
     return f"{answer.rsplit(' ', 1)[0]} …" if len(answer) >= TEXT_MOST and " " in answer else answer
 
 
+def means(answer: str, words: str) -> bool:
+    """Returns whether an answer has these words, or begins with this number."""
+    return answer.startswith(words) if words.endswith(" ") else words in answer
+
+
 def reason_str(answer: str) -> str:
     """` (it wants signing, StartTLS or LDAPS)`; empty if the answer says it all."""
-    reason = next((text for words, text in REASONS.items() if words in answer), "")
+    reason = next((text for words, text in REASONS.items() if means(answer, words)), "")
     return f" ({reason})" if reason else ""
 
 
@@ -143,6 +147,20 @@ def service_refused(case: Case) -> Matches:
             yield refused_match(case, each)
 
 
+def is_usual(each: Refusals) -> bool:
+    """Returns whether clients go on without what was refused: without a service name, Windows turns to NTLM."""
+    return each.type == "Kerberos ticket" and each.answer == NO_SERVICE_NAME
+
+
+def severity_of(each: Refusals) -> Severity | None:
+    """Returns the severity, None for an error: a single refusal beside requests that are accepted is a note, and so are some
+    beside as much mail that is."""
+    if is_usual(each):
+        return "warning"
+    some = len(each.rows) if each.type == "SMTP command" else 1
+    return "info" if len(each.rows) <= some <= each.accepted else None
+
+
 def refused_match(case: Case, each: Refusals) -> Match:
     """Returns the match of requests that a service refuses."""
     protocol, count = each.protocol, len(each.rows)
@@ -152,14 +170,18 @@ def refused_match(case: Case, each: Refusals) -> Match:
     return Match(
         certainty="proven",
         place="client" if by_client else "server",
-        failed=count,
-        attempts=count + each.accepted,
-        severity="info" if count == 1 and each.accepted else None,
+        failed=None if is_usual(each) else count,
+        attempts=None if is_usual(each) else count + each.accepted,
+        severity=severity_of(each),
         filter=f"{protocol.filter} && ip.addr == {each.server}",
         proof=f'{plural(count, "answer")} "{answer}"',
         excluded={"reset-by-peer": "the answer came", "turned-away": "the answer says it"},
         who=who,
-        what=f"what {each.server} offers" if by_client else protocol.what if each.names else protocol.unnamed,
+        what=f"what {each.server} offers{' for' if each.names else ''}"
+        if by_client
+        else protocol.what
+        if each.names
+        else protocol.unnamed,
         whom=whom_str(each),
         asker=each.server if by_client else each.client,
         times="" if count == 1 else f" {count:,} times",

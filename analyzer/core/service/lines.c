@@ -2,18 +2,25 @@
 /* Services whose commands and replies are lines: mail (RFC 5321, 1939) and FTP (RFC 959). Of a
  * command, its first words are kept; of one with a password, only the first. */
 #include <stdlib.h>
+#include <strings.h>
 
 #include "service/readers.h"
 
 #define REFUSED_FROM 400
 
-/* Commands that are kept with the first argument, and those of which only the word is. */
-static const char *const told[] = {"MAIL", "RCPT", "USER", "RETR", "STOR", "CWD", "LIST", "MLSD"};
-static const char *const bare[] = {"AUTH", "PASS", "DATA", "EHLO", "HELO", "STARTTLS", "APOP"};
+/* Commands that are kept with their argument, and those of which only the word is. */
+static const char *const with_argument[] = {"MAIL", "RCPT", "USER", "RETR", "STOR",
+                                            "APPE", "CWD",  "LIST", "MLSD"};
+static const char *const words[] = {
+    "AUTH", "PASS", "DATA", "EHLO", "HELO", "STARTTLS", "APOP", "RSET", "NOOP", "QUIT",
+    "VRFY", "EXPN", "BDAT", "HELP", "ACCT", "CDUP",     "PORT", "PASV", "EPSV", "EPRT",
+    "TYPE", "STRU", "MODE", "STOU", "REST", "RNFR",     "RNTO", "ABOR", "DELE", "RMD",
+    "MKD",  "PWD",  "NLST", "MLST", "SITE", "SYST",     "STAT", "FEAT", "OPTS", "PBSZ",
+    "PROT", "SIZE", "MDTM", "CLNT", "TOP",  "UIDL",     "CAPA", "STLS"};
 
 static bool begins_with(struct service_bytes bytes, const char *word) {
     size_t length = strlen(word);
-    if (bytes.length <= length || memcmp(bytes.at, word, length))
+    if (bytes.length <= length || strncasecmp((const char *)bytes.at, word, length))
         return false;
     return bytes.at[length] == ' ' || bytes.at[length] == '\r' || bytes.at[length] == '\n';
 }
@@ -27,15 +34,15 @@ static uint32_t line_length(struct service_bytes bytes) {
 
 static void command_read(struct service_message *message, struct service_bytes bytes,
                          const char *type) {
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-        if (begins_with(bytes, told[i])) {
+    for (size_t i = 0; i < sizeof with_argument / sizeof *with_argument; i++)
+        if (begins_with(bytes, with_argument[i])) {
             message->step = STEP_ASKS;
             service_put(message->name, bytes.at, line_length(bytes));
         }
-    for (size_t i = 0; i < sizeof bare / sizeof *bare; i++)
-        if (begins_with(bytes, bare[i])) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (begins_with(bytes, words[i])) {
             message->step = STEP_ASKS;
-            service_put(message->name, (const uint8_t *)bare[i], (uint32_t)strlen(bare[i]));
+            service_put(message->name, (const uint8_t *)words[i], (uint32_t)strlen(words[i]));
         }
     message->type = type;
 }
