@@ -542,20 +542,6 @@ class HandshakeRow(TypedDict):
     retry: bool | None
     zero_rtt: bool | None
     client_direction: int | None
-    client_sent: int | None
-    client_missing: int | None
-    client_lost: int | None
-    client_lost_upstream: int | None
-    client_lost_downstream: int | None
-    client_loss_frame: int | None
-    client_loss_ns: int | None
-    server_sent: int | None
-    server_missing: int | None
-    server_lost: int | None
-    server_lost_upstream: int | None
-    server_lost_downstream: int | None
-    server_loss_frame: int | None
-    server_loss_ns: int | None
     ech: bool | None
 
 

@@ -286,6 +286,10 @@ class Table(Iterable[Row]):
         rows: list[Any] = self._core.rows_at(list(numbers))
         return rows
 
+    def _held_columns(self) -> list[str]:
+        """Returns the names of the columns that have a value in some row, in one pass."""
+        return self._core.held_columns()
+
     def _nonzero(self, names: Iterable[str]) -> dict[str, list[tuple[int, Any]]]:
         """Returns for each column the rows, as number and value, in which it is neither null nor 0, in one pass."""
         return self._core.nonzero(list(names))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer import theory
-from wiretale.analyzer.findings.exchanges.quic import headline as quic_line
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.findings.queueing import overload_of
 from wiretale.analyzer.findings.throughput_limit import limiting_loss, queue_grows
@@ -15,6 +14,7 @@ from wiretale.analyzer.findings.transfers import TIMES, Transfer, Transfers
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import HandshakeRow
     from wiretale.analyzer.trace import Trace
 
 CARRIED_MIN = 0.1  # of the flow's payload; a direction with less only answers
@@ -131,6 +131,22 @@ def turns_line(transfers: Transfers, transfer: Transfer) -> str:
         name, ns = "delayed", held_ns
     time = f"{show_duration(ns)} of {show_duration(split.total_ns)}"
     return TOOK[name].format(time=time, requests=plural(len(turns.first_frames), "request"))
+
+
+def quic_line(row: HandshakeRow, transfer: Transfer) -> str:
+    """Returns the round trips of a QUIC connection: `round trip 20 ms (handshake), 21 ms (spin bit)`, if known."""
+    server, client, spin = row["server_rtt_ns"], row["client_rtt_ns"], row["spin_rtt_ns"]
+    trip = ""
+    if server is not None and client is not None:
+        trip = f"; round trip {show_duration(server + client)} (handshake)"
+    elif server is not None:
+        trip = f"; round trip to the server {show_duration(server)} (handshake)"
+    elif client is not None:
+        trip = f"; round trip to the client {show_duration(client)} (handshake)"
+    if spin is not None:
+        trip += f", {show_duration(spin)} (spin bit)"
+    datagrams = plural(transfer.row["data_packets"] or 0, "QUIC datagram")
+    return f"{datagrams}{trip}; losses unknown, because QUIC is encrypted"
 
 
 def datagrams_line(transfers: Transfers, transfer: Transfer) -> str:

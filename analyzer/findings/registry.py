@@ -26,7 +26,7 @@ from wiretale.analyzer.findings.cost import Concern, severity_by_cost
 from wiretale.analyzer.findings.counts import loss, numbered, order, window
 from wiretale.analyzer.findings.counts.count_rule import CountRule
 from wiretale.analyzer.findings.evidence import ENDS, MEMBERS_MAX, SHOWN
-from wiretale.analyzer.findings.exchanges import application, quic, turns, unanswered
+from wiretale.analyzer.findings.exchanges import application, turns, unanswered
 from wiretale.analyzer.findings.hosts import dhcp, echo, multicast, neighbors, wlan
 from wiretale.analyzer.findings.model import Finding, Rule, duration_of, row_at
 from wiretale.analyzer.findings.shared import cause, legs, sharing
@@ -73,7 +73,6 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
         cause,
         fragmentation,
         application,
-        quic,
         neighbors,
         dhcp,
         echo,

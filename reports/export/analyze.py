@@ -44,11 +44,16 @@ def blocks_summary(trace: Trace) -> list[dict[str, object]]:
     ]
 
 
-def array_of(parts: Iterable[Table], columns: Sequence[str] | None) -> Iterator[bytes]:
-    """Yields one JSON array of the rows of a table that comes in parts."""
+def rows_of(table: Table, columns: Sequence[str]) -> Iterator[bytes]:
+    """Returns the rows with these columns, or with all that are not null in the whole table."""
+    return table.json(columns or table._held_columns())
+
+
+def array_of(parts: Iterable[Table], columns: Sequence[str]) -> Iterator[bytes]:
+    """Yields one JSON array of the rows of a table that comes in parts, with all columns or these."""
     mark = b"["
     for part in filter(len, parts):
-        pieces = part.json(columns)
+        pieces = part.json(columns or None)
         yield mark + next(pieces).removeprefix(b"[")
         pending = b""
         for piece in pieces:
@@ -61,7 +66,7 @@ def array_of(parts: Iterable[Table], columns: Sequence[str] | None) -> Iterator[
 def write_json(
     trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES, columns: Sequence[str] = ()
 ) -> None:
-    """Writes one object: members about the analysis, and an array of rows for each table, with all columns or these."""
+    """Writes one object: members about the analysis, and an array of rows for each table: their columns, or all that have values."""
     parts = trace._packet_parts() if "packets" in tables else iter(())
     head = {
         "schema": SCHEMA,
@@ -76,6 +81,6 @@ def write_json(
     out.write(json.dumps(head).encode()[:-1])
     for name in tables:
         out.write(f',\n"{name}":'.encode())
-        for piece in array_of(parts, columns or None) if name == "packets" else trace.table(name).json(columns or None):
+        for piece in array_of(parts, columns) if name == "packets" else rows_of(trace.table(name), columns):
             out.write(piece)
     out.write(b"}\n")

@@ -59,7 +59,7 @@ HIDDEN = """(() => {
 })()"""
 # Of sample_pcaps/findings, those whose pages differ most from the samples'.
 FINDINGS = (
-    *("bufferbloat", "dns-unanswered", "jitter", "malformed", "not-understood", "quic-lost"),
+    *("bufferbloat", "dns-unanswered", "jitter", "malformed", "not-understood"),
     *("scan", "slow-server", "time-unknown", "undecoded", "unfair-share", "wire-full"),
 )
 # Captures made by others, with what their pages must say, and what they must not claim.

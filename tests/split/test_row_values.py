@@ -25,7 +25,6 @@ FILES = (
     "udp_fragments.pcap",
     "findings/blocks-corrupt.pcap.gz",
     "findings/dns-failed.pcap.gz",
-    "findings/quic-lost.pcap.gz",
     "findings/tls-alert.pcap.gz",
 )
 CAPTURE_HEAD = 16  # before the interfaces of a capture

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from scapy.all import IP, UDP, Ether, IPv6, Packet, Raw, raw
 
-import quic_bits
 import several_legs
 import transfer_wires as wires
 from capture_files import block as pcapng_block
@@ -85,12 +84,6 @@ def late_times(path: Path) -> Path:
     packets = [enhanced(START_NS // 1000 + i * 2000, frame) for i, frame in enumerate(frames)]
     path.write_bytes(section() + interface(option(2, b"eth0") + option(9, b"\x00")) + b"".join(packets))
     return path
-
-
-def quic_losses() -> Wire:
-    """Packets of a server, of which 1% is lost before the capture point and 3% behind it."""
-    sent = quic_bits.marked(3000, quic_bits.losses(7, 0.01, 0.03))
-    return quic_bits.Quic(Wire()).open().bits(30, 1, sent.bits).wire
 
 
 def duplicate_acks() -> Wire:
@@ -302,7 +295,6 @@ CAPTURES: dict[str, Make] = {
     "wire-full": of_wire(lambda: wires.paced(wires.LINE_MS)),
     "blocks-corrupt": of_wire(corrupt_block),
     "loss-pattern": of_wire(lambda: wires.numbered(1500, lambda i: i % 150 != 75), HEADERS),
-    "quic-lost": of_wire(quic_losses),
     "request-unanswered": of_wire(hung_server),
     "dns-slow": of_timed(lambda: names(0.4, 1.2)),
     "dns-unanswered": of_timed(lambda: names(0.03, 0)),

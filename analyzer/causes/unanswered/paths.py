@@ -290,7 +290,7 @@ def blocked_quic(case: Case) -> Matches:
     yield Match(
         certainty="proven" if is_certain else "likely",
         place="path",
-        findings=about(case, flows, "quic-lost", "one-way"),
+        findings=about(case, flows, "one-way"),
         flows=flows,
         attempts=len(rows),
         waited_ns=union_ns(waits),

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datagrams of a flow, both directions: no header must be read beyond its bytes, and no time may be
- * negative. The same bytes are frames of a decrypted Initial, and runs of short headers with loss
- * bits: no count of losses may exceed the packets sent. */
+ * negative. The same bytes are frames of a decrypted Initial. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,30 +9,6 @@
 
 #define DATAGRAM_HEAD                                                                              \
     3u /* of the input: direction and time; captured bytes; padding in units of 8 */
-
-#define RUN_BITS 0x18 /* Q and L; the other bits are the length of a run */
-#define RUNS     256u
-
-static void check_loss(const struct quic_loss *loss) {
-    bool known = loss->sent >= 0;
-    if (known != (loss->missing >= 0) || loss->missing > loss->sent ||
-        loss->upstream > loss->missing || loss->upstream < -1 || loss->whole > loss->sent ||
-        loss->whole < -1 || loss->downstream > loss->whole || loss->downstream < -1)
-        abort();
-}
-
-/* Long runs are blocks of 64 packets: random bytes would hardly have one. */
-static void check_square(const uint8_t *data, size_t size) {
-    struct quic_square square = {0};
-    struct quic_loss loss;
-    for (size_t i = 0; i < size && i < RUNS; i++) {
-        unsigned length = data[i] & 0x80 ? 64 : data[i] & 0x07;
-        for (unsigned k = 0; k < length; k++)
-            quic_square_take(&square, data[i] & RUN_BITS, (struct quic_moment){i + 1, -1});
-    }
-    quic_square_loss(&square, &loss);
-    check_loss(&loss);
-}
 
 /* Frames have a buffer of their own, too, and so has the ClientHello that they make. */
 static void check_hello(const uint8_t *data, size_t size, struct pool *pool) {
@@ -64,8 +39,6 @@ static void check(struct quic *quic, struct pool *pool) {
     if (summary.server_ns < -1 || summary.client_ns < -1 || summary.duration_ns < -1 ||
         summary.spin_ns < -1)
         abort();
-    check_loss(&summary.loss[0]);
-    check_loss(&summary.loss[1]);
 }
 
 /* The datagram has a buffer of its own, so that a sanitizer sees each byte that is read behind it.
@@ -95,7 +68,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct pool pool = {.own.most = 1 << 16, .chunks.small_pages = true};
     struct quic *quic = NULL;
     const uint8_t *end = data + size;
-    check_square(data, size);
     check_hello(data, size, &pool);
     int64_t now = 1000000000;
     for (uint64_t frame = 1; (size_t)(end - data) > DATAGRAM_HEAD; frame++)

@@ -137,6 +137,7 @@ PyObject *table_column(PyObject *self, PyObject *name);
 PyObject *table_total(PyObject *self, PyObject *name);
 PyObject *table_rows_where(PyObject *self, PyObject *args);
 PyObject *table_nonzero(PyObject *self, PyObject *names);
+PyObject *table_held_columns(PyObject *self, PyObject *unused);
 PyObject *table_packed(PyObject *self, PyObject *args);
 PyObject *table_time_sums(PyObject *self, PyObject *args);
 

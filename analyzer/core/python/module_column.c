@@ -235,6 +235,22 @@ PyObject *table_rows_where(PyObject *self, PyObject *args) {
     return list;
 }
 
+/* held_columns(): the names of the columns that are not null in every row. */
+PyObject *table_held_columns(PyObject *self, PyObject *Py_UNUSED(unused)) {
+    const struct table *table = table_of(self);
+    struct table_cursor cursor = {0};
+    struct row row, held = {0};
+    while (table_next_of(table, &cursor, table->schema->column_count, &row))
+        for (size_t i = 0; i < sizeof held.known / sizeof *held.known; i++)
+            held.known[i] |= row.known[i];
+    PyObject *list = PyList_New(0);
+    for (unsigned c = 0; list && c < table->schema->column_count; c++)
+        if (row_known(&held, c) &&
+            !binding_append(list, PyUnicode_FromString(table->schema->columns[c].name)))
+            Py_CLEAR(list);
+    return list;
+}
+
 /* Appends (row number, value) to a column's list where the column is neither null nor 0. One
  * pass serves all columns, and a sparse column creates few objects. */
 static bool find_nonzero(const struct table *table, const int *columns, PyObject **lists,

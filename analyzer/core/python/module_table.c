@@ -360,6 +360,8 @@ static PyMethodDef table_methods[] = {
            "Rows that are not null, are a word, or at least an integer."),
     METHOD("rows", table_rows, METH_VARARGS | METH_KEYWORDS, "Rows start to stop as dicts."),
     METHOD("rows_at", table_rows_at, METH_O, "Rows by their numbers as dicts."),
+    METHOD("held_columns", table_held_columns, METH_NOARGS,
+           "Names of the columns that are not null in every row."),
     METHOD("nonzero", table_nonzero, METH_O, "Rows and values that are neither null nor 0."),
     METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
     METHOD("packed", table_packed, METH_VARARGS, "Columns as typed arrays."),

@@ -25,7 +25,6 @@
 #define FIRST_ID_LEAST     8u       /* bytes of the destination of a client's first Initial */
 #define ACK_BYTES          64u      /* a shorter Initial has an ACK alone, no ServerHello */
 #define FLIGHT_NS          20000000 /* packets of one flight follow each other within it */
-#define PACKET_MAX         1500u    /* bytes of a packet; a longer datagram holds several */
 #define TRIES_MAX          16u      /* long headers without an answer */
 #define INITIALS_MAX       32u      /* Initials of a client that are decrypted, or tried */
 #define COALESCED_MAX      8u       /* packets read of one datagram */
@@ -65,8 +64,6 @@ struct quic {
     uint64_t frames[QUIC_FRAMES];              /* as in struct quic_summary */
     int64_t server_ns, client_ns, duration_ns; /* -1 if not known */
     struct spin spin[2];
-    struct quic_square square[2];
-    bool super_datagrams;     /* several packets may be one datagram of the capture (GSO, GRO) */
     struct quic_hello *hello; /* NULL without one, and once it was read */
 };
 
@@ -201,12 +198,7 @@ static void take_short(struct quic *quic, uint8_t first, const struct quic_datag
     struct spin *spin = &quic->spin[datagram->direction];
     bool value = first & SPIN_BIT;
     int64_t now = datagram->time_ns;
-    if (!quic->recognized)
-        return;
-    struct quic_moment seen = {datagram->frame, datagram->time_known ? now : -1};
-    quic_square_take(&quic->square[datagram->direction], first, seen);
-    quic->super_datagrams |= datagram->length > PACKET_MAX;
-    if (!datagram->time_known)
+    if (!quic->recognized || !datagram->time_known)
         return;
     if (!quic->frames[QUIC_END] && quic->begun && quic->answered &&
         datagram->direction == quic->client) {
@@ -381,12 +373,6 @@ bool quic_has_round_trip(const struct quic *quic) {
     return quic_recognized(quic) && (quic->server_ns >= 0 || quic->client_ns >= 0);
 }
 
-bool quic_loss_of(const struct quic *quic, unsigned direction, struct quic_loss *loss) {
-    static const struct quic_square none;
-    bool known = quic_recognized(quic) && !quic->super_datagrams;
-    return quic_square_loss(known ? &quic->square[direction] : &none, loss);
-}
-
 bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *pool) {
     if (!quic_recognized(quic))
         return false;
@@ -404,8 +390,6 @@ bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *
         .zero_rtt = quic->zero_rtt,
     };
     memcpy(summary->frames, quic->frames, sizeof summary->frames);
-    for (unsigned side = 0; side < 2; side++)
-        quic_loss_of(quic, quic->client ^ side, &summary->loss[side]);
     return true;
 }
 

@@ -12,7 +12,6 @@
 #include "base/histogram.h"
 #include "quic/quic_header.h"
 #include "quic/quic_hello.h"
-#include "quic/quic_loss.h"
 
 /* Packets of the handshake: the client's first Initial, the server's first with a ServerHello, and
  * the client's first 1-RTT packet. */
@@ -37,15 +36,14 @@ void quic_take(struct quic **quic, const struct quic_datagram *datagram, struct 
 
 /* The handshake as the capture shows it. Times are ns, -1 if they are not known. */
 struct quic_summary {
-    uint32_t version;         /* of the server's Initial; before it, of the client's latest */
-    unsigned client;          /* direction of the flow that the client sends */
-    int64_t server_ns;        /* least time from a client's packet to the server's answer to it */
-    int64_t client_ns;        /* least time from a server's packet to the client's answer to it */
-    int64_t duration_ns;      /* from the client's first Initial to its first 1-RTT packet */
-    int64_t spin_ns;          /* RTT by the spin bit; see quic_spin_rtt() */
-    uint64_t spin_samples;    /* times between two edges of the spin bit, both directions */
-    struct quic_loss loss[2]; /* of packets of the client, and of the server */
-    uint32_t round_trips;     /* answers of the server that the client had to wait for */
+    uint32_t version;      /* of the server's Initial; before it, of the client's latest */
+    unsigned client;       /* direction of the flow that the client sends */
+    int64_t server_ns;     /* least time from a client's packet to the server's answer to it */
+    int64_t client_ns;     /* least time from a server's packet to the client's answer to it */
+    int64_t duration_ns;   /* from the client's first Initial to its first 1-RTT packet */
+    int64_t spin_ns;       /* RTT by the spin bit; see quic_spin_rtt() */
+    uint64_t spin_samples; /* times between two edges of the spin bit, both directions */
+    uint32_t round_trips;  /* answers of the server that the client had to wait for */
     bool version_negotiation, retry, zero_rtt;
     uint64_t frames[QUIC_FRAMES]; /* 0 if it was not captured */
 };
@@ -63,8 +61,6 @@ bool quic_hello_is_due(const struct quic *quic);
 int64_t quic_handshake_rtt(const struct quic *quic);
 /* Returns whether a round trip to the server or to the client is known. */
 bool quic_has_round_trip(const struct quic *quic);
-/* Fills the losses of a direction of the flow; returns false if they are not known. */
-bool quic_loss_of(const struct quic *quic, unsigned direction, struct quic_loss *loss);
 
 /* Frees the ClientHello, of which no more is wanted. */
 void quic_drop_hello(struct quic *quic, struct pool *pool);

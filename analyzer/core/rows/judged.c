@@ -94,22 +94,20 @@ static enum judged_reason datagram_reason(const struct flow *flow, enum word app
     return has_port(flow, PORT_QUIC) ? UNJUDGED_QUIC : UNJUDGED_UDP;
 }
 
-/* Returns the measures for which the datagrams of a direction were judged. An answer of DNS is a
+/* Returns the measures for which datagrams were judged. An answer of DNS is a
  * round trip. */
-static unsigned judged_for(const struct flow *flow, unsigned direction) {
+static unsigned judged_for(const struct flow *flow) {
     const struct quic *quic = flow->application ? flow->application->quic : NULL;
-    struct quic_loss loss;
     if (flow->application && is_dns(flow->application->protocol))
         return flow->application->dns.answered ? MEASURE_RTT : 0;
-    return (quic_has_round_trip(quic) ? MEASURE_RTT : 0) |
-           (quic_loss_of(quic, direction, &loss) && loss.upstream >= 0 ? MEASURE_LOSS : 0);
+    return quic_has_round_trip(quic) ? MEASURE_RTT : 0;
 }
 
 static void judge_datagrams(struct judged_sums *sums, const struct flow *flow,
                             enum word application) {
     enum judged_reason reason = datagram_reason(flow, application);
     for (unsigned i = 0; i < 2; i++)
-        count_direction(sum_of(sums, reason, judged_for(flow, i)), &flow->directions[i]);
+        count_direction(sum_of(sums, reason, judged_for(flow)), &flow->directions[i]);
 }
 
 /* Echo requests show the loss and the round trip of a path. Without an answer, one direction alone

@@ -870,31 +870,6 @@
     X(retry, BOOL, "", "QUIC: whether the server sent a Retry")                                    \
     X(zero_rtt, BOOL, "", "QUIC: whether the client sent 0-RTT packets")                           \
     X(client_direction, INT, "", "QUIC: direction of the flow that the client sends")              \
-    X(client_sent, INT, "packets",                                                                 \
-      "QUIC: 1-RTT packets of the client in whole blocks of the Q bit, lost ones included; "       \
-      "null unless the bit is a square wave of 64 packets over 8 blocks or more")                  \
-    X(client_missing, INT, "packets",                                                              \
-      "QUIC: packets of client_sent that the capture lacks, by the Q bit; null without "           \
-      "client_sent")                                                                               \
-    X(client_lost, INT, "packets",                                                                 \
-      "QUIC: packets of client_sent that the client declared lost, by the L bit; null without "    \
-      "client_sent, or if more than a quarter have the bit")                                       \
-    X(client_lost_upstream, INT, "packets",                                                        \
-      "QUIC: client_missing; null if client_lost is less by more than 2 packets and a tenth, "     \
-      "because the capture may have dropped them")                                                 \
-    X(client_lost_downstream, INT, "packets",                                                      \
-      "QUIC: client_lost - client_lost_upstream; null without either")                             \
-    X(client_loss_frame, INT, "frame",                                                             \
-      "QUIC: packet that showed the first of these losses: the first after the block of the Q "   \
-      "bit that lacks packets, or the first with the L bit; null without a loss")                  \
-    X(client_loss_ns, TIME, "ns", "its time; null without one, or if it has none")                 \
-    X(server_sent, INT, "packets", "QUIC: the same of the server's packets")                       \
-    X(server_missing, INT, "packets", "QUIC: the same of the server's packets")                    \
-    X(server_lost, INT, "packets", "QUIC: the same of the server's packets")                       \
-    X(server_lost_upstream, INT, "packets", "QUIC: the same of the server's packets")              \
-    X(server_lost_downstream, INT, "packets", "QUIC: the same of the server's packets")            \
-    X(server_loss_frame, INT, "frame", "QUIC: the same of the server's packets")                   \
-    X(server_loss_ns, TIME, "ns", "QUIC: the same of the server's packets")                        \
     X(ech, BOOL, "",                                                                               \
       "whether the ClientHello has an encrypted one inside (ECH), so that "                        \
       "server_name may be a public name in place of the server's; browsers send the extension "    \

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and their answers: turns of TCP connections, DNS, TLS and QUIC."""
+"""Requests and their answers: turns of TCP connections, DNS and TLS."""

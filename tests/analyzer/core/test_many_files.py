@@ -22,6 +22,7 @@ import needs
 import wiretale
 from changed_packets import Packet, read_pcap, write_packets
 from checkout import Run
+from json_rows import with_values
 from wiretale.analyzer.table import OF_FLOWS
 
 SOURCES = ("fast_retransmissions", "udp_blocks", "ip_fragments", "vxlan_loss", "timeouts")
@@ -162,10 +163,10 @@ def test_overlapping_files_need_few_descriptors(wiretale_run: Run, packets: list
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert done.returncode == 0, done.stderr
     tables = json.loads(done.stdout)
-    assert [row["damage"] for row in tables["interfaces"]] == [None] * len(names)
+    assert len(tables["interfaces"]) == len(names) and not any("damage" in row for row in tables["interfaces"])
     for name, expected in rows(joined).items():
         placeless = [without_places(row) for row in tables[name]]
-        assert placeless == json.loads(json.dumps(expected)), name
+        assert placeless == with_values(json.loads(json.dumps(expected))), name
 
 
 def test_damaged_and_empty_files_do_not_end_the_others(packets: list[Packet], tmp_path: Path) -> None:

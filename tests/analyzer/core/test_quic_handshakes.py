@@ -12,7 +12,7 @@ import pytest
 import wiretale
 from capture_files import enhanced, interface, section
 from plain_wire import Wire
-from quic_bits import Quic
+from quic_flows import Quic
 
 C, S = 0, 1  # sides
 INITIAL, HANDSHAKE, RETRY, SHORT = 0xC0, 0xE0, 0xF0, 0x40

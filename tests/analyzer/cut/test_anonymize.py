@@ -38,7 +38,6 @@ OF_PAYLOAD = {
         "jitter",
     ),
     *("loss-pattern", "udp-above-path", "dns-failed", "dns-slow", "dns-unanswered", "tls-alert", "tls-handshake-slow"),
-    "quic-lost",
 }
 COLUMNS = (
     "code",

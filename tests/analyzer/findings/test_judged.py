@@ -17,7 +17,7 @@ from capture_files import block, interface, section, write_pcap
 from checkout import Run
 from crafted import analyze_timed
 from plain_wire import START_NS, Connection, Wire
-from quic_bits import INITIAL, Quic, long_header
+from quic_flows import INITIAL, Quic, long_header
 from wiretale.analyzer.findings.judged import MEASURES, judge
 
 TCP_PACKETS = 3 + 2 * 40
@@ -113,7 +113,9 @@ def test_if_nothing_was_judged_nothing_is_claimed(wiretale_run: Run, tmp_path: P
 def test_quic_is_judged_for_its_round_trip(wiretale_run: Run, tmp_path: Path) -> None:
     """A handshake gives the round trip, and nothing else; a connection without an answer gives nothing."""
     wire = Wire()
-    Quic(wire).open().bits(30, 1, [0] * 20)
+    connection = Quic(wire).open()
+    for number in range(20):
+        connection.send(30 + number / 100, 1, b"\x40" + bytes(1199))
     Quic(wire, client=("10.0.0.1", 40001)).open(server_ms=900.0, client_ms=1.0)
     path = wire.write(tmp_path / "quic.pcap")
     trace = wiretale.analyze(path)
