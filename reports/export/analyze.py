@@ -66,7 +66,7 @@ def array_of(parts: Iterable[Table], columns: Sequence[str]) -> Iterator[bytes]:
 def write_json(
     trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES, columns: Sequence[str] = ()
 ) -> None:
-    """Writes one object: members about the analysis, and an array of rows for each table: their columns, or all that have values."""
+    """Writes one object: members about the analysis, and the rows of each table with these columns, or all that have values."""
     parts = trace._packet_parts() if "packets" in tables else iter(())
     head = {
         "schema": SCHEMA,
