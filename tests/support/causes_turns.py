@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 import causes_ends as ends
+import causes_path as paths
 from finding_captures import of_wire
 from plain_wire import ACK, MSS, NO_SACK, PSH, SYN, Connection, Wire, sack, syn_options
 from rival_case import NOT, Case
@@ -173,6 +174,17 @@ def revisited(sizes: Sequence[int], count: int = 12, rtt: float = 100.0) -> Wire
     return link.send(400_000.2, 1, received, 90, PUSH, sent + 120).wire
 
 
+def asked_beside(since: float, stall_at: float, wait: float) -> Wire:
+    """Requests beside a transfer whose path stands still at 990 ms for 1.1 s; one of them waits from a time on."""
+    wire = paths.stood_still()
+    talk, has_waited = ends.Dialogue(wire, 20.0, since, 41_000, 5432), False
+    for _ in range(30):
+        is_late = not has_waited and talk.now + 30 >= stall_at
+        talk.ask(30.0, wait if is_late else 1.0)
+        has_waited |= is_late
+    return talk.close()
+
+
 def unscaled(window: int = 12 * MSS, rtt: float = 8.3, flights: int = 150) -> Wire:
     """An upload to a receiver that does not scale its window, and never opens it as far as it may without."""
     link, at, now = Connection(Wire(), server_port=445), 0, 2 * rtt
@@ -232,6 +244,13 @@ CASES = {
         lambda: revisited((10, 20, 40, 80)), "idle-restart", ("11 of 11 answers", "from 14.6 kB")
     ),
     "answers in flights of one size in a long capture": NOT(lambda: revisited((37, 37, 37, 37)), "idle-restart"),
+    "a request that waits while the path stands still": NOT(lambda: asked_beside(0.0, 985.0, 1_085.0), "slow-server"),
+    "a path that stands still, and a request that waits for it": Case(
+        lambda: asked_beside(0.0, 985.0, 1_085.0), "stall", ("stood still for 992 ms",)
+    ),
+    "a request that waits at another time": Case(
+        lambda: asked_beside(2_300.0, 2_600.0, 3_000.0), "slow-server", ("10.0.0.2:5432",)
+    ),
     "a small window without scaling": Case(
         unscaled, "small-window", ("10.0.0.2:445, 17.5 kB", "no more can be in flight")
     ),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, server_str
+from wiretale.analyzer.causes.path.pauses import held_up_servers
 from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
 from wiretale.analyzer.findings.exchanges.turns import SlowServer, server_end, took
@@ -89,6 +90,7 @@ def slow_of(case: Case) -> list[Slow]:
         "slow-dependency": "no request of its own lies within the waits, as far as the file has them",
         "tail-loss": "a lost answer is repeated after an RTO, and its IP ID is missing",
         "nagle-delack": "the waits are not 40 or 200 ms before an ACK",
+        "stall": "other packets of the server came meanwhile: 80% of its waits are not within stalls of the path",
     },
     unknown="What the server did; a proxy hides the server behind it. Waits of seconds that are equal to 0.5% may be requests "
     "that are held on purpose.",
@@ -96,6 +98,7 @@ def slow_of(case: Case) -> list[Slow]:
 )
 def slow_server(case: Case) -> Matches:
     slows = slow_of(case)
+    slows = [slow for slow in slows if slow.numbered.number not in case.once(held_up_servers)]
     heavy = [slow for slow in slows if slow.numbered.finding.severity != "info"]
     for group in (heavy, [slow for slow in slows if slow.numbered.finding.severity == "info"]):
         if group:

@@ -15,7 +15,11 @@ from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Transfer
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.causes.case import Case
+    from collections.abc import Sequence
+
+    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.findings.cost import Span
+    from wiretale.analyzer.findings.exchanges.turns import SlowServer
 
 SILENCE_MIN_NS, SILENCE_RTTS = 200_000_000, 4.0
 SHORT_NS = 300_000_000  # a shorter silence may be a delayed ACK, or a timer after a loss
@@ -33,6 +37,7 @@ SENT_MIN, STALL_MOST_NS = 4, 30_000_000_000  # packets that were under way
 SHOWN_RTTS = 4.0  # after a silence, until what was lost upstream in it shows
 REPEATED_RTTS = 8.0  # likewise after a timer: slow start sends a flight of 250 segments again in so many
 SPREAD = 0.25  # of a period
+STALLED_SHARE = 0.8  # of the waits for a server, within times in which the path stood still
 
 
 class Silence(NamedTuple):
@@ -297,6 +302,44 @@ def held_up_ns(case: Case, transfer: Transfer) -> float:
     )
 
 
+def common_ns(case: Case, waits: Sequence[Span], gaps: Sequence[Silence]) -> float:
+    """Returns how much of some waits is within silences."""
+    base = case.transfers.base_ns
+    return sum(
+        max(min(wait.end_ns - base, gap.end_ns) - max(wait.start_ns - base, gap.start_ns), 0)
+        for wait in waits
+        for gap in gaps
+    )
+
+
+def gaps_before(case: Case, server: SlowServer) -> list[Silence]:
+    """Returns the times in which the path between a server and its clients stood still, or was down."""
+    pairs = {frozenset((flow["source"], flow["destination"])) for flow in server.flows}
+    near = (gap for gap in case.once(silences) if frozenset(gap.hosts) in pairs)
+    return [gap for gap in near if is_outage(gap) or is_stall(gap)]
+
+
+def held_up_servers(case: Case) -> dict[int, set[frozenset[str]]]:
+    """Returns by finding of a slow server between which hosts the path stood still, or was down, in most of the time that its
+    clients waited."""
+    findings, stalled = case.all_findings("slow-server"), dict[int, set[frozenset[str]]]()
+    servers = case.transfers.turns.slow_servers if findings else []
+    by_flow = {flow["flow"]: server for server in servers for flow in server.flows}
+    for each in findings:
+        server = by_flow[each.finding.flows[0][0]]
+        waited_ns = sum(wait.ns for wait in server.waited)
+        gaps = gaps_before(case, server) if waited_ns >= SHORT_NS else []
+        if gaps and common_ns(case, server.waited, gaps) >= STALLED_SHARE * waited_ns:
+            stalled[each.number] = {frozenset(gap.hosts) for gap in gaps}
+    return stalled
+
+
+def servers_behind(case: Case, group: list[Silence]) -> list[Numbered]:
+    """Returns the findings of slow servers that a stall or an outage explains."""
+    hosts, stalled = {frozenset(silence.hosts) for silence in group}, case.once(held_up_servers)
+    return [each for each in case.findings("slow-server") if hosts & stalled.get(each.number, set())]
+
+
 def grouped(case: Case, has_lost: bool) -> list[list[Silence]]:
     """Returns the outages, or the stalls, by the other host."""
     groups: dict[frozenset[str], list[Silence]] = defaultdict(list)
@@ -345,6 +388,7 @@ def outage(case: Case) -> Matches:
         yield Match(
             certainty="proven" if is_seen else "likely",
             place="path",
+            findings=servers_behind(case, group),
             flows=list(flows.values()),
             waited_ns=sum(each.ns for each in group),
             proof=f"no packet of {longest.hosts[0]} for {show_duration(longest.ns)}, then retransmissions by timers",
@@ -404,6 +448,7 @@ def stall(case: Case) -> Matches:
         yield Match(
             certainty="proven",
             place="path",
+            findings=servers_behind(case, group),
             flows=[each.side for each in flows.values()],
             waited_ns=sum(each.ns for each in group),
             proof=f"no packet of {longest.hosts[0]} for {show_duration(longest.ns)}, then answers to all that was sent before",
