@@ -5,7 +5,6 @@ neighbors, and packets that Wireshark marks although they are as they should be.
 from __future__ import annotations
 
 import ipaddress
-from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -69,11 +68,13 @@ def rare_str(path: Traced) -> str:
 def streams_str(trace: Trace) -> str:
     """Returns that most of the capture is multicast that nobody here asked for; empty otherwise."""
     flows, members = trace.flows, set(trace.groups.column("address")) if len(trace.groups) else set()
-    packets, sizes = (array("d", flows._packed(name, "d")) for name in ("packets", "wire_bytes"))
+    long, sizes = flows._rows_where("packets", STREAM_PACKETS), trace.transfers.sizes
+    addresses = flows.column("destination") if long else []
+    streamed = {address for address in {addresses[flow] for flow in long} - members if is_group(address)}
     groups: dict[str, float] = {}
-    for flow, address in enumerate(flows.column("destination")):
-        if packets[flow] >= STREAM_PACKETS and is_group(address) and address not in members:
-            groups[address] = groups.get(address, 0.0) + sizes[flow]
+    for flow in long if streamed else ():
+        if addresses[flow] in streamed:
+            groups[addresses[flow]] = groups.get(addresses[flow], 0.0) + sizes[flow]
     carried, total = sum(groups.values()), sum(sizes)
     capture_ns = trace.transfers.turns.capture_ns
     if not groups or carried < STREAMS_SHARE * total or not capture_ns:
@@ -118,7 +119,7 @@ def is_group(address: str) -> bool:
 def marks_str(trace: Trace) -> str:
     """`Wireshark marks 1,807 packets …`: packets that are as they should be; empty without many."""
     names = ("checksums_offloaded", "keep_alives")
-    counts = {name: sum(count for _, count in rows) for name, rows in trace.directions._nonzero(names).items()}
+    counts = {name: trace.directions.total(name) for name in names}
     least = max(MARKED_LEAST, MARKED_SHARE * trace.totals["packets"])
     texts = []
     if counts["checksums_offloaded"] >= least:

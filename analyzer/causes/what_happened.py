@@ -98,23 +98,26 @@ def answers_of(trace: Trace) -> Counter[str]:
     exchanges = trace.exchanges
     if not len(exchanges):
         return Counter()
-    words = {number: word for word, number in trace.transfers.words.items()}
+    numbers = trace.transfers.words
+    words = {number: word for word, number in numbers.items()}
     kinds, outcomes = (trace.transfers.bytes_of("exchanges", name) for name in ("kind", "outcome"))
+    turn, http = numbers["turn"], numbers["http"]
+    if turn in kinds and any(trace.transfers.codes):
+        pairs = zip(kinds, trace.transfers.codes, strict=True)
+        kinds = bytes(http if kind == turn and code else kind for kind, code in pairs)
     answers: Counter[str] = Counter()
-    for (kind, outcome, with_code), count in Counter(
-        zip(kinds, outcomes, map(bool, trace.transfers.codes), strict=True)
-    ).items():
-        name, came = words.get(kind, ""), ("answered",) if words.get(kind) == "icmp_echo" else ANSWERED
-        name = "http" if name == "turn" and with_code else name
-        answers[name] += count if words.get(outcome) in came else 0
+    for (kind, outcome), count in Counter(zip(kinds, outcomes, strict=True)).items():
+        came = ("answered",) if words.get(kind) == "icmp_echo" else ANSWERED
+        answers[words.get(kind, "")] += count if words.get(outcome) in came else 0
     return answers
 
 
 def flows_str(trace: Trace) -> str:
     """`3 TCP connections and 2 UDP flows` of the judged flows; empty without any."""
     legs = trace.transfers.legs
-    protocols = trace.flows.column("protocol")
-    counts = Counter(protocols) - Counter(protocols[flow] for flow in legs)
+    protocols, words = trace.transfers.bytes_of("flows", "protocol"), list(trace.transfers.words)
+    numbers = Counter(protocols) - Counter(protocols[flow] for flow in legs)
+    counts = {words[number]: count for number, count in numbers.items()}
     texts = [
         plural(count, f"{protocol_str(name)} {'connection' if name == 'tcp' else 'flow'}")
         for name, count in counts.items()
@@ -124,8 +127,8 @@ def flows_str(trace: Trace) -> str:
 
 def carried_str(trace: Trace) -> str:
     """`3 TCP connections carried 1.2 MB`."""
-    sizes, legs = trace.flows.column("payload_bytes"), trace.transfers.legs
-    who, carried = flows_str(trace), sum(filter(None, sizes)) - sum(sizes[flow] or 0 for flow in legs)
+    legs = trace.flows._rows_at(sorted(trace.transfers.legs))
+    who, carried = flows_str(trace), trace.transfers.payload_bytes - sum(row["payload_bytes"] or 0 for row in legs)
     return f"{who[0].upper()}{who[1:]} carried {show_bytes(carried)}"
 
 
@@ -140,7 +143,7 @@ def most_str(trace: Trace) -> str:
     rows = [each.row for each in transfers.largest if each.row["flow"] not in transfers.legs]
     if not rows or len(trace.flows) - len(transfers.legs) < FLOWS_SEVERAL:
         return ""
-    row, carried = max(rows, key=size_of), sum(filter(None, trace.flows.column("payload_bytes")))
+    row, carried = max(rows, key=size_of), trace.transfers.payload_bytes
     size = size_of(row)
     if size < max(MOST_BYTES, MOST_SHARE * carried) or not row["goodput_bps"]:
         return ""

@@ -579,6 +579,11 @@ class Transfers:
         return places_of(self.bytes_of("flows", column), self.words[word])
 
     @cached_property
+    def payload_bytes(self) -> int:
+        """The payload of all flows."""
+        return self.trace.flows.total("payload_bytes")
+
+    @cached_property
     def codes(self) -> list[str | None]:
         """The code of the answer to each exchange, such as the status of HTTP."""
         return self.trace.exchanges.column("code")

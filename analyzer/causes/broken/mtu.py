@@ -203,7 +203,7 @@ def is_empty(connection: Connection, end_ns: int) -> bool:
 def opened_and_empty(case: Case) -> Matches:
     """Yields connections that were opened and stayed empty, if all of the capture are so and it was made at their receiver."""
     states = case.transfers.flows_where("state", "established")
-    if not 0 < len(states) <= EMPTY_FLOWS_MAX or case.trace.flows.total("payload_bytes"):
+    if not 0 < len(states) <= EMPTY_FLOWS_MAX or case.transfers.payload_bytes:
         return
     connections = case.connections
     empty = [each for flow in states if is_empty(each := connections[flow], connections.end_ns)]
