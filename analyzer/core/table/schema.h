@@ -42,7 +42,7 @@
     X(first_ns, TIME, "ns", "earliest time of a packet")                                           \
     X(last_ns, TIME, "ns", "latest time of a packet")                                              \
     X(received, INT, "packets",                                                                    \
-      "packets that the capturing system received, after a filter only those that passed; null"   \
+      "packets that the capturing system received, after a filter only those that passed; null"    \
       "if the file has no count")                                                                  \
     X(dropped_kernel, INT, "packets",                                                              \
       "packets that the capturing kernel dropped; null if the file has no count")                  \
@@ -266,7 +266,7 @@
       "by which the capture's clock jumped forward: the timestamps of both ends advanced by so "   \
       "much less, 200 ms or more; null if they show no jump")                                      \
     X(clock_jump_after_ns, TIME, "ns", "time of the last packet before it")                        \
-    X(clock_jump_until_ns, TIME, "ns", "time of the first packet after it")                       \
+    X(clock_jump_until_ns, TIME, "ns", "time of the first packet after it")                        \
     X(clock_jump_frame, INT, "frame", "the packet after it")
 
 /* Two rows per flow, grouped: rows 2n and 2n + 1 belong to flow n, the initiator's direction
