@@ -14,7 +14,7 @@ from causes_broken import of_timed
 from causes_refusals import datagrams, lines, talk
 from crafted import Timed
 
-CODES = {"service-refused", "time-refused"}
+CODES = {"service-refused", "time-refused", "only-smb1"}
 
 
 def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
@@ -74,6 +74,15 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
             drawn.boot(1, b"File not found"),
             'The TFTP server 10.2.0.2 refuses the file pxelinux.0: it answered 10.0.0.1 "1 File',
         ),
+        (
+            talk(502, drawn.modbus(2, 2, 2)),
+            "The Modbus server 10.2.0.2 refuses requests with function 3, unit 1, address 100: it answered 10.0.0.1 "
+            '"2 illegal data address" 3 times',
+        ),
+        (
+            drawn.cut_short(445, drawn.smb_1(b"PC NETWORK PROGRAM 1.0", b"NT LM 0.12")),
+            "10.0.0.1 offers 10.2.0.2 no later version than SMB 1, and the server resets the connection without an answer",
+        ),
         (drawn.ntp(3, 16), "The NTP server 10.2.0.2 has no time itself: all 4 answers to 10.0.0.1 say "),
         (drawn.ntp(0, 0, word=b"RATE"), "The NTP server 10.2.0.2 sends its clients away: "),
     ],
@@ -97,6 +106,10 @@ def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str,
         datagrams((500, 500), [*drawn.negotiation(17), *drawn.negotiation(None, 2)]),  # another DH group
         drawn.boot(0, b"TFTP Aborted", True, then=True),  # asked for the size alone
         drawn.boot(1, b"File not found", then=True),  # the next name is there
+        talk(502, drawn.modbus(0, 0)),
+        talk(502, drawn.modbus(6, 0)),  # busy at first
+        drawn.cut_short(445, drawn.smb_1(b"NT LM 0.12", b"SMB 2.002")),
+        drawn.cut_short(445, [drawn.smb(0, None)]),
         drawn.ntp(0, 2),
         drawn.ntp(3, 16, count=1),
         Ends(40_000, 445).refused(0.0),

@@ -88,6 +88,30 @@ def smb_login(status: int, user: str = "alice") -> list[Said]:
     ]
 
 
+def smb_1(*dialects: bytes) -> list[Said]:
+    """A negotiation of SMB 1 with these dialects."""
+    names = b"".join(b"\2" + dialect + b"\0" for dialect in dialects)
+    message = b"\xffSMB\x72" + bytes(27) + b"\0" + struct.pack("<H", len(names)) + names
+    return [Said(struct.pack("!I", len(message)) + message)]
+
+
+def cut_short(server_port: int, words: Sequence[Said], at: float = START) -> Timed:
+    """A connection that the server resets after these messages."""
+    ends, timed = Ends(40_000, server_port), talk(server_port, words, at)[:-2]
+    sent = 1001 + sum(len(word.data) for word in words)
+    return [*timed, ends.segment(timed[-1][0] + RTT, True, "RA", seq=5001, ack=sent)]
+
+
+def modbus(*codes: int) -> list[Said]:
+    """Requests for registers, with an exception, or 0 for data."""
+    words = []
+    for number, code in enumerate(codes):
+        words.append(Said(struct.pack("!HHHBBHH", number, 0, 6, 1, 3, 100, 2)))
+        reply = struct.pack("!BB", 0x83, code) if code else struct.pack("!BBHH", 3, 4, 7, 8)
+        words.append(Said(struct.pack("!HHHB", number, 0, len(reply) + 1, 1) + reply, True))
+    return words
+
+
 def kerberos(error: int | None, name: bytes = b"alice") -> list[Said]:
     principal = ber(0x30, ber(0xA0, ber(2, b"\1")) + ber(0xA1, ber(0x30, ber(0x1B, name))))
     request = ber(0x6A, ber(0x30, ber(0xA1, ber(2, b"\5")) + ber(0xA4, ber(0x30, ber(0xA1, principal)))))
@@ -170,5 +194,6 @@ def boot(code: int, text: bytes, by_client: bool = False, then: bool = False) ->
 
 EXAMPLES = {
     "service-refused": of_timed(lambda: talk(389, ldap(8))),
+    "only-smb1": of_timed(lambda: cut_short(445, smb_1(b"NT LM 0.12"))),
     "time-refused": of_timed(lambda: ntp(3, 16)),
 }

@@ -81,6 +81,15 @@ PROTOCOLS = {
     "Redis command": Protocol(
         "Redis", "commands", "of", False, (6379,), "tcp.port == 6379", "See the log of {server}."
     ),
+    "Modbus request": Protocol(
+        "Modbus",
+        "requests",
+        "with",
+        True,
+        (502,),
+        "modbus",
+        "Compare function, unit and address with the register map of {server}; behind a gateway, see whether the unit is there.",
+    ),
     "RDP connection": Protocol(
         "RDP",
         "the connection",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.services.dialogs import facts_of
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import ExchangeRow
 
 NTP = "NTP"
+SMB_1, SMB_PORT = "SMB 1 negotiation", 445
 TIMES_MIN = 2  # answers of a server without time
 CLIENT_SAYS = "client: "
 NO_SERVICE_NAME = "KDC_ERR_S_PRINCIPAL_UNKNOWN"
@@ -235,3 +236,56 @@ def time_match(case: Case, server: str, rows: Sequence[ExchangeRow], answer: str
         else f"See on {server} whether its own servers answer (`ntpq -pn`, `chronyc sources`); after a start it takes minutes.",
         **facts,
     )
+
+
+@cause(
+    code="only-smb1",
+    title="A client speaks only SMB 1",
+    sentence="{client} offers {server} no later version than SMB 1, and the server {ends} without an answer{times}: it "
+    "probably has SMB 1 turned off.",
+    advice="Let {client} use SMB 2 or later: a newer firmware or client, `vers=3.0` of mount.cifs.",
+    shows="A negotiation that names SMB 1 dialects alone gets no answer, and the server closes or resets the connection.",
+    rivals={
+        "closed-unanswered": "the request names no version that servers still have",
+        "reset-by-device": "the same server and client speak no later version with each other",
+        "service-refused": "no answer came",
+    },
+    unknown="Whether the server has SMB 1 turned off, or a device in between forbids it.",
+    explains=("reset",),
+)
+def only_smb1(case: Case) -> Matches:
+    by_ends: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
+    for row in case.exchanges("kind", "service"):
+        if row["type"] == SMB_1 and not row["answered_frame"]:
+            by_ends[row["client"] or "?", row["server"] or "?"].append(row)
+    for (client, server), rows in by_ends.items():
+        facts = facts_of(case, rows, (SMB_PORT,))
+        if facts["flows"] and all(is_turned_down(case, flow) for flow in facts["flows"]):
+            yield smb_1_match(case, client, server, facts)
+
+
+def smb_1_match(case: Case, client: str, server: str, facts: dict[str, Any]) -> Match:
+    """Returns the match of a client whose negotiations a server ends."""
+    flows = facts["flows"]
+    resets = any(case.direction(flow, 1)["resets"] for flow in flows)
+    return Match(
+        certainty="likely",
+        place="client",
+        failed=len(flows),
+        attempts=len(flows),
+        filter=f"smb && ip.addr == {server}",
+        proof=f"{plural(facts['packets'], 'negotiation')} without an answer",
+        excluded={"service-refused": "no answer came"},
+        undecided={"reset-by-device": f"a capture on {server}: does it end the connection itself?"},
+        client=client,
+        server=server,
+        ends="resets the connection" if resets else "closes",
+        times="" if len(flows) == 1 else f" {len(flows)} times",
+        **facts,
+    )
+
+
+def is_turned_down(case: Case, flow: int) -> bool:
+    """Returns whether the server ended a connection without a word."""
+    server = case.direction(flow, 1)
+    return not server["payload_bytes"] and bool(server["fins"] or server["resets"])

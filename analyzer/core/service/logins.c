@@ -136,9 +136,23 @@ static void put_share(char *name, struct service_bytes bytes) {
         service_add_wide(name, bytes.at + offset, length);
 }
 
+/* A negotiation that offers no later version than 1: `SMB 2.002` or `SMB 2.???` is among others. */
+static void smb_1_read(struct service_message *message, struct service_bytes bytes) {
+    static const uint8_t mark[5] = {0xff, 'S', 'M', 'B', 0x72}, later[6] = "SMB 2.";
+    if (bytes.length < SMB_AT + 33 || memcmp(bytes.at + SMB_AT, mark, sizeof mark))
+        return;
+    if (!message->from_client) {
+        service_say(message, "SMB 1 negotiation", false, "accepted");
+    } else if (!memmem(bytes.at, bytes.length, later, sizeof later)) {
+        message->step = STEP_ASKS;
+        message->type = "SMB 1 negotiation";
+    }
+}
+
 void smb_read(struct service_message *message, struct service_bytes bytes) {
     static const uint8_t mark[4] = {0xfe, 'S', 'M', 'B'};
     char text[SERVICE_TEXT_BYTES];
+    smb_1_read(message, bytes);
     if (bytes.length < SMB_BYTES || memcmp(bytes.at + SMB_AT, mark, sizeof mark))
         return;
     uint32_t status = load_le32(bytes.at + SMB_AT + 8);

@@ -19,6 +19,7 @@ struct service_bytes {
 
 /* What a reader finds. */
 struct service_message {
+    bool from_client; /* set before: of a stream, whether the bytes go to the port of the service */
     enum service_step step;
     const char *type;                /* static: what is asked for */
     bool unasked;                    /* an answer that needs no request: the server spoke first */

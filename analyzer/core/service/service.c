@@ -28,6 +28,7 @@ static service_reader *stream_reader(uint16_t port) {
     case 389:
     case 3268: return ldap_read;
     case 445: return smb_read;
+    case 502: return modbus_read;
     case 1883: return mqtt_read;
     case 3306: return mysql_read;
     case 3389: return rdp_read;
@@ -107,7 +108,7 @@ void service_take(struct local_exchanges *local, const struct local_packet *plac
     uint16_t port = known ? destination : source;
     service_reader *read = stream ? stream_reader(port) : datagram_reader(port);
     struct service_bytes bytes = {headers->payload, headers->payload_captured};
-    struct service_message message = {.step = STEP_NONE};
+    struct service_message message = {.from_client = known, .step = STEP_NONE};
     read(&message, bytes);
     if (stream && (message.step == STEP_ASKS) != known)
         return; /* bytes of a long answer or request that look like the other */

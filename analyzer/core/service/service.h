@@ -20,6 +20,7 @@ static inline bool is_service_port(uint16_t port) {
     case 110:
     case 389:
     case 445:
+    case 502:
     case 587:
     case 1883:
     case 3268:
