@@ -96,10 +96,9 @@ static const struct option_row rows[] = {
 };
 
 static const struct command_line command = {
-    .description =
-        "Join two interfaces by an emulated link that loses, delays, reorders or\n"
-        "corrupts packets, and record the fate of each. It prints `linking` on stderr\n"
-        "once it does; SIGINT and SIGTERM end it, and a summary goes to stdout.\n",
+    .description = "Join two interfaces by an emulated link that loses, delays, reorders or\n"
+                   "corrupts packets, and record the fate of each. It prints `linking` on stderr\n"
+                   "once it does; SIGINT and SIGTERM end it, and a summary goes to stdout.\n",
     .usage = "@ INTERFACE INTERFACE [options]\n"
              "       @ --print-truth FILE\n",
     .arguments = "  INTERFACE             one of two in this network namespace\n",
