@@ -81,7 +81,13 @@ class BuildCore(build_ext):
             print(f"compiling {source}", flush=True)
             compile_one(target, source, *arguments)
 
-        self.compiler._compile = compile_said
+        link = self.compiler.link
+
+        def link_said(*arguments: Any, **options: Any) -> None:
+            print("linking all of it, optimized as one program", flush=True)
+            link(*arguments, **options)
+
+        self.compiler._compile, self.compiler.link = compile_said, link_said
         super().build_extensions()
 
     def links_whole_program(self) -> bool:

@@ -176,7 +176,7 @@ def retried_match(transfers: Transfers, handshakes: list[Retried], repeated: lis
     code="syn-lost",
     title="Handshakes with retransmitted SYNs",
     unit="seconds",
-    computed="Connections that came about, with SYNs or SYN-ACKs that were retransmitted before. The cost is the time "
+    computed="Connections that opened, with SYNs or SYN-ACKs that were retransmitted before. The cost is the time "
     "from the first SYN or SYN-ACK to the last retransmission of it.",
     unknown="Whether the SYN or its answer was lost, unless the capture point is at the server. A listener with a "
     "full backlog drops SYNs and looks the same, as does an RTT longer than the initial RTO.",
@@ -268,13 +268,13 @@ def port_reuse(transfers: Transfers) -> Matches:
 
 
 def outcome_of(met: Sequence[MetOld]) -> str:
-    """Returns `the connection came about 1 s later`, or that none did."""
+    """Returns `the connection opened 1 s later`, or that none did."""
     opened = [each for each in met if each.is_open]
     vain = len(met) - len(opened)
     longest = show_duration(max((span.ns for span in gaps_of(opened or met)), default=0))
     if not opened:
-        return f"no connection came about in {longest}"
-    return f"the connection came about {longest} later" + (f" ({vain} of {len(met)} never)" if vain else "")
+        return f"no connection opened in {longest}"
+    return f"the connection opened {longest} later" + (f" ({vain} of {len(met)} never)" if vain else "")
 
 
 @finding(
@@ -282,7 +282,7 @@ def outcome_of(met: Sequence[MetOld]) -> str:
     title="SYNs retransmitted within one RTT",
     severity="info",
     unit="segments",
-    computed="SYNs or SYN-ACKs of connections that came about were retransmitted sooner after the first than the least "
+    computed="SYNs or SYN-ACKs of connections that opened were retransmitted sooner after the first than the least "
     "RTT of the same direction.",
     unknown="Whether one was lost as well.",
     sentence="{count:connection} retransmitted {early:SYN or SYN-ACK|SYNs or SYN-ACKs} sooner than the least RTT[: the "

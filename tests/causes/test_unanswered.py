@@ -395,7 +395,7 @@ SAID = {
         ),
         "filtered",
         "likely",
-        ("probably drops TCP 80", "4 connections to it came about before"),
+        ("probably drops TCP 80", "4 connections to it opened before"),
     ),
     "host that stopped": Said(
         lambda: all_of(
@@ -589,10 +589,10 @@ SAID = {
         in_turn, "broken-family", "proven", ("none of 4", "'address unreachable'", "6.20 s")
     ),
     "port used again in vain": Said(
-        lambda: old_connection(False), "port-reuse", "proven", ("used 1 port again", "no connection came about in 3 s")
+        lambda: old_connection(False), "port-reuse", "proven", ("used 1 port again", "no connection opened in 3 s")
     ),
     "port used again": Said(
-        lambda: old_connection(True), "port-reuse", "proven", ("used 1 port again", "came about 7 s later")
+        lambda: old_connection(True), "port-reuse", "proven", ("used 1 port again", "the connection opened 7 s later")
     ),
     "QUIC blocked": Said(lambda: udp_443(True), "broken-family", "proven", ("UDP 443 (QUIC) is blocked", "300 ms")),
     "both families": Said(lambda: family(True), "broken-family", "proven", ("IPv6 is dead", "250 ms")),

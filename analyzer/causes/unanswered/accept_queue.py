@@ -278,7 +278,7 @@ def of_queue(case: Case, queue: Queue) -> Match:
         ],
         packets=queue.hindered,
         filter=f"{family(host)}.addr == {host} && tcp.port == {port} && tcp.flags.syn == 1",
-        proof=f"{plural(len(queue.connections), 'connection')} to the same port came about in the same time",
+        proof=f"{plural(len(queue.connections), 'connection')} to the same port opened in the same time",
         excluded={
             "option-dropped": "no option separates them",
             "random-loss": "data of the same hosts is not lost in that measure",

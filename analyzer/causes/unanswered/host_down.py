@@ -50,7 +50,7 @@ NETWORK_BITS = {4: 16, 6: 32}  # hosts that differ in these do not fail together
     code="egress-filtered",
     title="Port blocked on the way out",
     sentence="Outbound TCP {port} of {client} is probably blocked: none of {count:connection} to {hosts} got an answer "
-    "({syns:SYN}{time}), while {open} to other ports came about.",
+    "({syns:SYN}{time}), while {open} to other ports opened.",
     advice="`traceroute -T -p {port} {host}` shows where the SYNs end. Ask the provider, or who runs the firewall, to allow TCP "
     "{port} outbound, or use a port that is open: for mail, a relay on port 587.",
     shows="A client's SYNs to one port of three hosts or more, in several networks, all stay without an answer, repeats "
@@ -59,7 +59,7 @@ NETWORK_BITS = {4: 16, 6: 32}  # hosts that differ in these do not fail together
     rivals={
         "host-down": "hosts of several networks do not fail together",
         "filtered": "hosts of several networks do not have the same rule",
-        "accept-queue": "no connection to that port came about",
+        "accept-queue": "no connection to that port opened",
     },
     unknown="Whether the client's own firewall, the provider or the cloud drops them.",
     explains=("syn-unanswered", "icmp-errors"),
@@ -92,7 +92,7 @@ def egress_match(case: Case, every: SilentHost, hosts: int, others: int) -> Matc
         proof=f"no SYN to TCP {port} of {hosts} hosts in several networks was answered, others were",
         excluded={
             "host-down": "hosts of several networks do not fail together",
-            "accept-queue": "no connection to that port came about",
+            "accept-queue": "no connection to that port opened",
         },
         undecided={"filtered": f"a connection to TCP {port} of one of them from another network: does it succeed?"},
         client=client,

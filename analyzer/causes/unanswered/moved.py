@@ -75,7 +75,7 @@ def is_announced(case: Case, address: str, move: Move) -> bool:
     "answered before, and no ARP packet of the address is in the capture in the 10 s after the change.",
     rivals={
         "host-down": "a master announces the address all the time",
-        "filtered": "connections to it came about before the change",
+        "filtered": "connections to it opened before the change",
         "two-masters": "one master followed the other",
     },
     unknown="The MAC address to which the hosts send: compare it with that of the new master.",

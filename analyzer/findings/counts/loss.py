@@ -102,7 +102,7 @@ lost_downstream = CountRule(
     events=RETRANSMISSIONS,
     place="downstream",
     computed="Segments that passed the capture point and were retransmitted, unless DSACK, timestamps or ACKs prove "
-    "the retransmission spurious (directions.wire_lost_downstream). SYNs of attempts that never came about do not "
+    "the retransmission spurious (directions.wire_lost_downstream). SYNs of attempts that never succeeded do not "
     "count. If the place of other retransmissions is unknown, the sentence has the least and the greatest number; if "
     "packets are longer than a segment on the wire, bytes and segments.",
     unknown="Whether the data or its ACK was lost, unless later ACKs show it.",
