@@ -97,7 +97,7 @@ def restarts_by_time(case: Case, requests: Requests, rtt_ns: float) -> tuple[lis
         rounds = rounds_from(first_bytes, size)
         if rounds < ROUNDS_LEAST:
             continue
-        judged += 1
+        judged, most = judged + 1, max(most, rounds)
         if (
             abs(spread_ns / rtt_ns - (rounds - 1)) <= ROUND_WITHIN
             and columns["response_pause_ns"][number] * 2 <= spread_ns
