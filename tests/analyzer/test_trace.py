@@ -69,6 +69,18 @@ def test_columns_are_the_rows_turned(sample: Path) -> None:
     rows = directions.rows()
     for name, *_ in directions.columns():
         assert directions.column(name) == [row[name] for row in rows]
+    numbers = list(range(0, len(rows), 2))
+    assert (
+        directions._rows_at(numbers) == [rows[number] for number in numbers]
+        and directions._rows_at([1, 0])[1] == rows[0]
+    )
+    assert directions._rows_where("packets", rows[0]["packets"]) == [
+        number for number, row in enumerate(rows) if row["packets"] >= rows[0]["packets"]
+    ]
+    with pytest.raises(IndexError, match="no row 2000 in directions"):
+        directions._rows_at([2000])
+    with pytest.raises(TypeError, match="column source is not of words or integers"):
+        directions._rows_where("source", 1)
     assert directions.rows(1, 2) == rows[1:2] and directions.rows(-1) == rows[-1:]
 
 
