@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.relations.legs import Ends, Leg, Proof, Side, prove, prove_half
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 LEGS_MAX = 64  # flows with the same sequence numbers; more are those of a generator or a scan
 NULL = 2**32 - 1  # as it is packed
 NO_NUMBERS = NULL << 32 | NULL
+FLAGS = ("initiator_known", "multipath_join")
 SIDE_FIELDS = [
     *((name, "I", 0, 1) for name in ("packets", "initial_sequence", "first_tsval", "syns")),
     *((name, "d", 0, 1) for name in ("payload_bytes", "unique_bytes", "ttl_min", "ttl_max")),
@@ -67,10 +69,16 @@ class Flows:
         ]
         return list(zip(*sides, strict=True))
 
+    @cached_property
+    def _flags(self) -> dict[str, bytes]:
+        """Flags of each flow, a byte each; another one is null."""
+        packed = self._trace.flows._packed_columns([(name, "B", 0, 1) for name in FLAGS])
+        return dict(zip(FLAGS, packed, strict=True))
+
     def numbers(self) -> array[int]:
         """Returns both first sequence numbers of each flow as one number, the lesser first if the initiator is unknown."""
         numbers = array("Q", self._trace.directions._packed("initial_sequence", "I"))
-        identified = self._trace.flows._packed("initiator_known", "B")
+        identified = self._flags["initiator_known"]
         if identified.count(0):
             for flow, is_known in enumerate(identified):
                 if not is_known:
@@ -129,7 +137,7 @@ class Flows:
 
     def subflows(self) -> Iterator[tuple[int, list[int]]]:
         """Yields each flow that joined a multipath connection, and the flows of which an end has this token: joined ones last."""
-        began = self._trace.flows._packed("multipath_join", "B")
+        began = self._flags["multipath_join"]
         if not began.count(1):
             return
         tokens = array("I", self._trace.directions._packed("multipath_token", "I"))

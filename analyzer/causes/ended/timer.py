@@ -61,15 +61,19 @@ def last_messages(case: Case, flows: set[int]) -> dict[int, ExchangeRow]:
 
 
 def last_of_server(case: Case, flows: list[int]) -> list[int]:
-    """Returns those of some flows, which must ascend, that may have ended with a packet of the server: read by columns, because
-    a connection has two hundred values."""
+    """Returns those of some flows, which must ascend, that may have ended with a packet of the server after data of the client:
+    read by columns, because a connection has two hundred values."""
     if not flows:
         return []
     clients = case.trace.flows._packed("client", "B", flows=flows)
-    fields = [("last_ns", "d", case.transfers.base_ns, 1)]
-    last = array("d", case.trace.directions._packed_columns(fields, flows)[0])
-    ends = zip(flows, clients, last[::2], last[1::2], strict=True)
-    return [flow for flow, client, first, second in ends if client > 1 or (first > second) == bool(client)]
+    fields = [("last_ns", "d", case.transfers.base_ns, 1), ("payload_bytes", "d", 0, 1)]
+    last, sent = (array("d", packed) for packed in case.trace.directions._packed_columns(fields, flows))
+    sides = ((flow, 2 * place, client) for place, (flow, client) in enumerate(zip(flows, clients, strict=True)))
+    return [
+        flow
+        for flow, row, client in sides
+        if client > 1 or (sent[row + client] > 0 and last[row + 1 - client] > last[row + client])
+    ]
 
 
 def closed_by_servers(case: Case) -> list[Closed]:
