@@ -62,6 +62,10 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
         ),
         (talk(25, lines("> 421 4.7.0 too many connections")), "The mail server 10.2.0.2 refuses connections: "),
         (
+            [*talk(25, lines("> 421 too many")), *talk(25, lines("> 220 mx", "EHLO a", "> 250 mx"), 15.0, 40_001)],
+            'The mail server 10.2.0.2 refuses connections: it answered 10.0.0.1 "421 too many".',
+        ),
+        (
             talk(21, lines("> 220 ftp", "USER web", "> 331 password", "PASS secret", "> 530 Login incorrect.")),
             'The FTP server 10.2.0.2 refuses a command at PASS: it answered 10.0.0.1 "530 Login incorrect."',
         ),

@@ -60,6 +60,11 @@ def name_of(row: ExchangeRow) -> str:
     return re.sub(r"\\(\d{3})", lambda digits: chr(int(digits[1])), row["name"] or "")
 
 
+def is_command(row: ExchangeRow) -> bool:
+    """Returns whether a request is a line of mail or FTP, of which a connection has several."""
+    return row["type"] in NEEDED
+
+
 def is_refusal(row: ExchangeRow) -> bool:
     """Returns whether an answer refuses what the client cannot do without."""
     answer = row["code"] or ""
@@ -86,7 +91,7 @@ def whom_of(row: ExchangeRow) -> tuple[str | None, ...]:
 def alike(row: ExchangeRow) -> tuple[str | None, ...]:
     """Returns what requests of one kind have in common, whoever asks: of commands, the first word."""
     kind = row["type"] or ""
-    return row["server"], kind, name_of(row).partition(" ")[0] if kind.endswith("command") else None
+    return row["server"], kind, name_of(row).partition(" ")[0] if is_command(row) else None
 
 
 def refusals(case: Case) -> list[Refusals]:
@@ -96,7 +101,9 @@ def refusals(case: Case) -> list[Refusals]:
     accepted: dict[tuple[str | None, ...], int] = defaultdict(int)
     for number, row in enumerate(rows):
         if is_success(row):
-            granted[whom_of(row)] = granted[(*whom_of(row)[:3], "")] = number
+            granted[whom_of(row)] = number
+            if not is_command(row):  # a login without a name may be anybody's
+                granted[(*whom_of(row)[:3], "")] = number
             accepted[alike(row)] += 1
     refused: dict[tuple[str, str, str, str], list[ExchangeRow]] = defaultdict(list)
     for number, row in enumerate(rows):
