@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from socket import inet_aton
 
 import causes_ends as ends
 import causes_path as paths
@@ -185,6 +186,24 @@ def asked_beside(since: float, stall_at: float, wait: float) -> Wire:
     return talk.close()
 
 
+def resolved(late: float = 700.0, asks: bool = True) -> Wire:
+    """ARP requests for three hosts, and a datagram to each when the answer has come, or all along."""
+    wire = Wire()
+    for number in range(3):
+        host, now = f"10.0.0.{20 + number}", 5_000.0 * number
+        for ms, kind, source, target in ((0.0, 1, "10.0.0.1", host), (late, 2, host, "10.0.0.1")):
+            macs = [bytes([2, 0, 0, 0, 0, 1 if name == "10.0.0.1" else 99]) for name in (source, target)]
+            body = (
+                struct.pack("!HHBBH", 1, 0x800, 6, 4, kind) + macs[0] + inet_aton(source) + macs[1] + inet_aton(target)
+            )
+            wire.packets.append((now + ms, (macs[1] if kind == 2 else b"\xff" * 6) + macs[0] + b"\x08\x06" + body))
+        for place in range(8):
+            wire.udp(
+                now + 1_000.0 * place - 500.0 if not asks else now + late + 0.1 + 100.0 * place, bytes(60), target=host
+            )
+    return wire
+
+
 def unscaled(window: int = 12 * MSS, rtt: float = 8.3, flights: int = 150) -> Wire:
     """An upload to a receiver that does not scale its window, and never opens it as far as it may without."""
     link, at, now = Connection(Wire(), server_port=445), 0, 2 * rtt
@@ -205,6 +224,7 @@ def swept(number: int) -> float:
 
 
 PROBES, BLOCKED, REPAIRS, BOOTS, HELD = "no-window-update", "both-blocked", "slow-repair", "tftp-lockstep", "held-pings"
+LATE_ARP = "late-arp"
 CASES = {
     "a window that only probes open": Case(probed, PROBES, ("10.0.0.2:9100 never says", "it was full 20 times")),
     "a window that opens by itself": NOT(lambda: probed(opens=True), PROBES),
@@ -251,6 +271,9 @@ CASES = {
     "a request that waits at another time": Case(
         lambda: asked_beside(2_300.0, 2_600.0, 3_000.0), "slow-server", ("10.0.0.2:5432",)
     ),
+    "ARP replies that come late": Case(resolved, LATE_ARP, ("02:00:00:00:00:63", "waited 700 ms", "3 addresses")),
+    "ARP replies that come at once": NOT(lambda: resolved(0.3), LATE_ARP),
+    "late ARP replies for which nothing waits": NOT(lambda: resolved(asks=False), LATE_ARP),
     "a small window without scaling": Case(
         unscaled, "small-window", ("10.0.0.2:445, 17.5 kB", "no more can be in flight")
     ),
@@ -272,4 +295,5 @@ EXAMPLES = {
     REPAIRS: of_wire(lambda: repaired(195.0)),
     BOOTS: of_wire(booted),
     HELD: of_wire(lambda: pinged(woken)),
+    LATE_ARP: of_wire(resolved),
 }

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -29,6 +29,11 @@ DHCP_ADVICE = (
 SERVER_PORT, CLIENT_PORT = 67, 68
 IGNORED_MIN, AGAIN_NS = 3, 35_000_000_000  # Discovers with an Offer, and the longest time between them
 FLOWS_MAX = 1_000
+LATE_REPLY_NS, LATE_REPLIES, BEHIND_NS = (
+    200_000_000,
+    2,
+    100_000_000,
+)  # replies of a MAC address; a flow that waited for one
 GIVEN_UP_NS = 20_000_000_000  # after four Discovers (RFC 2131 section 4.1)
 FAILURES = (
     "connection-refused",
@@ -378,4 +383,80 @@ def multicast_stop(case: Case) -> Matches:
             sentence=each.finding.sentence,
             proof=f"no IGMP query since the report, and {show_duration(each.finding.waited_ns)} without the stream",
             flows=flows,
+        )
+
+
+def starts_of(case: Case) -> dict[str, list[int]]:
+    """Returns when the first flows to each address began, ns."""
+    flows, starts = case.trace.flows, defaultdict[str, list[int]](list)
+    for address, first_ns in zip(flows.column("destination"), flows.column("first_ns"), strict=True):
+        if first_ns is not None and len(starts) < FLOWS_MAX:
+            starts[address].append(first_ns)
+    return starts
+
+
+def is_late(row: ExchangeRow) -> bool:
+    """Returns whether an ARP reply came so late that somebody may notice."""
+    return (row["waited_ns"] or 0) >= LATE_REPLY_NS
+
+
+def is_waited_for(row: ExchangeRow, starts: Mapping[str, list[int]]) -> bool:
+    """Returns whether a flow to an address began right after its ARP reply."""
+    answered_ns = row["answered_ns"] or 0
+    return any(0 <= at - answered_ns <= BEHIND_NS for at in starts.get(str(row["server"]), ()))
+
+
+def late_replies(case: Case) -> dict[str, list[ExchangeRow]]:
+    """Returns the ARP requests that were asked once and answered late, right before a flow to that address, by the MAC address
+    that answers so as a rule."""
+    answered: dict[str, list[ExchangeRow]] = defaultdict(list)
+    for row in exchanges_of(case.transfers, "arp"):
+        if row["outcome"] == "answered" and row["attempts"] == 1 and row["code"]:
+            answered[row["code"]].append(row)
+    starts = starts_of(case) if any(map(is_late, chain.from_iterable(answered.values()))) else {}
+    waited = {mac: late_of(rows, starts) for mac, rows in answered.items()}
+    return {mac: rows for mac, rows in waited.items() if rows}
+
+
+def late_of(rows: list[ExchangeRow], starts: Mapping[str, list[int]]) -> list[ExchangeRow]:
+    """Returns the late replies for which a flow waited, if a machine answers late as a rule; else none."""
+    late = [row for row in rows if is_late(row)]
+    waited = [row for row in late if is_waited_for(row, starts)]
+    return waited if len(waited) >= LATE_REPLIES and 2 * len(late) >= len(rows) else []
+
+
+@cause(
+    code="late-arp",
+    title="ARP replies come late",
+    sentence="{mac} answers ARP requests late: {client} waited {took} for the MAC address of {addresses} before the first packet "
+    "could leave.",
+    advice="If {mac} answers for other hosts (proxy ARP), turn its delay off: `sysctl net.ipv4.neigh.IF.proxy_delay=0`; else "
+    "look for a host or radio that sleeps, or a busy CPU.",
+    shows="Two ARP requests or more were asked once, one MAC address answered them 200 ms later or more, as half of all that it "
+    "answers, and a flow to the address began within 100 ms of the answer.",
+    rivals={
+        "host-down": "every request is answered",
+        "stall": "half of its answers or more are late, whatever else passes",
+    },
+    unknown="Why it waits.",
+)
+def late_arp(case: Case) -> Matches:
+    for mac, rows in late_replies(case).items():
+        waits = sorted(row["waited_ns"] or 0 for row in rows)
+        addresses = {str(row["server"]) for row in rows}
+        least, most = show_duration(waits[0]), show_duration(waits[-1])
+        yield Match(
+            certainty="proven",
+            place="server",
+            waited_ns=union_ns(waits_of(rows)),
+            members=len(rows),
+            frames=packets_of(rows),
+            packets=len(rows),
+            filter=f"arp.src.hw_mac == {mac} || arp.dst.hw_mac == {mac}",
+            proof=f"{plural(len(rows), 'request')} asked once, and answered after {least} to {most}",
+            excluded={"host-down": "every request is answered"},
+            mac=mac,
+            client=named([str(row["client"]) for row in rows], 1),
+            took=least if least == most else f"{least} to {most}",
+            addresses=next(iter(addresses)) if len(addresses) == 1 else f"{len(addresses):,} addresses",
         )
