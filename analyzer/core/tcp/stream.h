@@ -344,6 +344,12 @@ struct time_accounting {
     int64_t end;           /* snd_nxt after the last segment */
     int64_t una;           /* that its sender had seen when it created that */
     uint32_t doubled_bytes;
+    uint32_t block_us;      /* of the present block of segments so far */
+    uint32_t block_most_us; /* its longest gap */
+    uint32_t even_block_us; /* that blocks of the present run with an even spacing take */
+    uint16_t even_blocks;   /* of the run */
+    uint16_t spacing_us;    /* the least of an even block, 0 at first */
+    uint8_t block_count;    /* segments of the present block */
     bool slow_start_over;
     bool blocked; /* one more segment did not fit the receive window that the sender saw */
     struct sender_view view;

@@ -14,7 +14,6 @@
 
 #define SHAPED_WINDOW   32768             /* bytes: a queue of a few ms can hold them */
 #define SHAPED_QUEUE_NS INT64_C(50000000) /* a shaper's */
-#define NEAR_PART       4                 /* of the RTT, or SLACK_NS: it is near the sender */
 #define UNSURE_PART     10                /* of the time: more is too much */
 #define INITIAL_WINDOW  10                /* segments (RFC 6928) */
 #define RARE_LOSS       200 /* one of so many lets a congestion window of 17 grow (RFC 3649) */

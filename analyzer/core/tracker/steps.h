@@ -6,6 +6,7 @@
 #include "tcp/segment.h"
 
 #define SLACK_NS               1000000            /* a sender's response to an ACK */
+#define NEAR_PART              4                  /* of the RTT, or SLACK_NS: near the sender */
 #define HIDDEN_QUEUE_NS        INT64_C(100000000) /* a usual queue of a link */
 #define ACCOUNTING_MIN_PACKETS 8u /* a shorter direction has no shares, and costs no memory */
 

@@ -35,6 +35,12 @@
 #define QUEUE_PART     16                 /* of the least round trip: less is jitter */
 #define REQUEST_MOST   10                 /* segments: more data without an answer is an upload */
 #define ALIKE_LEAST    400                /* bytes: a smaller one is no full segment */
+#define EVEN_BLOCK     INT64_C(8)         /* segments whose spacing is compared */
+#define EVEN_PART      8                  /* of the spacing: blocks differ by less */
+#define EVEN_LATE      4                  /* times the spacing: a segment did not follow */
+#define EVEN_MOST_US   INT64_C(60000)     /* a longer gap is no spacing */
+#define EVEN_SURE      3                  /* blocks: less may have been held up together */
+#define EVEN_RTTS      2                  /* that an even spacing lasts */
 #define REDUCED_PERMIL 900                /* of the flight before the last loss */
 
 /* --- parts ----------------------------------------------------------------------------------- */
@@ -201,6 +207,64 @@ static int64_t queue_of(const struct segment_context *seg) {
 /* Segments follow one another at the spacing of the bottleneck while a queue stands. */
 static bool fills_queue(const struct segment_context *seg, int64_t gap_ns, int64_t queue_ns) {
     return queue_ns >= gap_ns && queue_ns >= max64(path_rtt(seg->connection), 0) / QUEUE_PART;
+}
+
+/* Segments of a size, one after another at the same spacing for two round trips or more, come from
+ * a bottleneck that is busy, unless they have been closer together before: then the sender paces.
+ * It is seen in blocks, because single segments are late. Only where no timestamps show a queue
+ * before the capture point. */
+static bool is_even(const struct segment_context *seg) {
+    const struct time_accounting *accounting = seg->sender->accounting;
+    const struct sending_state *sending = sending_of(seg);
+    if (!accounting || sending->pushed || sending->blocked || seg->sender->timestamps)
+        return false;
+    int64_t rtt = path_rtt(seg->connection),
+            near = view_rtt(seg->connection, seg->sender, &accounting->view);
+    bool far = near > SLACK_NS && NEAR_PART * near > rtt && accounting->spacing_us;
+    int64_t block_us = accounting->even_block_us, least_us = EVEN_BLOCK * accounting->spacing_us;
+    return far && 1000 * block_us * accounting->even_blocks > EVEN_RTTS * rtt &&
+           EVEN_PART * (block_us - least_us) <= 2 * block_us;
+}
+
+static void end_even_run(struct time_accounting *accounting) {
+    accounting->block_us = accounting->block_most_us = accounting->even_block_us = 0;
+    accounting->even_blocks = accounting->block_count = 0;
+}
+
+/* The present block is complete. */
+static void end_block(struct time_accounting *accounting) {
+    int64_t us = accounting->block_us, before = accounting->even_block_us;
+    int64_t gap_us = us / EVEN_BLOCK, least = accounting->spacing_us;
+    bool smooth = 2 * EVEN_BLOCK * (int64_t)accounting->block_most_us <= 3 * us;
+    bool even = smooth && EVEN_PART * max64(us - before, before - us) <= us;
+    if (even && accounting->even_blocks >= EVEN_SURE && (!least || gap_us < least))
+        accounting->spacing_us = (uint16_t)max64(gap_us, 1);
+    accounting->even_blocks += even && accounting->even_blocks < UINT16_MAX;
+    accounting->even_blocks = even ? accounting->even_blocks : 0;
+    accounting->even_block_us = smooth ? accounting->block_us : 0;
+    accounting->block_us = accounting->block_most_us = accounting->block_count = 0;
+}
+
+/* A gap before a segment that continues the data of its direction. Segments that were lost behind
+ * the bottleneck had their share of it, those that it dropped had none. */
+static void note_spacing(const struct segment_context *seg, int64_t gap_ns) {
+    struct time_accounting *accounting = seg->sender->accounting;
+    uint32_t payload = seg->packet->payload_bytes;
+    if (!accounting || seg->sender->timestamps)
+        return;
+    int64_t missing = max64(seg->effect.sequence - accounting->end, 0) / payload;
+    int64_t gap_us = gap_ns / 1000, usual = accounting->even_block_us;
+    if (usual && 2 * EVEN_BLOCK * gap_us > 3 * usual)
+        gap_us /= 1 + missing;
+    bool late = gap_us > EVEN_MOST_US || (usual && EVEN_BLOCK * gap_us > EVEN_LATE * usual);
+    if (late || payload != sending_of(seg)->payload) {
+        end_even_run(accounting);
+        return;
+    }
+    accounting->block_us += (uint32_t)gap_us;
+    accounting->block_most_us = (uint32_t)max64(accounting->block_most_us, gap_us);
+    if (++accounting->block_count == EVEN_BLOCK)
+        end_block(accounting);
 }
 
 /* The flight leaves back to back: much faster than if it filled the round trip. */
@@ -427,7 +491,7 @@ static void add_continuation(const struct segment_context *seg, int64_t gap_ns) 
     const struct time_accounting *accounting = seg->sender->accounting;
     int64_t cursor = seg->connection->time.cursor_ns, queue = queue_of(seg);
     bool queued = fills_queue(seg, gap_ns, queue);
-    if (queued || is_burst(seg, gap_ns)) {
+    if (queued || is_burst(seg, gap_ns) || is_even(seg)) {
         add_transfer(seg, gap_ns, queued);
         return;
     }
@@ -500,6 +564,7 @@ static void add_gap(const struct segment_context *seg, int64_t gap_ns) {
     const struct tcp_recovery_state *recovery = recovery_of(seg->sender);
     const struct sending_unusual *before = unusual_of(account, direction);
     bool resent = (uint32_t)recovery->retransmissions != before->resent;
+    note_spacing(seg, gap_ns);
     bool covers = seg->effect.acknowledges &&
                   seg->effect.acknowledged >= seg->receiver->snd_nxt - seg->receiver->fin_seen;
     if ((uint16_t)recovery->rto_count != before->rtos)
@@ -512,7 +577,8 @@ static void add_gap(const struct segment_context *seg, int64_t gap_ns) {
         add_first(seg, gap_ns);
     else if (account->last != direction && covers)
         add_answer(seg, gap_ns);
-    else if (resent && !fills_queue(seg, gap_ns, queue_of(seg)) && !is_burst(seg, gap_ns))
+    else if (resent && !is_even(seg) && !fills_queue(seg, gap_ns, queue_of(seg)) &&
+             !is_burst(seg, gap_ns))
         spend(seg, PART_LOSS, gap_ns);
     else
         add_continuation(seg, gap_ns);
