@@ -111,3 +111,9 @@ def test_cut_messages(message: bytes, tmp_path: Path) -> None:
     timed = [(at, packet / Raw(message[:n])) for n, (at, packet) in enumerate(wire)]
     rows = wiretale.analyze(write_timed(tmp_path / "cut.pcap", timed)).exchanges.rows()
     assert all(row["answered_frame"] is None for row in rows) and len(rows) <= 2
+
+
+@pytest.mark.parametrize(("port", "count"), [(5070, 1), (5090, 0)])
+def test_sip_is_read_at_ports_that_count_on_from_5060(port: int, count: int, tmp_path: Path) -> None:
+    timed = drawn.signals([(0.0, True, drawn.asks("OPTIONS")), (0.1, False, drawn.tells(200, "OPTIONS"))], port)
+    assert len(analyze_timed(tmp_path, timed).exchanges) == count

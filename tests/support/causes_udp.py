@@ -30,12 +30,12 @@ def tells(status: int, method: str = "INVITE", number: int = 1, call: str = "77@
     return sip(f"SIP/2.0 {status} Text", f"{number} {method}", call)
 
 
-def signals(steps: list[Step]) -> Timed:
+def signals(steps: list[Step], port: int = 5060) -> Timed:
     """SIP between a phone and its server."""
     return [
         (
             at,
-            ether(IP(src=PHONE if up else PBX, dst=PBX if up else PHONE) / UDP(sport=5060, dport=5060) / Raw(message)),
+            ether(IP(src=PHONE if up else PBX, dst=PBX if up else PHONE) / UDP(sport=port, dport=port) / Raw(message)),
         )
         for at, up, message in sorted(steps, key=lambda step: step[0])
     ]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.rows import ExchangeRow
 
-PORTS = (5060,)
+PORTS = range(5060, 5081)
 REPEATS_MIN = 4  # after 0.5, 1.5 and 3.5 s (RFC 3261 section 17.1.1.2)
 HUNG_UP_NS = 5_000_000_000  # a BYE so soon after the last repeat gives the call up
 CHALLENGES, CHALLENGES_MIN = ("401", "407"), 2

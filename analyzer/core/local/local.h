@@ -26,7 +26,7 @@ static inline bool is_radius_port(uint16_t port) {
 }
 
 static inline bool is_sip_port(uint16_t port) {
-    return port == 5060;
+    return port >= 5060 && port <= 5080; /* phones and trunks count on from 5060 */
 }
 
 /* Returns whether a datagram, or its first fragment, has ports of these services. */
