@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from scapy.all import IP, Ether, fragment
 
-from crafted import NEIGHBOR, analyze_timed
+import wiretale
+from crafted import NEIGHBOR, analyze_timed, write_timed
 from neighbor_wire import CLIENT, GATEWAY, SERVER, Timed, asks, ping, ping6, ping_error, pong
 
 MS = 1_000_000
@@ -122,5 +123,6 @@ def test_rows_of_any_number_of_threads(tmp_path: Path) -> None:
         host = f"10.0.{n % 40}.50"
         timed += [ping(n / 100, n, server=host)] + ([pong(n / 100 + 0.3, n, server=host)] if n % 5 else [])
     timed.sort(key=lambda entry: entry[0])
-    first, *further = (b"".join(analyze_timed(tmp_path, timed, jobs=jobs).exchanges.json()) for jobs in (1, 2, 3, 8))
+    capture = write_timed(tmp_path / "pings.pcap", timed)
+    first, *further = (b"".join(wiretale.analyze(capture, jobs=jobs).exchanges.json()) for jobs in (1, 2, 3, 8))
     assert all(other == first for other in further)
