@@ -238,11 +238,8 @@ PyObject *table_rows_where(PyObject *self, PyObject *args) {
 /* held_columns(): the names of the columns that are not null in every row. */
 PyObject *table_held_columns(PyObject *self, PyObject *Py_UNUSED(unused)) {
     const struct table *table = table_of(self);
-    struct table_cursor cursor = {0};
-    struct row row, held = {0};
-    while (table_next_of(table, &cursor, table->schema->column_count, &row))
-        for (size_t i = 0; i < sizeof held.known / sizeof *held.known; i++)
-            held.known[i] |= row.known[i];
+    struct row held;
+    table_held(table, &held);
     PyObject *list = PyList_New(0);
     for (unsigned c = 0; list && c < table->schema->column_count; c++)
         if (row_known(&held, c) &&

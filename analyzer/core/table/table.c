@@ -419,6 +419,50 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
     return table_next_of(table, cursor, table->schema->column_count, row);
 }
 
+/* Reads every row. */
+static void held_by_rows(const struct table *table, struct row *held) {
+    struct table_cursor cursor = {0};
+    struct row row;
+    while (table_next(table, &cursor, &row))
+        for (size_t w = 0; w < MASK_WORDS; w++)
+            held->known[w] |= row.known[w];
+}
+
+/* Reads the masks of packed rows, of a table without amendments. */
+static void held_by_masks(const struct table *table, struct row *held) {
+    struct table_cursor cursor = {0};
+    uint64_t known[MASK_WORDS];
+    uint16_t length;
+    for (; cursor.row < table->row_count; cursor.row++, cursor.left--) {
+        find_row(table, &cursor);
+        const uint8_t *from = bytes_at(table, cursor.place);
+        memcpy(&length, from, sizeof length);
+        memcpy(known, from + sizeof length, sizeof known);
+        for (size_t w = 0; w < MASK_WORDS; w++)
+            held->known[w] |= known[w];
+        cursor.place += length;
+    }
+    for (size_t w = 0; w < MASK_WORDS; w++) /* what follows a mask is no column */
+        held->known[w] = first_bits(held->known[w], table->schema->column_count > w * 64
+                                                        ? table->schema->column_count - w * 64
+                                                        : 0);
+    if (table->grouped && table->row_count)
+        row_set(held, 0, 0);
+    if (!table->late)
+        return;
+    row_unset(held, table->late_column);
+    for (uint64_t i = 0; i < table->row_count; i++)
+        row_set_if(held, table->late_column, table->late[i] != LATE_NULL, 0);
+}
+
+void table_held(const struct table *table, struct row *held) {
+    *held = (struct row){0};
+    if (table->records || table->amendment_count)
+        held_by_rows(table, held);
+    else
+        held_by_masks(table, held);
+}
+
 static uint64_t rows_before(const struct table *table, size_t group) {
     size_t mark = group / MARK_GROUPS < table->mark_count ? group / MARK_GROUPS : 0;
     uint64_t rows = table->mark_count ? table->marks[mark] : 0;

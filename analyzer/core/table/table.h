@@ -239,6 +239,9 @@ bool table_next(const struct table *table, struct table_cursor *cursor, struct r
 bool table_next_of(const struct table *table, struct table_cursor *cursor, size_t columns,
                    struct row *row);
 
+/* Sets the known bits of the columns that are not null in every row, and no value. */
+void table_held(const struct table *table, struct row *held);
+
 /* Moves a cursor to the first row of a group. Returns the number of its rows, 0 if the group has
  * none; the caller must then not read. If the table was amended, the rows before are counted. */
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);
