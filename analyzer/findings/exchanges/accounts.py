@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import compress, count
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,11 +20,11 @@ class Accounts(Mapping[int, dict[str, float]]):
     def __init__(self, flows: Table[FlowRow], parts: Sequence[str], legs: Collection[int]) -> None:
         packed = flows._packed_columns([(f"time_{part}_ns", "d", 0, 1) for part in parts])
         self.columns = {part: array("d", data) for part, data in zip(parts, packed, strict=True)}
-        self._known = self.columns[parts[0]]  # NaN without an account, in which no part is null
-        self._flows = [flow for flow, ns in enumerate(self._known) if ns == ns]
-        if legs:
-            self._flows = [flow for flow in self._flows if flow not in legs]
-        self._legs = legs
+        first = self.columns[parts[0]]  # NaN without an account, in which no part is null
+        self._flags = bytearray(ns == ns for ns in first)  # whether a flow has an account, and is judged
+        for flow in legs:
+            self._flags[flow] = 0
+        self._flows = list(compress(count(), self._flags))
 
     def __getitem__(self, flow: int) -> dict[str, float]:
         """Returns the account of a flow. Raises KeyError if it has none."""
@@ -33,9 +34,7 @@ class Accounts(Mapping[int, dict[str, float]]):
 
     def __contains__(self, flow: object) -> bool:
         """Returns whether a flow has an account, and no other leg of it is judged."""
-        if not isinstance(flow, int) or not 0 <= flow < len(self._known):
-            return False
-        return self._known[flow] == self._known[flow] and flow not in self._legs
+        return isinstance(flow, int) and 0 <= flow < len(self._flags) and bool(self._flags[flow])
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._flows)
@@ -50,5 +49,8 @@ class Accounts(Mapping[int, dict[str, float]]):
 
     def total_ns(self, part: str) -> float:
         """Returns the time that all flows spent in a part."""
-        column = self.columns[part]
-        return math.fsum(column[flow] for flow in self._flows)
+        return self.sum_of(self.columns[part])
+
+    def sum_of(self, column: array[float]) -> float:
+        """Returns the sum of a column of flows over those that have an account."""
+        return math.fsum(compress(column, self._flags))

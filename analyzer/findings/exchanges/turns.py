@@ -210,7 +210,7 @@ class Turns:
     def _sum_of(self, part: str) -> float:
         """Returns the time that all flows with a time account spent in a part of it in which nobody waited, ns."""
         column = array("d", self._transfers.trace.flows._packed(f"time_{part}_ns", "d"))
-        return math.fsum(column[flow] for flow in self.accounts)
+        return self.accounts.sum_of(column)
 
     @cached_property
     def idle_ns(self) -> float:
