@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,8 +55,8 @@ class Refusals(NamedTuple):
 
 
 def name_of(row: ExchangeRow) -> str:
-    """Returns the name of a request without escapes."""
-    return re.sub(r"\\(\d{3})", lambda digits: chr(int(digits[1])), row["name"] or "")
+    """Returns the name of a request with its spaces and backslashes; other bytes stay escaped."""
+    return (row["name"] or "").replace("\\032", " ").replace("\\092", "\\")
 
 
 def is_command(row: ExchangeRow) -> bool:

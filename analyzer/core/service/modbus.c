@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modbus over TCP (Modbus Messaging on TCP/IP 1.0b): exceptions in reply to requests.
  *
- *   0  transaction   2  0   4  length of what follows   6  unit   7  function, 0x80 more of an
- * exception   8  first address of a request, or the code of an exception */
+ *   0  transaction   2  0   4  bytes that follow   6  unit   7  function, 0x80 more of an exception
+ *   8  first address of a request, or the code of an exception */
 #include <stdio.h>
 
 #include "base/bytes.h"
