@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 FLOWS_MAX = 1_000
 REPEATS_MIN = 3  # of the first data, on the ladder of an RTO
 FLIGHT = 10  # segments of a first flight (RFC 6928)
-FALLBACK_NS = 3_000_000_000  # a client tries the other family within (RFC 8305: 250 ms)
+FALLBACK_NS = (
+    3_000_000_000  # a client tries the other family within (RFC 8305: 250 ms), or when the next SYN would be due
+)
 FAILED_MIN = 2
 QUIC_PORT = 443
 
@@ -164,7 +166,8 @@ def ipv6_attempts(case: Case) -> list[FlowRow]:
 
 def fallbacks(case: Case, rows: list[FlowRow]) -> Iterator[Fallback]:
     """Yields the attempts after which a connection over IPv4 to the same port came about within seconds of the last SYN of the
-    client; it may try other addresses over IPv6 before."""
+    client, or when it gives up in place of its next SYN, whose pause is about as long as all before together; it may try other
+    addresses over IPv6 before."""
     flows, attempts = case.trace.flows, case.transfers.attempts
     versions, ports = flows._packed("ip_version", "B"), array("I", flows._packed("destination_port", "I"))
     later = [
@@ -175,12 +178,12 @@ def fallbacks(case: Case, rows: list[FlowRow]) -> Iterator[Fallback]:
         and ports[flow] in {row["destination_port"] for row in rows}
     ][:FLOWS_MAX]
     for row in rows:
-        began = row["first_ns"]
+        began, ladder_ns = row["first_ns"], (row["last_ns"] or 0) - (row["first_ns"] or 0)
         for other in later:
             then = other["first_ns"]
             if began is None or then is None or other["destination_port"] != row["destination_port"]:
                 continue
-            if began <= then and then - last_try(rows, row, then) <= FALLBACK_NS:
+            if began <= then and then - last_try(rows, row, then) <= FALLBACK_NS + ladder_ns:
                 yield Fallback(row, Span(began, then), other["flow"])
                 break
 
@@ -207,7 +210,8 @@ def networks(hosts: Iterable[str]) -> int:
     "over {instead}{names}.",
     advice="{advice}",
     shows="No connection over IPv6 is established, and after each attempt one over IPv4 to the same port does within 3 s (RFC "
-    "8305), or within 3 s of the last SYN if the client tried more addresses. Two attempts or more.",
+    "8305), or within 3 s of the last SYN if the client tried more addresses, or until its next SYN would be due. Two attempts "
+    "or more.",
     rivals={"host-down": "the same clients connect over IPv4 at once"},
     unknown="Whether the route, a firewall or the servers drop IPv6.",
     explains=("syn-unanswered",),
