@@ -134,19 +134,20 @@ class Connections:
 
     @cached_property
     def endings(self) -> list[EndingRow]:
-        """The first endings of judged flows that left something open: unacknowledged or late data, the other half, or an attempt
-        that the server accepted after all."""
+        """The first endings of judged flows that left something open: unacknowledged or late data, the other half, packets of
+        the host that had reset it, or an attempt that the server accepted after all."""
         table = self.trace.endings
         if not len(table):
             return []
-        columns = [("unacked_bytes", "d", 0, 1), ("late_bytes", "d", 0, 1), ("flow", "I", 0, 1), ("kind", "B", 0, 1)]
+        names = ("unacked_bytes", "late_bytes", "packets_after")
+        columns = [*((name, "d", 0, 1) for name in names), ("flow", "I", 0, 1), ("kind", "B", 0, 1)]
         packed = table._packed_columns(columns)
         arrays = zip(*(array(code, data) for (_, code, _, _), data in zip(columns, packed, strict=True)), strict=True)
         fin, unanswered = self.transfers.words["fin"], {*self.open_requests, *self.contradicted}
         rows = [
             number
-            for number, (unacked, late, flow, kind) in enumerate(arrays)
-            if unacked > 0 or late > 0 or kind == fin or int(flow) in unanswered
+            for number, (unacked, late, after, flow, kind) in enumerate(arrays)
+            if unacked > 0 or late > 0 or after > 0 or kind == fin or int(flow) in unanswered
         ]
         return self.transfers.without_legs(table._rows_at(rows[:ROWS_MAX]))
 

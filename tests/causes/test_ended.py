@@ -41,6 +41,16 @@ def test_a_host_that_goes_on_did_not_reset(tmp_path: Path) -> None:
     assert row["certainty"] == "proven" and "the host went on with 1 packet" in row["sentence"]
 
 
+@pytest.mark.parametrize(("ttl", "is_forged"), [(61, True), (64, False)])
+def test_an_answer_after_a_reset_that_acknowledged_its_request(ttl: int, is_forged: bool, tmp_path: Path) -> None:
+    """The RST left nothing open, and the response comes in spite of it: only with another TTL it is a device's."""
+    rows = causes_of(
+        of_talks(lambda: drawn.aborted(ttl=ttl, reply=19.0, goes_on=True, hops=12 if is_forged else 0)), tmp_path
+    )
+    assert ("reset-by-device" in rows) == is_forged
+    assert not is_forged or rows["reset-by-device"]["failed"] == 3
+
+
 def test_one_hop_is_one_sign_only(tmp_path: Path) -> None:
     row = causes_of(of_talks(lambda: drawn.aborted(ttl=63)), tmp_path)["reset-by-device"]
     assert row["certainty"] == "likely" and "probably reset" in row["sentence"]

@@ -135,8 +135,10 @@ def open_resets(case: Case) -> list[Reset]:
             continue
         closed = any(row["fins"] for row in connections[flow].directions)
         by_server = rows[0]["direction"] == connections[flow].server_side
-        if not closed and (flow in connections.open_requests or (by_server and rows[0]["unacked_bytes"])):
-            resets.append(reset_of(connections[flow], rows[0]))
+        is_open = flow in connections.open_requests or (by_server and rows[0]["unacked_bytes"])
+        reset = reset_of(connections[flow], rows[0])
+        if not closed and (is_open or (reset.is_sure and rows[0]["packets_after"])):  # the answer came after the RST
+            resets.append(reset)
     return resets
 
 
