@@ -206,18 +206,27 @@ class MetOld(NamedTuple):
     """A SYN that met an old connection of its ports, which its sender reset."""
 
     first: FlowRow  # the first attempt
-    last: FlowRow  # the connection that the same SYN opened then, else the last attempt
+    last: FlowRow  # the connection that a SYN from the same port opened then, else the last attempt
     flows: list[int]  # all of them
     is_open: bool
 
 
+def was_met(transfers: Transfers, flow: int) -> bool:
+    """Returns whether the answer to a SYN was no SYN-ACK and no RST, and its sender reset that."""
+    client, server = transfers.trace.directions.rows(2 * flow, 2 * flow + 2)
+    is_attempt = (
+        row_at(transfers.trace.flows, flow)["state"] == "reset" and client["syns"] and not client["data_packets"]
+    )
+    return bool(is_attempt and client["resets"] and server["packets"]) and not (server["syns"] or server["resets"])
+
+
 def met_by_old_connections(transfers: Transfers) -> list[MetOld]:
-    """Returns the attempts that their senders reset and repeated with the same SYN, and what came of them."""
+    """Returns the attempts that their senders reset and repeated from the same port, and what came of them."""
     flows, directions = transfers.trace.flows, transfers.trace.directions
     again = {
         row["other"]: row["flow"]
         for row in transfers.trace.relations
-        if row["kind"] == "reuse" and "sequence" in row["evidence"].split()
+        if row["kind"] == "reuse" and ("sequence" in row["evidence"].split() or was_met(transfers, row["other"]))
     }
     met = []
     for flow in again.keys() - again.values():
@@ -241,8 +250,8 @@ def gaps_of(met: Sequence[MetOld]) -> list[Span]:
     code="port-reuse",
     title="Ports used again too soon",
     unit="seconds",
-    computed="A segment that is no SYN-ACK answered a SYN, whose sender reset that and sent the same SYN again "
-    "(relations.kind is reuse, with the same sequence number), until it opened a connection or the attempts ended. The cost is "
+    computed="A segment that is no SYN-ACK answered a SYN, whose sender reset that and sent a SYN from the same port "
+    "again (relations.kind is reuse), until it opened a connection or the attempts ended. The cost is "
     "the time from the first SYN to the last.",
     unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
     sentence="{count:SYN} met an old connection of its ports that {host} still held[: an ACK of it answered the SYN, an RST "

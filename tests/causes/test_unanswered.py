@@ -148,11 +148,11 @@ def one_direction() -> Timed:
     ]
 
 
-def family(both: bool, hosts: Iterable[str] = ("5::1", "6::1", "7::1")) -> Timed:
-    """Attempts over IPv6 to hosts without an answer, and connections over IPv4 that follow at once or never."""
+def family(both: bool, hosts: Iterable[str] = ("5::1", "6::1", "7::1"), ladder: Iterable[float] = (0.0, 1.0)) -> Timed:
+    """Attempts over IPv6 to hosts without an answer, and connections over IPv4 that follow at once or 7 s later."""
     talk: Timed = []
     for i, host in enumerate(hosts):
-        talk += Ends(42000 + i, 443, "2001:db8:1::1", f"2001:db8:{host}").syns(10.0 * i, (0.0, 1.0))
+        talk += Ends(42000 + i, 443, "2001:db8:1::1", f"2001:db8:{host}").syns(10.0 * i, ladder)
         talk += Ends(43000 + i, 443, server=f"10.2.0.{5 + i}").connects(10.0 * i + (0.25 if both else 7.0))
     return talk
 
@@ -190,11 +190,14 @@ def strays(rejected: bool, rounds: int = 2, target: str = "10.0.0.53", others: i
     return talk
 
 
-def old_connection(opened: bool) -> Timed:
-    """SYNs that an ACK of an old connection answers, each followed by a RST; the last one opens a connection or not."""
+def old_connection(opened: bool, step: int = 0) -> Timed:
+    """SYNs that an ACK of an old connection answers, each followed by a RST; the last one opens a connection or not. Their
+    numbers are the same, or `step` apart."""
     ends, talk = Ends(), elsewhere(count=3)
-    for at in (0.0, 1.0, 3.0):
-        talk += [ends.syn(at), ends.segment(at + RTT, True, "A", seq=77_000, ack=900_000)]
+    for turn, at in enumerate((0.0, 1.0, 3.0)):
+        syn = ends.syn(at)
+        syn[1]["TCP"].seq += step * (3 - turn)
+        talk += [syn, ends.segment(at + RTT, True, "A", seq=77_000, ack=900_000)]
         talk += [ends.segment(at + RTT + 0.0001, False, "R", seq=900_000)]
     return [*talk, *(ends.connects(7.0) if opened else [])]
 
@@ -593,6 +596,15 @@ SAID = {
     ),
     "port used again": Said(
         lambda: old_connection(True), "port-reuse", "proven", ("used 1 port again", "the connection opened 7 s later")
+    ),
+    "port used again with new numbers": Said(
+        lambda: old_connection(True, 70_000),
+        "port-reuse",
+        "proven",
+        ("used 1 port again", "the connection opened 7 s later"),
+    ),
+    "IPv4 once the next SYN was due": Said(
+        lambda: family(False, ladder=(0.0, 1.0, 3.0)), "broken-family", "proven", ("IPv6 is dead", "7 s")
     ),
     "QUIC blocked": Said(lambda: udp_443(True), "broken-family", "proven", ("UDP 443 (QUIC) is blocked", "300 ms")),
     "both families": Said(lambda: family(True), "broken-family", "proven", ("IPv6 is dead", "250 ms")),

@@ -262,8 +262,8 @@ def paws_refused(case: Case) -> Matches:
     "and {outcome}.",
     advice="Wait longer before the client reuses a port: widen `net.ipv4.ip_local_port_range`, keep connections open, or enable "
     "`net.ipv4.tcp_tw_reuse` with timestamps.",
-    shows="A segment that is no SYN-ACK answers a SYN, its sender resets that, and the same SYN then opens the connection, "
-    "or meets the old one again.",
+    shows="A segment that is no SYN-ACK answers a SYN, its sender resets that, and a SYN from the same port then opens the "
+    "connection, or meets the old one again.",
     rivals={"accept-queue": "the SYN was answered at once, by an old connection of the same ports"},
     unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
 )
