@@ -146,7 +146,11 @@ CASES = {
     "logins that wait without a question": NOT(lambda: logins(asks=False), NAME),
     "logins whose names are answered": NOT(lambda: logins(answered=True), NAME),
     "logins that wait much longer than for a name": NOT(lambda: logins(wait_ms=19_000.0), NAME),
-    "a resolver that answers nothing": Case(lambda: logins(is_alive=False), "dns-silent", ("10.0.0.53",)),
+    "logins that wait for a resolver that answers nothing": Case(
+        lambda: logins(is_alive=False),
+        NAME,
+        ("10.0.0.2:22 let its clients wait 10 s each", "(PTR) to 10.0.0.53 got no answer"),
+    ),
     "16 reads at a time": Case(reads, OPEN, ("lets only 514 kB be under way", "round trip of 100 ms")),
     "4 reads at a time": Case(lambda: reads(4, rounds=60), OPEN, ("lets only 128 kB be under way",)),
     "flights without requests": NOT(lambda: reads(asks=False), OPEN),

@@ -189,19 +189,20 @@ def late_turns(case: Case, hosts: Collection[str]) -> dict[tuple[str, int | None
     rivals={
         "slow-server": "its own questions begin and end with the waits",
         "late-greeting": "the server had spoken before",
-        "dns-silent": "the resolver answers other names",
+        "dns-silent": "each question that got no answer is one of the server, while its client waits",
     },
     unknown="Away from the server, what it asked meanwhile.",
     explains=("dns-unanswered", "dns-slow", "slow-server"),
 )
 def name_lookup(case: Case) -> Matches:
-    if not case.findings("dns-unanswered", "dns-slow"):
+    if not case.all_findings("dns-unanswered", "dns-slow"):  # a silent resolver may explain them
         return
     lookups = own_questions(case)
     for (host, _), turns in late_turns(case, lookups.keys()).items() if lookups else ():
         other, waits = lookups[host], [wait for _, wait in turns]
         if not is_nested(waits, [given_up(other)[number] for number in other.unanswered]):
             continue
+        answered = len(other.spans) - len(other.unanswered)
         flows = list({talk["flow"]: talk for talk, _ in turns}.values())
         waited = times_str([round(wait.ns) for wait in sorted(waits, key=lambda wait: wait.ns)])
         yield Match(
@@ -212,13 +213,14 @@ def name_lookup(case: Case) -> Matches:
             members=len(flows),
             filter=" or ".join(flow_filter(talk) for talk in flows[:SHOWN]),
             proof=f"{plural(len(other.unanswered), 'question')} to {other.servers[0]} without an answer, from the request on",
-            excluded={
-                "slow-server": "its questions begin and end with the waits",
-                "dns-silent": f"{len(other.spans) - len(other.unanswered):,} other questions were answered",
-            },
+            excluded={"slow-server": "its questions begin and end with the waits"}
+            | ({"dns-silent": f"{plural(answered, 'other question')} got an answer"} if answered else {}),
+            undecided={}
+            if answered
+            else {"dns-silent": f"`dig @{other.servers[0]} localhost`: whether it answers anything"},
             server=server_str(flows[0]),
             waited=f"{waited} each" if len(waits) > 1 else waited,
             count=len(flows),
-            names=names_str(case, other),
+            names=names_str(case, other) + ("" if answered else f" to {other.servers[0]}"),
             repair=repair_str(case, host, other),
         )
