@@ -48,10 +48,25 @@ def test_answers_that_come_after_the_client_asked_again_are_late(tmp_path: Path)
         (of_timed(lambda: drawn.quic(answered=True)), "quic-dropped"),  # UDP passes
         (of_timed(lambda: drawn.quic(error=True)), "quic-dropped"),
         (of_timed(lambda: drawn.natted_call(private=False)), "one-way-media"),
+        (of_timed(lambda: drawn.late_lease(1.5, (0.0,))), "late-lease"),  # the server pings the address before
+        (of_timed(lambda: drawn.late_lease()[:3]), "late-lease"),  # no Offer at all
     ],
 )
 def test_the_nearest_rival_is_not_taken_for_it(make: Make, code: str, tmp_path: Path) -> None:
     assert code not in codes_of(make, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("discovers", "certainty", "words"),
+    [
+        ((0.0, 4.0, 12.1), "likely", "or a relay before it, probably answers late; its Offer came after 3 Discovers"),
+        ((0.0,), "proven", "or a relay before it, answers late"),
+    ],
+)
+def test_an_offer_that_comes_late(discovers: tuple[float, ...], certainty: str, words: str, tmp_path: Path) -> None:
+    answer = trace_of(of_timed(lambda: drawn.late_lease(20.3, discovers)), tmp_path).answer
+    assert (answer.cause, answer.certainty) == ("late-lease", certainty)
+    assert "waited 20.3 s for an address: the DHCP server 10.1.0.1" in answer.sentence and words in answer.sentence
 
 
 def test_esp_without_an_answer_is_likely_dropped(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from attempt_wire import Ends
 from causes_broken import of_timed
 from causes_ends import PUSH, Dialogue
 from crafted import Timed, ether
+from dhcp_wire import message
 from finding_captures import of_wire
 from plain_wire import Wire
 from quic_wire import crypto, hello, initial
@@ -130,7 +131,15 @@ def group_streams(member: bool = False, streams: int = 2) -> Timed:
     return timed
 
 
+def late_lease(offered: float = 20.3, discovers: tuple[float, ...] = (0.0, 4.0, 12.1)) -> Timed:
+    """A client whose Offer comes late."""
+    questions = [message(at, "discover") for at in discovers]
+    confirmed = [message(offered + n / 100, kind) for n, kind in enumerate(("offer", "request", "ack"))]
+    return [*questions, *confirmed]
+
+
 EXAMPLES = {
+    "late-lease": of_timed(late_lease),
     "late-answers": of_wire(polled),
     "esp-one-way": of_timed(tunnel),
     "quic-dropped": of_timed(quic),
