@@ -23,6 +23,8 @@ MOST_BYTES, MOST_SHARE = 1_000_000, 0.7  # of a transfer that a sentence names; 
 FLOWS_SEVERAL = 4
 FULL_SHARE = 0.8  # of the time: the path is busy
 WAITED_LEAST = 0.1  # of the time: less says nothing
+LATE_NS, LATE_SHARE = 500_000_000, 0.5  # between handshake and first request; of the time in which nobody waited
+HANDSHAKE_END_NS = 1_000_000  # from the SYN-ACK to the ACK at the client
 #: parts of the time account, as a sentence has them: `9.1 of 9.8 s went into …`
 WENT_INTO = {
     "connecting": "setting up connections",
@@ -192,6 +194,25 @@ def full_path(trace: Trace) -> str:
     return f", at {show_rate(rate)}," if rate else ""
 
 
+def late_request_str(trace: Trace, idle_ns: float) -> str:
+    """`; 10.0.0.1 sent its first request 1.35 s after the connection to 192.0.2.1:80 was open`: where most of the idle time of a
+    few connections was; empty else."""
+    if len(trace.flows) > FLOWS_SEVERAL:
+        return ""
+    rows = [row for row in trace.flows.rows() if row["protocol"] == "tcp" and row["payload_bytes"]]
+    row = max(rows, key=lambda row: row["pause_ns"] or 0, default=None)
+    if row is None or row["first_ns"] is None or row["handshake_rtt_ns"] is None or row["pause_until_ns"] is None:
+        return ""
+    pause_ns, open_ns = row["pause_ns"] or 0, row["first_ns"] + row["handshake_rtt_ns"]
+    began_with_it = abs(row["pause_until_ns"] - pause_ns - open_ns) <= HANDSHAKE_END_NS
+    if not began_with_it or row["pause_direction"] or pause_ns < max(LATE_NS, LATE_SHARE * idle_ns):
+        return ""
+    server = endpoint_str(row["destination"], row["destination_port"])
+    return (
+        f"; {row['source']} sent its first request {show_duration(pause_ns)} after the connection to {server} was open"
+    )
+
+
 def time_went(trace: Trace, is_named: bool) -> str:
     """Returns where most of the time went, `; 9.1 of 9.8 s went into round trips`, or that nobody waited. Flows side by side
     count once: no time is longer than the capture. `is_named`: the words before name the largest transfer.
@@ -214,4 +235,8 @@ def time_went(trace: Trace, is_named: bool) -> str:
     if idle_ns <= waited_ns:
         return ""
     idle, life = show_duration(idle_ns), show_duration(life_ns)
-    return f"; nobody waited for {idle} of {life}" if idle != life else "; nobody waited"
+    return (
+        late_request_str(trace, idle_ns) or f"; nobody waited for {idle} of {life}"
+        if idle != life
+        else "; nobody waited"
+    )

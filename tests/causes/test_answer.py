@@ -46,6 +46,23 @@ def test_a_healthy_transfer_is_told_with_its_time(tmp_path: Path) -> None:
     assert answer.sentence.startswith("1 TCP connection carried 1 kB and lost nothing")
 
 
+@pytest.mark.parametrize(
+    ("begins", "again", "happened"),
+    [
+        (1_400, 5, "10.0.0.1 sent its first request 1.38 s after the connection to 10.0.0.2:80 was open"),
+        (30, 1_400, "nobody waited for"),  # the client had asked before
+    ],
+)
+def test_a_client_that_asks_late_is_told_with_its_time(begins: int, again: int, happened: str, tmp_path: Path) -> None:
+    talk, now = Connection(Wire()).open(), float(begins)
+    for turn in range(2):
+        talk.send(now, 0, 100 * turn, 100, ack=500 * turn).send(now + 21, 1, 500 * turn, 500, ack=100 * turn + 100)
+        talk.send(now + 21.1, 0, 100 * turn + 100, ack=500 * turn + 500)
+        now += 21.1 + again
+    answer = wiretale.analyze(talk.wire.write(tmp_path / "late.pcap")).answer
+    assert answer.cause is None and happened in answer.sentence
+
+
 @pytest.mark.parametrize(("code", "is_busy"), [("wire-full", True), ("path-limited", False)])
 def test_a_busy_link_heads_the_answer_where_nothing_else_stands_out(tmp_path: Path, code: str, is_busy: bool) -> None:
     """A flight that fills round trips alone may be held by the sender's congestion window."""
