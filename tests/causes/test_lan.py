@@ -29,6 +29,11 @@ from crafted import Timed, analyze_timed, write_timed
             "2001:db8:2::/64; one of them probably does not belong there",
         ),
         ("pause-frames", "02:00:00:00:00:0a asks the other end of its link to stop sending: 40 PAUSE frames in 3.90 s"),
+        (
+            "wrong-mask",
+            "10.0.4.10 probably has a wrong subnet mask: it looks on its own LAN for 10.0.9.5 and 2 more hosts of other "
+            "networks, which answer none of 9 ARP requests, while each host of its own /24 that it asks for does.",
+        ),
         ("port-login", "The switch answers no 802.1X login of 02:00:00:00:00:0a: 3 EAPOL-Starts got no EAP-Request."),
     ],
 )
@@ -51,6 +56,10 @@ def test_sentences(code: str, beginning: str, tmp_path: Path) -> None:
         drawn.pauses(quanta=0),
         drawn.starts(answered=True),
         drawn.starts(1),
+        drawn.strangers(heard="10.0.9.8"),  # the network is wider
+        drawn.strangers(("10.0.9.5", "10.0.9.6", "10.0.9.7")),  # one network, whose hosts may all be off
+        drawn.strangers(local=False),
+        drawn.strangers(("10.0.9.5", "10.0.20.33")),
         drawn.refused(again=True),
     ],
 )

@@ -19,6 +19,7 @@ from scapy.all import (
 
 from causes_broken import of_timed
 from crafted import Timed
+from neighbor_wire import GATEWAY, SERVER, answers, asks
 
 STATION, SWITCH, PORTS_GROUP = "02:00:00:00:00:0a", "02:00:00:00:00:01", "01:80:c2:00:00:03"
 
@@ -109,7 +110,21 @@ def refused(again: bool = False) -> Timed:
     return [*timed, *(eap(9.1, 1, False) + eap(9.2, 2, True) + eap(9.5, 3, False) if again else [])]
 
 
+def strangers(
+    targets: tuple[str, ...] = ("10.0.9.5", "10.0.9.7", "10.0.20.33"), heard: str = "", local: bool = True
+) -> Timed:
+    """A client that asks by ARP for hosts beyond its network, without a reply, and for its neighbors; `heard` answers, too."""
+    talk = [asks(0.0, GATEWAY), answers(0.001, GATEWAY), asks(1.0, SERVER)]
+    talk += [answers(1.001, SERVER)] if local else [asks(2.0, SERVER), asks(3.0, SERVER)]
+    for i, target in enumerate(targets):
+        talk += [asks(10.0 * (i + 1) + j, target) for j in range(3)]
+    if heard:
+        talk += [asks(60.0, heard), answers(60.001, heard, mac="02:00:00:00:00:77")]
+    return talk
+
+
 EXAMPLES: dict[str, Callable] = {
+    "wrong-mask": of_timed(strangers),
     "two-masters": of_timed(masters),
     "second-router": of_timed(routers),
     "pause-frames": of_timed(pauses),

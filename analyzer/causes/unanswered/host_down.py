@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A host that answers nothing: neither ARP in its own network, nor any connection from afar; or a port that gets no answer from
-anywhere."""
+"""A host that answers nothing: neither ARP in its own network, nor any connection from afar; hosts of other networks that a
+client takes for its own; or a port that gets no answer from anywhere."""
 
 from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import PROBABLY, Certainty, Match, Matches, cause
@@ -43,6 +43,7 @@ BROADCAST = ".255"
 SEVERAL = 3  # hosts that do not answer a client, to which nobody does, or none at a port
 FILTERED = "; it is not there, or a filter of ICMPv6 or multicast keeps them from it"
 ADDRESSES_MOST = 8  # of one machine; a router answers for more
+LAN_BITS, STRANGERS, STRANGE_LANS = 24, 3, 2  # a usual network; hosts beyond it, and the networks that they are in
 NETWORK_BITS = {4: 16, 6: 32}  # hosts that differ in these do not fail together
 
 
@@ -120,6 +121,88 @@ def opened_by(case: Case, host: SilentHost, client: str) -> Counter[int]:
         facts.ports[flow]
         for flow, source in enumerate(facts.sources)
         if source == client and attempts.is_connection(flow)
+    )
+
+
+def lan_of(address: str) -> str:
+    """`10.1.4.0/24`: the network that an address has as a rule."""
+    return str(ip_network((address, LAN_BITS), strict=False))
+
+
+def are_strangers(targets: set[str]) -> bool:
+    """Returns whether these are several hosts of several networks."""
+    return len(targets) >= STRANGERS and len({lan_of(target) for target in targets}) >= STRANGE_LANS
+
+
+def is_heard_beyond(case: Case, lan: str) -> bool:
+    """Returns whether a host of another network sends ARP: then this one is wider."""
+    senders = (row["address"] for row in case.trace.neighbors.rows(0, NEIGHBORS_MAX))
+    return any("." in address and lan_of(address) != lan for address in senders)
+
+
+def outcomes_of(rows: list[ExchangeRow]) -> set[str]:
+    """Returns what came of requests."""
+    return {row["outcome"] for row in rows}
+
+
+def strangers_of(case: Case, client: str) -> list[ExchangeRow]:
+    """Returns the ARP requests of a client for hosts beyond its usual network, if none of these answered and nobody sends from
+    there, while all that it asked for within its network answered."""
+    lan = lan_of(client)
+    beyond: list[ExchangeRow] = []
+    within: list[ExchangeRow] = []
+    for row in exchanges_of(case.transfers, "arp"):
+        if row["client"] == client and row["server"]:
+            (within if lan_of(row["server"]) == lan else beyond).append(row)
+    is_split = outcomes_of(within) == {"answered"} and outcomes_of(beyond) == {"unanswered"}
+    is_strange = are_strangers({str(row["server"]) for row in beyond}) and not is_heard_beyond(case, lan)
+    return beyond if is_split and is_strange else []
+
+
+@cause(
+    code="wrong-mask",
+    title="Hosts of other networks taken for neighbors",
+    sentence="{client} probably has a wrong subnet mask: it looks on its own LAN for {hosts}, which answer none of "
+    "{count:ARP request}, while each host of its own /24 that it asks for does.",
+    advice="Compare the mask of {client} with that of a neighbor (`ip addr`, `ipconfig`; DHCP option 1); what is for {host} "
+    "belongs to the router.",
+    shows="ARP requests of one client for three hosts or more in two networks or more beyond the 24 bits of its own address all "
+    "stay without a reply, although the client repeats them; nobody there sends ARP, and all that it asks for within its 24 bits "
+    "answer.",
+    rivals={"host-down": "only hosts of other networks are silent, and all of them"},
+    unknown="Whether the network is wider and all these hosts are off: the mask of a neighbor tells.",
+    explains=("arp-unanswered",),
+)
+def wrong_mask(case: Case) -> Matches:
+    findings = case.findings("arp-unanswered")
+    silent = [row for rows in unanswered(case.transfers).values() for row in rows] if findings else []
+    for client in dict.fromkeys(str(row["client"]) for row in silent if row["kind"] == "arp" and row["client"]):
+        beyond = [] if ip_address(client).is_link_local else strangers_of(case, client)  # those have 16 bits
+        cited_by = [each for each in findings if any(shows(each, [row]) for row in beyond)]
+        if cited_by:
+            yield mask_match(client, beyond, cited_by)
+
+
+def mask_match(client: str, beyond: list[ExchangeRow], cited_by: list[Numbered]) -> Match:
+    """Returns the match of a client that takes hosts of other networks for its neighbors."""
+    first, *more = dict.fromkeys(str(row["server"]) for row in beyond)
+    count = sum(row["attempts"] for row in beyond)
+    return Match(
+        certainty="likely",
+        place="client",
+        findings=cited_by,
+        failed=len(beyond),
+        attempts=len(beyond),
+        waited_ns=union_ns(waits_of(beyond)),
+        frames=packets_of(beyond),
+        packets=count,
+        filter=f"arp.opcode == 1 && arp.src.proto_ipv4 == {client}",
+        proof=f"{plural(count, 'ARP request')} for hosts beyond {lan_of(client)}, none answered; all within it are",
+        undecided={"host-down": "the mask of a neighbor: is the network wider than 24 bits?"},
+        client=client,
+        hosts=f"{first} and {plural(len(more), 'more host')} of other networks",
+        host=first,
+        count=count,
     )
 
 
