@@ -74,6 +74,20 @@ def voice(delayed: float, beside: bool = True, seconds: float = 16.0) -> Wire:
     return wire
 
 
+def uneven(wait_ms: float = 30.0, until: float = 1.0, both: bool = False) -> Wire:
+    """A call of 16 s whose packets come late by turns, in one direction or both, for a part of its time."""
+    wire, waits = Wire(by_time=True), random.Random(5)
+    last = [0.0, 0.0]
+    for number in range(800):
+        for side, hosts in enumerate((("10.0.0.1", "10.0.0.9"), ("10.0.0.9", "10.0.0.1"))):
+            is_late = (side == 0 or both) and number < 800 * until
+            wait = waits.expovariate(1 / wait_ms) if is_late else 1.0
+            last[side] = max(last[side] + 0.1, VOICE_MS * number + 3 + wait)
+            text = rtp(number, ssrc=0xCAFE + side)
+            wire.ip(last[side], *hosts, 17, struct.pack("!HHHH", 16_384, 16_384, 8 + len(text), 0) + text)
+    return wire
+
+
 def shaped(heads: bool = True, growth: float = 0.0, every: float = 1.2) -> Wire:
     """An upload of two segments at a time, at one rate, captured in the host that sends it; round trips may grow in a queue
     behind it."""
@@ -94,12 +108,13 @@ def spent(behind: bool = False, tokens: float = 600_000) -> Wire:
     return paths.rounds(policer.drops, flights, behind, each=10)
 
 
-LINKS, MARKS, VOICE, SHAPER, POLICER = (
+LINKS, MARKS, VOICE, SHAPER, POLICER, UNEVEN = (
     "bad-link-of-several",
     "marks-on-all",
     "voice-behind-transfer",
     "host-shaper",
     "policer",
+    "voice-jitter",
 )
 CASES = {
     "one link of two loses": Case(
@@ -131,6 +146,15 @@ CASES = {
         VOICE,
         ("The voice of 10.0.0.1 probably waits in a queue", "transfer to 10.0.0.2:443", "up to 900 ms later"),
     ),
+    "a call that comes unevenly": Case(
+        uneven,
+        UNEVEN,
+        ("The voice of 10.0.0.1 comes unevenly", "none is lost; probably a queue"),
+    ),
+    "a call that is a little uneven": NOT(lambda: uneven(6.0), UNEVEN),
+    "a call that was uneven once": NOT(lambda: uneven(until=0.5), UNEVEN),
+    "a call that the capture itself holds": NOT(lambda: uneven(both=True), UNEVEN),
+    "a call in a queue is not uneven": NOT(lambda: voice(900.0), UNEVEN),
     "a call beside an upload": NOT(lambda: voice(60.0), VOICE),
     "a call that is delayed alone": NOT(lambda: voice(900.0, beside=False), VOICE),
     "a shaper in the host": Case(shaped, SHAPER, ("10.0.0.1 itself probably holds", "19.3 Mbit/s", "stay at 20 ms")),
@@ -148,5 +172,6 @@ EXAMPLES = {
     LINKS: of_wire(lambda: bundled(half_lose)),
     MARKS: of_wire(lambda: marked(lambda _: True)),
     VOICE: of_wire(lambda: voice(900.0)),
+    UNEVEN: of_wire(uneven),
     SHAPER: of_wire(shaped),
 }

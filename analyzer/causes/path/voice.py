@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Voice and video that wait in a queue which a transfer of the same host fills."""
+"""Voice and video that wait in a queue which a transfer of the same host fills, and voice that comes unevenly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.path.lossy import EFFECTS, ends_of, is_voice
 from wiretale.analyzer.findings.cost import Span
-from wiretale.analyzer.units import show_duration, show_rate
+from wiretale.analyzer.units import plural, show_duration, show_rate
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 FELT_NS, DRIFT = 150_000_000, 2e-4  # of a call (ITU-T G.114); of two clocks
 TOGETHER_LEAST_NS, CALMER = 2_000_000_000, 0.5  # of stream and transfer; delay of the other direction
+JITTER_NS, BUFFER_NS = 5_000_000, 100_000_000  # at the end of a stream; what a player holds back as a rule
+VOICE_BYTES, LOSS_MOST = 400, 0.01  # of a packet; of all: with more, losses are what is heard
 MOST_NS = 10_000_000_000  # of a queue: more is a jump of the sender's clock
 
 
@@ -38,6 +40,17 @@ def is_delayed(stream: Transfer) -> bool:
     delay_ns = stream.row["delay_variation_ns"] or 0
     other_ns = stream.back["delay_variation_ns"] or 0
     return FELT_NS + DRIFT * stream.duration_ns <= delay_ns <= MOST_NS and other_ns <= CALMER * delay_ns
+
+
+def is_uneven(stream: Transfer) -> bool:
+    """Returns whether packets of voice still came unevenly at the end of the stream, and later than a player waits for, in this
+    direction alone."""
+    row, delay_ns, other_ns = stream.row, stream.row["delay_variation_ns"] or 0, stream.back["delay_variation_ns"] or 0
+    is_small = (row["segment_max"] or 0) <= VOICE_BYTES and (row["blocks_lost"] or 0) <= LOSS_MOST * (
+        row["blocks"] or 0
+    )
+    is_late = BUFFER_NS + DRIFT * stream.duration_ns <= delay_ns <= MOST_NS and other_ns <= CALMER * delay_ns
+    return is_small and is_late and (row["jitter_ns"] or 0) >= JITTER_NS
 
 
 def behind_of(case: Case) -> Iterator[Behind]:
@@ -95,4 +108,50 @@ def voice_behind_transfer(case: Case) -> Matches:
             source=stream.row["source"],
             delay=show_duration(stream.row["delay_variation_ns"] or 0),
             other=other,
+        )
+
+
+@cause(
+    code="voice-jitter",
+    title="Voice comes unevenly",
+    sentence="The voice of {source} comes unevenly: packets are up to {delay} later than others (jitter {jitter}){other}, "
+    "and {lost}; {probably}a queue or a radio before the capture point holds them.",
+    advice="Capture at {source}: if it sends evenly, look for the queue on the way (Wi-Fi, an uplink without priority for "
+    "DSCP EF); if not, at its CPU. A longer jitter buffer of {target} hides it.",
+    shows="The transit times of a stream of small packets (RTP timestamps beside times of capture) differ by 100 ms or more and "
+    "by twice as much as in the other direction, the jitter is 5 ms or more to the end (RFC 3550), and 1% of the packets at most "
+    "is lost. Clocks that differ by 200 ppm are allowed for.",
+    rivals={
+        "voice-behind-transfer": "no transfer of the same sender fills the path meanwhile",
+        "random-loss": "the packets come late, and are not lost",
+        "app-limited": "a capture at the sender shows whether it sends evenly",
+    },
+    unknown="Whether the sender itself is uneven.",
+    explains=("jitter",),
+)
+def voice_jitter(case: Case) -> Matches:
+    explained = case.flows_of()
+    for stream in case.transfers.largest:
+        row = stream.row
+        if not is_voice(stream) or not is_uneven(stream) or row["flow"] in explained:
+            continue
+        lost, other_ns = row["blocks_lost"] or 0, stream.back["delay_variation_ns"]
+        yield Match(
+            certainty="likely",
+            place="before",
+            flows=[stream.side],
+            severity="warning",
+            waited_ns=row["delay_variation_ns"],
+            proof=f"{row['blocks'] or 0:,} packets with timestamps",
+            excluded={
+                "random-loss": f"{lost:,} packets were lost",
+                "voice-behind-transfer": "no transfer of the same sender fills the path",
+            },
+            undecided={"app-limited": f"a capture at {row['source']}: whether it sends evenly"},
+            source=row["source"],
+            target=row["destination"],
+            delay=show_duration(row["delay_variation_ns"] or 0),
+            jitter=show_duration(row["jitter_ns"] or 0),
+            lost=f"{plural(lost, 'packet')} lost" if lost else "none is lost",
+            other=f", in the other direction by {show_duration(other_ns)}" if other_ns else "",
         )
