@@ -697,6 +697,9 @@ def test_an_attempt_belongs_to_one_cause(tmp_path: Path) -> None:
         ([401, 401, 401], "error-answers", "3 of 3 HTTP requests got status 401 (no valid login)"),
         ([401, 200] * 12, "login-each-request", "refuses 12 of 24 HTTP requests with status 401 first"),
         ([401, 401, *[200] * 10], None, "12 HTTP requests were answered"),
+        ([302] * 20, "redirect-loop", "in a circle: it answers 20 HTTP requests one after another with status 302"),
+        ([*[302] * 12, 200], None, "13 HTTP requests were answered"),
+        ([302] * 70, None, "70 HTTP requests were answered"),  # a test of load
         ([*[200] * 10, 404, *[304] * 8], None, "19 HTTP requests were answered"),
     ],
 )

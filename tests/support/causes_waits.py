@@ -172,4 +172,4 @@ CASES = {
     "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
     "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
 }
-EXAMPLES = {NAME: of_wire(logins)}
+EXAMPLES = {NAME: of_wire(logins), "redirect-loop": of_wire(lambda: ends.web_answers([302] * 20))}

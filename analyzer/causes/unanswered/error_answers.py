@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -57,6 +58,75 @@ REFUSALS = {
     "431": "too large a header",
 }
 LOGIN, MISSING = ("401", "407"), ("403", "404")
+#: redirects one after another: more than 60 are no browser's (20) or curl's (50); the longest time between two, and the most
+#: requests until the first comes again
+REDIRECTS, CHAIN = frozenset(("301", "302", "303", "307", "308")), range(10, 61)
+AT_ONCE_NS, ROUND_MOST = 500_000_000, 4
+
+
+def redirects_of(case: Case) -> dict[tuple[str | None, str | None], list[ExchangeRow]]:
+    """Returns the requests of HTTP by client and server, if all were redirected; none without many."""
+    codes = case.transfers.codes
+    if sum(code in REDIRECTS for code in codes) < CHAIN.start:
+        return {}
+    numbers = (number for number, code in enumerate(codes) if code)
+    groups: dict[tuple[str | None, str | None], list[ExchangeRow]] = defaultdict(list)
+    for row in case.transfers.without_legs(rows_numbered(case.transfers, numbers)):
+        if row["kind"] in ("http", "turn"):
+            groups[row["client"], row["server"]].append(row)
+    return {
+        ends: rows
+        for ends, rows in groups.items()
+        if len(rows) in CHAIN and all(row["code"] in REDIRECTS for row in rows)
+    }
+
+
+def is_circle(rows: list[ExchangeRow]) -> bool:
+    """Returns whether each redirect was followed at once, and the same requests and answers come again and again."""
+    follow = all(
+        first["answered_ns"] is not None and 0 <= (then["asked_ns"] or 0) - first["answered_ns"] <= AT_ONCE_NS
+        for first, then in pairwise(rows)
+    )
+    sizes = [(row["request_bytes"], row["response_bytes"]) for row in rows[1:]]  # cookies come with the first answer
+    return follow and any(sizes[length:] == sizes[:-length] for length in range(1, ROUND_MOST + 1))
+
+
+@cause(
+    code="redirect-loop",
+    title="Redirects in a circle",
+    sentence="{server} probably redirects {client} in a circle: it answers {count:HTTP request} one after another with "
+    "{codes}{names}, and never with a page.",
+    advice="`curl -vL` shows the Location headers. Often a proxy ends TLS and the server redirects to HTTPS again "
+    "(X-Forwarded-Proto), or a login cookie is not accepted.",
+    shows="All requests of a client to a server, ten to 60, are answered with 301, 302, 303, 307 or 308; the next one follows "
+    "within 0.5 s, and after four requests at most their sizes come again. Browsers give up after 20, curl after 50.",
+    rivals={"error-answers": "a redirect is no error by itself", "serial-requests": "the Location headers decide"},
+    unknown="The addresses in the redirects: a test that asks for one redirected page again and again looks the same.",
+)
+def redirect_loop(case: Case) -> Matches:
+    for (client, server), rows in redirects_of(case).items():
+        rows.sort(key=lambda row: row["asked_ns"] or 0)
+        if not is_circle(rows):
+            continue
+        hosts = list(dict.fromkeys(name for row in rows[:NAMED_MAX] if (name := name_of(case, row))))
+        yield Match(
+            certainty="likely",
+            place="server",
+            flows=list(dict.fromkeys(flows_of(rows))),
+            failed=1,
+            attempts=1,
+            waited_ns=union_ns(waits_of(rows)),
+            frames=packets_of(rows),
+            packets=len(rows),
+            filter="http.response.code >= 300 && http.response.code < 400",
+            proof="the same sizes of requests and answers come again and again",
+            undecided={"serial-requests": "`curl -vL` of the same address: does it come back to where it began?"},
+            server=server,
+            client=client,
+            count=len(rows),
+            codes=f"status {codes_str(rows)}",
+            names=f" ({named(hosts)})" if hosts else "",
+        )
 
 
 @cause(
