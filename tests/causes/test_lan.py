@@ -34,6 +34,11 @@ from crafted import Timed, analyze_timed, write_timed
             "10.0.4.10 probably has a wrong subnet mask: it looks on its own LAN for 10.0.9.5 and 2 more hosts of other "
             "networks, which answer none of 9 ARP requests, while each host of its own /24 that it asks for does.",
         ),
+        (
+            "redirected",
+            "The router 10.0.4.1 sent 10.0.4.10 4 ICMP redirects: another router of the LAN, or the target itself, is nearer, "
+            "and until the host sends there, its packets cross the LAN twice; nothing is lost by that.",
+        ),
         ("port-login", "The switch answers no 802.1X login of 02:00:00:00:00:0a: 3 EAPOL-Starts got no EAP-Request."),
     ],
 )
@@ -56,6 +61,7 @@ def test_sentences(code: str, beginning: str, tmp_path: Path) -> None:
         drawn.pauses(quanta=0),
         drawn.starts(answered=True),
         drawn.starts(1),
+        drawn.redirects(other=1),  # the host is also reported as unreachable
         drawn.strangers(heard="10.0.9.8"),  # the network is wider
         drawn.strangers(("10.0.9.5", "10.0.9.6", "10.0.9.7")),  # one network, whose hosts may all be off
         drawn.strangers(local=False),

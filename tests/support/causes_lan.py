@@ -7,6 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 
 from scapy.all import (
+    ICMP,
     IP,
     VRRP,
     Ether,
@@ -123,7 +124,22 @@ def strangers(
     return talk
 
 
+def redirects(other: int | None = None, count: int = 4) -> Timed:
+    """Pings of a host through a router that names a better one each time; a further ICMP error of a code, or none."""
+    talk: Timed = []
+    for number in range(count):
+        ping = IP(src="10.0.4.10", dst="10.3.71.7") / ICMP(id=5, seq=number) / Raw(bytes(56))
+        head = IP(src=GATEWAY, dst="10.0.4.10", ttl=255)
+        reply = IP(src="10.3.71.7", dst="10.0.4.10", ttl=63) / ICMP(type=0, id=5, seq=number) / Raw(bytes(56))
+        talk += [(float(number), Ether() / ping), (number + 0.002, Ether() / reply)]
+        talk.append((number + 0.0005, Ether() / head / ICMP(type=5, code=1, gw="10.0.4.254") / Raw(bytes(ping)[:28])))
+        if other is not None:
+            talk.append((number + 0.0006, Ether() / head / ICMP(type=3, code=other) / Raw(bytes(ping)[:28])))
+    return sorted(talk, key=lambda packet: packet[0])
+
+
 EXAMPLES: dict[str, Callable] = {
+    "redirected": of_timed(redirects),
     "wrong-mask": of_timed(strangers),
     "two-masters": of_timed(masters),
     "second-router": of_timed(routers),

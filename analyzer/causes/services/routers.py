@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routers and ports of a LAN that disagree: two masters of one virtual router, two IPv6 routers with networks of their own, ports
-that ask for pauses, and logins of 802.1X without an answer."""
+that ask for pauses, and logins of 802.1X without an answer; and routers that know a shorter way."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.services.dialogs import facts_of
 from wiretale.analyzer.findings.cost import Span
-from wiretale.analyzer.findings.evidence import Cited
+from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import named
 from wiretale.analyzer.findings.judged import listed
+from wiretale.analyzer.findings.transfers import rows_of_kind
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import AnnouncerRow, ExchangeRow
+    from wiretale.analyzer.rows import AnnouncerRow, EventRow, ExchangeRow
 
 ROWS_MAX = 10_000
 TOGETHER_NS, ANNOUNCED_MIN = 3_000_000_000, 3  # longer than a master needs to resign, and its advertisements
 PAUSES_MIN = 10
 STARTS_MIN = 2
+REDIRECT = "redirect"
 
 
 def announcers_of(case: Case, kind: str) -> list[AnnouncerRow]:
@@ -217,3 +219,54 @@ def refused_match(case: Case, logins: Sequence[ExchangeRow]) -> Match:
         "not trust, an EAP method that is not allowed, or a policy.",
         **facts_of(case, logins, ()),
     )
+
+
+def redirects_of(case: Case) -> dict[str, list[EventRow]]:
+    """Returns the first ICMP redirects by their router; none if there are other errors, too."""
+    events = rows_of_kind(case.transfers, "icmp_error", ROWS_MAX) if case.findings("icmp-errors") else []
+    by_router: dict[str, list[EventRow]] = defaultdict(list)
+    for event in events:
+        if event["cause"] != REDIRECT or event["flow"] is None:
+            return {}
+        by_router[event["router"] or "?"].append(event)
+    return by_router
+
+
+@cause(
+    code="redirected",
+    title="A router knows a shorter way (ICMP redirect)",
+    sentence="The router {router} sent {hosts} {count:ICMP redirect}: another router of the LAN, or the target "
+    "itself, is nearer, and until the host sends there, its packets cross the LAN twice{arrived}.",
+    advice="The redirect names the better way to {target}: give {host} that route or mask (DHCP option 121 or 1). If {router} is "
+    "no router of yours, look at it: redirects can be forged.",
+    shows="ICMP or ICMPv6 redirects about flows in the capture, and no other errors.",
+    rivals={"routing-loop": "the packets arrive", "host-down": "the packets arrive"},
+    unknown="Whether the host takes the redirect, if its packets go on by the same router.",
+    explains=("icmp-errors",),
+)
+def redirected(case: Case) -> Matches:
+    for router, events in redirects_of(case).items():
+        flows = [case.flow(flow) for flow in dict.fromkeys(event["flow"] or 0 for event in events)]
+        hosts = [case.direction(flow["flow"], 0)["source"] for flow in flows]
+        targets = [case.direction(flow["flow"], 0)["destination"] for flow in flows]
+        arrived = not any(flow["one_way"] for flow in flows)
+        yield Match(
+            certainty="proven",
+            place="device",
+            findings=case.findings("icmp-errors"),
+            flows=[flow["flow"] for flow in flows],
+            severity="warning",
+            frames=[
+                Cited(event["frame"], event["time_ns"], event["flow"], event["capture"]) for event in events[:SHOWN]
+            ],
+            packets=len(events),
+            filter="icmp.type == 5 || icmpv6.type == 137",
+            proof=f"{plural(len(events), 'redirect')} about packets to {named(list(dict.fromkeys(targets)), 1)}",
+            excluded=dict.fromkeys(("routing-loop", "host-down"), "answers came") if arrived else {},
+            router=router,
+            hosts=named(list(dict.fromkeys(hosts)), 1),
+            host=hosts[0],
+            target=named(list(dict.fromkeys(targets)), 1),
+            count=len(events),
+            arrived="; nothing is lost by that" if arrived else "",
+        )
