@@ -242,6 +242,11 @@ def pinged(answered: bool) -> Timed:
     )
 
 
+def pings_beside(server: str = SERVER, at: float = 0.0) -> Timed:
+    """Pings of a host without an answer, from 1 s on, and a connection to the web server."""
+    return all_of(Ends(45000, 443).connects(at), [ping(1.0 + i, i, "10.0.0.1", server) for i in range(6)])
+
+
 def nobody(hosts: int = 3) -> Timed:
     """A client that tries several hosts, of which none answers."""
     return all_of(*(Ends(40000 + i, server=f"10.2.0.{2 + i}").syns(i / 2) for i in range(hosts)))
@@ -606,6 +611,19 @@ SAID = {
     "IPv4 once the next SYN was due": Said(
         lambda: family(False, ladder=(0.0, 1.0, 3.0)), "broken-family", "proven", ("IPv6 is dead", "7 s")
     ),
+    "pings after a connection": Said(
+        pings_beside,
+        "ping-filtered",
+        "likely",
+        ("is up, but probably a firewall drops pings", "none of 4 pings"),
+        ("host-down",),
+    ),
+    "pings while a connection is open": Said(
+        lambda: all_of(pings_beside(), Ends(45001, 443).connects(2.0)),
+        "ping-filtered",
+        "proven",
+        ("a firewall drops pings", "2 connections of"),
+    ),
     "QUIC blocked": Said(lambda: udp_443(True), "broken-family", "proven", ("UDP 443 (QUIC) is blocked", "300 ms")),
     "both families": Said(lambda: family(True), "broken-family", "proven", ("IPv6 is dead", "250 ms")),
 }
@@ -650,6 +668,8 @@ NOT = {
     "the server answers other names": (lambda: names(True), "dns-silent"),
     "either type": (mixed_types, "dns-one-type"),
     "pings without an answer": (lambda: pinged(False), "filtered"),
+    "pings that are answered": (lambda: pinged(True), "ping-filtered"),
+    "pings of a host that is silent": (lambda: pings_beside("10.2.0.99"), "ping-filtered"),
 }
 
 

@@ -11,6 +11,7 @@ from attempt_wire import COOKIE, RTT, Ends, many
 from crafted import Timed, ether
 from dhcp_wire import lease
 from finding_captures import CAPTURES, Make, of_timed
+from neighbor_wire import ping
 
 NAMESERVER = "10.0.0.53"
 
@@ -257,6 +258,9 @@ def failing_names() -> Timed:
 EXAMPLES: dict[str, Make] = {
     "duplicate-address": CAPTURES["duplicate-address"],
     "second-dhcp": of_timed(two_dhcp_servers),
+    "ping-filtered": of_timed(
+        lambda: all_of(Ends(45000, 443).connects(0.2), [ping(1.0 + i, i, "10.0.0.1", Ends().server) for i in range(6)])
+    ),
     "dhcp-no-lease": CAPTURES["dhcp-no-offer"],
     "multicast-stop": CAPTURES["multicast-stopped"],
     "dns-silent": of_timed(deaf_nameserver),

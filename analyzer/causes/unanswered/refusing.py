@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ports that refuse or ignore everybody, while their host answers: no listener, or a firewall."""
+"""Ports, or pings, that get no or no good answer while their host answers others: no listener, or a firewall."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     spans_of,
 )
 from wiretale.analyzer.findings.cost import union_ns
-from wiretale.analyzer.findings.exchanges.exchange_rows import waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of, waits_of
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.findings.shared.servers import WELL_KNOWN, first_packets, first_resets
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import FlowRow
+    from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 FORBIDDEN = ("prohibited", "host_prohibited", "network_prohibited")
 NO_PORT = "port_unreachable"
 PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
-SYNS_MIN = 2
+SYNS_MIN, PINGS_MIN = 2, 3
 NEXT_NS = 1_000_000_000  # from a reset to what the client tries in its place
 HOPS_PROVEN = 2  # difference of TTLs; one hop may be a second interface
 BYTE_MAX = 255
@@ -381,3 +381,79 @@ def beside(host: SilentHost, port: int | None = None) -> str:
     if port is not None and host.open_ports[port]:
         return f", though {plural(host.open_ports[port], 'connection')} to it opened before"
     return f", while port {host.open_ports.most_common(1)[0][0]} of it connects" if host.open_ports else ""
+
+
+def unanswered_pings(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
+    """Returns the pings by client and host, if none was answered or failed with an ICMP error; those at the end of the capture
+    are left out."""
+    by_ends: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
+    for row in exchanges_of(case.transfers, "icmp_echo") if case.findings("echo-unanswered") else ():
+        by_ends[str(row["client"]), str(row["server"])].append(row)
+    silent = {ends: [row for row in rows if row["outcome"] == "unanswered"] for ends, rows in by_ends.items()}
+    return {
+        ends: rows
+        for ends, rows in silent.items()
+        if len(rows) >= PINGS_MIN and all(row["outcome"] in ("unanswered", "cut_off") for row in by_ends[ends])
+    }
+
+
+def connections_between(case: Case, client: str, host: str) -> list[FlowRow]:
+    """Returns the first connections of a client to a host that came about."""
+    flows, attempts = case.trace.flows, case.transfers.attempts
+    ends = zip(flows.column("source"), flows.column("destination"), strict=True)
+    numbers = [flow for flow, pair in enumerate(ends) if pair == (client, host) and attempts.is_connection(flow)]
+    return [case.flow(flow) for flow in numbers[:ATTEMPTS_MAX]]
+
+
+@cause(
+    code="ping-filtered",
+    title="Pings are filtered",
+    sentence="{host} is up, but {probably}a firewall drops pings: none of {count:ping} from {client} was answered, while "
+    "{open} of the same client to it opened.",
+    advice="Nothing is wrong if pings are forbidden there; test with a port instead: `nc -vz {host} {port}`.",
+    shows="Three pings or more of a client to a host, none answered, and TCP connections between the same two that came about; "
+    "sure if one was open while the pings were sent.",
+    rivals={
+        "host-down": "the host accepts connections of the same client",
+        "outage": "a connection was open meanwhile",
+    },
+    unknown="Whether the host or a device before it drops them, and which of request and reply.",
+    explains=("echo-unanswered",),
+)
+def ping_filtered(case: Case) -> Matches:
+    for (client, host), rows in unanswered_pings(case).items():
+        flows = list(dict.fromkeys(row["flow"] for row in rows if row["flow"] is not None))
+        cited_by, talks = about(case, flows, "echo-unanswered"), connections_between(case, client, host)
+        if cited_by and talks:
+            yield ping_match(rows, talks, host=host, client=client, findings=cited_by, flows=flows)
+
+
+def were_open(rows: Sequence[ExchangeRow], talks: Sequence[FlowRow]) -> bool:
+    """Returns whether a connection was open while the pings were sent."""
+    times = [row["asked_ns"] or 0 for row in rows]
+    return any((talk["first_ns"] or 0) <= max(times) and (talk["last_ns"] or 0) >= min(times) for talk in talks)
+
+
+def ping_match(
+    rows: Sequence[ExchangeRow], talks: Sequence[FlowRow], *, host: str, client: str, **fields: Any
+) -> Match:
+    """Returns the match of pings without an answer beside connections to the same host."""
+    is_sure = were_open(rows, talks)
+    excluded = {"host-down": "it accepts connections of the same client"}
+    return Match(
+        certainty="proven" if is_sure else "likely",
+        place="device",
+        severity="warning",
+        frames=packets_of(rows),
+        packets=len(rows),
+        filter=f"icmp.type == 8 && ip.dst == {host}" if "." in host else f"icmpv6.type == 128 && ipv6.dst == {host}",
+        proof=f"{plural(len(talks), 'connection')} opened, and no ping of {len(rows):,} was answered",
+        excluded=excluded | ({"outage": "a connection was open meanwhile"} if is_sure else {}),
+        undecided={} if is_sure else {"outage": f"pings of {host} while a connection to it is open"},
+        host=host,
+        client=client,
+        port=talks[0]["destination_port"] or 0,
+        count=len(rows),
+        open=plural(len(talks), "connection"),
+        **fields,
+    )
