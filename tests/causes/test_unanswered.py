@@ -242,9 +242,12 @@ def pinged(answered: bool) -> Timed:
     )
 
 
-def pings_beside(server: str = SERVER, at: float = 0.0) -> Timed:
+def pings_beside(server: str = SERVER, times: int = 1) -> Timed:
     """Pings of a host without an answer, from 1 s on, and a connection to the web server."""
-    return all_of(Ends(45000, 443).connects(at), [ping(1.0 + i, i, "10.0.0.1", server) for i in range(6)])
+    pings = [ping(1.0 + i, i, "10.0.0.1", server) for i in range(6)]
+    for _, packet in pings:
+        packet["Raw"].load *= times
+    return all_of(Ends(45000, 443).connects(0.0), pings)
 
 
 def nobody(hosts: int = 3) -> Timed:
@@ -669,6 +672,7 @@ NOT = {
     "either type": (mixed_types, "dns-one-type"),
     "pings without an answer": (lambda: pinged(False), "filtered"),
     "pings that are answered": (lambda: pinged(True), "ping-filtered"),
+    "pings that test the path MTU": (lambda: pings_beside(times=30), "ping-filtered"),
     "pings of a host that is silent": (lambda: pings_beside("10.2.0.99"), "ping-filtered"),
 }
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FORBIDDEN = ("prohibited", "host_prohibited", "network_prohibited")
 NO_PORT = "port_unreachable"
 PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
-SYNS_MIN, PINGS_MIN = 2, 3
+SYNS_MIN, PINGS_MIN, PING_BYTES = 2, 3, 500  # of payload: larger pings test the path MTU
 NEXT_NS = 1_000_000_000  # from a reset to what the client tries in its place
 HOPS_PROVEN = 2  # difference of TTLs; one hop may be a second interface
 BYTE_MAX = 255
@@ -411,11 +411,12 @@ def connections_between(case: Case, client: str, host: str) -> list[FlowRow]:
     sentence="{host} is up, but {probably}a firewall drops pings: none of {count:ping} from {client} was answered, while "
     "{open} of the same client to it opened.",
     advice="Nothing is wrong if pings are forbidden there; test with a port instead: `nc -vz {host} {port}`.",
-    shows="Three pings or more of a client to a host, none answered, and TCP connections between the same two that came about; "
-    "sure if one was open while the pings were sent.",
+    shows="Three small pings or more of a client to a host, none answered, and TCP connections between the same two that came "
+    "about; sure if one was open while the pings were sent.",
     rivals={
         "host-down": "the host accepts connections of the same client",
         "outage": "a connection was open meanwhile",
+        "mtu-black-hole": "the pings are small",
     },
     unknown="Whether the host or a device before it drops them, and which of request and reply.",
     explains=("echo-unanswered",),
@@ -424,7 +425,10 @@ def ping_filtered(case: Case) -> Matches:
     for (client, host), rows in unanswered_pings(case).items():
         flows = list(dict.fromkeys(row["flow"] for row in rows if row["flow"] is not None))
         cited_by, talks = about(case, flows, "echo-unanswered"), connections_between(case, client, host)
-        if cited_by and talks:
+        is_small = all(
+            (case.direction(flow, side)["segment_max"] or 0) <= PING_BYTES for flow in flows for side in (0, 1)
+        )
+        if cited_by and talks and is_small:
             yield ping_match(rows, talks, host=host, client=client, findings=cited_by, flows=flows)
 
 
