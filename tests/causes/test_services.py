@@ -59,14 +59,18 @@ def test_the_nearest_rival_is_not_taken_for_it(make: Make, code: str, tmp_path: 
 @pytest.mark.parametrize(
     ("discovers", "certainty", "words"),
     [
-        ((0.0, 4.0, 12.1), "likely", "or a relay before it, probably answers late; its Offer came after 3 Discovers"),
-        ((0.0,), "proven", "or a relay before it, answers late"),
+        (
+            (0.0, 4.0, 12.1),
+            "likely",
+            "the Offer of 10.1.0.1 came after 3 Discovers; the DHCP server or a relay probably answers late, or the",
+        ),
+        ((0.0,), "proven", "the DHCP server 10.1.0.1, or a relay before it, answered late"),
     ],
 )
 def test_an_offer_that_comes_late(discovers: tuple[float, ...], certainty: str, words: str, tmp_path: Path) -> None:
     answer = trace_of(of_timed(lambda: drawn.late_lease(20.3, discovers)), tmp_path).answer
     assert (answer.cause, answer.certainty) == ("late-lease", certainty)
-    assert "waited 20.3 s for an address: the DHCP server 10.1.0.1" in answer.sentence and words in answer.sentence
+    assert "waited 20.3 s for an address: the" in answer.sentence and words in answer.sentence
 
 
 def test_esp_without_an_answer_is_likely_dropped(tmp_path: Path) -> None:

@@ -33,8 +33,7 @@ def late_offers(case: Case) -> list[ExchangeRow]:
 @cause(
     code="late-lease",
     title="DHCP offers an address late",
-    sentence="{clients} waited {time} for an address: the DHCP server {server}, or a relay before it, {probably}answers "
-    "late{after}.",
+    sentence="{clients} waited {time} for an address: {why}.",
     advice="Compare with the log of {server}: when did the Discovers arrive there? If late or not at all, look at the relay "
     "(`ip helper-address`) and at the switch port (portfast); if at once, at its pings before an Offer, its failover peer and "
     "its load.",
@@ -43,8 +42,8 @@ def late_offers(case: Case) -> list[ExchangeRow]:
         "dhcp-no-lease": "the client gets its Offer",
         "outage": "with one Discover, nothing of the client was lost before",
     },
-    unknown="After several Discovers at the client, whether the first ones came to the server: a switch port without portfast "
-    "drops what comes in its first 30 s.",
+    unknown="After several Discovers at the client, which of them the server answered: a switch port without portfast drops what "
+    "comes in its first 30 s.",
 )
 def late_lease(case: Case) -> Matches:
     rows = late_offers(case)
@@ -68,5 +67,16 @@ def late_lease(case: Case) -> Matches:
         clients=named([row["name"] or "?" for row in rows], 1),
         time=time if len(rows) == 1 else f"up to {time}",
         server=server,
-        after="" if is_sure else f"; its Offer came after {plural(slowest['attempts'], 'Discover')}",
+        why=why_str(server, slowest, is_sure),
+    )
+
+
+def why_str(server: str, slowest: ExchangeRow, is_sure: bool) -> str:
+    """Returns who was late: of several Discovers, the first may have been lost at a port that did not forward yet."""
+    if is_sure:
+        return f"the DHCP server {server}, or a relay before it, answered late"
+    sent = plural(slowest["attempts"], "Discover")
+    return (
+        f"the Offer of {server} came after {sent}; the DHCP server or a relay probably answers late, or the switch port forwards "
+        "late (portfast)"
     )
