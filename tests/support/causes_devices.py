@@ -74,15 +74,16 @@ def voice(delayed: float, beside: bool = True, seconds: float = 16.0) -> Wire:
     return wire
 
 
-def uneven(wait_ms: float = 30.0, until: float = 1.0, both: bool = False) -> Wire:
-    """A call of 16 s whose packets come late by turns, in one direction or both, for a part of its time."""
+def uneven(wait_ms: float = 30.0, until: float = 1.0, both: bool = False, hold_ms: float = 0.0) -> Wire:
+    """A call of 16 s whose packets come late by turns, in one direction or both, for a part of its time; near its end one end is
+    on hold."""
     wire, waits = Wire(by_time=True), random.Random(5)
     last = [0.0, 0.0]
     for number in range(800):
         for side, hosts in enumerate((("10.0.0.1", "10.0.0.9"), ("10.0.0.9", "10.0.0.1"))):
             is_late = (side == 0 or both) and number < 800 * until
             wait = waits.expovariate(1 / wait_ms) if is_late else 1.0
-            last[side] = max(last[side] + 0.1, VOICE_MS * number + 3 + wait)
+            last[side] = max(last[side] + 0.1, VOICE_MS * number + 3 + wait + hold_ms * (side == 0 and number >= 780))
             text = rtp(number, ssrc=0xCAFE + side)
             wire.ip(last[side], *hosts, 17, struct.pack("!HHHH", 16_384, 16_384, 8 + len(text), 0) + text)
     return wire
@@ -152,6 +153,7 @@ CASES = {
         ("The voice of 10.0.0.1 comes unevenly", "none is lost; probably a queue"),
     ),
     "a call that is a little uneven": NOT(lambda: uneven(6.0), UNEVEN),
+    "a call that was on hold": NOT(lambda: uneven(1.0, hold_ms=3_000.0), UNEVEN),
     "a call that was uneven once": NOT(lambda: uneven(until=0.5), UNEVEN),
     "a call that the capture itself holds": NOT(lambda: uneven(both=True), UNEVEN),
     "a call in a queue is not uneven": NOT(lambda: voice(900.0), UNEVEN),

@@ -19,6 +19,7 @@ FELT_NS, DRIFT = 150_000_000, 2e-4  # of a call (ITU-T G.114); of two clocks
 TOGETHER_LEAST_NS, CALMER = 2_000_000_000, 0.5  # of stream and transfer; delay of the other direction
 JITTER_NS, BUFFER_NS = 5_000_000, 100_000_000  # at the end of a stream; what a player holds back as a rule
 VOICE_BYTES, LOSS_MOST = 400, 0.01  # of a packet; of all: with more, losses are what is heard
+UNEVEN_MOST_NS = 1_000_000_000  # later: the sender was on hold, and its clock of samples stood still
 MOST_NS = 10_000_000_000  # of a queue: more is a jump of the sender's clock
 
 
@@ -49,7 +50,7 @@ def is_uneven(stream: Transfer) -> bool:
     is_small = (row["segment_max"] or 0) <= VOICE_BYTES and (row["blocks_lost"] or 0) <= LOSS_MOST * (
         row["blocks"] or 0
     )
-    is_late = BUFFER_NS + DRIFT * stream.duration_ns <= delay_ns <= MOST_NS and other_ns <= CALMER * delay_ns
+    is_late = BUFFER_NS + DRIFT * stream.duration_ns <= delay_ns <= UNEVEN_MOST_NS and other_ns <= CALMER * delay_ns
     return is_small and is_late and (row["jitter_ns"] or 0) >= JITTER_NS
 
 
@@ -118,7 +119,7 @@ def voice_behind_transfer(case: Case) -> Matches:
     "and {lost}; {probably}a queue or a radio before the capture point holds them.",
     advice="Capture at {source}: if it sends evenly, look for the queue on the way (Wi-Fi, an uplink without priority for "
     "DSCP EF); if not, at its CPU. A longer jitter buffer of {target} hides it.",
-    shows="The transit times of a stream of small packets (RTP timestamps beside times of capture) differ by 100 ms or more and "
+    shows="The transit times of a stream of small packets (RTP timestamps beside times of capture) differ by 100 ms to 1 s and "
     "by twice as much as in the other direction, the jitter is 5 ms or more to the end (RFC 3550), and 1% of the packets at most "
     "is lost. Clocks that differ by 200 ppm are allowed for.",
     rivals={
