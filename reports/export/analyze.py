@@ -44,9 +44,9 @@ def blocks_summary(trace: Trace) -> list[dict[str, object]]:
     ]
 
 
-def rows_of(table: Table, columns: Sequence[str]) -> Iterator[bytes]:
-    """Returns the rows with these columns, or with all that are not null in the whole table."""
-    return table.json(columns or table._held_columns())
+def rows_of(table: Table, columns: Sequence[str], with_null: bool) -> Iterator[bytes]:
+    """Returns the rows with these columns, or with all; those that are null in the whole table only `with_null`."""
+    return table.json(columns or (None if with_null else table._held_columns()))
 
 
 def array_of(parts: Iterable[Table], columns: Sequence[str]) -> Iterator[bytes]:
@@ -64,7 +64,12 @@ def array_of(parts: Iterable[Table], columns: Sequence[str]) -> Iterator[bytes]:
 
 
 def write_json(
-    trace: Trace, version: str, out: IO[bytes], tables: Sequence[str] = TABLES, columns: Sequence[str] = ()
+    trace: Trace,
+    version: str,
+    out: IO[bytes],
+    tables: Sequence[str] = TABLES,
+    columns: Sequence[str] = (),
+    with_null: bool = False,
 ) -> None:
     """Writes one object: members about the analysis, and the rows of each table with these columns, or all that have values."""
     parts = trace._packet_parts() if "packets" in tables else iter(())
@@ -81,6 +86,6 @@ def write_json(
     out.write(json.dumps(head).encode()[:-1])
     for name in tables:
         out.write(f',\n"{name}":'.encode())
-        for piece in array_of(parts, columns) if name == "packets" else rows_of(trace.table(name), columns):
+        for piece in array_of(parts, columns) if name == "packets" else rows_of(trace.table(name), columns, with_null):
             out.write(piece)
     out.write(b"}\n")

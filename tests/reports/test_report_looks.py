@@ -68,7 +68,10 @@ OTHERS = {
     "arp-oobr": (r"not IP \(100% of packets\)", r"in what was judged|No problem|All traffic"),
     "status_code-1": (r"1 WLAN management or control frame", r"in what was judged|wlan-not-data"),
     "ieee802.11_htc": (r"One packet: nothing to draw over time", r"in what was judged|All traffic|Mbit/s"),
-    "icmp6-rfc8335": (r"ICMPv6 is not judged", r"in what was judged|No problem|Sequence"),
+    "icmp6-rfc8335": (
+        r"1 ICMPv6 flow, in which losses, round trips and limits do not show",
+        r"in what was judged|No problem|Sequence",
+    ),
     "rtp-seg-fault-2": (r"UDP without numbers", r"in what was judged|No problem"),
     "dnssec": (r"whether anything was lost does not show", r"No problem|Sequence"),
     "08-sunrise-sunset-aes": (r"8 encrypted packets", r"No problem|encrypted=|Sequence"),

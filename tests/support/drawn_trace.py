@@ -192,7 +192,9 @@ class DrawnTrace:
         row = {**self.row("flows"), "flow": number, "protocol": protocol, "ip_version": 4, "path": None}
         exchange = self.draw.choice(("turns", "streaming", "pipelined", None))
         row.update(exchange=exchange if protocol == "tcp" else None, first_capture=0)
-        row.update(application=None, state=self.draw.choice(states) if protocol == "tcp" else None)
+        row.update(
+            application=None, end="end_of_capture", state=self.draw.choice(states) if protocol == "tcp" else None
+        )
         row["wire_bytes"] += 5000
         row["last_frame"] += row["first_frame"]
         return row | self.ends(0)
@@ -404,10 +406,6 @@ class DrawnTrace:
             "alert_direction": 1,
         }
         row["duration_ns"] = (row["server_ns"] or 0) + (row["client_ns"] or 0) + 1_000_000
-        for side in ("client", "server"):
-            places = [f"{side}_lost_upstream", f"{side}_lost_downstream"]
-            row[f"{side}_lost"] = sum(row[place] for place in places)
-            row[f"{side}_sent"] += row[f"{side}_lost"] + 1
         return {**row, "alert": self.draw.choice((None, "protocol_version")), "round_trips": self.draw.choice((1, 2))}
 
     def datagram(self) -> Row:

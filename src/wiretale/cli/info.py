@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
         from wiretale.analyzer.table import OF_INTERFACES
         from wiretale.reports.export.analyze import write_json
 
-        write_json(trace, __version__, sys.stdout.buffer, OF_INTERFACES)
+        write_json(trace, __version__, sys.stdout.buffer, OF_INTERFACES, with_null=True)
     else:
         from wiretale.reports.terminal.info import print_info
 
