@@ -193,7 +193,7 @@ def http_rows(case: Case) -> list[ExchangeRow]:
     if not numbers_where(transfers, "kind", "http", 1):
         return []
     codes = transfers.codes
-    if REFUSALS.keys().isdisjoint(codes) and not numbers_where(transfers, "outcome", "error", 1):
+    if set(codes).isdisjoint(REFUSALS) and not numbers_where(transfers, "outcome", "error", 1):
         return []
     http, turn = transfers.words["http"], transfers.words["turn"]
     pairs = enumerate(zip(transfers.bytes_of("exchanges", "kind"), codes, strict=True))
