@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.findings.model import endpoint_str, row_at
+from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
@@ -22,13 +21,26 @@ CHECKS_SHARE = 0.8  # of the pauses that are as long as the period
 RESETS_MIN, WORDS_MOST = 3, 64  # bytes: an alert of TLS has 31 or less
 
 
-def reset_flows(trace: Trace) -> Iterator[tuple[FlowRow, tuple[DirectionRow, DirectionRow]]]:
-    """Yields the first TCP connections that a RST ended, with both directions."""
-    states = trace.flows.column("state")
-    numbers = [flow for flow, state in enumerate(states) if state == "reset" and flow not in trace.transfers.legs]
-    for flow in numbers[:FLOWS_MAX]:
-        sides = row_at(trace.directions, 2 * flow), row_at(trace.directions, 2 * flow + 1)
-        yield row_at(trace.flows, flow), sides
+class Ended(NamedTuple):
+    """A TCP connection that a RST ended, and both directions."""
+
+    flow: FlowRow
+    client: DirectionRow
+    server: DirectionRow
+
+
+def reset_flows(trace: Trace) -> list[Ended]:
+    """Returns the first connections that a RST ended."""
+    legs = trace.transfers.legs
+    numbers = [flow for flow in trace.transfers.flows_where("state", "reset") if flow not in legs][:FLOWS_MAX]
+    sides = trace.directions._rows_at(side for flow in numbers for side in (2 * flow, 2 * flow + 1))
+    return list(map(Ended, trace.flows._rows_at(numbers), sides[::2], sides[1::2]))
+
+
+def harmless_resets_str(trace: Trace) -> str:
+    """Returns what resets of health checks or after the last words mean; empty without these."""
+    ended = reset_flows(trace)
+    return checks_str(ended) or last_words_str(ended)
 
 
 def is_check(flow: FlowRow, client: DirectionRow, server: DirectionRow) -> bool:
@@ -47,18 +59,18 @@ def period_of(begun: list[int]) -> float | None:
     return period if period >= PERIOD_MIN_NS and in_time >= CHECKS_SHARE * len(pauses) else None
 
 
-def checks_str(trace: Trace) -> str:
+def checks_str(ended: list[Ended]) -> str:
     """`10.0.0.9 checks every 2 s whether 10.0.0.1:80 is open …`; empty without such checks."""
     begun: dict[tuple[str, str, int | None], list[int]] = defaultdict(list)
-    for flow, sides in reset_flows(trace):
-        if flow["first_ns"] is not None and is_check(flow, *sides):
+    for flow, client, server in ended:
+        if flow["first_ns"] is not None and is_check(flow, client, server):
             begun[flow["source"], flow["destination"], flow["destination_port"]].append(flow["first_ns"])
     checks = {ends: (times, period) for ends, times in begun.items() if (period := period_of(times))}
     if not checks:
         return ""
-    (client, server, port), (times, period) = max(checks.items(), key=lambda entry: len(entry[1][0]))
+    (source, target, port), (times, period) = max(checks.items(), key=lambda entry: len(entry[1][0]))
     return (
-        f"{client} checks every {show_duration(period)} whether {endpoint_str(server, port)} is open: it connects and resets at "
+        f"{source} checks every {show_duration(period)} whether {endpoint_str(target, port)} is open: it connects and resets at "
         f"once without a word ({plural(len(times), 'time')}), as health checks of load balancers do; these resets are harmless"
     )
 
@@ -70,12 +82,11 @@ def last_words_of(closer: DirectionRow, peer: DirectionRow) -> int | None:
     return words if is_done and closer["unique_bytes"] and 0 < words <= WORDS_MOST else None
 
 
-def last_words_str(trace: Trace) -> str:
+def last_words_str(ended: list[Ended]) -> str:
     """`10.0.0.1:443 reset 11 connections that it had closed …`; empty without several."""
     closed: dict[tuple[str, int | None], list[int]] = defaultdict(list)
-    for flow, sides in reset_flows(trace):
-        server = sides[1]
-        words = last_words_of(server, sides[0])
+    for flow, client, server in ended:
+        words = last_words_of(server, client)
         if words and flow["handshake_rtt_ns"] is not None:
             closed[server["source"], server["source_port"]].append(words)
     end, sizes = max(closed.items(), key=lambda entry: len(entry[1]), default=(("", None), []))

@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer.causes.closings import checks_str, last_words_str
+from wiretale.analyzer.causes.closings import harmless_resets_str
 from wiretale.analyzer.causes.ends.measured import measured_str
 from wiretale.analyzer.causes.harmless import lookups_str, streams_str, traced_str
 from wiretale.analyzer.findings.judged import Judged, judge
@@ -51,7 +51,7 @@ ASKED = {
     "nd": "neighbor solicitation",
 }
 #: what people ask about although nothing is wrong
-WORRIES = (traced_str, streams_str, lookups_str, checks_str, last_words_str)
+WORRIES = (traced_str, streams_str, lookups_str, harmless_resets_str)
 KINDS_SHOWN, BELOW_IP = 2, ("arp", "nd")
 
 

@@ -142,11 +142,13 @@ def summed(message: bytes) -> bytes:
     return message[:2] + struct.pack("!H", ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF) + message[4:]
 
 
-def pinged(waits: Callable[[int], float], count: int = 40, busy: bool = False) -> Wire:
-    """Pings each second, and how long each waits; `busy`: beside other traffic of 1 Mbit/s."""
+def pinged(waits: Callable[[int], float], count: int = 40, busy: bool = False, lost: Sequence[int] = ()) -> Wire:
+    """Pings each second, how long each waits, and which get no answer; `busy`: beside other traffic of 1 Mbit/s."""
     wire = Wire(by_time=True)
     for number in range(count):
         for kind, ms, names in ((8, 0.0, ("10.0.0.1", "10.0.0.2")), (0, waits(number), ("10.0.0.2", "10.0.0.1"))):
+            if number in lost and not kind:
+                continue
             message = summed(struct.pack("!BBHHH", kind, 0, 0, 77, number) + bytes(56))
             wire.ip(1000.0 * number + ms, *names, 1, message)
     for number in range(100 * count if busy else 0):
@@ -257,6 +259,9 @@ CASES = {
     "blocks that are lost": NOT(lambda: booted(3.0, 400, lost_every=20), BOOTS),
     "pings that a radio holds": Case(
         lambda: pinged(woken), HELD, ("20 of 40 pings took up to 880 ms", "the others 1.1")
+    ),
+    "pings that a radio holds, and three that it loses": Case(
+        lambda: pinged(woken, lost=(6, 16, 26)), HELD, ("17 of 40 pings", "3 got no answer, and only")
     ),
     "pings through a queue of others": NOT(lambda: pinged(swept), HELD),
     "pings beside traffic": NOT(lambda: pinged(woken, busy=True), HELD),

@@ -43,8 +43,8 @@ def is_stray(case: Case, row: FlowRow) -> bool:
 def strays_of(case: Case) -> list[Stray]:
     """Returns the stray flows whose ports are those of a connection of the same client to another address meanwhile."""
     flows = case.trace.flows
-    numbers = [flow for flow, state in enumerate(flows.column("state")) if state == "reset"][:FLOWS_MAX]
-    strays = [row for row in map(case.flow, numbers) if row["protocol"] == "tcp" and is_stray(case, row)]
+    numbers = case.transfers.flows_where("state", "reset")[:FLOWS_MAX]
+    strays = [row for row in flows._rows_at(numbers) if row["protocol"] == "tcp" and is_stray(case, row)]
     by_ports = {(row["destination"], row["destination_port"], row["source_port"]): row for row in strays}
     if not by_ports:
         return []

@@ -119,8 +119,8 @@ def total_bps(case: Case) -> float:
     code="held-pings",
     title="Answers are held back again and again",
     sentence="Something {probably}holds packets between {client} and {server} back again and again, as a Wi-Fi adapter does "
-    "that sleeps (power save) or scans: {late} of {pings} took up to {most}, the others {prompt}. Nothing was lost, and "
-    "only {rate} passed, so no queue grew.",
+    "that sleeps (power save) or scans: {late} of {pings} took up to {most}, the others {prompt}. {lost}, and only {rate} "
+    "passed, so no queue grew.",
     advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
     "compare a cable, another driver, and pings from another host.",
     shows="Five pings and 5% of a pair or more took 100 ms and 20 times the least one, 30% or more were answered about as "
@@ -136,8 +136,8 @@ def held_pings(case: Case) -> Matches:
     if total_bps(case) >= QUIET_BPS:
         return
     for pings in pings_of(case.transfers):
-        slow, (client, server) = delayed_of(pings), pings.hosts
-        if slow is None or len(pings.lost()) > len(slow.late):
+        slow, (client, server), lost = delayed_of(pings), pings.hosts, len(pings.lost())
+        if slow is None or lost > len(slow.late):
             continue
         yield Match(
             certainty="likely",
@@ -157,5 +157,6 @@ def held_pings(case: Case) -> Matches:
             pings=plural(len(pings.rows), "ping"),
             most=show_duration(slow.most_ns),
             prompt=show_duration(slow.prompt_ns),
+            lost=f"{lost:,} got no answer" if lost else "Each was answered",
             rate=show_rate(total_bps(case)),
         )
