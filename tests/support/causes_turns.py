@@ -260,9 +260,6 @@ CASES = {
     "pings that a radio holds": Case(
         lambda: pinged(woken), HELD, ("20 of 40 pings took up to 880 ms", "the others 1.1")
     ),
-    "pings that a radio holds, and three that it loses": Case(
-        lambda: pinged(woken, lost=(6, 16, 26)), HELD, ("17 of 40 pings", "3 got no answer, and only")
-    ),
     "pings through a queue of others": NOT(lambda: pinged(swept), HELD),
     "pings beside traffic": NOT(lambda: pinged(woken, busy=True), HELD),
     "answers that begin anew in a long capture": Case(
