@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.findings.model import duration_of, endpoint_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 FLOWS_MAX = 5_000  # that are examined
 CHECKS_MIN, PERIOD_MIN_NS, IN_TIME = 5, 500_000_000, 0.2  # of the period
+AT_ONCE_NS = 200_000_000
 CHECKS_SHARE = 0.8  # of the pauses that are as long as the period
 RESETS_MIN, WORDS_MOST = 3, 64  # bytes: an alert of TLS has 31 or less
 
@@ -44,9 +45,11 @@ def harmless_resets_str(trace: Trace) -> str:
 
 
 def is_check(flow: FlowRow, client: DirectionRow, server: DirectionRow) -> bool:
-    """Returns whether a connection was opened and reset by its client without a word."""
+    """Returns whether a connection was opened and reset by its client at once, without a word: later, the client may have waited
+    for a greeting."""
     is_open = bool(client["syns"] and server["syns"]) and not flow["payload_bytes"]
-    return is_open and bool(client["resets"]) and not server["resets"] and not server["fins"]
+    is_short = (duration_of(flow) or 0) <= AT_ONCE_NS + (flow["handshake_rtt_ns"] or 0)
+    return is_open and is_short and bool(client["resets"]) and not server["resets"] and not server["fins"]
 
 
 def period_of(begun: list[int]) -> float | None:
