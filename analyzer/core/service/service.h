@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to services that say yes or no in the first bytes of their answer: logins, mail
- * commands, boot files, the time, tunnels. One message per packet is read, at its begin.
+ * commands, boot files, the time, tunnels. One message per packet is read, at its start.
  *
  *   service_concerns() -> service_take() -> a reader -> a row of exchanges (kind service)
  *

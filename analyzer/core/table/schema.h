@@ -42,8 +42,8 @@
     X(first_ns, TIME, "ns", "earliest time of a packet")                                           \
     X(last_ns, TIME, "ns", "latest time of a packet")                                              \
     X(received, INT, "packets",                                                                    \
-      "packets that the capturing system received, after a filter only those that passed; null"    \
-      "if the file has no count")                                                                  \
+      "packets that the capturing system received, after a filter only those that passed; "        \
+      "null if the file has no count")                                                             \
     X(dropped_kernel, INT, "packets",                                                              \
       "packets that the capturing kernel dropped; null if the file has no count")                  \
     X(dropped_interface, INT, "packets",                                                           \
