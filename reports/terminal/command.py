@@ -35,12 +35,14 @@ class Command:
     def __bool__(self) -> bool:
         return bool(self.command)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text
-
+    def lines(self, width: int) -> list[str]:
+        """Returns its lines; one is wider if a word alone is."""
         from wiretale.analyzer.printable import printable
 
         command = printable(self.command)
-        fits = len(command) <= options.max_width
-        lines = [command] if fits else command_lines(command, options.max_width)
-        yield Text("\n".join(lines), overflow="fold")
+        return [command] if len(command) <= width else command_lines(command, width)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        yield Text("\n".join(self.lines(options.max_width)), overflow="fold")

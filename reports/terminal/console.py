@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from typing import IO
 
 from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment, Segments
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -17,6 +18,7 @@ from wiretale.analyzer.printable import printable
 from wiretale.reports.terminal.command import Command
 
 INDENT = 2
+LABEL, GAP = 8, 1  # columns of the names of details, and after them
 PIPE_WIDTH = 100  # columns, if COLUMNS is not set
 WIDTH_LEAST, WIDTH_MOST = 20, 10_000  # columns that COLUMNS may ask for
 STYLES = {"error": "bold red", "warning": "yellow", "info": "cyan"}
@@ -36,7 +38,7 @@ def print_parts(out: IO[str], make: Callable[[Console], Iterable[RenderableType]
     plain = out if out.isatty() else StringIO()
     console = make_console(plain)
     for part in make(console):
-        console.print(part)
+        console.print(part, crop=False)  # the terminal wraps a word that is wider
     if isinstance(plain, StringIO):  # rich pads tables to the width, which only a terminal needs
         out.writelines(line.rstrip() + "\n" for line in plain.getvalue().splitlines())
 
@@ -70,8 +72,8 @@ def with_code(text: str, style: str = "") -> Text:
 
 def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -> Grid:
     """Returns a line for each of these columns of a finding that is known: name and text. `head` is the first line."""
-    lines = Grid.grid(padding=(0, 1))
-    lines.add_column(no_wrap=True, min_width=8)
+    lines = Grid.grid(padding=(0, GAP))
+    lines.add_column(no_wrap=True, min_width=LABEL)
     lines.add_column(overflow="fold")
     if head:
         lines.add_row(*head)
@@ -82,3 +84,14 @@ def detail_lines(row: Mapping[str, object], names: Sequence[str], *head: Text) -
             text = value if isinstance(value, Command) else with_code(str(value), style)
             lines.add_row(Text(name, style="dim"), text)
     return lines
+
+
+def last_lines(row: Mapping[str, str], command: Command, width: int) -> Iterator[RenderableType]:
+    """Yields what ends a screen. A command with a word wider than its column begins at the margin, so that it can be pasted."""
+    column = width - LABEL - GAP
+    if max(map(len, command.lines(column))) <= column:
+        yield detail_lines({**row, "Next": command}, (*row, "Next"))
+        return
+    yield detail_lines(row, tuple(row))
+    yield Text("Next", style="dim")
+    yield Segments([Segment(f"{line}\n") for line in command.lines(width)])  # a Text would be folded

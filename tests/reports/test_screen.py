@@ -30,7 +30,7 @@ def printed(trace: wiretale.Trace, name: str, width: int) -> list[str]:
     trace._arguments = [name]
     console = Console(file=StringIO(), width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
     for part in screen_parts(trace, width):
-        console.print(part)
+        console.print(part, crop=False)
     assert isinstance(console.file, StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
@@ -124,6 +124,17 @@ def test_the_next_command_reads_the_same_packets(wiretale_run: Run, samples: Pat
         assert "The last segment of a burst" in wiretale_run(*words[2:], cwd=tmp_path).stdout
     with (samples / "tcp_losses.pcap").open("rb") as stream:
         assert "Next" not in wiretale_run("-", stdin=stream).stdout
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_next_command_is_pasted_whole(width: int, samples: Path) -> None:
+    """From a path that is wider than its column or the screen, too."""
+    trace = wiretale.analyze(samples / "tcp_losses.pcap")
+    for letters in (width - 14, width - 4, 2 * width):
+        path = f"/{'a' * letters}/b c.pcap"
+        screen = "\n".join(printed(trace, path, width))
+        words = shlex.split(screen[screen.index("\nNext") :].replace("\\\n", ""))
+        assert words == ["Next", "wiretale", path, "--cause", "tail-loss"]
 
 
 @pytest.mark.parametrize("width", [60, 80])

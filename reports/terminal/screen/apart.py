@@ -14,7 +14,7 @@ from rich.text import Text
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_duration
 from wiretale.reports.terminal.command import Command
-from wiretale.reports.terminal.console import STYLES, detail_lines, print_parts
+from wiretale.reports.terminal.console import STYLES, last_lines, print_parts
 from wiretale.reports.terminal.screen.causes import NONE, SIGNS
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def apart_parts(parts: Sequence[Part], width: int) -> Iterator[RenderableType]:
     text = f"{plural(files, 'file')}: an hour or more between them, or hosts that never meet (--merge joins them)"
     again = worst.files if len(worst.files) < 3 else worst.files[:1]
     command = Command(f"wiretale {' '.join(map(shlex.quote, again))}")
-    yield detail_lines({"Judged": text, "Next": command}, ("Judged", "Next"))
+    yield from last_lines({"Judged": text}, command, width)
 
 
 def print_apart(parts: Sequence[Part], out: IO[str]) -> None:

@@ -16,7 +16,7 @@ from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import plural, show_duration
 from wiretale.reports.phrases import drops_of, file_words
 from wiretale.reports.terminal.command import Command
-from wiretale.reports.terminal.console import detail_lines, print_parts
+from wiretale.reports.terminal.console import last_lines, print_parts
 from wiretale.reports.terminal.screen.causes import CAUSES_SHOWN, answer_parts, cause_parts
 from wiretale.reports.terminal.screen.flows import flow_lines
 from wiretale.reports.terminal.screen.time_bar import time_parts
@@ -70,11 +70,10 @@ def next_str(trace: Trace) -> str:
     return f"wiretale view {words}"
 
 
-def closing(trace: Trace) -> Iterator[RenderableType]:
+def closing(trace: Trace, width: int) -> Iterator[RenderableType]:
     """Yields what was judged, the file, and the next command."""
-    row = {"Judged": judge(trace).text(), "File": file_str(trace), "Next": Command(next_str(trace))}
     yield Text()
-    yield detail_lines(row, tuple(row))
+    yield from last_lines({"Judged": judge(trace).text(), "File": file_str(trace)}, Command(next_str(trace)), width)
 
 
 def head_parts(trace: Trace, width: int, causes: int = CAUSES_SHOWN) -> Iterator[RenderableType]:
@@ -91,7 +90,7 @@ def screen_parts(trace: Trace, width: int) -> Iterator[RenderableType]:
     """Yields the blocks of the screen."""
     yield from head_parts(trace, width)
     yield from flow_lines(trace, width)
-    yield from closing(trace)
+    yield from closing(trace, width)
 
 
 def print_screen(trace: Trace, out: IO[str]) -> None:
