@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scapy.all import IP, TCP, Ether, IPv6
 
 import causes_broken as drawn
 import wiretale
 from causes_broken import of_timed
 from causes_ends import backup
+from crafted import Timed, ether
 from finding_captures import of_wire
 
 
@@ -27,6 +29,14 @@ def rivals_of(trace: wiretale.Trace, code: str) -> dict[str, bool]:
     """Whether each rival of a cause is excluded."""
     number = next(row["cause"] for row in trace.causes if row["code"] == code)
     return {row["rival"]: row["excluded"] for row in trace.cause_rivals if row["cause"] == number}
+
+
+def over_ipv6(timed: Timed) -> Timed:
+    """The TCP segments in packets of IPv6."""
+    timed_6 = [(at, IPv6(src=f"fd00::{p[IP].src[-1]}", dst=f"fd00::{p[IP].dst[-1]}") / p[TCP]) for at, p in timed]
+    for _, packet in timed_6:
+        del packet[TCP].chksum
+    return [(at, ether(packet)) for at, packet in timed_6]
 
 
 def test_a_nat_that_forgot_is_proven_by_a_new_connection(tmp_path: Path) -> None:
@@ -119,6 +129,14 @@ def test_a_hole_of_full_segments_is_probably_the_path_mtu(tmp_path: Path) -> Non
     trace = trace_of(of_wire(drawn.hole), tmp_path)
     assert (trace.answer.cause, trace.answer.certainty, trace.answer.place) == ("mtu-black-hole", "likely", "before")
     assert "a hole of 1 segment of 1,460 bytes by SACK, which nothing filled for 59.9 s" in trace.answer.sentence
+
+
+@pytest.mark.parametrize(("headers", "size"), [(28, "1472"), (48, "1452")])
+def test_the_ping_of_the_advice_is_a_packet_of_that_size(headers: int, size: str, tmp_path: Path) -> None:
+    """IPv6 has a longer header than IPv4."""
+    timed = [(at / 1e3, Ether(packet)) for at, packet in drawn.hole(1460 - (headers - 28)).packets]
+    trace = trace_of(of_timed(lambda: timed if headers == 28 else over_ipv6(timed)), tmp_path)
+    assert trace.answer.cause == "mtu-black-hole" and f"ping -M do -s {size} " in trace.causes.rows()[0]["advice"]
 
 
 def test_a_connection_that_stays_empty_may_be_the_path_mtu(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ EFFECTS = (
     *("icmp-errors", "path-mtu", "never-arrived", "lost-upstream", "loss-limited-window"),
 )
 TIMESTAMPS, HEADERS = 12, {4: 40, 6: 60}  # bytes of IP and TCP, and of its option
+PING_HEADERS = {4: 28, 6: 48}  # bytes of IP and ICMP
+USUAL_MTU = 1500
 EMPTY_MIN_NS = 3_000_000_000  # for which a connection that was opened stayed empty
 EMPTY_FLOWS_MAX = 200
 ICMP_MAX, GAPS_MAX = 200, 200
@@ -34,6 +36,11 @@ LARGE_MIN, GAP_MIN_NS = 1200, 1_000_000_000  # bytes of a segment; of the life o
 def packet_bytes(case: Case, row: DirectionRow, payload: int) -> int:
     """Returns the size of the IP packet of a segment."""
     return payload + HEADERS[case.flow(row["flow"])["ip_version"]] + (TIMESTAMPS if row["timestamps"] else 0)
+
+
+def ping_str(case: Case, flow: int, packet: int = USUAL_MTU) -> str:
+    """Returns the payload of a ping whose IP packet has that size."""
+    return str(packet - PING_HEADERS[case.flow(flow)["ip_version"]])
 
 
 def told_by(case: Case, flow: int) -> tuple[str, int] | None:
@@ -109,7 +116,7 @@ def by_sequence(case: Case, flow: int, direction: int) -> Match:
         what=f"The data of {endpoint_str(row['source'], row['source_port'])} probably vanishes before the capture point: its "
         f"sequence numbers show {show_bytes(row['gap_bytes'])} that never arrived in {show_duration(waited_ns)}, while its small "
         "packets do. The path MTU toward here is probably smaller than its packets.",
-        ping="1472",
+        ping=ping_str(case, flow),
         host=row["destination"],
     )
 
@@ -157,7 +164,7 @@ def at_sender(case: Case, finding: Numbered) -> Match:
         what=f"Packets of {size:,} bytes {'probably ' if undecided else ''}vanish after the capture point: {flow_str(row)} sent "
         f"them {times} in {waited} and none was acknowledged, while the small ones of the handshake passed; {icmp}. The path "
         "MTU is smaller, and the transfer hangs.",
-        ping=str((icmp_error[1] if icmp_error else size) - 28),
+        ping=ping_str(case, row["flow"], icmp_error[1] if icmp_error else size),
         host=row["destination"],
     )
 
@@ -183,7 +190,7 @@ def at_receiver(case: Case, finding: Numbered) -> Match | None:
         what=f"Full-size packets of {endpoint_str(row['source'], row['source_port'])} probably never arrive here: the receiver "
         f"reports a hole of {plural(segments, 'segment')} of {size:,} bytes by SACK, which nothing filled for "
         f"{show_duration(row['missing_ns'])}, while smaller segments arrive. The path MTU toward it is probably smaller.",
-        ping=str(packet_bytes(case, row, size) - 28),
+        ping=ping_str(case, row["flow"], packet_bytes(case, row, size)),
         host=row["destination"],
     )
 
@@ -227,6 +234,6 @@ def opened_and_empty(case: Case) -> Matches:
         what=f"{plural(len(empty), 'connection')} to {server_str(empty)} opened, and then not one byte came for "
         f"{show_duration(waited_ns)}: {client} may have sent nothing, or its full-size packets may be lost on the way "
         "(path MTU). Small packets, such as the handshake, arrive.",
-        ping="1472",
+        ping=ping_str(case, empty[0].number),
         host=empty[0].server[0],
     )
