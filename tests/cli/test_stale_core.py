@@ -56,8 +56,9 @@ def test_a_core_of_older_sources_is_refused_with_the_command_that_compiles_it(
     assert run_in(checkout, "-m", "wiretale", "analyze", capture).returncode == 3
     with (checkout / "src" / "wiretale" / "analyzer" / declaration).open("a") as file:
         file.write("\n")
-    done = run_in(checkout, "-m", "wiretale", "analyze", capture)
-    assert (done.returncode, done.stdout, done.stderr) == (5, "", f"wiretale: {TEXT}\n")
+    for options in ((), ("--jsonl", "flows")):  # whose words are checked by the core
+        done = run_in(checkout, "-m", "wiretale", "analyze", capture, *options)
+        assert (done.returncode, done.stdout, done.stderr) == (5, "", f"wiretale: {TEXT}\n")
 
 
 def test_python_and_doctor_name_the_command_as_well(checkout: Path) -> None:

@@ -145,11 +145,6 @@ def run(command: Callable[[argparse.Namespace], int], arguments: argparse.Namesp
     except WiretaleError as error:
         note(str(error))
         return error.exit_code
-    except ImportError as error:
-        from wiretale.installation import explain_import
-
-        note(explain_import(error))
-        return 5
     except RuntimeError as error:
         if str(error) != "Query interrupted":  # so DuckDB ends at a signal
             raise
@@ -188,6 +183,11 @@ def main(words: Sequence[str] | None = None) -> int:
         code = run(parsed.command, parsed)
         sys.stdout.flush()
         return code
+    except ImportError as error:
+        from wiretale.installation import explain_import
+
+        note(explain_import(error))
+        return 5
     except OSError as error:
         process.discard(sys.stdout.fileno())  # buffered output, also at interpreter exit
         note(os_problem(error))
