@@ -72,7 +72,7 @@ class Repair(NamedTuple):
 
 
 def repair_of(case: Case, lossy: Lossy) -> Repair | None:
-    """Returns how a sender repairs losses of one moment, if it sends one segment again, and the next one only much later, each
+    """Returns how a sender repairs the losses of a burst, if it sends one segment again, and the next one only much later, each
     time after the same time; else None."""
     transfer, rtt = lossy.transfer, float(lossy.transfer.path_rtt_ns or 0)
     if transfer.flow["protocol"] != "tcp" or not rtt:
@@ -95,15 +95,15 @@ def repair_of(case: Case, lossy: Lossy) -> Repair | None:
 @cause(
     code="slow-repair",
     title="Lost segments are repaired one at a time",
-    sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where}, up to {longest} "
-    "of one moment, and {sender} repairs them one at a time: each next one follows {step} later, {reason}{price}.",
+    sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where} in bursts of "
+    "up to {longest}, and {sender} repairs them one at a time: each next one follows {step} later, {reason}{price}.",
     advice="{advice}",
     shows="Losses that were due within 5 ms or two round trips of each other are repaired one by one, each 30 ms and 10 "
     "round trips or more after the one before, three times or more and in most such cases, and always after the same time "
     "(the middle half to 20%). A sender that knows of several holes (SACK) fills them within a round trip, and doubles a "
     "timer that brought no ACK.",
     rivals={
-        "random-loss": "the holes are of one moment, their repairs are not",
+        "random-loss": "the segments are lost at once, and repaired one by one",
         "tail-loss": "several timers in a row, each for one segment of the same burst",
         "outage": "the timer is not doubled, and each repair arrives",
     },
@@ -124,10 +124,10 @@ def slow_repair(case: Case) -> Matches:
             place="after" if worst.place == "downstream" else "before",
             flows=[lossy.transfer.side for lossy in group],
             waited_ns=waited or None,
-            proof=f"up to {repair.longest} segments of one moment, repaired {show_duration(repair.step_ns)} apart on a path of "
+            proof=f"up to {repair.longest} segments of one burst, repaired {show_duration(repair.step_ns)} apart on a path of "
             f"{show_duration(transfer.path_rtt_ns)}",
             excluded={
-                "random-loss": f"holes of one moment are filled {show_duration(repair.step_ns)} apart",
+                "random-loss": f"holes of one burst are filled {show_duration(repair.step_ns)} apart",
                 "outage": "the next repair waits as long as the one before, and each arrives",
             },
             undecided={} if repair.by_timer else {"tail-loss": f"a capture at {sender}: what comes before each repair"},

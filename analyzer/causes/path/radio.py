@@ -119,7 +119,7 @@ def total_bps(case: Case) -> float:
     code="held-pings",
     title="Answers are held back again and again",
     sentence="Something {probably}holds packets between {client} and {server} back again and again, as a Wi-Fi adapter does "
-    "that sleeps (power save) or scans: {late} of {pings} took up to {most}, the others {prompt}. {lost}, and only {rate} "
+    "when it sleeps (power save) or scans: {late} of {pings} took up to {most}, the others {prompt}. {lost}, and only {rate} "
     "passed, so no queue grew.",
     advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
     "compare a cable, another driver, and pings from another host.",
