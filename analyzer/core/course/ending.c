@@ -30,10 +30,13 @@ static bool is_usual(const struct flow *flow, unsigned direction) {
 }
 
 /* Most connections end by two FINs that have no row, so that flows that wait for their end need no
- * memory for them. */
-static void drop_usual(struct flow *flow, struct pool *pool) {
+ * memory for them. Data that the latter overtook may still come. */
+static void drop_usual(struct flow *flow, unsigned direction, const struct tcp_header *tcp,
+                       struct pool *pool) {
     const struct endings *endings = flow->endings;
-    if (endings->resets[0] || endings->resets[1] || !is_usual(flow, 0) || !is_usual(flow, 1))
+    const struct tcp_stream *stream = &flow->tcp.streams[direction];
+    if (endings->resets[0] || endings->resets[1] || !is_usual(flow, 0) || !is_usual(flow, 1) ||
+        stream_position(stream, tcp->sequence) > stream->snd_nxt)
         return;
     endings_free(flow, pool);
     flow->closed = true;
@@ -100,7 +103,7 @@ NOINLINE void note_ending(struct flow *flow, unsigned direction, const struct tc
     *place = ending;
     flow->ended = true;
     if (!packet->payload_bytes)
-        drop_usual(flow, pool);
+        drop_usual(flow, direction, tcp, pool);
 }
 
 NOINLINE void note_late_data(struct flow *flow, unsigned direction,

@@ -66,8 +66,11 @@ def test_a_fin_that_crossed_a_request_does_not_acknowledge_it(tmp_path: Path) ->
     assert (reset["kind"], reset["with_ack"]) == ("reset", False)
 
 
-def test_a_half_that_stays_open_has_the_time_of_the_fin(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fin_ms", [None, 3471, 3469])  # of the other end; the last overtook its data
+def test_a_half_that_stays_open_has_the_time_of_the_fin(fin_ms: float | None, tmp_path: Path) -> None:
     talk = opened().send(50, 0, 1000, flags="FA").ack(70, 1001).send(3470, 1, 0, 1200, 1001)
+    if fin_ms:
+        talk.send(fin_ms, 1, 1200, ack=1001, flags="FA")
     (row,) = endings_of(talk, tmp_path)
     assert (row["direction"], row["late_bytes"], row["acknowledged"], row["packets_after"]) == (0, 1200, True, None)
     assert row["late_ns"] == pytest.approx(3420 * MS)
