@@ -157,3 +157,15 @@ def test_no_password_is_kept(tmp_path: Path) -> None:
     ]
     texts = str([row for row in trace_of(timed, tmp_path).exchanges.rows() if row["kind"] == "service"])
     assert "PASS" in texts and "AUTH" in texts and "secret" not in texts and "c2Vj" not in texts
+
+
+@pytest.mark.parametrize(
+    ("spoken", "waits"),
+    [(("> 421 mx too busy",), [None]), (("> 220 mx", "EHLO a", "> 421 mx too busy"), [20.0])],
+)
+def test_nobody_waits_for_a_server_that_speaks_first(
+    spoken: tuple[str, ...], waits: list[float | None], tmp_path: Path
+) -> None:
+    trace = trace_of(talk(25, lines(*spoken)), tmp_path)
+    rows = [row for row in trace.exchanges.rows() if row["kind"] == "service"]
+    assert [row["waited_ns"] and row["waited_ns"] / 1e6 for row in rows] == waits

@@ -135,7 +135,8 @@ void exchange_settle(struct local_exchanges *local, struct local_exchange *excha
     } else if (packet) {
         exchange->answered_frame = packet->frame;
         exchange->answered_ns = packet->time_ns;
-        if (exchange->asked_ns != TIME_UNKNOWN && packet->time_ns != TIME_UNKNOWN)
+        bool timed = exchange->asked_ns != TIME_UNKNOWN && packet->time_ns != TIME_UNKNOWN;
+        if (timed && !exchange->unasked)
             waited_ns = since(exchange->asked_ns, packet->time_ns);
     }
     add_exchange(local, exchange, outcome, waited_ns, code);

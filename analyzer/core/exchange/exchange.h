@@ -59,6 +59,7 @@ struct local_exchange {
     bool settled;           /* its row was added */
     uint8_t mac[MAC_BYTES]; /* that answered; 0 if it is not known */
     bool begun;             /* SIP: a provisional response came */
+    bool unasked;           /* its answer needed no request: nobody waited */
     /* Of DHCP. */
     uint8_t address[4], server[4]; /* the client's address, and who answered; 0 if not known */
     /* Of DHCP, RADIUS and SIP. */

@@ -78,8 +78,11 @@ static struct local_exchange *ask(struct local_exchanges *local, const struct ex
 static void answer(struct local_exchanges *local, const struct exchange_key *key,
                    const struct local_packet *place, const struct service_message *message) {
     struct local_exchange *exchange = keyed_list_find(&local->exchanges, key);
-    if (!exchange && message->unasked)
+    if (!exchange && message->unasked) {
         exchange = ask(local, key, place, message, 0);
+        if (exchange)
+            exchange->unasked = true;
+    }
     if (exchange && !exchange->settled)
         exchange_settle(local, exchange, place, message->refused ? WORD_REFUSED : WORD_ANSWERED,
                         message->answer[0] ? message->answer : NULL);

@@ -927,8 +927,8 @@
     X(waited_ns, DURATION, "ns",                                                                   \
       "from the first packet of the request to the answer; without one, to the last query of "     \
       "DNS, "                                                                                      \
-      "the last packet of a handshake or the end of the connection; null without times, and if "   \
-      "the connection stayed open")                                                                \
+      "the last packet of a handshake or the end of the connection; null without times, if the "   \
+      "connection stayed open, and of services that speak first")                                  \
     X(outcome, KNOWN(WORD), "",                                                                    \
       "answered; error: the answer is an error, which code names (HTTP from 500 on); refused: "    \
       "RST in reply to the SYN; reset or closed: the server did that instead; abandoned: the "     \
