@@ -192,6 +192,18 @@ def boot(code: int, text: bytes, by_client: bool = False, then: bool = False) ->
     return timed
 
 
+def phone() -> Timed:
+    """A phone asks for six files, of which the last two, which it may lack, are not there."""
+    timed: Timed = []
+    for number in range(6):
+        at, port = START + 2.0 * number, 2_070 + number
+        timed += datagrams((port, 69), [Said(b"\0\1file%d.xml\0octet\0" % number)], at)
+        reply = b"\0\5\0\1File not found\0" if number > 3 else b"\0\3\0\1" + bytes(200)
+        words = [Said(reply, True), *([] if number > 3 else [Said(b"\0\4\0\1")])]
+        timed += datagrams((port, 34_000 + number), words, at + 0.01)
+    return timed
+
+
 EXAMPLES = {
     "service-refused": of_timed(lambda: talk(389, ldap(8))),
     "only-smb1": of_timed(lambda: cut_short(445, smb_1(b"NT LM 0.12"))),

@@ -146,6 +146,8 @@ INTERMEDIATE = frozenset(
         "saslBindInProgress",
         "KDC_ERR_PREAUTH_REQUIRED",
         "KRB_ERR_RESPONSE_TOO_BIG",
+        "KDC_ERR_WRONG_REALM",
+        "KDC_ERR_MORE_PREAUTH_DATA_REQUIRED",
         "COOKIE",
         "INVALID_KE_PAYLOAD",
     )
@@ -158,6 +160,8 @@ NEEDED = {
     "POP3 command": ("", "USER", "PASS", "APOP"),
     "FTP command": ("", "USER", "PASS", "RETR", "STOR", "APPE", "LIST", "MLSD", "NLST", "PORT", "PASV", "EPSV"),
 }
+#: without it a client may go on to this
+INSTEAD = {"STARTTLS": "MAIL"}
 FTP_FAILURES = ("421", "425", "426", "451", "452", "530", "552", "553")
 
 #: words in an answer, and what they mean
@@ -182,5 +186,7 @@ REASONS = {
     "KDC_ERR_KEY_EXPIRED": "the password has expired",
     "NO_PROPOSAL_CHOSEN": "no encryption, DH group or connection in common",
     "AUTHENTICATION_FAILED": "keys or identities do not match",
+    "450 ": "for now: a mail server tries again later",
+    "451 ": "for now: a mail server tries again later",
     "8 ": "it did not ask for all options that came",
 }

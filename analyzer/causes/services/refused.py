@@ -11,6 +11,7 @@ from wiretale.analyzer.causes.services.dialogs import facts_of
 from wiretale.analyzer.causes.services.refusal_words import (
     ABORTED,
     FTP_FAILURES,
+    INSTEAD,
     INTERMEDIATE,
     NEEDED,
     PROTOCOLS,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import ExchangeRow
 
 NTP = "NTP"
+BOOT_FILES = ("TFTP read", "TFTP write")
 SMB_1, SMB_PORT = "SMB 1 negotiation", 445
 TIMES_MIN = 2  # answers of a server without time
 CLIENT_SAYS = "client: "
@@ -64,6 +66,11 @@ def is_command(row: ExchangeRow) -> bool:
     return row["type"] in NEEDED
 
 
+def word_of(row: ExchangeRow) -> str:
+    """Returns the first word of a command."""
+    return name_of(row).partition(" ")[0].upper()
+
+
 def is_refusal(row: ExchangeRow) -> bool:
     """Returns whether an answer refuses what the client cannot do without."""
     answer = row["code"] or ""
@@ -71,13 +78,19 @@ def is_refusal(row: ExchangeRow) -> bool:
         return False
     if row["type"] in NEEDED:
         is_failure = row["type"] != "FTP command" or answer[:3] in FTP_FAILURES
-        return is_failure and name_of(row).partition(" ")[0].upper() in NEEDED[row["type"] or ""]
+        return is_failure and word_of(row) in NEEDED[row["type"] or ""]
     return not answer.startswith(ABORTED)
 
 
 def is_success(row: ExchangeRow) -> bool:
     """Returns whether a request was granted."""
     return row["outcome"] == "answered" and (row["code"] or "") not in INTERMEDIATE
+
+
+def enough_of(row: ExchangeRow) -> list[tuple[str | None, ...]]:
+    """Returns what makes a refusal harmless if it succeeds later: the same, or what goes on without it."""
+    instead = INSTEAD.get(word_of(row)) if is_command(row) else None
+    return [whom_of(row), *([(*whom_of(row)[:3], instead)] if instead else [])]
 
 
 def whom_of(row: ExchangeRow) -> tuple[str | None, ...]:
@@ -89,8 +102,7 @@ def whom_of(row: ExchangeRow) -> tuple[str | None, ...]:
 
 def alike(row: ExchangeRow) -> tuple[str | None, ...]:
     """Returns what requests of one kind have in common, whoever asks: of commands, the first word."""
-    kind = row["type"] or ""
-    return row["server"], kind, name_of(row).partition(" ")[0] if is_command(row) else None
+    return row["server"], row["type"] or "", word_of(row) if is_command(row) else None
 
 
 def refusals(case: Case) -> list[Refusals]:
@@ -101,12 +113,14 @@ def refusals(case: Case) -> list[Refusals]:
     for number, row in enumerate(rows):
         if is_success(row):
             granted[whom_of(row)] = number
-            if not is_command(row):  # a login without a name may be anybody's
+            if is_command(row):
+                granted[(*whom_of(row)[:3], word_of(row))] = number
+            else:  # a login without a name may be anybody's
                 granted[(*whom_of(row)[:3], "")] = number
             accepted[alike(row)] += 1
     refused: dict[tuple[str, str, str, str], list[ExchangeRow]] = defaultdict(list)
     for number, row in enumerate(rows):
-        if is_refusal(row) and granted.get(whom_of(row), -1) < number:
+        if is_refusal(row) and not any(granted.get(key, -1) > number for key in enough_of(row)):
             refused[row["client"] or "?", row["server"] or "?", row["type"] or "", row["code"] or ""].append(row)
     return [Refusals(*ends, refusing, accepted[alike(refusing[0])]) for ends, refusing in refused.items()]
 
@@ -161,10 +175,11 @@ def is_usual(each: Refusals) -> bool:
 
 def severity_of(each: Refusals) -> Severity | None:
     """Returns the severity, None for an error: a single refusal beside requests that are accepted is a note, and so are some
-    beside as much mail that is."""
+    beside as much mail that is, or as many files of which a client asks for each once: phones try for those that it may lack."""
     if is_usual(each):
         return "warning"
-    some = len(each.rows) if each.type == "SMTP command" else 1
+    are_several = each.type == "SMTP command" or (each.type in BOOT_FILES and len(each.names) == len(each.rows))
+    some = len(each.rows) if are_several else 1
     return "info" if len(each.rows) <= some <= each.accepted else None
 
 

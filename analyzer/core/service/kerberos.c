@@ -14,8 +14,10 @@
 enum tag { AS_REQ = 0x6a, AS_REP = 0x6b, TGS_REQ = 0x6c, TGS_REP = 0x6d, KRB_ERROR = 0x7e };
 enum error {
     PREAUTH_REQUIRED = 25,
-    RESPONSE_TOO_BIG = 52
-}; /* the client asks again as it should */
+    RESPONSE_TOO_BIG = 52,
+    WRONG_REALM = 68,
+    MORE_PREAUTH_DATA = 91
+}; /* the client asks again as it should, or another server */
 
 static const struct {
     uint8_t code;
@@ -34,7 +36,8 @@ static const struct {
               {41, "KRB_AP_ERR_MODIFIED"},
               {52, "KRB_ERR_RESPONSE_TOO_BIG"},
               {60, "KRB_ERR_GENERIC"},
-              {68, "KDC_ERR_WRONG_REALM"}};
+              {WRONG_REALM, "KDC_ERR_WRONG_REALM"},
+              {MORE_PREAUTH_DATA, "KDC_ERR_MORE_PREAUTH_DATA_REQUIRED"}};
 
 /* Puts `HTTP/web.example` of a principal name. */
 static void put_principal(char *text, struct service_bytes name) {
@@ -72,7 +75,8 @@ static void read_error(struct service_message *message, struct service_bytes byt
     for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
         if (errors[i].code == code.at[0])
             snprintf(text, sizeof text, "%s", errors[i].name);
-    bool usual = code.at[0] == PREAUTH_REQUIRED || code.at[0] == RESPONSE_TOO_BIG;
+    bool usual = code.at[0] == PREAUTH_REQUIRED || code.at[0] == RESPONSE_TOO_BIG ||
+                 code.at[0] == WRONG_REALM || code.at[0] == MORE_PREAUTH_DATA;
     service_say(message, "Kerberos login", !usual, text);
 }
 

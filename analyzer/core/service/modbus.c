@@ -11,6 +11,7 @@
 #define HEADER_BYTES 8u
 #define LENGTH_MOST  254u
 #define EXCEPTION    0x80
+#define ACKNOWLEDGE  5  /* code: accepted, but it takes long */
 #define LAST_CODED   24 /* function: read a queue; others have no address */
 
 static const char *exception_text(uint8_t code) {
@@ -37,7 +38,7 @@ void modbus_read(struct service_message *message, struct service_bytes bytes) {
     if (function & EXCEPTION) {
         const char *text = exception_text(bytes.at[8]);
         if (text && load_be16(bytes.at + 4) == 3)
-            service_say(message, "Modbus request", true, text);
+            service_say(message, "Modbus request", bytes.at[8] != ACKNOWLEDGE, text);
     } else if (message->from_client && function && function <= LAST_CODED &&
                bytes.length >= HEADER_BYTES + 4) {
         message->step = STEP_ASKS;
