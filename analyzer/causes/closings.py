@@ -90,13 +90,13 @@ def last_words_str(ended: list[Ended]) -> str:
     closed: dict[tuple[str, int | None], list[int]] = defaultdict(list)
     for flow, client, server in ended:
         words = last_words_of(server, client)
-        if words and flow["handshake_rtt_ns"] is not None:
+        if words and flow["application"] == "tls" and flow["handshake_rtt_ns"] is not None:
             closed[server["source"], server["source_port"]].append(words)
     end, sizes = max(closed.items(), key=lambda entry: len(entry[1]), default=(("", None), []))
     if len(sizes) < RESETS_MIN:
         return ""
     return (
         f"{endpoint_str(*end)} reset {plural(len(sizes), 'connection')} that it had closed before, after all its data was "
-        f"acknowledged: the last {show_bytes(max(sizes))} of the client, as a TLS close_notify has, found no socket any more; "
+        f"acknowledged: the last {show_bytes(max(sizes))} of the client, probably a TLS close_notify, found no socket any more; "
         "these resets are harmless"
     )

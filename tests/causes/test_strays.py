@@ -57,6 +57,7 @@ def test_resets_that_harm_nobody_are_told_as_harmless(timed: Timed, words: str, 
         drawn.checks(wait=1.5),  # it waits for a greeting
         drawn.last_words(count=2),
         drawn.last_words(size=300),  # a request that was lost
+        drawn.last_words(size=12, greeting=bytes(12)),  # a short one
         drawn.last_words(answered=False),  # the client may not have the answer
     ],
 )

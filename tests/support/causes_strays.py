@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from application_wire import IS_13, SECRET, SNI, hello
 from attempt_wire import RTT, Ends
 from causes_broken import of_timed
 from crafted import Timed
 
+HELLO, ANSWER = hello(1, b"", SNI), hello(2, b"", IS_13) + SECRET
 CLIENT, SERVICE, BACKEND = "10.0.0.1", "10.96.0.10", "10.244.5.17"
 
 
@@ -48,20 +50,20 @@ def checks(count: int = 8, period: float = 2.0, jitter: float = 0.0, words: byte
     return timed
 
 
-def last_words(count: int = 4, size: int = 31, answered: bool = True) -> Timed:
+def last_words(count: int = 4, size: int = 31, answered: bool = True, greeting: bytes = HELLO) -> Timed:
     """A server that closes after its answer, and resets what the client says after that."""
     timed: Timed = []
     for number in range(count):
-        ends, at = Ends(42_000 + number, 443), 5.0 + 3.0 * number
+        ends, at, sent, end = Ends(42_000 + number, 443), 5.0 + 3.0 * number, 1001 + len(greeting), 5002 + len(ANSWER)
         timed += [ends.syn(at), *ends.accepts(at + RTT)]
         timed += [
-            ends.segment(at + 0.03, False, "PA", data=bytes(100), seq=1001, ack=5001),
-            ends.segment(at + 0.05, True, "FPA", data=bytes(500), seq=5001, ack=1101),
+            ends.segment(at + 0.03, False, "PA", data=greeting, seq=1001, ack=5001),
+            ends.segment(at + 0.05, True, "FPA", data=ANSWER, seq=5001, ack=sent),
         ]
-        timed += [ends.segment(at + 0.0501, False, "A", seq=1101, ack=5502)] if answered else []
+        timed += [ends.segment(at + 0.0501, False, "A", seq=sent, ack=end)] if answered else []
         timed += [
-            ends.segment(at + 0.052, False, "PA", data=bytes(size), seq=1101, ack=5502 if answered else 5001),
-            ends.segment(at + 0.072, True, "R", seq=5502),
+            ends.segment(at + 0.052, False, "PA", data=bytes(size), seq=sent, ack=end if answered else 5001),
+            ends.segment(at + 0.072, True, "R", seq=end),
         ]
     return timed
 
