@@ -74,6 +74,12 @@ def test_healthy_lans(timed: Timed, tmp_path: Path) -> None:
     assert not [row["code"] for row in causes if row["code"] in drawn.EXAMPLES]
 
 
+def test_a_redirect_is_about_the_host_that_it_went_to_also_if_that_is_the_server(tmp_path: Path) -> None:
+    answer = analyze_timed(tmp_path, drawn.redirected_server()).answer
+    assert answer.sentence.startswith(f"The router {drawn.GATEWAY} sent 10.0.4.10 1 ICMP redirect: ")
+    assert "way to 198.51.100.7: give 10.0.4.10 that route" in str(answer.advice)
+
+
 def test_version_3_has_two_masters(tmp_path: Path) -> None:
     assert analyze_timed(tmp_path, drawn.version_3()).answer.cause == "two-masters"
 

@@ -18,6 +18,7 @@ from scapy.all import (
     VRRPv3,
 )
 
+from attempt_wire import Ends
 from causes_broken import of_timed
 from crafted import Timed
 from neighbor_wire import GATEWAY, SERVER, answers, asks
@@ -136,6 +137,15 @@ def redirects(other: int | None = None, count: int = 4) -> Timed:
         if other is not None:
             talk.append((number + 0.0006, Ether() / head / ICMP(type=3, code=other) / Raw(bytes(ping)[:28])))
     return sorted(talk, key=lambda packet: packet[0])
+
+
+def redirected_server() -> Timed:
+    """A server whose answers to a client of another network a router sends back to the LAN."""
+    ends = Ends(client="198.51.100.7", server="10.0.4.10")
+    talk = ends.connects(0.0)
+    head, answer = IP(src=GATEWAY, dst="10.0.4.10", ttl=255), bytes(talk[1][1][IP])[:28]
+    redirect = Ether() / head / ICMP(type=5, code=1, gw="10.0.4.254") / Raw(answer)
+    return sorted([*talk, (talk[1][0] + 0.0005, redirect)], key=lambda packet: packet[0])
 
 
 EXAMPLES: dict[str, Callable] = {

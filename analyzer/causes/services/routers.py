@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import AnnouncerRow, EventRow, ExchangeRow
+    from wiretale.analyzer.rows import AnnouncerRow, DirectionRow, EventRow, ExchangeRow
 
 ROWS_MAX = 10_000
 TOGETHER_NS, ANNOUNCED_MIN = 3_000_000_000, 3  # longer than a master needs to resign, and its advertisements
@@ -232,6 +232,12 @@ def redirects_of(case: Case) -> dict[str, list[EventRow]]:
     return by_router
 
 
+def redirected_packets(case: Case, events: Sequence[EventRow]) -> list[DirectionRow]:
+    """Returns the directions whose packets a router would rather have elsewhere."""
+    sides = dict.fromkeys((event["flow"] or 0, event["direction"] or 0) for event in events)
+    return [case.direction(*side) for side in sides]
+
+
 @cause(
     code="redirected",
     title="A router knows a shorter way (ICMP redirect)",
@@ -247,8 +253,8 @@ def redirects_of(case: Case) -> dict[str, list[EventRow]]:
 def redirected(case: Case) -> Matches:
     for router, events in redirects_of(case).items():
         flows = [case.flow(flow) for flow in dict.fromkeys(event["flow"] or 0 for event in events)]
-        hosts = [case.direction(flow["flow"], 0)["source"] for flow in flows]
-        targets = [case.direction(flow["flow"], 0)["destination"] for flow in flows]
+        sent = redirected_packets(case, events)
+        hosts, targets = ([row[name] for row in sent] for name in ("source", "destination"))
         arrived = not any(flow["one_way"] for flow in flows)
         yield Match(
             certainty="proven",
