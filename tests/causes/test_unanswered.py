@@ -242,12 +242,19 @@ def pinged(answered: bool) -> Timed:
     )
 
 
-def pings_beside(server: str = SERVER, times: int = 1) -> Timed:
-    """Pings of a host without an answer, from 1 s on, and a connection to the web server."""
-    pings = [ping(1.0 + i, i, "10.0.0.1", server) for i in range(6)]
+def pings_beside(server: str = SERVER, times: int = 1, at: float = 1.0) -> Timed:
+    """Pings of a host without an answer, from a time on, and a connection to the web server."""
+    pings = [ping(at + i, i, "10.0.0.1", server) for i in range(6)]
     for _, packet in pings:
         packet["Raw"].load *= times
     return all_of(Ends(45000, 443).connects(0.0), pings)
+
+
+def unacknowledged(at: float) -> Timed:
+    """A connection on which the client sends data from 1 s on, and again and again, without an ACK."""
+    ends = Ends(45002, 22)
+    opening = [ends.syn(at), *ends.accepts(at + 0.02)]
+    return [*opening, *(ends.segment(at + 2**i, False, "PA", data=bytes(50), seq=1001, ack=5001) for i in range(4))]
 
 
 def nobody(hosts: int = 3) -> Timed:
@@ -618,14 +625,14 @@ SAID = {
         pings_beside,
         "ping-filtered",
         "likely",
-        ("is up, but probably a firewall drops pings", "none of 4 pings"),
+        ("is probably up, but a firewall drops pings", "none of 4 pings"),
         ("host-down",),
     ),
     "pings while a connection is open": Said(
-        lambda: all_of(pings_beside(), Ends(45001, 443).connects(2.0)),
+        lambda: all_of(pings_beside(), Ends(45001, 443).connects(3.5)),
         "ping-filtered",
         "proven",
-        ("a firewall drops pings", "2 connections of"),
+        ("is up, but a firewall drops pings", "2 connections of"),
     ),
     "QUIC blocked": Said(lambda: udp_443(True), "broken-family", "proven", ("UDP 443 (QUIC) is blocked", "300 ms")),
     "both families": Said(lambda: family(True), "broken-family", "proven", ("IPv6 is dead", "250 ms")),
@@ -673,6 +680,11 @@ NOT = {
     "pings without an answer": (lambda: pinged(False), "filtered"),
     "pings that are answered": (lambda: pinged(True), "ping-filtered"),
     "pings that test the path MTU": (lambda: pings_beside(times=30), "ping-filtered"),
+    "pings long after a connection": (lambda: pings_beside(at=90.0), "ping-filtered"),
+    "pings of a host that acknowledges data no more": (
+        lambda: all_of(pings_beside(at=10.0), unacknowledged(8.0)),
+        "ping-filtered",
+    ),
     "pings of a host that is silent": (lambda: pings_beside("10.2.0.99"), "ping-filtered"),
 }
 

@@ -156,6 +156,11 @@ def pinged(waits: Callable[[int], float], count: int = 40, busy: bool = False, l
     return wire
 
 
+def detoured(number: int) -> float:
+    """A path that is much longer for some of the time."""
+    return woken(0 if 12 <= number < 30 else 1)
+
+
 def woken(number: int) -> float:
     return 1.1 + number % 7 / 50 if number % 2 else 640.0 + number % 9 * 30
 
@@ -188,8 +193,9 @@ def asked_beside(since: float, stall_at: float, wait: float) -> Wire:
     return talk.close()
 
 
-def resolved(late: float = 700.0, asks: bool = True) -> Wire:
-    """ARP requests for three hosts, and a datagram to each when the answer has come, or all along."""
+def resolved(late: float = 700.0, asks: bool = True, far: bool = False) -> Wire:
+    """ARP requests for three hosts, and datagrams to each when the answer has come, or all along; `far`: a connection whose round
+    trip is as long."""
     wire = Wire()
     for number in range(3):
         host, now = f"10.0.0.{20 + number}", 5_000.0 * number
@@ -199,7 +205,10 @@ def resolved(late: float = 700.0, asks: bool = True) -> Wire:
                 struct.pack("!HHBBH", 1, 0x800, 6, 4, kind) + macs[0] + inet_aton(source) + macs[1] + inet_aton(target)
             )
             wire.packets.append((now + ms, (macs[1] if kind == 2 else b"\xff" * 6) + macs[0] + b"\x08\x06" + body))
-        for place in range(8):
+        if far:
+            link = Connection(wire, 40_001 + number, ("10.0.0.1", host)).open(now + late + 0.1, late)
+            link.send(now + 2 * late + 0.2, 0, 0, 100, PUSH, 0).send(now + 3 * late + 0.3, 1, 0, 300, PUSH, 100)
+        for place in range(0 if far else 8):
             wire.udp(
                 now + 1_000.0 * place - 500.0 if not asks else now + late + 0.1 + 100.0 * place, bytes(60), target=host
             )
@@ -261,11 +270,13 @@ CASES = {
         lambda: pinged(woken), HELD, ("20 of 40 pings took up to 880 ms", "the others 1.1")
     ),
     "pings through a queue of others": NOT(lambda: pinged(swept), HELD),
+    "pings by a longer path for a while": NOT(lambda: pinged(detoured), HELD),
     "pings beside traffic": NOT(lambda: pinged(woken, busy=True), HELD),
     "answers that begin anew in a long capture": Case(
         lambda: revisited((10, 20, 40, 80)), "idle-restart", ("11 of 11 answers", "from 14.6 kB")
     ),
     "answers in flights of one size in a long capture": NOT(lambda: revisited((37, 37, 37, 37)), "idle-restart"),
+    "answers whose flights never grow as far": NOT(lambda: revisited((10, 20, 25, 25)), "idle-restart"),
     "a request that waits while the path stands still": NOT(lambda: asked_beside(0.0, 985.0, 1_085.0), "slow-server"),
     "a path that stands still, and a request that waits for it": Case(
         lambda: asked_beside(0.0, 985.0, 1_085.0), "stall", ("stood still for 992 ms",)
@@ -275,6 +286,7 @@ CASES = {
     ),
     "ARP replies that come late": Case(resolved, LATE_ARP, ("02:00:00:00:00:63", "waited 700 ms", "3 addresses")),
     "ARP replies that come at once": NOT(lambda: resolved(0.3), LATE_ARP),
+    "late ARP replies of hosts that are far away": NOT(lambda: resolved(600.0, far=True), LATE_ARP),
     "late ARP replies for which nothing waits": NOT(lambda: resolved(asks=False), LATE_ARP),
     "a small window without scaling": Case(
         unscaled, "small-window", ("10.0.0.2:445, 17.5 kB", "no more can be in flight")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 RETRIES_BAD = 0.25  # of the data frames
 HELD_NS, HELD_TIMES, PROMPT_TIMES, PROMPT_NS = 100_000_000, 20.0, 3.0, 3_000_000  # least waits; times the least one
 HELD_LEAST, HELD_SHARE, PROMPT_SHARE, BETWEEN_SHARE = 5, 0.05, 0.3, 0.2  # of the pings; of those that wait long
+RETURNS_LEAST = 3  # from a late answer to a fast one: a path that changes for a while does so once
 NEAR_NS, QUIET_BPS = 10_000_000, 500_000  # the round trip of a network at hand; of a capture in which no queue grows
 WEAK_DBM, STRONG_DBM = -75, -65
 
@@ -100,13 +102,25 @@ def delayed_of(pings: Pings) -> Delayed | None:
         return None
     waits = [row["waited_ns"] or 0 for row in timed]
     least = min(waits)
-    late = [row for row in timed if (row["waited_ns"] or 0) >= max(HELD_NS, HELD_TIMES * least)]
-    prompt = sorted(ns for ns in waits if ns <= max(PROMPT_TIMES * least, least + PROMPT_NS))
+    late_least, prompt_most = max(HELD_NS, HELD_TIMES * least), max(PROMPT_TIMES * least, least + PROMPT_NS)
+    late = [row for row in timed if (row["waited_ns"] or 0) >= late_least]
+    prompt = sorted(ns for ns in waits if ns <= prompt_most)
     between = len(timed) - len(late) - len(prompt)
-    is_often = len(late) >= max(HELD_LEAST, HELD_SHARE * len(timed)) and len(prompt) >= PROMPT_SHARE * len(timed)
+    is_often = are_often(len(late), len(prompt), len(timed)) and comes_again(waits, late_least, prompt_most)
     if not is_often or between > BETWEEN_SHARE * len(late) or least > NEAR_NS:
         return None
     return Delayed(late, prompt[len(prompt) // 2], max(waits))
+
+
+def comes_again(waits: list[int], late_least: float, prompt_most: float) -> bool:
+    """Returns whether fast answers follow right after late ones several times."""
+    returns = sum(sooner >= late_least and later <= prompt_most for sooner, later in pairwise(waits))
+    return returns >= RETURNS_LEAST
+
+
+def are_often(late: int, prompt: int, timed: int) -> bool:
+    """Returns whether both late and fast answers are a good part of all."""
+    return late >= max(HELD_LEAST, HELD_SHARE * timed) and prompt >= PROMPT_SHARE * timed
 
 
 def total_bps(case: Case) -> float:
@@ -124,7 +138,8 @@ def total_bps(case: Case) -> float:
     advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
     "compare a cable, another driver, and pings from another host.",
     shows="Five pings and 5% of a pair or more took 100 ms and 20 times the least one, 30% or more were answered about as "
-    "fast as the least one, 10 ms or less, and hardly any in between; less than 500 kbit/s was captured.",
+    "fast as the least one, 10 ms or less, three times or more right after a late one, and hardly any in between; less than "
+    "500 kbit/s was captured.",
     rivals={
         "bufferbloat": "hardly anything was sent, and the next ping is fast at once: a queue drains gradually",
         "outage": "every packet arrives, late",

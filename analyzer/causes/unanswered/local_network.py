@@ -34,6 +34,8 @@ LATE_REPLY_NS, LATE_REPLIES, BEHIND_NS = (
     2,
     100_000_000,
 )  # replies of a MAC address; a flow that waited for one
+PATH_SHARE = 0.5  # of the wait: a round trip that is longer explains it
+Start = tuple[int, int]  # of a flow: time, round trip of its handshake or 0
 GIVEN_UP_NS = 20_000_000_000  # after four Discovers (RFC 2131 section 4.1)
 FAILURES = (
     "connection-refused",
@@ -386,12 +388,13 @@ def multicast_stop(case: Case) -> Matches:
         )
 
 
-def starts_of(case: Case) -> dict[str, list[int]]:
-    """Returns when the first flows to each address began, ns."""
-    flows, starts = case.trace.flows, defaultdict[str, list[int]](list)
-    for address, first_ns in zip(flows.column("destination"), flows.column("first_ns"), strict=True):
+def starts_of(case: Case) -> dict[str, list[Start]]:
+    """Returns when the first flows to each address began, and their round trips, ns."""
+    flows, starts = case.trace.flows, defaultdict[str, list[Start]](list)
+    columns = (flows.column(name) for name in ("destination", "first_ns", "handshake_rtt_ns"))
+    for address, first_ns, rtt_ns in zip(*columns, strict=True):
         if first_ns is not None and len(starts) < FLOWS_MAX:
-            starts[address].append(first_ns)
+            starts[address].append((first_ns, rtt_ns or 0))
     return starts
 
 
@@ -400,10 +403,11 @@ def is_late(row: ExchangeRow) -> bool:
     return (row["waited_ns"] or 0) >= LATE_REPLY_NS
 
 
-def is_waited_for(row: ExchangeRow, starts: Mapping[str, list[int]]) -> bool:
-    """Returns whether a flow to an address began right after its ARP reply."""
-    answered_ns = row["answered_ns"] or 0
-    return any(0 <= at - answered_ns <= BEHIND_NS for at in starts.get(str(row["server"]), ()))
+def is_waited_for(row: ExchangeRow, starts: Mapping[str, list[Start]]) -> bool:
+    """Returns whether a flow to an address began right after its ARP reply, and met no such delay: else the path is long."""
+    answered_ns, short_ns = row["answered_ns"] or 0, PATH_SHARE * (row["waited_ns"] or 0)
+    began = starts.get(str(row["server"]), ())
+    return any(0 <= at - answered_ns <= BEHIND_NS and rtt_ns <= short_ns for at, rtt_ns in began)
 
 
 def late_replies(case: Case) -> dict[str, list[ExchangeRow]]:
@@ -418,7 +422,7 @@ def late_replies(case: Case) -> dict[str, list[ExchangeRow]]:
     return {mac: rows for mac, rows in waited.items() if rows}
 
 
-def late_of(rows: list[ExchangeRow], starts: Mapping[str, list[int]]) -> list[ExchangeRow]:
+def late_of(rows: list[ExchangeRow], starts: Mapping[str, list[Start]]) -> list[ExchangeRow]:
     """Returns the late replies for which a flow waited, if a machine answers late as a rule; else none."""
     late = [row for row in rows if is_late(row)]
     waited = [row for row in late if is_waited_for(row, starts)]
@@ -433,7 +437,7 @@ def late_of(rows: list[ExchangeRow], starts: Mapping[str, list[int]]) -> list[Ex
     advice="If {mac} answers for other hosts (proxy ARP), turn its delay off: `sysctl net.ipv4.neigh.IF.proxy_delay=0`; else "
     "look for a host or radio that sleeps, or a busy CPU.",
     shows="Two ARP requests or more were asked once, one MAC address answered them 200 ms later or more, as half of all that it "
-    "answers, and a flow to the address began within 100 ms of the answer.",
+    "answers, and a flow to the address began within 100 ms of the answer, with a round trip of half of the wait or less.",
     rivals={
         "host-down": "every request is answered",
         "stall": "half of its answers or more are late, whatever else passes",

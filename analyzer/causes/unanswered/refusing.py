@@ -37,6 +37,7 @@ FORBIDDEN = ("prohibited", "host_prohibited", "network_prohibited")
 NO_PORT = "port_unreachable"
 PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
 SYNS_MIN, PINGS_MIN, PING_BYTES = 2, 3, 500  # of payload: larger pings test the path MTU
+HEARD_NS = 60_000_000_000  # before the first ping: a host that was heard then is probably still up
 NEXT_NS = 1_000_000_000  # from a reset to what the client tries in its place
 HOPS_PROVEN = 2  # difference of TTLs; one hop may be a second interface
 BYTE_MAX = 255
@@ -408,11 +409,12 @@ def connections_between(case: Case, client: str, host: str) -> list[FlowRow]:
 @cause(
     code="ping-filtered",
     title="Pings are filtered",
-    sentence="{host} is up, but {probably}a firewall drops pings: none of {count:ping} from {client} was answered, while "
+    sentence="{host} is {probably}up, but a firewall drops pings: none of {count:ping} from {client} was answered, while "
     "{open} of the same client to it opened.",
     advice="Nothing is wrong if pings are forbidden there; test with a port instead: `nc -vz {host} {port}`.",
     shows="Three small pings or more of a client to a host, none answered, and TCP connections between the same two that came "
-    "about; sure if one was open while the pings were sent.",
+    "about. The host was heard 60 s before the first ping at the earliest, and no data to it lacks an ACK. It is sure if the "
+    "host was heard after three of the pings, on a connection that began before the last one.",
     rivals={
         "host-down": "the host accepts connections of the same client",
         "outage": "a connection was open meanwhile",
@@ -428,21 +430,32 @@ def ping_filtered(case: Case) -> Matches:
         is_small = all(
             (case.direction(flow, side)["segment_max"] or 0) <= PING_BYTES for flow in flows for side in (0, 1)
         )
-        if cited_by and talks and is_small:
-            yield ping_match(rows, talks, host=host, client=client, findings=cited_by, flows=flows)
+        if cited_by and talks and is_small and is_heard(case, rows, talks):
+            yield ping_match(case, rows, talks, host=host, client=client, findings=cited_by, flows=flows)
 
 
-def were_open(rows: Sequence[ExchangeRow], talks: Sequence[FlowRow]) -> bool:
-    """Returns whether a connection was open while the pings were sent."""
-    times = [row["asked_ns"] or 0 for row in rows]
-    return any((talk["first_ns"] or 0) <= max(times) and (talk["last_ns"] or 0) >= min(times) for talk in talks)
+def is_heard(case: Case, rows: Sequence[ExchangeRow], talks: Sequence[FlowRow]) -> bool:
+    """Returns whether a host was heard shortly before pings or later, and leaves no data without an ACK: else it may be down."""
+    since_ns = min(row["asked_ns"] or 0 for row in rows) - HEARD_NS
+    is_gone = any(case.direction(talk["flow"], 0)["unacked_bytes"] for talk in talks)
+    return not is_gone and any((case.direction(talk["flow"], 1)["last_ns"] or 0) >= since_ns for talk in talks)
+
+
+def were_open(case: Case, rows: Sequence[ExchangeRow], talks: Sequence[FlowRow]) -> bool:
+    """Returns whether a host was heard on a connection while pings to it stayed without an answer."""
+    times = sorted(row["asked_ns"] or 0 for row in rows)
+    return any(
+        (talk["first_ns"] or 0) <= times[-1]
+        and (case.direction(talk["flow"], 1)["last_ns"] or 0) >= times[PINGS_MIN - 1]
+        for talk in talks
+    )
 
 
 def ping_match(
-    rows: Sequence[ExchangeRow], talks: Sequence[FlowRow], *, host: str, client: str, **fields: Any
+    case: Case, rows: Sequence[ExchangeRow], talks: Sequence[FlowRow], *, host: str, client: str, **fields: Any
 ) -> Match:
     """Returns the match of pings without an answer beside connections to the same host."""
-    is_sure = were_open(rows, talks)
+    is_sure = were_open(case, rows, talks)
     excluded = {"host-down": "it accepts connections of the same client"}
     return Match(
         certainty="proven" if is_sure else "likely",
