@@ -12,7 +12,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -133,8 +132,13 @@ def test_damaged_leavings_never_stop_a_start(link: CaptureLink) -> None:
     assert Path("/etc/passwd").stat().st_size and (link.folder / ".evil.pcapng.part").is_symlink()
 
 
-def is_settled(daemon: Daemon, leftovers: list[Path]) -> bool:
-    return daemon.process.poll() is not None or not any(path.exists() for path in leftovers)
+def wait_settled(daemon: Daemon, leftovers: list[Path]) -> None:
+    def left() -> list[str]:
+        return [path.name for path in leftovers if path.exists()]
+
+    wait_until(
+        lambda: daemon.process.poll() is not None or not left(), lambda: f"no leftover: {left()}; {daemon.messages()}"
+    )
 
 
 def test_unreadable_leftovers_are_set_aside(link: CaptureLink) -> None:
@@ -152,8 +156,7 @@ def test_unreadable_leftovers_are_set_aside(link: CaptureLink) -> None:
             os.chown(path, ORDINARY, ORDINARY)
         for start in range(2):
             with link.daemon("-U", watched=True) as daemon:
-                settled = partial(is_settled, daemon, [disk / name for name in files])
-                wait_until(settled, "no leftover")
+                wait_settled(daemon, [disk / name for name in files])
                 assert daemon.process.poll() is None, daemon.messages()
                 line = link.wait_counted()
                 link.deliver(100)

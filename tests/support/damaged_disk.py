@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -50,17 +51,21 @@ def write_files(folder: Path, files: Mapping[str, bytes]) -> int:
 @contextlib.contextmanager
 def damaged_disk(folder: Path, files: Mapping[str, bytes]) -> Iterator[Path]:
     """A disk at the folder with these files, each of which is an I/O error from HEAD_BYTES on, if it is as long."""
-    image = folder.with_suffix(".image")
-    image.touch()
-    os.truncate(image, DISK_BYTES)
-    output("mkfs.ext4", "-q", "-b", str(SECTOR_BYTES), "-O", "^has_journal", str(image))
+    written, image = folder.with_suffix(".written"), folder.with_suffix(".image")
+    written.touch()
+    os.truncate(written, DISK_BYTES)
+    output("mkfs.ext4", "-q", "-b", str(SECTOR_BYTES), "-O", "^has_journal", str(written))
     folder.mkdir()
-    output("mount", "-o", "loop", str(image), str(folder))
+    output("mount", "-o", "loop", str(written), str(folder))
     try:
         first_bad = write_files(folder, files)
+        output("sync", "-f", str(folder))
     finally:
         output("umount", str(folder))
-    output("mount", "-o", "loop", str(image), str(folder))  # again, because no byte may be in memory
+    # No byte may be in memory. Other processes with mounts of their own may keep the first disk, and its bytes, mounted.
+    shutil.copyfile(written, image)
+    written.unlink()
+    output("mount", "-o", "loop", str(image), str(folder))
     try:
         os.truncate(image, first_bad)
         yield folder
