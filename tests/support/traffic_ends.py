@@ -111,6 +111,12 @@ def sending(port: int, *options: str, host: str = "127.0.0.1", inside: tuple[str
     return [*inside, program(), "send", host, "--port", str(port), "--json", *options]
 
 
+def table_of(port: int, *options: str) -> str:
+    """What a sender prints for a person."""
+    command = [program(), "send", "127.0.0.1", "--port", str(port), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS).stdout
+
+
 def send_raw(
     port: int, *options: str, host: str = "127.0.0.1", inside: tuple[str, ...] = (), stdin: bytes | None = None
 ) -> subprocess.CompletedProcess[bytes]:

@@ -17,7 +17,7 @@ import pytest
 
 from lab_bench import NEEDED, lab_of
 from numbered_payloads import block
-from traffic_ends import SECONDS, Receiver, Report, free_port, program, receiving, send, sending, undisturbed
+from traffic_ends import SECONDS, Receiver, Report, free_port, receiving, send, sending, table_of, undisturbed
 from wiretale.traffic.lab.state import Lab
 
 pytestmark = pytest.mark.xdist_group("live")
@@ -252,18 +252,6 @@ def test_offsets_of_a_peer_are_bounded(tmp_path: Path, largest: int) -> None:
 
 def test_the_delay_and_its_error_are_in_the_table(tmp_path: Path) -> None:
     with receiving(tmp_path) as receiver:
-        command = [
-            program(),
-            "send",
-            "127.0.0.1",
-            "--port",
-            str(receiver.port),
-            "--udp",
-            "--count",
-            "10",
-            "--rate",
-            "1M",
-        ]
-        table = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+        table = table_of(receiver.port, "--udp", "--count", "10", "--rate", "1M")
     (line,) = [line for line in table.splitlines() if line.startswith("  one-way delay")]
     assert line.endswith("; same clock")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from dropping_path import RECEIVER, DroppingPath
-from traffic_ends import Report, program, receiving, send, sending, undisturbed
+from traffic_ends import Report, receiving, send, sending, table_of, undisturbed
 
 pytestmark = pytest.mark.xdist_group("live")
 
@@ -153,19 +153,7 @@ def test_a_counter_that_no_end_reports_is_null(tmp_path: Path) -> None:
 
 def test_the_ledger_is_one_line_of_the_table(tmp_path: Path) -> None:
     with receiving(tmp_path) as receiver:
-        command = [
-            program(),
-            "send",
-            "127.0.0.1",
-            "--port",
-            str(receiver.port),
-            "--udp",
-            "--count",
-            "10",
-            "--rate",
-            "1M",
-        ]
-        table = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+        table = table_of(receiver.port, "--udp", "--count", "10", "--rate", "1M")
         over_tcp = send(receiver.port, "--count", "1")
     (line,) = [line for line in table.splitlines() if line.startswith("  lost in")]
     places = ("sender's queues", "path", "receiver's kernel", "receiver's program")
