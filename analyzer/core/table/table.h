@@ -121,7 +121,7 @@ struct table_part {
 #define MARK_GROUPS 64
 
 /* Other folders may read schema, texts, row_count, grouped and the groups' sizes; everything
- * else should be left to table.c. */
+ * else should be left to this folder. */
 struct table {
     const struct schema *schema;
     const struct string_table *texts;
