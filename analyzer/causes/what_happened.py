@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
@@ -24,6 +25,9 @@ FLOWS_SEVERAL = 4
 FULL_SHARE = 0.8  # of the time: the path is busy
 WAITED_LEAST = 0.1  # of the time: less says nothing
 LATE_NS, LATE_SHARE = 500_000_000, 0.5  # between handshake and first request; of the time in which nobody waited
+#: of retransmission timers at their least (Linux, Windows, RFC 6298), and by how much they are longer; a round trip to a server
+#: that is not at the capture point; the share of the waiting for servers that such pauses are
+TIMERS_NS, TIMER_SPREAD, AWAY_NS, TIMED_SHARE = (200_000_000, 300_000_000, 1_000_000_000), 1.1, 100_000, 0.5
 HANDSHAKE_END_NS = 1_000_000  # from the SYN-ACK to the ACK at the client
 #: parts of the time account, as a sentence has them: `9.1 of 9.8 s went into …`
 WENT_INTO = {
@@ -37,6 +41,7 @@ WENT_INTO = {
     "send_buffer": "waiting for room in send buffers",
     "transfer": "the transfer itself",
 }
+REPEATS = ", or for repeats of segments that were lost before the capture point"
 ANSWERED = ("answered", "error", "refused")
 #: kinds of exchanges that a sentence counts
 ASKED = {
@@ -69,8 +74,9 @@ def what_happened(trace: Trace) -> str:
     most = most_str(trace)
     asked = f", and {requests}" if requests and not most else ""
     unseen = unseen_str(judged)
-    head = f"{carried_str(trace)}{lost_str(trace, judged)}{asked}{most}{unseen}"
-    texts = (first, f"{head}{f'. {report}' if report else time_went(trace, bool(most and not unseen))}")
+    is_doubtful = may_be_losses(trace)
+    head = f"{carried_str(trace)}{lost_str(trace, judged, is_doubtful)}{asked}{most}{unseen}"
+    texts = (first, f"{head}{f'. {report}' if report else time_went(trace, bool(most and not unseen), is_doubtful)}")
     return " ".join(f"{text}." for text in texts if text)
 
 
@@ -153,8 +159,10 @@ def most_str(trace: Trace) -> str:
     return f"; {show_bytes(size)} of it went from {source} to {row['destination']} at {show_rate(row['goodput_bps'])}"
 
 
-def lost_str(trace: Trace, judged: Judged) -> str:
-    """` and lost nothing`, or up to as many segments as were retransmitted without a known place; empty if no loss could show."""
+def lost_str(trace: Trace, judged: Judged, is_doubtful: bool) -> str:
+    """` and lost nothing`, or up to as many segments as were retransmitted without a known place; empty if no loss could show.
+    `is_doubtful`: some may not show.
+    """
     if not judged.measures["loss"].packets:
         return ""
     counts = trace.transfers.counts
@@ -163,8 +171,28 @@ def lost_str(trace: Trace, judged: Judged) -> str:
         for names in (("lost_upstream", "lost_downstream", "blocks_lost"), ("unplaced_retransmissions",))
     )
     if not lost + unplaced:
-        return " and lost nothing" if loss_share(judged) >= NEARLY_ALL else ""
+        is_sure = loss_share(judged) >= NEARLY_ALL and not is_doubtful
+        return " and lost nothing" if is_sure else ""
     return f" and lost {'up to ' if unplaced else ''}{plural(lost + unplaced, 'segment')}"
+
+
+def is_timed(pause_ns: float, network_ns: float) -> bool:
+    """Returns whether an answer pauses for as long as a retransmission timer, give or take two round trips to the server."""
+    return network_ns >= AWAY_NS and any(
+        least <= pause_ns <= TIMER_SPREAD * least + 2 * network_ns for least in TIMERS_NS
+    )
+
+
+def may_be_losses(trace: Trace) -> bool:
+    """Returns whether much of the waiting for servers may be for segments that were lost before the capture point: of the last
+    ones of an answer, only the pause before their repeat shows."""
+    waited_ns: float = trace.transfers.turns.waits["server"]
+    if waited_ns < TIMERS_NS[0]:
+        return False
+    packed = trace.exchanges._packed_columns([(name, "d", 0, 1) for name in ("response_pause_ns", "network_ns")])
+    pauses = zip(*(array("d", column) for column in packed), strict=True)
+    timed_ns = math.fsum(ns for ns, network_ns in pauses if ns >= TIMERS_NS[0] and is_timed(ns, network_ns))
+    return timed_ns >= max(TIMED_SHARE * waited_ns, TIMERS_NS[0])
 
 
 def loss_share(judged: Judged) -> float:
@@ -213,9 +241,10 @@ def late_request_str(trace: Trace, idle_ns: float) -> str:
     )
 
 
-def time_went(trace: Trace, is_named: bool) -> str:
+def time_went(trace: Trace, is_named: bool, is_doubtful: bool) -> str:
     """Returns where most of the time went, `; 9.1 of 9.8 s went into round trips`, or that nobody waited. Flows side by side
-    count once: no time is longer than the capture. `is_named`: the words before name the largest transfer.
+    count once: no time is longer than the capture. `is_named`: the words before name the largest transfer; `is_doubtful`: some of
+    the waiting for servers may be for losses.
     """
     turns = trace.transfers.turns
     parts = turns.waits
@@ -230,7 +259,8 @@ def time_went(trace: Trace, is_named: bool) -> str:
             return f"{filled} for {show_duration(ns)} of {show_duration(life_ns)}"
         share = show_share(ns, waited_ns)
         time = f"{share} of the waiting" if turns.overlap else f"{show_duration(ns)} of {show_duration(life_ns)}"
-        return f"; {time} went into {WENT_INTO[name]}"
+        doubt = REPEATS if name == "server" and is_doubtful else ""
+        return f"; {time} went into {WENT_INTO[name]}{doubt}"
     idle_ns = min(turns.idle_ns, life_ns - waited_ns)
     if idle_ns <= waited_ns:
         return ""

@@ -63,6 +63,35 @@ def test_a_client_that_asks_late_is_told_with_its_time(begins: int, again: int, 
     assert answer.cause is None and happened in answer.sentence
 
 
+DOUBT = "went into waiting for servers, or for repeats of segments that were lost before the capture point"
+
+
+@pytest.mark.parametrize(
+    ("pause", "near", "is_doubtful"),
+    [
+        (240.0, 0.0, True),  # a timer of 220 ms, and a round trip
+        (700.0, 0.0, False),  # no timer is as long
+        (240.0, 19.95, False),  # at the server, where its repeats would show
+    ],
+)
+def test_a_pause_as_long_as_a_timer_is_not_charged_to_the_server_for_sure(
+    pause: float, near: float, is_doubtful: bool, tmp_path: Path
+) -> None:
+    """The last of four segments of each answer comes late: lost before the capture point and repeated, or not written before."""
+    talk, now, size = Connection(Wire()).open(near=near), 30.0, 1460
+    for turn in range(5):
+        received = 4 * size * turn
+        talk.send(now, 0, 100 * turn, 100, ack=received)
+        for number in range(4):
+            due = now + 21 - near + 0.1 * number + (pause if number == 3 else 0)
+            talk.send(due, 1, received + number * size, size, ack=100 * turn + 100)
+            talk.send(due + near + 0.01, 0, 100 * turn + 100, ack=received + (number + 1) * size)
+        now += pause + 60
+    answer = wiretale.analyze(talk.wire.write(tmp_path / "timer.pcap")).answer
+    assert answer.cause is None and "went into waiting for servers" in answer.sentence
+    assert (DOUBT in answer.sentence, "lost nothing" in answer.sentence) == (is_doubtful, not is_doubtful)
+
+
 @pytest.mark.parametrize(("code", "is_busy"), [("wire-full", True), ("path-limited", False)])
 def test_a_busy_link_heads_the_answer_where_nothing_else_stands_out(tmp_path: Path, code: str, is_busy: bool) -> None:
     """A flight that fills round trips alone may be held by the sender's congestion window."""
