@@ -131,7 +131,7 @@ docs: $(VENV)/.stamp-docs build ## build the documentation as a site that needs 
 test: $(VENV)/.stamp-test build ## run all tests: C, then Python
 	@$(MAKE) -s test-c
 	$(call say,running the Python tests)
-	@$(VENV)/bin/pytest -q -n 4 $(PYTEST_ARGS)
+	@$(VENV)/bin/pytest -q -n 5 $(PYTEST_ARGS)
 
 CHECKED = tests/ci tests/scenarios \
 	'tests/reports/test_report_mouse.py::test_a_report_opens_offline_and_every_panel_answers_the_mouse[tcp_losses.pcap]'

@@ -23,7 +23,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import needs
-from alone import turn
+from alone import Turns
 from capture_link import CaptureLink, missing
 from checkout import CAPTURES, SAMPLES, Run, SampleReport
 from dropping_path import DroppingPath, made
@@ -44,6 +44,7 @@ def heed_signals() -> None:
 
 
 heed_signals()
+TURNS = Turns()
 
 
 #: A machine that is busy with others holds up a browser or a sender; a defect fails in each run.
@@ -65,11 +66,18 @@ def pytest_configure(config: pytest.Config) -> None:
         )
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that the machine can hold up run once more if they fail; the summary names them.
+def is_alone(item: pytest.Item | None) -> bool:
+    """Whether no other test may run beside this one."""
+    return item is not None and item.get_closest_marker("alone") is not None
 
-    A plain chroot may have neither /proc nor terminals: there, files whose tests use them are skipped.
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that must be alone come first, one after another, so that the others wait once.
+
+    Those that the machine can hold up run once more if they fail; the summary names them. A plain chroot may have neither /proc
+    nor terminals: there, files whose tests use them are skipped.
     """
+    items.sort(key=lambda item: not is_alone(item))
     for item in filter(can_be_held_up, items):
         item.add_marker(pytest.mark.flaky(reruns=1))
     absent = {word: reason for word, reason in {'"/proc': needs.proc(), "openpty": needs.terminal()}.items() if reason}
@@ -80,8 +88,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    with turn(item.get_closest_marker("alone") is not None):
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    with TURNS.turn(is_alone(item), is_alone(nextitem)):
         return (yield)
 
 
