@@ -166,6 +166,28 @@ def test_an_alert_is_told_by_its_meaning(tmp_path: Path) -> None:
     assert row["certainty"] == "proven" and "ended the TLS handshake" in row["sentence"]
 
 
+@pytest.mark.parametrize(("hello_first", "certainty"), [(True, "likely"), (False, "proven")])
+def test_a_refusal_after_the_servers_hello_is_not_about_ciphers(
+    hello_first: bool, certainty: str, tmp_path: Path
+) -> None:
+    row = causes_of(of_wire(lambda: drawn.demanding(hello_first)), tmp_path)["tls-refused"]
+    meanings = ("probably demands a client certificate", "found no common cipher")
+    assert [text in row["sentence"] for text in meanings] == [hello_first, not hello_first]
+    assert (row["certainty"], row["failed"]) == (certainty, 3)
+
+
+def test_a_server_that_resets_what_it_accepted(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["reset-at-once"], tmp_path)["reset-at-once"]
+    assert (row["failed"], row["certainty"], row["place"]) == (9, "likely", "server")
+    assert "while it served 2 other connections: it probably has reached a limit" in row["sentence"]
+
+
+@pytest.mark.parametrize("changed", [{"side": 0}, {"later": 900.0}, {"count": 2}], ids=["check", "later", "twice"])
+def test_other_resets_without_a_byte(changed: dict[str, Any], tmp_path: Path) -> None:
+    """Of health checks, of an idle timer, and too few."""
+    assert "reset-at-once" not in causes_of(of_wire(lambda: drawn.dropped_at_once(**changed)), tmp_path)
+
+
 def test_a_server_that_closes_in_place_of_an_answer(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["closed-unanswered"], tmp_path)["closed-unanswered"]
     assert (row["failed"], row["place"], row["certainty"]) == (3, "server", "likely")

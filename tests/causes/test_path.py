@@ -354,6 +354,12 @@ def test_a_healthy_transfer_has_no_cause_on_its_path(healthy: Callable[[], Wire]
     assert not [row["sentence"] for row in trace.causes if row["code"] in path_codes and row["severity"] != "info"]
 
 
+@pytest.mark.parametrize("in_bursts", [True, False])
+def test_losses_in_the_bursts_of_a_stream_are_no_faulty_link(in_bursts: bool, tmp_path: Path) -> None:
+    row = first(of_wire(lambda: paths.video(in_bursts)), tmp_path)
+    assert row["code"] == "random-loss" and ("nearly all in its largest bursts" in row["sentence"]) == in_bursts
+
+
 def test_what_its_receiver_drops_is_not_lost_on_the_path(tmp_path: Path) -> None:
     row = first(of_wire(paths.dropped_by_the_host), tmp_path)
     assert (row["code"], row["certainty"], row["place"]) == ("host-drops", "proven", "server")

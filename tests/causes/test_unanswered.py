@@ -19,6 +19,7 @@ from causes_unanswered import (
     deaf_service,
     elsewhere,
     full_queue,
+    half_open_vpn,
     no_mail,
     one_port,
     one_type,
@@ -469,6 +470,28 @@ SAID = {
         lambda: deaf_service(51_820, 148), "udp-silent", "proven", ("5 WireGuard handshake initiations",)
     ),
     "UDP service of which another server answers": Said(lambda: deaf_service(other=True), None),
+    "SNMP of which another device answers": Said(
+        lambda: deaf_service(161, other=True),
+        "udp-silent",
+        "proven",
+        ("10.0.0.53:161 answers none of 5 SNMP requests",),
+    ),
+    "IKE whose large messages get no answer": Said(
+        half_open_vpn,
+        "udp-silent",
+        "likely",
+        (
+            "none of 9 fragmented IKE messages",
+            "answered the short IKE_SA_INIT before",
+            "fragments are probably dropped",
+        ),
+    ),
+    "IKE whose second message gets no answer": Said(
+        lambda: half_open_vpn(900),
+        "udp-silent",
+        "likely",
+        ("answered IKE_SA_INIT before: they are dropped on the way",),
+    ),
     "DNS of one port": Said(
         one_port, "dns-one-port", "likely", ("from port 53211", "5 of 5", "all 5"), ("dns-silent", "dns-one-type")
     ),

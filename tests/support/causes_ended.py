@@ -194,6 +194,40 @@ def plain_answer(
     return wire
 
 
+def demanding(hello_first: bool = True, count: int = 3) -> Wire:
+    """TLS handshakes that the server ends with handshake_failure, after its hello and a last flight of the client, or at once."""
+    wire = Wire()
+    first, second, flight, alert = hello(1, b"", SNI), hello(2, b""), record(22, bytes(40)), record(21, b"\2\x28")
+    for i in range(count):
+        start, requested, position = 1_000.0 * i, len(first), len(second) if hello_first else 0
+        link = Connection(wire, 40_001 + i, server_port=443).open(start, 1.0)
+        link.send(start + 2, 0, 0, 0, PSH | ACK, payload=first)
+        if hello_first:
+            link.send(start + 3, 1, 0, 0, PSH | ACK, ack=requested, payload=second)
+            link.send(start + 4, 0, requested, 0, PSH | ACK, ack=position, payload=flight)
+            requested += len(flight)
+        link.send(start + 5, 1, position, 0, PSH | ACK, ack=requested, payload=alert)
+        link.send(start + 5.1, 1, position + len(alert), flags=FIN | ACK, ack=requested)
+        link.send(start + 5.2, 0, requested, flags=FIN | ACK, ack=position + len(alert) + 1)
+        link.send(start + 6, 1, position + len(alert) + 1, ack=requested + 1)
+    return wire
+
+
+def dropped_at_once(count: int = 9, served: int = 2, later: float = 2.0, side: int = 1) -> Wire:
+    """Connections that an end resets some ms after the handshake, without a byte, while another client is served."""
+    wire = Wire()
+    for i in range(count):
+        link = Connection(wire, 40_001 + i, server_port=502).open(5_000.0 * i + 100, 1.0)
+        link.send(5_000.0 * i + 101 + later, side, 0, flags=RST | ACK, window=0)
+    for i in range(served):
+        link = Connection(wire, 41_001 + i, ("10.0.0.3", "10.0.0.2"), server_port=502).open(0.0, 1.0)
+        for turn in range(40):
+            now = 1_000.0 * turn + 10 * i + 5
+            link.send(now, 0, 12 * turn, 12, PSH | ACK, ack=29 * turn)
+            link.send(now + 6, 1, 29 * turn, 29, PSH | ACK, ack=12 * turn + 12)
+    return wire
+
+
 def leaking(count: int = 6, wait_ms: float = 60_000.0, closed: int = 2, pushes: bool = False) -> Wire:
     """Clients that close, and a server that keeps its half open."""
     wire = Wire()
@@ -382,6 +416,7 @@ EXAMPLES: dict[str, Make] = {
     "closed-by-timer": of_wire(timed_out),
     "late-close": of_wire(closing_late),
     "not-greeted": of_wire(ungreeted),
+    "reset-at-once": of_wire(dropped_at_once),
     "turned-away": of_wire(full_server),
     "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),
 }

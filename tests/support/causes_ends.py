@@ -490,6 +490,24 @@ def granted_flights(count: int = 80, each: int = 22) -> Wire:
     return link.wire
 
 
+def windows_of_http2(count: int = 40, unit: int = 65_700, request: int = 44) -> Wire:
+    """What passes for each small message of a client in TLS on a path of 100 ms, seen at the client."""
+    link = Connection(Wire(), server_port=443).open(rtt=100.0, window=8192, scale=7)
+    link.send(101, 0, 0, 300, PUSH, 0, 8192).send(201, 1, 0, 1000, PUSH, ack=300).send(
+        201.1, 0, 300, 0, ack=1000, window=8192
+    )
+    now, requested, got = 202.0, 300, 1000
+    for _ in range(count):
+        link.send(now, 0, requested, request, PUSH, got, 8192)
+        requested, now, end = requested + request, now + 100, got + unit
+        while got < end:
+            size = min(MSS, end - got)
+            link.send(now, 1, got, size, PUSH if got + size == end else ACK, requested, 512)
+            got, now = got + size, now + 0.05
+            link.send(now - 0.03, 0, requested, 0, ack=got, window=8192)
+    return link.wire
+
+
 class Case(NamedTuple):
     """A capture, the cause that it has, and words of its sentence; None: no cause of an end above a note."""
 
@@ -626,6 +644,11 @@ CASES: dict[str, Case] = {
     "flights that the client releases": Case(
         granted_flights, "application-window", ("10.0.0.1 probably lets only 64.2 kB", "HTTP/2"), "likely"
     ),
+    "windows of HTTP/2, one for each message": Case(
+        windows_of_http2, "application-window", ("only 65.7 kB", "as HTTP/2 does by default"), "likely"
+    ),
+    "requests for parts of 64 kB": Case(lambda: windows_of_http2(request=400), "serial-requests", ("41 round trips",)),
+    "small requests for parts of 100 kB": Case(lambda: windows_of_http2(unit=100_000), "serial-requests"),
     "a small send buffer": Case(small_buffer, "send-buffer", ("in flight at a round trip",)),
 }
 EXAMPLES = {

@@ -18,6 +18,7 @@ from crafted import NEIGHBOR, write_timed
 from finding_captures import CAPTURES as FINDINGS
 from finding_captures import of_wire
 from limited_sender import stamps
+from numbered_payloads import rtp
 from plain_wire import ACK, FIN, MSS, NO_SACK, PSH, SYN, Connection, Wire, sack, syn_options
 from talk import Talk
 
@@ -115,6 +116,19 @@ def policed(behind: bool = False) -> Wire:
 def dropped_at_random(behind: bool = False, share: float = 0.01) -> Wire:
     dice = random.Random(5)
     return rounds(lambda now: dice.random() < share, sizes_of(120), behind)
+
+
+def video(lost_in_bursts: bool) -> Wire:
+    """60 packets of a camera each second, and 4 each 40 ms: some in the middle of the bursts are lost, or any by chance."""
+    wire, dice, number = Wire(), random.Random(5), 0
+    for picture in range(750):
+        burst = 4 if picture % 25 else 60
+        for place in range(burst):
+            share = 0.5 * (30 < place < 50) if lost_in_bursts else 0.03
+            if dice.random() >= share:
+                wire.udp(40.0 * picture + 0.1 * place, rtp(number, ssrc=7) + bytes(1000), 52_000)
+            number += 1
+    return wire
 
 
 def repaired_one_by_one(sack_offered: bool = False, rtt: float = 120.0) -> Wire:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from scapy.all import BOOTP, DHCP, DNS, DNSQR, IP, UDP, Packet, Raw
+from scapy.all import BOOTP, DHCP, DNS, DNSQR, IP, UDP, Packet, Raw, fragment
 
 from attempt_wire import COOKIE, RTT, Ends, many
 from crafted import Timed, ether
@@ -161,6 +161,35 @@ def deaf_service(port: int = 123, size: int = 48, count: int = 5, other: bool = 
         (5.0 + i / 50, ether(IP(**ends[i]) / UDP(**ports[i]) / Raw(bytes(size)))) for i in range(2 if other else 0)
     ]
     return all_of(elsewhere(), [(2.0 * i, ether(question)) for i in range(count)], served)
+
+
+def half_open_vpn(bytes_each: int = 2300, answered: bool = True) -> Timed:
+    """IKE_SA_INIT, answered or not, and IKE_AUTH of a size that gets no answer, in fragments if it must."""
+    talk = elsewhere()
+    for i in range(3):
+        start = bytes([i + 1] * 8)
+        for at, back, exchange, size in ((0.0, False, 34, 400), (0.03, True, 34, 380), (0.05, False, 35, bytes_each)):
+            if back and not answered:
+                continue
+            ends, port = ("10.0.0.1", "10.0.0.53")[:: -1 if back else 1], 500 if exchange == 34 else 4500
+            spi = bytes([9] * 8) if back or exchange == 35 else bytes(8)
+            head = start + spi + bytes([33, 0x20, exchange, 0x20 if back else 8]) + bytes([0, 0, 0, exchange - 34])
+            text = (
+                bytes(4 if port == 4500 else 0)
+                + head
+                + (28 + size).to_bytes(4, "big")
+                + bytes(2)
+                + size.to_bytes(2, "big")
+            )
+            packet = (
+                IP(src=ends[0], dst=ends[1], id=7 * i + exchange)
+                / UDP(sport=port, dport=port)
+                / Raw(text + bytes(size - 4))
+            )
+            for again in (0.0, 2.0, 5.6) if exchange == 35 else (0.0,):
+                parts = fragment(packet, 1480)
+                talk += [(20.0 * i + at + again + 0.00001 * n, ether(part)) for n, part in enumerate(parts)]
+    return sorted(talk, key=lambda each: each[0])
 
 
 def one_port(alone: bool = True, count: int = 5) -> Timed:

@@ -14,7 +14,8 @@ from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.causes.connections import Connection, End
+    from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import EndingRow
 
 INITIAL_TTLS = (64, 128, 255)
@@ -23,6 +24,7 @@ SOONER = 0.6  # of the least round trip to the host: it cannot have answered
 RTT_MIN_NS = 1_000_000  # shorter ones prove nothing
 ID_STEP_MAX = 2000  # of a counter that all connections of a host share
 AT_ONCE_NS = 5_000_000  # resets of a process that died
+ACCEPTED_NS, ACCEPTED_MIN, ACCEPTED_MAX = 500_000_000, 3, 2_000  # since the SYN-ACK; connections
 EFFECTS = ("reset", "idle-reset", "retransmission-unlocated", "request-unanswered", "lost-downstream", "slow-server")
 
 
@@ -268,3 +270,81 @@ def own_match(case: Case, group: Sequence[Reset], is_server: bool, total: int) -
         what=what_happened(case, group, is_server),
         host=host,
     )
+
+
+def is_dropped(connection: Connection) -> bool:
+    """Returns whether a server accepted a connection and reset it at once, before either end sent a byte."""
+    flow, client, server = (
+        connection.flow,
+        *(connection.directions[s] for s in (connection.client_side, connection.server_side)),
+    )
+    return (
+        flow["handshake_rtt_ns"] is not None
+        and not flow["payload_bytes"]
+        and not (client["fins"] or client["resets"] or server["fins"])
+        and server["resets"] == 1
+        and server["ttl_min"] == server["ttl_max"]
+        and (server["idle_ns_max"] or 0) <= ACCEPTED_NS + flow["handshake_rtt_ns"]
+    )
+
+
+@cause(
+    code="reset-at-once",
+    title="The server resets connections that it accepted",
+    sentence="The server {server} accepted {count:connection} of {client} and reset {them} within {waited}, before a byte was "
+    "sent{beside}: it {probably}{why}.",
+    advice="Look at the log of {host}, at how many connections it admits (a PLC or printer: often 1 to 8) and from which "
+    "clients, and of a proxy, whether its servers are up.",
+    shows="Three connections or more of a client are reset by the server 0.5 s at most after the handshake, with the TTL of its "
+    "SYN-ACK, before either end sent a byte.",
+    rivals={
+        "refused": "the handshake was complete",
+        "not-greeted": "a RST, no FIN",
+        "reset-by-device": "the RST has the TTL of the SYN-ACK",
+    },
+    unknown="Why: the log of the server has that. A device that answers for the server has its own TTL in both.",
+    explains=("reset",),
+)
+def reset_at_once(case: Case) -> Matches:
+    explained = case.flows_of()
+    flows = [flow for flow in case.transfers.flows_where("state", "reset") if flow not in explained][:ACCEPTED_MAX]
+    dropped = [connection for connection in map(case.connections.__getitem__, flows) if is_dropped(connection)]
+    for (server, client), group in largest_groups(dropped, lambda each: (each.server, each.end(each.client_side)[0])):
+        if len(group) < ACCEPTED_MIN:
+            continue
+        served = [each for each in served_by(case, server) if each.number not in explained]
+        of_client = sum(each.end(each.client_side)[0] == client for each in served)
+        yield Match(
+            certainty="likely",
+            place="server",
+            flows=[each.number for each in group],
+            failed=len(group),
+            attempts=len(group) + of_client,
+            filter=" or ".join(flow_filter(each.flow) for each in group[:SHOWN]),
+            proof=f"{plural(len(group), 'RST')} of the server after its SYN-ACK, and not one byte before",
+            excluded={"refused": "the handshake was complete", "reset-by-device": "the RST has the TTL of the SYN-ACK"},
+            undecided={"not-greeted": f"Read the log of {server[0]}: did it refuse the client, or fail?"},
+            server=server_str(group),
+            count=len(group),
+            client=client,
+            them="it" if len(group) == 1 else "them",
+            waited=show_duration(max(each.directions[each.server_side]["idle_ns_max"] or 0 for each in group)),
+            host=server[0],
+            **reset_words(group, served, of_client),
+        )
+
+
+def reset_words(group: Sequence[Connection], served: Sequence[Connection], of_client: int) -> Words:
+    """Returns what connections that the server served, of all clients or of this one, say about the reason."""
+    if not served:
+        return {"beside": "", "why": "refuses this client, or cannot start its work"}
+    first, last = (group[0].flow["first_ns"] or 0), group[-1].last_ns
+    are_open = sum((each.flow["first_ns"] or 0) < last and each.last_ns > first for each in served)
+    beside = f", while it served {plural(are_open or len(served), 'other connection')}"
+    return {"beside": beside, "why": f"has reached a limit{'' if of_client else ', or does not admit this client'}"}
+
+
+def served_by(case: Case, server: End) -> list[Connection]:
+    """Returns the first connections to a server on which it sent data."""
+    every = map(case.connections.__getitem__, case.connections.to_server(server)[:ACCEPTED_MAX])
+    return [each for each in every if each.directions[each.server_side]["payload_bytes"]]

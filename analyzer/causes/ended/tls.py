@@ -85,6 +85,12 @@ MEANINGS = {
     ),
 }
 OTHER = ("{End} ended the handshake", "Look at the log of the end that sent the alert.")
+#: the same after a ServerHello, which chose the parameters
+CHOSEN = (
+    "{End} probably demands a client certificate, and none came that it accepts",
+    "Give the client a certificate and its key (`curl --cert`, a keystore): a CertificateRequest comes before the alert. The "
+    "log of the server has its reason.",
+)
 
 
 def answered_otherwise(case: Case) -> list[ExchangeRow]:
@@ -198,10 +204,17 @@ def tls_refused(case: Case) -> Matches:
             yield refused_match(case, str(alert), bool(by_client), group, connections)
 
 
-def words_of(alert: str, by_client: bool, connections: Sequence[Connection]) -> Words:
+def is_chosen(alert: str, by_client: bool, group: Sequence[HandshakeRow]) -> bool:
+    """Returns whether a server refuses after its own hello, so that versions and ciphers were agreed upon."""
+    return (
+        alert == "handshake_failure" and not by_client and all(row["server_hello_frame"] is not None for row in group)
+    )
+
+
+def words_of(alert: str, by_client: bool, is_late: bool, connections: Sequence[Connection]) -> Words:
     """Returns the words of the sentence and the advice."""
     host, port = connections[0].server
-    meaning, todo = MEANINGS.get(alert, OTHER)
+    meaning, todo = CHOSEN if is_late else MEANINGS.get(alert, OTHER)
     client = connections[0].end(connections[0].client_side)[0]
     other = "the server's" if by_client else "the client's"
     end = f"The client {client}" if by_client else f"The server {server_str(connections)}"
@@ -229,9 +242,10 @@ def refused_match(
     handshakes = case.trace.handshakes.rows(0, ROWS_MAX)
     total = sum(case.connections[row["flow"]].server == connections[0].server for row in handshakes)
     capture, is_encrypted = connections[0].flow["first_capture"], alert == "encrypted"
+    is_late = is_chosen(alert, by_client, group)
     frames = [Cited(row["alert_frame"], row["alert_ns"], row["flow"], capture) for row in group[:SHOWN]]
     return Match(
-        certainty="likely" if is_encrypted else "proven",
+        certainty="likely" if is_encrypted or is_late else "proven",
         place="client" if by_client else "server",
         flows=[connection.number for connection in connections],
         failed=len(group),
@@ -242,5 +256,5 @@ def refused_match(
         excluded={"hung-server": "an answer came"},
         undecided={"reset-by-device": "Look at the log of that end: was it an alert?"} if is_encrypted else {},
         handshakes=handshakes_str(len(group), total),
-        **words_of(alert, by_client, connections),
+        **words_of(alert, by_client, is_late, connections),
     )

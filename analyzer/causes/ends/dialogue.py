@@ -142,6 +142,7 @@ def reconnects(case: Case) -> Matches:
     rivals={
         "slow-server": "answers come after the least round trip",
         "long-path": "the number of round trips makes the time, not one of them",
+        "application-window": "answers do not all have the 65,535 bytes of a window of HTTP/2",
     },
     unknown="Whether a request needs the answer to the one before it.",
 )
@@ -150,7 +151,7 @@ def serial_requests(case: Case) -> Matches:
     for talk in talks(case):
         if not is_of_trips(talk) or talk.count < REQUESTS_LEAST or talk.count <= FEW_TRIPS * len(talk.flows):
             continue
-        if delayed.intersection(talk.numbers):  # each request takes more round trips than one
+        if delayed.intersection(talk.numbers) or talk.is_of_windows:  # each request takes more round trips than one
             continue
         yield trips_match(
             talk,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
-from wiretale.analyzer.causes.ends.talk import parts_str
+from wiretale.analyzer.causes.ends.talk import is_http2_window, is_web, middle, parts_str, talks
 from wiretale.analyzer.causes.ends.windows import fills_window, limited_transfers, transfers_of
 from wiretale.analyzer.causes.path.pauses import held_up_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_numbered
@@ -26,8 +26,7 @@ LEAVES_MIN, LEAVES_OF_FLIGHT, LEAVE_BYTES = 8, 0.5, 300  # small messages of a r
 TRIP_LEAST_NS, TRIPS_LEAST_NS, TRIPS_SHARE = 5_000_000, 1_000_000_000, 0.4  # of a path; of its round trips in all
 ROUNDS_MIN, FULL_ROUNDS, WINDOW_ROOM = 10, 0.6, 1.5  # round trips; of which are full; of the flight
 OPEN_MOST, OPEN_WITHIN = 64, 0.15  # requests
-HTTP2_WINDOW, NEAR = 65_535, 0.05  # RFC 9113 section 6.9.2
-WEB, HTTPS_PORT = ("tls", "http2", "http"), 443
+BY_DEFAULT = ", as HTTP/2 does by default (65,535 bytes)"
 UPLOAD_MIN, UPLOAD_MIN_NS = 1_000_000, 1_000_000_000  # bytes and time of a request
 IDLE_SHARE = 0.5  # of the time in which the path did not stand still
 SLOW_START_NS = 1_000_000_000  # over all flows: less is a note
@@ -121,6 +120,39 @@ def held_reads(case: Case) -> Matches:
         )
 
 
+def granted_windows(case: Case) -> Matches:
+    """Yields transfers of which the first window of HTTP/2 passes for each small message of the client."""
+    sides = {transfer.side: transfer for transfer in case.transfers.tcp()}
+    for talk in (each for each in talks(case) if each.count >= ROUNDS_MIN and each.is_of_windows):
+        flow, size = talk.flows[0], middle(talk.times("response_bytes"))
+        transfer = sides.get((flow["flow"], 1 - (flow["client"] or 0)))
+        if transfer is None or len(talk.flows) > 1 or not transfer.path_rtt_ns:
+            continue
+        window = transfer.back["window_max"] or 0
+        if size * WINDOW_ROOM > window or not is_of_round_trips(case, transfer, talk.parts["path"]):
+            continue
+        asked = show_bytes(middle(talk.times("request_bytes")))
+        yield Match(
+            certainty="likely",
+            place="client",
+            flows=[transfer.side],
+            waited_ns=talk.parts["path"],
+            frames=talk.cited(),
+            proof=f"{show_bytes(size)} pass for each message of {asked}, {talk.count:,} times",
+            excluded={
+                "small-window": f"the window was {show_bytes(window)}",
+                "serial-requests": f"{asked} are too short for a request",
+            },
+            undecided={"send-buffer": f"`ss -ti` at {transfer.row['source']}: no sndbuf_limited"},
+            receiver=transfer.row["destination"],
+            sender=sender_str(transfer),
+            most=show_bytes(size),
+            which=BY_DEFAULT,
+            rate=show_rate(transfer.row["goodput_bps"] or 0),
+            rtt=show_duration(transfer.path_rtt_ns),
+        )
+
+
 @cause(
     code="application-window",
     title="A window of the application is the limit",
@@ -132,7 +164,8 @@ def held_reads(case: Case) -> Matches:
     shows="As send-buffer, and the receiver sends a small message (300 bytes or less on average) at least once for two flights, "
     "as programs do that grant leave to send; a program that only receives sends none. Or requests for parts of a file, so many "
     "at a time: the flight of 10 round trips or more never exceeds a whole number (64 at most) of the bytes that pass for each "
-    "small message, while that would fill 60% of them or more, without a loss; the receive window is half as large again, and "
+    "small message, while that would fill 60% of them or more, without a loss (or "
+    "the 65,535 bytes of HTTP/2 pass for each message of 100 bytes or less); the receive window is half as large again, and "
     "40% of the time or more is round trips.",
     rivals={
         "send-buffer": "the receiver's messages come with the flights",
@@ -149,8 +182,7 @@ def application_window(case: Case) -> Matches:
         if not leaves or fills_window(case, transfer):
             continue
         flow = case.flow(transfer.row["flow"])
-        is_web = flow["application"] in WEB or HTTPS_PORT in (flow["source_port"], flow["destination_port"])
-        is_http2 = is_web and abs(level - HTTP2_WINDOW) <= NEAR * HTTP2_WINDOW
+        is_http2 = is_web(flow) and is_http2_window(level)
         yield Match(
             certainty="likely",
             place="client" if transfer.row["direction"] != flow["client"] else "server",
@@ -167,11 +199,12 @@ def application_window(case: Case) -> Matches:
             receiver=transfer.row["destination"],
             sender=sender_str(transfer),
             most=show_bytes(level),
-            which=", as HTTP/2 does by default (65,535 bytes)" if is_http2 else "",
+            which=BY_DEFAULT if is_http2 else "",
             rate=show_rate(transfer.row["goodput_bps"] or 0),
             rtt=show_duration(transfer.path_rtt_ns or 0),
         )
     yield from held_reads(case)
+    yield from granted_windows(case)
 
 
 @cause(

@@ -27,6 +27,9 @@ SPANS_FLOWS = 3  # conversations whose packets prove a cause
 OVERLAP = 1.1  # times the time in which any was open: a longer sum is of connections that overlap
 TRIPS_SHARE = 0.5  # of the time of a conversation
 SYN_TIMER_NS = 500_000_000  # a handshake that takes so much longer than its round trip lost a SYN (RFC 6298: 1 s)
+HTTP2_WINDOW, NEAR, NEARLY_ALL = 65_535, 0.05, 0.8  # RFC 9113 section 6.9.2; of answers
+UPDATES_BYTES = 100  # of two window updates in records of TLS, and their share of a handshake; a request is longer
+WEB, HTTPS_PORT = ("tls", "http2", "http"), 443
 LIMITED, LIMITED_MAX, BACKOFF_NS = (
     ("429", "503"),
     1_000,
@@ -73,6 +76,16 @@ def server_str(flow: FlowRow) -> str:
     host, port = server_end(flow, flow["client"])
     name = flow["server_name"]
     return name if name and ":" in name else endpoint_str(name or host, port)
+
+
+def is_http2_window(level: float) -> bool:
+    """Returns whether a flight is as long as the window that HTTP/2 begins with."""
+    return abs(level - HTTP2_WINDOW) <= NEAR * HTTP2_WINDOW
+
+
+def is_web(flow: FlowRow) -> bool:
+    """Returns whether a flow may be HTTP/2."""
+    return flow["application"] in WEB or HTTPS_PORT in (flow["source_port"], flow["destination_port"])
 
 
 class Requests(NamedTuple):
@@ -211,6 +224,13 @@ class Talk:
     def count(self) -> int:
         """The number of requests."""
         return sum(map(len, self.requests))
+
+    @property
+    def is_of_windows(self) -> bool:
+        """Whether nearly all messages of the client grant the next window of HTTP/2, and ask for nothing."""
+        sizes = list(zip(self.times("request_bytes"), self.times("response_bytes"), strict=False))
+        grants = sum(asked <= UPDATES_BYTES and is_http2_window(got) for asked, got in sizes)
+        return all(map(is_web, self.flows)) and grants >= NEARLY_ALL * max(len(sizes), 1)
 
     def cited(self) -> list[Cited]:
         """Returns packets of the first requests."""

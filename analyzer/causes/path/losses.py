@@ -23,6 +23,7 @@ from wiretale.analyzer.causes.path.loss_moments import (
 from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
     Lossy,
+    are_in_peaks,
     cost_of,
     ends_of,
     is_voice,
@@ -45,6 +46,11 @@ CODEPOINTS = {0: "default", 46: "EF"}
 SUSPECTS = ("an overflowing queue or a faulty link", "a faulty link or a queue too short to delay")
 TOGETHER_NS, TOGETHER_RTTS = 5_000_000, 2.0  # between losses of one burst
 STEP_NS, STEP_RTTS, STEPS_MIN, STEPS_SHARE, STEPS_WITHIN = 30_000_000, 10.0, 3, 0.5, 0.2  # between their repairs
+IN_PEAKS = ", nearly all in its largest bursts (key frames, if it is video), which probably overflow a short queue"
+PEAKS_ADVICE = (
+    "Look for output drops at the ports where a fast link meets a slower one, give them more buffer, or let the sender pace: a "
+    "lower top bit rate, smaller key frames."
+)
 OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
 
 
@@ -298,6 +304,8 @@ def manner_of(case: Case, lossy: Lossy) -> Manner:
     transfer, count = lossy.transfer, lossy.lost
     if count < LOSSES_MIN:
         return Manner("", "likely", {"bottleneck": "a longer capture: so few losses show no pattern"})
+    if transfer.flow["protocol"] != "tcp" and are_in_peaks(case, lossy):
+        return Manner(IN_PEAKS, "likely", {"bottleneck": OPEN_QUEUE})
     runs = runs_of(lossy.losses)
     longest = max((sum(loss.segments for loss in run) for run in runs), default=1)
     longest = transfer.row["block_loss_run_max"] or longest
@@ -450,7 +458,6 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
     waited, several = waited_of(group), f"of {plural(len(group), 'transfer')} " if len(group) > 1 else ""
     place: Place = "after" if worst.place == "downstream" else "before"
     unit = "segments" if worst.transfer.flow["protocol"] == "tcp" else "packets"
-    doubt = "" if manner.certainty == "proven" else f", probably to {SUSPECTS['stayed' in manner.text]}"
     return Match(
         certainty=manner.certainty,
         place=place,
@@ -467,16 +474,24 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
         lost=lost,
         where=worst.words["where"],
         manner=manner.text,
-        doubt=doubt,
+        doubt=doubt_of(manner),
         price=price_of(group, waited),
         marking=marking_of(worst),
         sackless=sackless_str(case, worst),
-        advice=loss_advice(worst, place),
+        advice=loss_advice(worst, place, manner),
     )
 
 
-def loss_advice(lossy: Lossy, place: Place) -> str:
+def doubt_of(manner: Manner) -> str:
+    """Returns what losses are probably to, unless their manner tells it."""
+    is_told = manner.certainty == "proven" or manner.text == IN_PEAKS
+    return "" if is_told else f", probably to {SUSPECTS['stayed' in manner.text]}"
+
+
+def loss_advice(lossy: Lossy, place: Place, manner: Manner) -> str:
     """Returns what to check about losses on the path."""
+    if manner.text == IN_PEAKS:
+        return PEAKS_ADVICE
     if marking_of(lossy):
         return "Mark both directions alike (EF) and compare drop counters of each class on the way from the sender."
     side = "from the capture point to the receiver" if place == "after" else "from the sender to the capture point"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,6 +31,8 @@ EFFECTS = (
 )
 SACK_RTT_NS = 10_000_000  # of a path on which missing SACK is felt
 SACK_SHARE = 0.1  # of the time, in repairs
+PEAK, PEAK_LOSSES, PEAK_BYTES = 0.5, 0.9, 0.6  # of the fullest time bin; of all losses; of all bytes
+PEAK_LOSSES_MIN, PEAKS_MIN = 15, 5  # bins with losses
 PLACES = {"upstream": "before the capture point", "downstream": "after the capture point"}
 LOSS_CODES = ("lost-upstream", "lost-downstream", "blocks-lost", "shared-queue")
 
@@ -114,6 +117,19 @@ def lossy_of(case: Case, transfer: Transfer) -> Lossy | None:
     place = "upstream" if upstream >= downstream else "downstream"
     losses = [loss for loss in case.transfers.losses(transfer) if loss.place == place]
     return Lossy(transfer, place, losses, max(upstream, downstream)) if losses else None
+
+
+def are_in_peaks(case: Case, lossy: Lossy) -> bool:
+    """Returns whether nearly all losses come in time bins in which a transfer sends much more than in others, though these have
+    much of its bytes: losses at random would hit both."""
+    bins, total = case.transfers.bins(lossy.transfer), sum(case.transfers.bins(lossy.transfer).wire_bytes)
+    most = max(bins.wire_bytes, default=0.0)
+    full = [place for place, size in enumerate(bins.wire_bytes) if size >= PEAK * most]
+    share = sum(bins.wire_bytes[place] for place in full) / max(total, 1.0)
+    places = [bisect_right(bins.start_ns, loss.time_ns) - 1 for loss in lossy.losses]
+    hit = set(places) & set(full)
+    is_most = sum(place in hit for place in places) >= PEAK_LOSSES * max(len(places), PEAK_LOSSES_MIN)
+    return is_most and share <= PEAK_BYTES and len(hit) >= PEAKS_MIN
 
 
 def priced(times: Iterable[int]) -> int:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 FLOWS_MAX = 2_000
@@ -40,6 +41,7 @@ SERVICES = {
     1813: "RADIUS accounting request",
     4500: "IKE message",
 }
+IKE_PORTS, REDUNDANT = (500, 4500), (88, 123, 1812, 1813)  # services of which a client has several servers
 INITIATION, INITIATION_BYTES = "WireGuard handshake initiation", 148
 BROADCAST = ".255"
 PORT_QUESTIONS_MIN = 4  # on each side
@@ -53,6 +55,8 @@ def service_of(row: FlowRow) -> str | None:
         return None
     if row["payload_bytes"] == INITIATION_BYTES * row["packets"]:
         return INITIATION
+    if row["payload_bytes"] == row["packets"]:  # one byte each: keep-alives of a NAT
+        return None
     is_single = not ip_address(row["destination"]).is_multicast and not row["destination"].endswith(BROADCAST)
     return SERVICES.get(port) if is_single else None
 
@@ -65,7 +69,7 @@ def service_of(row: FlowRow) -> str | None:
     "an unknown client); else a firewall on the way drops UDP {port}.",
     shows="Three datagrams or more to a service that answers each (NTP, SNMP, RADIUS, Kerberos, IKE, OpenVPN), or handshake "
     "initiations of WireGuard by their size, none of which gets an answer or an ICMP error, while other packets come to the "
-    "client or from the server. It is a note if another server of that service answers the client.",
+    "client or from the server. It is a note if another server of that service (NTP, RADIUS, Kerberos) answers the client.",
     rivals={
         "one-direction": "other packets come to the client, or from the server",
         "refused": "no ICMP error 'port unreachable' came",
@@ -80,12 +84,16 @@ def udp_silent(case: Case) -> Matches:
         service = service_of(row) if flow not in case.claimed else None
         if service:
             by_server[row["destination"], row["destination_port"] or 0, service].append(row)
-    clients = served_clients(case) if by_server else set()
+    clients, greeted = (served_clients(case), negotiated(case)) if by_server else (set(), set())
     for (host, port, service), rows in list(by_server.items())[:HOSTS_MAX]:
-        is_up, is_served = host in senders_of(case.transfers), (rows[0]["source"], port) in clients
-        if is_up or answering_hosts(case, rows[0]["source"]):
+        client, is_up = rows[0]["source"], host in senders_of(case.transfers)
+        is_served = port in REDUNDANT and (client, port) in clients
+        if is_up or answering_hosts(case, client):
             match = silent_match(case, endpoint_str(host, port), service, rows, is_up)
             match.severity = "info" if is_served else None  # another server of that service answers
+            if port in IKE_PORTS and (client, host) in greeted:
+                match.certainty = "likely"
+                match.words.update(half_words(case, rows))
             yield match
 
 
@@ -95,6 +103,28 @@ def served_clients(case: Case) -> set[tuple[str, int]]:
     ports = array("I", flows._packed("destination_port", "I"))
     sources = enumerate(flows.column("source"))
     return {(source, ports[flow]) for flow, source in sources if ports[flow] in SERVICES and flow not in alone}
+
+
+def negotiated(case: Case) -> set[tuple[str | None, str | None]]:
+    """Returns the clients and servers of which IKE_SA_INIT was answered."""
+    rows = case.exchanges("kind", "service")
+    return {
+        (row["client"], row["server"])
+        for row in rows
+        if row["type"] == "IKE negotiation" and row["outcome"] == "answered"
+    }
+
+
+def half_words(case: Case, rows: Sequence[FlowRow]) -> Words:
+    """Returns what is said of IKE messages without an answer that follow an answered IKE_SA_INIT."""
+    sides = [case.direction(row["flow"], 0) for row in rows]
+    count = sum(side["fragmented_datagrams"] or 0 for side in sides)
+    if not count:
+        return {
+            "state": "although it answered IKE_SA_INIT before: they are dropped on the way, or it ignores what they say"
+        }
+    state = "although it answered the short IKE_SA_INIT before: their fragments are probably dropped on the way"
+    return {"count": f"{count:,}", "requests": "fragmented IKE messages", "state": state}
 
 
 def silent_match(case: Case, server: str, service: str, rows: Sequence[FlowRow], is_up: bool) -> Match:
