@@ -86,9 +86,9 @@ def nothing_judged(trace: Trace) -> str:
     traffic = flows_str(trace)
     if not traffic:
         reason = judged.unjudged[0].text if judged.unjudged else "no IP header"
-        return f"{plural(judged.total.packets, 'packet')} without a flow that could be judged ({reason})"
+        return f"{plural(judged.total.packets, 'packet')} and no flow to judge ({reason})"
     reasons = {part.text: None for part in judged.unjudged if part.reason != "no_flow"} or {"no IP header": None}
-    return f"{traffic[0].upper()}{traffic[1:]}, in which losses, round trips and limits do not show ({next(iter(reasons))})"
+    return f"{traffic[0].upper()}{traffic[1:]}; losses and delays don't show ({next(iter(reasons))})"
 
 
 def requests_str(trace: Trace) -> str:

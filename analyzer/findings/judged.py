@@ -29,7 +29,7 @@ REASONS = {
     "dns": "DNS has no sequence numbers",
     "quic": "QUIC is encrypted",
     "esp": "ESP is encrypted",
-    "udp": "UDP without numbers",
+    "udp": "UDP has no sequence numbers",
 }
 CAUSES = {"not IP": "not_ip", "not decoded": "not_understood", "headers cut": "cut_headers", "malformed": "malformed"}
 HALVED = "only one direction was captured, or the other one under another tag"
@@ -85,8 +85,8 @@ class Judged(NamedTuple):
             return f"Nothing was judged for {EVERY_MEASURE}: {self._reasons()}."
         return f"Judged: {self.text()}" if self.total.packets else ""
 
-    def text(self) -> str:
-        """Returns the same without the word `Judged`; empty without a packet."""
+    def text(self, reasons: bool = True) -> str:
+        """Returns the same without the word `Judged`, and perhaps without what was not judged; empty without a packet."""
         if not self.total.packets:
             return ""
         if self.nothing:
@@ -96,7 +96,7 @@ class Judged(NamedTuple):
             if amount.packets:
                 names_of.setdefault(self._share(amount), []).append(MEASURES[name])
         judged = "; ".join(f"{share} for {listed(names, 'and')}" for share, names in names_of.items())
-        return f"{judged}.{f' Not judged: {self._reasons()}.' if self.unjudged else ''}"
+        return f"{judged}.{f' Not judged: {self._reasons()}.' if self.unjudged and reasons else ''}"
 
     def _reasons(self) -> str:
         left = len(self.unjudged) - REASONS_SHOWN
@@ -119,7 +119,7 @@ class Judged(NamedTuple):
         if amount == self.total:
             return "all packets"
         packets, size = (show_share(part, total) for part, total in zip(amount, self.total, strict=True))
-        return f"{packets} of packets and {size} of bytes"
+        return f"{packets} of packets and bytes" if packets == size else f"{packets} of packets and {size} of bytes"
 
     def _reason(self, part: Unjudged) -> str:
         share = f"{show_share(part.amount.packets, self.total.packets)} of packets"

@@ -30,7 +30,7 @@ from wiretale.reports.terminal.console import (
     title,
     with_code,
 )
-from wiretale.reports.terminal.screen.page import head_parts
+from wiretale.reports.terminal.screen.page import Room, head_parts
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import FindingRow, FlowRow
@@ -250,7 +250,7 @@ def explain_parts(
     flows: int | None = None,
 ) -> Iterator[RenderableType]:
     """Yields everything, with a table of so many flows; of the findings in `unlisted` only a sum by code."""
-    yield from head_parts(trace, console.width, CAUSES_MOST)
+    yield from head_parts(trace, console.width, Room(causes=CAUSES_MOST))
     yield Text()
     yield from capture_lines(trace)
     yield from judged_lines(judge(trace))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import needs
 import wiretale
 from checkout import CAPTURES, Run
 from plain_wire import Connection, Wire
@@ -29,7 +30,7 @@ def printed(trace: wiretale.Trace, name: str, width: int) -> list[str]:
     """The lines of the screen of a file that was named so."""
     trace._arguments = [name]
     console = Console(file=StringIO(), width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
-    for part in screen_parts(trace, width):
+    for part in screen_parts(trace, console):
         console.print(part, crop=False)
     assert isinstance(console.file, StringIO)
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
@@ -63,6 +64,17 @@ def test_a_screen_is_short(traces: dict[str, wiretale.Trace]) -> None:
     for name, trace in traces.items():
         most = ONE_FLOW_LINES if len(trace.flows) == 1 else LINES
         assert len(printed(trace, name, 80)) <= most, name
+
+
+def test_a_screen_with_long_texts_leaves_out_what_other_commands_have() -> None:
+    """Two of these would have 26 lines, and the others fit."""
+    folder = needs.shared("labelled/questions")
+    for name in ("mss_clamp_536.pcap.gz", "reorder_rr_b.pcap.gz", "app_limited.pcap.gz"):
+        trace = wiretale.analyze(folder / name)
+        lines = printed(trace, name, 80)
+        assert len(trace.flows) == 1 and len(lines) <= ONE_FLOW_LINES, name
+        assert "".join(trace.answer.sentence.split()) in "".join("".join(lines).split())
+        assert "  Fix  " in "\n".join(lines) and ("more: --all" in "\n".join(lines)) == (name != "app_limited.pcap.gz")
 
 
 def test_names_of_flows_break_at_the_sign_alone(traces: dict[str, wiretale.Trace]) -> None:

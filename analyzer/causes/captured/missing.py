@@ -14,6 +14,8 @@ from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.rows import InterfaceRow
 
@@ -101,10 +103,29 @@ def one_direction(case: Case) -> Matches:
         )
 
 
-def reasons_of(case: Case) -> list[str]:
-    """Returns why packets of formats that are not read were not, the most frequent first: `8 encrypted packets`."""
+#: what to do about packets of formats that are not read, by the most frequent reason or the kind of their protocol
+REMEDIES = {
+    "wlan-not-data": "These frames carry no IP: read them in Wireshark.",
+    "wlan-no-data": "These frames carry no IP: read them in Wireshark.",
+    "wlan-protected": "Capture on the wired side of the access point, or give Wireshark the key of the network.",
+    "fcs-bad": "Capture nearer to both stations, or on the wired side of the access point.",
+    "encrypted": "Capture where the tunnel ends: before it encrypts, or after it decrypts.",
+    "link type": "Capture at an interface of another link type (docs/decoders.md lists those that are read), or open the file "
+    "in Wireshark.",
+}
+INSIDE = "Capture inside that tunnel or before that header, or remove it with `editcap -C OFFSET:LENGTH`."
+
+
+def reasons_of(case: Case) -> list[tuple[str, int]]:
+    """Returns why packets of formats that are not read were not, with their number, the most frequent first."""
     stops = [row for row in case.trace.decode_stops if row["reason"] in NOT_UNDERSTOOD and not row["protocol"]]
-    return [plural(packets, *NOT_UNDERSTOOD[reason]) for reason, packets in packets_by_reason(stops)]
+    return packets_by_reason(stops)
+
+
+def remedy_of(protocols: Sequence[tuple[str, int]], reasons: Sequence[tuple[str, int]]) -> str:
+    """Returns what to do about the most frequent of both."""
+    name, _ = max((*protocols[:1], *reasons[:1]), key=lambda counted: counted[1], default=("", 0))
+    return REMEDIES.get("link type" if name.startswith("link type") else name, INSIDE)
 
 
 def in_silent_tunnels(case: Case) -> int:
@@ -118,7 +139,7 @@ def in_silent_tunnels(case: Case) -> int:
     title="Packets that are not decoded",
     sentence="{total} of {packets_of:packet} {count:~is in a format|are in formats} that wiretale does not read{what}, so what "
     "{count:~it carries|they carry} cannot be judged.",
-    advice="Capture inside that tunnel or before that header, or remove it with `editcap -C OFFSET:LENGTH`.",
+    advice="{fix}",
     shows="Packets of link types, EtherTypes and IP protocols that may carry IP and are not decoded (decode_stops), above 1%.",
     rivals={},
 )
@@ -128,7 +149,9 @@ def not_decoded(case: Case) -> Matches:
     packets = interfaces.total("packets")
     count = sum(each.finding.packets or 0 for each in findings) - in_silent_tunnels(case)
     if count > 0:
-        reasons = [name for name, _ in undecoded_counts(case.transfers)[:1]] + reasons_of(case)[:1]
+        protocols, reasons = undecoded_counts(case.transfers), reasons_of(case)
+        named = [name for name, _ in protocols[:1]]
+        named += [plural(stopped, *NOT_UNDERSTOOD[reason]) for reason, stopped in reasons[:1]]
         yield Match(
             certainty="proven",
             place="capture",
@@ -137,7 +160,8 @@ def not_decoded(case: Case) -> Matches:
             count=count,
             total=f"{count:,}",
             packets_of=packets,
-            what=f" ({', '.join(reasons)})" if reasons else "",
+            what=f" ({', '.join(named)})" if named else "",
+            fix=remedy_of(protocols, reasons),
         )
 
 

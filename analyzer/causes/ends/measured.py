@@ -46,6 +46,6 @@ def measured_str(trace: Trace) -> str:
     program, row = PROGRAMS[str(transfer.flow["application"])], transfer.row
     datagrams = f"All {plural(row['blocks'] or 0, 'numbered datagram')} of {program}"
     if is_at_receiver(trace.transfers, row):
-        cause = "a loss that it reports is this host's own (a full socket buffer: `nstat -az UdpRcvbufErrors`), not the network's"
+        cause = "a loss that it reports is this host's own (a full socket buffer: 'nstat -az UdpRcvbufErrors'), not the network's"
         return f"{datagrams} reached {row['destination']}: {cause}"
     return f"{datagrams} passed here: a loss that it reports happened after the capture point"

@@ -132,12 +132,12 @@ def waits_str(times: Sequence[int]) -> str:
 
 
 def what_str(group: Sequence[Silence]) -> str:
-    """Returns ` (GET of example.org)` if the requests are alike and were read."""
+    """Returns ` (GET for example.org)` if the requests are alike and were read."""
     names = {(silence.row["type"], silence.row["name"]) for silence in group}
     method, name = next(iter(names))
     if len(names) > 1 or not (method or name):
         return ""
-    return f" ({f'{method} ' if method else ''}{'of ' if method and name else ''}{name or ''})".replace(" )", ")")
+    return f" ({f'{method} ' if method else ''}{'for ' if method and name else ''}{name or ''})".replace(" )", ")")
 
 
 def asked_packets(transfers: Transfers, group: Sequence[Silence]) -> list[Cited]:

@@ -88,7 +88,7 @@ def cause_lines(trace: Trace, most: int) -> tuple[list[Line], int]:
     listed = [entry for entry in every if (matters(trace, entry) or entry is first) and entry is not caveat]
     folded: dict[tuple[str, int], list[Explained]] = {}
     for number, entry in enumerate(listed):
-        folded.setdefault((title_of(entry), 0 if most == CAUSES_SHOWN else number), []).append(entry)
+        folded.setdefault((title_of(entry), 0 if most <= CAUSES_SHOWN else number), []).append(entry)
     groups = list(folded.values())[:most]
     left = len(every) - (caveat is not None) - sum(map(len, groups))
     return [line_of(title_of(group[0]), group) for group in groups], left
@@ -110,8 +110,8 @@ def cause_row(left: Text, cells: Sequence[str], widths: Sequence[int], style: st
     return line
 
 
-def cause_parts(trace: Trace, width: int, most: int = CAUSES_SHOWN) -> Iterator[RenderableType]:
-    """Yields the list of causes: title, effects and cost of each, with proof and advice of the first."""
+def cause_parts(trace: Trace, width: int, most: int, names: Sequence[str]) -> Iterator[RenderableType]:
+    """Yields the list of causes: title, effects and cost of each, and these lines of proof_of() of the first."""
     lines, left = cause_lines(trace, most)
     if not lines:
         return
@@ -123,8 +123,8 @@ def cause_parts(trace: Trace, width: int, most: int = CAUSES_SHOWN) -> Iterator[
     for number, line in enumerate(lines):
         yield cause_row(line.head(room), [cells[number] for _, cells in columns], widths)
         if not number or most > CAUSES_SHOWN:
-            yield indented(detail_lines(proof_of(trace, line.entry), ("Proof", "Fix")))
-    if left and most == CAUSES_SHOWN:
+            yield indented(detail_lines(proof_of(trace, line.entry), names))
+    if left and most <= CAUSES_SHOWN:
         yield Text(f"{left:,} more: --all", style="dim")
 
 

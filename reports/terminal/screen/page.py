@@ -7,8 +7,9 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, NamedTuple
 
+from rich.console import Group
 from rich.text import Text
 
 from wiretale.analyzer.findings.judged import judge
@@ -22,13 +23,33 @@ from wiretale.reports.terminal.screen.flows import flow_lines
 from wiretale.reports.terminal.screen.time_bar import time_parts
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from wiretale.analyzer.rows import InterfaceRow
     from wiretale.analyzer.trace import Trace
 
 WHOLE = 9_000  # a snaplen from which on packets are hardly cut
 TIME_LETTERS = 19  # of a time with seconds
+LINES_OF_ONE_FLOW, LINES_MOST = 24, 40
+
+
+class Room(NamedTuple):
+    """What a screen has room for, beside what is never left out."""
+
+    legend: int = 3  # lines
+    causes: int = CAUSES_SHOWN
+    proof: bool = True
+    notes: bool = True  # why something was not judged, and how much of each packet was captured
+
+
+#: tried in this order, until the screen is short enough; --all and --cause have what is left out
+ROOMS = (
+    Room(),
+    Room(1),
+    Room(1, causes=1),
+    Room(1, causes=1, proof=False),
+    Room(1, causes=1, proof=False, notes=False),
+)
 
 
 def cut_str(captures: Sequence[InterfaceRow]) -> str:
@@ -40,8 +61,8 @@ def cut_str(captures: Sequence[InterfaceRow]) -> str:
     return f"first {limit} bytes of each" if limit and limit < WHOLE else f"{cut:,} of them cut"
 
 
-def file_str(trace: Trace) -> str:
-    """Returns name, packets, time and start of the captures, whether packets were cut, and how many the capture dropped."""
+def file_str(trace: Trace, notes: bool = True) -> str:
+    """Returns name, packets, time and start of the captures, perhaps whether packets were cut, and how many were dropped."""
     captures = trace.interfaces.rows()
     names = list(dict.fromkeys(row["file"] for row in captures))
     starts = [row["first_ns"] for row in captures if row["first_ns"] is not None]
@@ -51,7 +72,7 @@ def file_str(trace: Trace) -> str:
         f"{show_duration(trace.transfers.turns.capture_ns)} from {show_time(min(starts))[:TIME_LETTERS]} UTC"
         if starts
         else "",
-        cut_str(captures),
+        cut_str(captures) if notes else "",
         f"{dropped:,} dropped by the capture" if dropped else "",
     ]
     name = PurePath(names[0]).name if len(names) == 1 else plural(len(names), "file")
@@ -70,29 +91,36 @@ def next_str(trace: Trace) -> str:
     return f"wiretale view {words}"
 
 
-def closing(trace: Trace, width: int) -> Iterator[RenderableType]:
+def closing(trace: Trace, width: int, notes: bool) -> Iterator[RenderableType]:
     """Yields what was judged, the file, and the next command."""
     yield Text()
-    yield from last_lines({"Judged": judge(trace).text(), "File": file_str(trace)}, Command(next_str(trace)), width)
+    above = {"Judged": judge(trace).text(notes), "File": file_str(trace, notes)}
+    yield from last_lines(above, Command(next_str(trace)), width)
 
 
-def head_parts(trace: Trace, width: int, causes: int = CAUSES_SHOWN) -> Iterator[RenderableType]:
+def head_parts(trace: Trace, width: int, room: Room) -> Iterator[RenderableType]:
     """Yields the answer, where the time went, and the first causes."""
     answer = trace.answer
     yield from answer_parts(trace)
     answer_ns = math.inf if answer.certainty is None else answer.cost["waited_ns"] or 0.0
-    time = list(time_parts(trace.transfers.turns, answer_ns, width))
+    time = list(time_parts(trace.transfers.turns, answer_ns, width, room.legend))
     yield from [Text(), *time] if time else []
-    yield from cause_parts(trace, width, causes)
+    yield from cause_parts(trace, width, room.causes, ("Proof", "Fix") if room.proof else ("Fix",))
 
 
-def screen_parts(trace: Trace, width: int) -> Iterator[RenderableType]:
-    """Yields the blocks of the screen."""
-    yield from head_parts(trace, width)
-    yield from flow_lines(trace, width)
-    yield from closing(trace, width)
+def screen_parts(trace: Trace, console: Console) -> list[RenderableType]:
+    """Returns the blocks of the screen, in at most 24 lines for one flow and 40 for more if its texts permit."""
+    most = LINES_OF_ONE_FLOW if len(trace.flows) == 1 else LINES_MOST
+    width = console.width
+    parts: list[RenderableType] = []
+    flows = list(flow_lines(trace, width))
+    for room in ROOMS:
+        parts = [*head_parts(trace, width, room), *flows, *closing(trace, width, room.notes)]
+        if len(console.render_lines(Group(*parts), pad=False)) <= most:
+            break
+    return parts
 
 
 def print_screen(trace: Trace, out: IO[str]) -> None:
     """Prints the screen."""
-    print_parts(out, lambda console: screen_parts(trace, console.width))
+    print_parts(out, lambda console: screen_parts(trace, console))

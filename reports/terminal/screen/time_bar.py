@@ -76,18 +76,25 @@ def wrapped(entries: Sequence[Text], width: int) -> Iterator[Text]:
     yield line
 
 
-def legend_of(drawn: Sequence[tuple[Part, float]], waited_ns: float) -> list[Text]:
+def legend_of(drawn: Sequence[tuple[Part, float]], waited_ns: float, most: int = NAMED) -> list[Text]:
     """Returns the entries of the legend, the largest part first."""
     ranked = sorted(drawn, key=lambda entry: -entry[1])
-    named = [entry for entry in ranked[:NAMED] if entry[1] >= NAMED_LEAST * waited_ns]
+    named = [entry for entry in ranked[:most] if entry[1] >= NAMED_LEAST * waited_ns]
     legend = [Text.assemble((part.letter, part.style), f" {part.words} {show_duration(ns)}") for part, ns in named]
     left_ns = math.fsum(ns for _, ns in ranked[len(named) :])
     return [*legend, Text(f"other {show_duration(left_ns)}")] if left_ns >= NAMED_LEAST * waited_ns > 0 else legend
 
 
-def time_parts(turns: Turns, answer_ns: float, width: int) -> Iterator[RenderableType]:
-    """Yields title, bar and legend; nothing if most of the time is unknown. Idle time is drawn if the answer is about more time
-    (`answer_ns`) than that in which somebody waited.
+def short_legend(drawn: Sequence[tuple[Part, float]], waited_ns: float, width: int, lines: int) -> list[Text]:
+    """Returns the legend with as many entries as these lines have room for."""
+    forms = (list(wrapped(legend_of(drawn, waited_ns, most), width)) for most in range(NAMED, 0, -1))
+    return next((form for form in forms if len(form) <= lines), [])
+
+
+def time_parts(turns: Turns, answer_ns: float, width: int, lines: int) -> Iterator[RenderableType]:
+    """Yields title, bar and a legend of some lines; nothing if most of the time is unknown.
+
+    Idle time is drawn if the answer is about more time (`answer_ns`) than that in which somebody waited.
     """
     beside = {part: turns.waited_beside_ns(kind) for part, kind in BESIDE.items()}
     waits = {part: ns + beside.get(part, 0.0) for part, ns in turns.waits.items()}
@@ -102,4 +109,4 @@ def time_parts(turns: Turns, answer_ns: float, width: int) -> Iterator[Renderabl
     cells = widths([ns for _, ns in drawn], max(width - MARGIN, BAR_LEAST))
     bar = [(part.letter * count, part.style) for (part, _), count in zip(drawn, cells, strict=True)]
     yield indented(Text.assemble(*bar))
-    yield from map(indented, wrapped(legend_of(drawn, waited_ns), width - INDENT))
+    yield from map(indented, short_legend(drawn, waited_ns, width - INDENT, lines))

@@ -69,7 +69,7 @@ def test_a_queue_of_the_sender(path: DroppingPath, tmp_path: Path, direction: st
 
     def check() -> None:
         with narrow(path, sender, "path"):
-            report = send_over(path, tmp_path, "--direction", direction)
+            report = send_over(path, tmp_path, *(["--reverse"] if direction == "reverse" else []))
             dropped = queue_drops(path, sender)
         lost = report["blocks_lost"]
         assert parts(report) == [lost, 0, 0, 0, 0]
