@@ -165,8 +165,8 @@ $(eval $(call core_tests,build/core,build/test))
 $(eval $(call core_tests,build/sanitize/core,build/sanitize/test,-O1 $(SANITIZE)))
 
 # `make -k lint` continues after a check that fails.
-.PHONY: lint lint-python lint-names lint-c lint-layers lint-scripts lint-docs
-lint: lint-python lint-names types lint-c lint-layers lint-scripts lint-docs ## check style, names, types, size, layers, phrases and made documents
+.PHONY: lint lint-python lint-names lint-c lint-layers lint-docs
+lint: lint-python lint-names types lint-c lint-layers lint-docs ## check style, names, types, size, layers, phrases and made documents
 
 lint-python: $(VENV)/.stamp-lint
 	$(call say,ruff)
@@ -189,11 +189,6 @@ lint-layers: lint-c build types
 	$(call say,layers and circles of files and folders)
 	@$(PY) .ci/checks/includes.py
 	@cd build/typing && $(abspath $(VENV))/bin/lint-imports --config $(CURDIR)/setup.cfg --no-logo
-
-# The lists of scripts are in modules that import the core.
-lint-scripts: build $(VENV)/.stamp-lint
-	$(call say,scripts of the pages: each top-level name is declared once on a page and used)
-	@$(PY) .ci/checks/scripts.py
 
 lint-docs: build $(VENV)/.stamp-lint docs
 	$(call say,spelling: words and American forms)

@@ -122,9 +122,9 @@ def run_browser(browser: str, folder: str, page: str, *options: str) -> str:
 
 def drawn(browser: str, folder: str, figure: Figure, form: str) -> bytes:
     """Returns the figure as SVG or PNG."""
-    from wiretale.reports.html.offline_page import PARTS
+    from wiretale.reports.html.modules import PAGE
 
-    plotly = gzip.decompress(PARTS.joinpath("plotly-cartesian.min.js.gz").read_bytes()).decode()
+    plotly = gzip.decompress(PAGE.joinpath("plotly-cartesian.min.js.gz").read_bytes()).decode()
     page = DRAWING.format(
         plotly=plotly,
         figure=figure.to_json().replace("<", "\\u003c"),

@@ -36,29 +36,6 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-SCRIPTS = (
-    *("units.js", "numbers.js", "link.js"),
-    *(f"capture/{name}.js" for name in ("source", "waits", "timeline", "findings")),
-    *(
-        f"flow/{name}.js"
-        for name in (
-            "panels",
-            "verdicts",
-            "rates",
-            "bands",
-            "view",
-            "overlaid_series",
-            "heads",
-            "overlaid",
-            "crosshair",
-            "picture",
-        )
-    ),
-    *(f"capture/{name}.js" for name in ("show", "flow_list", "flow_groups", "commands")),
-    *("flow/distributions.js", "flow/members.js"),
-    *(f"packets/{name}.js" for name in ("rows", "packets", "ladder", "frame")),
-    "capture/capture.js",
-)
 STYLES = ("capture/capture.css", "capture/small.css", "packets/packets.css", "flow/panels.css", "flow/overlaid.css")
 FLOWS_LARGEST, FLOWS_PROBLEMATIC = 1000, 200
 FLOWS_FURTHER, PACKETS_FURTHER = 5_000, 50_000  # the next largest, which add little to the page
@@ -268,7 +245,7 @@ def render(trace: Trace, link_bps: int | None = None, served: bool = False, fram
     return offline_page.render(
         "capture/capture.html",
         data,
-        SCRIPTS,
+        "capture/capture.js",
         "".join(map(offline_page.part, STYLES)),
         title=", ".join(Path(name).name for name in trace.inputs[:3]),
         facts=facts(trace),

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
     from wiretale.analyzer.diff.run import Run
 
-SCRIPTS = ("units.js", "numbers.js", "link.js", "diff.js")
 PAIRS_MOST = 20  # flows of both runs, the most changed first
 # Name, values of a course, title and hover of each panel.
 PANELS = (
@@ -206,7 +205,7 @@ def render(difference: Difference) -> str:
     return offline_page.render(
         "diff.html",
         data,
-        SCRIPTS,
+        "diff.js",
         style=offline_page.part("diff.css"),
         title=f"{Path(difference.before.path).name} and {Path(difference.after.path).name}",
         heading=difference.sentence().removesuffix(difference.size_note()),

@@ -11,24 +11,20 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.printable import valid_text
 from wiretale.reports.export.destination import output_file
+from wiretale.reports.html.modules import PAGE, script
 from wiretale.version import __version__
 
-PARTS = files("wiretale.reports.html").joinpath("page")
 BACKTICKS = re.compile("`([^`]+)`")
-FIRST_SCRIPTS = ("plotly.js", "keys.js", "print.js")
-FIGURE_SCRIPTS = ("figures.js",)  # of a page with complete figures
 
 
 def part(name: str) -> str:
     """Returns the text of a file of page/."""
-    return PARTS.joinpath(name).read_text("utf-8")
+    return PAGE.joinpath(name).read_text("utf-8")
 
 
 def source_hash(script: bytes) -> str:
@@ -43,18 +39,16 @@ def with_code(text: str) -> Any:
     return Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(text))))
 
 
-def render(
-    template: str, data: dict[str, Any], scripts: Sequence[str] = FIGURE_SCRIPTS, style: str = "", **fields: Any
-) -> str:
+def render(template: str, data: dict[str, Any], entry: str = "figures.js", style: str = "", **fields: Any) -> str:
     """Returns the page of a template that extends page.html.
 
-    `data` is for the scripts, which follow those of every page; the default one draws `data["figures"]`, by the id of an
-    element. `shown` is for the template.
+    `data` is for the script, which is joined from the module `entry` and those that it imports; the default one draws
+    `data["figures"]`, by the id of an element. `fields` are for the template.
     """
     from jinja2 import Environment, FunctionLoader
 
-    compressed = PARTS.joinpath("plotly-cartesian.min.js.gz").read_bytes()
-    code = "\n".join(map(part, (*FIRST_SCRIPTS, *scripts)))
+    compressed = PAGE.joinpath("plotly-cartesian.min.js.gz").read_bytes()
+    code = script(entry)
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
     environment = Environment(autoescape=True, loader=FunctionLoader(part))
     environment.filters["code"] = with_code

@@ -10,12 +10,11 @@ import subprocess
 import pytest
 
 import unit_cases
-from checkout import ROOT
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
+from wiretale.reports.html.modules import script
 
 CASES = [tuple(line.split("\t")) for line in unit_cases.FILE.read_text("utf-8").splitlines()[1:]]
 SHOW = {"duration": show_duration, "bytes": show_bytes, "rate": show_rate, "count": show_count}
-PAGE = ROOT / "reports" / "html" / "page" / "units.js"
 #: a function of the page for each quantity
 IN_PAGE = (
     "{ duration, bytes: (value) => prefixed(value, 'B'), rate: (value) => prefixed(value, 'bit/s'), count: whole }"
@@ -61,10 +60,10 @@ def check_page(page_texts: list[str]) -> None:
 
 def test_the_page_shows_the_texts(request: pytest.FixtureRequest) -> None:
     """In node, or without it in Chromium."""
-    code, cases = PAGE.read_text("utf-8"), page_cases()
+    code, cases = script("units.js"), page_cases()
     if node := shutil.which("node"):
-        script = f"{code}\nconst cases = {json.dumps(cases)};\nconsole.log(JSON.stringify({SHOWN}));"
-        done = subprocess.run([node, "-"], input=script, capture_output=True, text=True, timeout=60)
+        test = f"{code}\nconst cases = {json.dumps(cases)};\nconsole.log(JSON.stringify({SHOWN}));"
+        done = subprocess.run([node, "-"], input=test, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stderr
         check_page(json.loads(done.stdout))
     else:

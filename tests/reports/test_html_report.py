@@ -141,7 +141,7 @@ def test_verdicts_are_marked_on_the_graph(page: Page, tmp_path: Path) -> None:
     page.open(wiretale.analyze(path).report(tmp_path / "report.html"), "#flow=0&toggled=panel%3Alosses")
     assert page.frames("fast_retransmission") == [12] == page.frames("downstream") == page.frames("again")
     assert page.frames("duplicate_ack") == [10, 11] and page.frames("upstream") == [] and page.frames("lost") == [5]
-    text = page.page.evaluate("state.full.fast_retransmission.text(0)")
+    text = page.page.evaluate("taken.full.fast_retransmission.text(0)")
     assert text.split("<br>")[0] == "fast retransmission, downstream, 1,000 bytes, by acks, see frame 5"
     assert "1 lost" in page.page.inner_text("tr[data-flow='0']")
     assert page.complaints == []
@@ -152,12 +152,12 @@ def test_blocks_and_their_delays_are_drawn(page: Page, samples: Path, tmp_path: 
     page.open(trace.report(tmp_path / "report.html")).whole_flow()
     waited = [row for row in trace.blocks.rows() if row["head_of_line_ns"]]
     assert page.frames("waited") == list(dict.fromkeys(row["last_frame"] for row in waited)) and len(waited) == 4
-    assert page.page.evaluate("state.full.waited.x.length") == len(waited)
-    assert page.page.evaluate("state.full.latency.x.length") == len(trace.blocks)
+    assert page.page.evaluate("taken.full.waited.x.length") == len(waited)
+    assert page.page.evaluate("taken.full.latency.x.length") == len(trace.blocks)
     assert page.frames("latency") == list(dict.fromkeys(trace.blocks.column("last_frame")))
     page.open(wiretale.analyze(samples / "udp_blocks.pcap").report(tmp_path / "udp.html")).whole_flow()
     assert page.frames("missing") == [83, 239] and page.frames("number_copy") == [271, 280]
     assert page.frames("number_late") == [161]
-    gaps = page.page.evaluate("Array.from(state.full.missing.x, (_, i) => state.full.missing.text(i))")
+    gaps = page.page.evaluate("Array.from(taken.full.missing.x, (_, i) => taken.full.missing.text(i))")
     assert gaps == ["numbers 40 to 41 never came", "number 120 never came"]
     assert page.complaints == []

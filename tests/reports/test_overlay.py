@@ -360,7 +360,7 @@ def test_a_flow_without_packets_in_the_page_says_so_and_has_its_bins(
     capture = known_flows(tmp_path / "flows.pcap")
     monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", 2 * FAST.count + 3)
     tab.open(wiretale.analyze(capture).report(tmp_path / "report.html"), BOTH)
-    assert tab.page.evaluate("[...state.packets.places.keys()]") == [0]
+    assert tab.page.evaluate("[...tables.packets.places.keys()]") == [0]
     assert (
         tab.page.inner_text("#with-list [data-flow='2'] .lack") == "packets not in the page: bins of the series table"
     )
@@ -374,7 +374,7 @@ def test_a_flow_without_packets_in_the_page_says_so_and_has_its_bins(
 def test_sizes_and_hidden_panels_are_in_the_link(tab: Page, page: Page, report: Path) -> None:
     tab.open(report, "#flow=0")
     tab.page.evaluate("document.getElementById('plot').scrollIntoView()")
-    place = "state.stack.places[state.used.findIndex(one => one.name === name)]"
+    place = "view.stack.places[view.used.findIndex(one => one.name === name)]"
     height = f"(name => {{ const at = {place}; return at ? at.bottom - at.plot : 0; }})"
     edge = tab.page.locator(".panel-size").nth(1).bounding_box()
     assert edge and tab.page.evaluate(f"{height}('flight')") == 84

@@ -183,7 +183,7 @@ def test_rows_are_reached_by_arrows_and_the_plot_by_keys(page: Page, reports: di
     for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "PageDown"):
         page.page.keyboard.press(key)
         frames.append(page.page.evaluate("Number(document.querySelector('.cross-tip b').textContent.slice(6))"))
-    order = page.page.evaluate("Array.from(state.order, row => state.packets.frame[row])")
+    order = page.page.evaluate("Array.from(taken.order, row => tables.packets.frame[row])")
     places = [order.index(frame) for frame in frames]
     assert [place - places[0] for place in places[:3]] == [0, 1, 0]
     assert places[3] == min(len(order) - 1, places[0] + 25)

@@ -158,7 +158,7 @@ def test_the_page_opens_at_the_evidence_of_the_first_finding(page: Page, sample_
     page.open(sample_report("go_back_n.pcap"))
     first = findings_of(page)[0]
     opened = viewed(page)
-    lasted = page.page.evaluate("state.extent")
+    lasted = page.page.evaluate("taken.extent")
     assert page.page.evaluate("scrollY") == 0 and f"frame={first['frames'][0]}" in opened["hash"]
     assert opened["flow"] == first["cited_flow"] and opened["shown"] == f"Finding 1: {first['sentence']}"
     assert lasted[0] <= opened["range"][0] < opened["band"][0] and opened["band"][1] < opened["range"][1] <= lasted[1]

@@ -118,7 +118,7 @@ def test_packets_in_the_page_are_those_of_the_table(opened: Opened) -> None:
     loaded = page.evaluate(
         "(({who, time, frame, size, sequence, ack, window, flags, unique, rtt, known, ip, sacks}) => "
         "[who, time, frame, size, sequence, ack, window, flags, unique, rtt, known, ip, "
-        "[...who].map((w, i) => sacks.get(i) || [])].map(a => [...a]))(state.packets)"
+        "[...who].map((w, i) => sacks.get(i) || [])].map(a => [...a]))(tables.packets)"
     )
     base = int(page.evaluate("data.base"))
     for row, *values in zip(packets.rows(), *loaded, strict=True):
@@ -186,11 +186,11 @@ def test_bins_of_a_view_hold_its_packets(page: Page, samples: Path, tmp_path: Pa
         if value > (name == "average")
     )
     page.open(trace.report(tmp_path / "report.html"), f"#flow=0&t=0.05-0.3{zoomed}")
-    width = page.page.evaluate("state.bin")
+    width = page.page.evaluate("shownBin()")
     assert width == bin_ or (not bin_ and 0.25 / 160 <= width <= 0.25 / 12)
     base = int(page.page.evaluate("data.base"))
     packets = [row for row in trace.packets([0]).rows() if row["direction"] == 0]
-    starts, rates = page.page.evaluate("[state.all.throughput0.x, state.all.throughput0.y].map(list => [...list])")
+    starts, rates = page.page.evaluate("[view.all.throughput0.x, view.all.throughput0.y].map(list => [...list])")
     assert starts[0] <= 0.05 and starts[-1] >= 0.3
     for start, rate in zip(starts[:-1], rates[:-1], strict=True):
         begin, end = start - (average - 1) * width, start + width
@@ -301,8 +301,8 @@ def test_every_flow_in_the_page_is_that_of_the_tables(opened: Opened) -> None:
     from wiretale.analyzer.findings.model import flow_str
 
     listed = opened.page.page.evaluate(
-        "[...state.flows.number.keys()].map(row => ({...flowAt(row), filter: displayFilter(row), bytes: state.flows.bytes[row],"
-        " rtt: state.flows.rtt[row], lasted: state.flows.lasted[row]}))"
+        "[...tables.flows.number.keys()].map(row => ({...flowAt(row), filter: displayFilter(row), bytes: tables.flows.bytes[row],"
+        " rtt: tables.flows.rtt[row], lasted: tables.flows.lasted[row]}))"
     )
     assert len(listed) == len(opened.trace.flows)
     for row, flow in zip(opened.trace.flows.rows(), listed, strict=True):

@@ -602,7 +602,7 @@ def test_flows_that_are_not_in_the_page_are_found_and_drawn(crowd: Path, page: P
         in_browser(viewer, page)
         assert not page.page.evaluate(f"data.whole_flows.includes({first})")
         assert page.page.evaluate(
-            f"rowsOf(state.series, {first}).next().done && rowsOf(state.events, {first}).next().done"
+            f"rowsOf(tables.series, {first}).next().done && rowsOf(tables.events, {first}).next().done"
         )
         for words in (str(first), f"#{first}", ":10000"):
             page.page.locator("#find").fill(words)
@@ -613,7 +613,7 @@ def test_flows_that_are_not_in_the_page_are_found_and_drawn(crowd: Path, page: P
         for name in ("series", "events"):
             rows = [row for row in trace.table(name).rows() if row["flow"] == first]
             assert rows
-            assert page.page.evaluate(f"({count})(state.{name})") == len(rows)
+            assert page.page.evaluate(f"({count})(tables.{name})") == len(rows)
         spans, base = trace.time_spans(first).rows(), int(page.page.evaluate("data.base"))
         bands = page.page.evaluate("spansOf(choice.flow).map((one) => [one.band.part, one.from])")
         assert spans and [(part, pytest.approx(since, abs=2e-6)) for part, since in bands] == [
@@ -625,7 +625,7 @@ def test_flows_that_are_not_in_the_page_are_found_and_drawn(crowd: Path, page: P
         assert page.page.evaluate("document.body.dataset.of") == str(len(trace.packets(first)))
         page.page.evaluate("choose({ flow: choice.flow + 1 }).then(() => history.back())")
         page.until(f"document.body.dataset.flow === '{first}'")
-        assert page.page.evaluate(f"({count})(state.events)") == sum(
+        assert page.page.evaluate(f"({count})(tables.events)") == sum(
             row["flow"] == first for row in trace.events.rows()
         )
         assert not page.complaints

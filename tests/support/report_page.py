@@ -183,7 +183,7 @@ class Page:
 
     def panel(self, name: str) -> str:
         """The axis of a panel of the flow, such as "yaxis2"."""
-        number = 1 + self.page.evaluate(f"state.used.findIndex(panel => panel.name === '{name}')")
+        number = 1 + self.page.evaluate(f"view.used.findIndex(panel => panel.name === '{name}')")
         return "yaxis" if number == 1 else f"yaxis{number}"
 
     def pixel(self, axis: str, value: float) -> float:

@@ -1,11 +1,17 @@
+// @ts-check
 // The report of two runs: the flows that are selected, or all, are drawn over one time axis and as distributions.
+import { pageKeys, plotKeys, quietButtons } from "./keys.js";
+import { begin, choice, choose, continueStep, onChoice } from "./link.js";
+import { $, CONFIG, data, inColors, loadPlotly } from "./plotly.js";
+import { drawn, fitted, paper } from "./print.js";
+import { whole } from "./units.js";
+
 const WEIGHTS = { rate: 3, sequence: 3.4, rtt: 2, losses: 1.8 };
 const VALUES = { rate: "throughput", sequence: "position", rtt: "rtt", losses: "lost" };
 const PANEL_PX = 76; // height of a weight of 1
 const FEW = 6; // losses, whose ticks are whole
 const GAP = 0.05; // between panels, share of the figure
 const RUNS = ["A", "B"];
-const state = { flows: { rowOf: (number) => (data.pairs[number] ? number : -1) } };
 
 const pair = () => data.pairs[choice.flow ?? 0];
 const panelNames = () => data.figure.panels.map(({ name }) => name).filter((name) => RUNS.some((run) => pair()[run][VALUES[name]].some((value) => value !== null)));
@@ -116,13 +122,13 @@ async function start() {
   if (data.pairs.length) {
     await loadPlotly();
     onChoice(async (changed) => { if (["flow", "range", "vertical", "toggled"].some((name) => changed.has(name))) await draw(); });
-    await begin({ flow: 0 });
+    await begin({ flow: 0 }, (number) => Boolean(data.pairs[number]));
     const places = ["plot", "rtt", "delay"].map($).filter(Boolean);
     $("plot").on("plotly_relayout", zoomed);
     $("plot").on("plotly_doubleclick", () => wholeView());
     $("plot").on("plotly_restyle", () => legendChanged($("plot")));
     $("pair").addEventListener("change", () => choose({ flow: Number($("pair").value) }));
-    $("plot").addEventListener("keydown", () => (steps.byKey = true), true);
+    $("plot").addEventListener("keydown", continueStep, true);
     plotKeys(places, wholeView);
     paper(draw);
   }

@@ -1,4 +1,9 @@
+// @ts-check
 // A page with complete figures, which are drawn in the colors of the page.
+import { pageKeys, plotKeys, quietButtons, roving } from "./keys.js";
+import { $, CONFIG, data, inColors, loadPlotly } from "./plotly.js";
+import { drawn, fitted, paper } from "./print.js";
+
 const drawnFigures = () => Object.keys(data.figures).map($);
 
 async function drawFigure(place) {

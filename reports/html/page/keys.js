@@ -1,4 +1,7 @@
+// @ts-check
 // The keyboard: one tab stop for a list, a row of buttons or all plots; arrow keys move inside.
+import { $ } from "./plotly.js";
+
 const STEPS = {
   vertical: { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity },
   horizontal: { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity },
@@ -8,7 +11,7 @@ STEPS.both = { ...STEPS.vertical, ...STEPS.horizontal };
 
 // Makes the items that a selector finds in a container one tab stop. Returns a function that moves it to an item, or to
 // the first one; it must be called if the items are replaced.
-function roving(container, selector, way) {
+export function roving(container, selector, way) {
   const items = () => [...container.querySelectorAll(selector)].filter((item) => !item.closest("[hidden]"));
   const stopAt = (chosen) => {
     const all = items(), stop = all.includes(chosen) ? chosen : all[0];
@@ -37,9 +40,9 @@ function scrollable() {
   }
 }
 
-const PLOT_KEYS = { "+": [0.5, 0], "=": [0.5, 0], "-": [2, 0], ArrowRight: [1, 0.25], ArrowLeft: [1, -0.25] };
+export const PLOT_KEYS = { "+": [0.5, 0], "=": [0.5, 0], "-": [2, 0], ArrowRight: [1, 0.25], ArrowLeft: [1, -0.25] };
 
-const LEAST = 2e-9; // least range in seconds, because links have nanoseconds
+export const LEAST = 2e-9; // least range in seconds, because links have nanoseconds
 
 // Shrinks or moves the ranges of the time axes by a share of the view.
 function moveView(place, [shrink, shift]) {
@@ -54,7 +57,7 @@ function moveView(place, [shrink, shift]) {
 }
 
 // A plot takes the focus itself. Its buttons are for the pointer, because keys do the same.
-function plotKeys(places, wholeView) {
+export function plotKeys(places, wholeView) {
   for (const place of places) {
     place.classList.add("keyed");
     place.tabIndex = 0;
@@ -69,7 +72,7 @@ function plotKeys(places, wholeView) {
   if (places.length > 1) roving(document.body, ".keyed", "updown");
 }
 
-function quietButtons(place) {
+export function quietButtons(place) {
   for (const button of place.querySelectorAll(".modebar button, .modebar [tabindex]")) button.tabIndex = -1;
 }
 
@@ -90,7 +93,7 @@ function searchKey() {
 const PAGE_KEYS = { "?": () => toggleKeyList() ?? true, "/": searchKey };
 
 // Whether a key is text for the element with the focus, or one of a shortcut of the browser.
-const isTyped = (event) => event.ctrlKey || event.altKey || event.metaKey || Boolean(event.target.closest("input, textarea, select"));
+export const isTyped = (event) => event.ctrlKey || event.altKey || event.metaKey || Boolean(event.target.closest("input, textarea, select"));
 
 function listenForPageKeys() {
   for (const [number, button] of document.querySelectorAll(".show-keys").entries()) {
@@ -104,7 +107,7 @@ function listenForPageKeys() {
   });
 }
 
-function pageKeys() {
+export function pageKeys() {
   listenForPageKeys();
   for (const list of document.querySelectorAll(".findings")) roving(list, "button", "both");
   scrollable();

@@ -1,7 +1,11 @@
+// @ts-check
 // The choice: what a reader selected. The link holds it, each change is a step of the history that Back undoes, and an edited link
 // is obeyed. A part of the page changes the choice by choose(), and draws it in a function that it gives to onChoice().
 //
 // #flow=3&with=5,9&t=1.5-2.25&y=sequence:0-90000&finding=2&frame=7&toggled=window&size=rate:120&tab=ladder&find=10.0.0.1
+import { $, data } from "./plotly.js";
+import { whole } from "./units.js";
+
 const UNCHOSEN = {
   flow: null, // number
   with: [], // numbers of the flows that are overlaid, the chosen one among them, at the places of their colors; null: no flow
@@ -15,16 +19,25 @@ const UNCHOSEN = {
   find: "", // words of the search
   group: null, // "client", "server" or "port": what the list of flows is grouped by
 };
-const choice = { ...UNCHOSEN };
-const WITH_MOST = 8; // flows
+export const choice = { ...UNCHOSEN };
+export const WITH_MOST = 8; // flows
 const STEP = "step"; // marks history entries of this page
-const steps = { byKey: false, lastByKey: false, followers: [], complete: (found) => found };
+const followers = []; // functions that draw a change, in their order
+let isContinued = false, wasContinued = false; // whether the change is one step with the one before
+let complete = (found) => found; // adds to a choice of the link what follows from it
+let isInPage = (flow) => flow >= 0;
 
-const onChoice = (draw) => steps.followers.push(draw);
+export const onChoice = (draw) => followers.push(draw);
+export const completeLinks = (change) => { complete = change; };
+
+// The changes from now on are one step of the history, until the pointer is pressed or a step is ended.
+export const continueStep = () => { isContinued = true; };
+export const endStep = () => { isContinued = false; };
+export const hasContinued = () => wasContinued; // whether the last change was one step with those before
 
 // --- to and from text ------------------------------------------------------------------------------------------
 
-const trimmed = (value, places) => (places ? value.toFixed(places).replace(/\.?0+$/, "") : value.toFixed(0));
+export const trimmed = (value, places) => (places ? value.toFixed(places).replace(/\.?0+$/, "") : value.toFixed(0));
 const SPAN = /^(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)$/;
 
 function spanIn(text) {
@@ -88,7 +101,19 @@ function linked() {
     find: named("find")[0] ?? "",
     group: named("group")[0] ?? null,
   };
-  return steps.complete(found);
+  return complete(found);
+}
+
+// --- settings --------------------------------------------------------------------------------------------------
+
+// Returns the choice's settings with one of them set to a value, or unset if the value is the usual one.
+export const withSetting = (name, value, usual) => [...choice.toggled.filter((one) => !one.startsWith(`${name}:`)), ...(value === usual ? [] : [`${name}:${value}`])];
+export const turned = (name) => (choice.toggled.includes(name) ? choice.toggled.filter((one) => one !== name) : [...choice.toggled, name]);
+
+// Returns the number after a setting's name in the choice, or `usual`.
+export function setting(name, usual) {
+  const found = choice.toggled.find((one) => one.startsWith(`${name}:`));
+  return found === undefined ? usual : Number(found.slice(name.length + 1));
 }
 
 // --- changes ---------------------------------------------------------------------------------------------------
@@ -99,36 +124,37 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 async function apply(change) {
   const changed = new Set(Object.keys(change).filter((name) => !same(choice[name], change[name])));
   Object.assign(choice, change);
-  if (changed.size) for (const draw of steps.followers) await draw(changed);
+  if (changed.size) for (const draw of followers) await draw(changed);
 }
 
 // Changes the choice as a step that Back undoes; consecutive steps by keys are one. Another flow is shown whole unless the change
 // has a range, and without the flows that were overlaid.
-async function choose(change) {
+export async function choose(change) {
   const other = change.flow !== undefined && change.flow !== choice.flow;
   await apply(other ? { with: [], range: null, vertical: {}, finding: null, frame: null, ...change } : change);
   if (location.hash === link()) return;
-  const again = steps.byKey && steps.lastByKey;
-  steps.lastByKey = steps.byKey;
+  const again = isContinued && wasContinued;
+  wasContinued = isContinued;
   history[again ? "replaceState" : "pushState"](STEP, "", link());
 }
 
 // Obeys the link. Returns whether it names a flow of the page.
 async function follow(opening = false) {
-  const wanted = linked(), row = typeof wanted.flow === "number" ? state.flows.rowOf(wanted.flow) : -1;
-  steps.lastByKey = false;
-  $("missing").hidden = row >= 0 || wanted.flow === null;
-  if (row < 0) $("missing").textContent = `Flow ${wanted.flow} of the link is not in the page, which has ${whole(data.flows.held)} of ${whole(data.flows.count)} flows, numbered from 0.`;
-  if (row >= 0) await apply(wanted);
+  const wanted = linked(), held = typeof wanted.flow === "number" && isInPage(wanted.flow);
+  wasContinued = false;
+  $("missing").hidden = held || wanted.flow === null;
+  if (!held) $("missing").textContent = `Flow ${wanted.flow} of the link is not in the page, which has ${whole(data.flows.held)} of ${whole(data.flows.count)} flows, numbered from 0.`;
+  if (held) await apply(wanted);
   // The browser restores the scroll position of a step; a typed link has none.
-  if (wanted.flow !== null && (opening || history.state !== STEP)) $(row >= 0 ? "chosen" : "missing").scrollIntoView();
-  if (row >= 0) history.replaceState(STEP, "");
-  return row >= 0;
+  if (wanted.flow !== null && (opening || history.state !== STEP)) $(held ? "chosen" : "missing").scrollIntoView();
+  if (held) history.replaceState(STEP, "");
+  return held;
 }
 
-// Begins with the link's choice, or with another without a step.
-async function begin(otherwise) {
-  addEventListener("pointerdown", () => (steps.byKey = false), true);
+// Begins with the link's choice, or with another without a step. `hasFlow` tells whether the page has the flow of a number.
+export async function begin(otherwise, hasFlow) {
+  isInPage = hasFlow;
+  addEventListener("pointerdown", endStep, true);
   addEventListener("hashchange", () => follow());
   if ((await follow(true)) || otherwise.flow === undefined) return;
   await apply(otherwise);

@@ -1,14 +1,17 @@
+// @ts-check
 // Decodes packed tables, packets and columns of flows.
-const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
+import { inflate } from "./plotly.js";
+
+export const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
 const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
 
 // Returns an object with the same keys, whose values are those that `change` resolves to.
-async function changed(object, change) {
+export async function changed(object, change) {
   const entries = Object.entries(object).map(async ([key, value]) => [key, await change(value)]);
   return Object.fromEntries(await Promise.all(entries));
 }
 
-const loadTable = (columns) => changed(columns, async (column) => (column.length > 2 ? unplaned(column) : new ARRAYS[column[0]](await inflate(column[1]))));
+export const loadTable = (columns) => changed(columns, async (column) => (column.length > 2 ? unplaned(column) : new ARRAYS[column[0]](await inflate(column[1]))));
 
 // Returns a reader of zigzag varints; doubles hold them exactly up to 2^53.
 function reader(bytes) {
@@ -25,7 +28,7 @@ function reader(bytes) {
   };
 }
 
-async function loadPackets({ count, flows, streams }) {
+export async function loadPackets({ count, flows, streams }) {
   const next = await changed(streams, async ([, text]) => reader(new Uint8Array(await inflate(text))));
   const p = {
     who: new Uint32Array(count), time: new Float64Array(count), frame: new Float64Array(count), capture: new Uint16Array(count),
@@ -75,11 +78,22 @@ function rowsByWho(who, sides) {
 }
 
 // Decodes a column stored as byte planes, most significant first (reports/html/flow_columns.py).
-async function unplaned([code, kept, text]) {
+export async function unplaned([code, kept, text]) {
   const bytes = new Uint8Array(await inflate(text)), size = ARRAYS[code].BYTES_PER_ELEMENT, count = bytes.length / kept;
   const joined = new Uint8Array(count * size);
   for (let plane = 0; plane < kept; plane++) {
     for (let i = 0, from = plane * count, to = size - 1 - plane; i < count; i++, to += size) joined[to] = bytes[from + i];
   }
   return new ARRAYS[code](joined.buffer);
+}
+
+// Returns the first place of an ascending list whose item, or the value that `of` returns for it, is not below a value.
+export function firstAtOrAfter(x, value, of = (item) => item) {
+  let low = 0, high = x.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (of(x[middle]) < value) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

@@ -1,21 +1,21 @@
+// @ts-check
 // SPDX-License-Identifier: Apache-2.0
 // The first script of every page: its data, its colors, and Plotly, which is compressed.
-"use strict";
 
-const $ = (id) => document.getElementById(id);
-const data = JSON.parse($("data").textContent);
-const CONFIG = {
+export const $ = (id) => document.getElementById(id);
+export const data = JSON.parse($("data").textContent);
+export const CONFIG = {
   displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
 };
 
 // Returns the colors of the page.
-function colors() {
+export function colors() {
   const style = getComputedStyle(document.documentElement);
   return Object.fromEntries(["ink", "muted", "bg", "line", "grid", "accent", "axis", "sender", "receiver", "network", "evidence"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
 }
 
 // Applies the colors of the page to a layout.
-function inColors(layout) {
+export function inColors(layout) {
   const own = colors();
   layout.font = { ...layout.font, color: own.ink };
   layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: own.muted, activecolor: own.accent };
@@ -24,14 +24,14 @@ function inColors(layout) {
   return layout;
 }
 
-async function inflate(text) {
+export async function inflate(text) {
   const letters = atob(text), bytes = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();
 }
 
-async function loadPlotly() {
+export async function loadPlotly() {
   const script = document.createElement("script");
   script.textContent = new TextDecoder().decode(await inflate($("plotly").textContent));
   document.head.append(script);

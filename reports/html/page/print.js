@@ -1,19 +1,21 @@
+// @ts-check
 // Sizes of figures: the width of their container, or of paper while the page is printed.
-const PAPER = { width: 680, height: 760 }; // px: A4 and Letter, without margins
+
+export const PAPER = { width: 680, height: 760 }; // px: A4 and Letter, without margins
 
 const RESIZED_MS = 150; // after the last change of the window size
 
-const onPaper = () => document.documentElement.classList.contains("paper");
+export const onPaper = () => document.documentElement.classList.contains("paper");
 
 // Sets the width of a figure, which Plotly would otherwise keep.
-function fitted(layout, place) {
+export function fitted(layout, place) {
   if (!onPaper()) return Object.assign(layout, { width: place.clientWidth });
   return Object.assign(layout, { width: PAPER.width, height: Math.min(layout.height || Infinity, PAPER.height) });
 }
 
 // Draws a figure. Plotly positions the legend by the margins of the previous drawing. If they changed, it must draw again at
 // once, because a browser that prints does not wait.
-function drawn(place, traces, layout, config) {
+export function drawn(place, traces, layout, config) {
   const size = () => JSON.stringify(place._fullLayout?._size), before = size();
   const done = Plotly.react(place, traces, layout, config);
   return before && before !== size() ? Plotly.redraw(place) : done;
@@ -30,7 +32,7 @@ function fitTables() {
 const redraws = [];
 
 // Each part of a page that draws figures gives its function.
-function paper(redraw) {
+export function paper(redraw) {
   redraws.push(redraw);
   if (redraws.length > 1) return;
   const redrawAll = () => redraws.forEach((each) => each());

@@ -1,5 +1,7 @@
+// @ts-check
 // Quantities as text, as analyzer/units.py shows them: a value is rounded to three digits before its unit is chosen. All
 // programs are held to tests/analyzer/units.tsv.
+
 const PREFIXES = ["", "k", "M", "G", "T", "P", "E"];
 const DURATIONS = [[1, "ns"], [1e3, "µs"], [1e6, "ms"], [1e9, "s"]];
 
@@ -21,10 +23,10 @@ function quantity(value, units) {
   return `${threeDigits(value, unit)} ${name}`;
 }
 
-const prefixed = (value, unit) => (isNumber(value) ? quantity(value, PREFIXES.map((prefix, power) => [1000 ** power, prefix + unit])) : "–");
+export const prefixed = (value, unit) => (isNumber(value) ? quantity(value, PREFIXES.map((prefix, power) => [1000 ** power, prefix + unit])) : "–");
 
 // Returns a duration in ns as text; minutes and hours from 1000 s.
-function duration(ns) {
+export function duration(ns) {
   if (!isNumber(ns)) return "–";
   const seconds = rounded(Math.abs(ns), 1e9, 0), minutes = rounded(Math.abs(ns), 60e9, 0), sign = ns < 0 ? "−" : "";
   const twoDigits = (number) => String(number % 60).padStart(2, "0");
@@ -32,4 +34,10 @@ function duration(ns) {
   return seconds < 3600 ? `${sign}${Math.floor(seconds / 60)} min ${twoDigits(seconds)} s` : `${sign}${withCommas(Math.floor(minutes / 60))} h ${twoDigits(minutes)} min`;
 }
 
-const whole = (value) => (isNumber(value) ? withCommas(value).replace("-", value ? "−" : "") : "–");
+export const whole = (value) => (isNumber(value) ? withCommas(value).replace("-", value ? "−" : "") : "–");
+
+export const momentText = (from, to) => {
+  const places = Math.min(9, Math.max(2, 1 - Math.floor(Math.log10(Math.max(to - from, 1e-9)))));
+  const texts = [from, to].map((value) => value.toFixed(to > from ? places : 3));
+  return texts[0] === texts[1] ? `${texts[0]} s` : `${texts[0]}–${texts[1]} s`;
+};

@@ -1,4 +1,11 @@
+// @ts-check
 // What takes the chosen flow, range and frame into other programs: display filters of tshark and Wireshark, and `wiretale cut`.
+import { choice } from "../link.js";
+import { displayFilter } from "../list/flows.js";
+import { itemsOf, mergedRows } from "../packets/listed.js";
+import { $, data } from "../plotly.js";
+import { NS, fetched, tables } from "./tables.js";
+
 const RANGES_MOST = 100; // ranges of frames in a command
 
 // Returns the first and the last ns since the epoch within a range, whose ends are as near to ns as a double can be.
@@ -12,7 +19,7 @@ const isoText = (ns) => `${new Date(Number(ns / 1000000000n) * 1000).toISOString
 
 // Returns the filter of the chosen flow and range.
 function chosenFilter() {
-  const flow = displayFilter(state.flows.rowOf(choice.flow));
+  const flow = displayFilter(tables.flows.rowOf(choice.flow));
   if (!choice.range) return flow;
   const [first, last] = nsWithin(choice.range);
   return `${flow} && frame.time_epoch >= ${epochText(first)} && frame.time_epoch <= ${epochText(last)}`;
@@ -21,10 +28,10 @@ function chosenFilter() {
 // Returns the ranges of frames of the chosen flow and range as in `1-10,15`, and their file; null if the page lacks some of these
 // packets, if they are of several files, or if there are too many ranges.
 function chosenFrames() {
-  const p = state.packets, place = p.places.get(choice.flow), files = new Set(), ranges = [];
+  const p = tables.packets, place = p.places.get(choice.flow), files = new Set(), ranges = [];
   if (place === undefined || (data.served && fetched.bucket > 1)) return null;
   const all = mergedRows(p.rows(2 * place), p.rows(2 * place + 1));
-  if (!data.served && all.length < state.flows.packets[state.flows.rowOf(choice.flow)]) return null;
+  if (!data.served && all.length < tables.flows.packets[tables.flows.rowOf(choice.flow)]) return null;
   for (const i of itemsOf(all, choice.range).items) {
     if (i < 0) continue;
     const last = ranges.at(-1), frame = p.frame[i];
@@ -55,12 +62,12 @@ function chosenCut() {
 }
 
 // Returns the command that copies the chosen frame; "" if the capture cannot be read again.
-function frameCut(capture) {
+export function frameCut(capture) {
   const file = data.cut.command && data.frames.files[capture];
   return file ? `wiretale cut ${file} -o frame-${choice.frame}.pcapng --frames ${choice.frame}` : "";
 }
 
-function drawCommands(changed) {
+export function drawCommands(changed) {
   if (!changed.has("flow") && !changed.has("range")) return;
   const command = chosenCut();
   $("flow-filter").textContent = chosenFilter();

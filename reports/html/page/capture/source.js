@@ -1,9 +1,19 @@
+// @ts-check
 // Packets and tables of the drawn flows in the chosen range, which come from the program that serves the page (`wiretale view`); a report has its
 // packets inside. This is the first part that hears of a change, so that the others draw what it has fetched.
+import { holdSpans, loadSpans } from "../flow/bands.js";
+import { drawnFlows, shiftOf } from "../flow/drawn_flows.js";
+import { forgetSeries } from "../flow/view.js";
+import { choice, onChoice } from "../link.js";
+import { loadPackets, loadTable } from "../numbers.js";
+import { forgetFrames } from "../packets/frame.js";
+import { $, data } from "../plotly.js";
+import { whole } from "../units.js";
+import { NS, fetched, holdFetched, holdTables, tables } from "./tables.js";
+
 const BESIDE = 0.1; // share of the range that is fetched on either side, for lines that leave it
-const NS = 1e9;
 const ROUNDED = 0.001; // seconds: flows of the list begin at whole milliseconds
-const fetched = { asked: 0, of: 0, bucket: 1, held: new Map(), flows: new Set(data.whole_flows) }; // by flow: its packets, and for which question
+let asked = 0; // questions about packets
 
 // Returns an answer of the program. Errors are shown, because a capture that changed needs another analysis.
 async function answerTo(name, query) {
@@ -24,26 +34,26 @@ function fetchedRange(flow) {
 
 // Returns the packets of a flow in the chosen range, with those that are held already; null after an error.
 async function fetchedFlow(flow) {
-  const query = { flow, ...fetchedRange(flow) }, asked = JSON.stringify(query), held = fetched.held.get(flow);
-  if (held?.asked === asked) return held;
+  const query = { flow, ...fetchedRange(flow) }, question = JSON.stringify(query), held = fetched.held.get(flow);
+  if (held?.question === question) return held;
   const answer = await answerTo("packets", query);
-  return answer && { asked, packets: await loadPackets(answer), of: answer.of, bucket: answer.bucket, begin: answer.begin === null ? null : answer.begin / NS };
+  return answer && { question, packets: await loadPackets(answer), of: answer.of, bucket: answer.bucket, begin: answer.begin === null ? null : answer.begin / NS };
 }
 
 // Adds `flow` to the changes if the chosen flow has new packets, so that the other parts compute all that they draw from them.
 async function packetsInView(changed) {
   if (typeof choice.flow !== "number" || !["flow", "with", "range", "toggled"].some((name) => changed.has(name))) return;
-  const ticket = ++fetched.asked, held = new Map();
+  const ticket = ++asked, held = new Map();
   for (const flow of [choice.flow, ...drawnFlows().filter((one) => one !== choice.flow)]) {
     const own = await fetchedFlow(flow);
-    if (!own || ticket !== fetched.asked) return; // a later change has asked again
+    if (!own || ticket !== asked) return; // a later change has asked again
     held.set(flow, own);
   }
   const { packets, of, bucket } = held.get(choice.flow);
-  if ([...held].some(([flow, own]) => fetched.held.get(flow) !== own)) state.drawn = null;
-  if (state.packets !== packets) changed.add("flow");
-  state.packets = packets;
-  Object.assign(fetched, { of, bucket, held });
+  if ([...held].some(([flow, own]) => fetched.held.get(flow) !== own)) forgetSeries();
+  if (tables.packets !== packets) changed.add("flow");
+  holdTables({ packets });
+  holdFetched({ of, bucket, held });
   Object.assign(document.body.dataset, { of, bucket });
 }
 
@@ -62,14 +72,14 @@ function joined(table, other) {
 async function fetchTables(flow) {
   const answer = await answerTo("tables", { flow });
   if (!answer) return;
-  const tables = await Promise.all(Object.entries(answer.tables).map(async ([name, columns]) => [name, await loadTable(columns)])), spans = await loadSpans(answer.spans);
+  const added = await Promise.all(Object.entries(answer.tables).map(async ([name, columns]) => [name, await loadTable(columns)])), spans = await loadSpans(answer.spans);
   if (fetched.flows.has(flow)) return; // another change was faster
-  for (const [name, table] of tables) if (!state[name].flow.includes(flow)) state[name] = joined(state[name], table);
+  for (const [name, table] of added) if (!tables[name].flow.includes(flow)) holdTables({ [name]: joined(tables[name], table) });
   if (!data.series_flows.includes(flow)) data.series_flows.push(flow);
-  for (const [number, place] of spans) state.spans.set(number, place);
+  holdSpans(spans);
   Object.assign(data.wire_mss, answer.wire_mss);
   fetched.flows.add(flow);
-  state.drawn = null;
+  forgetSeries();
 }
 
 async function tablesInView(changed) {
@@ -80,21 +90,23 @@ async function tablesInView(changed) {
 // Fetches the chosen frame, which takes the place of those in the page.
 async function frameInView(changed) {
   if (choice.frame === null || !changed.has("frame")) return;
-  const { frame, capture } = state.packets, row = frame.indexOf(choice.frame);
+  const { frame, capture } = tables.packets, row = frame.indexOf(choice.frame);
   const held = data.frames.list.find((one) => one.frame === choice.frame);
-  const number = row >= 0 ? capture[row] : held ? held.capture : state.flows.capture?.[state.flows.rowOf(choice.flow)] ?? 0;
+  const number = row >= 0 ? capture[row] : held ? held.capture : tables.flows.capture?.[tables.flows.rowOf(choice.flow)] ?? 0;
   const answer = await answerTo("frame", { interface: number, frame: choice.frame, flow: typeof choice.flow === "number" ? choice.flow : null });
   if (!answer) return;
   Object.assign(data.frames, answer);
-  shownFrame.places = null; // decoded again
+  forgetFrames(); // decoded again
 }
 
-function fetchedNote() {
+export function fetchedNote() {
   if (fetched.bucket === 1) return "";
   return `This range has ${whole(fetched.of)} packets: figure and list have the first, last, least and greatest of each ${whole(fetched.bucket)}, and those with verdicts. Zoom in for all.`;
 }
 
-if (data.served) {
+// Fetches what the page lacks of a choice, if it is served.
+export function startSource() {
+  if (!data.served) return;
   onChoice(packetsInView);
   onChoice(tablesInView);
   onChoice(frameInView);

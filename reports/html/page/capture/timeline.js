@@ -1,59 +1,24 @@
+// @ts-check
 // The timeline of all traffic: throughput as steps, lanes of losses and of segments that the capture missed, pins of findings, and
 // a brush that chooses the range of everything below.
-const CHART = { height: 64, lane: 14, gap: 6, axis: 18, gutter: 52, gutterPhone: 40, phone: 760 };
+import { svgShape } from "../elements.js";
+import { LEAST, PLOT_KEYS, roving } from "../keys.js";
+import { choice, choose, continueStep, onChoice, trimmed } from "../link.js";
+import { $, data } from "../plotly.js";
+import { PAPER, onPaper } from "../print.js";
+import { duration, whole } from "../units.js";
+import { CHART, canvas, legendItem, loadTraffic, sinceStart, sizeCanvas, ticksWithin, timeStep, traffic, trafficTime, trafficX, unitOf } from "./chart.js";
+import { findingOf } from "./evidence.js";
+import { causesListed, markCause } from "./findings.js";
+import { showCause } from "./show.js";
+import { drawWaits, listenToWaits, waitLegend, waitsOf } from "./waits.js";
+
 const GRIP_PX = 8; // from an edge of the brush, within which a drag moves this edge
 const BRUSH_LEAST_PX = 3; // less is a click
 const PIN_PX = 28;
-const TICK_STEPS = [1, 2, 5];
-const TIME_STEPS = [15, 30, ...[1, 2, 5, 10, 20, 30].map((minutes) => 60 * minutes), ...[1, 2, 3, 6, 12].map((hours) => 3600 * hours)]; // seconds
-const SVG_NAMES = "http://www.w3.org/2000/svg";
 const LANES = [["lost", "lost", "lost segments"], ["missed", "missed", "acknowledged, but not in the capture"]];
 
-// --- scales ----------------------------------------------------------------------------------------------------
-
-// Returns the least of 1, 2 and 5 times a power of ten that is not below a value.
-function roundTick(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [...TICK_STEPS, 10].map((step) => step * power).find((step) => step >= value * (1 - 1e-9));
-}
-
-// Returns the least round step of minutes or hours that is not below a time; of a shorter or longer one, as of other values.
-const timeStep = (seconds) => (seconds > 10 && TIME_STEPS.find((step) => step >= seconds)) || roundTick(seconds);
-
-// Returns ticks from the first multiple of a round step on; at most about `most`.
-function ticksWithin(from, to, most, stepOf = roundTick) {
-  const step = stepOf((to - from) / most), ticks = [];
-  for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9; i++) ticks.push(i * step);
-  return { step, ticks };
-}
-
-function unitOf(rate) {
-  const power = Math.max(0, Math.min(4, Math.floor(Math.log10(rate || 1) / 3)));
-  return { scale: 1000 ** power, name: `${["", "k", "M", "G", "T"][power]}bit/s` };
-}
-
-// Seconds since the first packet as text; minutes and hours if the axis reaches a minute in steps of 10 s or more.
-function sinceStart(seconds, step, last) {
-  const places = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  if (step < 10 || last < 60 || !seconds) return `${trimmed(seconds, Math.min(places, 9)) || 0}`;
-  const parts = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60, Math.round(seconds % 60)];
-  if (!parts[0]) parts.shift();
-  return parts.map((part, i) => (i ? String(part).padStart(2, "0") : part)).join(":");
-}
-
-const canvas = { width: 0, gutter: 0 }; // of the drawing, px
-const traffic = { ...data.timeline }; // with decoded bins
-const trafficX = (time) => canvas.gutter + ((time - traffic.from) / (traffic.to - traffic.from)) * (canvas.width - canvas.gutter);
-const trafficTime = (x) => traffic.from + (Math.min(Math.max(x - canvas.gutter, 0), canvas.width - canvas.gutter) / (canvas.width - canvas.gutter)) * (traffic.to - traffic.from);
-
 // --- drawing ---------------------------------------------------------------------------------------------------
-
-function svgShape(name, attributes, text) {
-  const made = document.createElementNS(SVG_NAMES, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
-  return made;
-}
 
 // Returns the steps as the path of a line, and the area below it.
 function stepPaths(rates, most) {
@@ -103,25 +68,17 @@ function binText(seconds) {
   return duration(Math.round(seconds * 1e9));
 }
 
-function legendItem(kind, text) {
-  const item = document.createElement("span"), mark = document.createElement("i");
-  mark.className = `swatch ${kind}`;
-  item.append(mark, text);
-  return item;
-}
-
-function drawTimeline() {
+export function drawTimeline() {
   const place = $("timeline");
-  canvas.width = onPaper() ? PAPER.width : place.clientWidth;
-  canvas.gutter = canvas.width < CHART.phone - 60 ? CHART.gutterPhone : CHART.gutter;
+  sizeCanvas(onPaper() ? PAPER.width : place.clientWidth);
   const lanes = LANES.filter(([name]) => traffic[name].some(Boolean));
-  const waits = (canvas.waits = waitsOf(choice.flow)), count = lanes.length + (waits.length > 0);
+  const waits = waitsOf(choice.flow), count = lanes.length + (waits.length > 0);
   const height = CHART.height + count * (CHART.lane + CHART.gap) + CHART.axis, laneTop = (i) => CHART.height + CHART.gap + i * (CHART.lane + CHART.gap);
   const svg = svgShape("svg", { width: canvas.width, height, "aria-hidden": "true" });
   drawAxis(svg, height - CHART.axis);
   const unit = drawThroughput(svg);
   lanes.forEach((lane, i) => drawLane(svg, lane, laneTop(i)));
-  if (waits.length) drawWaits(svg, waits, laneTop(lanes.length));
+  drawWaits(svg, waits, laneTop(lanes.length));
   svg.append(svgShape("path", { id: "brush" }), svgShape("path", { id: "grips" }));
   place.replaceChildren(svg);
   $("traffic-unit").textContent = `IP ${unit}, ${binText(traffic.width)} bins${onPaper() ? "" : " · drag to choose a range"}`;
@@ -169,7 +126,7 @@ function drawPins() {
     button.addEventListener("click", () => showCause(cause));
     return button;
   }));
-  state.stopAtPin = roving($("pins"), ".pin", "horizontal");
+  roving($("pins"), ".pin", "horizontal");
   markCause();
 }
 
@@ -217,7 +174,7 @@ function brushWithKeys(place) {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     if (event.key !== "0" && !PLOT_KEYS[event.key]) return;
     event.preventDefault();
-    steps.byKey = true;
+    continueStep();
     if (event.key === "0") return void chooseRange(null);
     const [shrink, shift] = PLOT_KEYS[event.key], [from, to] = choice.range || [traffic.from, traffic.to];
     const half = Math.max(((to - from) / 2) * shrink, LEAST / 2), middle = (from + to) / 2 + shift * (to - from);
@@ -226,12 +183,9 @@ function brushWithKeys(place) {
   });
 }
 
-async function startTimeline() {
+export async function startTimeline() {
   if (!data.timeline) return;
-  traffic.from = traffic.start;
-  traffic.rates = new Float32Array(await inflate(traffic.rates));
-  for (const [name] of LANES) traffic[name] = new Uint32Array(await inflate(traffic[name]));
-  traffic.to = traffic.from + traffic.rates.length * traffic.width;
+  await loadTraffic();
   drawTimeline();
   brushWithPointer($("timeline"));
   brushWithKeys($("timeline"));

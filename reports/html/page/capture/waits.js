@@ -1,14 +1,30 @@
+// @ts-check
 // The lane of the timeline in which the chosen flow waited: for the server and for the client, by its turns, and in the network while it
 // stalled in an RTO or recovered from loss.
+import { svgShape } from "../elements.js";
+import { spansOf } from "../flow/bands.js";
+import { rowsOf } from "../flow/series/points.js";
+import { choice } from "../link.js";
+import { loadTable } from "../numbers.js";
+import { data } from "../plotly.js";
+import { duration, momentText } from "../units.js";
+import { CHART, canvas, legendItem, trafficTime, trafficX } from "./chart.js";
+
 const WAITS = { server: "waits for the server", client: "waits for the client", network: "stalled or recovering from loss" };
+const lane = { waits: [], top: 0 }; // as it is drawn
+let turns = null; // the table of the page
+
+export async function loadTurns() {
+  turns = await loadTable(data.turns);
+}
 
 // Returns the waits of a flow in order of time: {kind, from, to}. Times are those at the capture point, so that half of the round trip
 // to the server is before its time, and half after.
-function waitsOf(flow) {
+export function waitsOf(flow) {
   if (typeof flow !== "number") return [];
-  const { asked_ns: starts, request_ns: requests, network_ns: networks, server_ns: servers, pause_ns: pauses } = state.turns, found = [];
+  const { asked_ns: starts, request_ns: requests, network_ns: networks, server_ns: servers, pause_ns: pauses } = turns, found = [];
   const add = (kind, from, length) => length > 0 && found.push({ kind, from, to: from + length });
-  for (const i of rowsOf(state.turns, flow)) {
+  for (const i of rowsOf(turns, flow)) {
     const start = starts[i] / 1e3, asked = start + (requests[i] || 0) / 1e3;
     add("client", start - pauses[i] / 1e3, pauses[i] / 1e3);
     add("server", asked + networks[i] / 2e3, servers[i] / 1e3);
@@ -18,7 +34,9 @@ function waitsOf(flow) {
 }
 
 // Draws one path for each kind; the words of a wait are shown at the pointer.
-function drawWaits(svg, waits, top) {
+export function drawWaits(svg, waits, top) {
+  Object.assign(lane, { waits, top });
+  if (!waits.length) return;
   svg.append(svgShape("text", { x: canvas.gutter - 8, y: top + CHART.lane - 2, "text-anchor": "end" }, "waits"));
   for (const kind of Object.keys(WAITS)) {
     const bars = waits.filter((one) => one.kind === kind).map(({ from, to }) => {
@@ -27,23 +45,22 @@ function drawWaits(svg, waits, top) {
     });
     if (bars.length) svg.append(svgShape("path", { class: `wait part-${kind}`, d: bars.join("") }));
   }
-  canvas.waitsTop = top;
 }
 
-function waitLegend(waits) {
+export function waitLegend(waits) {
   const kinds = Object.keys(WAITS).filter((kind) => waits.some((one) => one.kind === kind));
   return kinds.map((kind, i) => legendItem(`part-${kind}`, `${i ? "" : `flow ${choice.flow} `}${WAITS[kind]}`));
 }
 
 // Returns the words of the wait at a place of the drawing; empty beside the lane.
 function waitWords(x, y) {
-  const { waits, waitsTop } = canvas, time = trafficTime(x);
-  if (!waits?.length || y < waitsTop || y > waitsTop + CHART.lane) return "";
+  const { waits, top } = lane, time = trafficTime(x);
+  if (!waits.length || y < top || y > top + CHART.lane) return "";
   const near = trafficTime(x + 1) - time, found = waits.findLast(({ from, to }) => from - near <= time && time < to + near);
   return found ? `${momentText(found.from, found.to)}: ${WAITS[found.kind]} (${duration((found.to - found.from) * 1e9)})` : "";
 }
 
-function listenToWaits(place) {
+export function listenToWaits(place) {
   place.addEventListener("pointermove", (event) => {
     const box = place.getBoundingClientRect();
     place.title = waitWords(event.clientX - box.left, event.clientY - box.top);

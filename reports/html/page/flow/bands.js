@@ -1,10 +1,27 @@
+// @ts-check
 // Where the time of flows went as bands: a lane of the flow's panels, and small ones in the lists. A part is a color of page.css, of
 // which some fill half of the height.
+import { tables } from "../capture/tables.js";
+import { element } from "../elements.js";
+import { changed, unplaned } from "../numbers.js";
+import { data } from "../plotly.js";
+import { duration, momentText } from "../units.js";
+import { axisKey, view } from "./figure.js";
+
 const BAND_SHARE = 0.005; // of the view, from which on the legend names a part
 const LIST_CELLS = 88, BAR_CELLS = 600;
+const spansByFlow = new Map(); // places of packed spans
+let colorsOfParts = null;
+
+export const hasSpans = () => spansByFlow.size > 0;
+
+// Adds the places of spans of further flows.
+export function holdSpans(places) {
+  for (const [flow, place] of places) spansByFlow.set(flow, place);
+}
 
 // Returns the places of packed spans by their flow: the columns, and where those of the flow begin (reports/html/time_bands.py).
-async function loadSpans(packed) {
+export async function loadSpans(packed) {
   const places = new Map();
   if (!packed) return places;
   const { flows, counts, ...columns } = await changed(packed, unplaned);
@@ -17,8 +34,8 @@ async function loadSpans(packed) {
 }
 
 // Returns the spans of a flow in order of time; they are made when they are first shown.
-function spansOf(flow) {
-  const place = state.spans.get(flow);
+export function spansOf(flow) {
+  const place = spansByFlow.get(flow);
   if (!place) return [];
   const { parts, gaps, lengths } = place.columns;
   let time = 0;
@@ -59,8 +76,8 @@ function bandColors() {
 
 // Returns the color of a part, and the share of the height that it fills: from the bottom [0, 1].
 function bandLook({ part, style }) {
-  state.bandColors ||= bandColors();
-  return { color: state.bandColors[part], height: style.endsWith(" low") ? [0, 0.5] : style.endsWith(" high") ? [0.5, 1] : [0, 1] };
+  colorsOfParts ||= bandColors();
+  return { color: colorsOfParts[part], height: style.endsWith(" low") ? [0, 0.5] : style.endsWith(" high") ? [0.5, 1] : [0, 1] };
 }
 
 // Returns the part that takes most of each of so many equal parts of a range, null without any.
@@ -113,13 +130,13 @@ function fillBands(place, spans, range, cells) {
 const rangeOf = (spans) => [spans[0].from, spans.reduce((most, { to }) => Math.max(most, to), -Infinity)];
 
 // Returns the bands of a flow for its row.
-function rowBands(row) {
-  const spans = spansOf(state.flows.number[row]);
+export function rowBands(row) {
+  const spans = spansOf(tables.flows.number[row]);
   return spans.length ? fillBands(element("span"), spans, rangeOf(spans), LIST_CELLS) : "";
 }
 
 // Draws the bands of the transfers that the section of limits lists.
-function drawTransferBands() {
+export function drawTransferBands() {
   for (const place of document.querySelectorAll(".transfer-bands")) {
     const spans = spansOf(Number(place.dataset.flow));
     place.hidden = !spans.length;
@@ -132,24 +149,24 @@ function drawTransferBands() {
 
 // --- the lane of the flow's panels -----------------------------------------------------------------------------
 
-function bandData(flow) {
+export function bandData(flow) {
   const spans = spansOf(flow);
   if (!spans.length) return {};
   return { parts: { x: spans.map(({ from }) => from), y: spans.map(() => 0), frame: spans.map(() => null), capture: spans.map(() => 0), spans } };
 }
 
 // Returns the bands as shapes of a Plotly layout, so that a saved picture has them.
-function bandShapes(used) {
+export function bandShapes(used) {
   const place = used.findIndex(({ name }) => name === "parts");
   if (place < 0) return [];
-  const [low, high] = state.range;
-  return state.all.parts.spans.filter(({ from, to }) => to > low && from < high).map(({ band, from, to }) => {
+  const [low, high] = view.range;
+  return view.all.parts.spans.filter(({ from, to }) => to > low && from < high).map(({ band, from, to }) => {
     const { color, height: [y0, y1] } = bandLook(band);
     return { name: `part-${band.part}`, type: "rect", xref: "x", yref: axisKey(place), x0: Math.max(from, low), x1: Math.min(to, high), y0, y1, fillcolor: color, line: { width: 0 }, layer: "above" };
   });
 }
 
-function bandLegend(spans, range) {
+export function bandLegend(spans, range) {
   const legend = element("span", { className: "panel-legend band-legend" }), sums = bandSums(spans, range), all = sums.reduce((sum, [, one]) => sum + one, 0);
   for (const [band, sum] of sums) {
     if (sum < BAND_SHARE * all) continue;
@@ -159,7 +176,7 @@ function bandLegend(spans, range) {
 }
 
 // Returns what the crosshair shows of the lane at a time.
-function bandAt(time) {
-  const span = state.all.parts && spanAt(state.all.parts.spans, time);
+export function bandAt(time) {
+  const span = view.all.parts && spanAt(view.all.parts.spans, time);
   return span ? { time, frame: [span.from, span.to], capture: 0, words: spanWords(span), kind: span.band.words } : null;
 }

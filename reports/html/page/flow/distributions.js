@@ -1,5 +1,18 @@
+// @ts-check
 // Distributions of the drawn flows in the chosen range: delays and their changes, times between packets and losses, losses in a row. They
 // are computed from the packets and events of the page, when their section is opened.
+import { packetsOfFlow, tables } from "../capture/tables.js";
+import { choice, choose, onChoice } from "../link.js";
+import { flowAt } from "../list/flows.js";
+import { KNOWN } from "../numbers.js";
+import { $, CONFIG, data, inColors } from "../plotly.js";
+import { onPaper, paper } from "../print.js";
+import { duration, whole } from "../units.js";
+import { FLOW_SYMBOLS, colorOfFlow, drawnFlows, isOverlaid, placeOfFlow, shiftOf } from "./drawn_flows.js";
+import { MARKS_OF_LINE } from "./series/overlaid_series.js";
+import { rowsOf } from "./series/points.js";
+import { packetOf } from "./series/verdicts.js";
+
 const CDF_POINTS = 400;
 const SMALL_HEIGHT = 190; // px
 const SMALL_ON_PAPER = 330; // px, so that two are side by side
@@ -31,7 +44,7 @@ function rttSamples(p, sides, within) {
 
 // Returns the delays of blocks above the least, in ms, of the direction with more of them, in the order of completion.
 function delaySamples(flow, within) {
-  const b = state.blocks, by = [[], []];
+  const b = tables.blocks, by = [[], []];
   for (const i of rowsOf(b, flow)) {
     if (!Number.isNaN(b.latency_ns[i]) && !Number.isNaN(b.complete_ns[i]) && within(b.complete_ns[i] / 1e3)) by[b.direction[i]].push(i);
   }
@@ -42,14 +55,14 @@ function delaySamples(flow, within) {
 }
 
 // Returns whether an event is a loss: a TCP segment that was lost, or numbers that a block or packet found missing.
-function isLoss(i) {
-  const e = state.events, kind = data.words.kind[e.kind[i]], place = data.words.place[e.place[i]];
+export function isLoss(i) {
+  const e = tables.events, kind = data.words.kind[e.kind[i]], place = data.words.place[e.place[i]];
   return kind === "block_lost" || (kind.endsWith("retransmission") && e.spurious[i] !== 1 && ["upstream", "downstream"].includes(place));
 }
 
 // Returns the losses of the direction that carries more, in the range in view.
 function lossEvents(flow, main, within) {
-  const e = state.events, found = [];
+  const e = tables.events, found = [];
   for (const i of rowsOf(e, flow)) {
     if (isLoss(i) && e.direction[i] === main && within(e.time_ns[i] / 1e3)) found.push(i);
   }
@@ -58,7 +71,7 @@ function lossEvents(flow, main, within) {
 
 // Returns the lengths of runs of lost segments that follow each other in the stream. A segment lost twice counts once.
 function segmentRuns(p, rows, events) {
-  const e = state.events, lost = new Map();
+  const e = tables.events, lost = new Map();
   for (const event of events) {
     const i = packetOf(p, rows, event);
     if (i >= 0 && p.known[i] & KNOWN.sequence && p.size[i]) lost.set(p.sequence[i], { end: p.sequence[i] + p.size[i], segments: segmentsOf(e, event) });
@@ -73,14 +86,14 @@ function segmentRuns(p, rows, events) {
   return runs;
 }
 
-function segmentsOf(e, event) {
+export function segmentsOf(e, event) {
   const mss = data.wire_mss[2 * e.flow[event] + e.direction[event]];
   return e.bytes[event] > mss ? Math.ceil(e.bytes[event] / mss) : 1;
 }
 
 // Returns the lengths of runs of numbers that no block of a stream has, between the first and the last.
 function blockRuns(flow, within) {
-  const b = state.blocks, streams = new Map(), runs = [];
+  const b = tables.blocks, streams = new Map(), runs = [];
   for (const i of rowsOf(b, flow)) {
     if (!Number.isNaN(b.complete_ns[i]) && !within(b.complete_ns[i] / 1e3)) continue;
     if (!streams.has(b.stream[i])) streams.set(b.stream[i], new Set());
@@ -94,7 +107,6 @@ function blockRuns(flow, within) {
 }
 
 // --- figures -----------------------------------------------------------------------------------------------------
-
 
 function smallLayout(x, y) {
   const font = { family: "system-ui, sans-serif", size: 11 }, clear = "rgba(0,0,0,0)", common = { zeroline: false, fixedrange: true };
@@ -158,10 +170,10 @@ function bars({ title, unit, parts }) {
 
 // Returns what is measured of a flow: samples in ms, or runs.
 function samplesOf(flow) {
-  const f = flowAt(state.flows.rowOf(flow)), tcp = f.protocol === "tcp", within = withinRange(flow), { p, rows: sides } = packetsOfFlow(flow) || { p: state.packets, rows: [[], []] };
+  const f = flowAt(tables.flows.rowOf(flow)), tcp = f.protocol === "tcp", within = withinRange(flow), { p, rows: sides } = packetsOfFlow(flow) || { p: tables.packets, rows: [[], []] };
   const main = tcp ? f.main : Number(sides[1].length > sides[0].length), rtts = rttSamples(p, sides, within), delays = delaySamples(flow, within), events = lossEvents(flow, main, within);
   const carried = Array.from(sides[main]).filter((i) => p.size[i] > 0 && within(p.time[i])).map((i) => p.time[i]);
-  const losses = events.map((event) => state.events.time_ns[event] / 1e3).sort((a, b) => a - b);
+  const losses = events.map((event) => tables.events.time_ns[event] / 1e3).sort((a, b) => a - b);
   const changes = (samples) => differences(samples).map(Math.abs), toMs = (times) => differences(times).map((seconds) => seconds * 1e3);
   return {
     "Round trip": { unit: "ms", samples: rtts },
@@ -224,9 +236,11 @@ async function distributionsChanged(changed) {
   if (turned || relative || ["flow", "with", "range"].some((name) => changed.has(name))) await drawDistributions();
 }
 
-$(OPENED).addEventListener("toggle", () => {
-  const others = choice.toggled.filter((name) => name !== OPENED), { open } = $(OPENED);
-  if (open !== choice.toggled.includes(OPENED)) choose({ toggled: open ? [...others, OPENED] : others }).then(drawDistributions);
-});
-onChoice(distributionsChanged);
-paper(drawDistributions);
+export function startDistributions() {
+  $(OPENED).addEventListener("toggle", () => {
+    const others = choice.toggled.filter((name) => name !== OPENED), { open } = $(OPENED);
+    if (open !== choice.toggled.includes(OPENED)) choose({ toggled: open ? [...others, OPENED] : others }).then(drawDistributions);
+  });
+  onChoice(distributionsChanged);
+  paper(drawDistributions);
+}

@@ -1,18 +1,25 @@
+// @ts-check
 // Above each panel: its title, unit, controls, values at the crosshair, and its legend, whose items are buttons. Over it: words for what is
 // outside of the view, and the edge by which it is resized.
-const LEAST_HEIGHT = 40, MOST_HEIGHT = 2000, STEP_PX = 10; // px
-const LEGEND_SVG = "http://www.w3.org/2000/svg";
+import { tables } from "../capture/tables.js";
+import { SVG, atTop, element } from "../elements.js";
+import { roving } from "../keys.js";
+import { choice, choose, continueStep, setting, turned, withSetting } from "../link.js";
+import { protocolOf } from "../list/flows.js";
+import { firstAtOrAfter } from "../numbers.js";
+import { $, data } from "../plotly.js";
+import { duration, whole } from "../units.js";
+import { valueTicks, wordsOutside } from "./axes.js";
+import { bandLegend } from "./bands.js";
+import { isOverlaid, isRelative, shownDirection } from "./drawn_flows.js";
+import { LEAST_HEIGHT, MOST_HEIGHT, STEP_PX, heightOfPanel, isLine, isLog, isOpen, isShown, nameOfSeries, panelsWithData, rankInLegend, seriesOf, taken, view, wholeView, xOf } from "./figure.js";
+import { savePicture } from "./picture.js";
+import { ARROWS } from "./series/points.js";
+import { AVERAGES, BINS, shownBin } from "./series/rates.js";
+
 const SILENCE = 0.15; // share of the view
-
-function element(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
-}
-
-// Returns the choice's settings with one of them set to a value, or unset if the value is the usual one.
-const withSetting = (name, value, usual) => [...choice.toggled.filter((one) => !one.startsWith(`${name}:`)), ...(value === usual ? [] : [`${name}:${value}`])];
-const turned = (name) => (choice.toggled.includes(name) ? choice.toggled.filter((one) => one !== name) : [...choice.toggled, name]);
+let resized = null; // label of the edge that has the focus
+let stopAtHead = () => {};
 
 // --- legend ----------------------------------------------------------------------------------------------------
 
@@ -24,7 +31,7 @@ const LEGEND_SHAPES = {
 const DASHES = { dash: "5 3", dot: "2 3" };
 
 function legendIcon(series, own) {
-  const svg = document.createElementNS(LEGEND_SVG, "svg"), path = document.createElementNS(LEGEND_SVG, "path"), color = own[series.color];
+  const svg = document.createElementNS(SVG, "svg"), path = document.createElementNS(SVG, "path"), color = own[series.color];
   const filled = series.mode === "marks" && !/open|thin|-e|-n/.test(series.symbol);
   const shape = series.mode === "bars" ? "M8 1v10" : isLine(series) ? "M0 6h16" : LEGEND_SHAPES[series.symbol];
   for (const [name, value] of Object.entries({ d: shape, fill: filled ? color : "none", stroke: color, "stroke-width": series.mode === "bars" ? 3 : 1.75, "stroke-dasharray": DASHES[series.dash] || "none", opacity: series.key === "sack" ? 0.5 : 1 })) path.setAttribute(name, value);
@@ -34,10 +41,6 @@ function legendIcon(series, own) {
   return svg;
 }
 
-// The series that matter most come first; those that are drawn last are on top.
-const FIRST = ["data", "other", "ack", "window", "sack"];
-const rankInLegend = ({ key }) => (FIRST.includes(key) ? FIRST.indexOf(key) : FIRST.length);
-
 // Returns the series that a legend has. Those of overlaid flows are in the legend of all panels, except for retransmissions.
 function inLegend(panel) {
   if (!isOverlaid()) return seriesOf(panel).sort((a, b) => rankInLegend(a) - rankInLegend(b));
@@ -46,7 +49,7 @@ function inLegend(panel) {
 }
 
 function legendOf(panel, own) {
-  if (panel.name === "parts") return bandLegend(state.all.parts.spans, state.range);
+  if (panel.name === "parts") return bandLegend(view.all.parts.spans, view.range);
   const legend = element("span", { className: "panel-legend" });
   for (const series of inLegend(panel)) {
     const key = series.switch ?? series.key, button = element("button", { type: "button", title: series.about }, legendIcon(series, own), nameOfSeries(series));
@@ -57,9 +60,6 @@ function legendOf(panel, own) {
   }
   return legend;
 }
-
-// In a flow that is not TCP, the bars are the packets of both directions.
-const nameOfSeries = (series) => (series.key === "data" && !state.all.ack ? "packets →" : series.name);
 
 // --- controls --------------------------------------------------------------------------------------------------
 
@@ -73,10 +73,10 @@ function selection(label, values, chosen, change) {
 const timeSpan = (seconds) => duration(seconds * 1e9);
 
 function controlsOf(panel) {
-  if (panel.name === "rate" && state.bin) {
-    const bin = setting("bin", 0), label = (seconds) => (seconds ? `bin ${timeSpan(seconds)}` : `bin ${timeSpan(state.bin)}, by the view`);
+  if (panel.name === "rate" && shownBin()) {
+    const bin = setting("bin", 0), label = (seconds) => (seconds ? `bin ${timeSpan(seconds)}` : `bin ${timeSpan(shownBin())}, by the view`);
     return [
-      selection("Bin of the throughput", BINS.map((value) => [value, label(value) + (value && value === bin && state.bin > value ? `, ${timeSpan(state.bin)} in this view` : "")]), bin, (value) => choose({ toggled: withSetting("bin", value, 0) })),
+      selection("Bin of the throughput", BINS.map((value) => [value, label(value) + (value && value === bin && shownBin() > value ? `, ${timeSpan(shownBin())} in this view` : "")]), bin, (value) => choose({ toggled: withSetting("bin", value, 0) })),
       selection("Moving average", AVERAGES.map((value) => [value, value > 1 ? `average of ${value} bins` : "no average"]), setting("average", 1), (value) => choose({ toggled: withSetting("average", value, 1) })),
     ];
   }
@@ -95,45 +95,40 @@ function controlsOf(panel) {
 function titleOf(panel) {
   if (panel.name !== "sequence") return panel.title;
   if (isOverlaid()) return "Sent so far";
-  return protocolOf(state.flows.rowOf(choice.flow)) === "tcp" ? panel.title : "Payload so far";
+  return protocolOf(tables.flows.rowOf(choice.flow)) === "tcp" ? panel.title : "Payload so far";
 }
 
 function headOf(panel, own) {
-  const title = element("h3", { textContent: titleOf(panel) }), unit = element("span", { className: "unit", textContent: valueTicks(panel, state.vertical[panel.name]).unit });
+  const title = element("h3", { textContent: titleOf(panel) }), unit = element("span", { className: "unit", textContent: valueTicks(panel, view.vertical[panel.name]).unit });
   const head = element("div", { className: "panel-head" }, title, unit, ...controlsOf(panel), element("span", { className: "value" }), legendOf(panel, own));
   head.dataset.panel = panel.name;
   return head;
 }
 
 // Makes the heads of panels, and returns their heights, because legends of several lines need room. The focus stays.
-function drawHeads(f, used, own) {
+export function drawHeads(f, used, own) {
   const focused = document.activeElement, key = focused.dataset?.series, label = focused.closest?.(".panel-head") && focused.getAttribute("aria-label");
   const overlay = $("overlay"), heads = used.map((panel) => headOf(panel, own));
-  state.resized = focused.classList.contains("panel-size") ? focused.getAttribute("aria-label") : null;
+  resized = focused.classList.contains("panel-size") ? focused.getAttribute("aria-label") : null;
   overlay.replaceChildren(...heads);
   if (key) overlay.querySelector(`[data-series="${CSS.escape(key)}"]`)?.focus();
   else if (label) overlay.querySelector(`[aria-label="${CSS.escape(label)}"]`)?.focus();
   return heads.map((head) => head.offsetHeight);
 }
 
-function placeHeads(f, used) {
+export function placeHeads(f, used) {
   const overlay = $("overlay"), heads = [...overlay.querySelectorAll(".panel-head")];
   used.forEach((panel, i) => {
-    const { head, plot, bottom } = state.stack.places[i], words = wordsOutside(panel, state.vertical[panel.name]);
+    const { head, plot, bottom } = view.stack.places[i], words = wordsOutside(panel, view.vertical[panel.name]);
     heads[i].style.top = `${head}px`;
     if (words) overlay.append(atTop(element("span", { className: "panel-edge", textContent: words }), plot + 2));
     overlay.append(atTop(edgeOf(panel), bottom + 3));
   });
-  const again = state.resized && overlay.querySelector(`.panel-size[aria-label="${CSS.escape(state.resized)}"]`);
-  state.stopAtHead(again || document.activeElement);
+  const again = resized && overlay.querySelector(`.panel-size[aria-label="${CSS.escape(resized)}"]`);
+  stopAtHead(again || document.activeElement);
   again?.focus();
   if (used.length && !isOverlaid()) silenceLabel(f, used);
   viewTools(f);
-}
-
-function atTop(made, top) {
-  made.style.top = `${top}px`;
-  return made;
 }
 
 // Returns the lower edge of a panel, which the pointer drags and the keys ↑ and ↓ move.
@@ -144,7 +139,7 @@ function edgeOf(panel) {
   edge.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
     event.preventDefault();
-    steps.byKey = true; // consecutive steps are one in the history
+    continueStep(); // consecutive steps are one in the history
     resize(panel, heightOfPanel(panel) + (event.key === "ArrowDown" ? STEP_PX : -STEP_PX));
   });
   return edge;
@@ -170,9 +165,9 @@ function resizing(event, panel, edge) {
 
 // A long time without any packet is labelled.
 function silenceLabel(f, used) {
-  const p = state.packets, place = p.places.get(f.flow), [from, to] = state.range;
+  const p = tables.packets, place = p.places.get(f.flow), [from, to] = view.range;
   if (place === undefined || !["sequence", "numbers"].includes(used[0].name)) return;
-  const rows = state.order, timeOf = (row) => p.time[row];
+  const rows = taken.order, timeOf = (row) => p.time[row];
   let at = 0, longest = 0;
   for (let k = Math.max(1, firstAtOrAfter(rows, from, timeOf)); k < rows.length && p.time[rows[k - 1]] < to; k++) {
     const silent = Math.min(to, p.time[rows[k]]) - Math.max(from, p.time[rows[k - 1]]);
@@ -182,21 +177,21 @@ function silenceLabel(f, used) {
   const whole_ = p.time[rows[at]] - p.time[rows[at - 1]], middle = (Math.min(to, p.time[rows[at]]) + Math.max(from, p.time[rows[at - 1]])) / 2;
   const label = element("span", { className: "panel-label", textContent: `no packet for ${duration(whole_ * 1e9)}` });
   label.style.left = `${xOf(middle)}px`;
-  $("overlay").append(atTop(label, state.stack.places[0].plot + heightOfPanel(used[0]) * 0.25));
+  $("overlay").append(atTop(label, view.stack.places[0].plot + heightOfPanel(used[0]) * 0.25));
 }
 
 // --- tools of the view -----------------------------------------------------------------------------------------
 
 function overlayNote(seconds) {
-  const parts = [timeSpan(seconds), isRelative() && "times since the first packet of each flow", state.thinned && "thinned to the first, last, least and greatest of each part"];
+  const parts = [timeSpan(seconds), isRelative() && "times since the first packet of each flow", view.thinned && "thinned to the first, last, least and greatest of each part"];
   return parts.filter(Boolean).join(", ");
 }
 
 function viewTools(f) {
-  const p = state.packets, place = p.places.get(f.flow), [from, to] = state.range, timeOf = (row) => p.time[row];
-  const first = firstAtOrAfter(state.order, from, timeOf), count = place === undefined ? 0 : firstAtOrAfter(state.order, to, timeOf) - first;
-  const span = choice.range || !count ? to - from : p.time[state.order[first + count - 1]] - p.time[state.order[first]]; // a whole flow has no margins
-  const drawn = state.thinned ? "thinned to the first, last, least and greatest of each part; zoom in for every packet" : "every one drawn";
+  const p = tables.packets, place = p.places.get(f.flow), [from, to] = view.range, timeOf = (row) => p.time[row];
+  const first = firstAtOrAfter(taken.order, from, timeOf), count = place === undefined ? 0 : firstAtOrAfter(taken.order, to, timeOf) - first;
+  const span = choice.range || !count ? to - from : p.time[taken.order[first + count - 1]] - p.time[taken.order[first]]; // a whole flow has no margins
+  const drawn = view.thinned ? "thinned to the first, last, least and greatest of each part; zoom in for every packet" : "every one drawn";
   $("view-note").textContent = isOverlaid() ? overlayNote(to - from) : place === undefined ? "" : `${timeSpan(span)}, ${whole(count)} ${count === 1 ? "packet" : "packets"}, ${drawn}`;
   $("whole-flow").hidden = !choice.range && !Object.keys(choice.vertical).length;
   const both = !isOverlaid() && f.protocol === "tcp" && place !== undefined && p.rows(2 * place).length && p.rows(2 * place + 1).length;
@@ -217,8 +212,8 @@ function viewTools(f) {
   for (const box of list.querySelectorAll("input")) box.checked = isOpen(data.figure.panels.find(({ name }) => name === box.dataset.panel));
 }
 
-function listenToTools() {
-  state.stopAtHead = roving($("overlay"), ".panel-legend button, .switch, .panel-size", "horizontal");
+export function listenToTools() {
+  stopAtHead = roving($("overlay"), ".panel-legend button, .switch, .panel-size", "horizontal");
   $("whole-flow").addEventListener("click", wholeView);
   $("turn").addEventListener("click", () => {
     const { sequence: _, flight: __, ...vertical } = choice.vertical;

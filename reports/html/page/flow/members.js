@@ -1,25 +1,35 @@
+// @ts-check
 // The members of a finding about several flows, side by side on one time axis and one scale: throughput, and a tick for each loss.
 // If they are many, each picture has the flows of a client, else of a server.
+import { tables } from "../capture/tables.js";
+import { SVG } from "../elements.js";
+import { roving } from "../keys.js";
+import { WITH_MOST, choice, choose, endStep, onChoice, trimmed } from "../link.js";
+import { endOf, flowAt } from "../list/flows.js";
+import { $, data } from "../plotly.js";
+import { prefixed, whole } from "../units.js";
+import { isLoss, segmentsOf } from "./distributions.js";
+import { adds, turnFlow } from "./overlaid.js";
+
 const ALONE_MOST = 12; // members that have a picture each
 const PICTURES_MOST = 20;
 const MEMBER_BINS = 150;
 const PICTURE = { width: 300, rate: 46, tick: 8 }; // of the drawing, which is stretched to its place
-const PICTURE_SVG = "http://www.w3.org/2000/svg";
 
 // --- which flows -------------------------------------------------------------------------------------------------
 
 // Returns the flows of the chosen finding that the page lists; fewer than two are no members.
 function membersOf(number) {
   const flows = (number && data.findings?.[number - 1]?.flows) || [];
-  const listed = flows.filter((flow) => state.flows.rowOf(flow) >= 0);
+  const listed = flows.filter((flow) => tables.flows.rowOf(flow) >= 0);
   return listed.length > 1 ? listed : [];
 }
 
-const addressOf = (flow, side) => state.flows.addresses[state.flows[side][state.flows.rowOf(flow)]];
+const addressOf = (flow, side) => tables.flows.addresses[tables.flows[side][tables.flows.rowOf(flow)]];
 
 // Returns the pictures: name and flows of each, and how the members are grouped.
 function grouped(members) {
-  const one = members.map((flow) => ({ name: `flow ${flow} · ${endOf(state.flows.rowOf(flow), "source")}`, flows: [flow] }));
+  const one = members.map((flow) => ({ name: `flow ${flow} · ${endOf(tables.flows.rowOf(flow), "source")}`, flows: [flow] }));
   if (members.length <= ALONE_MOST) return { by: "", pictures: one };
   for (const [by, side] of [["client", "source"], ["server", "destination"]]) {
     const groups = new Map();
@@ -33,7 +43,7 @@ function grouped(members) {
 
 // Returns the span of the members' bins, in seconds since the base of the page.
 function spanOf(isMember) {
-  const s = state.series;
+  const s = tables.series;
   let from = Infinity, to = -Infinity;
   for (let i = 0; i < s.flow.length; i++) {
     if (!isMember.has(s.flow[i])) continue;
@@ -46,10 +56,10 @@ function spanOf(isMember) {
 // Adds bit/s of each bin and the losses to the pictures: of each flow, the direction that carries more. A row of the series table
 // is spread over the bins that it covers.
 function fillPictures(pictures, [from, to]) {
-  const s = state.series, e = state.events, width = (to - from) / MEMBER_BINS, owner = new Map();
+  const s = tables.series, e = tables.events, width = (to - from) / MEMBER_BINS, owner = new Map();
   for (const picture of pictures) {
     Object.assign(picture, { rates: new Float64Array(MEMBER_BINS), losses: [], lost: 0 });
-    for (const flow of picture.flows) owner.set(flow, { picture, main: flowAt(state.flows.rowOf(flow)).main });
+    for (const flow of picture.flows) owner.set(flow, { picture, main: flowAt(tables.flows.rowOf(flow)).main });
   }
   for (let i = 0; i < s.flow.length; i++) {
     const own = owner.get(s.flow[i]);
@@ -87,13 +97,13 @@ function pathOfLosses(losses, [from, to]) {
 }
 
 function drawing(picture, span, most) {
-  const svg = document.createElementNS(PICTURE_SVG, "svg"), bottom = PICTURE.rate + 3 + PICTURE.tick;
+  const svg = document.createElementNS(SVG, "svg"), bottom = PICTURE.rate + 3 + PICTURE.tick;
   svg.setAttribute("viewBox", `0 0 ${PICTURE.width} ${bottom}`);
   svg.setAttribute("preserveAspectRatio", "none");
   svg.setAttribute("aria-hidden", "true");
   const lines = `M0 0H${PICTURE.width}M0 ${PICTURE.rate / 2}H${PICTURE.width}M0 ${PICTURE.rate}H${PICTURE.width}`;
   for (const [name, d] of [["scale", lines], ["rate", pathOfRates(picture.rates, most)], ["loss", pathOfLosses(picture.losses, span)]]) {
-    const path = document.createElementNS(PICTURE_SVG, "path");
+    const path = document.createElementNS(SVG, "path");
     path.setAttribute("class", name);
     path.setAttribute("d", d);
     svg.append(path);
@@ -150,7 +160,7 @@ function drawMembers(members) {
 
 // Chooses a member with the same finding and range.
 async function chooseMember(flow, scrolls = false) {
-  steps.byKey = false;
+  endStep();
   const { finding, range } = choice;
   await choose({ flow, finding, range });
   if (scrolls) $("flow-view").scrollIntoView();
@@ -165,7 +175,7 @@ function stepMember(step) {
 // Overlays the chosen member and the first of the others; the finding stays chosen.
 async function overlayMembers() {
   const members = membersOf(choice.finding), first = members.includes(choice.flow) ? choice.flow : members[0];
-  steps.byKey = false;
+  endStep();
   await choose({ flow: first, finding: choice.finding, range: choice.range, with: membersWith(members, first), vertical: {} });
   $("with").scrollIntoView();
 }
@@ -190,7 +200,9 @@ function membersChanged(changed) {
   markMember(members);
 }
 
-$("overlay-members").addEventListener("click", overlayMembers);
-$("previous-member").addEventListener("click", () => stepMember(-1));
-$("next-member").addEventListener("click", () => stepMember(1));
-onChoice(membersChanged);
+export function startMembers() {
+  $("overlay-members").addEventListener("click", overlayMembers);
+  $("previous-member").addEventListener("click", () => stepMember(-1));
+  $("next-member").addEventListener("click", () => stepMember(1));
+  onChoice(membersChanged);
+}

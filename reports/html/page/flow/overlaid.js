@@ -1,44 +1,20 @@
+// @ts-check
 // Flows that are overlaid on the chosen one, at most WITH_MOST of them: which, their colors, and the legend of all panels. Each keeps
 // the place of its color while others come and go.
 //
 // Times are those of the capture, or, with the setting `relative`, times since the first packet of each flow. The time axis is that of
 // the chosen flow: other flows are then shifted, so that ranges, the timeline and the packets are about the chosen flow in both cases.
-const RELATIVE = "relative";
-const FLOW_SHAPES = {
-  circle: "M8 3a3 3 0 1 0 .01 0z", square: "M5 3h6v6H5z", diamond: "M8 2l4 4-4 4-4-4z", "triangle-up": "M8 2l4 7H4z", "triangle-down": "M8 10l4-7H4z",
-  cross: "M7 2h2v3h3v2H9v3H7V7H4V5h3z", star: "M8 1l1.5 3.4 3.5.4-2.6 2.4.7 3.6L8 9l-3.1 1.8.7-3.6L3 4.8l3.5-.4z", hexagon: "M8 2l4 2v4l-4 2-4-2V4z",
-};
-const FLOW_SYMBOLS = Object.keys(FLOW_SHAPES); // of the place of a flow
+import { isCutOf, packetsOfFlow, tables } from "../capture/tables.js";
+import { SVG, copy, element } from "../elements.js";
+import { roving } from "../keys.js";
+import { WITH_MOST, choice, choose, endStep, onChoice, turned } from "../link.js";
+import { againCommand, flowAt, nameOf } from "../list/flows.js";
+import { $, data } from "../plotly.js";
+import { whole } from "../units.js";
+import { FLOW_SHAPES, FLOW_SYMBOLS, RELATIVE, beginOf, colorOfFlow, drawnFlows, isListed, isOverlaid, isRelative, placeOfFlow } from "./drawn_flows.js";
+import { seriesData } from "./series/rates.js";
+
 const OF_FLOWS = { rowless: "not in the page", lacking: "packets not in the page" };
-
-const isOverlaid = () => choice.with.length > 0;
-const isListed = (flow) => flow !== null && state.flows.rowOf(flow) >= 0;
-
-// Returns the flows that are drawn, in the order of their places: the chosen one, or all that are overlaid.
-const drawnFlows = () => (isOverlaid() ? choice.with.filter(isListed) : [choice.flow]);
-const placeOfFlow = (flow) => Math.max(0, choice.with.indexOf(flow));
-const colorOfFlow = (flow) => `flow-${placeOfFlow(flow) + 1}`;
-
-
-// Returns the colors of the places.
-function flowColors() {
-  const style = getComputedStyle(document.documentElement);
-  return Object.fromEntries(FLOW_SYMBOLS.map((_, place) => [`flow-${place + 1}`, style.getPropertyValue(`--flow-${place + 1}`).trim()]));
-}
-
-// --- time ------------------------------------------------------------------------------------------------------
-
-const isRelative = () => isOverlaid() && choice.toggled.includes(RELATIVE);
-
-// Returns the time of a flow's first packet: exact if the page has the packet, else in whole milliseconds.
-function beginOf(flow) {
-  const known = packetsOfFlow(flow);
-  return known?.begin ?? state.flows.start[state.flows.rowOf(flow)] / 1e3;
-}
-
-// Returns the seconds that are added to a flow's times, and the time at which the time axis has 0.
-const shiftOf = (flow) => (isRelative() && flow !== choice.flow ? beginOf(choice.flow) - beginOf(flow) : 0);
-const axisOrigin = () => (isRelative() ? beginOf(choice.flow) : 0);
 
 // --- choosing --------------------------------------------------------------------------------------------------
 
@@ -65,24 +41,24 @@ function removed(flow) {
 }
 
 // Returns the change that makes another overlaid flow the chosen one: the view stays as it is.
-function chosenAmong(flow) {
+export function chosenAmong(flow) {
   const shift = isRelative() ? beginOf(flow) - beginOf(choice.flow) : 0;
   return { flow, with: choice.with, range: choice.range && choice.range.map((time) => time + shift), vertical: choice.vertical };
 }
 
 // Overlays a flow, or removes it; does nothing if there is no place.
-function turnFlow(flow) {
-  steps.byKey = false;
+export function turnFlow(flow) {
+  endStep();
   const change = drawnFlows().includes(flow) || choice.with.includes(flow) ? isOverlaid() && removed(flow) : added(flow);
   if (!change) return markBoxes();
   return choose(change);
 }
 
 // Returns whether an event asks for one more flow instead of another one.
-const adds = (event) => event.ctrlKey || event.shiftKey || event.metaKey;
+export const adds = (event) => event.ctrlKey || event.shiftKey || event.metaKey;
 
 // Returns a box that overlays a flow of a list.
-function flowBox(flow) {
+export function flowBox(flow) {
   const box = element("input", { type: "checkbox", className: "with-box", tabIndex: -1 });
   box.dataset.with = flow;
   box.setAttribute("aria-label", `overlay flow ${flow}`);
@@ -105,8 +81,8 @@ function markBoxes() {
 
 // --- legend ----------------------------------------------------------------------------------------------------
 
-function flowIcon(flow) {
-  const svg = document.createElementNS(LEGEND_SVG, "svg"), color = `var(--${colorOfFlow(flow)})`, line = document.createElementNS(LEGEND_SVG, "path"), mark = document.createElementNS(LEGEND_SVG, "path");
+export function flowIcon(flow) {
+  const svg = document.createElementNS(SVG, "svg"), color = `var(--${colorOfFlow(flow)})`, line = document.createElementNS(SVG, "path"), mark = document.createElementNS(SVG, "path");
   for (const [path, d, fill] of [[line, "M0 6h16", "none"], [mark, FLOW_SHAPES[FLOW_SYMBOLS[placeOfFlow(flow)]], color]]) {
     for (const [name, value] of Object.entries({ d, fill, stroke: color, "stroke-width": 1.5 })) path.setAttribute(name, value);
     svg.append(path);
@@ -119,14 +95,14 @@ function flowIcon(flow) {
 // Returns the words for a flow that is not drawn by all of its packets.
 function lackOf(flow) {
   if (!isListed(flow)) return OF_FLOWS.rowless;
-  const f = flowAt(state.flows.rowOf(flow)), held = packetsOfFlow(flow);
+  const f = flowAt(tables.flows.rowOf(flow)), held = packetsOfFlow(flow);
   if (held) return isCutOf(f, held) ? (data.served ? `thinned to some of each ${whole(held.bucket)} packets` : "only the first packets are in the page") : "";
   return `${OF_FLOWS.lacking}: ${Object.keys(seriesData(flow, f.main)).length ? "bins of the series table" : "not drawn"}`;
 }
 
 function flowItem(flow) {
   const listed_ = isListed(flow), chosen = flow === choice.flow, lack = lackOf(flow);
-  const name = element("button", { type: "button", className: "plain name", disabled: !listed_, title: chosen ? "The flow whose packets are listed" : "Choose this flow; the others stay" }, element("b", { textContent: `flow ${flow}` }), listed_ ? ` ${nameOf(state.flows.rowOf(flow))}` : "");
+  const name = element("button", { type: "button", className: "plain name", disabled: !listed_, title: chosen ? "The flow whose packets are listed" : "Choose this flow; the others stay" }, element("b", { textContent: `flow ${flow}` }), listed_ ? ` ${nameOf(tables.flows.rowOf(flow))}` : "");
   const remove = element("button", { type: "button", className: "remove", textContent: "×", title: "Remove" });
   remove.setAttribute("aria-label", `remove flow ${flow}`);
   if (chosen) name.setAttribute("aria-current", "true");
@@ -142,7 +118,7 @@ function flowItem(flow) {
 
 function commandButton(flow) {
   const button = element("button", { type: "button", className: "copy", textContent: "copy command", title: "The command that makes a report with its packets" });
-  button.addEventListener("click", () => copy(button, againCommand(state.flows.rowOf(flow))));
+  button.addEventListener("click", () => copy(button, againCommand(tables.flows.rowOf(flow))));
   return button;
 }
 
@@ -172,7 +148,7 @@ function overlaidChanged(changed) {
   if (["flow", "with", "range", "toggled"].some((name) => changed.has(name))) drawFlowLegend();
 }
 
-function startOverlaid() {
+export function startOverlaid() {
   $("with").stop = roving($("with-list"), "button:not(:disabled)", "both");
   roving($("with-time"), "button", "horizontal");
   $("with-none").addEventListener("click", () => choose({ with: [], vertical: {} }));
@@ -180,4 +156,10 @@ function startOverlaid() {
     button.addEventListener("click", () => (button.dataset.time === RELATIVE) !== isRelative() && choose({ toggled: turned(RELATIVE) }));
   }
   onChoice(overlaidChanged);
+}
+
+export async function chooseFlow(number) {
+  endStep(); // the selection of a flow is a step in the history
+  await choose({ flow: number, range: null, vertical: {} });
+  $("chosen").scrollIntoView();
 }

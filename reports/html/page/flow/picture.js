@@ -1,10 +1,16 @@
+// @ts-check
 // "Save SVG": the plot as Plotly draws it, and what is HTML on the page at the same places: heads of the panels with their legends, and
 // words over the plots. The legend of overlaid flows comes first.
+import { SVG, element } from "../elements.js";
+import { choice } from "../link.js";
+import { $ } from "../plotly.js";
+import { isOverlaid } from "./drawn_flows.js";
+
 const LEFT_OUT = "select, .switch, .value, .remove, .copy, .panel-size, .cross, .cross-time, .cross-tip, .zoom-box, [aria-pressed='false']";
 const LEGEND_GAP = 8; // px
 
 function shapeOf(name, attributes, text) {
-  const made = document.createElementNS(LEGEND_SVG, name);
+  const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
   if (text) made.textContent = text;
   return made;
@@ -39,7 +45,7 @@ function iconAt(icon, at) {
   return made;
 }
 
-async function savePicture() {
+export async function savePicture() {
   const plot = $("plot"), list = $("with-list"), { width, height } = plot._fullLayout;
   const picture = new DOMParser().parseFromString(await Plotly.toImage(plot, { format: "svg", width, height, imageDataOnly: true }), "image/svg+xml").documentElement;
   const at = plot.getBoundingClientRect(), legend = list.getBoundingClientRect(), top = isOverlaid() ? legend.height + LEGEND_GAP : 0;

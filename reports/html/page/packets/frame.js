@@ -1,9 +1,23 @@
+// @ts-check
 // The chosen frame: the verdict on it with its evidence, its decoded tree and its bytes, if the page has them, else wiretale's own
 // fields and the command that cuts it from the capture. All texts of the capture are set as text, never as HTML.
+import { frameCut } from "../capture/commands.js";
+import { tables } from "../capture/tables.js";
+import { copy } from "../elements.js";
+import { flagText } from "../flow/series/points.js";
+import { roving } from "../keys.js";
+import { choice } from "../link.js";
+import { endOf } from "../list/flows.js";
+import { KNOWN, firstAtOrAfter } from "../numbers.js";
+import { $, data, inflate } from "../plotly.js";
+import { duration, whole } from "../units.js";
+import { PHRASES, eventsAt, evidenceOf, kindOf, listed, packetKey, placeOf, relatedText, repeatedText, repeatsOf, rowOfPacket, secondsText } from "./listed.js";
+
 const HEX_ROW = 16;
 const OPEN_LAYER = /^(Transmission Control|User Datagram|Stream Control|Datagram Congestion|Internet Control)/;
 const SCANNED = 200_000; // packets that are searched for an acknowledgment
 const shownFrame = { asked: 0, found: null, places: null, trees: null, bytes: null };
+let stopAtNode = () => {};
 
 // --- data of the page ------------------------------------------------------------------------------------------------
 
@@ -21,10 +35,12 @@ async function loadFrames() {
   shownFrame.places = places;
 }
 
+export const forgetFrames = () => { shownFrame.places = null; };
+
 // Returns a frame of the page: that of the capture of the chosen packet, or the first one with this number. Its bytes are
 // [from, from + kept) of `bytes`.
 function heldFrame(frame) {
-  const own = listed.place < 0 ? data.frames.list.map((one) => one.capture) : [state.packets.capture[listed.place]];
+  const own = listed.place < 0 ? data.frames.list.map((one) => one.capture) : [tables.packets.capture[listed.place]];
   const capture = own.find((one) => shownFrame.places.has(packetKey(one, frame)));
   if (capture === undefined) return null;
   const found = shownFrame.places.get(packetKey(capture, frame));
@@ -35,7 +51,7 @@ function heldFrame(frame) {
 
 // Returns the first packet of the other direction that acknowledges all of a packet, or -1.
 function acknowledgedBy(i) {
-  const p = state.packets, end = p.sequence[i] + p.size[i], others = p.rows(p.who[i] ^ 1);
+  const p = tables.packets, end = p.sequence[i] + p.size[i], others = p.rows(p.who[i] ^ 1);
   for (let at = firstAtOrAfter(others, i), left = SCANNED; at < others.length && left; at++, left--) {
     if (p.known[others[at]] & KNOWN.ack && p.ack[others[at]] >= end) return others[at];
   }
@@ -43,7 +59,7 @@ function acknowledgedBy(i) {
 }
 
 function eventSentence(i, event) {
-  const p = state.packets, e = state.events, kind = kindOf(event), related = e.related_frame[event], where = placeOf(event);
+  const p = tables.packets, e = tables.events, kind = kindOf(event), related = e.related_frame[event], where = placeOf(event);
   const first = Number.isNaN(related) ? -1 : rowOfPacket(e.capture[event], related), parts = [];
   const name = PHRASES[kind] || kind.replaceAll("_", " ");
   parts.push(`${name[0].toUpperCase()}${name.slice(1)}.`);
@@ -62,10 +78,10 @@ function eventSentence(i, event) {
 
 // Returns the sentences about a packet; the first one is its verdict.
 function frameVerdict(i) {
-  const p = state.packets, found = eventsAt(i).map((event) => eventSentence(i, event));
+  const p = tables.packets, found = eventsAt(i).map((event) => eventSentence(i, event));
   const repeats = repeatsOf(i).map((event) => {
     const text = repeatedText(event);
-    return [`${text[0].toUpperCase()}${text.slice(1)}, ${duration((state.events.time_ns[event] / 1e3 - p.time[i]) * 1e9)} later.`];
+    return [`${text[0].toUpperCase()}${text.slice(1)}, ${duration((tables.events.time_ns[event] / 1e3 - p.time[i]) * 1e9)} later.`];
   });
   const parts = [...found, ...repeats].flat();
   if (parts.length && p.size[i] && p.known[i] & KNOWN.sequence) {
@@ -104,7 +120,7 @@ function drawTree(tree) {
   if (!tree) return;
   const layers = tree.map(([label]) => OPEN_LAYER.test(label)), last = layers.lastIndexOf(true);
   treeItems(tree, $("frame-tree"), (label) => label === tree.at(last)[0]);
-  shownFrame.stopAt(null);
+  stopAtNode(null);
 }
 
 function unfold(item, open) {
@@ -156,9 +172,11 @@ function treeKeys(event) {
 
 // --- fields of wiretale ----------------------------------------------------------------------------------------------
 
+const baseText = () => new Date(Number(BigInt(data.base) / 1000000n)).toISOString().replace("T", " ").replace(".000Z", "Z");
+
 function frameFacts(i) {
-  const p = state.packets, known = p.known[i], row = state.flows.rowOf(choice.flow), back = p.who[i] % 2;
-  const ends = [endOf(row, "source"), endOf(row, "destination")], facts = [["Time", `${secondsText(p.time[i])} s since ${state.baseText}`]];
+  const p = tables.packets, known = p.known[i], row = tables.flows.rowOf(choice.flow), back = p.who[i] % 2;
+  const ends = [endOf(row, "source"), endOf(row, "destination")], facts = [["Time", `${secondsText(p.time[i])} s since ${baseText()}`]];
   const at = firstAtOrAfter(listed.all, i);
   if (at > 0) facts.push(["Since the packet before", duration(Math.max(0, p.time[i] - p.time[listed.all[at - 1]]) * 1e9)]);
   facts.push(["From", ends[back]], ["To", ends[1 - back]], ["IP packet", `${whole(p.ip[i])} bytes`], ["Payload", `${whole(p.size[i])} bytes`]);
@@ -206,7 +224,7 @@ function drawVerdict(sentences) {
 
 // Draws the head of the frame, its filter, and the command that cuts it.
 function drawHead(found) {
-  const chosen = choice.frame !== null, i = listed.place, capture = found ? found.capture : i >= 0 ? state.packets.capture[i] : 0;
+  const chosen = choice.frame !== null, i = listed.place, capture = found ? found.capture : i >= 0 ? tables.packets.capture[i] : 0;
   const command = chosen ? frameCut(capture) : "";
   $("h-frame").textContent = chosen ? `Frame ${choice.frame}` : "Frame";
   $("frame-file").textContent = chosen && data.files.length ? `in ${data.files[capture]}` : "";
@@ -217,7 +235,7 @@ function drawHead(found) {
   $("frame-command").textContent = command;
 }
 
-async function showFrame() {
+export async function showFrame() {
   const ticket = ++shownFrame.asked, wanted = choice.frame !== null;
   if (wanted) await loadFrames();
   if (ticket !== shownFrame.asked) return; // another frame was chosen meanwhile
@@ -231,9 +249,9 @@ async function showFrame() {
   if (found) drawBytes(0, 0);
 }
 
-function listenFrame() {
+export function listenFrame() {
   const tree = $("frame-tree");
-  shownFrame.stopAt = roving(tree, "[role=treeitem]", "vertical");
+  stopAtNode = roving(tree, "[role=treeitem]", "vertical");
   tree.addEventListener("keydown", treeKeys);
   tree.addEventListener("focusin", (event) => pointAt(event.target.closest("[role=treeitem]")));
   tree.addEventListener("click", (event) => {

@@ -1,9 +1,19 @@
+// @ts-check
 // The ladder: the packets between both hosts as arrows, those of the initiator from the left. Time goes down, a row for each
 // packet; a packet that was lost ends halfway.
+import { tables } from "../capture/tables.js";
+import { SVG } from "../elements.js";
+import { flagText } from "../flow/series/points.js";
+import { choice } from "../link.js";
+import { endOf } from "../list/flows.js";
+import { KNOWN } from "../numbers.js";
+import { $ } from "../plotly.js";
+import { whole } from "../units.js";
+import { PHRASES, eventsAt, isLost, kindOf, listed, packetVerdict, pauseText, secondsText } from "./listed.js";
+
 const LADDER_ROW = 28; // px
-const LADDER = { row: () => LADDER_ROW, head: 0, most: 20 };
+export const LADDER = { row: () => LADDER_ROW, head: 0, most: 20 };
 const LADDER_WIDE = 620; // px from which labels are beside the lines
-const SVG = "http://www.w3.org/2000/svg";
 
 function drawnIn(parent, name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -18,8 +28,8 @@ function ladderLines(width) {
   return width >= LADDER_WIDE ? [width * 0.4, width * 0.62] : [76, width - 12];
 }
 
-function showEnds() {
-  const row = state.flows.rowOf(choice.flow), width = $("ladder-ends").clientWidth;
+export function showEnds() {
+  const row = tables.flows.rowOf(choice.flow), width = $("ladder-ends").clientWidth;
   [...$("ladder-ends").children].forEach((span, side) => {
     span.textContent = endOf(row, side ? "destination" : "source");
     const edge = side && width < LADDER_WIDE; // its middle would be too near the edge
@@ -28,7 +38,7 @@ function showEnds() {
 }
 
 function ladderLabel(i) {
-  const p = state.packets, known = p.known[i], tcp = known & KNOWN.sequence, parts = [];
+  const p = tables.packets, known = p.known[i], tcp = known & KNOWN.sequence, parts = [];
   if (known & KNOWN.flags && p.flags[i] & 7) parts.push(flagText(p.flags[i]));
   if (tcp && p.size[i]) parts.push(`${whole(p.sequence[i])} + ${whole(p.size[i])}`);
   else if (!tcp) parts.push(`${whole(p.size[i])} bytes`);
@@ -45,7 +55,7 @@ function ladderPause(parent, item, top, [left, right]) {
 }
 
 function ladderPacket(parent, i, top, lines, width) {
-  const p = state.packets, back = p.who[i] % 2, lost = isLost(i), { weight } = packetVerdict(i);
+  const p = tables.packets, back = p.who[i] % 2, lost = isLost(i), { weight } = packetVerdict(i);
   const group = drawnIn(parent, "g", { "data-frame": p.frame[i], class: i === listed.place ? "row chosen" : "row" });
   drawnIn(group, "rect", { x: 0, y: top, width, height: LADDER_ROW });
   drawnIn(group, "text", { x: 4, y: top + 14 }, secondsText(p.time[i]));
@@ -62,11 +72,11 @@ function ladderPacket(parent, i, top, lines, width) {
   drawnIn(group, "title", {}, `frame ${p.frame[i]}: ${label}`);
 }
 
-function drawLadder(first, count) {
+export function drawLadder(first, count) {
   const picture = $("ladder-rows").querySelector("svg"), width = $("ladder-rows").clientWidth, lines = ladderLines(width), height = LADDER_ROW * count;
   picture.replaceChildren();
   picture.setAttribute("height", height);
-  const frames = [...listed.items.subarray(first, first + count)].filter((item) => item >= 0).map((i) => state.packets.frame[i]);
+  const frames = [...listed.items.subarray(first, first + count)].filter((item) => item >= 0).map((i) => tables.packets.frame[i]);
   picture.setAttribute("aria-label", frames.length ? `Ladder of frames ${frames[0]} to ${frames.at(-1)}` : "Ladder");
   const parts = drawnIn(picture, "g", {});
   for (const x of lines) drawnIn(picture, "line", { class: "life", x1: x, x2: x, y1: 0, y2: height });

@@ -1,11 +1,13 @@
+// @ts-check
 // Rows of which only those in view exist, so that a list of a million scrolls like one of twenty.
 //
 // A tall empty element gives the scroll bar; what is drawn sticks to the top of the view and is drawn anew for each position.
+
 const SPACE_MOST = 8e6; // px; browsers limit the height of elements, so that a longer list scrolls by a share
 
 // Makes the rows of a scrolled container: `draw(first, count)` draws `count` rows from `first` on, each `row()` px high, at most
 // `most`, below a head of `head` px. Returns functions that set the number of rows and bring a row into view.
-function virtualRows(container, { row, head, most }, draw) {
+export function virtualRows(container, { row, head, most }, draw) {
   const space = container.querySelector(".space"), view = { total: 0, count: 0, first: 0, set: null };
   const below = () => Math.max(0, view.total - view.count);
   const scrollable = () => Math.max(1, space.offsetHeight - container.clientHeight);

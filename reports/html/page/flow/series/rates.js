@@ -1,19 +1,26 @@
+// @ts-check
 // Throughput: bins that follow the view, of the packets of a flow; and the bins of the series table for a flow without packets.
-const BINS = [0, 1e-4, 1e-3, 1e-2, 0.1, 1, 10]; // seconds; 0: by the view
-const AVERAGES = [1, 4, 16]; // bins
+import { isCutOf, packetsOfFlow, tables } from "../../capture/tables.js";
+import { setting } from "../../link.js";
+import { KNOWN, firstAtOrAfter } from "../../numbers.js";
+import { duration, prefixed } from "../../units.js";
+import { axisOrigin, shownDirection } from "../drawn_flows.js";
+import { taken } from "../figure.js";
+import { ARROWS, put, rowsOf } from "./points.js";
+
+export const BINS = [0, 1e-4, 1e-3, 1e-2, 0.1, 1, 10]; // seconds; 0: by the view
+export const AVERAGES = [1, 4, 16]; // bins
 const BINS_MOST = 4000; // in the view
 const BINS_USUAL = [12, 160]; // in the view, if it chooses the bin
 const PACKETS_PER_BIN = 4;
-const EDGE = 1e-6; // share of a bin: a packet at an edge counts in the later bin, whatever the rounding
+export const EDGE = 1e-6; // share of a bin: a packet at an edge counts in the later bin, whatever the rounding
+const shown = { bin: 0, advances: { flow: -1, rows: 0, by: new Map() } }; // seconds; how far each ACK of a flow advances
 
-// Returns the number after a setting's name in the choice, or `usual`.
-function setting(name, usual) {
-  const found = choice.toggled.find((one) => one.startsWith(`${name}:`));
-  return found === undefined ? usual : Number(found.slice(name.length + 1));
-}
+export const shownBin = () => shown.bin; // 0: no throughput of packets is in view
+export const forgetBin = () => { shown.bin = 0; };
 
 // Returns the least of 1, 2 and 5 times a power of ten that is not below a value.
-function roundStep(value) {
+export function roundStep(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * ([1, 2, 5].find((step) => step * power >= value * (1 - 1e-9)) ?? 10);
 }
@@ -63,15 +70,15 @@ function rateLine(bits, first, { bin, average }, text) {
 }
 
 // Returns the bins of a view: how many, the number of the first one from the origin of the time axis, their width, and the average.
-function binsOf(range, packets) {
-  const bin = (state.bin = binOf(range, packets)), origin = axisOrigin();
-  const [from, to] = [Math.max(range[0], state.extent[0]), Math.min(range[1], state.extent[1])].map((time) => time - origin);
+export function binsOf(range, packets) {
+  const bin = (shown.bin = binOf(range, packets)), origin = axisOrigin();
+  const [from, to] = [Math.max(range[0], taken.extent[0]), Math.min(range[1], taken.extent[1])].map((time) => time - origin);
   const place = Math.floor(from / bin + EDGE);
   return { bin, place, origin, count: Math.max(1, Math.ceil(to / bin - EDGE) - place), average: setting("average", 1) };
 }
 
 // Returns the rates of some packets, whose times are shifted on the axis; `amount` returns the bytes of a packet.
-function rateIn(p, rows, bins, amount, text, shift = 0) {
+export function rateIn(p, rows, bins, amount, text, shift = 0) {
   const { bin, place, origin, count, average } = bins, lead = average - 1, first = (place - lead) * bin + origin;
   const bits = new Float64Array(count + lead);
   binned(p, rows, first - shift, bin, bits, amount);
@@ -82,9 +89,9 @@ function rateIn(p, rows, bins, amount, text, shift = 0) {
 }
 
 // Returns the throughput of a flow in a view, by its packets.
-function rateData(f, range) {
+export function rateData(f, range) {
   const held = packetsOfFlow(f.flow);
-  state.bin = 0;
+  forgetBin();
   if (!held || isCutOf(f, held)) return {};
   const { p, rows } = held, timeOf = (row) => p.time[row];
   const packets = rows.reduce((sum, own) => sum + firstAtOrAfter(own, range[1], timeOf) - firstAtOrAfter(own, range[0], timeOf), 0);
@@ -95,14 +102,14 @@ function rateData(f, range) {
   for (const d of [0, 1]) line(`throughput${d}`, rows[d], (i) => p.ip[i], `of IP ${ARROWS[d]}`);
   if (f.protocol !== "tcp") return found;
   const returned = rows[1 - shownDirection(f)];
-  if (state.advances?.flow !== f.flow || state.advances.rows !== returned.length) state.advances = { flow: f.flow, rows: returned.length, by: advances(p, returned) };
-  if (state.advances.by.size) line("acked", returned.filter((i) => state.advances.by.has(i)), (i) => state.advances.by.get(i), "acknowledged");
+  if (shown.advances.flow !== f.flow || shown.advances.rows !== returned.length) shown.advances = { flow: f.flow, rows: returned.length, by: advances(p, returned) };
+  if (shown.advances.by.size) line("acked", returned.filter((i) => shown.advances.by.has(i)), (i) => shown.advances.by.get(i), "acknowledged");
   return found;
 }
 
 // Returns the series of a flow without packets.
-function seriesData(flow, main) {
-  const s = state.series, found = {};
+export function seriesData(flow, main) {
+  const s = tables.series, found = {};
   for (const i of rowsOf(s, flow)) {
     const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3, at = { frame: [start, end] };
     const follows = s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;

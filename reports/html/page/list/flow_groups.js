@@ -1,32 +1,45 @@
+// @ts-check
 // Flows grouped by client, server or port. Groups are of all flows that the search finds; each opens in place.
-const GROUPS_SHOWN = 100;
+import { tables } from "../capture/tables.js";
+import { element } from "../elements.js";
+import { rowBands } from "../flow/bands.js";
+import { adds, chooseFlow, flowBox, turnFlow } from "../flow/overlaid.js";
+import { roving } from "../keys.js";
+import { choice } from "../link.js";
+import { changed, unplaned } from "../numbers.js";
+import { $, data } from "../plotly.js";
+import { duration, prefixed, whole } from "../units.js";
+import { NO_PORT, nameOf, problemWords, problemsOf, protocolOf } from "./flows.js";
+
+export const GROUPS_SHOWN = 100;
 const MEMBERS_SHOWN = 10; // and as many more at each click
 const PARTS = ["server", "network", "client", "transfer"];
 const PROTOCOL_PLACES = 2 ** 16; // ports
 
 // Returns the bars of a flow: its time by part, and below it the parts over time.
-const timeCell = (row) => element("span", { className: "bars" }, timeBar(timesOf(row)), rowBands(row));
+export const timeCell = (row) => element("span", { className: "bars" }, timeBar(timesOf(row)), rowBands(row));
 
-const groupAddress = (side) => (row) => state.flows.addresses[state.flows[side][row]];
-const portOf = (row) => (state.flows.destination_port[row] === NO_PORT ? "" : state.flows.destination_port[row]);
-const GROUPINGS = {
-  client: { head: "client", key: (row) => state.flows.source[row], name: groupAddress("source"), other: "server", otherKey: (row) => state.flows.destination[row] },
-  server: { head: "server", key: (row) => state.flows.destination[row], name: groupAddress("destination"), other: "client", otherKey: (row) => state.flows.source[row] },
-  port: { head: "service", key: (row) => state.flows.protocol_number[row] * PROTOCOL_PLACES * 2 + (portOf(row) === "" ? PROTOCOL_PLACES : portOf(row)), name: (row) => `${protocolOf(row)} ${portOf(row)}`.trim(), other: "server", otherKey: (row) => state.flows.destination[row] },
+const groupAddress = (side) => (row) => tables.flows.addresses[tables.flows[side][row]];
+const portOf = (row) => (tables.flows.destination_port[row] === NO_PORT ? "" : tables.flows.destination_port[row]);
+export const GROUPINGS = {
+  client: { head: "client", key: (row) => tables.flows.source[row], name: groupAddress("source"), other: "server", otherKey: (row) => tables.flows.destination[row] },
+  server: { head: "server", key: (row) => tables.flows.destination[row], name: groupAddress("destination"), other: "client", otherKey: (row) => tables.flows.source[row] },
+  port: { head: "service", key: (row) => tables.flows.protocol_number[row] * PROTOCOL_PLACES * 2 + (portOf(row) === "" ? PROTOCOL_PLACES : portOf(row)), name: (row) => `${protocolOf(row)} ${portOf(row)}`.trim(), other: "server", otherKey: (row) => tables.flows.destination[row] },
 };
 
-async function loadTimes({ count, flows, ...parts }) {
-  if (!count) return { places: new Map(), columns: {} };
+const account = { places: new Map(), columns: {} }; // of flows with a known time, by row
+
+export async function loadTimes({ count, flows, ...parts }) {
+  if (!count) return;
   const numbers = await unplaned(flows), columns = await changed(parts, unplaned);
-  const places = new Map();
-  numbers.forEach((number, i) => places.set(state.flows.rowOf(number), i));
-  return { places, columns };
+  numbers.forEach((number, i) => account.places.set(tables.flows.rowOf(number), i));
+  account.columns = columns;
 }
 
 // Returns the time of a flow by part, ns; null if it is not known.
-function timesOf(row) {
-  const place = state.times.places.get(row);
-  return place === undefined ? null : PARTS.map((part) => state.times.columns[part][place]);
+export function timesOf(row) {
+  const place = account.places.get(row);
+  return place === undefined ? null : PARTS.map((part) => account.columns[part][place]);
 }
 
 // Returns a bar of the time by part, with its words; "" if no time is known.
@@ -49,13 +62,13 @@ function timeBar(times) {
 
 // Returns the groups of some rows, most bytes first.
 function groupsOf(rows, grouping) {
-  const groups = new Map(), sums = state.flows.problems.map((problem) => problem.sums);
+  const groups = new Map(), sums = tables.flows.problems.map((problem) => problem.sums);
   for (const row of rows) {
     const key = grouping.key(row);
     let group = groups.get(key);
     if (!group) groups.set(key, (group = { key, first: row, rows: [], bytes: 0, problems: sums.map(() => 0), others: new Set(), times: null }));
     group.rows.push(row);
-    group.bytes += state.flows.bytes[row];
+    group.bytes += tables.flows.bytes[row];
     group.others.add(grouping.otherKey(row));
     sums.forEach((sum, i) => (group.problems[i] += sum[row]));
     const times = timesOf(row);
@@ -114,17 +127,17 @@ function openGroup(line, group, most) {
 }
 
 function memberRow(row) {
-  const line = document.createElement("tr"), number = state.flows.number[row];
+  const line = document.createElement("tr"), number = tables.flows.number[row];
   line.dataset.flow = number;
   line.setAttribute("aria-selected", choice.flow === number);
-  groupCells(line, [nameOf(row), "", "", prefixed(state.flows.bytes[row], "B"), timeCell(row), problemsOf(row)]);
+  groupCells(line, [nameOf(row), "", "", prefixed(tables.flows.bytes[row], "B"), timeCell(row), problemsOf(row)]);
   line.cells[0].prepend(flowBox(number));
   opens(line, (event) => (adds(event) ? turnFlow(number) : chooseFlow(number)));
   return line;
 }
 
 // Calls a function with the event at a click or at Enter and Space.
-function opens(line, act) {
+export function opens(line, act) {
   line.tabIndex = -1;
   line.addEventListener("mousedown", (event) => event.shiftKey && event.preventDefault()); // selects no text
   line.addEventListener("click", act);
@@ -146,7 +159,7 @@ function groupRow(group, grouping) {
 }
 
 // Lists the groups of the flows that the search found. Returns the number of groups, and of those listed.
-function listGroups(rows, name, most) {
+export function listGroups(rows, name, most) {
   const grouping = GROUPINGS[name], groups = groupsOf(rows, grouping), body = document.createElement("tbody");
   groupHead(grouping);
   for (const group of groups.slice(0, most)) body.append(groupRow(group, grouping));
@@ -156,23 +169,8 @@ function listGroups(rows, name, most) {
 }
 
 // The bars of a list with more flows than have a known time must not pass for those of all.
-function timesText() {
+export function timesText() {
   const known = data.times.count, all = data.flows.count;
   if (!known || known >= all) return "";
   return `Time: of ${whole(known)} of ${whole(all)} flows, those with requests and the largest other transfers; the bar of a group adds only theirs.`;
-}
-
-function startGroups() {
-  $("times-note").textContent = timesText();
-  $("times-note").hidden = !timesText();
-  for (const button of document.querySelectorAll("#grouping button")) {
-    button.addEventListener("click", () => choose({ group: button.dataset.group === "flow" ? null : button.dataset.group }));
-  }
-  roving($("grouping"), "button", "horizontal");
-  $("columns").addEventListener("click", (event) => event.target.setAttribute("aria-pressed", $("flow-list").classList.toggle("wide")));
-  onChoice((changed) => {
-    if (!changed.has("group") && !changed.has("find")) return;
-    if ($("find").value.trim() !== choice.find) $("find").value = choice.find;
-    list();
-  });
 }

@@ -1,29 +1,24 @@
+// @ts-check
 // The series of overlaid flows: for each flow one of bytes sent, in flight, throughput and round trip, of the direction that carries more,
 // and its retransmissions, which one button of the legend hides.
+import { isCutOf, packetsOfFlow, tables } from "../../capture/tables.js";
+import { flowAt } from "../../list/flows.js";
+import { KNOWN, firstAtOrAfter } from "../../numbers.js";
+import { data } from "../../plotly.js";
+import { prefixed } from "../../units.js";
+import { FLOW_SYMBOLS, colorOfFlow, drawnFlows, placeOfFlow, shiftOf, shownDirection } from "../drawn_flows.js";
+import { setTaken } from "../figure.js";
+import { flightData } from "./panels.js";
+import { ARROWS, packetText, picked, put, rowsOf, sorted } from "./points.js";
+import { EDGE, binsOf, forgetBin, rateIn, seriesData } from "./rates.js";
+import { isRetransmission, packetOf, verdictText } from "./verdicts.js";
+
 const RETRANSMITTED = "retransmitted";
 const OVERLAID_KINDS = { sequence: "steps", flight: "steps", rate: "steps", rtt: "marks", [RETRANSMITTED]: "marks" }; // a kind of lines is a panel
-const MARKS_OF_LINE = 12; // symbols on a line, which distinguish it without its color
+export const MARKS_OF_LINE = 12; // symbols on a line, which distinguish it without its color
 
 const RETRANSMITTED_LOOK = { panel: "sequence", symbol: "x-thin", size: 9, switch: RETRANSMITTED };
-
-const figureSeries = () => state.overlaid || data.figure.series;
-const seriesByKey = (key) => figureSeries().find((series) => series.key === key);
 const keyOf = (panel, flow) => `${panel}@${flow}`;
-
-// Returns the packets of a flow that the page holds, with their rows by direction; null if it has none. `begin` is the time of its
-// first packet if it is known, and `bucket` the number of packets for which some stand.
-function packetsOfFlow(flow) {
-  const own = fetched.held.get(flow), p = data.served ? own?.packets : state.packets;
-  if (!p?.places.has(flow)) return null;
-  const place = p.places.get(flow), rows = [p.rows(2 * place), p.rows(2 * place + 1)];
-  const firsts = rows.filter((side) => side.length).map((side) => p.time[side[0]]);
-  return { p, rows, bucket: own?.bucket ?? 1, begin: own ? own.begin : firsts.length ? Math.min(...firsts) : null };
-}
-
-// Returns whether the page lacks packets of a flow in view: it has the first ones, or some of each bucket.
-function isCutOf(f, { rows, bucket }) {
-  return rows[0].length + rows[1].length < f.packets && (data.packets.cut || (data.served && bucket > 1));
-}
 
 // --- a flow ----------------------------------------------------------------------------------------------------
 
@@ -36,7 +31,7 @@ function sentSoFar(p, rows, tcp) {
 
 // Returns the retransmissions of a direction, each at the sequence number of its segment.
 function retransmittedIn(f, p, rows, main) {
-  const found = {}, e = state.events;
+  const found = {}, e = tables.events;
   for (const event of rowsOf(e, f.flow)) {
     const i = e.direction[event] === main && isRetransmission(data.words.kind[e.kind[event]] || "") ? packetOf(p, rows[main], event) : -1;
     if (i >= 0 && p.known[i] & KNOWN.sequence) put(found, RETRANSMITTED, p.time[i], p.sequence[i], { frame: p.frame[i], capture: p.capture[i], text: `${verdictText(event)}<br>${packetText(p, i, true)}` });
@@ -70,30 +65,29 @@ function shiftedBy(source, shift) {
 }
 
 // Takes the series of all drawn flows. Returns the times of their first and last packets.
-function takeOverlaid() {
-  const found = {}, ends = {};
-  state.overlaid = [];
+export function takeOverlaid() {
+  const found = {}, ends = {}, overlaid = [];
   for (const flow of drawnFlows()) {
-    const f = flowAt(state.flows.rowOf(flow)), held = packetsOfFlow(flow), shift = shiftOf(flow);
+    const f = flowAt(tables.flows.rowOf(flow)), held = packetsOfFlow(flow), shift = shiftOf(flow);
     for (const [panel, source] of Object.entries(held ? ofPackets(f, held) : ofBins(f))) {
       if (source?.x.length) found[keyOf(panel, flow)] = shiftedBy(source, shift);
     }
     for (const rows of held?.rows || []) if (rows.length) ends[`${flow}.${rows[0]}`] = { x: [0, rows.length - 1].map((k) => held.p.time[rows[k]] + shift) };
     for (const [kind, mode] of Object.entries(OVERLAID_KINDS)) {
       const own = { key: keyOf(kind, flow), name: `flow ${flow}`, panel: kind, flow, mode, color: colorOfFlow(flow), dash: "solid", symbol: FLOW_SYMBOLS[placeOfFlow(flow)], size: mode === "marks" ? 5 : 7, shown: true, fill: false, about: "" };
-      state.overlaid.push(kind === RETRANSMITTED ? { ...own, ...RETRANSMITTED_LOOK } : own);
+      overlaid.push(kind === RETRANSMITTED ? { ...own, ...RETRANSMITTED_LOOK } : own);
     }
   }
-  state.full = found;
+  setTaken({ full: found, overlaid });
   return ends;
 }
 
 // --- throughput ------------------------------------------------------------------------------------------------
 
 // Returns the throughput of each drawn flow in a view, in the same bins.
-function overlaidRates(range) {
-  state.bin = 0;
-  const held = drawnFlows().map((flow) => ({ f: flowAt(state.flows.rowOf(flow)), held: packetsOfFlow(flow), shift: shiftOf(flow) }));
+export function overlaidRates(range) {
+  forgetBin();
+  const held = drawnFlows().map((flow) => ({ f: flowAt(tables.flows.rowOf(flow)), held: packetsOfFlow(flow), shift: shiftOf(flow) }));
   const flows = held.filter((one) => one.held && !isCutOf(one.f, one.held)).map((one) => ({ ...one, p: one.held.p, rows: one.held.rows[shownDirection(one.f)] }));
   if (!flows.length) return {};
   const countIn = ({ p, rows, shift }) => firstAtOrAfter(rows, range[1] - shift, (row) => p.time[row]) - firstAtOrAfter(rows, range[0] - shift, (row) => p.time[row]);

@@ -1,62 +1,15 @@
-// The points of each panel of a flow: sequence, flight, round trips, numbers, delays, datagrams. Series have x (seconds), y, frame, and
-// for bars y2; `row` is the packet of a point. rates.js has the throughput, verdicts.js the verdicts.
-const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
-const ARROWS = ["→", "←"];
-
-// Adds a point to a series. `frame` is a frame number in the file of a capture, or the time range of a bin.
-function put(found, key, x, y, { frame, capture, text, y2 } = {}) {
-  const out = (found[key] ||= { x: [], y: [], frame: [], capture: [], texts: [] });
-  out.x.push(x);
-  out.y.push(y);
-  out.frame.push(frame ?? null);
-  out.capture.push(capture ?? 0);
-  out.texts.push(text ?? "");
-  if (y2 !== undefined) (out.y2 ||= []).push(y2);
-  out.text ||= (k) => out.texts[k];
-}
-
-// Yields the rows of a flow in a table.
-function* rowsOf(table, flow) {
-  for (let i = 0; i < table.flow.length; i++) if (table.flow[i] === flow) yield i;
-}
-
-const flagText = (flags) => FLAG_LETTERS.filter(([bit]) => flags & bit).map(([, name]) => name).join(" ");
-
-// Returns the words for a packet in the tip of the crosshair.
-function packetText(p, i, tcp) {
-  const size = `${whole(p.size[i])} bytes of payload`, known = p.known[i];
-  if (!tcp) return known & KNOWN.fragment ? `${size}, fragment at ${whole(p.offset[i])}` : size;
-  const parts = [];
-  if (p.size[i] && known & KNOWN.sequence) parts.push(`segment ${whole(p.sequence[i])} + ${whole(p.size[i])}`);
-  if (known & KNOWN.repeated) parts.push(`${whole(p.size[i] - p.unique[i])} of them repeated`);
-  if (known & KNOWN.ack) parts.push(`acknowledges ${whole(p.ack[i])}`);
-  if (known & KNOWN.window) parts.push(`window ${whole(p.window[i])}`);
-  if (known & KNOWN.sack) parts.push(`SACK ${p.sacks.get(i).map((block) => block.map(whole).join("–")).join(", ")}`);
-  return `${parts.join(", ") || size}${known & KNOWN.flags ? ` [${flagText(p.flags[i])}]` : ""}`;
-}
-
-// Returns a series with a point for each of some packets.
-function picked(p, rows, y, y2) {
-  const out = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), frame: new Float64Array(rows.length), capture: new Uint16Array(rows.length), row: rows };
-  for (let k = 0; k < rows.length; k++) {
-    out.x[k] = p.time[rows[k]];
-    out.y[k] = y(rows[k]);
-    out.frame[k] = p.frame[rows[k]];
-    out.capture[k] = p.capture[rows[k]];
-  }
-  if (y2) out.y2 = Float64Array.from(rows, y2);
-  return out;
-}
-
-// Returns the rows of both directions in order of time.
-function merged([a, b], time) {
-  const rows = new Uint32Array(a.length + b.length);
-  for (let i = 0, j = 0, k = 0; k < rows.length; k++) rows[k] = j === b.length || (i < a.length && time[a[i]] <= time[b[j]]) ? a[i++] : b[j++];
-  return rows;
-}
-
-// The direction whose data the panels show: the one that carries more, or the other if the reader chose it.
-const shownDirection = (f) => (choice.toggled.includes(`direction:${f.flow}`) ? 1 - f.main : f.main);
+// @ts-check
+// The points of each panel of a flow: sequence, flight, round trips, numbers, delays, datagrams. rates.js has the throughput, verdicts.js
+// the verdicts.
+import { isCutOf, packetsOfFlow, tables } from "../../capture/tables.js";
+import { KNOWN } from "../../numbers.js";
+import { data } from "../../plotly.js";
+import { whole } from "../../units.js";
+import { bandData } from "../bands.js";
+import { shownDirection } from "../drawn_flows.js";
+import { merged, packetText, picked, put, rowsOf, sorted } from "./points.js";
+import { seriesData } from "./rates.js";
+import { lossData, markData } from "./verdicts.js";
 
 // The time-sequence graph of a direction.
 function sequenceData(p, [sent, returned]) {
@@ -129,7 +82,7 @@ class Greatest {
 // The bytes between the last one sent and the last one acknowledged, as the capture point saw them; the window that the receiver
 // gave; and an estimate of the congestion window: the most in flight in the last round trip, without the bytes that SACK reports. Beside
 // the receiver there is no estimate, because nearly all that is in flight is before the capture point.
-function flightData(p, rows, direction) {
+export function flightData(p, rows, direction) {
   const found = {}, board = new Scoreboard(), greatest = new Greatest();
   const order = merged(rows, p.time), flight = [], room = [], flights = [], rooms = [], cwnd = [];
   let sent = 0, acked = 0, begun = false, rtt = 0;
@@ -198,7 +151,7 @@ const NO_STREAM = 65535;
 
 // Numbered payloads: number against time, ranges of numbers that never came, delay, and jitter.
 function blockData(flow) {
-  const b = state.blocks, found = {}, streams = new Map();
+  const b = tables.blocks, found = {}, streams = new Map();
   for (const i of rowsOf(b, flow)) {
     if (Number.isNaN(b.complete_ns[i])) continue;
     const verdict = data.words.verdict[b.verdict[i]] || "", x = b.complete_ns[i] / 1e3, d = b.direction[i] ? 1 : 0;
@@ -246,7 +199,7 @@ function jitter(found, d, arrivals) {
 }
 
 function datagramData(flow) {
-  const g = state.datagrams, found = {};
+  const g = tables.datagrams, found = {};
   for (const i of rowsOf(g, flow)) {
     if (Number.isNaN(g.first_ns[i])) continue;
     const text = `${whole(g.fragments[i])} fragments${g.missing_bytes[i] ? `, ${whole(g.missing_bytes[i])} bytes missing` : ""}`;
@@ -258,8 +211,8 @@ function datagramData(flow) {
 // --- a flow -----------------------------------------------------------------------------------------------------
 
 // Returns all series of a flow by key, each in order of time.
-function flowData(f) {
-  const p = state.packets, place = p.places.get(f.flow), tcp = f.protocol === "tcp", main = tcp ? shownDirection(f) : 0;
+export function flowData(f) {
+  const p = tables.packets, place = p.places.get(f.flow), tcp = f.protocol === "tcp", main = tcp ? shownDirection(f) : 0;
   const found = { ...blockData(f.flow), ...datagramData(f.flow), ...lossData(f.flow), ...(tcp ? bandData(f.flow) : {}) };
   if (tcp) for (const key of Object.keys(found)) if (key.startsWith("number") || key === "missing" || key.startsWith("jitter")) delete found[key];
   if (place === undefined) return { ...found, ...seriesData(f.flow, main) };
@@ -276,15 +229,4 @@ function flowData(f) {
     if (!source.x.length) delete found[key];
   }
   return Object.fromEntries(Object.entries(found).map(([key, source]) => [key, sorted(source)]));
-}
-
-// Returns a series in order of time: captures of several files can overlap.
-function sorted(source) {
-  for (let i = 1; i < source.x.length; i++) {
-    if (source.x[i] >= source.x[i - 1]) continue;
-    const order = Array.from(source.x.keys()).sort((a, b) => source.x[a] - source.x[b]), { text } = source, out = { text: text && ((k) => text(order[k])) };
-    for (const name of ["x", "y", "y2", "frame", "capture", "row", "spans"]) if (source[name]) out[name] = order.map((k) => source[name][k]);
-    return out;
-  }
-  return source;
 }

@@ -1,0 +1,70 @@
+// @ts-check
+// Points of series, and tables by flow. A series has x (seconds), y, frame, and for bars y2; `row` is the packet of a point.
+import { KNOWN } from "../../numbers.js";
+import { whole } from "../../units.js";
+
+const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
+export const ARROWS = ["→", "←"];
+
+// Adds a point to a series. `frame` is a frame number in the file of a capture, or the time range of a bin.
+export function put(found, key, x, y, { frame, capture, text, y2 } = {}) {
+  const out = (found[key] ||= { x: [], y: [], frame: [], capture: [], texts: [] });
+  out.x.push(x);
+  out.y.push(y);
+  out.frame.push(frame ?? null);
+  out.capture.push(capture ?? 0);
+  out.texts.push(text ?? "");
+  if (y2 !== undefined) (out.y2 ||= []).push(y2);
+  out.text ||= (k) => out.texts[k];
+}
+
+// Yields the rows of a flow in a table.
+export function* rowsOf(table, flow) {
+  for (let i = 0; i < table.flow.length; i++) if (table.flow[i] === flow) yield i;
+}
+
+export const flagText = (flags) => FLAG_LETTERS.filter(([bit]) => flags & bit).map(([, name]) => name).join(" ");
+
+// Returns the words for a packet in the tip of the crosshair.
+export function packetText(p, i, tcp) {
+  const size = `${whole(p.size[i])} bytes of payload`, known = p.known[i];
+  if (!tcp) return known & KNOWN.fragment ? `${size}, fragment at ${whole(p.offset[i])}` : size;
+  const parts = [];
+  if (p.size[i] && known & KNOWN.sequence) parts.push(`segment ${whole(p.sequence[i])} + ${whole(p.size[i])}`);
+  if (known & KNOWN.repeated) parts.push(`${whole(p.size[i] - p.unique[i])} of them repeated`);
+  if (known & KNOWN.ack) parts.push(`acknowledges ${whole(p.ack[i])}`);
+  if (known & KNOWN.window) parts.push(`window ${whole(p.window[i])}`);
+  if (known & KNOWN.sack) parts.push(`SACK ${p.sacks.get(i).map((block) => block.map(whole).join("–")).join(", ")}`);
+  return `${parts.join(", ") || size}${known & KNOWN.flags ? ` [${flagText(p.flags[i])}]` : ""}`;
+}
+
+// Returns a series with a point for each of some packets.
+export function picked(p, rows, y, y2) {
+  const out = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), frame: new Float64Array(rows.length), capture: new Uint16Array(rows.length), row: rows };
+  for (let k = 0; k < rows.length; k++) {
+    out.x[k] = p.time[rows[k]];
+    out.y[k] = y(rows[k]);
+    out.frame[k] = p.frame[rows[k]];
+    out.capture[k] = p.capture[rows[k]];
+  }
+  if (y2) out.y2 = Float64Array.from(rows, y2);
+  return out;
+}
+
+// Returns the rows of both directions in order of time.
+export function merged([a, b], time) {
+  const rows = new Uint32Array(a.length + b.length);
+  for (let i = 0, j = 0, k = 0; k < rows.length; k++) rows[k] = j === b.length || (i < a.length && time[a[i]] <= time[b[j]]) ? a[i++] : b[j++];
+  return rows;
+}
+
+// Returns a series in order of time: captures of several files can overlap.
+export function sorted(source) {
+  for (let i = 1; i < source.x.length; i++) {
+    if (source.x[i] >= source.x[i - 1]) continue;
+    const order = Array.from(source.x.keys()).sort((a, b) => source.x[a] - source.x[b]), { text } = source, out = { text: text && ((k) => text(order[k])) };
+    for (const name of ["x", "y", "y2", "frame", "capture", "row", "spans"]) if (source[name]) out[name] = order.map((k) => source[name][k]);
+    return out;
+  }
+  return source;
+}

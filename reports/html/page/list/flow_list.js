@@ -1,0 +1,175 @@
+// @ts-check
+// The list of flows. Searching and sorting cover all flows; the first rows are shown.
+import { tables } from "../capture/tables.js";
+import { hasSpans } from "../flow/bands.js";
+import { adds, chooseFlow, flowBox, turnFlow } from "../flow/overlaid.js";
+import { roving } from "../keys.js";
+import { choice, choose, onChoice } from "../link.js";
+import { $, data } from "../plotly.js";
+import { duration, prefixed, whole } from "../units.js";
+import { GROUPINGS, GROUPS_SHOWN, listGroups, opens, timeCell, timesOf, timesText } from "./flow_groups.js";
+import { knownWord, nameOf, pathOf, problemSum, problemsOf, protocolOf, relationOf, serverOf } from "./flows.js";
+
+const ROWS_SHOWN = 200;
+const sorting = { key: "bytes", down: true };
+let columns = []; // those that this page has
+let inOrder = null; // all rows in the selected order
+let texts = null; // that a search looks through, by row
+let rowsListed = 0;
+let stopAtRow = () => {};
+
+// --- the table -------------------------------------------------------------------------------------------------
+
+const measured = (name) => (row) => (Number.isNaN(tables.flows[name][row]) ? -1 : tables.flows[name][row]);
+const timeSum = (row) => (timesOf(row) || [-1]).reduce((a, b) => a + b, 0);
+const lasted = (row) => tables.flows.lasted[row] * 1e6;
+// Those marked wide are shown only if the reader wants all.
+const COLUMNS = [
+  { key: "flow", head: "flow", value: (row) => tables.flows.number[row], text: (row) => String(tables.flows.number[row]), number: true },
+  { key: "name", head: "initiator → responder", value: nameOf },
+  { key: "bytes", head: "wire bytes", value: measured("bytes"), text: (row) => prefixed(tables.flows.bytes[row], "B"), number: true },
+  { key: "time", head: "time", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
+  { key: "protocol", head: "protocol", value: (row) => `${protocolOf(row)} ${knownWord("application", row)}`.trim(), wide: true },
+  { key: "server", head: "server", value: serverOf, wide: true },
+  { key: "path", head: "inside", value: pathOf, wide: true },
+  { key: "state", head: "state", value: (row) => knownWord("state", row), wide: true },
+  { key: "packets", head: "packets", value: measured("packets"), text: (row) => whole(tables.flows.packets[row]), number: true, wide: true },
+  { key: "lasted", head: "duration", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true, wide: true },
+  { key: "throughput", head: "IP throughput", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true, wide: true },
+  { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(tables.flows.rtt[row]), number: true, wide: true },
+  { key: "problems", head: "problems", value: problemSum, text: problemsOf, descending: true },
+  { key: "relation", head: "relation", value: relationOf },
+];
+
+const classOf = ({ number, wide, bars }) => [number ? "n" : "", wide ? "wide" : "", bars ? "bars" : ""].filter(Boolean).join(" ");
+
+export function makeHead() {
+  const row = $("flows").tHead.insertRow();
+  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count || hasSpans()) && (key !== "state" || Object.keys(data.flows.words.state).length));
+  for (const column of columns) {
+    const cell = document.createElement("th"), button = document.createElement("button");
+    cell.scope = "col";
+    cell.dataset.key = column.key;
+    cell.className = classOf(column);
+    button.type = "button";
+    button.textContent = column.head;
+    button.addEventListener("click", () => sortBy(column));
+    cell.append(button);
+    row.append(cell);
+  }
+  roving(row, "button", "horizontal");
+}
+
+function sortBy(column) {
+  const numeric = column.number || column.descending;
+  sorting.down = sorting.key === column.key ? !sorting.down : numeric;
+  sorting.key = column.key;
+  list();
+}
+
+const compare = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
+
+// Returns all flows in the selected order, which is cached because a search needs it at each keystroke.
+export function ordered() {
+  const name = `${sorting.key} ${sorting.down}`;
+  if (inOrder?.name === name) return inOrder.rows;
+  const column = COLUMNS.find((c) => c.key === sorting.key), sign = sorting.down ? -1 : 1;
+  const rows = Uint32Array.from(tables.flows.number.keys()), values = Array.from(rows, column.value);
+  rows.sort((a, b) => sign * compare(values[a], values[b]) || a - b);
+  inOrder = { name, rows };
+  return rows;
+}
+
+function searchText(row) {
+  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${pathOf(row)} ${problemsOf(row)}`.toLowerCase();
+}
+
+// Returns the rows with all words; a flow whose number is the only word is the first.
+function matching(words) {
+  if (!words.length) return ordered();
+  texts ||= Array.from(tables.flows.number.keys(), searchText);
+  const row = /^#?\d+$/.test(words[0]) && words.length === 1 ? tables.flows.rowOf(Number(words[0].replace("#", ""))) : -1;
+  const found = ordered().filter((one) => one !== row && words.every((word) => texts[one].includes(word)));
+  if (row < 0) return found;
+  const all = new Uint32Array(found.length + 1);
+  all[0] = row;
+  all.set(found, 1);
+  return all;
+}
+
+function countText(found, shown, searched) {
+  const all = data.flows.count, held = data.flows.held;
+  const parts = [`${whole(searched || shown === found ? found : shown)} of ${whole(all)} ${all === 1 ? "flow" : "flows"}`];
+  if (searched && shown < found) parts.push(`the first ${whole(shown)} are listed`);
+  if (held < all) parts.push(`the largest ${whole(held)} are in the page, all in the flows table of -o`);
+  return parts.join("; ");
+}
+
+// Lists the flows that the search finds, or their groups.
+export function list(rows = ROWS_SHOWN) {
+  const words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean), grouped = GROUPINGS[choice.group] ? choice.group : null;
+  const found = matching(words);
+  rowsListed = rows;
+  $("flows").hidden = grouped;
+  $("groups").hidden = !grouped;
+  $("columns").hidden = grouped;
+  for (const button of document.querySelectorAll("#grouping button")) button.setAttribute("aria-pressed", button.dataset.group === (grouped || "flow"));
+  if (grouped) {
+    const { all, shown } = listGroups(found, grouped, Math.max(rows, GROUPS_SHOWN));
+    $("count").textContent = `${countText(found.length, found.length, words.length > 0)} in ${whole(all)} ${GROUPINGS[grouped].head}${all === 1 ? "" : "s"}`;
+    $("more").hidden = shown === all;
+    return;
+  }
+  listFlows(found.subarray(0, rows));
+  $("more").hidden = rows >= found.length;
+  $("count").textContent = countText(found.length, Math.min(rows, found.length), words.length > 0);
+}
+
+function listFlows(shown) {
+  for (const cell of $("flows").tHead.rows[0].cells) {
+    if (cell.dataset.key === sorting.key) cell.setAttribute("aria-sort", sorting.down ? "descending" : "ascending");
+    else cell.removeAttribute("aria-sort");
+  }
+  const body = document.createElement("tbody");
+  for (const row of shown) body.append(flowRow(row));
+  $("flows").tBodies[0].replaceWith(body);
+  stopAtRow = roving(body, "tr", "vertical");
+  stopAtRow(body.querySelector('[aria-selected="true"]'));
+}
+
+function flowRow(row) {
+  const line = document.createElement("tr"), number = tables.flows.number[row];
+  line.dataset.flow = number;
+  line.setAttribute("aria-selected", choice.flow === number);
+  for (const column of columns) {
+    const cell = line.insertCell();
+    cell.append((column.text || column.value)(row));
+    cell.className = classOf(column);
+  }
+  line.cells[0].prepend(flowBox(number));
+  opens(line, (event) => (adds(event) ? turnFlow(number) : chooseFlow(number)));
+  return line;
+}
+
+export function startGroups() {
+  $("times-note").textContent = timesText();
+  $("times-note").hidden = !timesText();
+  for (const button of document.querySelectorAll("#grouping button")) {
+    button.addEventListener("click", () => choose({ group: button.dataset.group === "flow" ? null : button.dataset.group }));
+  }
+  roving($("grouping"), "button", "horizontal");
+  $("columns").addEventListener("click", (event) => event.target.setAttribute("aria-pressed", $("flow-list").classList.toggle("wide")));
+  onChoice((changed) => {
+    if (!changed.has("group") && !changed.has("find")) return;
+    if ($("find").value.trim() !== choice.find) $("find").value = choice.find;
+    list();
+  });
+}
+
+export const listMore = () => list(rowsListed + ROWS_SHOWN);
+
+// Marks the rows of the chosen flow, and makes its row the tab stop of the list.
+export function markRows() {
+  for (const row of document.querySelectorAll("#flows tbody tr, #groups tr[data-flow]")) row.setAttribute("aria-selected", Number(row.dataset.flow) === choice.flow);
+  stopAtRow($("flows").tBodies[0].querySelector('[aria-selected="true"]'));
+}

@@ -1,0 +1,93 @@
+// @ts-check
+// The flows of the page: their columns, names and problems, and the filters and the command for one flow.
+import { tables } from "../capture/tables.js";
+import { changed, firstAtOrAfter, unplaned } from "../numbers.js";
+import { data, inflate } from "../plotly.js";
+import { prefixed, whole } from "../units.js";
+
+export async function loadFlows({ columns, addresses, paths, servers, relations, words, problems }) {
+  const flows = { ...(await changed(columns, unplaned)), paths, servers, relations, words };
+  flows.addresses = new TextDecoder().decode(await inflate(addresses)).split("\n");
+  flows.rowOf = (number) => {
+    const row = firstAtOrAfter(flows.number, number);
+    return flows.number[row] === number ? row : -1;
+  };
+  flows.problems = await Promise.all(problems.map(async ({ label, unit, flows: which, counts }) => {
+    const sums = new Float64Array(flows.number.length), amounts = await unplaned(counts);
+    (await unplaned(which)).forEach((number, i) => (sums[flows.rowOf(number)] = amounts[i]));
+    return { label, unit, sums };
+  }));
+  return flows;
+}
+
+export const NO_PORT = 2 ** 32 - 1; // null in a column of ports
+export const knownWord = (name, row) => tables.flows.words[name][tables.flows[name][row]] || "";
+export const protocolOf = (row) => knownWord("protocol", row) || `protocol ${tables.flows.protocol_number[row]}`;
+
+export function endOf(row, side) {
+  const address = tables.flows.addresses[tables.flows[side][row]], port = tables.flows[`${side}_port`][row];
+  if (port === NO_PORT) return address;
+  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+}
+
+export const nameOf = (row) => `${endOf(row, "source")} → ${endOf(row, "destination")}`;
+export const serverOf = (row) => tables.flows.servers[tables.flows.server[row]];
+export const relationOf = (row) => tables.flows.relations[tables.flows.relation[row]];
+export const pathOf = (row) => tables.flows.paths[tables.flows.path[row]];
+
+// Returns the counts of problems in words; `countOf` returns the count of the problem at a place.
+export function problemWords(countOf) {
+  const parts = [];
+  tables.flows.problems.forEach(({ label, unit }, i) => {
+    const count = countOf(i);
+    if (count) parts.push(`${unit ? prefixed(count, unit) : whole(count)} ${count === 1 ? label.replace("blocks", "block") : label}`);
+  });
+  return parts.join(", ");
+}
+
+export const problemsOf = (row) => problemWords((i) => tables.flows.problems[i].sums[row]);
+export const problemSum = (row) => tables.flows.problems.reduce((sum, { unit, sums }) => sum + (unit ? Number(sums[row] > 0) : sums[row]), 0);
+
+export function flowAt(row) {
+  const f = tables.flows;
+  return { row, flow: f.number[row], name: nameOf(row), protocol: protocolOf(row), path: pathOf(row), relation: relationOf(row), packets: f.packets[row], main: f.main[row] };
+}
+
+const PORT_FIELDS = { tcp: "tcp.port", udp: "udp.port", udplite: "udplite.port", sctp: "sctp.port", dccp: "dccp.port" };
+
+// Returns the same filter as analyzer/display_filter.py.
+export function displayFilter(row) {
+  const f = tables.flows, four = f.ip_version[row] === 4, field = PORT_FIELDS[knownWord("protocol", row)];
+  const ends = ["source", "destination"], parts = ends.map((side) => `${four ? "ip" : "ipv6"}.addr == ${f.addresses[f[side][row]]}`);
+  if (field && f.source_port[row] !== NO_PORT) parts.push(...ends.map((side) => `${field} == ${f[`${side}_port`][row]}`));
+  else if (f.protocol_number[row] !== 255) parts.push(`${four ? "ip.proto" : "ipv6.nxt"} == ${f.protocol_number[row]}`);
+  return [...new Set(parts)].join(" && ");
+}
+
+// Returns a pcap filter, or "" if the flow is in a tunnel, which pcap filters do not decode. It must not have ports if there are
+// fragments, because only the first fragment has them.
+function captureFilter(row) {
+  const f = tables.flows, path = pathOf(row), protocol = knownWord("protocol", row), parts = [];
+  if (path && !/^(vlan \d+)( \/ vlan \d+)*$/.test(path)) return "";
+  if (path) parts.push(...path.split(" / "));
+  for (const side of ["source", "destination"]) parts.push(`host ${f.addresses[f[side][row]]}`);
+  if (["tcp", "udp", "sctp"].includes(protocol) && f.source_port[row] !== NO_PORT && !f.fragmented[row]) {
+    for (const side of ["source", "destination"]) parts.push(`${protocol} port ${f[`${side}_port`][row]}`);
+  }
+  return [...new Set(parts)].join(" and ");
+}
+
+const inShell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+const isoTime = (ms) => new Date(Number(BigInt(data.base) / 1000000n) + ms).toISOString();
+
+export function againCommand(row) {
+  const { command, filter, start, end } = data.again, f = tables.flows, own = captureFilter(row);
+  const both = [filter, own].filter(Boolean);
+  let [from, to] = [start, end];
+  if (!own && !Number.isNaN(f.start[row])) [from, to] = [isoTime(f.start[row]), isoTime(Math.ceil(f.start[row] + f.lasted[row] * 1.0001) + 1)];
+  const parts = [command];
+  if (both.length) parts.push("--filter", inShell(both.length > 1 ? both.map((one) => `(${one})`).join(" and ") : both[0]));
+  if (from) parts.push("--start", from);
+  if (to) parts.push("--end", to);
+  return [...parts, "--report", `flow-${f.number[row]}.html`].join(" ");
+}
