@@ -8,6 +8,7 @@ import shlex
 from heapq import nlargest
 from typing import TYPE_CHECKING, NamedTuple
 
+from wiretale.analyzer.causes.registry import CAUSES
 from wiretale.analyzer.compare.loss_location import PLACES
 from wiretale.analyzer.findings.evidence import evidence_of
 from wiretale.analyzer.findings.model import ON_WIRE, flow_list, on_wire
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import TypedDict, TypeVar
 
+    from wiretale.analyzer.causes.answer import Explained
     from wiretale.analyzer.compare.capture_point import CapturePoint
     from wiretale.analyzer.compare.clock_offset import Clock
     from wiretale.analyzer.compare.loss_location import Ledger
@@ -110,6 +112,7 @@ RANKED = (  # columns that decide which flows have the most problems
     *("retransmissions", "gaps", "out_of_order", "zero_windows", "incomplete_datagrams", "resets"),
     *("blocks_lost", "blocks_out_of_order", "blocks_duplicate", "blocks_corrupt"),
 )
+SURE: dict[str, str] = {"proven": "", "likely": ", probably", "possible": ", perhaps"}  # of titles of causes
 STAGES = {"planned": "to be sent", "sent": "sent (log)", "received": "received (log)"}
 CLOCK_EVIDENCE = {
     "forward": "unknown: packets matched one way only; delays are relative to the minimum",
@@ -274,3 +277,10 @@ def clock_line(clock: Clock, roles: list[str]) -> str:
         f"{name}{signed(clock.offset_ns)}, at most ±{show_duration(clock.error_ns)} off; {skew} ({doubt}); minimum round trip "
         f"{show_duration(clock.least_rtt_ns)}{steps}"
     )
+
+
+def title_of(entry: Explained) -> str:
+    """Returns the title of an entry with its certainty."""
+    if entry.cause is None:
+        return RULES[entry.group.first["code"]].title
+    return f"{CAUSES[entry.cause['code']].title}{SURE[entry.cause['certainty']]}"

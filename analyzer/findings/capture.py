@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.findings.evidence import SHOWN, Cited, first_packet
@@ -101,7 +102,8 @@ def capture_damaged(transfers: Transfers) -> Matches:
             files[row["file"]] = row  # of its interfaces, that of the last frame
     for row in files.values():
         cited = first_packet(row, "damage_frame") if row["damage_frame"] else []
-        yield Match(damage=row["damage"], file=row["file"], cited=cited)
+        name = PurePath(row["file"]).name  # the folders may name a person or a customer
+        yield Match(damage=f"{name}{(row['damage'] or '').removeprefix(row['file'])}", file=name, cited=cited)
 
 
 @capture_finding(

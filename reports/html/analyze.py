@@ -20,7 +20,7 @@ from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.commands import again, cut_start
+from wiretale.reports.html.commands import again, cut_start, page_name
 from wiretale.reports.html.figures import flow_figure
 from wiretale.reports.html.finding_rows import cited_flows, finding_rows
 from wiretale.reports.html.first_screen import facts, findings, flow_times, time_bar
@@ -95,7 +95,7 @@ def file_names(trace: Trace) -> list[str]:
     if len(set(files)) < 2:
         return []
     names = [Path(file).name for file in files]
-    return names if len(set(names)) == len(set(files)) else files
+    return names if len(set(names)) == len(set(files)) else list(map(page_name, files))
 
 
 NO_PACKETS: dict[str, Any] = {"count": 0, "flows": [], "streams": {}, "cut": False}
@@ -145,7 +145,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
     """Returns the data for the scripts of the page, without packets if it is served by `wiretale view`; `frames` is whether
     it may have bytes of the capture."""
     base_ns = base_time(trace)
-    finding_data = finding_rows(trace, base_ns)
+    finding_data = finding_rows(trace, base_ns, served)
     largest, problematic = choose_flows(trace, FLOWS_LARGEST, FLOWS_PROBLEMATIC)
     ranked = list(dict.fromkeys(cited_flows(finding_data) + problematic + largest))
     sizes = trace.flows.column("packets")
@@ -158,13 +158,13 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
             fitting[name] = fitting_flows(ranked, table._rows_by_flow(len(sizes)), most)
             packed[name] = packed_table(table, fields(columns), fitting[name], base_ns)
         packets, packet_rows, spans = packed_packets(trace, ranked, sizes, base_ns, served)
-        dissected = beside.submit(frame_data, trace, packet_rows, base_ns) if frames else None
+        dissected = beside.submit(frame_data, trace, packet_rows, base_ns, served) if frames else None
         with_spans = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
         limited = [] if spans is None else fitting_flows(with_spans, spans._rows_by_flow(len(sizes)), SPANS_MOST)
         bands = bands_data(trace, spans, ranked, limited, base_ns)
         traffic = timeline(trace, base_ns)
         # Awaited here, so that an interruption leaves the block, which ends only after tshark's folders are removed.
-        frame_entries = dissected.result() if dissected else without_bytes(trace, NO_FRAMES)
+        frame_entries = dissected.result() if dissected else without_bytes(trace, NO_FRAMES, served)
     event_words = trace.events._packed_columns([(name, "B", 0, 1) for name in EVENT_WORDS])
     return {
         "base": str(base_ns),
@@ -172,8 +172,8 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         "flows": all_flows.result(),
         "times": flow_times(trace),
         "timeline": traffic,
-        "again": again(trace),
-        "cut": cut_start(trace),
+        "again": again(trace, served),
+        "cut": cut_start(trace, served),
         "findings": finding_data,
         "files": file_names(trace),
         "series_flows": fitting["series"],
@@ -191,11 +191,11 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
     }
 
 
-def capture_facts(row: InterfaceRow) -> dict[str, Any]:
+def capture_facts(row: InterfaceRow, served: bool) -> dict[str, Any]:
     """Returns the facts about an interface for the head of the page."""
     drops, first_ns, duration = drops_of(row), row["first_ns"], duration_of(row)
     return {
-        "file": row["file"],
+        "file": row["file"] if served else page_name(row["file"]),
         "interface": row["name"],
         "kind": ", ".join(filter(None, (row["format"], row["link_type_name"] or f"link type {row['link_type']}"))),
         "packets": show_count(row["packets"]),
@@ -255,7 +255,7 @@ def render(trace: Trace, link_bps: int | None = None, served: bool = False, fram
         traffic=data["timeline"] is not None,
         time=time_bar(trace),
         findings=findings(trace, data["findings"]),
-        captures=list(map(capture_facts, trace.interfaces.rows(0, CAPTURES_SHOWN))),
+        captures=[capture_facts(row, served) for row in trace.interfaces.rows(0, CAPTURES_SHOWN)],
         more_captures=max(0, len(trace.interfaces) - CAPTURES_SHOWN),
         interrupted=trace.interrupted,
         served=served,

@@ -45,9 +45,9 @@ def finding_row(trace: Trace, row: FindingRow, evidence: Evidence, base_ns: int)
     }
 
 
-def finding_rows(trace: Trace, base_ns: int) -> list[dict[str, Any]]:
+def finding_rows(trace: Trace, base_ns: int, served: bool) -> list[dict[str, Any]]:
     """Returns all findings. The page and its links number them from 1 as the table does, and so `wiretale cut`."""
-    start = cut_start(trace)
+    start = cut_start(trace, served)
     return [
         {**finding_row(trace, row, evidence, base_ns), "cut": cut_of_finding(trace, start, row["finding"], evidence)}
         for row, evidence in zip(trace.findings.rows(), evidence_of(trace), strict=True)

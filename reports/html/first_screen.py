@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +16,17 @@ from wiretale.analyzer.units import plural, show_bytes, show_duration, show_shar
 from wiretale.reports.html.flow_columns import REAL_BYTES
 from wiretale.reports.html.packing import planes
 from wiretale.reports.html.timeline import span_of
-from wiretale.reports.phrases import cause_cost, cost_text, drops_of
+from wiretale.reports.phrases import cause_cost, cost_text, drops_of, title_of
+from wiretale.reports.time_account import PARTS, time_account
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from wiretale.analyzer.trace import Trace
 
 CAUSES_SHOWN = 10
 FIRST_SHOWN = 5  # of them on the first screen
-RUNS_SHOWN = 8  # of the numbers of a cause's findings
 FULL_ON_PAPER = 10  # findings with evidence, filter and command; of the others, one line
 TIME_LETTERS = 19  # of a time with seconds
 SEVERITIES = {"error": ("problem", "▲"), "warning": ("warning", "◇"), "info": ("note", "○")}
-PARTS = ("server", "network", "client", "transfer")
 
 
 def facts(trace: Trace) -> str:
@@ -44,46 +42,24 @@ def facts(trace: Trace) -> str:
 
 
 def time_bar(trace: Trace) -> dict[str, Any] | None:
-    """Returns the time by server, network, client and transfer, as in `explain`; None if no time is known."""
-    turns = trace.transfers.turns
-    split = turns.split
-    if not split.total_ns:
+    """Returns where the time went, as on the first screen of the terminal; None if most of it is unknown."""
+    account, turns = time_account(trace), trace.transfers.turns
+    if account is None:
         return None
-    lost_ns = min(turns.recovery_ns, split.network)
-    network = [f"{show_duration(lost_ns)} by loss"] if lost_ns else []
-    network += ["striped: round trips"] if lost_ns < split.network else []
+    (named, left_ns), total_ns = account.named(), math.fsum(account.parts.values())
     counted = [plural(len(turns), "request")] if len(turns) else []
-    counted.append(plural(turns.flows, "flow"))
-    several = ", times added" if turns.flows > 1 else ""
-    parts = [
-        {
-            "kind": name,
-            "time": show_duration(ns),
-            "share": show_share(ns, split.total_ns),
-            "percent": 100 * ns / split.total_ns,
-            "solid": 100 * lost_ns / ns if name == "network" else 100,
-            "note": "; ".join(network) if name == "network" else "",
-        }
-        for name, ns in split.parts()
+    counted += [plural(turns.flows, "flow")] if turns.flows else []
+    legend = [
+        {"kind": name, "words": PARTS[name], "time": show_duration(ns), "share": show_share(ns, total_ns)}
+        for name, ns in named.items()
     ]
-    return {"whole": show_duration(split.total_ns), "of": f"{' in '.join(counted)}{several}", "parts": parts}
-
-
-def number_list(numbers: Sequence[int]) -> str:
-    """Returns ascending numbers of findings, consecutive ones as a range.
-
-    >>> number_list([2, 4, 5, 6, 9])
-    '2, 4–6, 9'
-    """
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] == number - 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    ranges = [f"{run[0]}–{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs[:RUNS_SHOWN]]
-    left = sum(map(len, runs[RUNS_SHOWN:]))
-    return ", ".join(ranges) + (f" and {left} more" if left else "")
+    return {
+        "base": account.base,
+        "of": " in ".join(counted),
+        "parts": [{"kind": name, "percent": 100 * ns / total_ns} for name, ns in account.parts.items()],
+        "legend": legend,
+        "left": show_duration(left_ns) if left_ns else "",
+    }
 
 
 def share_str(entry: Explained, trace: Trace) -> str:
@@ -111,15 +87,17 @@ def listed(entry: Explained, trace: Trace, evident: list[dict[str, Any]]) -> dic
     """Returns an entry of the list of causes; `evident` is finding_rows()."""
     rows, cause = entry.group.rows, entry.cause
     word, mark = SEVERITIES[entry.row["severity"]]
-    is_group = cause is not None or entry.group.is_group
+    is_group, is_answer = cause is not None or entry.group.is_group, entry.sentence == trace.answer.sentence
     return {
         "id": entry.group.main["finding"] if rows else entry.row["code"],
         "number": entry.group.main["finding"] if rows else None,  # of the table, as in links and `wiretale cut`
-        "numbers": number_list(sorted(row["finding"] for row in rows)) if is_group and rows else "",
+        "effects": len(rows) - (cause is None),
         "severity": entry.row["severity"],
         "word": word,
         "mark": mark,
-        "sentence": entry.sentence,
+        "title": title_of(entry),
+        "sentence": "" if is_answer else entry.sentence,
+        "proof": cause["proof"] if cause and is_answer else "",
         "cost": cost_str(entry),
         "share": share_str(entry, trace),
         "advice": entry.advice,

@@ -18,8 +18,8 @@ from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
 from wiretale.analyzer.findings.evidence import Evidence, evidence_of
 from wiretale.analyzer.frames.dissect import Tree, dissect
 from wiretale.analyzer.frames.raw_frames import RawFrame, raw_frames
+from wiretale.reports.html.commands import page_words
 from wiretale.reports.html.packing import encoded
-from wiretale.reports.phrases import file_words
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import FindingRow, PacketRow
@@ -137,16 +137,16 @@ def described(frame: RawFrame, shortened: int, base_ns: int) -> dict[str, Any]:
     }
 
 
-def input_words(trace: Trace) -> list[str]:
+def input_words(trace: Trace, served: bool) -> list[str]:
     """Returns the file of each interfaces row as a word of a command; standard input, which is gone, as an empty one."""
     files = trace.interfaces.column("file")
-    return ["" if file == "-" else word for file, word in zip(files, file_words(files), strict=True)]
+    return ["" if file == "-" else word for file, word in zip(files, page_words(files, served), strict=True)]
 
 
-def without_bytes(trace: Trace, reason: str) -> dict[str, Any]:
+def without_bytes(trace: Trace, reason: str, served: bool) -> dict[str, Any]:
     """Returns the data of a page without decoded frames."""
     return {
-        "files": input_words(trace),
+        "files": input_words(trace, served),
         "list": [],
         "bytes": "",
         "trees": "",
@@ -156,13 +156,15 @@ def without_bytes(trace: Trace, reason: str) -> dict[str, Any]:
     }
 
 
-def frame_data(trace: Trace, packets: Table | None, base_ns: int) -> dict[str, Any]:
+def frame_data(trace: Trace, packets: Table | None, base_ns: int, served: bool) -> dict[str, Any]:
     """Returns the frames for the page; without tshark they have no trees, and without a file there are none."""
     try:
         frames = raw_frames(trace, cited(trace, packets))
     except (InputError, UsageError):
         return without_bytes(
-            trace, "The capture could not be read a second time, so that the bytes of its frames are not in the page."
+            trace,
+            "The capture could not be read a second time, so that the bytes of its frames are not in the page.",
+            served,
         )
     made_by, trees, reason = None, [], None
     try:
@@ -172,7 +174,7 @@ def frame_data(trace: Trace, packets: Table | None, base_ns: int) -> dict[str, A
     trees, text = fitting_trees(trees, TREES_MOST)
     shortened = [frame.data[:BYTES_KEPT] for frame in frames]
     return {
-        "files": input_words(trace),
+        "files": input_words(trace, served),
         "list": [described(frame, len(data), base_ns) for frame, data in zip(frames, shortened, strict=True)],
         "bytes": encoded(b"".join(shortened)),
         "trees": text,

@@ -24,6 +24,7 @@ from wiretale.reports.html.finding_rows import finding_rows
 from wiretale.reports.html.first_screen import findings
 from wiretale.reports.html.offline_page import with_code
 from wiretale.reports.html.timeline import bin_width, timeline
+from wiretale.reports.time_account import time_account
 
 pytestmark = pytest.mark.xdist_group("first-screen")
 
@@ -69,11 +70,8 @@ def report(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 def test_the_list_of_findings_skips_no_number() -> None:
     trace = wiretale.analyze(SAMPLES / "tcp_losses.pcap", SAMPLES / "timeouts.pcap")
-    listed = findings(trace, finding_rows(trace, 0))
-    named = [entry["numbers"] or str(entry["number"]) for entry in [*listed["causes"], *listed["others"]]]
-    ends = [list(map(int, part.split("–"))) for text in named for part in text.split(", ")]
-    numbers = [number for end in ends for number in range(end[0], end[-1] + 1)]
-    assert any("–" in text for text in named)
+    listed = findings(trace, finding_rows(trace, 0, served=False))
+    numbers = [member["number"] for entry in (*listed["causes"], *listed["others"]) for member in entry["members"]]
     assert sorted(numbers) == list(range(1, len(trace.findings) + 1))
 
 
@@ -108,13 +106,21 @@ def test_the_answer_fits_the_first_screen(desk: Page, report: tuple[wiretale.Tra
     """With the widest common font, DejaVu Sans."""
     desk.page.add_style_tag(content="body { font-family: 'DejaVu Sans' !important; }")
     assert desk.page.inner_text("#answer") == report[0].answer.sentence
-    with_time = ["#time"] if report[0].transfers.turns.split.total_ns else []
+    account = time_account(report[0])
+    with_time = ["#time"] if account else []
     for selector in ("#answer", ".judged", "#traffic", *with_time, "#findings", "#flow-list"):
         place = box(desk, selector)
         assert place["height"] > 0 and place["y"] >= 0 and place["y"] + place["height"] <= 900, (selector, place)
     assert desk.page.evaluate("document.documentElement.scrollWidth") <= DESK["width"]
+    assert desk.page.inner_text("main").count(report[0].answer.sentence) == 1
+    assert account is None or desk.page.inner_text("#time .sub").startswith(account.base)  # as in the terminal
     listed = desk.page.locator(".finding:not([data-late])").count()
     assert 1 <= listed <= 5 and desk.page.locator(".finding").count() <= 10
+
+
+def test_a_report_names_no_folder_of_its_maker(report: tuple[wiretale.Trace, Path]) -> None:
+    text, path = report[1].read_text("utf-8"), Path(report[0].inputs[0])
+    assert path.is_absolute() and str(path.parent) not in text and f"wiretale cut {path.name}" in text
 
 
 def test_the_default_flow_is_that_of_the_first_finding(desk: Page) -> None:

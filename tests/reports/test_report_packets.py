@@ -366,13 +366,13 @@ def test_a_frame_that_is_not_in_the_page_has_its_command(
     assert "has the bytes of 5 frames" in page.page.inner_text("#frame-note")
     assert not page.page.is_visible("#frame-bytes") and page.page.is_visible("#frame-facts")
     page.page.click("#copy-cut")
-    assert page.until("document.body.dataset.copied") == f"wiretale cut {path} -o frame-200.pcapng --frames 200"
+    assert page.until("document.body.dataset.copied") == f"wiretale cut {path.name} -o frame-200.pcapng --frames 200"
 
 
 def test_a_report_of_standard_input_has_no_bytes(samples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = wiretale.analyze(samples / "tcp_losses.pcap", keep_packets=True)
     monkeypatch.setattr(trace, "_lasting", False)
-    made = report_frames.frame_data(trace, trace.packets([0]), 0)
+    made = report_frames.frame_data(trace, trace.packets([0]), 0, served=False)
     assert made["list"] == [] and "second time" in made["reason"]
 
 
@@ -392,7 +392,7 @@ def test_frames_take_a_bounded_part_of_the_page(tmp_path: Path) -> None:
     payloads = random.Random(7)
     packets = [Ether() / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(seq=9000 * n, flags="A") for n in range(200)]
     wrpcap(str(tmp_path / "a.pcap"), [packet / Raw(payloads.randbytes(8960)) for packet in packets])
-    made = report_frames.frame_data(wiretale.analyze(tmp_path / "a.pcap"), None, 0)
+    made = report_frames.frame_data(wiretale.analyze(tmp_path / "a.pcap"), None, 0, served=False)
     assert len(made["list"]) == made["decoded"] == 200
     assert {(entry["length"], entry["captured"], entry["kept"]) for entry in made["list"]} == {
         (9014, 9014, report_frames.BYTES_KEPT)

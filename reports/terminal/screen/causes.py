@@ -11,11 +11,10 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.causes.answer import Explained, entries, heads_of, matters
-from wiretale.analyzer.causes.registry import CAUSES, CHAPTERS, cause_of, example_of
-from wiretale.analyzer.findings.registry import RULES
+from wiretale.analyzer.causes.registry import CHAPTERS, cause_of, example_of
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import show_duration
-from wiretale.reports.phrases import cause_cost, with_evidence
+from wiretale.reports.phrases import cause_cost, title_of, with_evidence
 from wiretale.reports.terminal.console import STYLES, detail_lines, indented, section, with_code
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 
 CAUSES_SHOWN, FRAMES_SHOWN = 5, 10
 SIGNS = {"error": "▲", "warning": "◇", "info": "○"}
-SURE: dict[str, str] = {"proven": "", "likely": ", probably", "possible": ", perhaps"}
 NONE, MOST, GAP = "–", "≤ ", 2  # columns
 FAILED, TIME = "failed", "time"
 
@@ -54,13 +52,6 @@ class Line(NamedTuple):
         head = Text.assemble((f"{SIGNS[severity]} ", STYLES[severity]), (self.title, "bold"))
         effects = f"   + {self.effects:,} effects" if self.effects > 1 else ""
         return head.append(effects, "dim") if head.cell_len + len(effects) <= width else head
-
-
-def title_of(entry: Explained) -> str:
-    """Returns the title of an entry with its certainty."""
-    if entry.cause is None:
-        return RULES[entry.group.first["code"]].title
-    return f"{CAUSES[entry.cause['code']].title}{SURE[entry.cause['certainty']]}"
 
 
 def line_of(title: str, entries: Sequence[Explained]) -> Line:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
@@ -20,7 +19,8 @@ from wiretale.reports.terminal.command import Command
 from wiretale.reports.terminal.console import last_lines, print_parts
 from wiretale.reports.terminal.screen.causes import CAUSES_SHOWN, answer_parts, cause_parts
 from wiretale.reports.terminal.screen.flows import flow_lines
-from wiretale.reports.terminal.screen.time_bar import time_parts
+from wiretale.reports.terminal.screen.time_bar import time_lines
+from wiretale.reports.time_account import time_account
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -100,11 +100,9 @@ def closing(trace: Trace, width: int, notes: bool) -> Iterator[RenderableType]:
 
 def head_parts(trace: Trace, width: int, room: Room) -> Iterator[RenderableType]:
     """Yields the answer, where the time went, and the first causes."""
-    answer = trace.answer
     yield from answer_parts(trace)
-    answer_ns = math.inf if answer.certainty is None else answer.cost["waited_ns"] or 0.0
-    time = list(time_parts(trace.transfers.turns, answer_ns, width, room.legend))
-    yield from [Text(), *time] if time else []
+    account = time_account(trace)
+    yield from [Text(), *time_lines(account, width, room.legend)] if account else []
     yield from cause_parts(trace, width, room.causes, ("Proof", "Fix") if room.proof else ("Fix",))
 
 
