@@ -94,6 +94,7 @@ const char *units_show(enum shown_unit unit, double value, char text[UNITS_TEXT_
     case SHOWN_DURATION: put_duration(text + sign, size); break;
     case SHOWN_BYTES: put_quantity(text + sign, size, bytes); break;
     case SHOWN_RATE: put_quantity(text + sign, size, rates); break;
+    case SHOWN_COUNT: put_grouped(text + sign, size); break;
     }
     bool is_zero = sign && text[sign] == '0' && text[sign + 1] == ' ';
     return is_zero ? memmove(text, text + sign, strlen(text + sign) + 1) : text;

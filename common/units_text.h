@@ -6,11 +6,12 @@ enum shown_unit {
     SHOWN_DURATION, /* ns: 1.23 ms, 16 min 40 s, 277 h 47 min */
     SHOWN_BYTES,    /* 1.23 MB */
     SHOWN_RATE,     /* bit/s: 94.1 Mbit/s */
+    SHOWN_COUNT,    /* 1,234,567 */
 };
 
 #define UNITS_TEXT_SIZE 64
 
-/* Writes a quantity as text, with three significant digits. Returns `text`; it is a dash if the
+/* Writes a quantity as text, with three significant digits (a count has all). Returns `text`; it is a dash if the
  * value is not finite, or 1e36 and more. */
 const char *units_show(enum shown_unit unit, double value, char text[UNITS_TEXT_SIZE]);
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 from collections.abc import Iterator
 from importlib.resources import files
@@ -252,7 +253,8 @@ def test_the_table_for_people(receiver: Receiver) -> None:
     command = [program(), "send", "127.0.0.1", "--port", str(receiver.port), "--count", "10", "-f", "K"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert done.returncode == 0
-    assert "0 lost" in done.stdout and "KB/s" in done.stdout and "10 blocks" in done.stdout
+    assert re.match(r"10 of 10 blocks arrived over TCP: [\d.]+ KB/s for [\d.]+ \ws\.\n", done.stdout), done.stdout
+    assert "0 lost" in done.stdout and "10 blocks" in done.stdout and max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_too_large_for_ipv6() -> None:

@@ -10,7 +10,7 @@
 #include "common/utf8.h"
 #include "report/report.h"
 
-/* Formats bytes per second in the unit of -f, else in Mbit/s. */
+/* Formats bytes per second in the unit of -f, else in the one that fits. */
 static void format_rate(char *text, size_t room, const struct report_style *style, double rate) {
     const struct rate_unit *unit = rate_unit_of(style->format);
     if (rate <= 0) /* a single datagram or batch has no duration */
@@ -18,7 +18,14 @@ static void format_rate(char *text, size_t room, const struct report_style *styl
     else if (unit)
         snprintf(text, room, "%.2f %s/s", rate / unit->bytes, unit->name);
     else
-        snprintf(text, room, "%.3f Mbit/s", rate * 8 / 1e6);
+        snprintf(text, room, "%s", UNITS_SHOW(SHOWN_RATE, rate * 8));
+}
+
+/* Right-aligned in so many columns; a byte that continues a character has none. */
+static void put_cell(FILE *out, const char *text, int columns) {
+    for (const char *at = text; *at; at++)
+        columns -= ((unsigned char)*at & 0xc0) != 0x80;
+    fprintf(out, "%*s%s", columns > 0 ? columns : 0, "", text);
 }
 
 /* `sender` chooses between the counts of sent and received blocks. */
@@ -26,14 +33,47 @@ static void put_line(const struct report_style *style, const struct transfer *tr
                      const char *who, const struct stream_report *report, bool sender) {
     char rate[80];
     format_rate(rate, sizeof rate, style, report_bytes_per_s(transfer, report, sender));
-    fprintf(style->out, "  %-9s %9llu blocks %14llu bytes in %9.3f s  %s\n", who,
-            (unsigned long long)(sender ? report->blocks_sent : report->blocks_received),
-            (unsigned long long)(sender ? report->bytes_sent : report->bytes_received),
-            (double)report->elapsed_ns / 1e9, rate);
+    fprintf(style->out, "  %-9s", who);
+    put_cell(style->out,
+             UNITS_SHOW(SHOWN_COUNT, sender ? report->blocks_sent : report->blocks_received), 12);
+    fputs(" blocks", style->out);
+    put_cell(style->out,
+             UNITS_SHOW(SHOWN_BYTES, sender ? report->bytes_sent : report->bytes_received), 10);
+    put_cell(style->out, UNITS_SHOW(SHOWN_DURATION, report->elapsed_ns), 13);
+    put_cell(style->out, rate, 16);
+    fputc('\n', style->out);
 }
 
-static double cpu_seconds(const struct stream_report *report) {
-    return ((double)report->cpu_user_ns + (double)report->cpu_system_ns) / 1e9;
+static double cpu_ns(const struct stream_report *report) {
+    return (double)report->cpu_user_ns + (double)report->cpu_system_ns;
+}
+
+/* What came of it, in one sentence. */
+static void put_answer(const struct report_style *style, const struct direction *direction) {
+    struct direction_totals sums = direction_totals_of(direction), *totals = &sums;
+    const struct stream_report *sent = &totals->sender, *got = &totals->receiver;
+    const char *over = transfer_is_udp(direction->transfer) ? "UDP" : "TCP";
+    char rate[80];
+    if (!totals->receiver_known) {
+        fprintf(style->out, "%s blocks were sent over %s; whether they arrived is unknown.\n",
+                UNITS_SHOW(SHOWN_COUNT, sent->blocks_sent), over);
+        return;
+    }
+    if (totals->lost < 0)
+        fprintf(style->out, "%s blocks arrived over %s",
+                UNITS_SHOW(SHOWN_COUNT, got->blocks_received), over);
+    else
+        fprintf(style->out, "%s of %s block%s arrived over %s",
+                UNITS_SHOW(SHOWN_COUNT, (int64_t)sent->blocks_sent - totals->lost),
+                UNITS_SHOW(SHOWN_COUNT, sent->blocks_sent), sent->blocks_sent == 1 ? "" : "s",
+                over);
+    if (totals->lost > 0)
+        fprintf(style->out, " (%s lost)", UNITS_SHOW_SHARE(totals->lost, sent->blocks_sent));
+    double bytes_per_s = report_bytes_per_s(direction->transfer, got, false);
+    format_rate(rate, sizeof rate, style, bytes_per_s);
+    if (bytes_per_s > 0)
+        fprintf(style->out, ": %s for %s", rate, UNITS_SHOW(SHOWN_DURATION, got->elapsed_ns));
+    fputs(got->corrupt ? "; some were damaged.\n" : ".\n", style->out);
 }
 
 /* Without the sender's report, only blocks below the highest number are known to be missing. */
@@ -142,8 +182,9 @@ static void put_direction(const struct report_style *style, const struct directi
     }
     put_line(style, direction->transfer, "received", &totals.receiver, false);
     if (totals.sender_known)
-        fprintf(style->out, "  CPU time  %.3f s at the sender, %.3f s at the receiver\n",
-                cpu_seconds(&totals.sender), cpu_seconds(&totals.receiver));
+        fprintf(style->out, "  CPU time  %s at the sender, %s at the receiver\n",
+                UNITS_SHOW(SHOWN_DURATION, cpu_ns(&totals.sender)),
+                UNITS_SHOW(SHOWN_DURATION, cpu_ns(&totals.receiver)));
     put_loss(style, &totals);
     put_delay(style, direction->transfer, &totals.receiver);
     struct losses losses = losses_of(direction, &totals);
@@ -181,6 +222,13 @@ static void report_table(const struct transfer *transfer, const struct report_st
     const struct transfer_plan *plan = &transfer->plan;
     char address[ADDRESS_SIZE];
     endpoint_name(&transfer->peer, address);
+    for (unsigned name = 0; name < DIRECTIONS; name++) {
+        if (!transfer->directions[name].is_active)
+            continue;
+        if (plan->direction == DIRECTION_BOTH)
+            fprintf(style->out, "%s: ", direction_names[name]);
+        put_answer(style, &transfer->directions[name]);
+    }
     fprintf(style->out, "%s %s %s: %s, blocks of %s bytes, %llu stream%s, run %llu\n",
             protocol_names[plan->protocol], transfer->is_initiator ? "to" : "from", address,
             direction_names[plan->direction], plan->sizes_text, (unsigned long long)plan->streams,
