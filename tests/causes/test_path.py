@@ -7,6 +7,8 @@ import random
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -17,6 +19,8 @@ import wiretale
 from causes_ends import late_reader, names_behind
 from finding_captures import of_wire
 from plain_wire import ACK, MSS, PSH, Connection, Wire, sack
+from wiretale.analyzer.causes.path.lossy import Lossy, pooled
+from wiretale.analyzer.findings.transfers import Transfer
 from wiretale.analyzer.rows import CauseRow
 
 Make = Callable[[Path], Path]
@@ -129,6 +133,32 @@ def test_losses_at_random_are_told_with_share_place_and_round_trip(tmp_path: Pat
     assert "were lost after the capture point, one at a time" in row["sentence"] and "at 40 ms" in row["sentence"]
     row = first(of_wire(at_random(0.05, True)), tmp_path)
     assert (row["code"], row["certainty"], row["place"]) == ("random-loss", "likely", "before")
+
+
+def test_hosts_that_lose_alike_are_told_as_one(tmp_path: Path) -> None:
+    """Twelve pairs of hosts behind one full queue, which no round trip shows, because it is always full."""
+    rows = causes_of(of_wire(lambda: one_queue.through_one_queue(12, 10e6, 25.0, 3.0)[0]), tmp_path)
+    alike = [row for row in rows if row["code"] == "random-loss" and "at a place that they share" in row["sentence"]]
+    assert len(alike) == 1 and alike[0]["certainty"] == "likely", [row["sentence"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("lost", "places", "sizes"),
+    [
+        ((100, 120, 90, 300), "dddd", [4]),
+        ((100, 120, 90, 900), "dddd", [3, 1]),  # one of them has a worse place of its own
+        ((100, 120), "dd", [1, 1]),
+        ((100, 120, 90), "ddu", [1, 1, 1]),
+    ],
+)
+def test_hosts_that_lose_otherwise_are_told_apart(lost: tuple[int, ...], places: str, sizes: list[int]) -> None:
+    every = [
+        Lossy(
+            cast("Transfer", SimpleNamespace(sent_or_lost=1000)), {"d": "downstream", "u": "upstream"}[place], [], count
+        )
+        for count, place in zip(lost, places, strict=True)
+    ]
+    assert sorted(map(len, pooled([[lossy] for lossy in every])), reverse=True) == sizes
 
 
 def test_what_the_capture_missed_is_not_lost(tmp_path: Path) -> None:

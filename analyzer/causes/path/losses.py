@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from ipaddress import ip_address
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,10 +24,14 @@ from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
     Lossy,
     are_in_peaks,
+    by_place,
     cost_of,
     ends_of,
+    ends_of_all,
+    is_pool,
     is_voice,
     lossy_transfers,
+    pooled,
     priced,
     sackless_str,
     waited_of,
@@ -51,6 +55,7 @@ PEAKS_ADVICE = (
     "Look for output drops at the ports where a fast link meets a slower one, give them more buffer, or let the sender pace: a "
     "lower top bit rate, smaller key frames."
 )
+SHARED = ", probably at a place that they share: {}"
 OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
 
 
@@ -324,28 +329,6 @@ def manner_of(case: Case, lossy: Lossy) -> Manner:
     )
 
 
-def by_place(every: Iterable[Lossy]) -> list[list[Lossy]]:
-    """Returns transfers in groups that lose at one place on the way to one host, or from one host."""
-    to_host: dict[tuple[str, str], list[Lossy]] = {}
-    for lossy in every:
-        to_host.setdefault((lossy.place, lossy.transfer.row["destination"]), []).append(lossy)
-    groups: dict[tuple[str, str, str], list[Lossy]] = {}
-    for (place, receiver), members in to_host.items():
-        senders = {lossy.transfer.row["source"] for lossy in members}
-        key = (place, "from", senders.pop()) if len(senders) == 1 else (place, "to", receiver)
-        groups.setdefault(key, []).extend(members)
-    return list(groups.values())
-
-
-def ends_of_all(group: Sequence[Lossy]) -> tuple[str, str]:
-    """Returns senders and receivers: `10.0.0.1` or `3 hosts`."""
-    if len(group) == 1:
-        return ends_of(group[0].transfer)
-    hosts = [{lossy.transfer.row[end] for lossy in group} for end in ("source", "destination")]
-    sources, receivers = (next(iter(each)) if len(each) == 1 else plural(len(each), "host") for each in hosts)
-    return sources, receivers
-
-
 def marking_of(lossy: Lossy) -> str:
     """Returns a sentence about the DSCP of both directions of a voice or video stream, if they differ."""
     marks = [row["dscp"] for row in (lossy.transfer.row, lossy.transfer.back)]
@@ -412,7 +395,8 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
     advice="{advice}",
     shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, "
     "checksum, time, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are "
-    "random.",
+    "random. Three pairs of hosts or more that lose alike on one side of the capture point (to a factor of 4 from their median) "
+    "are told as one.",
     rivals={
         "policer": "what passes between two losses has no bound",
         "bottleneck": "round trips do not grow before the losses",
@@ -424,7 +408,7 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
     explains=(*EFFECTS, "blocks-lost", "jitter"),
 )
 def random_loss(case: Case) -> Matches:
-    for group in by_place(lossy for lossy in lossy_transfers(case) if is_for_one(lossy.transfer)):
+    for group in pooled(by_place(lossy for lossy in lossy_transfers(case) if is_for_one(lossy.transfer))):
         yield random_match(case, group)
 
 
@@ -451,9 +435,10 @@ def severity_of(case: Case, place: Place, share: float) -> Severity | None:
 
 
 def random_match(case: Case, group: Sequence[Lossy]) -> Match:
-    """Returns the match of the transfers that lose at one place between two hosts."""
+    """Returns the match of transfers that lose at one place."""
     worst = max(group, key=lambda lossy: lossy.lost)
-    manner, (source, destination), row = manner_of(case, worst), ends_of_all(group), worst.transfer.row
+    of_several, (source, destination), row = is_pool(group), ends_of_all(group), worst.transfer.row
+    manner = Manner("", "likely", {"bottleneck": OPEN_QUEUE}) if of_several else manner_of(case, worst)
     lost, sent = sum(lossy.lost for lossy in group), sum(lossy.transfer.sent_or_lost for lossy in group)
     waited, several = waited_of(group), f"of {plural(len(group), 'transfer')} " if len(group) > 1 else ""
     place: Place = "after" if worst.place == "downstream" else "before"
@@ -474,10 +459,10 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
         lost=lost,
         where=worst.words["where"],
         manner=manner.text,
-        doubt=doubt_of(manner),
+        doubt=SHARED.format(SUSPECTS[0]) if of_several else doubt_of(manner),
         price=price_of(group, waited),
-        marking=marking_of(worst),
-        sackless=sackless_str(case, worst),
+        marking="" if of_several else marking_of(worst),
+        sackless="" if of_several else sackless_str(case, worst),
         advice=loss_advice(worst, place, manner),
     )
 

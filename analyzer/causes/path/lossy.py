@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of
 from wiretale.analyzer.findings.model import Words, endpoint_str
 from wiretale.analyzer.findings.transfers import Loss, Transfer
-from wiretale.analyzer.units import show_duration, show_share
+from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -33,6 +34,7 @@ SACK_RTT_NS = 10_000_000  # of a path on which missing SACK is felt
 SACK_SHARE = 0.1  # of the time, in repairs
 PEAK, PEAK_LOSSES, PEAK_BYTES = 0.5, 0.9, 0.6  # of the fullest time bin; of all losses; of all bytes
 PEAK_LOSSES_MIN, PEAKS_MIN = 15, 5  # bins with losses
+POOL_MIN, SHARES_ALIKE = 3, 4.0  # pairs of hosts that lose alike, and how far from their median
 PLACES = {"upstream": "before the capture point", "downstream": "after the capture point"}
 LOSS_CODES = ("lost-upstream", "lost-downstream", "blocks-lost", "shared-queue")
 
@@ -147,3 +149,50 @@ def cost_of(lossy: Lossy) -> int:
 def waited_of(group: Sequence[Lossy]) -> int:
     """Returns the time that losses cost the transfer that they cost most."""
     return priced(map(cost_of, group))
+
+
+def by_place(every: Iterable[Lossy]) -> list[list[Lossy]]:
+    """Returns transfers in groups that lose at one place on the way to one host, or from one host."""
+    to_host: dict[tuple[str, str], list[Lossy]] = {}
+    for lossy in every:
+        to_host.setdefault((lossy.place, lossy.transfer.row["destination"]), []).append(lossy)
+    groups: dict[tuple[str, str, str], list[Lossy]] = {}
+    for (place, receiver), members in to_host.items():
+        senders = {lossy.transfer.row["source"] for lossy in members}
+        key = (place, "from", senders.pop()) if len(senders) == 1 else (place, "to", receiver)
+        groups.setdefault(key, []).extend(members)
+    return list(groups.values())
+
+
+def share_of(group: Sequence[Lossy]) -> float:
+    """Returns the share of what was sent that was lost."""
+    return sum(lossy.lost for lossy in group) / max(sum(lossy.transfer.sent_or_lost for lossy in group), 1)
+
+
+def pooled(groups: Sequence[list[Lossy]]) -> list[list[Lossy]]:
+    """Returns groups of by_place(), those as one that lose about as much on one side of the capture point, if there are several:
+    hosts that lose alike probably do so at a place that they share."""
+    pools: list[list[Lossy]] = []
+    for place in dict.fromkeys(group[0].place for group in groups):
+        here = [group for group in groups if group[0].place == place]
+        usual = median(map(share_of, here))
+        alike = [group for group in here if usual / SHARES_ALIKE <= share_of(group) <= usual * SHARES_ALIKE]
+        if len(alike) >= POOL_MIN:
+            pools.append([lossy for group in alike for lossy in group])
+            here = [group for group in here if group not in alike]
+        pools += here
+    return pools
+
+
+def is_pool(group: Sequence[Lossy]) -> bool:
+    """Returns whether no host is an end of all these transfers."""
+    return all(len({lossy.transfer.row[end] for lossy in group}) > 1 for end in ("source", "destination"))
+
+
+def ends_of_all(group: Sequence[Lossy]) -> tuple[str, str]:
+    """Returns senders and receivers: `10.0.0.1` or `3 hosts`."""
+    if len(group) == 1:
+        return ends_of(group[0].transfer)
+    hosts = [{lossy.transfer.row[end] for lossy in group} for end in ("source", "destination")]
+    sources, receivers = (next(iter(each)) if len(each) == 1 else plural(len(each), "host") for each in hosts)
+    return sources, receivers
