@@ -11,8 +11,8 @@ enum shown_unit {
 
 #define UNITS_TEXT_SIZE 64
 
-/* Writes a quantity as text, with three significant digits (a count has all). Returns `text`; it is a dash if the
- * value is not finite, or 1e36 and more. */
+/* Writes a quantity as text, with three significant digits (a count has all). Returns `text`; it is
+ * a dash if the value is not finite, or 1e36 and more. */
 const char *units_show(enum shown_unit unit, double value, char text[UNITS_TEXT_SIZE]);
 
 /* Writes part / total in percent; only 0 becomes 0%, and only the total 100%. */

@@ -50,30 +50,34 @@ static double cpu_ns(const struct stream_report *report) {
 
 /* What came of it, in one sentence. */
 static void put_answer(const struct report_style *style, const struct direction *direction) {
-    struct direction_totals sums = direction_totals_of(direction), *totals = &sums;
-    const struct stream_report *sent = &totals->sender, *got = &totals->receiver;
+    struct direction_totals totals = direction_totals_of(direction);
+    uint64_t sent = totals.sender.blocks_sent;
     const char *over = transfer_is_udp(direction->transfer) ? "UDP" : "TCP";
     char rate[80];
-    if (!totals->receiver_known) {
-        fprintf(style->out, "%s blocks were sent over %s; whether they arrived is unknown.\n",
-                UNITS_SHOW(SHOWN_COUNT, sent->blocks_sent), over);
+    if (!totals.receiver_known && !totals.sender_known) {
+        fputs("Neither end reported its blocks.\n", style->out);
         return;
     }
-    if (totals->lost < 0)
+    if (!totals.receiver_known) {
+        fprintf(style->out, "%s blocks were sent over %s; whether they arrived is unknown.\n",
+                UNITS_SHOW(SHOWN_COUNT, sent), over);
+        return;
+    }
+    if (totals.lost < 0)
         fprintf(style->out, "%s blocks arrived over %s",
-                UNITS_SHOW(SHOWN_COUNT, got->blocks_received), over);
+                UNITS_SHOW(SHOWN_COUNT, totals.receiver.blocks_received), over);
     else
         fprintf(style->out, "%s of %s block%s arrived over %s",
-                UNITS_SHOW(SHOWN_COUNT, (int64_t)sent->blocks_sent - totals->lost),
-                UNITS_SHOW(SHOWN_COUNT, sent->blocks_sent), sent->blocks_sent == 1 ? "" : "s",
-                over);
-    if (totals->lost > 0)
-        fprintf(style->out, " (%s lost)", UNITS_SHOW_SHARE(totals->lost, sent->blocks_sent));
-    double bytes_per_s = report_bytes_per_s(direction->transfer, got, false);
+                UNITS_SHOW(SHOWN_COUNT, (int64_t)sent - totals.lost), UNITS_SHOW(SHOWN_COUNT, sent),
+                sent == 1 ? "" : "s", over);
+    if (totals.lost > 0)
+        fprintf(style->out, " (%s lost)", UNITS_SHOW_SHARE(totals.lost, sent));
+    double bytes_per_s = report_bytes_per_s(direction->transfer, &totals.receiver, false);
     format_rate(rate, sizeof rate, style, bytes_per_s);
     if (bytes_per_s > 0)
-        fprintf(style->out, ": %s for %s", rate, UNITS_SHOW(SHOWN_DURATION, got->elapsed_ns));
-    fputs(got->corrupt ? "; some were damaged.\n" : ".\n", style->out);
+        fprintf(style->out, ": %s for %s", rate,
+                UNITS_SHOW(SHOWN_DURATION, totals.receiver.elapsed_ns));
+    fputs(totals.receiver.corrupt ? "; some were damaged.\n" : ".\n", style->out);
 }
 
 /* Without the sender's report, only blocks below the highest number are known to be missing. */
