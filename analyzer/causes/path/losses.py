@@ -37,6 +37,7 @@ from wiretale.analyzer.causes.path.lossy import (
     waited_of,
 )
 from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of, runs_of
+from wiretale.analyzer.findings.model import Words
 from wiretale.analyzer.findings.transfers import Transfer
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
@@ -55,7 +56,8 @@ PEAKS_ADVICE = (
     "Look for output drops at the ports where a fast link meets a slower one, give them more buffer, or let the sender pace: a "
     "lower top bit rate, smaller key frames."
 )
-SHARED = ", probably at a place that they share: {}"
+#: words about hosts that lose alike
+SHARED = {"doubt": f", probably at a place that they share: {SUSPECTS[0]}", "marking": "", "sackless": ""}
 OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
 
 
@@ -459,12 +461,15 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
         lost=lost,
         where=worst.words["where"],
         manner=manner.text,
-        doubt=SHARED.format(SUSPECTS[0]) if of_several else doubt_of(manner),
         price=price_of(group, waited),
-        marking="" if of_several else marking_of(worst),
-        sackless="" if of_several else sackless_str(case, worst),
+        **(SHARED if of_several else words_of_one(case, worst, manner)),
         advice=loss_advice(worst, place, manner),
     )
+
+
+def words_of_one(case: Case, lossy: Lossy, manner: Manner) -> Words:
+    """Returns words about the losses of one transfer, which may be of a group with one sender or receiver."""
+    return {"doubt": doubt_of(manner), "marking": marking_of(lossy), "sackless": sackless_str(case, lossy)}
 
 
 def doubt_of(manner: Manner) -> str:
