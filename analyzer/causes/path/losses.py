@@ -455,16 +455,22 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
         frames=[near for lossy in group for loss in lossy.losses if (near := loss.packet)][:200],
         proof=f"{lost:,} of {sent:,} lost {worst.words['where']}{manner.text}",
         undecided=manner.open,
-        amount=f"{show_share(lost, sent)} of the {unit}" if lost >= LOSSES_MIN else f"{lost:,} of {sent:,} {unit}",
-        numbers=f" ({lost:,} of {sent:,})" if lost >= LOSSES_MIN else "",
         route=f"{several}from {source} to {destination}",
         lost=lost,
         where=worst.words["where"],
         manner=manner.text,
         price=price_of(group, waited),
+        **amount_of(lost, sent, unit),
         **(SHARED if of_several else words_of_one(case, worst, manner)),
         advice=loss_advice(worst, place, manner),
     )
+
+
+def amount_of(lost: int, sent: int, unit: str) -> Words:
+    """Returns how much was lost: as a share and its numbers, or as numbers if they are few."""
+    if lost < LOSSES_MIN:
+        return {"amount": f"{lost:,} of {sent:,} {unit}", "numbers": ""}
+    return {"amount": f"{show_share(lost, sent)} of the {unit}", "numbers": f" ({lost:,} of {sent:,})"}
 
 
 def words_of_one(case: Case, lossy: Lossy, manner: Manner) -> Words:
