@@ -234,11 +234,11 @@ def rest_parts(unlisted: Sequence[FindingRow]) -> Iterator[RenderableType]:
 
 def closing(trace: Trace, findings: Sequence[FindingRow], left: int) -> Iterator[RenderableType]:
     """Yields the last lines."""
-    every = trace.findings.rows()  # --code may have chosen some
+    every = trace.findings.rows()  # --finding may have chosen some
     if len(findings) + left < len(every):
-        yield Text(f"\n{plural(len(every) - len(findings) - left, 'finding')} of other codes (--code)", style="dim")
+        yield Text(f"\n{plural(len(every) - len(findings) - left, 'finding')} of other codes (--finding)", style="dim")
     if findings:
-        yield Text("\nHow a finding is computed, and its limits: wiretale analyze --code CODE", style="dim")
+        yield Text("\nHow a finding is computed, and its limits: wiretale analyze --finding CODE", style="dim")
 
 
 def explain_parts(

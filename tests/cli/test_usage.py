@@ -91,7 +91,8 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
         ("theory --link 1GB", "(in bit/s, not bytes)"),
         ("experiment run quick --port 99999", "--port '99999': expected 1 to 65535"),
         ("experiment run quick --port 8k", "--port '8k': expected 1 to 65535"),
-        ("analyze --code timeout", "(did you mean suspected-timeout or timeout-stalls?)"),
+        ("analyze --finding timeout", "(did you mean suspected-timeout or timeout-stalls?)"),
+        ("analyze --finding tail-loss", "tail-loss is a cause: --cause tail-loss"),
     ],
 )
 def test_the_error_has_the_probable_meaning(wiretale_run: Any, words: str, message: str) -> None:

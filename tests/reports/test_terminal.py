@@ -71,7 +71,7 @@ def test_explain_begins_with_the_answer_and_names_frames(wiretale_run: Any, samp
 
 
 def test_findings_that_code_hides_are_not_denied(wiretale_run: Any, samples: Path) -> None:
-    text = wiretale_run("analyze", samples / "tcp_losses.pcap", "--code", "headers-cut").stdout
+    text = wiretale_run("analyze", samples / "tcp_losses.pcap", "--finding", "headers-cut").stdout
     assert "problem is visible" not in text and "findings of other codes" in text
 
 

@@ -87,7 +87,7 @@ def next_str(trace: Trace) -> str:
     if answer.cause is not None:
         return f"wiretale {words} --cause {answer.cause}"
     if answer.findings:
-        return f"wiretale {words} --code {trace.findings[answer.findings[0] - 1]['code']}"
+        return f"wiretale {words} --finding {trace.findings[answer.findings[0] - 1]['code']}"
     return f"wiretale view {words}"
 
 

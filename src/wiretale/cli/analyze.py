@@ -294,12 +294,12 @@ def run_pages(arguments: argparse.Namespace) -> int:
     """Shows the list of causes and findings, or a page, without a capture."""
     from wiretale.analyzer.errors import UsageError
 
-    if arguments.list and (arguments.files or arguments.code or arguments.cause):
-        raise UsageError("--list takes no FILE, no --code and no --cause")
-    if not (arguments.list or arguments.code or arguments.cause):
+    if arguments.list and (arguments.files or arguments.finding or arguments.cause):
+        raise UsageError("--list takes no FILE, no --finding and no --cause")
+    if isinstance(arguments.finding, int) or not (arguments.list or arguments.finding or arguments.cause):
         raise UsageError("expected FILE; see `wiretale analyze --help`")
     check_choices(arguments)
-    show_pages(arguments.code, arguments.cause, arguments.json)
+    show_pages(arguments.finding, arguments.cause, arguments.json)
     return 0
 
 

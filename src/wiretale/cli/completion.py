@@ -37,7 +37,7 @@ def words_of() -> dict[str, list[str]]:
         "PLAN": sorted(BUILT_IN),
         "SCENARIO|PLAN": sorted({*profiles, *BUILT_IN}),
         "--cause": sorted(CAUSES),
-        "--code": sorted(RULES),
+        "--finding": sorted(RULES),
     }
 
 

@@ -65,11 +65,6 @@ def frame_ranges(text: str) -> list[tuple[int, int]]:
     return ranges
 
 
-def finding_name(text: str) -> int | str:
-    """Returns the number or the code of a finding."""
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
-
-
 def seconds(text: str) -> int:
     """Returns ns, from `0.25`."""
     try:
@@ -94,7 +89,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "packets of flow N of `wiretale analyze`; several times for several flows"
     option(choice, "--flow", "N", text, action="append", type=options.whole_number(0), default=[])
     text = "packets of the evidence of finding N, from 1, or of all findings of a code; several times for several"
-    option(choice, "--finding", "N|CODE", text, action="append", type=finding_name, default=[])
+    option(choice, "--finding", "N|CODE", text, action="append", type=options.finding_name, default=[])
     text = "frames by number, as in 1-10,15,20-"
     option(choice, "--frames", "LIST", text, action="extend", type=frame_ranges, default=[])
     option(choice, "--start", "TIME", "skip packets before TIME: ISO 8601 (UTC) or epoch seconds")

@@ -8,10 +8,11 @@ import sys
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from wiretale.cli.options import add_json, option, print_json, whole_number
+from wiretale.cli.options import add_json, finding_name, option, print_json, whole_number
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
     from wiretale.cli.outputs import Outputs
 
@@ -23,38 +24,46 @@ def add_choices(parser: argparse.ArgumentParser, flows: int) -> None:
     option(group, "--flows", "N", "the same with N flows, largest first", type=whole_number(1))
     option(group, "--top", "N", "the same with the first N findings", type=whole_number(1))
     option(group, "--cause", "CODE", "show this cause, and why it is none of its rivals; without FILE, explain it")
-    option(group, "--code", "CODE", "show the findings of this code; without FILE, explain it")
-    add_json(group, " with the tables; with --all, --top, --cause or --code, with these findings and their proof")
+    text = "show finding N of --all, or the findings of a code; a code without FILE: explain it"
+    option(group, "--finding", "N|CODE", text, type=finding_name)
+    add_json(group, " with the tables; with --all, --top, --cause or --finding, with these findings and their proof")
 
 
 def check_choices(arguments: argparse.Namespace) -> None:
     """Raises UsageError if choices contradict each other, or if a code does not exist."""
     from wiretale.analyzer.errors import UsageError
 
-    code, cause, printed = arguments.code, arguments.cause, not arguments.json
+    finding, cause, printed = arguments.finding, arguments.cause, not arguments.json
     listing = [name for name in ("all", "flows", "top", "link") if getattr(arguments, name)]
     contradictions = {
-        "--code and --cause: use only one": code and cause,
+        "--finding and --cause: use only one": finding and cause,
         "--all and --top: use only one": arguments.all and arguments.top,
         "--cause shows causes alone: it takes no --all, --flows, --top or --link without --json": (
             cause and listing and printed
         ),
-        "--tables has rows of its own: it takes no --all, --top, --cause or --code": (
-            arguments.tables and not printed and (listing or code or cause)
+        "--tables has rows of its own: it takes no --all, --top, --cause or --finding": (
+            arguments.tables and not printed and (listing or finding or cause)
         ),
     }
     for message, holds in contradictions.items():
         if holds:
             raise UsageError(message)
-    check_codes(code, cause)
+    check_codes(finding, cause)
 
 
-def check_codes(code: str | None, cause: str | None) -> None:
+def check_codes(finding: int | str | None, cause: str | None) -> None:
     """Raises UsageError if there is no such finding or cause."""
-    if code:
-        from wiretale.analyzer.findings.registry import page_of
+    from wiretale.analyzer.errors import UsageError
 
-        page_of(code)
+    if finding == 0:
+        raise UsageError("finding 0: findings are numbered from 1")
+    if isinstance(finding, str):
+        from wiretale.analyzer.causes.registry import CAUSES
+        from wiretale.analyzer.findings.registry import RULES, page_of
+
+        if finding in CAUSES and finding not in RULES:
+            raise UsageError(f"{finding} is a cause: --cause {finding}")
+        page_of(finding)
     if cause:
         from wiretale.analyzer.causes.registry import cause_of
 
@@ -85,11 +94,20 @@ def show_cause(trace: Trace, code: str) -> None:
     print_parts(sys.stdout, lambda console: cause_detail(trace, code))
 
 
+def findings_shown(trace: Trace, finding: int | str | None) -> list[FindingRow]:
+    """Returns the finding of a number, those of a code, or all. UsageError if the number is of none."""
+    if isinstance(finding, int):
+        from wiretale.analyzer.cut.choice import findings_named
+
+        return list(findings_named(trace, [finding]))
+    return [row for row in trace.findings.rows() if finding in (None, row["code"])]
+
+
 def show_findings(trace: Trace, outputs: Outputs) -> None:
     """Prints causes, flows, and every transfer with its findings, or as JSON."""
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
-    findings = [row for row in trace.findings.rows() if outputs.code in (None, row["code"])]
+    findings = findings_shown(trace, outputs.finding)
     listed, unlisted = findings[: outputs.top], findings[outputs.top :] if outputs.top else []
     transfers = explain_transfers(trace, outputs.link_bps)
     if outputs.json:

@@ -53,6 +53,11 @@ def port_number(text: str) -> int:
     return int(text)
 
 
+def finding_name(text: str) -> int | str:
+    """Returns the number or the code of a finding."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
+
+
 def whole_number(least: int, most: int = COUNT_MAX) -> Callable[[str], int]:
     """Returns a parser of counts such as `1000` or `10k`."""
 

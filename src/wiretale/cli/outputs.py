@@ -21,7 +21,7 @@ from wiretale.cli.options import (
 )
 
 FLOWS = 10  # in the tables of --all
-CHOICES = ("all", "flows", "top", "code", "cause")  # findings and causes that the screen lists
+CHOICES = ("all", "flows", "top", "finding", "cause")  # findings and causes that the screen lists
 
 
 class Outputs(NamedTuple):
@@ -48,8 +48,8 @@ class Outputs(NamedTuple):
     columns: list[str]
     #: flows in the tables of flows; None for the screen
     flows: int | None
-    #: the findings of this code, the causes of this code, the first findings
-    code: str | None
+    #: the finding of this number or those of this code, the causes of this code, the first findings
+    finding: int | str | None
     cause: str | None
     top: int | None
     link_bps: int | None
@@ -80,7 +80,7 @@ class Outputs(NamedTuple):
     @property
     def explained(self) -> bool:
         """Whether more is shown than the screen has room for."""
-        return bool(self.flows or self.code or self.cause or self.top)
+        return bool(self.flows or self.finding or self.cause or self.top)
 
     @property
     def formats(self) -> tuple[str, ...]:
@@ -199,7 +199,7 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
         tables=[arguments.jsonl] if arguments.jsonl else arguments.tables,
         columns=arguments.columns,
         flows=arguments.flows or (FLOWS if arguments.all or arguments.link else None),
-        code=arguments.code,
+        finding=arguments.finding,
         cause=arguments.cause,
         top=arguments.top,
         link_bps=link_rate(arguments.link),

@@ -102,8 +102,9 @@ def test_json_has_the_answer_and_the_numbers_of_the_table(wiretale_run: Run, sam
         (row["finding"], row["code"]) for row in every[:10]
     }
     code = every[2]["code"]
-    of_code = json.loads(wiretale_run("analyze", samples / "timeouts.pcap", "--json", "--code", code).stdout)
-    assert of_code["findings"] == [row for row in every if row["code"] == code]
+    for named, expected in ((code, [row for row in every if row["code"] == code]), ("2", every[1:2])):
+        chosen = json.loads(wiretale_run("analyze", samples / "timeouts.pcap", "--json", "--finding", named).stdout)
+        assert chosen["findings"] == expected
 
 
 def test_the_analysis_has_the_same_findings(wiretale_run: Run, samples: Path) -> None:
@@ -166,9 +167,9 @@ def test_a_healthy_capture_says_so(wiretale_run: Run, samples: Path) -> None:
 
 
 def test_pages_and_list(wiretale_run: Run) -> None:
-    page = wiretale_run("analyze", "--code", "bufferbloat").stdout
+    page = wiretale_run("analyze", "--finding", "bufferbloat").stdout
     assert "How it is computed" in page and "Limits" in page
-    assert json.loads(wiretale_run("analyze", "--code", "offload", "--json").stdout)["weakens"]
+    assert json.loads(wiretale_run("analyze", "--finding", "offload", "--json").stdout)["weakens"]
     listed = wiretale_run("analyze", "--list").stdout
     assert all(code in listed for code in registry.RULES)
     result = json.loads(wiretale_run("analyze", "--list", "--json").stdout)
@@ -178,7 +179,7 @@ def test_pages_and_list(wiretale_run: Run) -> None:
 
 def test_findings_can_be_chosen(wiretale_run: Run, samples: Path) -> None:
     explained = json.loads(
-        wiretale_run("analyze", samples / "timeouts.pcap", "--code", "lost-downstream", "--json").stdout
+        wiretale_run("analyze", samples / "timeouts.pcap", "--finding", "lost-downstream", "--json").stdout
     )
     assert {row["code"] for row in explained["findings"]} == {"lost-downstream"}
     top = wiretale_run("analyze", samples / "timeouts.pcap", "--top", "1")
@@ -206,7 +207,7 @@ def test_ten_findings_are_shown_and_the_rest_is_summed_by_kind(wiretale_run: Run
     [
         [],
         ["--list", "x.pcap"],
-        ["--code", "no-such"],
+        ["--finding", "no-such"],
         ["x.pcap", "--link", "fast"],
         ["x.pcap", "--top", "0"],
         ["x.pcap", "--cause", "tail-loss", "--all"],
