@@ -215,6 +215,19 @@ def test_a_server_that_closes_by_a_timer(tmp_path: Path) -> None:
     assert "closed each of 4 connections of 10.0.0.1 60 s after the client's last message" in row["sentence"]
 
 
+def test_a_timer_of_the_last_message_either_way(tmp_path: Path) -> None:
+    """The server's own last message comes at other times after the client's."""
+    row = causes_of(of_wire(lambda: drawn.timed_out(pushes=True)), tmp_path)["closed-by-timer"]
+    assert "closed each of 4 connections of 10.0.0.1 60 s after the last message" in row["sentence"]
+    assert "that are idle for so long" in row["sentence"]
+
+
+def test_a_client_of_mqtt_that_sends_no_ping(tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.timed_out(15_000.0, 3_000.0, port=1883)), tmp_path)["closed-by-timer"]
+    assert "15 s after the client's last message" in row["sentence"] and "without a PINGREQ" in row["sentence"]
+    assert "closed-by-timer" not in causes_of(of_wire(lambda: drawn.timed_out(15_000.0, 3_000.0)), tmp_path)
+
+
 def test_a_client_that_waits_for_the_close(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["late-close"], tmp_path)["late-close"]
     assert (row["members"], row["certainty"], row["failed"]) == (4, "likely", None)

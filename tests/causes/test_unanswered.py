@@ -14,6 +14,7 @@ import wiretale
 from attempt_wire import COOKIE, ECN, RTT, SERVER, Ends, many
 from causes_ends import web_answers
 from causes_unanswered import (
+    active_mode,
     all_of,
     asks_name,
     deaf_service,
@@ -25,11 +26,13 @@ from causes_unanswered import (
     one_type,
     other_address,
     passive_mode,
+    scattered,
     search_list,
     silent_port,
     stuck_ports,
     tells_name,
     two_dhcp_servers,
+    without_router,
 )
 from crafted import Timed, analyze_timed, ether
 from dhcp_wire import lease, message
@@ -476,6 +479,33 @@ SAID = {
         "proven",
         ("10.0.0.53:161 answers none of 5 SNMP requests",),
     ),
+    "FTP data in active mode": Said(
+        active_mode,
+        "ftp-active-blocked",
+        "likely",
+        (
+            "198.51.100.21 cannot open the data connections that 10.0.0.1 asks for",
+            "2 connections from its port 20 (8 SYNs",
+        ),
+        ("host-down",),
+    ),
+    "answers to SYNs that nobody sent": Said(
+        scattered,
+        "backscatter",
+        "likely",
+        ("10.0.0.1 gets 12 SYN-ACKs of 198.51.100.80", "does no harm"),
+        ("asymmetric-path",),
+    ),
+    "a server without its router": Said(
+        without_router,
+        "no-gateway",
+        "likely",
+        (
+            "10.0.4.1, probably the default gateway of 10.0.4.50",
+            "cannot answer 3 connections of clients of other networks",
+        ),
+        ("host-down",),
+    ),
     "IKE whose large messages get no answer": Said(
         half_open_vpn,
         "udp-silent",
@@ -679,6 +709,12 @@ NOT = {
     "peers at one port": (lambda: strays(False, 2, others=3), "answer-elsewhere"),
     "answers to a socket that is gone": (lambda: strays(True), "refused"),
     "UDP that wants no answer": (lambda: deaf_service(514, 60), "udp-silent"),
+    "FTP servers that reach out without a control connection": (lambda: active_mode(False), "ftp-active-blocked"),
+    "SYNs of an FTP server from another port": (lambda: active_mode(port=41_000), "ftp-active-blocked"),
+    "answers to a scan": (lambda: scattered(asked=True), "backscatter"),
+    "the end of a scan that began before the capture": (lambda: scattered(every=0.01), "backscatter"),
+    "a server that leaves neighbors unanswered, too": (lambda: without_router(inside=True), "no-gateway"),
+    "a server whose router answers": (lambda: without_router(replies=True), "no-gateway"),
     "two datagrams": (lambda: deaf_service(count=2), "udp-silent"),
     "DNS of several ports": (lambda: one_port(False), "dns-one-port"),
     "silent host without FTP": (lambda: passive_mode(command=False), "ftp-wrong-address"),

@@ -314,16 +314,26 @@ def full_server(message: int = 33, first: int = 1, served: int = 2, port: int = 
 
 
 def timed_out(
-    silent_ms: float = 60_000.0, again_ms: float = 400.0, count: int = 4, answer: bool = False, first: int = 1
+    silent_ms: float = 60_000.0,
+    again_ms: float = 400.0,
+    count: int = 4,
+    answer: bool = False,
+    first: int = 1,
+    pushes: bool = False,
+    port: int = 8080,
 ) -> Wire:
     """Connections that an end (`first`: 1 is the server) closes a time after the client's only message, with an answer or
-    without, each opened again a time later."""
+    without, each opened again a time later; `pushes`: the answer is in two parts, the time is that since the second."""
     wire, start = Wire(), 0.0
     for i in range(count):
-        link = Connection(wire, 40_001 + i, server_port=8080).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
-        at = start + 2 + silent_ms
-        link.send(at - 1 if answer else start + 10, 1, 0, 200, PSH | ACK, ack=300)
-        link.send(at - 0.9 if answer else start + 10.1, 0, 300, ack=200)
+        link = Connection(wire, 40_001 + i, server_port=port).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
+        later = 2_500.0 * i + 50 if pushes else 8.0
+        at = start + 2 + silent_ms + (later if pushes else 0.0)
+        begin = 100 if pushes else 0
+        if pushes:
+            link.send(start + 3, 1, 0, begin, PSH | ACK, ack=300)
+        spoken = at - 1 if answer else start + 2 + later
+        link.send(spoken, 1, begin, 200 - begin, PSH | ACK, ack=300).send(spoken + 0.1, 0, 300, ack=200)
         ends = ((300, 200), (200, 300))[first]
         link.send(at, first, ends[0], flags=FIN | ACK, ack=ends[1])
         link.send(at + 1, 1 - first, ends[1], flags=FIN | ACK, ack=ends[0] + 1)

@@ -11,7 +11,7 @@ from attempt_wire import COOKIE, RTT, Ends, many
 from crafted import Timed, ether
 from dhcp_wire import lease
 from finding_captures import CAPTURES, Make, of_timed
-from neighbor_wire import ping
+from neighbor_wire import answers, asks, ping
 
 NAMESERVER = "10.0.0.53"
 
@@ -216,6 +216,38 @@ def passive_mode(host: str = "10.44.0.9", command: bool = True) -> Timed:
     return talk
 
 
+def active_mode(control: bool = True, port: int = 20) -> Timed:
+    """An FTP client whose commands are answered, and SYNs of the server from a port to it; or without the commands."""
+    talk = Ends(45_000, 21, "10.0.0.1", "198.51.100.21").connects(0.0) if control else elsewhere()
+    for i in range(2):
+        talk += Ends(port, 61_000 + i, "198.51.100.21", "10.0.0.1").syns(5.0 + 20 * i, (0.0, 1.0, 3.0, 7.0))
+    return talk
+
+
+def scattered(count: int = 12, asked: bool = False, every: float = 3.0) -> Timed:
+    """SYN-ACKs to ports of a host, which it resets; `asked`: a scan sent the SYNs."""
+    talk = elsewhere()
+    for i in range(count):
+        ends, at = Ends(20_000 + 37 * i, 80, server="198.51.100.80"), every * i
+        talk += [ends.syn(at - RTT)] if asked else []
+        talk.append(ends.segment(at, True, "SA", seq=5000 + i, ack=1001, options=[("MSS", 1460)]))
+        talk.append(ends.segment(at + 0.0001, False, "R", seq=1001))
+    return talk
+
+
+def without_router(inside: bool = False, replies: bool = False) -> Timed:
+    """A server that asks for a router by ARP, and leaves clients of other networks unanswered, beside neighbors that it serves;
+    `inside`: it leaves one of these unanswered, too; `replies`: the router answers."""
+    server, router = "10.0.4.50", "10.0.4.1"
+    talk = Ends(46_000, 80, "10.0.4.10", server).connects(0.5)
+    for i in range(3):
+        talk += Ends(47_000 + i, 80, f"10.9.{i}.8", server).syns(2.0 + 5 * i)
+        for j in range(3):
+            talk += [asks(2.001 + 5 * i + j, router, server)]
+            talk += [answers(2.002 + 5 * i + j, router, server)] if replies else []
+    return [*talk, *(Ends(46_500, 80, "10.0.4.11", server).syns(8.0) if inside else [])]
+
+
 def two_dhcp_servers(networks: tuple[str, str] = ("10.20.1", "192.168.1"), relayed: bool = False) -> Timed:
     """Four clients, each with an address of the one DHCP server or of the other; `relayed`: by a relay that stands for both."""
     talk: Timed = []
@@ -301,6 +333,9 @@ EXAMPLES: dict[str, Make] = {
     "udp-silent": of_timed(deaf_service),
     "dns-one-port": of_timed(one_port),
     "ftp-wrong-address": of_timed(passive_mode),
+    "ftp-active-blocked": of_timed(active_mode),
+    "backscatter": of_timed(scattered),
+    "no-gateway": of_timed(without_router),
     "asymmetric-path": of_timed(other_way_back),
     "broken-family": of_timed(dead_family),
     "syn-flood": of_timed(flood),

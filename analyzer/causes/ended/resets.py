@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -288,6 +289,15 @@ def is_dropped(connection: Connection) -> bool:
     )
 
 
+def without_bytes(case: Case) -> list[int]:
+    """Returns the connections that were opened and reset, on which no end sent a byte."""
+    resets = case.transfers.flows_where("state", "reset")
+    fields = [("payload_bytes", "d", 0, 1), ("handshake_rtt_ns", "d", 0, 1)]
+    columns = case.trace.flows._packed_columns(fields, resets) if resets else (b"", b"")
+    sizes, trips = (array("d", column) for column in columns)
+    return [flow for flow, size, trip in zip(resets, sizes, trips, strict=True) if not size > 0 and trip == trip]
+
+
 @cause(
     code="reset-at-once",
     title="The server resets connections that it accepted",
@@ -307,7 +317,7 @@ def is_dropped(connection: Connection) -> bool:
 )
 def reset_at_once(case: Case) -> Matches:
     explained = case.flows_of()
-    flows = [flow for flow in case.transfers.flows_where("state", "reset") if flow not in explained][:ACCEPTED_MAX]
+    flows = [flow for flow in without_bytes(case) if flow not in explained][:ACCEPTED_MAX]
     dropped = [connection for connection in map(case.connections.__getitem__, flows) if is_dropped(connection)]
     for (server, client), group in largest_groups(dropped, lambda each: (each.server, each.end(each.client_side)[0])):
         if len(group) < ACCEPTED_MIN:

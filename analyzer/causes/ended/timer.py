@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 CLOSED_MIN = 3
 SILENT_MIN_NS = 10_000_000_000  # servers that close sooner keep connections for the next request alone
 AGAIN_SHARE = 0.05  # of the silence: a client that connects again within wanted to keep the connection
+MQTT_AGAIN_SHARE = 1.0  # a client of MQTT wants it anyway
 FAREWELL_NS = 50_000_000  # a FIN that follows an answer sooner ends it
 LATE_CLOSE_NS, NEXT_NS = 800_000_000, 300_000_000  # after an answer; until the client's next connection
 MQTT_PORTS = (1883, 8883)
@@ -99,9 +100,20 @@ def closed_of(connection: Connection, message: ExchangeRow) -> Closed:
     return Closed(connection, connection.last_ns - sent_ns, connection.last_ns - answered_ns, message["turn"] or 0)
 
 
+def spread(times: Sequence[float]) -> float:
+    """Returns by how much times differ, as a share of the least."""
+    return max(times) / max(min(times), 1.0)
+
+
+def timer_of(group: Sequence[Closed]) -> list[int]:
+    """Returns the times before each close that are alike: since the client's last message, or since the last byte either way."""
+    silences, quiet = [each.silent_ns for each in group], [min(each.silent_ns, each.quiet_ns) for each in group]
+    return quiet if min(quiet) >= SILENT_MIN_NS and spread(quiet) < spread(silences) else silences
+
+
 def is_timer(group: Sequence[Closed]) -> bool:
     """Returns whether one time separates the last messages from the closes, and the client connected again at once each time."""
-    silences = [each.silent_ns for each in group]
+    silences = timer_of(group)
     if len(group) < CLOSED_MIN or min(silences) < SILENT_MIN_NS or not is_alike(silences):
         return False
     if sum(each.quiet_ns < FAREWELL_NS for each in group) * 2 > len(group):
@@ -109,7 +121,8 @@ def is_timer(group: Sequence[Closed]) -> bool:
     begins = sorted(each.connection.flow["first_ns"] or 0 for each in group)
     ends = sorted(each.connection.last_ns for each in group)
     gaps = [begin - end for begin, end in zip(begins[1:], ends, strict=False)]
-    return all(0 <= gap <= AGAIN_SHARE * min(silences) for gap in gaps)
+    share = MQTT_AGAIN_SHARE if group[0].connection.server[1] in MQTT_PORTS else AGAIN_SHARE
+    return all(0 <= gap <= share * min(silences) for gap in gaps)
 
 
 def waits_for_close(group: Sequence[Closed]) -> bool:
@@ -172,11 +185,12 @@ def late_close(case: Case) -> Matches:
 @cause(
     code="closed-by-timer",
     title="The server closes after a time without a message",
-    sentence="The server {server} closed each of {count:connection} of {client} {silent} after the client's last message, "
-    "and the client connected again at once: {why}.",
+    sentence="The server {server} closed each of {count:connection} of {client} {silent} after {the_last} message, "
+    "and the client connected again{soon}: {why}.",
     advice="{advice}",
-    shows="Three connections or more of a client that the server closes 10 s or longer after the client's last message, always "
-    "after the same time (5%) and not with an answer, and that the client opens again within 5% of that time.",
+    shows="Three connections or more of a client that the server closes 10 s or longer after the client's last message, or "
+    "after the last byte of either end, always after the same time (5%) and not with an answer, and that the client opens again "
+    "within 5% of that time (of MQTT: within that time).",
     rivals={
         "client-gave-up": "the server closes first",
         "idle-timeout": "no request met the close",
@@ -195,8 +209,10 @@ def closed_by_timer(case: Case) -> Matches:
 def timer_match(group: Sequence[Closed]) -> Match:
     """Returns the match of connections of one client that one server closed."""
     connections = [each.connection for each in group]
-    client, silent = connections[0].end(connections[0].client_side)[0], times_str([each.silent_ns for each in group])
-    is_mqtt = connections[0].server[1] in MQTT_PORTS
+    times, is_mqtt = timer_of(group), connections[0].server[1] in MQTT_PORTS
+    client, silent = connections[0].end(connections[0].client_side)[0], times_str(times)
+    is_of_client = times == [each.silent_ns for each in group]
+    the_last = "the client's last" if is_of_client else "the last"
     return Match(
         certainty="proven",
         place="server",
@@ -204,7 +220,7 @@ def timer_match(group: Sequence[Closed]) -> Match:
         members=len(group),
         severity="warning",
         filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
-        proof=f"FIN of the server {silent} after the client's last message each time, and a new connection at once",
+        proof=f"FIN of the server {silent} after {the_last} message each time, and a new connection",
         excluded={
             "client-gave-up": "the server closes first",
             "idle-timeout": "no request met the close",
@@ -213,9 +229,13 @@ def timer_match(group: Sequence[Closed]) -> Match:
         count=len(group),
         client=client,
         silent=silent,
+        the_last=the_last,
+        soon="" if is_mqtt else " at once",
         why="1.5 times its keep-alive probably passed without a PINGREQ"
         if is_mqtt
-        else "it, or a proxy before it, ends connections on which the client is silent for so long",
+        else "it, or a proxy before it, ends connections on which the client is silent for so long"
+        if is_of_client
+        else "it, or a proxy before it, ends connections that are idle for so long",
         advice="Let the client send PINGREQ in time (its network loop must run), or raise its keep-alive."
         if is_mqtt
         else f"Let the client send a message more often than every {silent} (a ping of the application, such as "

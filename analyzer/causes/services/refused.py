@@ -163,8 +163,9 @@ def reason_str(answer: str) -> str:
     explains=("reset", "one-way"),
 )
 def service_refused(case: Case) -> Matches:
+    explained = case.flows_of("ftp-active-blocked")
     for each in refusals(case):
-        if each.type != NTP:
+        if each.type != NTP and not explained.intersection(facts_of(case, each.rows, each.protocol.ports)["flows"]):
             yield refused_match(case, each)
 
 

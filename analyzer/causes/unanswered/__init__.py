@@ -10,10 +10,10 @@ from wiretale.analyzer.causes.unanswered import (
     dropped_syns,
     error_answers,
     flood,
+    gateways,
     host_down,
     local_network,
     loop,
-    moved,
     names,
     other_address,
     passive,
@@ -26,7 +26,7 @@ CHAPTER = "Nobody answers"
 #: in the order of tests
 MODULES: tuple[ModuleType, ...] = (
     loop,
-    moved,
+    gateways,
     local_network,
     other_address,
     udp_services,

@@ -15,11 +15,14 @@ from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.rows import FlowRow
 
+SCATTERED_MIN, SCATTERED_MAX, SCATTERED_NS = 10, 5_000, 1_000_000_000  # SYN-ACKs, connections; their time
 FLOOD_MIN, FLOOD_SHARE, FLOOD_RATE = 100, 0.9, 100.0  # SYNs, share of all to the port, SYNs per second
 NS = 1e9
 CLIENTS_MAX = 100
 REPEATS_MOST, SOURCES_MIN = 1.1, 50  # SYNs of each attempt; addresses of SYNs that nobody answers
+BACKSCATTER = ("reset", "one-way", "retransmission-unlocated", "half-open", "spurious")
 EFFECTS = ("window-scaling-off", "receive-window-limited", "half-open", "syn-unanswered", "syn-lost", "accept-deferred")
 
 
@@ -141,3 +144,75 @@ def syn_flood(case: Case) -> Matches:
             if not victims
             else cookies + (f" ({plural(len(scaled), 'connection')} had it)" if scaled else ""),
         )
+
+
+def scattered(case: Case) -> dict[str, list[FlowRow]]:
+    """Returns by host the connections that begin with a SYN-ACK for it which it resets at once: it never sent a SYN."""
+    attempts: dict[str, list[FlowRow]] = defaultdict(list)
+    resets = case.transfers.flows_where("state", "reset")
+    evidence = case.trace.flows._packed("initiator_evidence", "B", flows=resets) if resets else b""
+    unasked = [flow for flow, word in zip(resets, evidence, strict=True) if word == case.transfers.words["syn_ack"]]
+    for row in case.trace.flows._rows_at(unasked[:SCATTERED_MAX]) if len(unasked) >= SCATTERED_MIN else ():
+        flow = row["flow"]
+        if not row["payload_bytes"]:
+            client, server = case.direction(flow, 0), case.direction(flow, 1)
+            if client["packets"] == client["resets"] and not server["resets"]:
+                attempts[row["source"]].append(row)
+    return {host: rows for host, rows in attempts.items() if len(rows) >= SCATTERED_MIN and is_slow(rows)}
+
+
+def is_slow(rows: list[FlowRow]) -> bool:
+    """Returns whether connections began over a time: a capture that begins in the middle of a scan has them at its begin."""
+    begins = [row["first_ns"] or 0 for row in rows]
+    return max(begins) - min(begins) >= SCATTERED_NS
+
+
+@cause(
+    code="backscatter",
+    title="Answers to SYNs that were never sent",
+    sentence="{host} gets {count:SYN-ACK} of {servers} for connections that it never began, and resets them: {probably}"
+    "backscatter of a SYN flood against {target}, whose senders forge its address; it does no harm here.",
+    advice="Nothing to repair: drop them at the firewall (state INVALID) if they are many, and tell whoever runs {target}.",
+    shows="Ten connections or more of a host, over 1 s or longer, begin with a SYN-ACK to it, and it resets each: a "
+    "host that had sent the SYN on another way would accept it.",
+    rivals={
+        "asymmetric-path": "the host resets the SYN-ACKs: it has not sent the SYNs",
+        "reset-by-peer": "no connection was open",
+    },
+    unknown="Whether a scanner on the host sent the SYNs on another interface.",
+    explains=("reset", "one-way", "retransmission-unlocated", "half-open", "spurious"),
+)
+def backscatter(case: Case) -> Matches:
+    for host, rows in scattered(case).items():
+        flows, servers = [row["flow"] for row in rows], sorted({row["destination"] for row in rows})
+        alone = {row["flow"] for row in map(case.flow, one_way_from(case, servers, host))}
+        case.claimed.update(flows, alone)
+        target = servers[0] if len(servers) == 1 else "them"
+        yield Match(
+            certainty="likely",
+            place="path",
+            findings=[*about(case, [*flows, *alone], *BACKSCATTER), *case.findings("one-direction")],
+            flows=[*flows, *alone],
+            members=len(flows),
+            severity="warning",
+            frames=first_packets(case.transfers, flows),
+            packets=len(flows),
+            filter=f"ip.addr == {host} && tcp.flags.syn == 1 && tcp.flags.ack == 1",
+            proof=f"{plural(len(flows), 'RST')} of {host} to SYN-ACKs without a SYN before",
+            excluded={"asymmetric-path": "the host resets them"},
+            undecided={"reset-by-peer": f"a capture on {host} of all interfaces: does it send SYNs?"},
+            host=host,
+            count=len(flows),
+            servers=servers[0] if len(servers) == 1 else plural(len(servers), "server"),
+            target=target,
+        )
+
+
+def one_way_from(case: Case, servers: list[str], host: str) -> list[int]:
+    """Returns the flows of which only packets of these servers to a host are there: their resets of the same flood."""
+    flows = case.trace.flows
+    ends = zip(flows.column("source"), flows.column("destination"), flows._packed("one_way", "B"), strict=True)
+    among = set(servers)
+    return [
+        flow for flow, (source, target, alone) in enumerate(ends) if alone == 1 and source in among and target == host
+    ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FTP servers that name an address in their PASV answers which their clients cannot reach."""
+"""Data connections of FTP that nobody answers: to an address of PASV, or to a client in active mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.unanswered.silent_hosts import SilentHost
 
-CONTROL_PORT, SYSTEM_PORTS = 21, 1024
+CONTROL_PORT, DATA_PORT, SYSTEM_PORTS = 21, 20, 1024
 SOON_NS = 1_000_000_000  # from the answer to PASV to the first SYN
 TURNS_MAX = 5_000
 
@@ -94,4 +94,61 @@ def ftp_wrong_address(case: Case) -> Matches:
                 syns=plural(host.syns, "SYN"),
                 time=host.time,
                 **attempt_fields(case, host, "syn-unanswered"),
+            )
+
+
+def blocked_by(case: Case, host: SilentHost) -> tuple[str, list[int]] | None:
+    """Returns the FTP server that tried to reach a host from its data port, and its control connections with this client; None
+    without one."""
+    rows, facts = [case.flow(flow) for flow in host.flows], host.facts
+    servers = {row["source"] for row in rows if row["source_port"] == DATA_PORT}
+    if len(servers) != 1 or any(row["source_port"] != DATA_PORT for row in rows):
+        return None
+    server, attempts = servers.pop(), case.transfers.attempts
+    control = [
+        flow
+        for flow, (source, port) in enumerate(zip(facts.sources, facts.ports, strict=True))
+        if port == CONTROL_PORT and source == host.address and attempts.is_connection(flow)
+    ]
+    control = [flow for flow in control if case.flow(flow)["destination"] == server]
+    return (server, control) if control else None
+
+
+@cause(
+    code="ftp-active-blocked",
+    title="Active FTP is blocked",
+    sentence="The FTP server {server} cannot open the data connections that {client} asks for (active mode): {count} "
+    "from its port 20 ({syns}{time}) got no answer, while the control connection works; a firewall or NAT before the client "
+    "{probably}drops {them}.",
+    advice="Let {client} use passive mode (PASV or EPSV), or let its firewall and NAT follow FTP (a helper, an ALG; not within "
+    "TLS).",
+    shows="SYNs from port 20 of a host get no answer from a client whose control connection (port 21) with that host works.",
+    rivals={
+        "host-down": "the client is there: its control connection works",
+        "filtered": "they are of the server, from port 20",
+    },
+    unknown="Whether the client's own firewall or a device before it drops them.",
+    explains=("syn-unanswered", "one-way"),
+)
+def ftp_active_blocked(case: Case) -> Matches:
+    for host in silent_hosts(case):
+        blocked = blocked_by(case, host)
+        if blocked:
+            server, control = blocked
+            case.claimed.update(host.flows)
+            fields = attempt_fields(case, host, "syn-unanswered", "one-way")
+            fields["flows"] = [*fields["flows"], *control]
+            yield Match(
+                certainty="likely",
+                place="client",
+                excluded={"host-down": "its control connection works"},
+                undecided={"filtered": f"a capture on {host.address}: do the SYNs arrive?"},
+                proof=f"{plural(host.syns, 'SYN')} from port 20 without an answer",
+                server=server,
+                client=host.address,
+                count=plural(host.failed, "connection"),
+                syns=plural(host.syns, "SYN"),
+                time=host.time,
+                them="it" if host.failed == 1 else "them",
+                **fields,
             )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual address that another router takes over, while hosts still send to the MAC address of the one before."""
+"""Gateways: one that answers no ARP request of a host, or whose address another router takes over, while hosts still send to the
+MAC address of the one before."""
 
 from __future__ import annotations
 
@@ -8,21 +9,24 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.unanswered.host_down import shows
+from wiretale.analyzer.causes.unanswered.host_down import lan_of, shows
 from wiretale.analyzer.causes.unanswered.silent_hosts import about, about_host, attempt_fields, silent_hosts
+from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.evidence import Cited
-from wiretale.analyzer.findings.hosts.neighbors import NEIGHBORS_MAX, is_virtual, unanswered
+from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
+from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, NEIGHBORS_MAX, is_virtual, unanswered
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.unanswered.silent_hosts import SilentHost
-    from wiretale.analyzer.rows import AnnouncerRow
+    from wiretale.analyzer.rows import AnnouncerRow, ExchangeRow
 
 ROWS_MAX = 10_000
 TAKEN_OVER_NS = 10_000_000_000  # from the last advertisement of one master to the first of the next
 ANNOUNCED_NS = 10_000_000_000  # after it, in which a master tells its MAC address (gratuitous ARP)
 SYNS_MIN = 2
-EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "one-way")
+EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicates", "one-way")
 
 
 class Move(NamedTuple):
@@ -125,3 +129,67 @@ def moved_match(case: Case, host: SilentHost, move: Move) -> Match:
         time=host.time,
         **fields,
     )
+
+
+def kept_from_answering(case: Case, target: str, rows: list[ExchangeRow]) -> list[SilentHost]:
+    """Returns the host that alone asks for an address of its network, if all attempts that it leaves without an answer are of
+    clients of other networks: it needs a router for these."""
+    askers = {str(row["client"]) for row in rows}
+    return [
+        host
+        for host in silent_hosts(case)
+        if askers == {host.address}
+        and lan_of(target) == lan_of(host.address)
+        and all(lan_of(host.facts.sources[flow]) != lan_of(target) for flow in host.flows)
+    ]
+
+
+@cause(
+    code="no-gateway",
+    title="The gateway of a host does not answer",
+    sentence="{router}, probably the default gateway of {host}, answers no ARP request ({count}{time}), so that {host} cannot "
+    "answer {connections} of clients of other networks.",
+    advice="Compare the gateway in the settings of {host} with the router's address (`ip route`, `ipconfig`), then the router's "
+    "cable and VLAN.",
+    shows="ARP requests of one host for an address of its own network get no reply, while it leaves SYNs of clients of other "
+    "networks (24 bits) without an answer, and none of its neighbors.",
+    rivals={
+        "host-down": "the host that is silent asks for the router",
+        "bad-member": "the networks of the clients separate what fails",
+        "filtered": "the host asks for the router in order to answer",
+    },
+    unknown="Whether the address is the gateway: the settings of the host tell.",
+    explains=("arp-unanswered", *EFFECTS),
+)
+def no_gateway(case: Case) -> Matches:
+    findings = case.findings("arp-unanswered")
+    by_target = unanswered(case.transfers) if findings else {}
+    for target, rows in by_target.items() if len(by_target) <= FEW_HOSTS else ():
+        is_arp = all(row["kind"] == "arp" for row in rows)
+        for host in kept_from_answering(case, target, rows) if is_arp else ():
+            case.claimed.update(host.flows)
+            waited, count = union_ns(waits_of(rows)), sum(row["attempts"] for row in rows)
+            yield Match(
+                certainty="likely",
+                place="server",
+                findings=[
+                    *(each for each in findings if shows(each, rows)),
+                    *about(case, host.flows, *EFFECTS),
+                ],
+                flows=host.flows,
+                failed=host.failed,
+                attempts=host.failed,
+                waited_ns=host.waited_ns,
+                frames=packets_of(rows),
+                packets=count,
+                filter=f"arp.dst.proto_ipv4 == {target} || ({host.filter})",
+                proof=f"{plural(count, 'ARP request')} of {host.address} without a reply, and {plural(host.syns, 'SYN')} that it "
+                "leaves unanswered",
+                excluded={"host-down": f"{host.address} sends ARP requests"},
+                undecided={"filtered": f"the routes of {host.address}: is {target} its gateway?"},
+                router=target,
+                host=host.address,
+                count=plural(count, "request"),
+                time=f" in {show_duration(waited)}" if waited else "",
+                connections=plural(host.failed, "connection"),
+            )
