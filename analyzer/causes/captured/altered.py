@@ -108,9 +108,9 @@ def offload(case: Case) -> Matches:
     title="The capture clock was set",
     sentence="The capture clock {jumped} by {furthest}{times}, so {wrong}; nobody waited then.",
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
-    shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more; or the TCP "
-    "timestamps of both ends show it: in one instant they fall behind the capture's clock, by 200 ms or more and by half of that "
-    "time or more, and do not catch up (flows.clock_jump_ns). Such a time is no part of waits for answers.",
+    shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more. Or the TCP "
+    "timestamps of both ends show it: in one instant they fall behind the capture's clock, by 200 ms or more and by half "
+    "of that time or more, and do not catch up (flows.clock_jump_ns). Such a time is no part of waits for answers.",
     rivals={
         "stall": "the TSvals of both ends jump against the capture's clock in one instant",
         "outage": "the time goes back, or the TSvals of both ends do not advance in it",

@@ -156,8 +156,9 @@ def reset_filter(group: Sequence[Reset]) -> str:
     sentence="A device{where}, not {end}, {probably}reset {count:connection}{server}: {signs}.",
     advice="Look at the log of the firewall, IPS, content filter or load balancer on the way (`traceroute -T -p {port} {host}` "
     "shows the hops); a capture at {host} shows that it sent no RST.",
-    shows="The RST has another TTL than the packets of its host before (by 2 or more, or with a second sign), comes sooner than "
-    "60% of the round trip to that host, has an IP ID out of its run, or the host goes on sending (Weaver, Sommer, Paxson 2009).",
+    shows="The RST has another TTL than the packets of its host before (by 2 or more, or with a second sign), comes "
+    "sooner than 60% of the round trip to that host, or has an IP ID out of its run. Or the host goes on sending (Weaver, "
+    "Sommer, Paxson 2009).",
     rivals={
         "reset-by-peer": "TTL and IP ID are in the host's own run, and the time suffices for a round trip",
         "idle-timeout": "no pause before separates the connections that were reset",

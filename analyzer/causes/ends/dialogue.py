@@ -209,11 +209,11 @@ def remaining_str(talk: Talk, remaining_ns: float) -> str:
     sentence="The client took the time: it paused {paused} in all between {requests} answers of {server} and its next "
     "requests; server and network needed {remaining}.",
     advice="Profile the client between its requests (`perf top`, its disk): it computes, waits for something else, or sleeps.",
-    shows="The client's own time before and within requests is 60% of the time in which somebody waited, or more, over 20 "
-    "requests and 3 s; fewer are a note, as is a client whose last request was never answered, as are three clients of one "
-    "service or more, pauses of less than a quarter of the capture, and flows with less than a quarter of its packets: it "
-    "is about other traffic. Pauses above 5 s, those of a timer (equal to 5%, or the middle half of them to 20% from 50 ms "
-    "on) and terminals at which a person types are idle time.",
+    shows="The client's own time before and within requests is 60% or more of the time in which somebody waited, over "
+    "20 requests and 3 s. It is a note if there are fewer requests, if the last one was never answered, or if three "
+    "clients or more of one service pause. So it is if the pauses take less than a quarter of the capture, or the flows "
+    "have less than a quarter of its packets: the capture is about other traffic. Pauses above 5 s, those of a timer "
+    "(equal to 5%, or the middle half of them to 20% from 50 ms on) and terminals at which a person types are idle time.",
     rivals={
         "slow-server": "the answers come in the server's own time, which is short",
         "zero-window": "the window was open",

@@ -161,12 +161,12 @@ def granted_windows(case: Case) -> Matches:
     advice="Raise that window at {receiver}: HTTP/2 stream and connection window (`SETTINGS_INITIAL_WINDOW_SIZE`, gRPC "
     "flow control, nginx `http2_body_preread_size`), SSH (HPN-SSH), SMB credits, more or larger reads (`sftp -R 256 -B 262144`, "
     "NFS `rsize`); or use several connections.",
-    shows="As send-buffer, and the receiver sends a small message (300 bytes or less on average) at least once for two flights, "
-    "as programs do that grant leave to send; a program that only receives sends none. Or requests for parts of a file, so many "
-    "at a time: the flight of 10 round trips or more never exceeds a whole number (64 at most) of the bytes that pass for each "
-    "small message, while that would fill 60% of them or more, without a loss (or "
-    "the 65,535 bytes of HTTP/2 pass for each message of 100 bytes or less); the receive window is half as large again, and "
-    "40% of the time or more is round trips.",
+    shows="As send-buffer, and the receiver sends a small message (300 bytes or less on average) at least once for two "
+    "flights, as programs do that grant leave to send; a program that only receives sends none. Or requests for parts of a "
+    "file, so many at a time: the flight of 10 round trips or more never exceeds a whole number (64 at most) of the bytes "
+    "that pass for each small message, while that would fill 60% of them or more, without a loss. Or the 65,535 bytes of "
+    "HTTP/2 pass for each message of 100 bytes or less. The receive window is half as large again, and 40% of the time or "
+    "more is round trips.",
     rivals={
         "send-buffer": "the receiver's messages come with the flights",
         "small-window": "the window of TCP has room",

@@ -112,10 +112,10 @@ def no_window_update(case: Case) -> Matches:
     sentence="{receiver} {probably}reads too slowly: {window}{end}.",
     advice="Look at the program that should read on {receiver}, not at the network: `ss -tm` (Recv-Q), a busy CPU, a slow "
     "disk, a printer without paper.",
-    shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half of the time in "
-    "which its window limited the sender, or more; or the window shrank to 40% of its first size; or, captured at the receiver "
-    "(0.1 ms to it and back), it acknowledged data late while all of its window was full. A failure if it stayed shut for the "
-    "last 5 s.",
+    shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half or more "
+    "of the time in which its window limited the sender. Or the window shrank to 40% of its first size. Or, captured at "
+    "the receiver (0.1 ms to it and back), it acknowledged data late while all of its window was full. A failure if it "
+    "stayed shut for the last 5 s.",
     rivals={
         "bottleneck": "a capture at the receiver has no queue after it, and the data under way fills the window",
         "tail-loss": "the sender had no leave to send, so that no timer of a loss ran",

@@ -111,10 +111,10 @@ def repair_of(case: Case, lossy: Lossy) -> Repair | None:
     sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where} in bursts of "
     "up to {longest}, and {sender} repairs them one at a time: each next one follows {step} later, {reason}{price}.",
     advice="{advice}",
-    shows="Losses that were due within 5 ms or two round trips of each other are repaired one by one, each 30 ms and 10 "
-    "round trips or more after the one before, three times or more and in most such cases, and always after the same time "
-    "(the middle half to 20%). A sender that knows of several holes (SACK) fills them within a round trip, and doubles a "
-    "timer that brought no ACK.",
+    shows="Losses that were due within 5 ms or two round trips of each other are repaired one by one, each 30 ms and "
+    "10 round trips or more after the one before. That happens three times or more, in most such cases, and always after "
+    "the same time (the middle half to 20%). A sender that knows of several holes (SACK) fills them within a round trip, "
+    "and doubles a timer that brought no ACK.",
     rivals={
         "random-loss": "the segments are lost at once, and repaired one by one",
         "tail-loss": "several timers in a row, each for one segment of the same burst",

@@ -137,9 +137,9 @@ def total_bps(case: Case) -> float:
     "passed, so no queue grew.",
     advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
     "compare a cable, another driver, and pings from another host.",
-    shows="Five pings and 5% of a pair or more took 100 ms and 20 times the least one, 30% or more were answered about as "
-    "fast as the least one, 10 ms or less, three times or more right after a late one, and hardly any in between; less than "
-    "500 kbit/s was captured.",
+    shows="Five pings and 5% of a pair or more took 100 ms and 20 times the least one. 30% or more were answered about "
+    "as fast as the least one, in 10 ms or less, three times or more right after a late one, and hardly any took a time in "
+    "between. Less than 500 kbit/s was captured.",
     rivals={
         "bufferbloat": "hardly anything was sent, and the next ping is fast at once: a queue drains gradually",
         "outage": "every packet arrives, late",

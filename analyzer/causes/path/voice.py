@@ -77,9 +77,9 @@ def behind_of(case: Case) -> Iterator[Behind]:
     "fills at {rate}: packets come up to {delay} later than others{other}.",
     advice="Give that link a fair queue with AQM below its rate (`tc qdisc replace dev IF root cake bandwidth {below}`), or mark "
     "voice (DSCP EF) and let the router send it first.",
-    shows="The transit times of a stream (RTP timestamps beside times of capture) differ by 150 ms or more, and by twice as much "
-    "as in the other direction, while a TCP transfer of the same sender fills the path (finding path-limited) for 2 s or more. "
-    "Clocks that differ by 200 ppm are allowed for.",
+    shows="The transit times of a stream (RTP timestamps beside times of capture) differ by 150 ms or more, and by "
+    "twice as much as in the other direction. Meanwhile a TCP transfer of the same sender fills the path (finding "
+    "path-limited) for 2 s or more. Clocks that differ by 200 ppm are allowed for.",
     rivals={
         "bottleneck": "other packets wait, too",
         "bufferbloat": "the queue is before the capture point, where round trips do not include it",
@@ -119,9 +119,9 @@ def voice_behind_transfer(case: Case) -> Matches:
     "and {lost}; {probably}a queue or a radio before the capture point holds them.",
     advice="Capture at {source}: if it sends evenly, look for the queue on the way (Wi-Fi, an uplink without priority for "
     "DSCP EF); if not, at its CPU. A longer jitter buffer of {target} hides it.",
-    shows="The transit times of a stream of small packets (RTP timestamps beside times of capture) differ by 100 ms to 1 s and "
-    "by twice as much as in the other direction, the jitter is 5 ms or more to the end (RFC 3550), and 1% of the packets at most "
-    "is lost. Clocks that differ by 200 ppm are allowed for.",
+    shows="The transit times of a stream of small packets (RTP timestamps beside times of capture) differ by 100 ms to "
+    "1 s and by twice as much as in the other direction. The jitter is 5 ms or more to the end (RFC 3550), and 1% of the "
+    "packets at most is lost. Clocks that differ by 200 ppm are allowed for.",
     rivals={
         "voice-behind-transfer": "no transfer of the same sender fills the path meanwhile",
         "random-loss": "the packets come late, and are not lost",

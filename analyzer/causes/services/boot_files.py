@@ -65,9 +65,9 @@ def ignored_answers(transfers: dict[int, list[FlowRow]]) -> dict[tuple[str, str]
     title="A TFTP transfer never begins",
     sentence="{what}.",
     advice="{advice}",
-    shows="A request to UDP 69, and the packets of the server to the port that asked: three or more, all of the same size, "
-    "and none back, so that the client acknowledges nothing; or three requests or more of one client without any packet to "
-    "its port.",
+    shows="A request to UDP 69, and the packets of the server to the port that asked: three or more, all of the same "
+    "size, and none back, so that the client acknowledges nothing. Or three requests or more of one client without any "
+    "packet to its port.",
     rivals={
         "one-direction": "requests of the client are in the capture, and packets to it",
         "udp-silent": "the server answers, from another port, as TFTP does",
@@ -177,9 +177,9 @@ def lockstep_of(case: Case, row: FlowRow) -> Lockstep | None:
     advice="Load large files by HTTP (iPXE, UEFI HTTP boot), or negotiate larger blocks (`blksize`, 1428 fit an Ethernet "
     "frame in a tunnel) and several at once (`windowsize`, RFC 7440) at {client} and {server}; put the boot server near its "
     "clients.",
-    shows="A request to UDP 69 and a flow from its server to the port that asked, with 100 blocks or more and as many ACKs "
-    "of 4 bytes, 2 ms or more for each and 3 s in all, evenly (their number in a time bin varies by half at most): no timer "
-    "of a lost block.",
+    shows="A request to UDP 69 and a flow from its server to the port that asked, with 100 blocks or more and as many "
+    "ACKs of 4 bytes. A block takes 2 ms or more and all take 3 s, evenly (their number in a time bin varies by half at "
+    "most): no timer of a lost block.",
     rivals={
         "random-loss": "a lost block waits for a timer of a second or more, and no such pause is there",
         "slow-server": "a ping of the server takes as long as a block",

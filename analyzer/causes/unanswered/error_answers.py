@@ -134,10 +134,10 @@ def redirect_loop(case: Case) -> Matches:
     title="Answers that are errors",
     sentence="{server} answers, but with errors: {count} of {total:{noun}} got {codes}{after}{names}{ending}.",
     advice="{what}",
-    shows="Answers of DNS with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH, and of HTTP with a status from 500 on, or one that "
-    "refuses the request itself, such as 400 and 413. 401 and 407 count if no request with a login follows, 403 and 404 if half "
-    "of the answers of a server are such. Below a tenth of the requests to a server, and 1 s, it is a note. Pauses of 0.4 s or "
-    "more after 429 and 503 are part of the wait.",
+    shows="Answers of DNS with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH, and of HTTP with a status from 500 on, "
+    "or one that refuses the request itself, such as 400 and 413. A 401 or 407 counts if no request with a login follows, "
+    "403 and 404 if half of the answers of a server are such. Below a tenth of the requests to a server, and 1 s, it is a "
+    "note. Pauses of 0.4 s or more after 429 and 503 are part of the wait.",
     rivals={"dns-tcp-blocked": "no question of the server itself stayed without an answer"},
     unknown="What failed behind the server, and all that TLS hides.",
 )

@@ -166,9 +166,9 @@ def strangers_of(case: Case, client: str) -> list[ExchangeRow]:
     "{count:ARP request}, while each host of its own /24 that it asks for does.",
     advice="Compare the mask of {client} with that of a neighbor (`ip addr`, `ipconfig`; DHCP option 1); what is for {host} "
     "belongs to the router.",
-    shows="ARP requests of one client for three hosts or more in two networks or more beyond the 24 bits of its own address all "
-    "stay without a reply, although the client repeats them; nobody there sends ARP, and all that it asks for within its 24 bits "
-    "answer.",
+    shows="ARP requests of one client for three hosts or more in two networks or more beyond the 24 bits of its own "
+    "address all stay without a reply, although the client repeats them. Nobody there sends ARP, and all that it asks for "
+    "within its 24 bits answer.",
     rivals={"host-down": "only hosts of other networks are silent, and all of them"},
     unknown="Whether the network is wider and all these hosts are off: the mask of a neighbor tells.",
     explains=("arp-unanswered",),
@@ -211,9 +211,9 @@ def mask_match(client: str, beyond: list[ExchangeRow], cited_by: list[Numbered])
     title="Host down or not there",
     sentence="{host} {is_down}: {evidence}{beside}.",
     advice="{what}",
-    shows="ARP requests or neighbor solicitations that the address asked for never answers, although replies to the asker "
-    "are in the capture; or an ICMP error 'host unreachable' about its connections; or SYNs, repeated by their clients, to a "
-    "host of which the capture has no packet at all.",
+    shows="ARP requests or neighbor solicitations that the address asked for never answers, although replies to the "
+    "asker are in the capture. Or an ICMP error 'host unreachable' is about its connections. Or there are SYNs, repeated "
+    "by their clients, to a host of which the capture has no packet at all.",
     rivals={
         "filtered": "from afar a host that is off and a firewall that drops all packets to it look alike; an ICMP error or ARP "
         "decides",

@@ -132,9 +132,9 @@ def arp_of(case: Case, address: str) -> list[Numbered]:
     title="No address from DHCP",
     sentence="{what}.",
     advice="{advice}",
-    shows="A client repeats its Discover and gets no Offer, or a server answers its Request with a NAK and it gets no address "
-    "afterwards, or the Offer is in the capture and the client repeats its Request without an ACK or NAK, or sends three "
-    "Discovers or more, each of which gets an Offer, and no Request.",
+    shows="A client repeats its Discover and gets no Offer. Or a server answers its Request with a NAK and it gets no "
+    "address afterwards. Or the Offer is in the capture and the client repeats its Request without an ACK or NAK, or sends "
+    "three Discovers or more, each of which gets an Offer, and no Request.",
     rivals={"one-direction": "the client repeats its Discover with the same id, as after an Offer that it never saw"},
     unknown="At the client, whether the server is down or has no free address, or the relay is missing.",
 )
@@ -436,8 +436,9 @@ def late_of(rows: list[ExchangeRow], starts: Mapping[str, list[Start]]) -> list[
     "could leave.",
     advice="If {mac} answers for other hosts (proxy ARP), turn its delay off: `sysctl net.ipv4.neigh.IF.proxy_delay=0`; else "
     "look for a host or radio that sleeps, or a busy CPU.",
-    shows="Two ARP requests or more were asked once, one MAC address answered them 200 ms later or more, as half of all that it "
-    "answers, and a flow to the address began within 100 ms of the answer, with a round trip of half of the wait or less.",
+    shows="Two ARP requests or more were asked once, and one MAC address answered them 200 ms later or more, as half "
+    "of all that it answers. A flow to the address began within 100 ms of the answer, with a round trip of half of the "
+    "wait or less.",
     rivals={
         "host-down": "every request is answered",
         "stall": "half of its answers or more are late, whatever else passes",

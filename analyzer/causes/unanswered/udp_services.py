@@ -67,9 +67,10 @@ def service_of(row: FlowRow) -> str | None:
     sentence="{server} answers none of {count} {requests} of {client}{time}, {state}.",
     advice="Capture on {host}: whether the datagrams arrive. If they do, the service ignores them (stopped, a wrong key, "
     "an unknown client); else a firewall on the way drops UDP {port}.",
-    shows="Three datagrams or more to a service that answers each (NTP, SNMP, RADIUS, Kerberos, IKE, OpenVPN), or handshake "
-    "initiations of WireGuard by their size, none of which gets an answer or an ICMP error, while other packets come to the "
-    "client or from the server. It is a note if another server of that service (NTP, RADIUS, Kerberos) answers the client.",
+    shows="Three datagrams or more to a service that answers each (NTP, SNMP, RADIUS, Kerberos, IKE, OpenVPN), or "
+    "handshake initiations of WireGuard by their size. None of them gets an answer or an ICMP error, while other packets "
+    "come to the client or from the server. It is a note if another server of that service (NTP, RADIUS, Kerberos) answers "
+    "the client.",
     rivals={
         "one-direction": "other packets come to the client, or from the server",
         "refused": "no ICMP error 'port unreachable' came",
