@@ -22,11 +22,13 @@ import pytest
 
 import needs
 import object_storage
-from checkout import SAMPLES
+from checkout import ROOT, SAMPLES
+from document_blocks import command_lines
 from processes import refusal
 from ssh_server import serving, why_not
 
 NAMES = ("tcp_losses.pcap", "tcp_blocks.pcapng")
+PAGE = ROOT / "docs" / "remote.md"
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -103,6 +105,8 @@ import pathlib
 s3.create_bucket(Bucket="captures")
 for name in sys.argv[1:]:
     s3.upload_file(name, "captures", "day/" + pathlib.Path(name).name)
+    s3.upload_file(name, "captures", "2026-11-22/" + pathlib.Path(name).stem + ".pcapng")
+s3.upload_file(sys.argv[1], "captures", "2026-11-22/core.pcapng.zst")  # recognized by its content
 s3.put_object(Bucket="captures", Key="day/notes.txt", Body=b"no capture")
 """
         object_storage.script(environment, object_storage.S3, text, *(SAMPLES / name for name in NAMES))
@@ -327,6 +331,19 @@ def test_a_capture_on_another_host_is_read_by_ssh(
     assert document["flows"] == expected["flows"] and document["directions"] == expected["directions"]
     missing = refusal(wiretale_run("analyze", url.replace("capture", "nothing"), env=environment), 4)
     assert missing.endswith("No such file or directory")
+
+
+@pytest.mark.parametrize("line", command_lines(PAGE) if PAGE.is_file() else [])
+def test_the_command_lines_of_the_page_run(
+    wiretale_run: Any, web: str, bucket: dict[str, str], request: pytest.FixtureRequest, line: str
+) -> None:
+    words, environment = shlex.split(line.replace("https://example.org/slow", f"{web}/tcp_losses")), bucket
+    if words[-1].startswith("ssh:"):
+        needs.skip_without(why_not())
+        url, environment = request.getfixturevalue("host")
+        words[-1] = url + quote(str(SAMPLES / "tcp_losses.pcap"))
+    done = wiretale_run(*words[1:], env=environment)
+    assert words[0] == "wiretale" and done.returncode == 0, done.stderr
 
 
 @needs.marked(why_not())

@@ -20,10 +20,9 @@ WIDTH = "80"  # columns of the terminal whose output the documents show
 PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
 BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CUT_HERE = "…"  # the last line of a block whose output is longer
-#: They need other machines, a scheduler, or minutes: only their options are checked. A receiver runs beside each sender.
+#: They need other machines, a scheduler, or minutes: only their options are checked (test_remote.py runs those of remote.md).
 NOT_RUN = re.compile(
-    r"://|scheduler|10\.0\.0\.1|sbatch|--plan\b|/shared/|ssh:|my\.toml|--check\b"
-    r"|\bwiretale (receive|lab run|lab check|capture -i eth0)\b"
+    r"://|scheduler|10\.0\.0\.1|sbatch|--plan\b|/shared/|ssh:|--check\b|\bwiretale (lab run|lab check)\b"
 )
 PAGES_NOT_RUN = ("cluster.md",)
 #: A shell in a network of its own, and lines in it beside their peers.
@@ -37,6 +36,16 @@ wait $receiver
 kill $tracer
 wait $tracer
 exit $sent
+"""
+RECEIVING = """
+timeout 60 {line} & receiver=$!
+timeout 60 wiretale send 127.0.0.1 --wait 9 -t 0.2 -q && wait $receiver
+"""
+CAPTURING = """
+timeout 60 {line} 2> started & tracer=$!
+until grep -q capturing started; do kill -0 $tracer || exit 1; sleep 0.05; done
+kill $tracer
+wait $tracer
 """
 SERVING = """
 rm -f address
@@ -86,6 +95,10 @@ def alone(line: str) -> str | None:
     """Returns what a line becomes that needs a peer, root or Ctrl-C, for a network of its own; None if it needs none of these."""
     if "wiretale send HOST" in line:
         return SENDING.format(line=line.replace(" -t 10", "").replace("HOST", "127.0.0.1 --wait 9 -t 0.2"))
+    if "wiretale receive" in line:
+        return RECEIVING.format(line=line)
+    if "wiretale capture -i eth0" in line:
+        return CAPTURING.format(line=line.removeprefix("sudo ").removesuffix("&").replace("eth0", "lo"))
     if "wiretale view" in line:
         return SERVING.format(line=line)
     if "wiretale store watch" in line:
@@ -93,7 +106,7 @@ def alone(line: str) -> str | None:
     if "wiretale experiment run" in line:
         return f"{line.replace('HOST', '127.0.0.1')} --scale 0.02"
     if "wiretale lab up" in line:
-        return f"{line} && wiretale lab down {line.split()[-1]}"
+        return f"{line} && wiretale lab down {line.split()[3].removesuffix('.toml')}"
     return None
 
 
@@ -106,6 +119,7 @@ def make_place(folder: Path) -> Path:
     for name in ("day/a.pcap.zst", "day/a.pcapng", "captures/a.pcapng", "captures/2026-11-20/a.pcapng", "day.pcap.zst"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(SAMPLES / "fast_retransmissions.pcap", folder / name)  # recognized by its content
+    (folder / "my.toml").write_text('[both]\nrate = "10Mbit"\ndelay = "5ms"\n')
     (folder / "bin").mkdir()
     starter = folder / "bin" / "wiretale"
     starter.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m wiretale "$@"\n')
