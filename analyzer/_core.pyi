@@ -72,15 +72,29 @@ class Analysis:
         /,
     ) -> Analysis: ...
     @classmethod
-    def gather(
+    def split(
         cls,
-        files: list[tuple[bytes, bytes, int, int, int, int, int]],
-        shards: list[bytes],
+        path: str,
+        name: str,
+        file: int,
+        fds: list[int],
+        head: bytes,
+        key: bytes,
         options: AnalysisOptions,
-        inexact: bool,
         /,
-    ) -> Analysis: ...
-    def shard_rows(self) -> bytes: ...
+    ) -> tuple[Analysis, dict[str, Any]]:
+        """Writes a capture to shards; returns the rows that it has as a whole, and its facts (analyzer/core/shard/split.h).
+        OSError if a shard cannot be written."""
+    @classmethod
+    def joined(
+        cls,
+        tables: list[tuple[str, object]],
+        totals: dict[str, int],
+        judged: list[tuple[str, str, int, int]],
+        excluded: tuple[int, int, int],
+        /,
+    ) -> Analysis:
+        """A finished analysis with the rows of Arrow streams (analyzer/core/shard/join.h); flows come first."""
     def progress(self) -> tuple[int, int, int]: ...
     def step(self, most: int, /) -> bool: ...
     def finish(self) -> None: ...
@@ -98,18 +112,6 @@ def frames(
     """For frames of a file in rising order: reason, IP protocol, and whether a transport header and a fragment were found; then
     link type, time in ns (None if it is not known), bytes on the wire and captured bytes, or None if they do not fit into the
     bytes that `room` leaves for all frames. None if the file has no such frame."""
-
-def split(
-    path: str,
-    name: str,
-    file: int,
-    fds: list[int],
-    head: bytes,
-    key: bytes,
-    options: AnalysisOptions,
-    /,
-) -> dict[str, Any]:
-    """Writes a capture to shards and returns its facts (analyzer/core/shard/split.h). OSError if it cannot be written."""
 
 def cut(
     paths: list[str],

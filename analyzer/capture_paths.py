@@ -29,8 +29,8 @@ MAGIC_NUMBERS = (
 )
 PCAPNG = MAGIC_NUMBERS[3]
 HEADER_BYTES, SECTION_BYTES = 24, 28  # of a pcap file, and of the least section header of pcapng
-SPLIT_PLAN, STORE_MARKER = "split.json", "store.json"
-COPIES = {SPLIT_PLAN: "split", STORE_MARKER: "store"}  # folders with these files
+CLUSTER_JOB, STORE_MARKER = "cluster.json", "store.json"
+COPIES = {CLUSTER_JOB: "run of a cluster", STORE_MARKER: "store"}  # folders with these files
 NAMED_MOST = 10  # skipped files of a folder
 GZIP = b"\x1f\x8b"
 COMPRESSED = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")  # zstd, lz4: Python 3.11 cannot decompress them

@@ -51,7 +51,7 @@ class Option(NamedTuple):
     most: int = 0
     #: in the API and in the names of arguments, if it is not that of the field
     keyword: str = ""
-    #: whether it chooses packets, which `wiretale cluster split` does: shards have only those
+    #: whether it chooses packets, which a cluster does when it cuts captures: shards have only those
     chooses_packets: bool = False
     #: whether rows depend on it
     changes_rows: bool = True
@@ -223,11 +223,9 @@ class ReadingMode(NamedTuple):
     interfaces_only: bool = False
     #: only packets of so many files begin flows; 0 for all
     flow_files: int = 0
-    #: of a shard of `wiretale cluster split`, which notes the position of each row; its clock is the time that the whole capture
-    #: reached, at least and at most
+    #: of a shard of a cluster, and the time that all shards reached together
     shard: bool = False
     clock_ns: int | None = None
-    clock_most_ns: int | None = None
     #: an analysis of the same files with the same options, finished: packets that cannot concern these flows are skipped
     first: "_core.Analysis | None" = None
 

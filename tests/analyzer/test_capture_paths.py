@@ -7,9 +7,7 @@ import contextlib
 import gzip
 import json
 import os
-import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -22,9 +20,12 @@ import pytest
 import needs
 import wiretale
 from checkout import Run
-from processes import wait_until
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.options import NO_OPTIONS
+from wiretale.cluster import shards
+from wiretale.cluster.job import begin
+from wiretale.cluster.place import Place
 from wiretale.reports.store.add import add
 
 
@@ -128,7 +129,6 @@ def test_an_unreadable_file_does_not_end_the_others_of_a_store(samples: Path) ->
 COMMANDS = [
     ("analyze",),
     ("info",),
-    ("split", "--shards", "2", "-o", "split"),
     ("store", "add", "store"),
 ]
 
@@ -192,13 +192,12 @@ def test_many_skipped_files_are_counted(wiretale_run: Run, samples: Path, tmp_pa
     assert [row["file"] for row in json.loads(done.stdout)["interfaces"]] == ["good.pcap"]
 
 
-@pytest.mark.parametrize("command", [("split", "--shards", "2", "-o", "split"), ("store", "add", "store")])
-def test_steps_of_many_captures_show_their_progress(samples: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_many_captures_show_their_progress(samples: Path, tmp_path: Path) -> None:
     (tmp_path / "day").mkdir()
     for number in range(20):
         shutil.copy(samples / "tcp_losses.pcap", tmp_path / "day" / f"{number}.pcap")
     main, terminal = os.openpty()
-    words = [sys.executable, "-m", "wiretale", *command, "day"]
+    words = [sys.executable, "-m", "wiretale", "store", "add", "store", "day"]
     subprocess.run(words, stderr=terminal, cwd=tmp_path, env={**os.environ, "TERM": "xterm"}, check=True)
     os.close(terminal)
     output = ""
@@ -208,40 +207,22 @@ def test_steps_of_many_captures_show_their_progress(samples: Path, tmp_path: Pat
     assert "/20" in output and "captures" in output
 
 
-def test_an_interrupted_split_says_what_is_done(samples: Path, tmp_path: Path) -> None:
-    (tmp_path / "day").mkdir()
-    for number in range(2000):
-        shutil.copy(samples / "tcp_losses.pcap", tmp_path / "day" / f"{number}.pcap")
-    words = [sys.executable, "-m", "wiretale", "split", "day", "-o", "split", "--shards", "4"]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, cwd=tmp_path, text=True) as process:
-        wait_until(lambda: len(list(tmp_path.glob("split/files/*.json"))) > 5)
-        process.send_signal(signal.SIGINT)
-        message = process.communicate()[1]
-    assert process.returncode == 130
-    matched = re.fullmatch(
-        r"wiretale: interrupted: (\d+) of 2,000 captures are split: the same command splits the others\n", message
-    )
-    assert matched and int(matched[1]) <= len(list(tmp_path.glob("split/files/*.json"))) <= int(matched[1]) + 1
-
-
 def test_outputs_in_the_folder_of_the_input_are_no_input(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     for name in ("tcp_losses.pcap", "timeouts.pcap"):
         shutil.copy(samples / name, folder)
     before = wiretale_run("analyze", "in", "--json", cwd=tmp_path).stdout
-    split = ("split", "in", "-o", "in/split", "--shards", "4")
-    assert wiretale_run(*split, cwd=tmp_path).returncode == 0
+    cut = begin(Place(str(folder / "run")), [str(folder / "timeouts.pcap")], 4, NO_OPTIONS)[0]
+    shards.cut(cut, 0)
     assert "added 2 captures" in wiretale_run("store", "add", "in/deep/store", "in", cwd=tmp_path).stderr
-    again = wiretale_run(*split, cwd=tmp_path)
-    assert again.returncode == 0 and sorted(again.stderr.splitlines()) == [
-        "wiretale: in/split: split before, nothing to do",
-        "wiretale: skipped in/deep/store: is a store",
-        "wiretale: skipped in/split: is a split",
-    ]
     after = wiretale_run("analyze", "in", "--json", cwd=tmp_path)
     assert after.returncode == 0 and after.stdout == before
-    for place, kind in (("in/split", "split"), ("in/split/shard-00", "shard of a split"), ("in/deep/store", "store")):
+    assert sorted(line for line in after.stderr.splitlines() if "skipped" in line) == [
+        "wiretale: skipped in/deep/store: is a store",
+        "wiretale: skipped in/run: is a run of a cluster",
+    ]
+    for place, kind in (("in/run", "run of a cluster"), ("in/deep/store", "store")):
         done = wiretale_run("store", "add", "other", place, cwd=tmp_path)
         assert (done.returncode, done.stderr) == (2, f"wiretale: {place}: is a {kind}: expected captures\n")
 

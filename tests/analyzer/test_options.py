@@ -83,12 +83,6 @@ def api(folder: Path, function: str) -> None:
     python_in(folder, "-c", f"import wiretale; wiretale.{function}({str(CAPTURE)!r}, **{keywords!r})")
 
 
-def split_and_gather(folder: Path) -> None:
-    wiretale_in(folder, "split", CAPTURE, "-o", folder / "split", "--shards", 1, *flags(CHOOSING))
-    wiretale_in(folder, "analyze", folder / "split" / "shard-00", *flags(OPTIONS.keys() - CHOOSING))
-    wiretale_in(folder, "gather", folder / "split", "--json", "--inexact")
-
-
 def watch(folder: Path) -> None:
     (folder / "captures").mkdir()
     (folder / "captures" / CAPTURE.name).write_bytes(CAPTURE.read_bytes())
@@ -107,11 +101,10 @@ WAYS: dict[str, Callable[[Path], None]] = {
     "view of an output folder": output_folder,
     "wiretale.analyze": lambda folder: api(folder, "analyze"),
     "wiretale.explain": lambda folder: api(folder, "explain"),
-    "split and gather": split_and_gather,
     "store": lambda folder: wiretale_in(folder, "store", "add", folder / "store", CAPTURE, *flags()),
     "watch": watch,
     "cluster": lambda folder: wiretale_in(
-        folder, "analyze", CAPTURE, "--json", "--cluster", "local", "--workers", 1, "--shards", 1, "--inexact", *flags()
+        folder, "analyze", CAPTURE, "--json", "--cluster", "local", "--workers", 1, "--shards", 1, *flags()
     ),
 }
 
@@ -132,9 +125,8 @@ def test_an_option_reaches_the_core(calls: tuple[str, list[dict[str, Any]]], nam
     if way == "view of an output folder" and name not in CHANGING:
         pytest.skip("the folder keeps what its rows depend on")
     values = {call["call"]: call[name] for call in core_calls}
-    if way in ("split and gather", "cluster"):  # packets are chosen by the split, other options are of the shards
+    if way == "cluster":  # packets are chosen when captures are cut, other options are of the shards
         assert values["split" if name in CHOOSING else "analysis"] == VALUES[name]
-        assert name not in CHOOSING or values["gather"] == VALUES[name]
     else:
         assert [value for value in values.values() if value != DEFAULTS[name]] == [VALUES[name]]
 

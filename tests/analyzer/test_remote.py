@@ -176,10 +176,7 @@ def test_a_server_that_is_down_is_not_an_empty_folder(wiretale_run: Any) -> None
     assert refusal(wiretale_run("analyze", "http://"), 4) == "http://: expected http://HOST/PATH"
 
 
-@pytest.mark.parametrize("command", [("info",), ("split", "--shards", "2", "-o", "split")])
-def test_a_folder_on_the_web_skips_what_is_no_capture(
-    wiretale_run: Any, tmp_path: Path, command: tuple[str, ...]
-) -> None:
+def test_a_folder_on_the_web_skips_what_is_no_capture(wiretale_run: Any, tmp_path: Path) -> None:
     folder = tmp_path / "served"
     folder.mkdir()
     capture = (SAMPLES / NAMES[0]).read_bytes()
@@ -192,7 +189,7 @@ def test_a_folder_on_the_web_skips_what_is_no_capture(
         (folder / name).write_bytes(content)
     (folder / "d.pcap.sha256").write_text("0" * 64)
     with web_server(folder) as url:
-        done = wiretale_run(*command, f"{url}/", cwd=tmp_path)
+        done = wiretale_run("info", f"{url}/", cwd=tmp_path)
         skipped = [line for line in done.stderr.splitlines() if "skipped" in line]
         assert done.returncode == 3 and skipped == [
             f"wiretale: skipped {url}/a.pcap is not a capture: expected pcap or pcapng",
@@ -251,37 +248,6 @@ def test_the_packets_of_a_capture_on_the_web_are_kept(wiretale_run: Any, web: st
     done = wiretale_run("analyze", f"{web}/tcp_losses.pcap", "-q", "-o", tmp_path / "out", "--tables", "packets")
     assert done.returncode == 0, done.stderr
     assert duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/out/packets.parquet'").fetchall() == [(342,)]
-
-
-def test_a_split_of_captures_on_the_web_gives_the_files_of_one_run(wiretale_run: Any, tmp_path: Path) -> None:
-    served, split = tmp_path / "served", tmp_path / "split"
-    served.mkdir()
-    for name in NAMES:
-        shutil.copy(SAMPLES / name, served)
-    with web_server(served) as url:
-        url = url.replace("://", "://me:word@")
-        captures = [f"{url}/{NAMES[0]}?token=word", f"{url}/{NAMES[1]}", SAMPLES / "udp_fragments.pcap"]
-        done = wiretale_run("analyze", *captures, "-q", "-o", tmp_path / "one", "--tables", "packets")
-        assert done.returncode == 0, done.stderr
-        assert wiretale_run("split", *captures, "-q", "-o", split, "--shards", "2").returncode == 0
-        for shard in ("shard-00", "shard-01"):
-            assert wiretale_run("analyze", split / shard, "-q").returncode == 0
-        several = wiretale_run("gather", split, "-q", "-o", tmp_path / "several", "--tables", "packets")
-        assert several.returncode == 0, several.stderr
-        for path in sorted((tmp_path / "one").iterdir()):
-            assert path.read_bytes() == (tmp_path / "several" / path.name).read_bytes(), path.name
-        shutil.copy(SAMPLES / "reordering.pcap", served / NAMES[1])
-        check_no_packets(wiretale_run, split, f"{NAMES[1]}: changed since it was split")
-    check_no_packets(wiretale_run, split, f"{NAMES[0]}: ")
-
-
-def check_no_packets(run: Any, split: Path, reason: str) -> None:
-    """Without captures the tables are there, and one line names the capture."""
-    done = run("gather", split, "-q", "-o", split.parent / "several")
-    assert done.returncode == 0 and done.stderr.startswith("wiretale: the report has no packets: http://me@"), done
-    assert reason in done.stderr and "word" not in done.stderr and done.stderr.count("\n") == 1
-    text = refusal(run("gather", split, "--json", "--tables", "packets"), 4)
-    assert reason in text and "word" not in text
 
 
 def test_an_unreachable_server_is_one_line(wiretale_run: Any) -> None:

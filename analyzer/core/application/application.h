@@ -29,8 +29,6 @@ struct selection {
     uint32_t mask;       /* entries of the table less one, a power of 2 */
     uint32_t used;       /* entries */
     uint32_t open_count; /* directions whose first bytes may follow */
-    uint64_t begun;      /* entries since the start */
-    uint64_t missing;    /* segments without the payload that was needed: selection_pass() */
     /* The same by the hash of a table and the end; UINT8_MAX is for ever. */
     uint8_t open[SELECTION_BUCKETS];
 };
@@ -67,11 +65,11 @@ struct selected selection_segment(struct selection *selection, uint32_t hash, un
                                   const struct headers *headers);
 struct selected selection_datagram(const struct headers *headers);
 
-/* Passes a segment whose payload `wiretale split` left out because selection_segment() needs none
- * of it. If it does, counts it in `missing`: the rows are not those of the whole capture. */
+/* Passes a segment whose payload a part of captures (shard/split.h) left out because
+ * selection_segment() needs none of it. */
 void selection_pass(struct selection *selection, uint32_t hash, unsigned end,
                     const struct headers *headers);
-/* Returns whether `wiretale split` must keep the payload of a segment because of its own bytes. */
+/* Returns whether a part must keep the payload of a segment because of its own bytes. */
 bool selection_begins(const struct headers *headers);
 
 /* --- application.c ---------------------------------------------------------------------------- */

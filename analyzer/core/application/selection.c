@@ -141,7 +141,6 @@ static struct selection_entry *begin_entry(struct selection *selection,
     for (unsigned end = 0; !new &&end < 2; end++)
         close_end(selection, entry, end);
     selection->used += new;
-    selection->begun += new;
     *entry = (struct selection_entry){.hash = hash};
     return entry;
 }
@@ -216,7 +215,6 @@ void selection_pass(struct selection *selection, uint32_t hash, unsigned end,
     uint32_t position = headers->tcp.sequence - entry->first[end];
     if (position > PAST_BYTES && position <= INT32_MAX)
         close_end(selection, entry, end);
-    selection->missing += position < (entry->far ? STREAM_BYTES : FIRST_BYTES);
 }
 
 bool selection_begins(const struct headers *headers) {

@@ -70,7 +70,7 @@ struct capture_file {
     uint64_t bytes_read, bytes_total;
     bool open, ended, regular;
     bool started; /* only the stream is open, and read ahead */
-    bool shard;   /* of `wiretale split`: packets have their origin (format/packet_origin.h) */
+    bool shard;   /* (shard/split.h): packets have their origin (format/packet_origin.h) */
     struct damage damage;
     struct header_blocks *headers; /* where the reader of pcapng lists its blocks; NULL: nowhere */
 };

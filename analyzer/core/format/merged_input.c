@@ -410,7 +410,7 @@ size_t merged_input_read_on(struct merged_input *set, struct packet *packets, si
 }
 
 /* Packets of several files are copied: other packets at hand point into their windows. Those of
- * `wiretale split` have more than their data. */
+ * a shard have more than their data. */
 static bool copy_packets(struct packet *packets, size_t count, struct packet_bytes *kept) {
     size_t size = 0;
     for (size_t i = 0; i < count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The origin of a packet in a shard (`wiretale split`): its file and frame, and the state that the
+/* The origin of a packet in a shard (shard/split.h): its file and frame, and the state that the
  * packets of other shards would have left.
  *
  *   Section header option 0x8157    u32: version of this layout

@@ -113,7 +113,7 @@ static void add_comment(struct capture_file *file, const char **comment,
     *comment = interface_list_join(file->list, *comment, option_text(file, option));
 }
 
-/* Returns the version of the layout of `wiretale split`, 0 if the file is no part of a split: other
+/* Returns the version of the layout of shards (shard/split.h), 0 if the file is none: other
  * programs may use the same number of an option. */
 static uint32_t read_section_options(struct capture_file *file, struct pcapng_options options) {
     struct pcapng_reader *reader = file->reader;

@@ -8,7 +8,7 @@
  *
  * The thread that completes chunks takes the packets, because an exchange spans packets that no
  * shard has together. Each interface of a capture is by itself, so that the packets of one file
- * suffice for its rows: `wiretale split` takes them, and its shards do not. All input is hostile:
+ * suffice for its rows: shard/split.c takes them, and its shards do not. All input is hostile:
  * lengths are checked, and each list has a bound. */
 #ifndef WIRETALE_LOCAL_H
 #define WIRETALE_LOCAL_H

@@ -91,11 +91,11 @@ static unsigned processors(void) {
     return sched_getaffinity(0, sizeof set, &set) ? 1 : (unsigned)CPU_COUNT(&set);
 }
 
-/* Packets as rows, and positions, need the final numbers of flows at once, which one shard can
- * give. A small capture is processed sooner than more are opened. */
+/* Packets as rows need the final numbers of flows at once, which one shard can give. A small
+ * capture is processed sooner than more are opened. */
 static unsigned shard_bits(const struct analysis *analysis) {
     bool small = analysis->input.small && analysis->input.jobs == 1;
-    bool one = analysis->mode.packets.kind != PACKETS_NONE || analysis->mode.shard || small;
+    bool one = analysis->mode.packets.kind != PACKETS_NONE || small;
     return one ? 0 : SHARD_BITS;
 }
 
@@ -115,9 +115,7 @@ static bool open_state(struct analysis *analysis) {
     analysis->input.host_ids = host_ids_open();
     return updater->memory && updater->encapsulations && updater->ports && updater->selection &&
            analysis->input.host_ids && open_shards(updater, shard_bits(analysis), small) &&
-           open_workers(analysis) && list_flows(analysis) &&
-           (!analysis->mode.shard ||
-            (rows_of(analysis)->positions = calloc(1, sizeof(struct position_log))));
+           open_workers(analysis) && list_flows(analysis);
 }
 
 /* Compiles the filter first: an invalid expression must be a usage error before any file is
@@ -231,8 +229,6 @@ void analysis_close(struct analysis *analysis) {
     row_sink_free(&analysis->local_rows);
     free(updater->workers);
     flow_numbers_free(&updater->numbers);
-    capture_ports_close(analysis->kept.ports);
-    free(analysis->kept.mirrored);
     free(analysis);
 }
 
@@ -291,24 +287,6 @@ static void note_totals(struct analysis *analysis) {
     analysis->totals.bytes_read = merged_input_bytes_read(analysis->input.files);
 }
 
-/* Keeps what `wiretale gather` adds up over the shards. */
-static void keep_state(struct analysis *analysis) {
-    struct updater *updater = &analysis->updater;
-    struct worker *first = &updater->workers[0];
-    if (!analysis->mode.shard)
-        return;
-    analysis->kept = (struct shard_state){.uncertain = analysis->kept.uncertain +
-                                                       first->sink.positions->uncertain,
-                                          .ports = updater->ports,
-                                          .mirrored = first->mirrored,
-                                          .mirrored_count = first->mirrored_room,
-                                          .selections = updater->selection->begun,
-                                          .missing = updater->selection->missing};
-    updater->ports = NULL;
-    first->mirrored = NULL;
-    first->sink.out_of_memory |= first->sink.positions->out_of_memory;
-}
-
 bool analysis_finish(struct analysis *analysis, struct error *error) {
     error->kind = ERROR_NONE;
     if (!analysis->input.files)
@@ -318,7 +296,6 @@ bool analysis_finish(struct analysis *analysis, struct error *error) {
     note_totals(analysis);
     struct row_sink *rows = rows_of(analysis);
     rows->out_of_memory |= !row_sink_sort(rows);
-    keep_state(analysis);
     close_state(analysis);
 #ifdef __GLIBC__
     /* The tables may live for long: return the memory of the analysis to the kernel now. */
@@ -346,10 +323,6 @@ struct analysis *analysis_empty(struct analysis_totals **totals) {
 
 struct row_sink *analysis_sink(struct analysis *analysis) {
     return rows_of(analysis);
-}
-
-const struct shard_state *analysis_shard_state(const struct analysis *analysis) {
-    return analysis->mode.shard && analysis->totals.finished ? &analysis->kept : NULL;
 }
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number) {

@@ -40,8 +40,6 @@ struct analysis *analysis_empty(struct analysis_totals **totals);
 /* Returns the tables, to which findings and the names of QUIC's servers are added, and from which
  * the packets so far can be taken between steps. */
 struct row_sink *analysis_sink(struct analysis *analysis);
-/* NULL unless it is the analysis of a shard, after analysis_finish(). */
-const struct shard_state *analysis_shard_state(const struct analysis *analysis);
 
 /* The table belongs to the analysis and is valid until analysis_close(). */
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number);

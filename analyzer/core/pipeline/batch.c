@@ -192,8 +192,7 @@ void chunk_decode(struct packet_chunk *chunk, const struct reader_input *input) 
 /* --- in file order, after decoding ------------------------------------------------------------ */
 
 /* Sets the state that packets of other shards would have left. Returns the step back. */
-static NOINLINE int64_t set_origin(const struct packet *packet, struct packet_chunk *chunk,
-                                   struct decoded_packet *decoded, bool several) {
+static NOINLINE int64_t set_origin(const struct packet *packet, struct decoded_packet *decoded) {
     struct packet_origin origin = {0};
     if (packet->shard & SHARD_ORIGIN)
         origin = packet_origin_of(packet);
@@ -202,12 +201,6 @@ static NOINLINE int64_t set_origin(const struct packet *packet, struct packet_ch
         decoded->extra_kinds |= decoded->extra_kinds & EXTRA_HEADERS ? EXTRA_QUOTE_ONLY : 0;
     if (origin.flags & ORIGIN_NOT_QUOTED)
         decoded->extra_kinds |= EXTRA_NOT_QUOTED;
-    /* In one of several files, a later time of another one may have advanced the clock. */
-    int64_t latest_ns = several ? origin.merge_ns : origin.used_ns;
-    if (packet->shard & SHARD_ORIGIN && latest_ns > decoded->info.time_ns) {
-        extras_of(chunk, decoded)->late_ns = latest_ns - decoded->info.time_ns;
-        decoded->extra_kinds |= EXTRA_LATE;
-    }
     return origin.step_back_ns;
 }
 
@@ -252,7 +245,7 @@ static inline void count_packet(struct packet_chunk *chunk, struct reader_input 
                packet->frame, &input->counts.rings_bytes);
     decoded->info.clock_step_us = count->clock_step_us;
     if (!LIKELY(!packet->shard))
-        step_back_ns = set_origin(packet, chunk, decoded, merged_input_files(input->files) > 1);
+        step_back_ns = set_origin(packet, decoded);
     if (!LIKELY(!step_back_ns)) {
         extras_of(chunk, decoded)->step_back_ns = step_back_ns;
         decoded->extra_kinds |= EXTRA_STEP_BACK;

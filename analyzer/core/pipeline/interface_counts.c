@@ -417,12 +417,12 @@ static void put_port(struct row_sink *sink, struct row *row, unsigned side,
 }
 
 static void add_second_ports(struct row_sink *sink, uint32_t interface,
-                             const struct second_ports *second) {
+                             const struct second_ports *second, bool shard) {
     for (unsigned i = 0; i < second->count; i++) {
         struct row row;
         row_clear(&row);
         row_set(&row, second_ports_capture, interface);
-        row_set(&row, second_ports_rank, i + 1);
+        row_set(&row, second_ports_rank, shard ? second->pairs[i].ports_number : i + 1);
         row_set(&row, second_ports_packets, second->pairs[i].packets);
         for (unsigned side = 0; side < 2; side++)
             put_port(sink, &row, side, &second->pairs[i].ports[side]);
@@ -430,16 +430,18 @@ static void add_second_ports(struct row_sink *sink, uint32_t interface,
     }
 }
 
-void interface_put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
-                              const struct interface_duplicates *duplicates) {
+/* Sets the columns of the duplicates of an interface, and adds their rows of second_ports. */
+static void put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
+                           const struct interface_duplicates *duplicates) {
     uint64_t mirrored = interface < duplicates->mirrored_room ? duplicates->mirrored[interface] : 0;
     struct second_ports second = {0};
     if (mirrored)
-        capture_ports_sum(duplicates->ports, interface, &second);
+        capture_ports_sum(duplicates->ports, interface,
+                          duplicates->shard ? PORT_PAIRS_MOST : PORT_PAIRS_NAMED, &second);
     row_set(row, interfaces_mirror_duplicates, mirrored);
     row_set(row, interfaces_second_port_duplicates, second.packets);
     row_set_if(row, interfaces_second_port_ns_max, second.packets, second.delay_ns_max);
-    add_second_ports(sink, interface, &second);
+    add_second_ports(sink, interface, &second, duplicates->shard);
 }
 
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
@@ -455,7 +457,7 @@ void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
         row_clear(&row);
         row_set(&row, interfaces_capture, i);
         if (whole)
-            interface_put_duplicates(sink, &row, (uint32_t)i, duplicates);
+            put_duplicates(sink, &row, (uint32_t)i, duplicates);
         put_file(sink, &row, interface, merged_input_damage(input, interface->file_index), count);
         put_interface(sink, &row, interface);
         put_counts(&row, count);

@@ -93,11 +93,9 @@ struct interface_duplicates {
     const uint64_t *mirrored; /* by interface */
     size_t mirrored_room;
     const struct capture_ports *ports;
+    bool
+        shard; /* of a cluster: rows of second_ports are of more pairs, with their number as rank */
 };
-
-/* Sets the columns of the duplicates of an interface, and adds their rows of second_ports. */
-void interface_put_duplicates(struct row_sink *sink, struct row *row, uint32_t interface,
-                              const struct interface_duplicates *duplicates);
 
 /* Adds a row for each interface, and those of decode_stops. Columns of duplicates are null unless
  * the analysis is `whole`. */

@@ -29,9 +29,9 @@ struct wanted_packet_rows {
     size_t flow_count;
 };
 
-/* What one reading of the files is for, which no user chooses: likewise. A shard of `wiretale
- * split` notes the position of each row; its clock is now_ns of the whole capture at its end, at
- * least and at most. */
+/* What one reading of the files is for, which no user chooses: likewise. A `shard` is a part
+ * of captures (shard/split.h): clock_ns is now_ns at the end of all parts, and others have the rows
+ * of the local network. */
 #define READING_MODES(X)                                                                           \
     X(struct wanted_packet_rows, packets, packets, {0})                                            \
     X(uint64_t, rows, packet_rows_most, 0)                                                         \
@@ -39,8 +39,7 @@ struct wanted_packet_rows {
     X(bool, flag, interfaces_only, false) /* fills only that table */                              \
     X(uint32_t, count, flow_files, 0)     /* only packets of so many files begin flows; 0: all */  \
     X(bool, flag, shard, false)                                                                    \
-    X(int64_t, time, clock_ns, INT64_MIN)                                                          \
-    X(int64_t, time, clock_most_ns, INT64_MIN)
+    X(int64_t, time, clock_ns, INT64_MIN)
 
 struct analysis;
 
@@ -67,16 +66,6 @@ struct analysis_totals {
     struct judged_sums judged;        /* likewise */
     bool near_limit;                  /* flows might have been near a limit that they share */
     bool finished;                    /* the tables are filled */
-};
-
-/* Of a shard of `wiretale split`: what is not in its tables and totals. */
-struct shard_state {
-    struct capture_ports *ports;
-    uint64_t *mirrored; /* by interface */
-    size_t mirrored_count;
-    uint64_t selections; /* flows that were counted against a limit */
-    uint64_t missing;    /* segments without payload that was needed */
-    uint64_t uncertain;  /* flows of which clock_most_ns decides if they were over */
 };
 
 #endif

@@ -75,7 +75,6 @@ static inline void process_packet(struct analysis *analysis, struct worker *work
     uint32_t index = entry.packet & ~ENTRY_QUOTED;
     const struct decoded_packet *decoded = &analysis->batch->decoded[index];
     worker->sink.at = (analysis->packets + index) << ORDER_BITS;
-    position_begin_packet(worker->sink.positions, &decoded->info);
     if (LIKELY(index == entry.packet)) {
         packet_dispatch(worker, decoded);
         return;
@@ -103,7 +102,6 @@ static void process_packets(struct analysis *analysis, struct worker *worker,
             worker_enter(worker, shard);
         process_packet(analysis, worker, entries[i]);
     }
-    position_begin_packet(worker->sink.positions, NULL);
 }
 
 /* Ends the flows and datagrams of some shards that were silent for too long at a mark. */
@@ -111,18 +109,6 @@ static void reach_mark(struct analysis *analysis, struct worker *worker, struct 
                        size_t count, const struct mark *mark) {
     uint64_t at = (analysis->packets + mark->count) << ORDER_BITS;
     shards_expire(worker, shards, count, mark->now_ns, at - (UINT64_C(1) << ORDER_BITS));
-}
-
-/* Notes how close a shard of `wiretale split` may come to a limit in the next packets, each of
- * which can begin a flow. */
-static void note_peaks(struct analysis *analysis, uint32_t packets) {
-    const struct updater *updater = &analysis->updater;
-    struct position_log *log = rows_of(analysis)->positions;
-    const uint64_t now[] = {live_flows(updater) + packets, kept_datagrams(updater) + packets,
-                            (uint64_t)updater->workers[0].holding_first_bytes + packets,
-                            MEMORY_LIMIT - updater->pool_memory.left};
-    for (unsigned i = 0; i < PEAKS; i++)
-        log->peaks[i] = now[i] > log->peaks[i] ? now[i] : log->peaks[i];
 }
 
 /* Processes entries of some shards in the order of the file. Flows expire at every mark instead of
@@ -140,8 +126,6 @@ static void process_in_order(struct analysis *analysis, struct worker *worker, s
         for (size_t s = 0; mark->timed && !timed && s < shard_count; s++)
             flow_table_expired(shards[s].flows, mark->now_ns, flow_due_ns); /* sets the clock */
         timed |= mark->timed;
-        if (analysis->mode.shard)
-            note_peaks(analysis, mark->count - (i ? mark[-1].count : 0));
         while (here < count && (entries[here].packet & ~ENTRY_QUOTED) < mark->count)
             here++;
         process_packets(analysis, worker, entries, here);
@@ -227,7 +211,7 @@ static void process_flows(struct analysis *analysis, struct batch *batch) {
     uint32_t shards = 1u << updater->numbers.shard_bits;
     bool near = is_near_limit(analysis, batch);
     analysis->totals.near_limit |= near;
-    updater->serial = near || analysis->mode.packets.kind != PACKETS_NONE || analysis->mode.shard;
+    updater->serial = near || analysis->mode.packets.kind != PACKETS_NONE;
     updater->eviction.current &= updater->serial;
     analysis->by_flow = !updater->serial && !batch->header_count && !kept_datagrams(updater);
     if (updater->serial || (shards == 1 && !analysis->by_flow)) {
@@ -265,8 +249,6 @@ static enum word end_of_live_flow(struct analysis *analysis, const struct flow *
     int64_t due_ns = flow_due_ns(flow);
     if (analysis->timed && due_ns <= analysis->now_ns)
         return WORD_IDLE;
-    if (analysis->mode.shard)
-        analysis->kept.uncertain += due_ns <= analysis->mode.clock_most_ns;
     return WORD_END_OF_CAPTURE;
 }
 
@@ -275,7 +257,6 @@ static void end_flow(struct analysis *analysis, struct worker *worker, struct fl
     worker_enter(worker, analysis->updater.owners[shard_of_flow(flow->hash)]);
     worker->sink.at = (analysis->packets + 1) << ORDER_BITS;
     worker->sink.minor = flow_first(&analysis->updater, flow);
-    worker->sink.ending = flow->number;
     worker->now_ns = analysis->now_ns;
     flow_finish(worker, flow, end_of_live_flow(analysis, flow));
 }
@@ -350,9 +331,8 @@ static bool end_flows(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     if (analysis->mode.shard && analysis->timed) /* packets of others may have advanced it */
         analysis->now_ns = max64(analysis->now_ns, analysis->mode.clock_ns);
-    position_log_end(rows_of(analysis)->positions);
     end_all_datagrams(analysis);
-    if (is_near_limit(analysis, NULL) || analysis->mode.shard)
+    if (is_near_limit(analysis, NULL))
         return end_flows_in_order(analysis);
     if (!reserve_groups(updater))
         return false;
@@ -395,8 +375,8 @@ void finish_flows(struct analysis *analysis) {
         local_finish(analysis->input.local, &first->sink, interface_last_ns,
                      &analysis->input.counts);
     first->sink.out_of_memory |= !(done && join_rows(analysis));
-    interface_rows_add(
-        &first->sink, analysis->input.files, &analysis->input.counts,
-        &(struct interface_duplicates){first->mirrored, first->mirrored_room, updater->ports},
-        !analysis->mode.interfaces_only);
+    interface_rows_add(&first->sink, analysis->input.files, &analysis->input.counts,
+                       &(struct interface_duplicates){first->mirrored, first->mirrored_room,
+                                                      updater->ports, analysis->mode.shard},
+                       !analysis->mode.interfaces_only);
 }

@@ -47,12 +47,11 @@ struct analysis {
     struct local_exchanges local;
     struct row_sink local_rows; /* of the thread that completes chunks */
     struct analysis_totals totals;
-    struct batch *batch;     /* at hand */
-    uint64_t packets;        /* number of its first packet, from 1 on; see row_sink.at */
-    struct shard_state kept; /* of a shard, from analysis_finish() on */
-    int64_t now_ns;          /* ns; the clock at the end of the batch before, if `timed` */
-    bool timed;              /* the tables of flows have a clock */
-    bool by_flow;            /* the shards process the batch by flow */
+    struct batch *batch; /* at hand */
+    uint64_t packets;    /* number of its first packet, from 1 on; see row_sink.at */
+    int64_t now_ns;      /* ns; the clock at the end of the batch before, if `timed` */
+    bool timed;          /* the tables of flows have a clock */
+    bool by_flow;        /* the shards process the batch by flow */
 };
 
 /* Returns the rows of the analysis: those of the first worker, which the others join. */

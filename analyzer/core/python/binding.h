@@ -87,14 +87,15 @@ PyObject *module_schemas(PyObject *module, PyObject *unused);
 PyObject *module_libraries(PyObject *module, PyObject *unused);
 PyObject *module_foreign_format(PyObject *module, PyObject *argument);
 PyObject *module_vocabulary(PyObject *module, PyObject *unused);
-/* _core.split(path, name, file, fds, head, key, options) (module_shard.c). */
-PyObject *module_split(PyObject *module, PyObject *args);
 struct analysis;
-/* Returns the rows of the finished analysis of a shard as bytes. */
-PyObject *shard_rows_of(struct analysis *analysis);
-/* Returns the analysis of all shards; NULL with an exception set: ValueError has the number of a
- * damaged shard. */
-struct analysis *gather_shards(PyObject *args);
+/* Analysis.split() (module_shard.c): returns the facts of a capture, and sets the analysis with its
+ * rows, which the caller must close. */
+PyObject *split_capture(PyObject *args, struct analysis **analysis);
+/* Analysis.joined() (module_join.c). */
+struct analysis *join_tables(PyObject *args);
+struct judged_sums;
+/* Returns (reason, measures, packets, wire bytes) of each sum with packets (module_join.c). */
+PyObject *judged_list(const struct judged_sums *sums);
 /* _core.frame_index(path, every), _core.seek_points(path, store) and _core.seek_read(path, points,
  * store, offset, size) (module_index.c). */
 PyObject *module_frame_index(PyObject *module, PyObject *args);

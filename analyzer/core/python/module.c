@@ -112,9 +112,20 @@ static PyObject *analysis_new(PyTypeObject *type, PyObject *args, PyObject *kwar
     return analysis_wrap(type, analysis);
 }
 
-/* gather(files, shards, options, inexact): a class method, so that the result is an Analysis. */
-static PyObject *analysis_gather_method(PyObject *type, PyObject *args) {
-    struct analysis *analysis = gather_shards(args);
+/* split(path, name, file, fds, head, key, options): a class method, so that the rows of the whole
+ * file are those of an Analysis. */
+static PyObject *analysis_split_method(PyObject *type, PyObject *args) {
+    struct analysis *analysis = NULL;
+    PyObject *facts = split_capture(args, &analysis);
+    PyObject *rows = facts ? analysis_wrap((PyTypeObject *)type, analysis) : NULL;
+    if (!rows)
+        Py_XDECREF(facts);
+    return rows ? Py_BuildValue("(NN)", rows, facts) : NULL;
+}
+
+/* joined(tables, totals, judged, excluded): likewise. */
+static PyObject *analysis_joined_method(PyObject *type, PyObject *args) {
+    struct analysis *analysis = join_tables(args);
     return analysis ? analysis_wrap((PyTypeObject *)type, analysis) : NULL;
 }
 
@@ -222,49 +233,12 @@ static PyObject *analysis_excluded_method(PyObject *object, PyObject *Py_UNUSED(
                          (long long)excluded->last_ns);
 }
 
-/* Appends (reason, measures, packets, wire bytes) unless there are none; returns whether it could.
- */
-static bool append_sum(PyObject *list, const char *reason, const char *measures,
-                       const struct traffic_sum *sum) {
-    if (!sum->packets)
-        return true;
-    return binding_append(list, Py_BuildValue("(ssKK)", reason, measures,
-                                              (unsigned long long)sum->packets,
-                                              (unsigned long long)sum->wire_bytes));
-}
-
 /* judged(): the sum of all flows as reason "", then traffic that was not judged for some measures.
  * The reason of another protocol is its word. */
 static PyObject *analysis_judged_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
-    static const char *const names[] = {
-#define X(name, text, measures) text,
-        JUDGED_REASONS(X)
-#undef X
-    };
-    static const char *const measures[MEASURES_ALL + 1] = {
-        "", "loss", "rtt", "loss rtt", "limits", "loss limits", "rtt limits", "loss rtt limits"};
     const struct analysis *analysis =
         finished_analysis(object, "judged packets are counted after finish()");
-    if (!analysis)
-        return NULL;
-    const struct judged_sums *sums = &analysis_totals(analysis)->judged;
-    PyObject *list = PyList_New(0);
-    bool made = list && append_sum(list, "", "", &sums->whole);
-    for (unsigned i = 0; made && i < UNJUDGED_COUNT; i++)
-        for (unsigned left = 1; made && left <= MEASURES_ALL; left++)
-            made = append_sum(list, names[i], measures[left], &sums->unjudged[i][left]);
-    for (unsigned i = 0; made && i < 256; i++)
-        made = append_sum(list, word_text(protocol_word((uint8_t)i)), measures[MEASURES_ALL],
-                          &sums->protocols[i]);
-    if (!made)
-        Py_CLEAR(list);
-    return list;
-}
-
-/* shard_rows(): the rows of a shard, for gather(). */
-static PyObject *analysis_shard_rows_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
-    struct analysis *analysis = finished_analysis(object, "rows are complete after finish()");
-    return analysis ? shard_rows_of(analysis) : NULL;
+    return analysis ? judged_list(&analysis_totals(analysis)->judged) : NULL;
 }
 
 /* table(name): a new Table that shares the memory of the analysis and keeps it alive. Two calls
@@ -312,10 +286,10 @@ static PyMethodDef analysis_methods[] = {
     METHOD("excluded", analysis_excluded_method, METH_NOARGS,
            "Count, first and last time of packets outside start_ns and end_ns, or None."),
     METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),
-    METHOD("shard_rows", analysis_shard_rows_method, METH_NOARGS, "The rows of a shard as bytes."),
-    METHOD(
-        "gather", analysis_gather_method, METH_VARARGS | METH_CLASS,
-        "The analysis of all shards: gather([(rows, spans, packets)], [rows], options, inexact)."),
+    METHOD("split", analysis_split_method, METH_VARARGS | METH_CLASS,
+           "Writes a capture to parts; its own rows as an Analysis, and its facts."),
+    METHOD("joined", analysis_joined_method, METH_VARARGS | METH_CLASS,
+           "An Analysis with the rows of Arrow streams."),
     METHOD("take_packets", analysis_take_packets_method, METH_NOARGS,
            "Moves the rows of packets so far to a Table."),
     {0},
@@ -346,9 +320,6 @@ static PyMethodDef module_methods[] = {
            "Copies chosen packets into a pcapng file; returns (read, written, damage)."),
     METHOD("pseudonym", module_pseudonym, METH_VARARGS,
            "The pseudonym of an address of 4, 6 or 16 bytes under a key."),
-    METHOD(
-        "split", module_split, METH_VARARGS,
-        "Facts of a capture, written to shards: split(path, name, file, fds, head, key, options)."),
     METHOD("frame_index", module_frame_index, METH_VARARGS,
            "(compression, frames, checkpoints, header blocks) of a file."),
     METHOD("seek_points", module_seek_points, METH_VARARGS,

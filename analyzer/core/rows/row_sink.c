@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens, joins and frees the tables of workers, and notes the positions of their rows: a list for
- * each table, in the order of its rows. */
+/* Opens, joins and frees the tables of workers. */
 #include "rows/row_sink.h"
 
 #include <stdio.h>
@@ -22,44 +21,6 @@ static bool is_ordered(enum table_number number) {
 _Static_assert(events_flow == 0 && blocks_flow == 0 && exchanges_flow == 0 && datagrams_flow == 0,
                "the flow is their first column");
 
-unsigned position_list_of(enum table_number number) {
-    switch (number) {
-    case TABLE_flows: return 0;
-    case TABLE_events: return 1;
-    case TABLE_blocks: return 2;
-    default: return POSITION_TABLES;
-    }
-}
-
-static void position_log_close(struct position_log *log) {
-    for (unsigned i = 0; log && i < POSITION_TABLES; i++)
-        free(log->lists[i].list);
-    free(log);
-}
-
-static struct position position_now(const struct position_log *log, uint32_t flow) {
-    struct position position = {.frame = flow,
-                                .kind = log->ended ? POSITION_ENDED : POSITION_EXPIRED};
-    if (log->packet) {
-        const struct packet_info *info = log->packet;
-        position = (struct position){info->time_ns, info->frame, info->capture, POSITION_PACKET};
-    }
-    if (!log->packet && log->datagram)
-        position = (struct position){log->datagram->first_ns, log->datagram->first_frame,
-                                     log->datagram->capture, POSITION_DATAGRAM};
-    return position;
-}
-
-void position_note(struct position_log *log, enum table_number number, uint32_t flow) {
-    if (!log || position_list_of(number) == POSITION_TABLES)
-        return;
-    struct position_list *list = &log->lists[position_list_of(number)];
-    if (list_grow(&list->list, &list->room, list->count + 1, sizeof *list->list))
-        list->list[list->count++] = position_now(log, flow);
-    else
-        log->out_of_memory = true;
-}
-
 void row_sink_open(struct row_sink *sink, unsigned part, bool packets_only) {
     *sink = (struct row_sink){.packets_only = packets_only};
     sink->texts.part = part;
@@ -69,7 +30,6 @@ void row_sink_open(struct row_sink *sink, unsigned part, bool packets_only) {
 }
 
 void row_sink_free(struct row_sink *sink) {
-    position_log_close(sink->positions);
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_free(&sink->tables[i]);
     string_table_free(&sink->texts);
@@ -94,7 +54,6 @@ uint64_t row_sink_add(struct row_sink *sink, enum table_number number, const str
         sink->out_of_memory = true;
         return PLACE_NONE;
     }
-    position_note(sink->positions, number, sink->ending);
     return order.place;
 }
 
@@ -122,44 +81,11 @@ bool row_sink_join(struct row_sink *sink, struct row_sink *other) {
     return done;
 }
 
-static int compare_places(const void *left, const void *right) {
-    const struct row_order *a = left, *b = right;
-    return a->place < b->place ? -1 : a->place > b->place;
-}
-
-/* Puts the positions of a table's rows, which are in the order in which the rows were added, into
- * that of the settled table. The rows of a shard of `wiretale split` are of one worker, so that
- * their places ascend. Returns false without memory. */
-static bool sort_positions(const struct table *table, struct position_list *positions) {
-    size_t count = table->row_count;
-    struct row_order *added = malloc((count + 1) * sizeof *added);
-    struct position *sorted = calloc(count + 1, sizeof *sorted);
-    bool done = added && sorted && positions->count == count;
-    if (done && count) {
-        memcpy(added, table->order, count * sizeof *added);
-        qsort(added, count, sizeof *added, compare_places);
-    }
-    for (size_t i = 0; done && i < count; i++) {
-        const struct row_order *found =
-            bsearch(&table->order[i], added, count, sizeof *added, compare_places);
-        sorted[i] = positions->list[found - added];
-    }
-    if (done && count)
-        memcpy(positions->list, sorted, count * sizeof *sorted);
-    free(added);
-    free(sorted);
-    return done;
-}
-
 void row_sink_settle(struct row_sink *sink) {
     for (unsigned i = 0; i < TABLE_COUNT; i++) {
         enum table_number number = (enum table_number)i;
-        unsigned list = position_list_of(number);
-        bool noted = sink->positions && is_ordered(number) && list < POSITION_TABLES;
         sink->tables[i].flows = is_ordered(number) ? sink->numbers : NULL;
         table_settle(&sink->tables[i]);
-        if (noted && !sort_positions(&sink->tables[i], &sink->positions->lists[list]))
-            sink->out_of_memory = true;
     }
 }
 

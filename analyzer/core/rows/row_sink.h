@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "flow/flow.h"
-#include "rows/positions.h"
 #include "table/table.h"
 
 /* row_sink.at: the number of a packet, then what was done there. Phases come after the packet. */
@@ -65,12 +64,10 @@ struct row_sink {
     const struct encapsulation_table *encapsulations; /* for flows.path */
     const struct flow_numbers *numbers;
     uint64_t at, minor; /* position of the rows that are written now */
-    uint32_t ending;    /* number of the flow that ends between two packets */
     bool packets_only;  /* no table but packets is wanted */
     bool out_of_memory;
     uint64_t events_dropped, blocks_dropped, exchanges_dropped; /* rows above a bound */
     uint64_t elsewhere[TABLE_COUNT]; /* rows of the other sinks, before the batch at hand */
-    struct position_log *positions;  /* of a shard of `wiretale split`; NULL of another capture */
 };
 
 /* A worker's way to the rows. */

@@ -140,7 +140,7 @@ static bool is_decoded_alike(const struct packet *packet, const struct headers *
     return !memcmp(&whole, &short_headers, sizeof whole);
 }
 
-/* A packet that is no IP packet is only counted, which `wiretale split` has done. */
+/* A packet that is no IP packet is only counted, which split.c has done. */
 static uint32_t other_kept(const struct packet *packet) {
     struct packet short_packet = *packet;
     struct headers headers = {0};

@@ -15,6 +15,7 @@
 #include "pipeline/batch.h"
 #include "pipeline/host_ids.h"
 #include "pipeline/interface_counts.h"
+#include "rows/row_sink.h"
 #include "shard/payload.h"
 
 /* Packets of a read, as many as a merge reads when it probes a file. */
@@ -31,6 +32,8 @@ struct split {
     struct interface_counts counts;
     struct host_id_table *host_ids;
     struct local_exchanges local;
+    struct analysis *analysis;
+    struct analysis_totals *totals; /* of it */
     struct split_facts facts;
     uint32_t described; /* interfaces */
     bool begun, out_of_memory;
@@ -55,8 +58,12 @@ struct split *split_open(const struct split_options *options, struct error *erro
     }
     split->options = *options;
     split->merge_ns = split->facts.clock_ns = INT64_MIN;
-    row_sink_open(&split->facts.sink, 0, false);
-    local_init(&split->local, &split->facts.sink);
+    if (!(split->analysis = analysis_empty(&split->totals))) {
+        error_set(error, ERROR_MEMORY, "out of memory");
+        split_close(split);
+        return NULL;
+    }
+    local_init(&split->local, analysis_sink(split->analysis));
     const struct analysis_options *chosen = &options->analysis;
     wanted_packets_begin(&split->wanted, chosen->start_ns, chosen->end_ns);
     if (chosen->filter && !(split->wanted.filter = bpf_filter_open(chosen->filter, error))) {
@@ -87,7 +94,7 @@ void split_close(struct split *split) {
     interface_counts_free(&split->counts);
     free(split->facts.spans);
     local_free(&split->local);
-    row_sink_free(&split->facts.sink);
+    analysis_close(split->analysis);
     free(split);
 }
 
@@ -131,18 +138,13 @@ static void note_time(struct split *split, const struct packet *packet,
                       struct packet_origin *origin) {
     struct split_facts *facts = &split->facts;
     bool timed = packet_is_timed(packet);
-    if (!facts->timed && !facts->untimed)
-        facts->untimed_first = !timed;
     if (timed && !facts->timed)
         facts->first_ns = facts->last_ns = packet->time_ns;
     else if (timed)
         facts->clock_ns = max64(facts->clock_ns, min64(packet->time_ns, split->previous_ns));
     facts->timed |= timed;
-    if (timed) {
+    if (timed)
         facts->last_ns = max64(facts->last_ns, packet->time_ns);
-        facts->behind |= split->merge_ns > facts->last_ns;
-    }
-    facts->untimed += !timed;
     if (!timed || packet->time_ns != split->merge_ns)
         note_span(split, packet->frame);
     *origin = (struct packet_origin){.time_ns = packet->time_ns,
@@ -203,7 +205,7 @@ static bool write_packet(struct pcapng_writer *writer, const struct packet *pack
 /* A merge of files takes packets by the latest time so far, also of those that are skipped. */
 static bool is_taken(struct split *split, const struct packet *packet) {
     bool timed = packet_is_timed(packet);
-    split->facts.packets++;
+    split->totals->packets++;
     if (timed && packet->time_ns > split->merge_ns)
         split->merge_ns = packet->time_ns;
     if (is_wanted(&split->wanted, packet, timed ? packet->time_ns : split->previous_ns))
@@ -258,6 +260,7 @@ static bool take_packet(struct split *split, const struct packet *packet) {
 /* Ends the shards, and makes the rows of the interfaces. */
 static enum split_state end_file(struct split *split, struct error *error) {
     struct split_facts *facts = &split->facts;
+    struct row_sink *sink = analysis_sink(split->analysis);
     struct interface_duplicates none = {0};
     const struct interface_list *list = merged_input_interfaces(split->input);
     if (!describe_interfaces(split))
@@ -274,12 +277,12 @@ static enum split_state end_file(struct split *split, struct error *error) {
             return SPLIT_UNWRITTEN;
     }
     facts->interfaces = (uint32_t)list->count;
-    facts->excluded = split->wanted.excluded;
-    facts->refused = bpf_filter_refused(split->wanted.filter);
-    interface_rows_add(&facts->sink, split->input, &split->counts, &none, false);
-    local_finish(&split->local, &facts->sink, interface_last_ns, &split->counts);
-    facts->local_pairs = split->local.exchanges.count + split->local.replaced;
-    if (!facts->sink.out_of_memory)
+    split->totals->excluded = split->wanted.excluded;
+    split->totals->filter_refused = bpf_filter_refused(split->wanted.filter);
+    interface_rows_add(sink, split->input, &split->counts, &none, false);
+    local_finish(&split->local, sink, interface_last_ns, &split->counts);
+    row_sink_settle(sink);
+    if (!sink->out_of_memory && row_sink_sort(sink))
         return SPLIT_DONE;
     error_set(error, ERROR_MEMORY, "out of memory for the interfaces");
     return SPLIT_FAILED;
@@ -287,7 +290,7 @@ static enum split_state end_file(struct split *split, struct error *error) {
 
 enum split_state split_step(struct split *split, struct error *error) {
     for (unsigned reads = 0; reads < STEP_READS; reads++) {
-        bool first = !split->facts.packets;
+        bool first = !split->totals->packets;
         size_t read = merged_input_read(split->input, split->packets, PACKETS_AT_ONCE);
         if (first)
             split->facts.interfaces_early = (uint32_t)merged_input_interfaces(split->input)->count;
@@ -317,7 +320,8 @@ const struct split_facts *split_facts(const struct split *split) {
     return &split->facts;
 }
 
-const char *split_damage(const struct split *split) {
-    const struct damage *damage = merged_input_damage(split->input, 0);
-    return damage->present ? damage->text : NULL;
+struct analysis *split_analysis(struct split *split) {
+    struct analysis *analysis = split->analysis;
+    split->analysis = NULL;
+    return analysis;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One capture file into shards (`wiretale split`): each a pcapng file, compressed by zstd, with all
+/* One capture file into shards: each a pcapng file, compressed by zstd, with all
  * interfaces of the capture and the packets of its flows (flow/shard.h), without the payload that
  * the analysis does not read. Each packet has its origin (format/packet_origin.h). The capture is
  * read once; what concerns all of its packets becomes `facts`, which shards cannot show. */
@@ -9,8 +9,7 @@
 #include "base/error.h"
 #include "flow/shard.h"
 #include "format/merged_input.h"
-#include "pipeline/options.h"
-#include "rows/row_sink.h"
+#include "pipeline/analysis.h"
 
 #define SHARDS_MOST 256u
 
@@ -31,17 +30,9 @@ struct merge_span {
     int64_t merge_ns;
 };
 
-/* What the shards do not show. */
+/* What neither the shards nor tables show. */
 struct split_facts {
-    struct row_sink sink; /* its tables of interfaces and of the local network are filled */
-    uint64_t local_pairs; /* pairs of ends of local exchanges */
-    uint64_t packets;     /* skipped ones included; what follows is of the others */
-    struct excluded_packets excluded; /* outside of the interval */
-    uint64_t refused;                 /* packets for whose link type the filter has no meaning */
-    bool behind;                      /* a packet follows a skipped one with a later time */
     uint32_t interfaces, interfaces_early; /* all, and those that a probe of the file finds */
-    bool untimed_first;                    /* the first packet has no time */
-    uint64_t untimed;                      /* packets without a time */
     int64_t first_ns, last_ns; /* time of the first packet, and the latest one; valid if `timed` */
     int64_t end_ns;            /* of the last packet with a time; likewise */
     int64_t clock_ns;          /* the latest time that two successive packets reached */
@@ -67,7 +58,8 @@ enum split_state split_step(struct split *split, struct error *error);
 int split_write_error(const struct split *split);
 /* After SPLIT_DONE. */
 const struct split_facts *split_facts(const struct split *split);
-/* NULL if the file was read to its end. */
-const char *split_damage(const struct split *split);
+/* Likewise. Returns an analysis with the rows that concern the whole file, of its interfaces and of
+ * the local network; the caller must close it. */
+struct analysis *split_analysis(struct split *split);
 
 #endif

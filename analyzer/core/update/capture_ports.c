@@ -144,53 +144,6 @@ bool port_pairs_add(struct port_pairs **list, const struct packet_info *info,
     return true;
 }
 
-/* --- ports of several processes --------------------------------------------------------------- */
-
-size_t capture_ports_size(void) {
-    return sizeof(struct capture_ports);
-}
-
-bool capture_ports_complete(const struct capture_ports *ports) {
-    return ports->pairs.pair_count < PAIRS;
-}
-
-static void merge_name(struct port_name *name, const struct port_name *other) {
-    if (!other->state)
-        return;
-    if (!name->state)
-        *name = *other;
-    else if (other->state != NAME_KNOWN || other->complement != name->complement)
-        name->state = NAME_SHARED;
-}
-
-static bool is_port(uint16_t port) {
-    return port < NAMES || port == NO_PORT;
-}
-
-/* Returns false if the ports do not exist. */
-static bool merge_pair(struct capture_ports *ports, const struct pair *other) {
-    if (!is_port(other->port[0]) || other->port[1] >= NAMES)
-        return false;
-    join_pair(&ports->pairs, other);
-    return true;
-}
-
-/* Bytes of another process could be anything, so that only numbers are taken from them. */
-bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes, bool *out_of_memory) {
-    struct capture_ports *other = malloc(sizeof *other);
-    *out_of_memory = !other;
-    if (!other)
-        return false;
-    memcpy(other, bytes, sizeof *other);
-    bool valid = other->pairs.pair_count <= PAIRS;
-    for (uint32_t i = 0; valid && i < other->pairs.pair_count; i++)
-        valid = merge_pair(ports, &other->pairs.pairs[i]);
-    for (uint32_t i = 0; valid && i < NAMES; i++)
-        merge_name(&ports->names[i], &other->names[i]);
-    free(other);
-    return valid;
-}
-
 /* --- sums ------------------------------------------------------------------------------------ */
 
 static uint32_t interface_of(const struct port_name *name) {
@@ -221,10 +174,10 @@ static bool precedes(const struct pair *one, const struct pair *other) {
     return one->port[1] < other->port[1];
 }
 
-void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
+void capture_ports_sum(const struct capture_ports *ports, uint32_t interface, unsigned most,
                        struct second_ports *sum) {
     const struct port_pairs *list = &ports->pairs;
-    const struct pair *named[PORT_PAIRS_NAMED] = {NULL};
+    const struct pair *named[PORT_PAIRS_MOST] = {NULL};
     *sum = (struct second_ports){0};
     for (uint32_t i = 0; i < list->pair_count; i++) {
         const struct pair *pair = &list->pairs[i];
@@ -235,7 +188,7 @@ void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
             sum->delay_ns_max = pair->delay_ns_max;
         if (pair->port[0] == NO_PORT)
             continue;
-        for (unsigned k = 0; k < PORT_PAIRS_NAMED; k++) {
+        for (unsigned k = 0; k < most; k++) {
             if (named[k] && !precedes(pair, named[k]))
                 continue;
             const struct pair *moved = named[k];
@@ -245,9 +198,10 @@ void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
                 break;
         }
     }
-    for (; sum->count < PORT_PAIRS_NAMED && named[sum->count]; sum->count++) {
+    for (; sum->count < most && named[sum->count]; sum->count++) {
         const struct pair *pair = named[sum->count];
         sum->pairs[sum->count].packets = pair->packets;
+        sum->pairs[sum->count].ports_number = (uint32_t)pair->port[0] << 16 | pair->port[1];
         for (unsigned side = 0; side < 2; side++)
             sum->pairs[sum->count].ports[side] = port_of(ports, pair, side);
     }

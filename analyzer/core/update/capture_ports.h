@@ -9,6 +9,8 @@
 #include "tcp/segment.h"
 
 #define PORT_PAIRS_NAMED 2u /* one for each direction */
+#define PORT_PAIRS_MOST                                                                            \
+    16u /* of a shard of a cluster, whose pairs are summed with those of others */
 
 struct capture_ports;
 
@@ -34,14 +36,6 @@ bool port_pairs_add(struct port_pairs **list, const struct packet_info *info,
 /* Adds the pairs of a list, which may be NULL. */
 void capture_ports_join(struct capture_ports *ports, const struct port_pairs *list);
 
-/* The bytes of the ports, for capture_ports_merge() in another process. */
-size_t capture_ports_size(void);
-/* Adds the ports of other packets of the same captures. `bytes` may be unaligned; returns false if
- * they are malformed, or without memory, which sets `*out_of_memory`. */
-bool capture_ports_merge(struct capture_ports *ports, const uint8_t *bytes, bool *out_of_memory);
-/* Returns whether no pair was left out because the list was full. */
-bool capture_ports_complete(const struct capture_ports *ports);
-
 /* A port at which packets were stored, as far as it is known. */
 struct port_of_pair {
     bool named;     /* `interface` is valid */
@@ -58,10 +52,12 @@ struct second_ports {
     unsigned count;       /* of `pairs`, the most frequent ones */
     struct {
         uint64_t packets;
+        uint32_t ports_number; /* both ports: the same in all shards of captures */
         struct port_of_pair ports[2];
-    } pairs[PORT_PAIRS_NAMED];
+    } pairs[PORT_PAIRS_MOST];
 };
-void capture_ports_sum(const struct capture_ports *ports, uint32_t interface,
+/* Names `most` pairs, at most PORT_PAIRS_MOST. */
+void capture_ports_sum(const struct capture_ports *ports, uint32_t interface, unsigned most,
                        struct second_ports *sum);
 
 #endif

@@ -285,8 +285,6 @@ static NOINLINE const struct sequence_payload *read_extras(struct worker *worker
     const struct packet_extras *extras = extras_of(worker, decoded);
     if (decoded->extra_kinds & EXTRA_STEP_BACK)
         log_step_back(worker, decoded, extras->step_back_ns);
-    if (decoded->extra_kinds & EXTRA_LATE && decoded->keyed)
-        flow_check_late(worker, decoded, extras->late_ns);
     return decoded->extra_kinds & EXTRA_PAYLOAD ? &extras->payload : NULL;
 }
 

@@ -75,7 +75,6 @@ static void expire_flows(struct worker *worker, int64_t now_ns) {
     struct flow_table *flows = worker->shard->flows;
     for (struct flow *flow; (flow = flow_table_expired(flows, now_ns, flow_due_ns));) {
         worker->sink.minor = flow_first(worker->updater, flow);
-        worker->sink.ending = flow->number;
         flow_end_now(worker, flow, WORD_IDLE);
     }
 }
@@ -92,18 +91,4 @@ void shards_expire(struct worker *worker, struct shard *shards, size_t count, in
         expire_flows(worker, now_ns);
     }
     worker->sink.minor = worker->sweep = 0;
-}
-
-/* Complete datagrams are swept first, after 250 ms (flow/reassembly.c). */
-#define SWEPT_NS 250000000
-
-void flow_check_late(struct worker *worker, const struct decoded_packet *decoded, int64_t late_ns) {
-    struct position_log *log = worker->sink.positions;
-    const struct flow *flow = flow_table_find(worker->shard->flows, decoded->hash, &decoded->key);
-    bool quotes = decoded->extra_kinds & EXTRA_HEADERS;
-    if (!log)
-        return;
-    int64_t due_ns = flow ? flow_due_ns(flow) : INT64_MAX;
-    bool swept = due_ns >= decoded->info.time_ns && due_ns <= decoded->info.time_ns + late_ns;
-    log->uncertain += swept || (quotes && late_ns > SWEPT_NS);
 }

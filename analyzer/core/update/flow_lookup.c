@@ -132,7 +132,6 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
     while (shard->flow_count <= number) /* those between are of other pairs */
         shard->firsts[shard->flow_count++] = first;
     flow->number = number << bits | shard->number;
-    position_note(worker->sink.positions, TABLE_flows, flow->number);
     return flow;
 }
 

@@ -153,12 +153,10 @@ static void datagram_finish(void *context, struct datagram *datagram) {
         worker->sink.at = worker->sweep | ORDER_PHASE(second ? 2 : 1);
         worker->sink.minor = datagram->complete ? datagram->completed : datagram->begun;
     }
-    position_begin_datagram(worker->sink.positions, datagram);
     replay_waiting(worker, datagram);
     if (!datagram->complete && datagram->counted)
         count_incomplete(worker, datagram);
     datagram_row_add(&worker->sink, datagram);
-    position_begin_datagram(worker->sink.positions, NULL);
 }
 
 /* Returns the datagrams of the shard, NULL without memory. */

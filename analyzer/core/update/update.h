@@ -113,7 +113,6 @@ struct packet_extras {
     struct selected selected;
     uint32_t selected_at; /* where the batch keeps the selected bytes */
     int64_t step_back_ns; /* how far its time is before that of the packet before */
-    int64_t late_ns;      /* in a shard: how far it is before the latest one */
     const struct headers *headers;
     uint32_t quoted_hash; /* of the flow that an ICMP error quotes */
 };
@@ -124,10 +123,9 @@ enum packet_extra {
     EXTRA_HEADERS = 4, /* of a fragment or an ICMP error */
     EXTRA_STEP_BACK = 8,
     EXTRA_APPLICATION = 16, /* selected first bytes */
-    /* Of an ICMP error in a shard of `wiretale split` (enum origin_flag). */
+    /* Of an ICMP error in a shard of a cluster (enum origin_flag). */
     EXTRA_QUOTE_ONLY = 32,
     EXTRA_NOT_QUOTED = 64,
-    EXTRA_LATE = 128, /* an earlier packet of the whole capture has a later time */
 };
 
 #define NO_EXTRAS UINT32_MAX
@@ -203,9 +201,6 @@ struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow
                          bool swapped, const struct tcp_header *tcp,
                          const struct packet_info *packet, unsigned *direction);
 /* flow_end.c */
-/* Of a packet whose time is before that of an earlier one: counts it if its flow may have been
- * swept by the clock of the whole capture, which a shard of `wiretale split` does not have. */
-void flow_check_late(struct worker *worker, const struct decoded_packet *decoded, int64_t late_ns);
 #define TCP_ENDED_NS INT64_C(60000000000) /* the shortest silence after which a flow is over */
 /* Returns when a flow is over if no packet comes. */
 int64_t flow_due_ns(const struct flow *flow);

@@ -83,7 +83,6 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
     option(group, "--workers", "N", "processes of --cluster local (default: cores)", type=whole_number(1, 1024))
     text = "number of shards (default: 8 to 64, by size)"
     option(group, "--shards", "K", text, type=whole_number(1, 256))
-    option(group, "--inexact", None, "accept that rows may differ from those of a single run if a limit was reached")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -259,7 +258,7 @@ def check_local(arguments: argparse.Namespace) -> None:
     """Raises UsageError if there are options of --cluster without it."""
     from wiretale.analyzer.errors import UsageError
 
-    for name in ("work", "workers", "shards", "inexact"):
+    for name in ("work", "workers", "shards"):
         if getattr(arguments, name):
             raise UsageError(f"--{name} needs --cluster")
     if any(isinstance(place, str) for place in arguments.output):
@@ -304,12 +303,8 @@ def run_pages(arguments: argparse.Namespace) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from wiretale.cli.shards.shard import run_shard, shard_in
-
     if arguments.list or not arguments.files:
         return run_pages(arguments)
-    if shard := shard_in(arguments.files):
-        return run_shard(arguments, *shard)
     if arguments.cluster is None:
         check_local(arguments)
     outputs, options = outputs_of(arguments), analysis_options(arguments)
@@ -319,5 +314,5 @@ def run(arguments: argparse.Namespace) -> int:
         return (run_several if is_several else run_local)(files, options, outputs)
     from wiretale.cluster.command import ClusterRun
 
-    cluster = ClusterRun(arguments.cluster, arguments.work, arguments.workers, arguments.shards, arguments.inexact)
+    cluster = ClusterRun(arguments.cluster, arguments.work, arguments.workers, arguments.shards)
     return run_on_cluster(arguments.files, options, outputs, cluster)

@@ -19,7 +19,6 @@ MORE = {
     "lab": "an emulated network on this machine, with a log of each packet",
     "experiment": "run a plan of tests, report on it, model a capture (run, report, model)",
     "store": "keep the analyses of many captures and query them (add, query, watch)",
-    "cluster": "divide an analysis among machines (split, gather)",
     "verify": "compare every verdict with Wireshark's",
     "theory": "the most a link can carry",
     "info": "what a file is: format, interfaces, times, drop counts",
@@ -33,10 +32,6 @@ ACTIONS = {
     },
     "experiment": {"model": "turn flows of a capture into a plan, and test whether its flows agree"},
     "store": {"watch": "analyze the files of a capture as they are finished, into a store"},
-    "cluster": {
-        "split": "split captures into shards that other machines analyze",
-        "gather": "gather the rows of all shards, as those of one run",
-    },
 }
 PATHS = {action: f"{group} {action}" for group, actions in ACTIONS.items() for action in actions}
 KNOWN = (*COMMANDS, *MORE, "explain", *PATHS)
@@ -46,11 +41,6 @@ GROUPS = {
     "traffic": (
         "Test with other programs' peers, and over a worse network: classic ttcp, and a link with loss, delay and a rate.",
         "wiretale traffic ttcp -t -s 192.0.2.2\nwiretale traffic link --help\n",
-    ),
-    "cluster": (
-        "Divide an analysis among processes or machines by files alone; `wiretale analyze --cluster` does all steps by itself.",
-        "wiretale cluster split day/*.pcapng -o day.split --shards 16\nwiretale analyze day.split/shard-00\n"
-        "wiretale cluster gather day.split -o day.wiretale\n",
     ),
 }
 

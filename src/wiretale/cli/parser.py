@@ -30,7 +30,7 @@ EXIT_TEXTS = {
     143: "terminated (SIGTERM, SIGHUP)",
 }
 # Modules of commands that are not in one of their name.
-MODULES = {"explain": "analyze", "split": "shards.split", "gather": "shards.gather"}
+MODULES = {"explain": "analyze"}
 READING_CODES = (0, 2, 3, 4, 130, 143)
 
 

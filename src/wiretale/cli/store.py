@@ -159,13 +159,9 @@ def add_captures(arguments: argparse.Namespace) -> int:
     from collections import Counter
 
     from wiretale.analyzer.capture_paths import expand_paths
-    from wiretale.analyzer.errors import UsageError
-    from wiretale.analyzer.shards.layout import shard_of
     from wiretale.analyzer.units import plural
     from wiretale.reports.store.add import add
 
-    if shards := list(filter(shard_of, arguments.files)):
-        raise UsageError(f"{shards[0]}: is a shard of a split: expected captures")
     counts: Counter[str] = Counter()
     paths = expand_paths(arguments.files, local=True)
     with count_bar("analyzing", len(paths), arguments.quiet) as advance:

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.shards.layout import check_filter
+from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.cluster import pool
 from wiretale.cluster.place import Place
 from wiretale.cluster.progress import progress
@@ -46,8 +46,6 @@ class ClusterRun(NamedTuple):
     workers: int | None
     #: None for a number by the size of the captures
     shards: int | None
-    #: accepts rows that may differ from those of one run
-    inexact: bool
 
 
 def check_cluster(cluster: ClusterRun, output: Path | str | None) -> ClusterRun:
@@ -99,23 +97,36 @@ def work_folder(work: str | None) -> Iterator[Place]:
         yield Place(work)
 
 
+def check_filter(options: AnalysisOptions) -> None:
+    """Raises UsageError if the filter is none of libpcap."""
+    from wiretale.analyzer import _core
+    from wiretale.analyzer.options import ReadingMode
+    from wiretale.analyzer.trace import core_errors
+
+    if options.filter is not None:
+        with (
+            suppress(InputError),
+            core_errors(options.filter),
+        ):  # /dev/null is no capture, but the filter is compiled first
+            _core.Analysis([os.devnull], [os.devnull], options, ReadingMode())
+
+
 @contextmanager
 def result(
     files: list[str], options: AnalysisOptions, cluster: ClusterRun, quiet: bool
 ) -> Iterator[tuple[Trace, dict[int, str]]]:
     """The result of the files, and the captures that were left out. The end of the block removes the working folder."""
-    from wiretale.cluster.begin import begin
+    from wiretale.cluster.job import begin
     from wiretale.cluster.run import Run
 
     check_filter(options)
     with work_folder(cluster.work) as place:
-        job, state = begin(place, files, cluster.shards, options)
+        job, continues = begin(place, files, cluster.shards, options)
         with progress(quiet) as display:
-            if state.continues:
+            if continues:
                 display.show(f"continues the run in {place}")
-            for text in state.left_out.values():
-                display.warn(f"left out: {text}")
             with pool.connect(cluster.address, cluster.workers or pool.cores()) as client:
-                trace = Run(client, job, state, display).trace(cluster.inexact)
-        yield trace, state.left_out
-        state.remove()
+                run = Run(client, job, display)
+                trace = run.trace()
+        yield trace, run.left_out
+        place.remove()

@@ -22,7 +22,7 @@ STORES = ("s3", "gs", "gcs")  # whose uploads are whole or absent
 
 
 class Place:
-    """A folder for files by name, such as `shard-07/000003.pcapng.zst`. OutputError if it cannot be read or written."""
+    """A folder for files by name, such as `000003/facts.json`. OutputError if it cannot be read or written."""
 
     def __init__(self, text: str) -> None:
         self.text = text.rstrip("/") if is_url(text) else os.path.abspath(text)
@@ -88,6 +88,18 @@ class Place:
                 partial.write_bytes(content)
                 os.replace(partial, self.path(name))
         except Exception as error:
+            raise self._failed(name, error) from None
+
+    def publish(self, folder: Path, name: str, last: str) -> None:
+        """Moves a folder of files into this one, in place of an earlier one; to a URL file by file, `last` at the end."""
+        try:
+            if self.is_url:
+                for file in sorted(folder.iterdir(), key=lambda file: file.name == last):
+                    self.copy(file, f"{name}/{file.name}")
+                return
+            shutil.rmtree(self.path(name), ignore_errors=True)
+            folder.rename(self.path(name))
+        except OSError as error:
             raise self._failed(name, error) from None
 
     def copy(self, file: Path, name: str) -> None:

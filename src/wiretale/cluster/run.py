@@ -1,176 +1,135 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run on a cluster: the steps whose files are missing, until none is, then gather.
+"""A run on a cluster: the tasks whose files are missing, until none is, then the join.
 
-The files in the shared folder alone decide which steps are missing. So an interrupted run continues, and a step whose file
-was lost or is damaged runs again.
+The files in the shared folder alone decide which tasks are missing. So an interrupted run continues, and a task whose files
+were lost or are damaged runs again.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.capture_paths import public_url
 from wiretale.analyzer.errors import InputError, MissingToolError, WiretaleError
-from wiretale.analyzer.shards.layout import PLAN
-from wiretale.analyzer.shards.steps import gather
-from wiretale.cluster import steps
-from wiretale.cluster.begin import State, tasks_of
+from wiretale.cluster.job import FACTS, Job
+from wiretale.cluster.join import join
 from wiretale.cluster.place import Place
 from wiretale.cluster.progress import Progress, Step
-from wiretale.cluster.steps import Job, Problem, facts_name, packets_name, rows_name, shard_name
-from wiretale.cluster.tasks import Failed, Task, run_tasks
+from wiretale.cluster.shards import (
+    CutFacts,
+    Shard,
+    ShardFacts,
+    analyze,
+    cut,
+    file_folder,
+    leave_out,
+    read_facts,
+    shard_folder,
+    shards_of,
+)
+from wiretale.cluster.tasks import is_dead, reason_of, run_tasks
 
 if TYPE_CHECKING:
     from distributed import Client
 
     from wiretale.analyzer.trace import Trace
 
-SPLIT = Step("splitting", "split", "file")
+CUT = Step("splitting", "split", "file")
 ANALYZE = Step("analyzing", "analyzed", "shard")
-GATHER = Step("gathering", "gathered", "shard")
+JOIN = Step("joining", "joined", "shard")
 ROUNDS = 4  # after which a folder that loses files is given up
 
 
 class Run:
-    """The steps of a job on a cluster."""
+    """The tasks of a job on a cluster."""
 
-    def __init__(self, client: Client, job: Job, state: State, progress: Progress) -> None:
-        self._client, self._job, self._state, self._progress = client, job, state, progress
+    def __init__(self, client: Client, job: Job, progress: Progress) -> None:
+        self._client, self._job, self._progress = client, job, progress
         self._place = Place(job.work)
-        self._files = range(len(job.names))
-        self._given_up: set[int] = set()  # captures that stopped their step each time
-        self._lost = ""  # the last file of the folder that was missing or damaged
+        #: captures that could not be read, and why
+        self.left_out: dict[int, str] = {}
 
-    def trace(self, inexact: bool) -> Trace:
-        """Runs the steps and returns the result. InputError if no capture could be read, or if the folder loses files."""
+    def trace(self) -> Trace:
+        """Runs the tasks and returns the result. InputError if no capture could be read, or if the folder loses files."""
         for _ in range(ROUNDS):
-            self._split()
-            if not self._analyze():
-                continue
-            trace = self._gather(inexact)
-            if trace:
-                return trace
-        raise InputError(f"{self._place}: loses files, the last time {self._lost}: expected a folder that keeps them")
+            cuts = self._cut()
+            shards = shards_of(self._job, cuts)
+            sums, lost = self._analyze(shards)
+            if not lost:
+                with self._progress.step(JOIN, len(shards), 0):
+                    return join(self._job, shards, cuts, sums)
+            for file in lost:
+                self._progress.show(f"again: {file_folder(file)}: packets of {self._job.files[file].name} are damaged")
+                self._place.remove(file_folder(file))
+        raise InputError(f"{self._place}: loses files: expected a folder that keeps them")
 
-    def _run(self, tasks: dict[str, Task]) -> Iterator[tuple[str, Any]]:
-        """Yields the results of tasks. Failed is one of a step that failed; any other failure ends the run."""
-        for name, result in run_tasks(self._client, tasks, self._progress.workers):
-            if isinstance(result, Failed) and isinstance(result.error, WiretaleError):
-                raise result.error
-            if isinstance(result, Failed) and not isinstance(result.error, steps.StepFault):
-                raise MissingToolError(f"{name}: {result.reason}; then the same command continues")
-            yield name, result
-
-    def _unsplit(self) -> list[int]:
-        """Returns the captures whose shards are not complete."""
+    def _done(self, folders: Mapping[int, str], kind: Callable[..., Any]) -> dict[int, Any]:
+        """Returns the facts of the tasks that an earlier run did."""
         there = self._place.names()
-        shards = range(self._job.shards)
-        return [
-            file
-            for file in self._files
-            if facts_name(file) not in there or any(packets_name(file, shard) not in there for shard in shards)
-        ]
+        numbers = [number for number, folder in folders.items() if f"{folder}/{FACTS}" in there]
+        facts = {number: read_facts(self._place, folders[number], kind) for number in numbers}
+        return {number: known for number, known in facts.items() if known is not None}
 
-    def _split(self) -> None:
-        """Splits the captures that are left; leaves out those that cannot be read."""
-        left = self._unsplit()
+    def _cut(self) -> dict[int, CutFacts]:
+        """Cuts the captures that are left; leaves out those that cannot be read, or that end their workers."""
+        folders = {file: file_folder(file) for file in range(len(self._job.files))}
+        cuts: dict[int, CutFacts] = self._done(folders, CutFacts)
+        for file, facts in cuts.items():
+            if facts.left_out is not None and file not in self.left_out:
+                self._leave_out(file, facts.left_out)
+        left = folders.keys() - cuts.keys()
         if not left:
-            return
-        with self._progress.step(SPLIT, len(self._files), len(self._files) - len(left)):
-            read = [file for file in left if file not in self._state.left_out]
-            failed = self._split_groups(tasks_of(read, self._job.sizes))
-            alone = [
-                file for file in failed if file not in self._given_up
-            ]  # because one may have stopped all of its task
-            problems = self._split_groups([[file] for file in alone])
-            problems |= {file: failed[file] for file in self._given_up & failed.keys()}
-            for file, text in sorted(problems.items()):
-                self._state.left_out[file] = text
-                self._progress.warn(f"left out: {text}")
-            if len(self._state.left_out) == len(self._files):
-                raise InputError(f"no capture could be read: {next(iter(self._state.left_out.values()))}")
-            if problems:
-                self._state.save()
-            self._leave_out([file for file in left if file in self._state.left_out])
+            return cuts
+        with self._progress.step(CUT, len(folders), len(cuts)):
+            failed = self._cut_files(left, cuts)
+            for file in [file for file, error in failed.items() if is_dead(error)]:
+                failed |= {file: None, **self._cut_files([file], cuts)}  # alone: another one may have ended its workers
+            for file, error in sorted(failed.items()):
+                if error is not None:
+                    name = self._job.files[file].name
+                    text = str(error) if isinstance(error, InputError) else f"{name}: {reason_of(error)}"
+                    cuts[file] = leave_out(self._job, file, text)
+                    self._leave_out(file, text)
+        return cuts
 
-    def _split_groups(self, groups: list[list[int]]) -> dict[int, str]:
-        """Splits captures, a task for each group; returns those that could not be read, and why."""
-        names = {f"split-{at}": group for at, group in enumerate(groups)}
-        tasks = {name: Task(steps.split, (self._job, group)) for name, group in names.items()}
-        failures: dict[int, str] = {}
-        for name, result in self._run(tasks):
-            group = names[name]
-            if isinstance(result, Failed):
-                names_of = {file: public_url(self._job.names[file]) for file in group}
-                problems = [Problem(file, f"{names_of[file]}: {result.reason}", None) for file in group]
-                self._given_up.update(group if len(group) == 1 else ())
-            else:
-                problems = result
-            for problem in problems:
-                self._drop(problem)
-                failures[problem.number] = problem.text
-            self._progress.advance(len(group) - len(problems))
-        return failures
+    def _leave_out(self, file: int, text: str) -> None:
+        self.left_out[file] = text
+        self._progress.warn(f"left out: {text}")
 
-    def _leave_out(self, files: Iterable[int]) -> None:
-        """Splits an empty capture in place of each of these."""
-        tasks = {f"leave-out-{file}": Task(steps.leave_out, (self._job, file)) for file in files}
-        for _, result in self._run(tasks):
-            if isinstance(result, Failed):
-                raise InputError(f"{self._place}: {result.reason}")
+    def _cut_files(self, files: Collection[int], cuts: dict[int, CutFacts]) -> dict[int, BaseException | None]:
+        """Cuts captures and adds their facts; returns the errors of the others. Raises those of the folder or of a worker."""
+        failed: dict[int, BaseException | None] = {}
+        tasks = {file: (self._job, file) for file in sorted(files)}
+        for file, result in run_tasks(self._client, cut, tasks, self._progress.workers):
             self._progress.advance(1)
+            if isinstance(result, CutFacts):
+                cuts[file] = result
+            elif isinstance(result, WiretaleError) and not isinstance(result, InputError):
+                raise result
+            else:
+                failed[file] = result
+        return failed
 
-    def _drop(self, problem: Problem) -> None:
-        """Removes a damaged file from the folder, so that the step that makes it runs again."""
-        if problem.lost:
-            self._lost = problem.text
-            self._place.remove(problem.lost)
-
-    def _analyze(self) -> bool:
-        """Analyzes the shards that are left; returns whether all have rows."""
-        there = self._place.names()
-        left = [shard for shard in range(self._job.shards) if rows_name(shard) not in there]
-        complete = True
-        if not left:
-            return True
-        with self._progress.step(ANALYZE, self._job.shards, self._job.shards - len(left)):
-            tasks = {shard_name(shard): Task(steps.analyze, (self._job, shard)) for shard in left}
-            for name, result in self._run(tasks):
-                if isinstance(result, Failed):
-                    raise InputError(f"{self._place}/{name}: {result.reason}: run the same command again to continue")
-                if result:
-                    complete = False
-                    self._drop(result)
-                    self._progress.show(f"again: {result.text}")
-                    if not result.lost:
-                        raise InputError(result.text)
-                else:
+    def _analyze(self, shards: list[Shard]) -> tuple[list[ShardFacts], list[int]]:
+        """Analyzes the shards that are left; returns their sums, and the captures whose packets are damaged."""
+        sums: dict[int, ShardFacts] = self._done(
+            {shard.number: shard_folder(shard.number) for shard in shards}, ShardFacts
+        )
+        lost: set[int] = set()
+        tasks = {shard.number: (self._job, shard) for shard in shards if shard.number not in sums}
+        if tasks:
+            with self._progress.step(ANALYZE, len(shards), len(sums)):
+                for number, result in run_tasks(self._client, analyze, tasks, self._progress.workers):
                     self._progress.advance(1)
-        return complete
-
-    def _gather(self, inexact: bool) -> Trace | None:
-        """Returns the result, or None if rows were damaged."""
-        with ExitStack() as stack:
-            folder = Path(self._place.text)
-            stack.enter_context(self._progress.step(GATHER, self._job.shards, 0))
-            if self._place.is_url:
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wiretale-")))
-                for name in (PLAN, *map(facts_name, self._files), *map(rows_name, range(self._job.shards))):
-                    self._place.fetch(name, folder / name)
-            try:
-                trace = gather(folder, inexact)
-            except InputError as error:
-                problem = steps.problem_of(str(error), folder)
-                if not problem.lost:
-                    raise
-                self._drop(problem)
-                return None
-        for file in self._state.left_out:
-            name = public_url(self._job.names[file])
-            trace.inputs.remove(name)
-            del trace._stamps[name]
-        return trace
+                    if isinstance(result, ShardFacts):
+                        sums[number] = result
+                    elif isinstance(result, list):
+                        lost.update(result)
+                    elif isinstance(result, WiretaleError):
+                        raise result
+                    elif is_dead(result):
+                        name = f"{self._place}/{shard_folder(number)}"
+                        raise InputError(f"{name}: {reason_of(result)}: run the same command again to continue")
+                    else:
+                        raise MissingToolError(f"{reason_of(result)}: run the same command again to continue")
+        return [sums[number] for number in sorted(sums)], sorted(lost)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs independent tasks on the workers of a cluster until each has a result.
 
-A task that fails is tried again on any worker. If its worker dies, Dask gives it to another one, and gives up after three
+Dask tries a task that fails again on any worker. If its worker dies, Dask gives it to another one, and gives up after three
 deaths (distributed.scheduler.allowed-failures). Results are small: files stay in the place that the workers share.
 """
 
@@ -11,37 +11,35 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from wiretale.analyzer.errors import MissingToolError, WiretaleError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-TRIES = 3
+RETRIES = 2
 POLL_SECONDS = 0.5
 WORKERS_SECONDS = 120.0  # that tasks wait for a worker
+Key = TypeVar("Key")
 
 
-class Task(NamedTuple):
-    """A function of a module that the workers have, and its arguments."""
+def attempt(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Returns the result, or the WiretaleError that each try would meet."""
+    try:
+        return function(*arguments)
+    except WiretaleError as error:
+        return error
 
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
 
-
-class Failed(NamedTuple):
-    """The last error of a task that had all of its tries."""
-
-    error: BaseException
-    reason: str
+def is_dead(error: object) -> bool:
+    """Returns whether the workers of a task died."""
+    return type(error).__name__ == "KilledWorker"
 
 
 def reason_of(error: BaseException) -> str:
     """Returns one line about an error of a task."""
-    from distributed.scheduler import KilledWorker
-
-    if isinstance(error, KilledWorker):
+    if is_dead(error):
         return "its workers died: look for their reason, such as a limit of memory"
     if isinstance(error, ModuleNotFoundError):
         return f"a worker has no module {error.name}: install the same wiretale on each"
@@ -51,8 +49,8 @@ def reason_of(error: BaseException) -> str:
 class Watch:
     """Raises MissingToolError if there has been no worker for a long time."""
 
-    def __init__(self, client: Client, seconds: float) -> None:
-        self._client, self._seconds = client, seconds
+    def __init__(self, client: Client) -> None:
+        self._client = client
         self._seen = time.monotonic()
 
     def workers(self) -> int:
@@ -64,9 +62,9 @@ class Watch:
         now = time.monotonic()
         if count:
             self._seen = now
-        elif now - self._seen > self._seconds:
+        elif now - self._seen > WORKERS_SECONDS:
             raise MissingToolError(
-                f"the cluster has had no worker for {self._seconds:.0f} s (one without wiretale ends at its first task): "
+                f"the cluster has had no worker for {WORKERS_SECONDS:.0f} s (one without wiretale ends at its first task): "
                 "start some and run the same command again, which continues"
             )
         return count
@@ -74,49 +72,39 @@ class Watch:
 
 def run_tasks(
     client: Client,
-    tasks: Mapping[str, Task],
+    function: Callable[..., Any],
+    tasks: Mapping[Key, tuple[Any, ...]],
     waiting: Callable[[int], None],
-    seconds: float = WORKERS_SECONDS,
-) -> Iterator[tuple[str, Any]]:
-    """Yields name and result of each task as it ends, or Failed in place of the result.
+) -> Iterator[tuple[Key, Any]]:
+    """Yields key and result of each task, the arguments of a function, as it ends; its last error in place of the result.
 
-    A WiretaleError of a task is not tried again. `waiting` gets the number of workers from time to time. Whatever ends the
-    iteration cancels the other tasks. MissingToolError as in Watch.
+    `waiting` gets the number of workers from time to time. Whatever ends the iteration cancels the other tasks.
+    MissingToolError as in Watch.
     """
     ended: SimpleQueue[Future] = SimpleQueue()
-    names: dict[str, str] = {}
-    futures: dict[str, Future] = {}
-    tries = dict.fromkeys(tasks, 0)
-    watch = Watch(client, seconds)
-
-    def submit(name: str) -> None:
-        task = tasks[name]
-        tries[name] += 1
-        key = f"wiretale-{name}-{os.urandom(6).hex()}"
-        future = client.submit(task.function, *task.arguments, key=key, pure=False)
-        names[future.key], futures[name] = name, future
-        future.add_done_callback(ended.put)
-
+    run = os.urandom(6).hex()
+    watch = Watch(client)
+    futures: dict[str, tuple[Key, Future]] = {}
     try:
-        for name in tasks:
-            submit(name)
+        for number, (key, arguments) in enumerate(tasks.items()):
+            name = f"wiretale-{function.__name__}-{run}-{number}"
+            future = client.submit(attempt, function, *arguments, key=name, retries=RETRIES, pure=False)
+            futures[name] = key, future
+            future.add_done_callback(ended.put)
         while futures:
             try:
                 future = ended.get(timeout=POLL_SECONDS)
             except Empty:
                 waiting(watch.workers())
                 continue
-            name = names.pop(future.key)
-            del futures[name]
+            key, _ = futures.pop(future.key)
             if future.status == "finished":
-                yield name, future.result()
-                continue
-            error = future.exception() if future.status == "error" else InterruptedError("the cluster lost the task")
-            is_final = isinstance(error, WiretaleError) or tries[name] == TRIES
-            if is_final or type(error).__name__ == "KilledWorker":
-                yield name, Failed(error, reason_of(error))
+                yield key, future.result()
             else:
-                submit(name)
+                yield (
+                    key,
+                    future.exception() if future.status == "error" else MissingToolError("the cluster lost a task"),
+                )
     finally:
         if futures and client.status == "running":
-            client.cancel(list(futures.values()), force=True)
+            client.cancel([future for _, future in futures.values()], force=True)

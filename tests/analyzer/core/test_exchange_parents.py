@@ -15,7 +15,6 @@ from scapy.all import DNS, DNSQR, DNSRR, IP, TCP, UDP, Packet, Raw
 
 import wiretale
 from crafted import analyze_timed, ether, write_timed
-from wiretale.analyzer.shards import layout, steps
 
 CLIENT, OTHER, NEAR, FAR = "10.0.0.1", "10.0.0.9", "10.0.0.2", "10.0.0.3"
 NAME = "www.example.org"
@@ -166,7 +165,7 @@ def test_the_first_of_two_connections_waited_for_the_name(tmp_path: Path) -> Non
     assert trace.exchanges[0]["addresses"] == NEAR
 
 
-def test_a_run_the_shards_and_a_store_have_the_same_parents(tmp_path: Path) -> None:
+def test_a_run_and_a_store_have_the_same_parents(tmp_path: Path) -> None:
     scene = Scene()
     for number in range(20):
         at, server = 0.2 * number, f"10.0.1.{number}"
@@ -177,11 +176,6 @@ def test_a_run_the_shards_and_a_store_have_the_same_parents(tmp_path: Path) -> N
     names = ("flow", "kind", "name", "addresses", "within")
     rows = [tuple(row[name] for name in names) for row in wiretale.analyze(file).exchanges]
     assert len(rows) == 60 and sum(row[-1] is not None for row in rows) == 40
-    split = layout.plan([str(file)], tmp_path / "split", 3)
-    steps.split_captures(tmp_path / "split", "test")
-    for shard in range(split.shards):
-        assert steps.analyze_shard(tmp_path / "split", shard)
-    assert [tuple(row[name] for name in names) for row in steps.gather(tmp_path / "split").exchanges] == rows
     assert stored(tmp_path, names) == sorted(rows, key=repr)
 
 

@@ -27,7 +27,8 @@ def recorded(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
 class Analysis:
     """Stands for the type of the core."""
 
-    gather = staticmethod(recorded("gather", _core.Analysis.gather))
+    split = staticmethod(recorded("split", _core.Analysis.split))
+    joined = staticmethod(_core.Analysis.joined)
 
     def __new__(cls, *arguments: Any) -> Any:
         return recorded("analysis", ANALYSIS)(*arguments)
@@ -35,5 +36,4 @@ class Analysis:
 
 ANALYSIS = _core.Analysis
 if "RECORDED_CORE" in os.environ:
-    _core.split = recorded("split", _core.split)
     _core.Analysis = Analysis  # type: ignore[assignment, misc]
