@@ -127,10 +127,10 @@ def same_tables(expected: Path, actual: Path) -> int:
     names = sorted(path.name for path in expected.iterdir() if path.suffix == ".parquet")
     assert names == sorted(path.name for path in actual.iterdir() if path.suffix == ".parquet")
     for name in names:
-        one, several = (duckdb.sql(f"FROM '{folder / name}'").fetchall() for folder in (expected, actual))
+        rows, joined_rows = (duckdb.sql(f"FROM '{folder / name}'").fetchall() for folder in (expected, actual))
         if name in ("events.parquet", "blocks.parquet"):
-            one, several = sorted(map(repr, one)), sorted(map(repr, several))
-        assert one == several, name
+            rows, joined_rows = sorted(map(repr, rows)), sorted(map(repr, joined_rows))
+        assert rows == joined_rows, name
     return len(names)
 
 
@@ -141,14 +141,14 @@ def sockets(processes: set[int]) -> dict[tuple[str, int, str], int]:
         for link in Path(f"/proc/{process}/fd").glob("*"):
             with suppress(OSError):
                 owners[os.readlink(link)] = process
-    found = {}
+    processes_of = {}
     for table in ("tcp", "tcp6"):
         for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
             words = line.split()
             if owner := owners.get(f"socket:[{words[9]}]"):
                 address, _, port = words[1].partition(":")
-                found[address, int(port, 16), words[3]] = owner
-    return found
+                processes_of[address, int(port, 16), words[3]] = owner
+    return processes_of
 
 
 def listening(processes: set[int]) -> set[tuple[str, int]]:

@@ -163,10 +163,6 @@ def joined_core(
     files = shards[0].files
     of_files = {file_folder(file): file for file in files}
     of_shards = {shard_folder(shard.number): shard.number for shard in shards}
-    totals = Counter[str]()
-    for counts in (*(cuts[file].totals for file in files), *(facts.totals for facts in sums)):
-        totals.update(counts)
-    totals["packets"] = sum(cuts[file].totals["packets"] for file in files)
     excluded = [times for file in files if (times := cuts[file].excluded)]
     spent = (sum(times[0] for times in excluded), *bounds(excluded))
     with duckdb.connect(config={"preserve_insertion_order": True}) as connection:
@@ -184,12 +180,20 @@ def joined_core(
             with core_errors():
                 return _core.Analysis.joined(
                     sorted(streams, key=lambda stream: stream[0] != "flows"),
-                    dict(totals),
+                    totals_of([cuts[file] for file in files], sums),
                     [tuple(judged) for facts in sums for judged in facts.judged],
                     spent,
                 )
         except duckdb.Error as error:
             raise InputError(f"{folder}: damaged: {str(error).splitlines()[0]}: remove it, and begin again") from None
+
+
+def totals_of(cuts: Sequence[CutFacts], sums: Sequence[ShardFacts]) -> dict[str, int]:
+    """Returns the totals of all captures and shards. Packets are those of the captures: an ICMP error may be in two shards."""
+    totals = Counter[str]()
+    for counts in (*(facts.totals for facts in cuts), *(facts.totals for facts in sums)):
+        totals.update(counts)
+    return {**totals, "packets": sum(facts.totals["packets"] for facts in cuts)}
 
 
 def bounds(excluded: Sequence[Sequence[int]]) -> tuple[int, int]:

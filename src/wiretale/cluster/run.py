@@ -68,7 +68,7 @@ class Run:
         there = self._place.names()
         numbers = [number for number, folder in folders.items() if f"{folder}/{FACTS}" in there]
         facts = {number: read_facts(self._place, folders[number], kind) for number in numbers}
-        return {number: known for number, known in facts.items() if known is not None}
+        return {number: done for number, done in facts.items() if done is not None}
 
     def _cut(self) -> dict[int, CutFacts]:
         """Cuts the captures that are left; leaves out those that cannot be read, or that end their workers."""
@@ -100,14 +100,14 @@ class Run:
         """Cuts captures and adds their facts; returns the errors of the others. Raises those of the folder or of a worker."""
         failed: dict[int, BaseException | None] = {}
         tasks = {file: (self._job, file) for file in sorted(files)}
-        for file, result in run_tasks(self._client, cut, tasks, self._progress.workers):
+        for file, outcome in run_tasks(self._client, cut, tasks, self._progress.workers):
             self._progress.advance(1)
-            if isinstance(result, CutFacts):
-                cuts[file] = result
-            elif isinstance(result, WiretaleError) and not isinstance(result, InputError):
-                raise result
+            if isinstance(outcome, CutFacts):
+                cuts[file] = outcome
+            elif isinstance(outcome, WiretaleError) and not isinstance(outcome, InputError):
+                raise outcome
             else:
-                failed[file] = result
+                failed[file] = outcome
         return failed
 
     def _analyze(self, shards: list[Shard]) -> tuple[list[ShardFacts], list[int]]:
@@ -119,17 +119,17 @@ class Run:
         tasks = {shard.number: (self._job, shard) for shard in shards if shard.number not in sums}
         if tasks:
             with self._progress.step(ANALYZE, len(shards), len(sums)):
-                for number, result in run_tasks(self._client, analyze, tasks, self._progress.workers):
+                for number, outcome in run_tasks(self._client, analyze, tasks, self._progress.workers):
                     self._progress.advance(1)
-                    if isinstance(result, ShardFacts):
-                        sums[number] = result
-                    elif isinstance(result, list):
-                        lost.update(result)
-                    elif isinstance(result, WiretaleError):
-                        raise result
-                    elif is_dead(result):
+                    if isinstance(outcome, ShardFacts):
+                        sums[number] = outcome
+                    elif isinstance(outcome, list):
+                        lost.update(outcome)
+                    elif isinstance(outcome, WiretaleError):
+                        raise outcome
+                    elif is_dead(outcome):
                         name = f"{self._place}/{shard_folder(number)}"
-                        raise InputError(f"{name}: {reason_of(result)}: run the same command again to continue")
+                        raise InputError(f"{name}: {reason_of(outcome)}: run the same command again to continue")
                     else:
-                        raise MissingToolError(f"{reason_of(result)}: run the same command again to continue")
+                        raise MissingToolError(f"{reason_of(outcome)}: run the same command again to continue")
         return [sums[number] for number in sorted(sums)], sorted(lost)

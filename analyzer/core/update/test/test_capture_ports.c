@@ -36,7 +36,7 @@ static struct second_ports sum_of(struct capture_ports *ports, uint32_t interfac
     capture_ports_join(ports, pairs);
     free(pairs);
     pairs = NULL;
-    capture_ports_sum(ports, interface, &sum);
+    capture_ports_sum(ports, interface, PORT_PAIRS_NAMED, &sum);
     return sum;
 }
 
