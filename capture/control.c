@@ -138,6 +138,15 @@ static void send_status(struct control *control, const struct status *status, bo
     status_socket_send(&control->status, line, length, fresh_only);
 }
 
+/* Scripts wait for the line `capturing`; a person wants to know what begins, and how it ends. */
+static void announce(const struct settings *settings) {
+    if (!settings->on_terminal || settings->quiet)
+        log_plain("capturing");
+    else
+        log_plain("capturing on %s%s into %s; Ctrl-C ends", settings->interfaces[0],
+                  settings->interface_count > 1 ? " and others" : "", settings->output);
+}
+
 /* Takes the status once per round, and only if a client, --interval or the first packet needs it.
  */
 static void report_status(struct control *control, struct rounds *rounds, int64_t now) {
@@ -153,7 +162,7 @@ static void report_status(struct control *control, struct rounds *rounds, int64_
     status_take(&status, control->capture, control->output);
     if (!rounds->is_announced && status.state == STATUS_CAPTURING) {
         rounds->is_announced = true;
-        log_plain("capturing"); /* the line that scripts wait for */
+        announce(control->capture->settings);
     }
     if (clients_due || fresh)
         send_status(control, &status, !clients_due);

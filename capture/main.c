@@ -207,8 +207,16 @@ static int exit_code_of_loss(const struct program *program, const struct counts 
     return is_unwritten && !program->output.closed_pipe ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
-/* The last line. --quiet does not drop it if packets are lost, unless the reader of a stream left,
- * because it has what it wanted. */
+/* Names the command that reads the capture; a path that a shell would not take as it is gets none.
+ */
+static void put_next(const struct settings *settings) {
+    if (settings->on_terminal && !settings->quiet &&
+        !strpbrk(settings->output, " %\"'`$\\*?&;|<>()"))
+        log_plain("next: wiretale %s", settings->output);
+}
+
+/* The last line, but for put_next(). --quiet does not drop it if packets are lost, unless the
+ * reader of a stream left, because it has what it wanted. */
 static void report_end(const struct program *program, const struct status *status, int code) {
     char text[512];
     status_text(status, text, sizeof text);
@@ -239,6 +247,8 @@ static int end(struct program *program, int code) {
     else if (!code)
         code = exit_code_of_loss(program, &status.all);
     report_end(program, &status, code);
+    if (code != EXIT_IO && status.all.written && !program->directory.is_stream)
+        put_next(&program->settings);
     status_socket_close(&program->control.status);
     return code;
 }
@@ -255,6 +265,7 @@ int main(int count, char **arguments) {
         fail(EXIT_MISSING, "expected no set-user-ID or set-group-ID bit: chmod ug-s, and sudo "
                            "setcap cap_net_raw,cap_net_admin+ep instead");
     settings_read(&program.settings, count, arguments);
+    program.settings.on_terminal = isatty(STDERR_FILENO);
     if (program.settings.quiet)
         set_quiet();
     if (program.settings.list)

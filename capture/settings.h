@@ -44,6 +44,7 @@ struct settings {
     int64_t interval_ns;
     const char *user;
     bool quiet, json, list, no_sandbox, ignored;
+    bool on_terminal; /* messages are for a person: asked before the sandbox forbids it */
 };
 
 /* Reads the command line. Fails with EXIT_USAGE and one line; ends the program for --help and

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/json.h"
+#include "common/units_text.h"
 
 /* Words of enum status_state in the JSON lines; programs depend on them. */
 static const char *const states[] = {"starting", "waiting",  "capturing",
@@ -110,22 +111,37 @@ static __attribute__((format(printf, 3, 4))) void append(char *text, size_t size
     va_end(arguments);
 }
 
+/* Appends who dropped packets, if it did. */
+static void append_drops(char *text, size_t size, uint64_t packets, const char *who,
+                         const char **separator) {
+    if (!packets)
+        return;
+    append(text, size, "%s%s by the %s", *separator, UNITS_SHOW(SHOWN_COUNT, packets), who);
+    *separator = ", ";
+}
+
 /* Packets in the queue are only mentioned if there are any: at the end there are none. */
 void status_text(const struct status *status, char *text, size_t size) {
     const struct counts *all = &status->all;
     uint64_t lost = counts_lost(all), offered = counts_offered(all);
-    snprintf(text, size,
-             "%llu packets received, %llu written in %llu bytes; dropped: %llu by the kernel, "
-             "%llu by the interface, %llu by the queue, %llu by the disk",
-             (unsigned long long)all->received, (unsigned long long)all->written,
-             (unsigned long long)status->bytes, (unsigned long long)all->dropped_kernel,
-             (unsigned long long)all->dropped_interface, (unsigned long long)all->dropped_queue,
-             (unsigned long long)all->dropped_disk);
+    const char *separator = ": ";
+    snprintf(text, size, "%s packet%s received", UNITS_SHOW(SHOWN_COUNT, all->received),
+             all->received == 1 ? "" : "s");
+    if (all->written)
+        append(text, size, ", %s written (%s)",
+               all->written == all->received ? "all" : UNITS_SHOW(SHOWN_COUNT, all->written),
+               UNITS_SHOW(SHOWN_BYTES, status->bytes));
     if (lost)
-        append(text, size, "; lost %llu of %llu packets (%.3g%%)", (unsigned long long)lost,
-               (unsigned long long)offered, 100.0 * (double)lost / (double)offered);
+        append(text, size, "; lost %s of %s (%s)", UNITS_SHOW(SHOWN_COUNT, lost),
+               UNITS_SHOW(SHOWN_COUNT, offered), UNITS_SHOW_SHARE(lost, offered));
+    else
+        append(text, size, "; none lost");
+    append_drops(text, size, all->dropped_kernel, "kernel", &separator);
+    append_drops(text, size, all->dropped_interface, "interface", &separator);
+    append_drops(text, size, all->dropped_queue, "queue", &separator);
+    append_drops(text, size, all->dropped_disk, "disk", &separator);
     if (all->queued)
-        append(text, size, "; %llu wait", (unsigned long long)all->queued);
+        append(text, size, "; %s wait", UNITS_SHOW(SHOWN_COUNT, all->queued));
 }
 
 /* An address that begins with @ is abstract. WATCHDOG_PID guards against a value that a parent

@@ -33,8 +33,8 @@ void status_take(struct status *status, struct capture *capture, struct output *
 size_t status_json(const struct status *status, const struct capture *capture,
                    char text[STATUS_SIZE]);
 
-/* Writes "12 packets received, 12 written in 840 bytes; dropped: 0 by the kernel, ...", with the
- * share of lost packets if there are any. */
+/* Writes "12 packets received, all written (840 B); none lost", or "...; lost 2 of 14 (14.3%): 2 by
+ * the kernel". */
 void status_text(const struct status *status, char *text, size_t size);
 
 struct service {

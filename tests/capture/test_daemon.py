@@ -327,7 +327,7 @@ def test_the_status_adds_up_at_every_moment(link: CaptureLink) -> None:
         client.wait(lambda status: status["state"] == "ended", "the last line")
         silent.close()
         client.close()
-    assert "50000 packets received" in daemon.messages() and not link.status.exists()
+    assert "50,000 packets received, all written" in daemon.messages() and not link.status.exists()
 
 
 def test_the_service_manager_is_notified(link: CaptureLink, tmp_path: Path) -> None:

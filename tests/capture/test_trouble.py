@@ -201,14 +201,15 @@ def test_a_full_disk_drops_with_a_count_and_recovers(link: CaptureLink, tmp_path
         client.wait(lambda status: status["state"] == "capturing", "there is room again")  # it looks twice a second
         link.send(1000)
         line = client.wait(lambda status: status["received"] == 41_000 and not status["queued"], "more is counted")
-        client.close()
         assert line["dropped_disk"] == 40_000 - interface["packets"]
         assert daemon.stop() == UNWRITTEN
+        line = client.wait(lambda status: status["state"] == "ended", "the last line")
+        client.close()
     counts = daemon.counts()
     assert counts["received"] == 41_000
     assert packets_in(*finished(disk), tmp_path / "moved.pcapng") == counts["written"] >= 20_000
     files = (*finished(disk), tmp_path / "moved.pcapng")
-    assert counts["bytes"] == sum(file.stat().st_size for file in files)
+    assert line["bytes"] == sum(file.stat().st_size for file in files)
     assert daemon.messages().count("No space left") == 1 and "writes succeed again" in daemon.messages()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -257,15 +258,15 @@ def packets_in(*files: Path) -> int:
 
 def total(messages: str) -> dict[str, int]:
     """The counts of the daemon's last line."""
-    line = messages.strip().splitlines()[-1]
-    words = line.replace(",", "").replace(";", "").split()
-    where = {word: int(words[i - 1]) for i, word in enumerate(words) if i and words[i - 1].isdigit()}
-    by = {words[i + 2]: int(words[i - 1]) for i, word in enumerate(words) if word == "by" and words[i + 1] == "the"}
+    line = messages.strip().splitlines()[-1].replace(",", "")
+    counted = re.search(r"(\d+) packets? received(?: (all|\d+) written)?", line)
+    assert counted, line
+    received = int(counted[1])
+    dropped = {place: int(packets) for packets, place in re.findall(r"(\d+) by the (\w+)", line)}
     return {
-        "received": int(words[words.index("packets") - 1]),
-        "written": where["written"],
-        "bytes": where["bytes"],
-        **{f"dropped_{place}": by[place] for place in ("kernel", "interface", "queue", "disk")},
+        "received": received,
+        "written": received if counted[2] == "all" else int(counted[2] or 0),
+        **{f"dropped_{place}": dropped.get(place, 0) for place in ("kernel", "interface", "queue", "disk")},
     }
 
 
