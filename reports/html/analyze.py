@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.findings.explain import Explained, carried, explain
+from wiretale.analyzer.findings.explain import carried, explain
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import duration_of
-from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.html import offline_page
@@ -208,35 +207,18 @@ def capture_facts(row: InterfaceRow, served: bool) -> dict[str, Any]:
     }
 
 
-def is_limited(explained: Explained) -> bool:
-    """Returns whether the time of a transfer, or its share of the link's rate, are known; those of datagrams are not."""
-    has_time = any(explained.transfer.times.values()) or explained.used is not None
-    return has_time and not explained.transfer.is_control_connection
-
-
-def transfer_entry(explained: Explained) -> dict[str, Any]:
-    """Returns a transfer with what it waited for."""
-    total_ns = sum(explained.transfer.times.values())
-    times = sorted(explained.transfer.times.items(), key=lambda item: -item[1]) if total_ns else []
-    return {
-        "flow": explained.transfer.row["flow"],
-        "direction": explained.transfer.row["direction"],
-        "name": explained.transfer.name,
-        "carried": carried(explained.transfer),
-        "headline": explained.headline,
-        "link": f"{show_share(explained.used, 1)} of {show_rate(explained.maximum_bps)}"
-        if explained.used is not None
-        else "",
-        "times": [
-            {
-                "kind": name,
-                "label": f"{TIMES[name]} {show_share(ns, total_ns)}",
-                "percent": 100 * ns / total_ns,
-            }
-            for name, ns in times
-            if ns
-        ],
-    }
+def link_shares(trace: Trace, link_bps: int) -> list[dict[str, Any]]:
+    """Returns the first transfers with their share of what the link carries."""
+    return [
+        {
+            "flow": explained.transfer.row["flow"],
+            "name": explained.transfer.name,
+            "carried": carried(explained.transfer),
+            "link": f"{show_share(explained.used, 1)} of {show_rate(explained.maximum_bps)}",
+        }
+        for explained in explain(trace, link_bps)
+        if explained.used is not None and not explained.transfer.is_control_connection
+    ][:TRANSFERS_SHOWN]
 
 
 def render(trace: Trace, link_bps: int | None = None, served: bool = False, frames: bool = True) -> str:
@@ -259,9 +241,7 @@ def render(trace: Trace, link_bps: int | None = None, served: bool = False, fram
         more_captures=max(0, len(trace.interfaces) - CAPTURES_SHOWN),
         interrupted=trace.interrupted,
         served=served,
-        transfers=[transfer_entry(explained) for explained in explain(trace, link_bps) if is_limited(explained)][
-            :TRANSFERS_SHOWN
-        ],
+        transfers=[] if link_bps is None else link_shares(trace, link_bps),
     )
 
 

@@ -8,7 +8,6 @@ from array import array
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.answer import Explained, entries
-from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.time import show_time
@@ -142,8 +141,17 @@ def findings(trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def flow_times(trace: Trace) -> dict[str, Any]:
-    """Returns the time of flows by part, packed: of flows with turns and of the largest transfers."""
-    splits = sorted(trace.transfers.turns.by_flow().items())
-    columns = {name: array("f", [getattr(split, name) for _, split in splits]) for name in Split._fields}
-    packed = {name: planes("f", values.tobytes(), REAL_BYTES) for name, values in columns.items()}
-    return {"count": len(splits), "flows": planes("I", array("I", [flow for flow, _ in splits]).tobytes()), **packed}
+    """Returns the time accounts of flows, packed: the parts, and the time of each flow in each, if somebody waited in it."""
+    accounts = trace.transfers.turns.accounts
+    parts = [part for part in PARTS if part in accounts.columns]
+    columns = [accounts.columns[part] for part in parts]
+    waited = array("d", map(math.fsum, zip(*columns, strict=True)))
+    flows = [flow for flow in accounts if waited[flow] > 0]
+    times = (array("f", [column[flow] for flow in flows]) for column in columns)
+    packed = {part: planes("f", values.tobytes(), REAL_BYTES) for part, values in zip(parts, times, strict=True)}
+    return {
+        "count": len(flows),
+        "parts": [[part, PARTS[part]] for part in parts],
+        "flows": planes("I", array("I", flows).tobytes()),
+        "columns": packed,
+    }

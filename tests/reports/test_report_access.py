@@ -280,10 +280,10 @@ def test_differences_of_colors_are_those_of_the_formula() -> None:
 
 
 def color_of(page: Page, kind: str) -> Color:
-    """The color that the page gives a part of the bar of limits."""
+    """The color that the page gives a limit."""
     text = page.page.evaluate(
         "kind => { const part = document.createElement('span'); part.className = kind;"
-        " document.querySelector('.bar').append(part); const color = getComputedStyle(part).backgroundColor;"
+        " document.body.append(part); const color = getComputedStyle(part).backgroundColor;"
         " part.remove(); return color; }",
         kind,
     )

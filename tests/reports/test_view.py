@@ -578,7 +578,7 @@ def test_the_served_page_has_the_time_by_part_and_waits(viewer: Viewer, page: Pa
     parts = page.page.evaluate("[...new Set(spansOf(0).map(one => one.band.part))]")
     shapes = page.page.evaluate("document.getElementById('plot').layout.shapes.map(shape => shape.name)")
     assert parts and {f"part-{part}" for part in parts} <= set(shapes)
-    assert page.page.evaluate("document.querySelectorAll('#flows .bands').length") >= 1
+    assert page.page.evaluate("document.querySelectorAll('#flows .mini').length") >= 1
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 // @ts-check
 // The report of captures: the flow that is selected in the list or by the link is drawn.
 import { copy } from "../elements.js";
-import { drawTransferBands, holdSpans, loadSpans } from "../flow/bands.js";
+import { holdSpans, loadSpans } from "../flow/bands.js";
 import { startDistributions } from "../flow/distributions.js";
 import { setView, taken } from "../flow/figure.js";
 import { startMembers } from "../flow/members.js";
@@ -109,7 +109,6 @@ async function start() {
   onChoice(show);
   listenForFindings();
   listenPackets();
-  drawTransferBands();
   await begin(firstAboutFlow() ? evidenceChoice(firstAboutFlow()) : { flow: tables.flows.number[ordered()[0]] }, (number) => tables.flows.rowOf(number) >= 0);
   document.body.dataset.ready = "yes";
 }

@@ -1,19 +1,16 @@
 // @ts-check
-// Where the time of flows went as bands: a lane of the flow's panels, and small ones in the lists. A part is a color of page.css, of
+// Where the time of flows went as bands, a lane of the flow's panels. A part is a color of page.css, of
 // which some fill half of the height.
 import { tables } from "../capture/tables.js";
 import { element } from "../elements.js";
 import { changed, unplaned } from "../numbers.js";
 import { data } from "../plotly.js";
-import { duration, momentText } from "../units.js";
+import { duration } from "../units.js";
 import { axisKey, view } from "./figure.js";
 
 const BAND_SHARE = 0.005; // of the view, from which on the legend names a part
-const LIST_CELLS = 88, BAR_CELLS = 600;
 const spansByFlow = new Map(); // places of packed spans
 let colorsOfParts = null;
-
-export const hasSpans = () => spansByFlow.size > 0;
 
 // Adds the places of spans of further flows.
 export function holdSpans(places) {
@@ -58,11 +55,6 @@ function bandSums(spans, [low, high]) {
   return [...sums].filter(([, sum]) => sum > 0).sort((a, b) => b[1] - a[1]);
 }
 
-function shareWords(spans, range) {
-  const sums = bandSums(spans, range), all = sums.reduce((sum, [, one]) => sum + one, 0);
-  return sums.filter(([, sum]) => sum >= BAND_SHARE * all).map(([{ words }, sum]) => `${words} ${Math.round((100 * sum) / all)}%`).join(", ");
-}
-
 // --- colors ---------------------------------------------------------------------------------------------------
 
 // Returns the color of each part, read together, because each reading after a change computes the style of the page again.
@@ -78,73 +70,6 @@ function bandColors() {
 function bandLook({ part, style }) {
   colorsOfParts ||= bandColors();
   return { color: colorsOfParts[part], height: style.endsWith(" low") ? [0, 0.5] : style.endsWith(" high") ? [0.5, 1] : [0, 1] };
-}
-
-// Returns the part that takes most of each of so many equal parts of a range, null without any.
-function bandCells(spans, [low, high], cells) {
-  const width = (high - low) / cells, best = new Array(cells).fill(null), most = new Float64Array(cells);
-  for (const { band, from, to } of spans) {
-    const first = Math.max(0, Math.floor((from - low) / width)), last = Math.min(cells - 1, Math.floor((to - low) / width));
-    for (let i = first; i <= last; i++) {
-      const overlap = Math.min(to, low + (i + 1) * width) - Math.max(from, low + i * width);
-      if (overlap > most[i]) [most[i], best[i]] = [overlap, band];
-    }
-  }
-  return best;
-}
-
-// Returns the color of a part in the lower or upper half.
-function halfColor(band, upper) {
-  if (!band) return "transparent";
-  const look = bandLook(band), fills = upper ? look.height[1] > 0.5 : look.height[0] < 0.5;
-  return fills ? look.color : "transparent";
-}
-
-// Returns a CSS gradient of the lower or upper half.
-function halfGradient(cells, upper) {
-  const colors = cells.map((band) => halfColor(band, upper)), stops = [];
-  let begin = 0;
-  colors.forEach((color, i) => {
-    if (colors[i + 1] === color) return;
-    stops.push(`${color} ${((100 * begin) / cells.length).toFixed(2)}% ${((100 * (i + 1)) / cells.length).toFixed(2)}%`);
-    begin = i + 1;
-  });
-  return `linear-gradient(to right, ${stops.join(", ")})`;
-}
-
-// Fills an element with bands over a range. Its words are the shares, and below the pointer those of the span.
-function fillBands(place, spans, range, cells) {
-  const kinds = bandCells(spans, range, cells);
-  place.classList.add("bands");
-  place.style.background = `${halfGradient(kinds, true)} top / 100% 50% no-repeat, ${halfGradient(kinds, false)} bottom / 100% 50% no-repeat`;
-  place.setAttribute("role", "img");
-  place.setAttribute("aria-label", `time by part: ${shareWords(spans, range)}`);
-  place.title = place.getAttribute("aria-label");
-  place.addEventListener("pointermove", (event) => {
-    const box = place.getBoundingClientRect(), span = spanAt(spans, range[0] + ((event.clientX - box.left) / box.width) * (range[1] - range[0]));
-    place.title = span ? `${momentText(span.from, span.to)}: ${spanWords(span)}` : "no packets";
-  });
-  return place;
-}
-
-const rangeOf = (spans) => [spans[0].from, spans.reduce((most, { to }) => Math.max(most, to), -Infinity)];
-
-// Returns the bands of a flow for its row.
-export function rowBands(row) {
-  const spans = spansOf(tables.flows.number[row]);
-  return spans.length ? fillBands(element("span"), spans, rangeOf(spans), LIST_CELLS) : "";
-}
-
-// Draws the bands of the transfers that the section of limits lists.
-export function drawTransferBands() {
-  for (const place of document.querySelectorAll(".transfer-bands")) {
-    const spans = spansOf(Number(place.dataset.flow));
-    place.hidden = !spans.length;
-    if (!spans.length) continue;
-    const [from, to] = rangeOf(spans);
-    fillBands(place.firstElementChild, spans, [from, to], BAR_CELLS);
-    place.lastElementChild.textContent = `over time, ${momentText(from, to)}`;
-  }
 }
 
 // --- the lane of the flow's panels -----------------------------------------------------------------------------

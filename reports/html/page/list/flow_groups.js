@@ -2,7 +2,6 @@
 // Flows grouped by client, server or port. Groups are of all flows that the search finds; each opens in place.
 import { tables } from "../capture/tables.js";
 import { element } from "../elements.js";
-import { rowBands } from "../flow/bands.js";
 import { adds, chooseFlow, flowBox, turnFlow } from "../flow/overlaid.js";
 import { roving } from "../keys.js";
 import { choice } from "../link.js";
@@ -13,11 +12,10 @@ import { NO_PORT, nameOf, problemWords, problemsOf, protocolOf } from "./flows.j
 
 export const GROUPS_SHOWN = 100;
 const MEMBERS_SHOWN = 10; // and as many more at each click
-const PARTS = ["server", "network", "client", "transfer"];
 const PROTOCOL_PLACES = 2 ** 16; // ports
 
-// Returns the bars of a flow: its time by part, and below it the parts over time.
-export const timeCell = (row) => element("span", { className: "bars" }, timeBar(timesOf(row)), rowBands(row));
+// Returns the time of a flow by part as a bar, and the largest part in words.
+export const timeCell = (row) => element("span", { className: "bars" }, timeBar(timesOf(row)), limitOf(row));
 
 const groupAddress = (side) => (row) => tables.flows.addresses[tables.flows[side][row]];
 const portOf = (row) => (tables.flows.destination_port[row] === NO_PORT ? "" : tables.flows.destination_port[row]);
@@ -29,9 +27,9 @@ export const GROUPINGS = {
 
 const account = { places: new Map(), columns: {} }; // of flows with a known time, by row
 
-export async function loadTimes({ count, flows, ...parts }) {
+export async function loadTimes({ count, flows, columns: packed }) {
   if (!count) return;
-  const numbers = await unplaned(flows), columns = await changed(parts, unplaned);
+  const numbers = await unplaned(flows), columns = await changed(packed, unplaned);
   numbers.forEach((number, i) => account.places.set(tables.flows.rowOf(number), i));
   account.columns = columns;
 }
@@ -39,7 +37,13 @@ export async function loadTimes({ count, flows, ...parts }) {
 // Returns the time of a flow by part, ns; null if it is not known.
 export function timesOf(row) {
   const place = account.places.get(row);
-  return place === undefined ? null : PARTS.map((part) => account.columns[part][place]);
+  return place === undefined ? null : data.times.parts.map(([part]) => account.columns[part][place]);
+}
+
+// Returns the part in which most of the time of a flow went; "" if it is not known.
+export function limitOf(row) {
+  const times = timesOf(row);
+  return times ? data.times.parts[times.indexOf(Math.max(...times))][1] : "";
 }
 
 // Returns a bar of the time by part, with its words; "" if no time is known.
@@ -49,11 +53,11 @@ function timeBar(times) {
   const bar = document.createElement("span");
   bar.className = "mini";
   bar.setAttribute("role", "img");
-  bar.setAttribute("aria-label", times.map((ns, i) => [ns, PARTS[i]]).filter(([ns]) => ns >= sum / 200).map(([ns, part]) => `${part} ${duration(ns)}`).join(", "));
+  bar.setAttribute("aria-label", times.map((ns, i) => [ns, data.times.parts[i][1]]).filter(([ns]) => ns >= sum / 200).map(([ns, words]) => `${words} ${duration(ns)}`).join(", "));
   bar.title = bar.getAttribute("aria-label");
   times.forEach((ns, i) => {
     const part = document.createElement("i");
-    part.className = `part-${PARTS[i]}`;
+    part.className = `time-${data.times.parts[i][0]}`;
     part.style.flex = String(ns / sum);
     if (ns) bar.append(part);
   });

@@ -1,13 +1,12 @@
 // @ts-check
 // The list of flows. Searching and sorting cover all flows; the first rows are shown.
 import { tables } from "../capture/tables.js";
-import { hasSpans } from "../flow/bands.js";
 import { adds, chooseFlow, flowBox, turnFlow } from "../flow/overlaid.js";
 import { roving } from "../keys.js";
 import { choice, choose, onChoice } from "../link.js";
 import { $, data } from "../plotly.js";
 import { duration, prefixed, whole } from "../units.js";
-import { GROUPINGS, GROUPS_SHOWN, listGroups, opens, timeCell, timesOf, timesText } from "./flow_groups.js";
+import { GROUPINGS, GROUPS_SHOWN, limitOf, listGroups, opens, timeCell, timesOf, timesText } from "./flow_groups.js";
 import { knownWord, nameOf, pathOf, problemSum, problemsOf, protocolOf, relationOf, serverOf } from "./flows.js";
 
 const ROWS_SHOWN = 200;
@@ -27,16 +26,16 @@ const lasted = (row) => tables.flows.lasted[row] * 1e6;
 const COLUMNS = [
   { key: "flow", head: "flow", value: (row) => tables.flows.number[row], text: (row) => String(tables.flows.number[row]), number: true },
   { key: "name", head: "initiator → responder", value: nameOf },
-  { key: "bytes", head: "wire bytes", value: measured("bytes"), text: (row) => prefixed(tables.flows.bytes[row], "B"), number: true },
-  { key: "time", head: "time", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
+  { key: "time", head: "time went into", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
+  { key: "lasted", head: "time", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true },
+  { key: "throughput", head: "IP rate", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true },
+  { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(tables.flows.rtt[row]), number: true },
   { key: "protocol", head: "protocol", value: (row) => `${protocolOf(row)} ${knownWord("application", row)}`.trim(), wide: true },
   { key: "server", head: "server", value: serverOf, wide: true },
   { key: "path", head: "inside", value: pathOf, wide: true },
   { key: "state", head: "state", value: (row) => knownWord("state", row), wide: true },
+  { key: "bytes", head: "wire bytes", value: measured("bytes"), text: (row) => prefixed(tables.flows.bytes[row], "B"), number: true, wide: true },
   { key: "packets", head: "packets", value: measured("packets"), text: (row) => whole(tables.flows.packets[row]), number: true, wide: true },
-  { key: "lasted", head: "duration", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true, wide: true },
-  { key: "throughput", head: "IP throughput", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true, wide: true },
-  { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(tables.flows.rtt[row]), number: true, wide: true },
   { key: "problems", head: "problems", value: problemSum, text: problemsOf, descending: true },
   { key: "relation", head: "relation", value: relationOf },
 ];
@@ -45,7 +44,7 @@ const classOf = ({ number, wide, bars }) => [number ? "n" : "", wide ? "wide" : 
 
 export function makeHead() {
   const row = $("flows").tHead.insertRow();
-  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count || hasSpans()) && (key !== "state" || Object.keys(data.flows.words.state).length));
+  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length));
   for (const column of columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";
@@ -81,7 +80,7 @@ export function ordered() {
 }
 
 function searchText(row) {
-  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${pathOf(row)} ${problemsOf(row)}`.toLowerCase();
+  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${pathOf(row)} ${problemsOf(row)} ${limitOf(row)}`.toLowerCase();
 }
 
 // Returns the rows with all words; a flow whose number is the only word is the first.
