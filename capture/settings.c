@@ -195,7 +195,7 @@ static const struct option_row rows[] = {
     TEXT_OF("user|relinquish-privileges", 'Z', user, "USER",
             "user to become; default: the owner of the directory, wiretale or nobody"),
     FLAG("no-sandbox", 0, no_sandbox, "run without seccomp and Landlock"),
-    FLAG("quiet", 'q', quiet, "print warnings and errors only"),
+    FLAG("quiet", 'q', quiet, "print nothing but `capturing` and errors"),
     HELP_AND_VERSION,
     /* Ignored, because files always are pcapng with nanoseconds, which these options of dumpcap and
      * tcpdump ask for. */

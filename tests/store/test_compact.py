@@ -30,7 +30,7 @@ from wiretale.reports.store.upkeep import check, chosen_for_removal
 from wiretale.reports.store.views import connect, consistent, select, views_sql
 
 DAY = 86_400
-KILLS = 25
+KILLS = 15
 KINDS = ("capture_id", "many")  # of folders
 # Compacts the store of each line in a process that is killed at its nth call of the system, or prints the number of calls.
 KILLED = """

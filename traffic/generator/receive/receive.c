@@ -76,7 +76,7 @@ static const struct option_row rows[] = {
             "print a line every TIME while a test runs"),
     TAKEN_AT("format", 'f', exchange.style.format, "k|K|m|M|g|G", rate_letter_take,
              "unit of rates as in ttcp: lower case bits, upper case bytes"),
-    FLAG("quiet", 'q', exchange.style.quiet, "print no tables"),
+    FLAG("quiet", 'q', exchange.style.quiet, "print nothing but the port and errors"),
     HELP_AND_VERSION,
 };
 

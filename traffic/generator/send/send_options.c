@@ -154,7 +154,7 @@ static const struct option_row rows[] = {
             "print a line every TIME while the test runs"),
     TAKEN_AT("format", 'f', exchange.style.format, "k|K|m|M|g|G", rate_letter_take,
              "unit of rates as in ttcp: lower case bits, upper case bytes"),
-    FLAG("quiet", 'q', exchange.style.quiet, "print no table"),
+    FLAG("quiet", 'q', exchange.style.quiet, "print nothing but errors"),
     HELP_AND_VERSION,
 };
 
