@@ -316,6 +316,7 @@ class DirectionRow(TypedDict):
     rtt_ns_p99: int | None
     rtt_ns_max: int | None
     jitter_ns: int | None
+    jitter_mean_ns: int | None
     delay_variation_ns: int | None
     throughput_bps: int | None
     goodput_bps: int | None

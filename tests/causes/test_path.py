@@ -390,6 +390,15 @@ def test_losses_in_the_bursts_of_a_stream_are_no_faulty_link(in_bursts: bool, tm
     assert row["code"] == "random-loss" and ("nearly all in its largest bursts" in row["sentence"]) == in_bursts
 
 
+def test_a_path_mtu_that_a_router_told_is_no_loss_of_a_link(tmp_path: Path) -> None:
+    trace = wiretale.analyze(of_wire(paths.smaller_path)(tmp_path / "told.pcap"))
+    row = next(row for row in trace.causes if row["code"] == "path-mtu-found")
+    assert row["sentence"].startswith("10.0.0.9 told 10.0.0.1 that at most 1,400 bytes pass to 10.0.0.2:80")
+    assert row["severity"] == "info" and trace.answer.cause is None
+    silent = wiretale.analyze(of_wire(lambda: paths.smaller_path(False))(tmp_path / "silent.pcap"))
+    assert "path-mtu-found" not in [row["code"] for row in silent.causes]
+
+
 def test_what_its_receiver_drops_is_not_lost_on_the_path(tmp_path: Path) -> None:
     row = first(of_wire(paths.dropped_by_the_host), tmp_path)
     assert (row["code"], row["certainty"], row["place"]) == ("host-drops", "proven", "server")

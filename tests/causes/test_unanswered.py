@@ -26,6 +26,7 @@ from causes_unanswered import (
     one_type,
     other_address,
     passive_mode,
+    refused_by_turns,
     scattered,
     search_list,
     silent_port,
@@ -478,6 +479,15 @@ SAID = {
         "udp-silent",
         "proven",
         ("10.0.0.53:161 answers none of 5 SNMP requests",),
+    ),
+    "one of three servers refuses": Said(
+        refused_by_turns,
+        "refused",
+        "likely",
+        ("One of several servers behind 10.2.0.2:80 probably does not listen", "6 connections of 18 were refused"),
+    ),
+    "a server that stops for a time": Said(
+        lambda: refused_by_turns(6), "refused", "proven", ("Nothing listens any more on 10.2.0.2:80",)
     ),
     "FTP data in active mode": Said(
         active_mode,

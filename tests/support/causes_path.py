@@ -131,6 +131,24 @@ def video(lost_in_bursts: bool) -> Wire:
     return wire
 
 
+def smaller_path(tells: bool = True) -> Wire:
+    """A flight of full segments of which none passes, and the same bytes in smaller segments, with all that follows; `tells`: a
+    router reports each of the full ones."""
+    talk, small = Connection(Wire()).open(window=4096), MSS - 100
+    wire = talk.wire
+    for i in range(8):
+        talk.data(30 + 0.02 * i, i * MSS)
+        if tells:
+            quoted = wire.packets[-1][1][14 : 14 + 28]
+            wire.ip(31 + 0.02 * i, "10.0.0.9", "10.0.0.1", 1, struct.pack("!BBHHH", 3, 4, 0, 0, 1400) + quoted)
+    for flight in range(12):
+        now = (40 if tells else 260) + 21 * flight
+        for i in range(8):
+            place = 8 * flight + i
+            talk.data(now + 0.02 * i, place * small, small).ack(now + 20 + 0.02 * i, (place + 1) * small, window=4096)
+    return wire
+
+
 def repaired_one_by_one(sack_offered: bool = False, rtt: float = 120.0) -> Wire:
     """Of each flight of 20 segments five in a row are lost, and repaired one in each round trip; seen at the sender."""
     options, talk, now = (syn_options(), syn_options() if sack_offered else NO_SACK), Connection(Wire()), 2 * rtt
@@ -524,6 +542,7 @@ def short_queue() -> Wire:
 
 
 EXAMPLES: dict[str, Make] = {
+    "path-mtu-found": of_wire(smaller_path),
     "outage": of_wire(lambda: down(grows=True)),
     "stall": of_wire(stood_still),
     "reordering": of_wire(out_of_order),

@@ -63,6 +63,13 @@ def closed_port() -> Timed:
     )
 
 
+def refused_by_turns(each: int = 1, count: int = 18) -> Timed:
+    """Connections of which two are accepted for each that is refused, in turn or in rows as long."""
+    return all_of(
+        *(ends.refused(1.0 + i) if i // each % 3 == 2 else ends.connects(1.0 + i) for i, ends in enumerate(many(count)))
+    )
+
+
 def full_queue() -> Timed:
     """Three connections that stay open, and four that get no SYN-ACK."""
     occupied = [packet for i, ends in enumerate(many(3)) for packet in [ends.syn(i / 10), *ends.accepts(i / 10 + RTT)]]

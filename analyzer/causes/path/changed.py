@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.path.lossy import EFFECTS, ends_of, route_of
+from wiretale.analyzer.causes.path.lossy import EFFECTS, Lossy, ends_of, lossy_transfers, route_of
 from wiretale.analyzer.findings.evidence import Side
-from wiretale.analyzer.findings.transfers import Transfer
+from wiretale.analyzer.findings.transfers import Transfer, rows_of_kind
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
-    from wiretale.analyzer.rows import DirectionRow, FlowRow
+    from wiretale.analyzer.rows import DirectionRow, EventRow, FlowRow
 
+ERRORS_MAX, FOUND_NS = 200, 1_000_000_000  # ICMP errors; from one to the losses that it explains
+NEARLY_ALL = 0.9  # of losses
+HEADERS = {False: 40, True: 60}  # bytes of IPv4 or IPv6, and TCP
 IGNORED_MIN = 3  # packets with a wrong checksum that nobody accepted
 REPEATED_MIN = 3  # retransmissions; of a flight of which nothing arrives, only the first segment is repeated
 SHIFTED_MIN = 3  # ACKs
@@ -228,3 +231,57 @@ def largest_mss(case: Case, transfer: Transfer) -> int | None:
         if source == host and mss is not None
     ]
     return max((mss for mss in values if mss > here), default=None)
+
+
+def found_by(case: Case, lossy: Lossy) -> EventRow | None:
+    """Returns the ICMP error by which a router reported, at the time of nearly all losses, that packets of a transfer are too
+    big: no link or queue lost them. None without one."""
+    flow = lossy.transfer.row["flow"]
+    if not lossy.transfer.flow["icmp_errors"] or not lossy.transfer.row["unique_bytes"]:
+        return None
+    errors = [
+        row for row in rows_of_kind(case.transfers, "icmp_error", ERRORS_MAX) if row["flow"] == flow and row["mtu"]
+    ]
+    near = sum(any(abs(loss.time_ns - (row["time_ns"] or 0)) <= FOUND_NS for row in errors) for loss in lossy.losses)
+    return errors[0] if errors and near >= NEARLY_ALL * len(lossy.losses) else None
+
+
+@cause(
+    code="path-mtu-found",
+    title="The sender learned a smaller path MTU",
+    sentence="{router} told {source} that at most {mtu} bytes pass to {destination}, and {source} sent {lost:segment} again in "
+    "smaller packets: path MTU discovery works as it should.",
+    advice="Nothing to repair. If it disturbs, clamp the MSS to {mss} bytes at that router.",
+    shows="ICMP errors 'fragmentation needed' or 'packet too big' about a transfer, and nearly all of its losses within 1 s of "
+    "these; the transfer went on.",
+    rivals={
+        "mtu-black-hole": "the sender heeds the error, and the transfer goes on",
+        "random-loss": "a router reported what it dropped, and why",
+    },
+    explains=(*EFFECTS, "icmp-errors", "path-mtu"),
+)
+def path_mtu_found(case: Case) -> Matches:
+    for lossy in lossy_transfers(case) if case.findings("path-mtu") else ():
+        error = found_by(case, lossy)
+        if error is None:
+            continue
+        row, mtu = lossy.transfer.row, error["mtu"] or 0
+        source, destination = ends_of(lossy.transfer)
+        yield Match(
+            certainty="proven",
+            place="after" if lossy.place == "downstream" else "before",
+            flows=[lossy.transfer.side],
+            severity="info",
+            filter="icmp.type == 3 && icmp.code == 4 || icmpv6.type == 2",
+            proof=f"ICMP of {error['router']} at the time of the losses",
+            excluded={
+                "mtu-black-hole": f"{show_bytes(row['unique_bytes'] or 0)} arrived",
+                "random-loss": "a router reported them",
+            },
+            router=error["router"] or "A router",
+            source=source,
+            destination=destination,
+            mtu=f"{mtu:,}",
+            mss=f"{max(mtu - HEADERS[':' in row['source']], 0):,}",
+            lost=lossy.lost,
+        )

@@ -165,7 +165,7 @@ def by_place(every: Iterable[Lossy]) -> list[list[Lossy]]:
 
 
 def share_of(group: Sequence[Lossy]) -> float:
-    """Returns the share of what was sent that was lost."""
+    """Returns the share of the segments or packets that were lost."""
     return sum(lossy.lost for lossy in group) / max(sum(lossy.transfer.sent_or_lost for lossy in group), 1)
 
 

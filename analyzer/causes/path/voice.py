@@ -14,10 +14,14 @@ from wiretale.analyzer.units import plural, show_duration, show_rate
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.findings.transfers import Transfer
+    from wiretale.analyzer.rows import DirectionRow
 
 FELT_NS, DRIFT = 150_000_000, 2e-4  # of a call (ITU-T G.114); of two clocks
 TOGETHER_LEAST_NS, CALMER = 2_000_000_000, 0.5  # of stream and transfer; delay of the other direction
-JITTER_NS, BUFFER_NS = 5_000_000, 100_000_000  # at the end of a stream; what a player holds back as a rule
+JITTER_NS, BUFFER_NS = (
+    5_000_000,
+    100_000_000,
+)  # at the end of a stream or in the mean; what a player holds back as a rule
 VOICE_BYTES, LOSS_MOST = 400, 0.01  # of a packet; of all: with more, losses are what is heard
 UNEVEN_MOST_NS = 1_000_000_000  # later: the sender was on hold, and its clock of samples stood still
 MOST_NS = 10_000_000_000  # of a queue: more is a jump of the sender's clock
@@ -44,14 +48,19 @@ def is_delayed(stream: Transfer) -> bool:
 
 
 def is_uneven(stream: Transfer) -> bool:
-    """Returns whether packets of voice still came unevenly at the end of the stream, and later than a player waits for, in this
-    direction alone."""
+    """Returns whether packets of voice came unevenly, at the end of the stream or in the mean, and later than a player waits for,
+    in this direction alone."""
     row, delay_ns, other_ns = stream.row, stream.row["delay_variation_ns"] or 0, stream.back["delay_variation_ns"] or 0
     is_small = (row["segment_max"] or 0) <= VOICE_BYTES and (row["blocks_lost"] or 0) <= LOSS_MOST * (
         row["blocks"] or 0
     )
     is_late = BUFFER_NS + DRIFT * stream.duration_ns <= delay_ns <= UNEVEN_MOST_NS and other_ns <= CALMER * delay_ns
-    return is_small and is_late and (row["jitter_ns"] or 0) >= JITTER_NS
+    return is_small and is_late and jitter_of(row) >= JITTER_NS
+
+
+def jitter_of(row: DirectionRow) -> int:
+    """Returns the jitter of a stream: that at its end, or the mean of all of it, if it was worse before."""
+    return max(row["jitter_ns"] or 0, row["jitter_mean_ns"] or 0)
 
 
 def behind_of(case: Case) -> Iterator[Behind]:
@@ -120,8 +129,8 @@ def voice_behind_transfer(case: Case) -> Matches:
     advice="Capture at {source}: if it sends evenly, look for the queue on the way (Wi-Fi, an uplink without priority for "
     "DSCP EF); if not, at its CPU. A longer jitter buffer of {target} hides it.",
     shows="The transit times of a stream of small packets (RTP timestamps beside times of capture) differ by 100 ms to "
-    "1 s and by twice as much as in the other direction. The jitter is 5 ms or more to the end (RFC 3550), and 1% of the "
-    "packets at most is lost. Clocks that differ by 200 ppm are allowed for.",
+    "1 s and by twice as much as in the other direction. The jitter is 5 ms or more, at the end (RFC 3550) or in the mean, and "
+    "1% of the packets at most is lost. Clocks that differ by 200 ppm are allowed for.",
     rivals={
         "voice-behind-transfer": "no transfer of the same sender fills the path meanwhile",
         "random-loss": "the packets come late, and are not lost",
@@ -152,7 +161,7 @@ def voice_jitter(case: Case) -> Matches:
             source=row["source"],
             target=row["destination"],
             delay=show_duration(row["delay_variation_ns"] or 0),
-            jitter=show_duration(row["jitter_ns"] or 0),
+            jitter=show_duration(jitter_of(row)),
             lost=f"{plural(lost, 'packet')} lost" if lost else "none is lost",
             other=f", in the other direction by {show_duration(other_ns)}" if other_ns else "",
         )

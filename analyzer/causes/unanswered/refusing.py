@@ -6,6 +6,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
@@ -38,6 +39,7 @@ NO_PORT = "port_unreachable"
 PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
 SYNS_MIN, PINGS_MIN, PING_BYTES = 2, 3, 500  # of payload: larger pings test the path MTU
 HEARD_NS = 60_000_000_000  # before the first ping: a host that was heard then is probably still up
+TURNS_MIN = 4  # connections between refusals
 NEXT_NS = 1_000_000_000  # from a reset to what the client tries in its place
 HOPS_PROVEN = 2  # difference of TTLs; one hop may be a second interface
 BYTE_MAX = 255
@@ -76,6 +78,12 @@ class Refused(NamedTuple):
     other_ttls: set[int]  # of its packets of other protocols, which may have their own
     opened: int  # connections to that port that came about
     is_over: bool  # the last of them after the last refusal
+    changes: int = 0  # from refusals to connections of that port, one after the other
+
+    @property
+    def is_by_turns(self) -> bool:
+        """Whether the port accepts connections between most refusals, as an address of several servers does, one of them down."""
+        return self.changes >= max(TURNS_MIN, len(self.flows) / 2)
 
     @property
     def server(self) -> str:
@@ -130,9 +138,18 @@ def refused_servers(case: Case) -> list[Refused]:
             ttls[host][False],
             connections.get(host, Counter())[port],
             last_opened(case, host, port) > of[-1],
+            changes_of(case, host, port, of) if connections.get(host, Counter())[port] >= TURNS_MIN else 0,
         )
         for (host, port), of in most
     ]
+
+
+def changes_of(case: Case, host: str, port: int, refusals: list[int]) -> int:
+    """Returns how often a connection to a port came about between two refusals."""
+    flows, attempts = case.connections.to_server((host, port)), case.transfers.attempts
+    among = set(refusals)
+    were = [flow in among for flow in sorted({*flows, *refusals}) if flow in among or attempts.is_connection(flow)]
+    return sum(before and not after for before, after in pairwise(were))
 
 
 def last_opened(case: Case, host: str, port: int) -> int:
@@ -184,6 +201,8 @@ def refused(case: Case) -> Matches:
 def by_the_host(case: Case, server: Refused) -> Match:
     """Returns the match of a host that refuses, or probably does."""
     certain, attempted = server.hops == 0, len(server.flows) + server.opened
+    if server.is_by_turns:
+        return by_turns(case, server, attempted)
     ttl = min(server.reset_ttls, default=0)
     listens = "listened for a time" if server.is_over else "listens any more" if server.opened else "listens"
     return Match(
@@ -199,6 +218,21 @@ def by_the_host(case: Case, server: Refused) -> Match:
         evidence=f"{'the host itself' if certain else 'it, or a firewall before it,'} refused "
         f"{plural(len(server.flows), 'connection')}{f' of {attempted:,}' if server.opened else ''}{server.after}",
         what=f"Look on {server.host} with `ss -ltnp 'sport = :{server.port}'`: the service is stopped, or bound to 127.0.0.1.",
+    )
+
+
+def by_turns(case: Case, server: Refused, attempted: int) -> Match:
+    """Returns the match of a port that refuses some connections and accepts others in between."""
+    return Match(
+        certainty="likely",
+        place="server",
+        undecided={"filtered": f"the logs of the servers behind {server.host}: which of them does not listen?"},
+        proof=f"a RST answered {plural(len(server.flows), 'SYN')}, and {server.changes:,} times the next one was accepted",
+        **fields_of(case, server, attempted) | {"failed": len(server.flows)},
+        subject=f"One of several servers behind {server.server} probably does not listen",
+        evidence=f"{plural(len(server.flows), 'connection')} of {attempted:,} were refused{server.after}, in turn with others "
+        "that were accepted",
+        what=f"Look at each server behind {server.host} for one whose service is stopped; a load balancer should check them.",
     )
 
 

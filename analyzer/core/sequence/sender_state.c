@@ -82,6 +82,7 @@ static void add_difference(struct transit_clock *clock, const struct sequence_it
         return;
     double size = difference < 0 ? -(double)difference : (double)difference;
     clock->jitter += (size - clock->jitter) / 16;
+    clock->sizes += size;
     clock->differences++;
     clock->transit_ns = transit_ns;
     clock->least = transit_ns < clock->least ? transit_ns : clock->least;
@@ -125,6 +126,7 @@ static void sum_clock(const struct transit_clock *clock, struct sequence_summary
     if (clock->differences >= summary->jitter_packets) {
         summary->jitter_packets = clock->differences;
         summary->jitter_ns = (int64_t)(clock->jitter + 0.5);
+        summary->jitter_mean_ns = (int64_t)(clock->sizes / (double)clock->differences + 0.5);
     }
     summary->jitter_known = true;
 }

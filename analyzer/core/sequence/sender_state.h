@@ -62,6 +62,7 @@ struct sequence_summary {
     uint64_t longest_loss_run;
     bool jitter_known;
     int64_t jitter_ns;          /* RFC 3550 section 6.4.1; of the source with most packets */
+    int64_t jitter_mean_ns;     /* of the same source, over all its packets */
     int64_t delay_variation_ns; /* greatest minus least transit; the clocks' offset cancels out */
     struct slowest slowest;     /* of the source with that variation */
     uint64_t jitter_packets;    /* samples of `jitter_ns` */
@@ -84,6 +85,7 @@ struct transit_clock {
     int64_t least, greatest;
     struct slowest slowest; /* with `greatest` */
     double jitter;          /* ns */
+    double sizes;           /* ns, the sum of the differences without their signs */
     uint64_t differences;
 };
 

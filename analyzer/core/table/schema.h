@@ -464,6 +464,9 @@
     X(jitter_ns, DURATION, "ns",                                                                   \
       "interarrival jitter of the numbered units (RFC 3550 section 6.4.1), as in iperf; null if"   \
       " they carry no time")                                                                       \
+    X(jitter_mean_ns, DURATION, "ns",                                                              \
+      "mean difference of the transit times of two packets in a row, over the whole stream: "      \
+      "jitter_ns is of its end; null as above")                                                    \
     X(delay_variation_ns, DURATION, "ns",                                                          \
       "their greatest minus their least transit time; null as above")                              \
     X(throughput_bps, INT, "bit/s",                                                                \

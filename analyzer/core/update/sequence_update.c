@@ -230,6 +230,7 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set(row, directions_block_loss_run_max, (int64_t)sum->longest_loss_run);
     row_set(row, directions_block_restarts, (int64_t)sum->restarts);
     row_set_if(row, directions_jitter_ns, sum->jitter_known, sum->jitter_ns);
+    row_set_if(row, directions_jitter_mean_ns, sum->jitter_known, sum->jitter_mean_ns);
     row_set_if(row, directions_delay_variation_ns, sum->jitter_known, sum->delay_variation_ns);
 }
 
