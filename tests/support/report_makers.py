@@ -35,7 +35,7 @@ def analyze_report(folder: Path) -> Path:
 def compare_report(folder: Path) -> Path:
     """Three points, with losses before the tracer and behind it."""
     from wiretale.analyzer.compare.comparison import compare_captures
-    from wiretale.reports.html.compare import write_report
+    from wiretale.reports.html.compare.page import write_report
 
     points = Points()
     for n in range(600):

@@ -60,7 +60,7 @@ def write_stdout(comparison: Comparison, arguments: argparse.Namespace) -> None:
 
         write_json(comparison, __version__, sys.stdout)
     elif arguments.report == options.STDOUT:
-        from wiretale.reports.html.compare import render
+        from wiretale.reports.html.compare.page import render
 
         options.print_page(render(comparison))
     elif not arguments.quiet:
@@ -76,7 +76,7 @@ def write_files(comparison: Comparison, arguments: argparse.Namespace) -> Iterat
 
         yield write_tables(comparison, arguments.output)
     for path in options.report_paths(arguments):
-        from wiretale.reports.html.compare import write_report
+        from wiretale.reports.html.compare.page import write_report
 
         yield write_report(comparison, path)
 

@@ -11,7 +11,7 @@ from wiretale.analyzer.compare.loss_location import PLACES
 from wiretale.analyzer.compare.packet_tables import losses_by_time, lost_packets
 from wiretale.analyzer.units import show_share
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.compare_figures import delays_over_time, distribution, losses_over_time, sankey
+from wiretale.reports.html.compare.figures import delays_over_time, distribution, losses_over_time, sankey
 from wiretale.reports.phrases import ASSUMPTION, clock_line, delay_row, ledger_notes, ledger_rows, point_duration
 
 if TYPE_CHECKING:
