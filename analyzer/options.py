@@ -35,8 +35,9 @@ NS_LEAST, NS_MOST = -(2**63), 2**63 - 1
 Kind = Literal["text", "time", "count", "size"]
 
 
-#: the packets that become rows: of these flows of an earlier analysis, or all or none
-Packets = list[int] | Literal["all", "none"]
+#: the packets that become rows: of these flows of an earlier analysis, or all or none, or all with the columns that identify
+#: them in another capture, and of flows their ends alone
+Packets = list[int] | Literal["all", "none", "identified"]
 
 
 class Option(NamedTuple):

@@ -494,6 +494,8 @@ class DatagramRow(TypedDict):
     last_frame: int
     first_ns: int | None
     last_ns: int | None
+    complete_ns: int | None
+    payload_bytes: int | None
 
 
 class BlockRow(TypedDict):
@@ -614,6 +616,8 @@ class PacketRow(TypedDict):
     unique_bytes: int | None
     rtt_ns: int | None
     fragment_offset: int | None
+    datagram_capture: int | None
+    datagram_frame: int | None
 
 
 class TimeSpanRow(TypedDict):

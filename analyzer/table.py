@@ -414,10 +414,10 @@ class WithIntegers:
 
 class InParts:
     """The packets table in parts that are made while it is read, for DuckDB, as WithIntegers. Each reading begins anew; the error
-    that ended one is in `failure`."""
+    that ended one is in `failure`. `empty` has the columns of the parts if they are not those of every analysis."""
 
-    def __init__(self, begin: Callable[[], Iterator[Table]], times: bool) -> None:
-        self._begin, self._times = begin, times
+    def __init__(self, begin: Callable[[], Iterator[Table]], times: bool, empty: Table | None = None) -> None:
+        self._begin, self._times, self._empty = begin, times, empty
         self.failure: BaseException | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
@@ -432,7 +432,8 @@ class InParts:
                 self.failure = error
                 raise
 
-        return no_packets()._core.following_stream(following, self._times)
+        empty = no_packets() if self._empty is None else self._empty
+        return empty._core.following_stream(following, self._times)
 
 
 def integer_in(row: Mapping[str, object], column: str) -> int | None:

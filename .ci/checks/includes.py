@@ -30,7 +30,7 @@ PROGRAMS = ("analyzer/core", "capture", "traffic/generator", "traffic/link", "tr
 LAYERS = (
     ("python",),
     ("shard",),
-    ("observation", "pipeline", "cut"),
+    ("pipeline", "cut"),
     ("update", "local"),
     ("service",),
     ("exchange",),
@@ -40,7 +40,7 @@ LAYERS = (
     ("verdict",),
     ("flow",),
     ("tcp",),
-    ("format", "application"),
+    ("format", "application", "identity"),
     ("input", "sequence", "decode", "export", "quic"),
     ("table",),
     ("base",),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the packets of one capture point into DuckDB, with fragments reassembled, and the statistics of its files."""
+"""Loads the packets of one capture point into DuckDB, and the statistics of its files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import expand_paths
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.options import NO_OPTIONS, ReadingMode
-from wiretale.analyzer.trace import core_errors
+from wiretale.analyzer.options import NO_OPTIONS, ROWS_MAX, ReadingMode
+from wiretale.analyzer.table import InParts, Table
+from wiretale.analyzer.trace import core_errors, packets_in_parts
 
 if TYPE_CHECKING:
     import duckdb
 
     from wiretale.analyzer.compare.rows import CaptureInterface
+    from wiretale.analyzer.rows import InterfaceRow
 
 ROLES: dict[int, tuple[str, ...]] = {
     1: ("tracer",),
@@ -25,23 +27,49 @@ ROLES: dict[int, tuple[str, ...]] = {
     3: ("sender", "tracer", "receiver"),
 }
 
+# An address by its bytes, in an order that is the same in each capture.
+BYTES = """
+CREATE OR REPLACE MACRO bytes_of(address) AS [lpad(part, 4, '0') FOR part IN string_split_regex(replace(address, '::',
+    ':' || repeat('0:', 8 - len([part FOR part IN string_split(address, ':') IF part != '']))), '[:.]') IF part != '']
+"""
+# A conversation is all flows between two ends in one encapsulation, because ports that are used again begin another flow.
+# `fields` begins with its side 0, the lower end.
+ENDS = """
+CREATE TABLE ends{point} AS
+WITH named AS (SELECT flow, protocol_number AS protocol, [source, coalesce(source_port, 0)::VARCHAR] AS sender,
+        [destination, coalesce(destination_port, 0)::VARCHAR] AS receiver, coalesce(path, '') AS path,
+        (bytes_of(source), source_port) > (bytes_of(destination), destination_port) AS turned FROM flows),
+    listed AS (SELECT flow, coalesce(turned, false) AS turned, protocol, [protocol::VARCHAR]
+        || CASE WHEN turned THEN receiver || sender ELSE sender || receiver END || [path] AS fields FROM named)
+SELECT *, dense_rank() OVER (ORDER BY fields) AS conversation FROM listed
+"""
 # A fragmented datagram is one packet with the headers of its first fragment. It is whole once its last byte arrived,
 # because RFC 7679 section 3.4 counts it as lost unless reassembled. Without first fragment the flow is unknown: left out.
-WHOLE_PACKETS = """
+# A datagram of several blocks is several packets.
+LOADED = """
 CREATE TABLE loaded{point} AS
-SELECT packet, frame, time_ns, conversation, digest, digest_short, run, number, interface, sequence, acknowledgment,
-    payload, ip_id, stamp, flags, mss, stream, part, side, protocol, ttl, digested, ends, true AS whole, 1::UINTEGER AS pieces
-FROM raw{point} WHERE datagram IS NULL
+WITH whole AS (SELECT raw.packet, raw.frame, raw.capture::UINTEGER AS interface, conversation,
+        ((raw.direction = 1) != turned)::UTINYINT AS side, protocol::UTINYINT AS protocol,
+        CASE WHEN raw.datagram_frame IS NULL THEN raw.time_ns ELSE coalesce(complete_ns, last_ns) END AS time_ns,
+        raw.datagram_frame IS NULL OR state = 'complete' AS whole,
+        coalesce(datagrams.payload_bytes, raw.payload_bytes)::UINTEGER AS payload, ip_id::USMALLINT AS ip_id,
+        ttl::UTINYINT AS ttl, captured_bytes::UINTEGER AS captured, digest, digest_short,
+        coalesce(tcp_sequence, 0)::UINTEGER AS sequence, tcp_acknowledgment::UINTEGER AS acknowledgment, timestamp AS stamp,
+        flags::USMALLINT AS flags, mss::USMALLINT AS mss, run, stream::USMALLINT AS stream, block AS number, blocks, block_bytes
+    FROM raw JOIN ends{point} USING (flow) LEFT JOIN datagrams
+        ON datagrams.capture = raw.datagram_capture AND datagrams.first_frame = raw.datagram_frame
+    WHERE packet IS NOT NULL AND raw.payload_bytes IS NOT NULL)
+SELECT * EXCLUDE (blocks, block_bytes), 0::USMALLINT AS part FROM whole WHERE coalesce(blocks, 1) = 1
 UNION ALL
-SELECT gathered.packet, frame, gathered.time_ns, conversation, digest, digest_short, run, number, interface, sequence,
-    acknowledgment, CASE WHEN protocol = 17 THEN payload ELSE gathered.bytes - (fragment_end - payload) END,
-    ip_id, stamp, flags, mss, stream, part, side, protocol, ttl, digested, ends, gathered.whole, gathered.pieces
-FROM (SELECT datagram, min(packet) AS packet, min(packet) FILTER (fragment_start = 0) AS first_packet,
-        coalesce(max(time_ns) FILTER (completes = 1), max(time_ns)) AS time_ns, max(fragment_end) AS bytes,
-        max(completes) = 1 AS whole, count(*) AS pieces
-    FROM raw{point} WHERE datagram IS NOT NULL GROUP BY datagram) AS gathered
-JOIN raw{point} AS first ON first.packet = gathered.first_packet
+SELECT * EXCLUDE (blocks, block_bytes, part) REPLACE (number + part AS number,
+    least(payload - part * block_bytes, block_bytes)::UINTEGER AS payload), part::USMALLINT
+FROM (SELECT *, unnest(range(blocks)) AS part FROM whole WHERE blocks > 1)
 """
+COLUMNS = (
+    "packet, flow, direction, capture, frame, time_ns, payload_bytes, datagram_capture, datagram_frame, ttl, ip_id, "
+    "captured_bytes, digest, digest_short, tcp_sequence, tcp_acknowledgment, timestamp, flags, mss, run, stream, block, "
+    "blocks, block_bytes"
+)
 
 
 @dataclass
@@ -92,25 +120,54 @@ def find_files(path: str) -> list[str]:
     return files
 
 
+def interfaces_of(table: Table[InterfaceRow]) -> list[CaptureInterface]:
+    """Returns the interfaces with the counts of their statistics."""
+    return [
+        {
+            "file": row["file"],
+            "index": row["interface"],
+            "name": row["name"],
+            "snaplen": row["snaplen"],
+            "received": row["received"],
+            "dropped_kernel": row["dropped_kernel"],
+            "dropped_interface": row["dropped_interface"],
+            "dropped_program": row["dropped_program"],
+        }
+        for row in table
+    ]
+
+
 def load_point(connection: duckdb.DuckDBPyConnection, number: int, role: str, files: Sequence[str]) -> CapturePoint:
-    """Reads the files of a point into the table loaded{number}."""
-    observations = _core.Observations(list(files))
-    connection.register("observations", observations)
-    connection.execute(f"CREATE TABLE raw{number} AS FROM observations")
-    connection.unregister("observations")
-    connection.execute(WHOLE_PACKETS.format(point=number))
-    counts = observations.counts()
-    point = CapturePoint(
+    """Reads the files of a point into the tables loaded{number} and ends{number}."""
+    with core_errors():
+        mode = ReadingMode(packets="identified", packet_rows_most=ROWS_MAX)
+        core = _core.Analysis(list(files), list(files), NO_OPTIONS, mode)
+    empty = Table(core.take_packets())
+    connection.register("parts", InParts(lambda: map(Table, packets_in_parts(core)), False, empty))
+    connection.execute(f"CREATE TABLE raw AS SELECT {COLUMNS} FROM parts")
+    connection.unregister("parts")
+    for name in ("flows", "datagrams"):
+        connection.register(name, Table(core.table(name)).with_integers())
+    for statement in (BYTES, ENDS, LOADED):
+        connection.execute(statement.format(point=number))
+    for name in ("flows", "datagrams"):
+        connection.unregister(name)
+    read = "FILTER (payload_bytes IS NOT NULL)"
+    span = f"SELECT count(*), count(*) {read}, min(time_ns) {read}, max(time_ns) {read} FROM raw"
+    ((ip_packets, packets_read, first_ns, last_ns),) = connection.execute(span).fetchall()
+    connection.execute("DROP TABLE raw")
+    interfaces: Table[InterfaceRow] = Table(core.table("interfaces"))
+    damage = dict.fromkeys((row["file"], row["damage"]) for row in interfaces if row["damage"] is not None)
+    packets = core.totals()["packets"]
+    return CapturePoint(
         number,
         role,
         list(files),
-        observations.interfaces(),
-        observations.damage(),
-        counts["packets"],
-        counts["not_ip"],
-        counts["unread"] + counts["unassigned"],
+        interfaces_of(interfaces),
+        [text for _, text in damage],
+        packets,
+        packets - ip_packets,
+        ip_packets - packets_read,
+        first_ns,
+        last_ns,
     )
-    span = connection.execute(f"SELECT min(time_ns), max(time_ns) FROM raw{number}").fetchone()
-    point.first_ns, point.last_ns = span or (None, None)
-    connection.execute(f"DROP TABLE raw{number}")
-    return point

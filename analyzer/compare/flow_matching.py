@@ -33,14 +33,9 @@ SELECT * EXCLUDE (fresh) FROM incarnate{point}
 UNION ALL BY NAME
 SELECT *, 0 AS incarnation FROM loaded{point} WHERE conversation NOT IN (SELECT conversation FROM reused{point})
 """
-# `fields` has the ends of side 0, then of side 1.
 CONVERSATIONS = """
 CREATE TABLE conversations{point} AS
-WITH named AS (SELECT conversation, side, any_value(ends) AS ends FROM loaded{point} WHERE ends IS NOT NULL
-        GROUP BY conversation, side),
-    turned AS (SELECT conversation, CASE WHEN side = 0 THEN string_split(ends, '|')
-            ELSE list_select(string_split(ends, '|'), [1, 4, 5, 2, 3, 6]) END AS fields, side FROM named),
-    one AS (SELECT conversation, arg_min(fields, side) AS fields FROM turned GROUP BY conversation)
+WITH one AS (SELECT conversation, any_value(fields) AS fields FROM ends{point} GROUP BY conversation)
 SELECT conversation, incarnation, any_value(protocol) AS protocol, any_value(one.fields) AS fields, count(*) AS packets,
     min(time_ns) AS first_ns, min(packet) AS first_packet,
     any_value(sequence) FILTER (protocol = 6 AND flags & 2 = 2 AND side = 0) AS isn0,
@@ -50,9 +45,9 @@ GROUP BY conversation, incarnation
 """
 # Pairs of conversations with the same ends, in the same order; SYNs of TCP must not contradict.
 SAME_ENDS = """
-WITH a AS (SELECT *, row_number() OVER (PARTITION BY fields[1:5], isn0, isn1 ORDER BY packets DESC) AS nth
+WITH a AS (SELECT *, row_number() OVER (PARTITION BY fields[1:5], isn0, isn1 ORDER BY packets DESC, fields[6]) AS nth
         FROM free{earlier}),
-    b AS (SELECT *, row_number() OVER (PARTITION BY fields[1:5], isn0, isn1 ORDER BY packets DESC) AS nth
+    b AS (SELECT *, row_number() OVER (PARTITION BY fields[1:5], isn0, isn1 ORDER BY packets DESC, fields[6]) AS nth
         FROM free{later})
 SELECT a.conversation AS c, a.incarnation AS i, b.conversation AS d, b.incarnation AS j, 0 AS flip, 'ends' AS evidence,
     2 * coalesce(a.isn0 = b.isn0, false)::INTEGER + 2 * coalesce(a.isn1 = b.isn1, false)::INTEGER
@@ -68,7 +63,7 @@ UNION SELECT conversation, incarnation, protocol, side, 1, run::UBIGINT * 65536 
 FROM packets{point} JOIN free{point} USING (conversation, incarnation, protocol) WHERE run IS NOT NULL
 UNION SELECT conversation, incarnation, protocol, side, 2, digest_short, 1
 FROM packets{point} JOIN free{point} USING (conversation, incarnation, protocol)
-WHERE payload >= 8 AND digested >= 8 AND run IS NULL
+WHERE payload >= 8 AND captured >= 8 AND run IS NULL
 """
 # A payload that many conversations have identifies none of them.
 SAME_MARKS = """
@@ -122,7 +117,7 @@ def number_the_rest(connection: duckdb.DuckDBPyConnection, point: int) -> None:
 def pair_flows(connection: duckdb.DuckDBPyConnection, points: int) -> None:
     """Fills `members`: flow, point, conversation, incarnation, flip (its side 0 is the flow's side 1), evidence."""
     connection.execute(
-        "CREATE TABLE members (flow INTEGER, point INTEGER, conversation UBIGINT, incarnation INTEGER, flip BOOLEAN, "
+        "CREATE TABLE members (flow INTEGER, point INTEGER, conversation BIGINT, incarnation INTEGER, flip BOOLEAN, "
         "evidence VARCHAR)"
     )
     for point in range(points):

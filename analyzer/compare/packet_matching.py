@@ -43,7 +43,7 @@ CREATE TABLE seen{point} AS
 WITH turned AS (SELECT packets{point}.*, flow, (side != flip::UTINYINT)::TINYINT AS direction
     FROM packets{point} JOIN (FROM members WHERE point = {point}) USING (conversation, incarnation))
 SELECT flow, direction, packet, part, frame, interface, time_ns, payload, ip_id, stamp,
-    ttl, whole, pieces, run,
+    ttl, whole, run,
     CASE WHEN protocol != 6 THEN CASE WHEN run IS NULL THEN {datagram} ELSE {block} END
         WHEN payload > 0 THEN {data} ELSE {control} END::TINYINT AS kind,
     CASE WHEN protocol = 6 THEN (sequence::BIGINT - here.base) & 4294967295 END AS position,
@@ -106,15 +106,14 @@ UNITS = """
 SELECT {point}::TINYINT AS point, flow, direction, kind,
     CASE kind WHEN 0 THEN position + shift + {place} WHEN 1 THEN key1 ELSE key1 END::UBIGINT AS key1,
     CASE kind WHEN 0 THEN payload WHEN 1 THEN position + shift + {place} ELSE key2 END::UBIGINT AS key2,
-    packet, part, frame, interface, time_ns, payload::INTEGER AS bytes, ip_id::BIGINT AS ip_id, stamp, whole, pieces
+    packet, part, frame, interface, time_ns, payload::INTEGER AS bytes, coalesce(ip_id, 0)::BIGINT AS ip_id, stamp, whole
 FROM long{point} LEFT JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
     LEFT JOIN sizes USING (flow, direction)
 WHERE kind != 0 OR payload <= size
 UNION ALL
 SELECT {point}, flow, direction, kind, (position + shift + {place} + piece * size)::UBIGINT,
     least(size, payload - piece * size)::UBIGINT, packet, piece, frame, interface, time_ns,
-    least(size, payload - piece * size)::INTEGER, CASE WHEN ip_id = 0 THEN 0 ELSE (ip_id + piece) % 65536 END, stamp, whole,
-    pieces
+    least(size, payload - piece * size)::INTEGER, CASE WHEN ip_id > 0 THEN (ip_id + piece) % 65536 ELSE 0 END, stamp, whole
 FROM (SELECT *, unnest(range(0, (payload + size - 1) // size)) AS piece
     FROM long{point} JOIN (FROM shifts WHERE point = {point}) USING (flow, direction)
     JOIN sizes USING (flow, direction) WHERE kind = 0 AND payload > size)
@@ -138,7 +137,7 @@ def is_cut(connection: duckdb.DuckDBPyConnection, points: int) -> bool:
     """Returns whether the short digest must be used, because a snap length truncated some payload."""
     tests = columns(
         points,
-        "SELECT bool_or(digested < least(payload, 128)) AS cut FROM loaded{p} WHERE protocol != 6 AND run IS NULL",
+        "SELECT bool_or(captured < least(payload, 128)) AS cut FROM loaded{p} WHERE protocol != 6 AND run IS NULL",
         " UNION ALL ",
     )
     row = connection.execute(f"SELECT coalesce(bool_or(cut), false) FROM ({tests})").fetchone()

@@ -10,7 +10,7 @@ class CaptureInterface(TypedDict):
     file: str
     index: int
     name: str | None
-    snaplen: int
+    snaplen: int | None
     received: int | None
     dropped_kernel: int | None
     dropped_interface: int | None

@@ -55,6 +55,7 @@ struct datagram {
     int64_t first_ns, last_ns, complete_ns;
     uint64_t first_frame, last_frame;
     uint64_t begun, completed; /* the caller's: positions of these fragments, 0 before */
+    uint64_t head_at;          /* likewise, of the first one with an offset of 0 */
     uint32_t capture;
     uint32_t flow, direction; /* of the fragment that was counted last, if `counted` */
     uint32_t fragments, duplicates, overlaps, out_of_order, late;

@@ -9,11 +9,12 @@
 
 #define FLOWS_MOST 50 /* so that flows are evicted too */
 
-static void analyze(const char *path) {
+static void analyze(const char *path, bool identified) {
     static const struct analysis_options options = {
         .start_ns = INT64_MIN, .end_ns = INT64_MAX, .max_flows = FLOWS_MOST};
-    static const struct reading_mode mode = {.packets = {.kind = PACKETS_ALL},
-                                             .packet_rows_most = 10000};
+    const struct reading_mode mode = {
+        .packets = {.kind = identified ? PACKETS_IDENTIFIED : PACKETS_ALL},
+        .packet_rows_most = 10000};
     struct error error;
     const struct analysis_files files = {.paths = &path, .count = 1};
     struct analysis *analysis = analysis_open(&files, &options, &mode, &error);
@@ -29,7 +30,7 @@ static void analyze(const char *path) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char path[CAPTURE_PATH_SIZE];
     int file = make_capture_file(data, size, path);
-    analyze(path);
+    analyze(path, size % 2);
     close(file);
     return 0;
 }

@@ -49,7 +49,9 @@ static bool open_workers(struct analysis *analysis) {
          updater->worker_count++) {
         struct worker *worker = &updater->workers[updater->worker_count];
         row_sink_open(&worker->sink, updater->worker_count,
-                      analysis->mode.packets.kind == PACKETS_OF_FLOWS);
+                      has_packets_alone(&analysis->mode.packets));
+        if (updater->identified)
+            worker->sink.tables[TABLE_packets].schema = &schemas[IDENTIFIED_PACKETS];
         worker->sink.encapsulations = updater->encapsulations;
         worker->sink.numbers = &updater->numbers;
         worker->updater = updater;
@@ -65,7 +67,7 @@ static bool open_workers(struct analysis *analysis) {
 static void open_local(struct analysis *analysis) {
     row_sink_open(&analysis->local_rows, analysis->input.jobs, false);
     local_init(&analysis->local, &analysis->local_rows);
-    if (analysis->mode.packets.kind != PACKETS_OF_FLOWS && !analysis->mode.shard)
+    if (!has_packets_alone(&analysis->mode.packets) && !analysis->mode.shard)
         analysis->input.local = &analysis->local;
 }
 
@@ -149,7 +151,9 @@ struct analysis *analysis_open(const struct analysis_files *files,
     analysis->input.flow_files = mode->flow_files;
     analysis->input.updater = &analysis->updater;
     analysis->packets = 1;
-    analysis->updater.packets_all = mode->packets.kind == PACKETS_ALL;
+    analysis->updater.identified = mode->packets.kind == PACKETS_IDENTIFIED;
+    analysis->updater.packets_all =
+        mode->packets.kind == PACKETS_ALL || analysis->updater.identified;
     analysis->updater.time_spans = mode->time_spans;
     analysis->updater.block_size = options->block_size;
     analysis->updater.packet_rows_most = mode->packet_rows_most;

@@ -176,6 +176,8 @@ static inline bool decode(struct packet_chunk *chunk, const struct updater *upda
         return true;
     bool pending =
         packet_decode(updater, decoded, &batch->extras[extras], headers, packet, &chunk->notes[i]);
+    if (!LIKELY(!updater->identified) && decoded->keyed)
+        packet_identify(&batch->identities[chunk->first + i], headers);
     decoded->extras = decoded->extra_kinds ? extras : NO_EXTRAS;
     chunk->next_extras += decoded->extra_kinds != 0;
     return pending || !headers_are_ordinary(headers) || packet->shard || updater->choice ||

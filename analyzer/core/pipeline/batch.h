@@ -124,6 +124,8 @@ struct batch {
     struct packet_extras extras[BATCH + (MARKS + 1) * EXTRAS_BLOCK];
     struct headers headers[BATCH];    /* of packets that keep theirs, in order */
     uint8_t selected[BATCH_SELECTED]; /* first bytes, of packets in order */
+    /* Of all packets, if they are wanted. */
+    struct packet_identity identities[BATCH];
 };
 
 /* Empties the batch and sets its capacity. */

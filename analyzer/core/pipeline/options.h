@@ -21,13 +21,19 @@ struct analysis_options {
 #undef X
 };
 
-/* The packets that become rows. PACKETS_OF_FLOWS fills no other table but interfaces and
- * time_spans. */
+/* The packets that become rows. PACKETS_OF_FLOWS fills no other table but interfaces, datagrams and
+ * time_spans; PACKETS_IDENTIFIED, which adds to all packets what identifies them in another
+ * capture, none but interfaces, datagrams and the ends in flows. */
 struct wanted_packet_rows {
-    enum { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS } kind;
+    enum { PACKETS_NONE, PACKETS_ALL, PACKETS_OF_FLOWS, PACKETS_IDENTIFIED } kind;
     const uint32_t *flows; /* flow numbers, for PACKETS_OF_FLOWS */
     size_t flow_count;
 };
+
+/* Returns whether no table of flows is filled. */
+static inline bool has_packets_alone(const struct wanted_packet_rows *packets) {
+    return packets->kind == PACKETS_OF_FLOWS || packets->kind == PACKETS_IDENTIFIED;
+}
 
 /* What one reading of the files is for, which no user chooses: likewise. A `shard` is a part
  * of captures (shard/split.h): clock_ns is now_ns at the end of all parts, and others have the rows

@@ -92,6 +92,9 @@ static void process_packets(struct analysis *analysis, struct worker *worker,
     uint32_t firsts = 0;
     worker->extras = batch->extras;
     worker->selected = batch->selected;
+    worker->identities = batch->identities;
+    worker->batch_at = analysis->packets;
+    worker->batch_packets = analysis->totals.packets;
     for (size_t i = 0; i < PREFETCH_STAGES * PREFETCH_DISTANCE; i++)
         firsts = prefetch_ahead(updater, batch, entries, count, i, firsts);
     for (size_t i = 0; i < count; i++) {

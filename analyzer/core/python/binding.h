@@ -75,8 +75,6 @@ void binding_disown(void *owner);
 
 /* Returns the type of tables (borrowed), created once. */
 PyTypeObject *table_types_make(void);
-/* Creates the type of observations (new reference). */
-PyObject *observations_type_make(void);
 /* _core.frames(paths, frames, room) (module_frames.c). */
 PyObject *module_frames(PyObject *module, PyObject *args);
 /* _core.cut() and _core.pseudonym() (module_cut.c). */

@@ -264,6 +264,7 @@ static PyObject *analysis_take_packets_method(PyObject *object, PyObject *Py_UNU
     struct row_sink *sink = analysis_sink(analysis);
     *rows = sink->tables[TABLE_packets];
     table_init(&sink->tables[TABLE_packets], TABLE_packets, &sink->texts, 0, false);
+    sink->tables[TABLE_packets].schema = rows->schema;
     return table_wrap_own(object, rows);
 }
 
@@ -351,10 +352,8 @@ PyMODINIT_FUNC PyInit__core(void) {
     PyObject *analysis_type = PyType_FromSpec(&analysis_spec);
     PyObject *error_type = binding_error_make();
     PyTypeObject *table_type = table_types_make();
-    PyObject *observations_type = observations_type_make();
-    if (!module || !analysis_type || !error_type || !table_type || !observations_type ||
+    if (!module || !analysis_type || !error_type || !table_type ||
         PyModule_AddObjectRef(module, "Analysis", analysis_type) ||
-        PyModule_AddObjectRef(module, "Observations", observations_type) ||
         PyModule_AddObjectRef(module, "Table", (PyObject *)table_type) ||
         PyModule_AddObjectRef(module, "Error", error_type) ||
         PyModule_AddStringConstant(module, "STAMP", CORE_STAMP))

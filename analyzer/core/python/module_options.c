@@ -48,7 +48,7 @@ static bool take_flag(PyObject *value, void *place) {
     return !PyErr_Occurred();
 }
 
-/* Takes 'none', 'all' or a list of flow numbers of an earlier analysis of the same files. */
+/* Takes the name of a kind, or a list of flow numbers of an earlier analysis of the same files. */
 static bool take_packets(PyObject *value, void *place) {
     struct wanted_packet_rows *packets = place;
     if (PyList_Check(value)) {
@@ -56,12 +56,17 @@ static bool take_packets(PyObject *value, void *place) {
         packets->flows = binding_flow_numbers(value, &packets->flow_count);
         return packets->flows != NULL;
     }
-    bool all = PyUnicode_Check(value) && !PyUnicode_CompareWithASCIIString(value, "all");
-    bool none = PyUnicode_Check(value) && !PyUnicode_CompareWithASCIIString(value, "none");
-    if (!all && !none)
-        PyErr_SetString(PyExc_TypeError, "packets must be 'none', 'all' or a list of flow numbers");
-    packets->kind = all ? PACKETS_ALL : PACKETS_NONE;
-    return all || none;
+    static const struct {
+        const char *name;
+        int kind;
+    } kinds[] = {{"none", PACKETS_NONE}, {"all", PACKETS_ALL}, {"identified", PACKETS_IDENTIFIED}};
+    for (size_t i = 0; PyUnicode_Check(value) && i < sizeof kinds / sizeof *kinds; i++)
+        if (!PyUnicode_CompareWithASCIIString(value, kinds[i].name)) {
+            packets->kind = kinds[i].kind;
+            return true;
+        }
+    PyErr_SetString(PyExc_TypeError, "packets must be none, all, identified or flow numbers");
+    return false;
 }
 
 /* Fills the members of a structure, which has its defaults. Returns false with an exception. */

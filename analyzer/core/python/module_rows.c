@@ -8,7 +8,7 @@
 /* Returns a column's name as an interned object (borrowed), which is kept for the whole process:
  * rows() would otherwise create each name once per row. */
 static PyObject *name_object(const struct schema *schema, unsigned column) {
-    static PyObject *names[TABLE_COUNT][COLUMNS_MAX];
+    static PyObject *names[SCHEMA_COUNT][COLUMNS_MAX];
     PyObject **name = &names[schema - schemas][column];
     if (!*name)
         *name = PyUnicode_InternFromString(schema->columns[column].name);

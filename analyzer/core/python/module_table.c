@@ -191,7 +191,8 @@ static PyObject *table_arrow_stream(PyObject *self, PyObject *args, PyObject *kw
 static const struct table *further_table(void *owner, const char **error) {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *next = PyObject_CallNoArgs(PyList_GetItem(owner, 1));
-    bool is_table = next && PyObject_TypeCheck(next, table_type);
+    bool is_table = next && PyObject_TypeCheck(next, table_type) &&
+                    table_of(next)->schema == table_of(PyList_GetItem(owner, 0))->schema;
     const struct table *table = is_table ? table_of(next) : NULL;
     if (!is_table && next != Py_None)
         *error = "the next rows could not be made";

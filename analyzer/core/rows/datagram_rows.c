@@ -44,6 +44,14 @@ static void put_bytes(struct row_sink *sink, struct row *row, const struct datag
     row_set_text(sink, row, datagrams_missing, missing);
 }
 
+/* The first fragment of UDP has the length of all. */
+static void put_payload(struct row *row, const struct datagram *datagram) {
+    bool udp = datagram->key.protocol == IP_UDP && datagram->has_payload;
+    bool sized = datagram->end_known && datagram->first_seen;
+    int64_t whole = (int64_t)datagram->size - datagram->transport_header;
+    row_set_if(row, datagrams_payload_bytes, udp || sized, udp ? datagram->payload.length : whole);
+}
+
 static void put_fragments(struct row *row, const struct datagram *datagram, bool timed) {
     row_set(row, datagrams_fragments, datagram->fragments);
     row_set(row, datagrams_out_of_order, datagram->out_of_order);
@@ -54,6 +62,7 @@ static void put_fragments(struct row *row, const struct datagram *datagram, bool
     row_set(row, datagrams_last_frame, datagram->last_frame);
     row_set_if(row, datagrams_first_ns, timed, datagram->first_ns);
     row_set_if(row, datagrams_last_ns, timed, datagram->last_ns);
+    row_set_if(row, datagrams_complete_ns, timed && datagram->complete, datagram->complete_ns);
 }
 
 void datagram_row_add(struct row_sink *sink, const struct datagram *datagram) {
@@ -69,6 +78,7 @@ void datagram_row_add(struct row_sink *sink, const struct datagram *datagram) {
     row_set(&row, datagrams_identification, key->identification);
     row_set(&row, datagrams_state, datagram->complete ? WORD_COMPLETE : WORD_INCOMPLETE);
     put_bytes(sink, &row, datagram);
+    put_payload(&row, datagram);
     put_fragments(&row, datagram, datagram->timed);
     row_sink_add(sink, TABLE_datagrams, &row);
 }

@@ -153,23 +153,36 @@ static void put_clock_jump(struct row *row, const struct flow *flow) {
     row_set_if(row, flows_clock_jump_frame, jump.frame > 0, jump.frame);
 }
 
+/* Sets the columns of both ends and the paths between them. */
+static void put_ends(struct row_sink *sink, struct row *row, const struct flow *flow) {
+    char path[PATH_TEXT_MAX];
+    row_set(row, flows_flow, flow->number);
+    row_set(row, flows_protocol, protocol_word(flow->key.protocol));
+    row_set(row, flows_protocol_number, flow->key.protocol);
+    row_set(row, flows_ip_version, flow->key.ip_version);
+    put_end(sink, row, flow, flow_end(flow, 0), flows_source, flows_source_port);
+    put_end(sink, row, flow, flow_end(flow, 1), flows_destination, flows_destination_port);
+    encapsulation_table_text(sink->encapsulations, path_of(flow, 0), path);
+    row_set_text(sink, row, flows_path, path);
+    if (flow->has_half) {
+        encapsulation_table_text(sink->encapsulations, path_of(flow, 1), path);
+        row_set_text(sink, row, flows_path_back, *path ? path : "none");
+    }
+}
+
+void flow_ends_add(struct row_sink *sink, const struct flow *flow) {
+    struct row row;
+    row_clear(&row);
+    put_ends(sink, &row, flow);
+    if (begin_flow_group(sink, TABLE_flows, flow))
+        add_row(sink, TABLE_flows, &row);
+}
+
 static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end,
                          enum word application) {
     struct row row;
-    char path[PATH_TEXT_MAX];
     row_clear(&row);
-    row_set(&row, flows_flow, flow->number);
-    row_set(&row, flows_protocol, protocol_word(flow->key.protocol));
-    row_set(&row, flows_protocol_number, flow->key.protocol);
-    row_set(&row, flows_ip_version, flow->key.ip_version);
-    put_end(sink, &row, flow, flow_end(flow, 0), flows_source, flows_source_port);
-    put_end(sink, &row, flow, flow_end(flow, 1), flows_destination, flows_destination_port);
-    encapsulation_table_text(sink->encapsulations, path_of(flow, 0), path);
-    row_set_text(sink, &row, flows_path, path);
-    if (flow->has_half) {
-        encapsulation_table_text(sink->encapsulations, path_of(flow, 1), path);
-        row_set_text(sink, &row, flows_path_back, *path ? path : "none");
-    }
+    put_ends(sink, &row, flow);
     put_state(&row, flow, end);
     put_span(&row, flow);
     put_sums(&row, flow);

@@ -33,6 +33,8 @@ struct flow_end {
  * if none was recognized; `directions` hold the columns of numbered units and are completed. */
 void flow_rows_add(struct row_writer *writer, struct flow *flow, const struct flow_end *end,
                    enum word application, struct row directions[static 2]);
+/* Adds a row of flows with the ends and paths alone. */
+void flow_ends_add(struct row_sink *sink, const struct flow *flow);
 /* Returns the word of an IP protocol; WORD_OTHER_IP if it is not decoded. */
 enum word protocol_word(uint8_t number);
 

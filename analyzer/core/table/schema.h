@@ -752,7 +752,12 @@
     X(first_frame, KNOWN(INT), "frame", "first fragment seen")                                     \
     X(last_frame, KNOWN(INT), "frame", "last fragment seen")                                       \
     X(first_ns, TIME, "ns", "its time")                                                            \
-    X(last_ns, TIME, "ns", "time of the last")
+    X(last_ns, TIME, "ns", "time of the last")                                                     \
+    X(complete_ns, TIME, "ns",                                                                     \
+      "time at which the last missing byte arrived; null if it is incomplete")                     \
+    X(payload_bytes, INT, "bytes",                                                                 \
+      "transport payload of the whole datagram, by its UDP header or its last fragment; null if "  \
+      "it is unknown")
 
 /* Filled only on request, up to packet_rows_most rows. packet_pack.c and of_flows() read these
  * columns by number. */
@@ -791,7 +796,35 @@
     X(rtt_ns, DURATION, "ns",                                                                      \
       "TCP: RTT sample of the other direction's data that this ACK completes; null if there is "   \
       "none")                                                                                      \
-    X(fragment_offset, INT, "bytes", "offset of a fragment in its datagram; null if not fragmented")
+    X(fragment_offset, INT, "bytes",                                                               \
+      "offset of a fragment in its datagram; null if not fragmented")                              \
+    X(datagram_capture, INT, "",                                                                   \
+      "of a fragment: interfaces row of the first fragment seen of its datagram, whose row of "    \
+      "datagrams has it too; null if not fragmented")                                              \
+    X(datagram_frame, INT, "frame", "that fragment's frame")
+
+/* Further columns of packets, if a reading asks for them (identity/): they identify a packet in a
+ * capture from another point. Null in fragments but the first one of a datagram. */
+#define IDENTITY_COLUMNS(X)                                                                        \
+    X(packet, INT, "", "number in the order of all files, from 0")                                 \
+    X(ttl, INT, "hops", "TTL or hop limit")                                                        \
+    X(ip_id, INT, "", "IPv4 identification; null for IPv6")                                        \
+    X(captured_bytes, INT, "bytes", "transport payload in the file")                               \
+    X(digest, INT, "",                                                                             \
+      "of the first 128 bytes of the payload; of a TCP segment without payload, of flags, window " \
+      "and options; 0 if nothing was captured. Comparable between captures on one machine")        \
+    X(digest_short, INT, "", "of the first 16 bytes, for captures with a snap length")             \
+    X(tcp_sequence, INT, "", "TCP: sequence number as in the header")                              \
+    X(tcp_acknowledgment, INT, "", "TCP: acknowledgment number as in the header")                  \
+    X(timestamp, INT, "", "TCP: TSval; null without timestamps")                                   \
+    X(mss, INT, "bytes", "TCP: MSS option; null without one")                                      \
+    X(run, INT, "", "run of the block with which the payload begins; null without one")            \
+    X(stream, INT, "", "stream of that block")                                                     \
+    X(block, INT, "", "number of that block in its stream")                                        \
+    X(blocks, INT, "",                                                                             \
+      "blocks with successive numbers in it: several if it was captured before UDP segmentation "  \
+      "offload")                                                                                   \
+    X(block_bytes, INT, "bytes", "length of the first of them; the last may be shorter")
 
 /* In the order of packets. A verdict can be amended, as in events. The flow must be the first
  * column. */
@@ -1301,8 +1334,10 @@ struct schema {
     size_t column_count;
 };
 
-/* Indexed by enum table_number. */
-extern const struct schema schemas[TABLE_COUNT];
+#define IDENTIFIED_PACKETS TABLE_COUNT /* packets with what identifies them */
+#define SCHEMA_COUNT       (TABLE_COUNT + 1)
+/* Indexed by enum table_number, and by IDENTIFIED_PACKETS. */
+extern const struct schema schemas[SCHEMA_COUNT];
 
 /* Column numbers: interfaces_file, directions_packets, ... They must be used in rows/ and
  * exports instead of names, so that a removed column is an error of the compiler. */
@@ -1338,6 +1373,10 @@ extern const struct schema schemas[TABLE_COUNT];
 #define TABLE(name, columns, meaning) enum { columns(COLUMN_OF_##name) name##_column_count };
 TABLES(TABLE)
 #undef TABLE
+enum {
+    packets_last = packets_column_count - 1,
+    IDENTITY_COLUMNS(COLUMN_OF_packets) packets_identified_count
+};
 
 /* Returns whether the caller fills a table after analysis_finish(). */
 static inline bool is_after_pass(unsigned number) {

@@ -21,10 +21,14 @@
 TABLES(TABLE)
 #undef TABLE
 
-const struct schema schemas[TABLE_COUNT] = {
+static const struct column identified_columns[] = {PACKETS_COLUMNS(COLUMN)
+                                                       IDENTITY_COLUMNS(COLUMN)};
+
+const struct schema schemas[SCHEMA_COUNT] = {
 #define TABLE(name, columns, meaning) {#name, meaning, name##_columns, name##_column_count},
     TABLES(TABLE)
 #undef TABLE
+        {"packets", "an IP packet of a flow", identified_columns, packets_identified_count},
 };
 
 /* --- packed rows ------------------------------------------------------------------------------ */

@@ -188,11 +188,29 @@ static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct dire
     note_window(bin, effect->window);
 }
 
+/* Sets what identifies the packet at hand. */
+static void put_identity(const struct worker *worker, struct row *row, const struct flow *flow,
+                         const struct packet_info *info) {
+    uint64_t at = (worker->sink.at >> ORDER_BITS) - worker->batch_at;
+    row_set(row, packets_packet, (int64_t)(worker->batch_packets + at));
+    identity_put(row, &worker->identities[at], info, flow->key.ip_version);
+}
+
+/* Names the datagram of a fragment. Returns whether it is the first one that begins it. */
+static bool put_datagram(const struct worker *worker, struct row *row,
+                         const struct packet_info *info, const struct datagram *datagram) {
+    row_set(row, packets_fragment_offset, info->fragment_offset);
+    row_set(row, packets_datagram_capture, datagram->capture);
+    row_set(row, packets_datagram_frame, (int64_t)datagram->first_frame);
+    return !info->fragment_offset && datagram->head_at == worker->sink.at;
+}
+
 /* Adds the row of a packet: analyses with such rows have one shard (analysis.c). Data
  * of an RST are payload here, though they are no part of the stream. `tcp` is NULL if the packet
- * neither is a segment nor completes one. */
+ * neither is a segment nor completes one, `datagram` if it is no fragment. */
 static NOINLINE void list_packet(struct worker *worker, const struct flow *flow, unsigned direction,
                                  const struct tcp_header *tcp, const struct packet_info *info,
+                                 const struct datagram *datagram,
                                  const struct segment_effect *effect) {
     struct updater *updater = worker->updater;
     struct row row;
@@ -209,7 +227,7 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
     row_set(&row, packets_ip_bytes, info->ip_bytes);
     row_set_if(&row, packets_payload_bytes, info->payload_known,
                info->payload_bytes + info->reset_bytes);
-    row_set_if(&row, packets_fragment_offset, info->fragment, info->fragment_offset);
+    bool begins = !datagram || put_datagram(worker, &row, info, datagram);
     if (effect->positions_known)
         row_set(&row, packets_sequence, effect->sequence);
     row_set_if(&row, packets_unique_bytes, tcp && effect->positions_known, effect->unique_bytes);
@@ -223,6 +241,8 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);
+    if (updater->identified && begins)
+        put_identity(worker, &row, flow, info);
     add_row(&worker->sink, TABLE_packets, &row);
 }
 
@@ -382,7 +402,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     show_packet(worker, flow, number, tcp ? info : NULL, is_tcp, flight, info, &seg.effect,
                 payload);
     if (flow->listed_packets)
-        list_packet(worker, flow, number, tcp, info, &seg.effect);
+        list_packet(worker, flow, number, tcp, info, NULL, &seg.effect);
 }
 
 /* Returns the segment that all fragments are together, at the time of the one that completes it:
@@ -437,7 +457,8 @@ NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, uns
         seg.effect.sequence = fragment_position(sender, datagram, info);
     }
     if (flow->listed_packets)
-        list_packet(worker, flow, number, complete ? &datagram->tcp : NULL, info, &seg.effect);
+        list_packet(worker, flow, number, complete ? &datagram->tcp : NULL, info, datagram,
+                    &seg.effect);
 }
 
 /* --- the end of a flow ---------------------------------------------------------------------- */
@@ -515,6 +536,8 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
             echo_end(worker, flow, &ending);
     } else {
         time_rows_add(worker->rows.sink, flow);
+        if (worker->updater->identified)
+            flow_ends_add(worker->rows.sink, flow);
     }
     flow_release(worker, flow);
 }

@@ -85,11 +85,12 @@ static const struct sequence_payload *payload_of(const struct decoded_packet *de
 
 /* Remembers the ports and the TCP header, which later fragments do not have. */
 static void learn_first(struct datagram *datagram, const struct headers *headers,
-                        const struct sequence_payload *payload) {
+                        const struct sequence_payload *payload, uint64_t at) {
     const struct tcp_header *tcp = headers_tcp(headers);
     if (headers->fragment_offset || datagram->first_seen)
         return;
     datagram->first_seen = true;
+    datagram->head_at = at;
     datagram->transport_header = (uint8_t)headers->transport_header_length;
     if (headers->ports_known) {
         datagram->source_port = headers->source_port;
@@ -188,7 +189,7 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
         datagram->begun = worker->sink.at;
     if (datagram->complete && !datagram->completed)
         datagram->completed = worker->sink.at;
-    learn_first(datagram, headers, payload_of(decoded, extras));
+    learn_first(datagram, headers, payload_of(decoded, extras), worker->sink.at);
     info.copied = verdict == FRAGMENT_DUPLICATE;
     if (!datagram->first_seen && datagram_wait(datagrams, datagram, &info))
         return;

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "flow/flow_table.h"
+#include "identity/identity.h"
 #include "rows/rows.h"
 #include "update/capture_ports.h"
 #include "update/pair_choice.h"
@@ -53,6 +54,10 @@ struct worker {
     uint64_t *mirrored; /* by interface: duplicates made by the capture */
     size_t mirrored_room;
     struct port_pairs *pairs; /* NULL without one */
+    /* What identifies the packets of the batch at hand, and the position and number of the first.
+     */
+    const struct packet_identity *identities;
+    uint64_t batch_at, batch_packets;
     /* Flows that hold first bytes: begun less ended by this worker, and the sum of the others
      * before the batch at hand; see FIRST_BYTES_FLOWS. */
     int64_t holding_first_bytes, holding_elsewhere;
@@ -87,6 +92,7 @@ struct updater {
     uint32_t max_flows;
     bool serial;        /* the first worker alone processes packets, in the order of the file */
     bool packets_all;   /* every flow's packets are wanted as rows */
+    bool identified;    /* with what identifies them, and with the ends of flows */
     bool time_spans;    /* of the flows whose packets are wanted */
     int64_t block_size; /* of TCP streams without block headers, bytes; 0 for none */
     uint64_t packet_rows_most, packet_rows_dropped;
