@@ -56,7 +56,7 @@ def packets_sql(comparison: Comparison) -> str:
     return (
         f"SELECT flow, direction, {direction_of(comparison)}, {KINDS}, {NUMBERS}, bytes, {per_point(comparison)}{delays}, copy, "
         f"coalesce(proven, false) AS acknowledged, place AS lost, {last_seen(comparison)} FROM outcomes "
-        f"ORDER BY flow, direction, coalesce({first})"
+        f"ORDER BY flow, direction, coalesce({first}), key1, key2"
     )
 
 
