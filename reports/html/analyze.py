@@ -208,7 +208,7 @@ def capture_facts(row: InterfaceRow, served: bool) -> dict[str, Any]:
 
 
 def link_shares(trace: Trace, link_bps: int) -> list[dict[str, Any]]:
-    """Returns the first transfers with their share of what the link carries."""
+    """Returns the first transfers with their share of the rate that the link carries."""
     return [
         {
             "flow": explained.transfer.row["flow"],
