@@ -249,8 +249,8 @@ def found_by(case: Case, lossy: Lossy) -> EventRow | None:
 @cause(
     code="path-mtu-found",
     title="The sender learned a smaller path MTU",
-    sentence="{router} told {source} that at most {mtu} bytes pass to {destination}, and {source} sent {lost:segment} again in "
-    "smaller packets: path MTU discovery works as it should.",
+    sentence="The router {router} told {source} that at most {mtu} bytes pass, and {source} sent {lost:segment} again in smaller "
+    "packets: path MTU discovery works as it should.",
     advice="Nothing to repair. If it disturbs, clamp the MSS to {mss} bytes at that router.",
     shows="ICMP errors 'fragmentation needed' or 'packet too big' about a transfer, and nearly all of its losses within 1 s of "
     "these; the transfer went on.",
@@ -266,7 +266,7 @@ def path_mtu_found(case: Case) -> Matches:
         if error is None:
             continue
         row, mtu = lossy.transfer.row, error["mtu"] or 0
-        source, destination = ends_of(lossy.transfer)
+        source, _ = ends_of(lossy.transfer)
         yield Match(
             certainty="proven",
             place="after" if lossy.place == "downstream" else "before",
@@ -278,9 +278,8 @@ def path_mtu_found(case: Case) -> Matches:
                 "mtu-black-hole": f"{show_bytes(row['unique_bytes'] or 0)} arrived",
                 "random-loss": "a router reported them",
             },
-            router=error["router"] or "A router",
+            router=error["router"] or "on the way",
             source=source,
-            destination=destination,
             mtu=f"{mtu:,}",
             mss=f"{max(mtu - HEADERS[':' in row['source']], 0):,}",
             lost=lossy.lost,
