@@ -222,8 +222,8 @@ class ReadingMode(NamedTuple):
     time_spans: bool = False
     #: fills only that table
     interfaces_only: bool = False
-    #: only packets of so many files begin flows; 0 for all
-    flow_files: int = 0
+    #: further files may follow, and rows of flows be taken as they end
+    running: bool = False
     #: of a shard of a cluster, and the time that all shards reached together
     shard: bool = False
     clock_ns: int | None = None

@@ -134,7 +134,10 @@ def quoted(text: str) -> str:
 
 def capture_row(path: str, size: int, flows: int, captures: Sequence[str], rows: str = "interfaces") -> str:
     """Returns the SQL of the row of `captures`; `captures` has the digest of the file of each interface number."""
-    times = {name: TIME_SQL.format(f"{how}({name})") for name, how in (("first_ns", "min"), ("last_ns", "max"))}
+    times = {
+        name: TIME_SQL.format(f"{how}({name}) FILTER (packets > 0)")
+        for name, how in (("first_ns", "min"), ("last_ns", "max"))
+    }
     text = path.encode("utf-8", "replace").decode()
     return (
         f"SELECT {quoted(text)} AS path, {size}::BIGINT AS bytes, coalesce(sum(packets), 0)::BIGINT AS packets, "
@@ -155,8 +158,14 @@ def manifest(made: Path, digest: str, **more: object) -> str:
 
 def day_of(trace: Trace) -> str | None:
     """Returns the UTC day of the first packet; None if no packet has a time."""
-    times = [ns for ns in trace.interfaces.column("first_ns") if ns is not None]
-    return datetime.fromtimestamp(min(times) // NS, UTC).strftime("%Y-%m-%d") if times else None
+    columns = (trace.interfaces.column(name) for name in ("first_ns", "packets"))
+    times = [ns for ns, packets in zip(*columns, strict=True) if ns is not None and packets]
+    return utc_day(min(times)) if times else None
+
+
+def utc_day(ns: int) -> str:
+    """Returns a day as the store names it."""
+    return datetime.fromtimestamp(ns // NS, UTC).strftime("%Y-%m-%d")
 
 
 def make_store(folder: Path, options: AnalysisOptions = NO_OPTIONS) -> AnalysisOptions:
@@ -227,9 +236,14 @@ def analyzed(path: str, options: AnalysisOptions, is_known: Callable[[str], obje
         if isinstance(error, WiretaleError):
             raise
         raise InputError(f"{path}: {error.strerror}") from None
+    return as_analyzed(path, digest, before[2], trace)
+
+
+def as_analyzed(path: str, digest: str, size: int, trace: Trace, day: str | None = None) -> Analyzed:
+    """Returns the capture of a file with these tables; `day` if it has no packets."""
     damage = next((text for text in trace.interfaces.column("damage") if text), "")
     tables = [name for name in STORED_TABLES if name == "interfaces" or len(trace.table(name))]
-    return Analyzed(path, digest, before[2], trace, damage, day_of(trace), tables, time.monotonic_ns())
+    return Analyzed(path, digest, size, trace, damage, day or day_of(trace), tables, time.monotonic_ns())
 
 
 def outcome(capture: Analyzed, new: bool) -> Added:
@@ -258,14 +272,15 @@ def publish_new(folder: Path, made: Path, place: Path, group: Sequence[Analyzed]
     return there
 
 
-def add_capture(folder: Path, connection: duckdb.DuckDBPyConnection, capture: Analyzed) -> Added:
-    """Keeps a capture alone. OSError if the store cannot be written."""
+def add_capture(
+    folder: Path, connection: duckdb.DuckDBPyConnection, capture: Analyzed, files: Sequence[str] | None = None
+) -> Added:
+    """Keeps a capture alone; `files` has the digest of the file of each interface. OSError if the store cannot be written."""
     with staging(folder, ADDING) as outer:
         made = outer / "capture"
         made.mkdir()
-        row = capture_row(
-            capture.path, capture.bytes, capture.trace.totals["flows"], [capture.digest] * len(capture.trace.interfaces)
-        )
+        files = files or [capture.digest] * len(capture.trace.interfaces)
+        row = capture_row(capture.path, capture.bytes, capture.trace.totals["flows"], files)
         write_tables(connection, capture.trace, made, capture.tables, row)
         (made / MANIFEST).write_text(manifest(made, capture.digest))
         return outcome(capture, not publish_new(folder, made, place_of(folder, capture.digest, capture.day), [capture]))

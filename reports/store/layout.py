@@ -187,11 +187,11 @@ def columns_in(folder: Path) -> str | None:
     return columns if isinstance(columns, str) else None
 
 
-def write_file(folder: Path, name: str, text: str) -> None:
+def write_file(folder: Path, name: str, content: str | bytes) -> None:
     """Writes or replaces a file of a store by one rename."""
     with staging(folder, ADDING) as made:
         file = made / name
-        file.write_text(text)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
         sync(file)
         file.replace(folder / name)
     sync(folder)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`wiretale store watch`: the captures of a folder into a store, as a capture program finishes them (docs/watch.md).
 
-The store is the state: a file is in it once its window was analyzed (window.py), so a process that was killed continues with
-the first file that is not. `.watch-*.json` in the store only spares the hashing of files that are in it.
+One analysis goes on over all files (analyzer/running.py): a file is published with the flows that ended in it. The store is
+the state: a file is in it once its packets were analyzed. `.watch-*.json` spares the hashing of these files, and has the
+point from which a process that was killed continues (continuing.py).
 """
 
 from __future__ import annotations
@@ -16,29 +17,24 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.errors import InputError, OutputError, WiretaleError
 from wiretale.analyzer.units import plural
 from wiretale.reports.export.parquet import reason_of
-from wiretale.reports.store.add import digest_of, make_store, writer
+from wiretale.reports.store.add import add_capture, as_analyzed, digest_of, make_store, utc_day, writer
+from wiretale.reports.store.continuing import Continuing, Point, remove_flows, write_flows
+from wiretale.reports.store.facts import Fact, publish_fact
 from wiretale.reports.store.folder import Folder, Found, Stamp, missing_before, stamp_at
-from wiretale.reports.store.increment import SETTINGS, Earlier, Fact, Published, earlier_in, publish_fact, publish_slot
-from wiretale.reports.store.layout import cannot_write, captures, stored, write_file, writing
-from wiretale.reports.store.window import Limits, Pending, Plan, next_plan, pending_of, utc_day
+from wiretale.reports.store.layout import cannot_write, stored, write_file, writing
 
 if TYPE_CHECKING:
     import duckdb
 
     from wiretale.analyzer.options import AnalysisOptions
 
-DAY_NS = 86_400_000_000_000
-# No flow is over before it was silent for so long.
-SHORTEST_SILENCE_NS = 60_000_000_000
-# A window that may be incomplete is analyzed if this share of the time goes into it.
-EARLY_SHARE = 0.05
-EARLIER_KEPT = 256
 POLL_S, RETRY_S = 1.0, 10.0
 
 
@@ -47,6 +43,25 @@ class Notes(NamedTuple):
 
     progress: Callable[[str], None]
     problem: Callable[[str], None]
+
+
+@dataclass
+class Pending:
+    """A file that the store lacks."""
+
+    path: Path
+    stamp: Stamp
+    digest: str
+    #: of its first packet; None without a time
+    first_ns: int | None
+
+    def order(self) -> tuple[int, str]:
+        """Files without times come first."""
+        return self.first_ns or 0, self.path.name
+
+    def is_here(self) -> bool:
+        """Returns whether the file is as it was when it was seen."""
+        return stamp_at(self.path) == self.stamp
 
 
 @contextmanager
@@ -64,12 +79,30 @@ def store_errors(store: Path) -> Iterator[None]:
         raise OutputError(f"{store}: cannot write: {reason_of(error)}") from None
 
 
-class Watch:
-    """A folder, its files that are not in the store yet, and the parts of the store that matter for them."""
+def first_time(path: Path, options: AnalysisOptions) -> int | None:
+    """Returns the time of a file's first packet. InputError if it is no capture; OSError if it is gone."""
+    from wiretale.analyzer import _core
+    from wiretale.analyzer.options import ReadingMode
+    from wiretale.analyzer.trace import core_errors
 
-    def __init__(self, folder: Path, store: Path, limits: Limits, options: AnalysisOptions, notes: Notes) -> None:
+    name = os.fspath(path)
+    try:
+        with core_errors():
+            core = _core.Analysis([name], [name], options._replace(jobs=1), ReadingMode(interfaces_only=True))
+            core.step(1)
+            core.finish()
+    except InputError:
+        path.stat()
+        raise
+    return min((ns for ns in core.table("interfaces").column("first_ns") if ns is not None), default=None)
+
+
+class Watch:
+    """A folder, its files that are not in the store yet, and the analysis of those that are."""
+
+    def __init__(self, folder: Path, store: Path, options: AnalysisOptions, notes: Notes) -> None:
         self.options = options
-        self.folder, self.store, self.limits, self.notes = Folder(folder), store, limits, notes
+        self.folder, self.store, self.notes = Folder(folder), store, notes
         self.pending: list[Pending] = []
         #: whether a file was damaged, missing or no capture
         self.damaged = False
@@ -79,12 +112,14 @@ class Watch:
         self._looked_below = False
         self._facts: list[Fact] = []
         self._stored: set[str] = set()  # digests of the captures in the store
-        self._waited: list[tuple[str, int, str, int, str | None]] = []  # files of the process before that wait
-        self._earlier: list[Earlier] | None = None
+        self._waited: list[tuple[str, int, str, int | None]] = []  # files of the process before that wait
         self._written: set[str] = set()  # digests of files that wait, in the cache
-        self._attempt = (0.0, 0)  # when the next early attempt may be made, and the files of the last one
+        self._points: list[Point] = []  # the last two: the newer one may not be published yet
+        self._taken: tuple[Pending, Callable[[duckdb.DuckDBPyConnection], int]] | None = None
         key = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
-        self._cache, self._lock_name = f".watch-{key}.json", f".watch-{key}.lock"
+        self._prefix = f".watch-{key}"
+        self._cache, self._lock_name = f"{self._prefix}.json", f"{self._prefix}.lock"
+        self._analysis = Continuing(options, self._prefix)
         self._lock = -1
 
     def open(self) -> None:
@@ -99,14 +134,19 @@ class Watch:
         except OSError:
             raise OutputError(f"{self.store}: another process watches {self.folder.path}") from None
         self._stored = stored(self.store)
-        with suppress(OSError, ValueError, TypeError):
+        self._read_cache()
+
+    def _read_cache(self) -> None:
+        with suppress(OSError, ValueError, TypeError, KeyError):
             cached = json.loads((self.store / self._cache).read_text())
+            self._points = [Point.of(point) for point in cached["points"]]
             self._handled = {
                 name: ((dev, ino, size, ns), digest) for name, (dev, ino, size, ns, digest) in cached["done"].items()
             }
-            self._waited = [
-                (name, size, digest, packets, day) for name, size, digest, packets, day in cached["waiting"]
-            ]
+            self._waited = [(name, size, digest, ns) for name, size, digest, ns in cached["waiting"]]
+        reached = [point for point in self._points if point.digest in self._stored]
+        self._points = reached[-1:]
+        self._analysis = Continuing(self.options, self._prefix, reached[-1] if reached else None)
 
     def close(self) -> None:
         """Releases the folder for other processes."""
@@ -121,13 +161,13 @@ class Watch:
             raise InputError(f"{self.folder.path}: {error.strerror}") from None
 
     def look(self) -> None:
-        """Analyzes the files that are new, each by itself. InputError if the folder cannot be read."""
+        """Notes the files that are new. InputError if the folder cannot be read."""
         try:
             finished = self.folder.finished()
         except OSError as error:
             raise InputError(f"{self.folder.path}: {error.strerror}") from None
         self._before = {name: digest for name, (_, digest) in self._handled.items()}
-        self._before.update((name, digest) for name, _, digest, _, _ in self._waited)
+        self._before.update((name, digest) for name, _, digest, _ in self._waited)
         self._names = [file.path.name for file in finished]
         self._handled = {name: self._handled[name] for name in self._names if name in self._handled}
         for file in finished:
@@ -136,9 +176,9 @@ class Watch:
                     self._take(file)
         self.pending.sort(key=Pending.order)
         here = {file.digest for file in self.pending}
-        for name, size, digest, packets, day in self._waited:
+        for name, size, digest, first_ns in self._waited:
             if digest not in here and digest not in self._stored:
-                self._add_removed(self.folder.path / name, size, digest, packets, day)
+                self._add_removed(self.folder.path / name, size, digest, first_ns)
         self._waited = []
         if here != self._written:
             with store_errors(self.store), writing(self.store):
@@ -154,16 +194,16 @@ class Watch:
             self._problem(f"{finished.path}: {error.strerror}; skipped")
             return
         if digest not in self._stored and all(pending.digest != digest for pending in self.pending):
-            pending = pending_of(finished, digest, self.options)
-            if not pending.is_here():
-                return  # the next look sees it as it is then
-            if pending.readable:
-                if pending.damage:
-                    self._problem(f"{pending.damage}; kept up to the damage")
-                self.pending.append(pending)
-            else:
+            try:
+                first_ns = first_time(finished.path, self.options)
+            except InputError as error:
                 day = utc_day(finished.stamp[3])
-                self._facts.append(Fact(finished.path, finished.stamp[2], digest, day, pending.damage or ""))
+                self._facts.append(Fact(finished.path, finished.stamp[2], digest, day, str(error)))
+            else:
+                pending = Pending(finished.path, finished.stamp, digest, first_ns)
+                if not pending.is_here():
+                    return  # the next look sees it as it is then
+                self.pending.append(pending)
         self._handled[finished.path.name] = (finished.stamp, digest)
 
     def _digest_before(self, path: Path) -> str | None:
@@ -188,33 +228,24 @@ class Watch:
         self.notes.problem(text)
 
     def publish(self, ending: bool) -> None:
-        """Publishes the slots whose windows are complete; all if `ending`. OutputError if the store cannot be written."""
-        while (plan := self._next(ending)) or self._facts:
-            # A connection for each slot, because DuckDB keeps the memory of the one before.
+        """Publishes the files that wait, each with the flows that ended in it; with all flows after the last one if `ending`.
+        OutputError if the store cannot be written."""
+        while self._has_next() or self._facts:
+            # A connection for each file, because DuckDB keeps the memory of the one before.
             with store_errors(self.store), writing(self.store), writer(self.store) as connection:
-                connection.execute(SETTINGS)
                 self._publish_facts(connection)
-                done = self._publish_plan(connection, plan, ending) if plan else []
-                if done is not None:
-                    self._settle(connection, done)
+                if self.pending:
+                    self._publish_next(connection, ending and len(self.pending) == 1)
+                self._write_cache()
+        if ending and self._analysis.has_open_flows:
+            with store_errors(self.store), writing(self.store), writer(self.store) as connection:
+                self._publish_open(connection)
                 self._write_cache()
 
-    def _next(self, ending: bool) -> Plan | None:
-        """Returns the plan of the next slot; None if it should wait for more files."""
-        self._drop_gone()
-        if not self.pending:
-            return None
-        windows = {
-            tuple(capture.window): capture.window
-            for capture in self._recent()
-            if capture.complete and capture.slot != capture.window
-        }
-        plan = self._begun() or next_plan(self.pending, self.limits, list(windows.values()), ending)
-        if plan is None or plan.complete or ending:
-            return plan
-        first, last = plan.slot[-1].last_ns, plan.window[-1].last_ns
-        quiet = first is not None and last is not None and last - first >= SHORTEST_SILENCE_NS
-        return plan if quiet and time.monotonic() >= self._attempt[0] and len(plan.window) != self._attempt[1] else None
+    def _has_next(self) -> bool:
+        if not self._taken:
+            self._drop_gone()
+        return bool(self.pending)
 
     def _drop_gone(self) -> None:
         """Forgets files that were removed or replaced; their packets are missing in the store. A renamed file stays."""
@@ -231,7 +262,7 @@ class Watch:
                 file.path, file.stamp = same_content
                 continue
             self.pending.remove(file)
-            self._add_removed(file.path, file.stamp[2], file.digest, file.packets, file.day())
+            self._add_removed(file.path, file.stamp[2], file.digest, file.first_ns)
         self.pending.sort(key=Pending.order)
 
     def _same_content(self, digest: str) -> Found | None:
@@ -241,104 +272,109 @@ class Watch:
                 return Found(self.folder.path / name, stamp)
         return None
 
-    def _add_removed(self, path: Path, size: int, digest: str, packets: int, day: str | None) -> None:
-        text = f"removed before its flows were analyzed: {plural(packets, 'packet')} missing"
+    def _add_removed(self, path: Path, size: int, digest: str, first_ns: int | None) -> None:
         # Not the digest of the content: the file is not in the store, and may come back.
-        self._facts.append(Fact(path, size, hashlib.sha256(f"removed {digest}".encode()).hexdigest(), day, text))
+        name = hashlib.sha256(f"removed {digest}".encode()).hexdigest()
+        day = None if first_ns is None else utc_day(first_ns)
+        self._facts.append(Fact(path, size, name, day, "removed before it was analyzed"))
 
-    def _recent(self) -> list[Earlier]:
-        """The captures in the store whose windows may reach into pending files, or whose names precede theirs."""
-        waiting = {capture.digest for capture in self.pending}
-        used = [capture for capture in self._earlier or () if not waiting.isdisjoint(capture.window)]
-        if self._earlier is None or not all(capture.folder.is_dir() for capture in used):  # `store compact` moves them
-            self._earlier = list(earlier_in(self.store, self._recent_days()))
-        return self._earlier
+    def _publish_next(self, connection: duckdb.DuckDBPyConnection, ending: bool) -> None:
+        if not self._taken:
+            file = self.pending[0]
+            try:
+                self._taken = file, self._analyzed(file, ending)
+            except InputError as error:
+                if not file.is_here():
+                    return  # it is seen as missing
+                self.pending.remove(file)
+                self._facts.append(Fact(file.path, file.stamp[2], file.digest, utc_day(file.stamp[3]), str(error)))
+                return
+        file, add = self._taken  # again after an error of the store
+        flows = add(connection)
+        self._taken = None
+        self.pending.remove(file)
+        self._stored.add(file.digest)
+        self.notes.progress(f"{file.path.name}: {plural(flows, 'flow')} ended")
 
-    def _recent_days(self) -> set[str | None]:
-        """The days of pending files and those before, and the newest days of the store."""
-        firsts = [file.first_ns for file in self.pending if file.first_ns is not None]
-        days: set[str | None] = {utc_day(ns - back) for ns in firsts for back in (0, DAY_NS)}
-        return days | set(sorted({file.day for file in captures(self.store) if file.day})[-2:])
+    def _analyzed(self, file: Pending, ending: bool) -> Callable[[duckdb.DuckDBPyConnection], int]:
+        """Analyzes a file, and returns a function that publishes it and returns the number of its flows."""
+        late = self._analysis.is_late(file.first_ns)
+        analysis = Continuing(self.options, self._prefix) if late else self._analysis
+        analysis.resume(self.store, self._places())
+        analysis.read(file.path, file.digest)
+        trace = analysis.take(ending or late)
+        files = analysis.files_of(trace)
+        capture = as_analyzed(os.fspath(file.path), file.digest, file.stamp[2], trace)
+        point = None if late else analysis.point(file.path.name, file.first_ns or 0, ending)
 
-    def _begun(self) -> Plan | None:
-        """Returns the plan of which a part was published before a restart."""
-        first, files = self.pending[0], {capture.digest: capture for capture in self.pending}
-        for capture in self._recent():
-            if first.digest in capture.slot:
-                slot, window = (
-                    [files[digest] for digest in list if digest in files] for list in (capture.slot, capture.window)
-                )
-                return Plan(slot, window, capture.complete)
-        return None
+        def add(connection: duckdb.DuckDBPyConnection) -> int:
+            if point:
+                self._points = [*([self._analysis.last] if self._analysis.last else []), point[0]]
+                write_flows(self.store, *point)
+                self._write_cache()
+            add_capture(self.store, connection, capture, files)
+            if point:
+                self._reach(file, point[0], ending)
+            return trace.totals["flows"]
 
-    def _publish_plan(self, connection: duckdb.DuckDBPyConnection, plan: Plan, ending: bool) -> list[Published] | None:
-        began = time.process_time()
-        try:
-            done = publish_slot(self.store, connection, plan, self.options, self._recent(), ending)
-        except InputError:
-            if all(file.is_here() for file in plan.window):
-                raise
-            return []  # a file was removed meanwhile: it leaves the plan
-        cost = time.process_time() - began
-        if done is None:
-            self._attempt = (time.monotonic() + cost / EARLY_SHARE, len(plan.window))
-        return done
+        if capture.damage:
+            self._problem(f"{capture.damage}; kept up to the damage")
+        return add
 
-    def _settle(self, connection: duckdb.DuckDBPyConnection, done: list[Published]) -> None:
-        """Forgets files that are in the store, and names the ones that are missing before them."""
-        if done:
-            self._attempt = (0.0, 0)
-        recent = self._recent()
-        for published in done:
-            self._stored.add(published.file.digest)
-            self.pending.remove(published.file)
-            self._note_missing(published.file)
-        recent.extend(published.earlier for published in done)
-        if done:
-            names = done[0].file.path.name + (f" … {done[-1].file.path.name}" if len(done) > 1 else "")
-            flows, packets = (
-                sum(published.flows for published in done),
-                sum(published.file.packets for published in done),
-            )
-            self.notes.progress(f"{names}: {plural(packets, 'packet')}, {plural(flows, 'flow')} begun")
-        waiting = {published.digest for published in self.pending}
-        dropped = len(recent) - EARLIER_KEPT
-        self._earlier = [
-            published
-            for place, published in enumerate(recent)
-            if place >= dropped or not waiting.isdisjoint(published.window)
-        ]
-        self._publish_facts(connection)
+    def _places(self) -> dict[str, Path]:
+        """Returns the files that are in the folder by their digests."""
+        return {digest: self.folder.path / name for name, (_, digest) in self._handled.items()}
 
-    def _note_missing(self, file: Pending) -> None:
-        names = [*self._names, *(capture.name for capture in self._recent())]
-        missing = missing_before(file.path.name, names)
+    def _publish_open(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Publishes the flows that are open after the last file, which is in the store, as a capture without packets."""
+        last = self._analysis.last
+        assert last is not None
+        self._analysis.resume(self.store, self._places())
+        trace = self._analysis.take(True)
+        digest = hashlib.sha256(f"open after {last.digest}".encode()).hexdigest()
+        capture = as_analyzed(os.fspath(self.folder.path / last.name), digest, 0, trace, utc_day(last.first_ns))
+        add_capture(self.store, connection, capture, self._analysis.files_of(trace))
+        ended = last._replace(files=[], flows="")
+        self._analysis.reached(ended, True)
+        self._points = [ended]
+        remove_flows(self.store, self._prefix, "")
+        self.notes.progress(f"{last.name}: {plural(trace.totals['flows'], 'flow')} still open")
+
+    def _reach(self, file: Pending, point: Point, ending: bool) -> None:
+        """Goes on from a point, and names the files that are missing before it."""
+        seen = [*self._names, *([self._analysis.last.name] if self._analysis.last else [])]
+        self._analysis.reached(point, ending)
+        self._points = [point]
+        remove_flows(self.store, self._prefix, point.flows)
+        missing = missing_before(file.path.name, seen)
         if missing:
             path = self.folder.path / missing[0]
             text = f"{plural(missing[1], 'file')} missing before {file.path.name}: removed before they were analyzed"
             digest = hashlib.sha256(os.fsencode(f"missing {path.absolute()} {file.digest}")).hexdigest()
-            self._facts.append(Fact(path, None, digest, file.day(), text))
+            self._facts.append(Fact(path, None, digest, utc_day(point.first_ns), text))
 
     def _publish_facts(self, connection: duckdb.DuckDBPyConnection) -> None:
         while self._facts:
             fact = self._facts[0]
-            entry, is_new = publish_fact(self.store, connection, fact)
-            if is_new:
+            if publish_fact(self.store, connection, fact):
                 self._problem(fact.text if str(fact.path) in fact.text else f"{fact.path}: {fact.text}")
             self._stored.add(fact.digest)
-            self._recent().append(entry)
             del self._facts[0]
 
     def _write_cache(self) -> None:
-        """Writes which files need not be hashed, and which ones wait: a restart names those that are removed meanwhile."""
+        """Writes which files need not be hashed, which ones wait (a restart names those that are gone), and where the
+        analysis is."""
         self._written = {file.digest for file in self.pending}
-        done = {
-            name: [*stamp, digest]
-            for name, (stamp, digest) in self._handled.items()
-            if digest and digest not in self._written
+        content = {
+            "done": {
+                name: [*stamp, digest]
+                for name, (stamp, digest) in self._handled.items()
+                if digest and digest not in self._written
+            },
+            "waiting": [[file.path.name, file.stamp[2], file.digest, file.first_ns] for file in self.pending],
+            "points": [point._asdict() for point in self._points],
         }
-        waiting = [[file.path.name, file.stamp[2], file.digest, file.packets, file.day()] for file in self.pending]
-        write_file(self.store, self._cache, json.dumps({"done": done, "waiting": waiting}) + "\n")
+        write_file(self.store, self._cache, json.dumps(content) + "\n")
 
     def run(self, once: bool) -> None:
         """Publishes what comes until KeyboardInterrupt; with `once`, all that is there.

@@ -99,12 +99,11 @@ class Store:
         True
         """
         from wiretale.reports.store.watch import Notes, Watch
-        from wiretale.reports.store.window import LIMITS
 
         def quiet(text: str) -> None:
             """Nobody reads the progress."""
 
-        watch = Watch(Path(folder), self.folder, LIMITS, AnalysisOptions.of(options), Notes(quiet, quiet))
+        watch = Watch(Path(folder), self.folder, AnalysisOptions.of(options), Notes(quiet, quiet))
         try:
             watch.open()
             watch.run(once=True)

@@ -112,10 +112,6 @@ def test_a_time_has_one_type_in_sql_and_in_data_frames() -> None:
 
 
 def test_a_store_watches_a_folder_and_a_view_needs_files(places: Path) -> None:
-    from wiretale.cli.watch import ACTIVE, FLOWS, active_time
-    from wiretale.reports.store.window import LIMITS
-
-    assert (active_time(ACTIVE), FLOWS) == (LIMITS.active_ns, LIMITS.flows)
     (places / "ring").mkdir()
     (places / "ring" / "0.pcap").write_bytes(LOSSES.read_bytes())
     store = wiretale.Store(places / "archive")

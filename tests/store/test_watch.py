@@ -25,12 +25,13 @@ from plain_wire import ACK, FIN, Connection, Wire
 from processes import SECONDS, refusal, small_disk, wait_until
 from rotated_files import publish, rotated, traffic, write_files
 from wiretale.analyzer.findings.registry import every_finding
+from wiretale.analyzer.options import NO_OPTIONS
 from wiretale.analyzer.query import connect
 from wiretale.analyzer.table import OF_FINDINGS, OF_FLOWS
-from wiretale.reports.store.window import Limits, Pending, next_plan
+from wiretale.reports.store.watch import Notes, Watch
 
 Rows = list[tuple[Any, ...]]
-ENDED = ("active_timeout", "end_of_capture", "idle")
+ENDED = ("end_of_capture", "idle")
 
 
 def store_rows(store: Path, name: str) -> Rows:
@@ -146,7 +147,7 @@ def evidence_of(trace: wiretale.Trace) -> dict[tuple[str, str], tuple[str, str]]
 
 def test_flows_across_files_are_those_of_one_analysis(wiretale_run: Any, tmp_path: Path, folder: Path) -> None:
     store = tmp_path / "store"
-    done = wiretale_run("watch", folder, "--store", store, "--active", "400s", "--once")
+    done = wiretale_run("watch", folder, "--store", store, "--once")
     assert (done.returncode, done.stdout) == (0, ""), done
     trace = wiretale.analyze(folder)
     assert len({row[0].partition("#")[0] for row in store_rows(store, "flows")}) > 12
@@ -156,49 +157,15 @@ def test_flows_across_files_are_those_of_one_analysis(wiretale_run: Any, tmp_pat
     both = stored.keys() & expected.keys()
     assert len(both) >= 5 and {key: stored[key] for key in both} == {key: expected[key] for key in both}
     assert wiretale_run("store", "check", store).stdout == "no problems\n"
-    again = wiretale_run("watch", folder, "--store", store, "--active", "400s", "--once")
+    again = wiretale_run("watch", folder, "--store", store, "--once")
     assert again.returncode == 0 and again.stderr.count("\n") == 1
-
-
-def test_more_flows_than_fit_make_shorter_slots_and_whole_flows(
-    wiretale_run: Any, tmp_path: Path, folder: Path
-) -> None:
-    store = tmp_path / "store"
-    words = ("watch", folder, "--store", store, "--active", "500s", "--window-flows", "1", "--once", "-q")
-    done = wiretale_run(*words)
-    assert (done.returncode, done.stderr) == (0, ""), done
-    trace = wiretale.analyze(folder)
-    for name in OF_FLOWS:
-        assert store_rows(store, name) == trace_rows(trace, name), name
-
-
-def test_many_small_files_make_slots_of_a_hundred() -> None:
-    files = [Pending(Path(f"{n}.pcap"), (0, n, 1, 0), f"{n}", 1, 1, 1, n * 1000, n * 1000) for n in range(1250)]
-    plan = next_plan(files, Limits(600_000_000_000, 300_000), [], ending=True)
-    assert plan and plan.complete and (len(plan.slot), len(plan.window)) == (100, 1000)
-
-
-def test_a_longer_flow_comes_in_pieces_without_a_gap_or_a_double(wiretale_run: Any, tmp_path: Path) -> None:
-    folder, store = tmp_path / "captures", tmp_path / "store"
-    files = write_files(folder, rotated(traffic(2, 400, 80, 700), 40))
-    done = wiretale_run("watch", folder, "--store", store, "--active", "160s", "--once", "-q")
-    assert (done.returncode, done.stderr) == (0, ""), done
-    flows = wiretale.analyze(files).flows
-    with duckdb.connect() as connection:
-        sums = connection.execute(
-            f"""SELECT count(*), sum(packets), sum(payload_bytes), sum(if("end" = 'active_timeout', 1, 0))
-            FROM read_parquet('{store}/day=*/capture_id=*/flows.parquet', union_by_name = true)"""
-        ).fetchall()[0]
-    assert sums[1:3] == (sum(flows["packets"]), sum(flows["payload_bytes"]))
-    assert sums[0] > len(flows) and sums[3] > 20
 
 
 def test_ten_kills_lose_and_repeat_nothing(wiretale_run: Any, tmp_path: Path) -> None:
     files = rotated(traffic(3, 240, 50, 100), 25)
-    options = ("--active", "120s")
     write_files(tmp_path / "all", files)
     began = time.monotonic()
-    assert wiretale_run("watch", tmp_path / "all", "--store", tmp_path / "whole", *options, "--once").returncode == 0
+    assert wiretale_run("watch", tmp_path / "all", "--store", tmp_path / "whole", "--once").returncode == 0
     took = time.monotonic() - began
     draw, folder, store = random.Random(3), tmp_path / "captures", tmp_path / "store"
     folder.mkdir()
@@ -206,12 +173,12 @@ def test_ten_kills_lose_and_repeat_nothing(wiretale_run: Any, tmp_path: Path) ->
     for number in range(10):
         for name, packets in files[number * len(files) // 10 : (number + 1) * len(files) // 10]:
             publish(folder, name, packets)
-        with running(folder, store, *options) as process:
+        with running(folder, store) as process:
             time.sleep(draw.uniform(0.1, 0.4) * took)
             process.send_signal(signal.SIGKILL)
             killed += process.wait(timeout=60) == -signal.SIGKILL
     assert killed == 10
-    assert wiretale_run("watch", folder, "--store", store, *options, "--once").returncode == 0
+    assert wiretale_run("watch", folder, "--store", store, "--once").returncode == 0
     for name in OF_FLOWS:
         assert store_rows(store, name) == store_rows(tmp_path / "whole", name), name
     assert wiretale_run("store", "check", store).stdout == "no problems\n"
@@ -247,50 +214,51 @@ def test_missing_damaged_and_other_files_are_named_once_and_listed(
     assert wiretale_run("store", "check", store).stdout == "no problems\n"
 
 
+@contextlib.contextmanager
+def watching(folder: Path, store: Path) -> Iterator[tuple[Watch, list[str]]]:
+    """A watch in this process that has seen the files of a folder, and its lines about problems."""
+    lines: list[str] = []
+    watch = Watch(folder, store, NO_OPTIONS, Notes(lambda text: None, lines.append))
+    watch.open()
+    try:
+        watch.look()
+        yield watch, lines
+    finally:
+        watch.close()
+
+
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_file_that_is_removed_too_early_is_a_fact_in_the_store(
     wiretale_run: Any, tmp_path: Path, stopped: bool
 ) -> None:
     folder, store = tmp_path / "captures", tmp_path / "store"
-    files = rotated(traffic(5, 60, 30, 20), 20)
-    first, *_ = write_files(folder, files)
-    text = f"removed before its flows were analyzed: {len(files[0][1])} packets missing"
-    with running(folder, store, "-q") as process:
-        wait_until(lambda: waiting_in(store) == len(files), "all were read")
+    first, *_ = write_files(folder, rotated(traffic(5, 60, 30, 20), 20))
+    text = "removed before it was analyzed"
+    with watching(folder, store) as (watch, lines):
+        first.rename(tmp_path / "away.pcap")
         if not stopped:
-            first.unlink()
-            assert process.stderr and f"{first}: {text}" in next(iter(process.stderr))
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
-    first.unlink(missing_ok=True)
+            watch.publish(False)
+            assert lines == [f"{first}: {text}"]
     done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert (done.returncode, text in done.stderr) == ((3, True) if stopped else (0, False)), done
     assert captures_of(wiretale_run, store)[first.name]["damage"] == text
+    (tmp_path / "away.pcap").rename(first)  # it comes back
+    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert sums_in(wiretale_run, store)[1] == sum(wiretale.analyze(folder).flows["packets"])
 
 
-@pytest.mark.parametrize("stopped", [False, True])
-def test_a_file_that_is_renamed_or_compressed_is_analyzed_once(
-    wiretale_run: Any, tmp_path: Path, stopped: bool
-) -> None:
+def test_a_file_that_is_renamed_or_compressed_is_analyzed_once(wiretale_run: Any, tmp_path: Path) -> None:
     folder, store = tmp_path / "captures", tmp_path / "store"
     files = rotated(traffic(5, 60, 30, 20), 20)
     first, second, third, *remaining = write_files(folder, files)
-    with running(folder, store, "-q") as process:
-        wait_until(lambda: waiting_in(store) == len(files), "all were read")
-        if stopped:
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=60) == 0
+    with watching(folder, store) as (watch, lines):
         first.rename(folder / "renamed.pcap")
         shutil.copy(second, folder / "copied.pcap")
         second.unlink()
         subprocess.run(["gzip", third], check=True)
-        if not stopped:
-            time.sleep(2.5)  # two looks
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(timeout=60) == 0
-        assert process.stderr and process.stderr.read() == ""
-    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
-    assert (done.returncode, done.stderr) == (0, ""), done
+        watch.publish(True)
+        assert lines == []
     packets_of = {name: row["packets"] for name, row in captures_of(wiretale_run, store).items()}
     names = ("renamed.pcap", "copied.pcap", f"{third.name}.gz", *(file.name for file in remaining))
     assert packets_of == dict(zip(names, (len(packets) for _, packets in files), strict=True))
@@ -299,26 +267,6 @@ def test_a_file_that_is_renamed_or_compressed_is_analyzed_once(
     done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert (done.returncode, done.stderr) == (0, ""), done
     assert len(captures_of(wiretale_run, store)) == len(files)
-
-
-def test_a_removed_file_that_comes_back_is_analyzed(wiretale_run: Any, tmp_path: Path) -> None:
-    folder, store = tmp_path / "captures", tmp_path / "store"
-    files = rotated(traffic(5, 60, 30, 20), 20)
-    first, *_ = write_files(folder, files)
-    with running(folder, store, "-q") as process:
-        wait_until(lambda: waiting_in(store) == len(files), "all were read")
-        first.rename(tmp_path / "away.pcap")
-        assert process.stderr and "removed before" in next(iter(process.stderr))
-        (tmp_path / "away.pcap").rename(first)
-        wait_until(lambda: waiting_in(store) == len(files), "it was read again")
-    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
-    assert (done.returncode, done.stderr) == (0, ""), done
-    assert len(store_rows(store, "flows")) == len(trace_rows(wiretale.analyze(folder), "flows"))
-
-
-def waiting_in(store: Path) -> int:
-    """The files that wait for the end of their windows."""
-    return sum(len(json.loads(file.read_text())["waiting"]) for file in store.glob(".watch-*.json"))
 
 
 def test_a_file_is_read_when_its_writer_has_closed_it(wiretale_run: Any, tmp_path: Path) -> None:
@@ -348,7 +296,6 @@ def test_a_folder_is_watched_by_one_process(wiretale_run: Any, tmp_path: Path) -
         (["nowhere", "--store", "s"], 4, "nowhere: No such file or directory"),
         (["s3://captures/day", "--store", "s"], 2, "expected a directory"),
         (["."], 2, "--store"),
-        ([".", "--store", "s", "--active", "1s"], 2, "expected a time from 4s to 24h"),
     ],
 )
 def test_wrong_use_is_one_line(wiretale_run: Any, words: list[str], code: int, text: str) -> None:
@@ -372,7 +319,7 @@ def test_a_full_disk_is_waited_for_and_destroys_nothing(wiretale_run: Any, tmp_p
         assert "cannot write: No space left on device" in refusal(
             wiretale_run("watch", folder, "--store", store, "--once", "-q"), 4
         )
-        with running(folder, store, "-q", "--window-flows", "1") as process:
+        with running(folder, store, "-q") as process:
             assert process.stderr and "waiting" in next(iter(process.stderr))
             filler.unlink()
             assert "continues" in next(iter(process.stderr))
@@ -390,13 +337,11 @@ def test_captures_that_were_compacted_count_as_analyzed(wiretale_run: Any, tmp_p
     for number, file in enumerate(files):
         shutil.copy2(file, some / file.name)
         if number in (len(files) // 2, len(files) - 1):
-            with running(some, store, "-q", "--active", "400s") as process:
-                wait_until(lambda count=number + 1: 0 < waiting_in(store) < count, "some are stored")
-                time.sleep(1)
-                process.send_signal(signal.SIGTERM)
-                assert process.wait(timeout=60) == 0
+            with watching(some, store) as (watch, lines):
+                watch.publish(False)
+                assert lines == []
             assert wiretale_run("store", "compact", store, "--age", "0s", "-q").returncode == 0
-    assert wiretale_run("watch", some, "--store", store, "--active", "400s", "--once", "-q").returncode == 0
+    assert wiretale_run("watch", some, "--store", store, "--once", "-q").returncode == 0
     assert wiretale_run("store", "check", store).stdout == "no problems\n"
     expected = wiretale.analyze(files).flows
     done = wiretale_run("store", "query", store, "SELECT count(*), sum(packets) FROM flows", "--json")
@@ -411,7 +356,7 @@ def sums_in(run: Any, store: Path) -> list[int]:
 
 
 def test_packets_behind_the_rest_of_a_closed_connection_are_a_flow(wiretale_run: Any, tmp_path: Path) -> None:
-    """Its closing is in the first slot, its last ACK in the second, and 109 s later one more segment."""
+    """Its closing is in one file, its last ACK in the next one, and 109 s later one more segment."""
     wire = Wire()
     for number in range(100):
         wire.udp(number * 10_000, b"x" * 100, 30_000 + number)
@@ -420,7 +365,7 @@ def test_packets_behind_the_rest_of_a_closed_connection_are_a_flow(wiretale_run:
     talk.send(199_000, 0, 1460, flags=FIN | ACK).send(199_020, 1, 0, flags=FIN | ACK, ack=1461)
     talk.send(201_000, 0, 1461, ack=1).send(310_000, 0, 1461, 10, ack=1)
     files, store = write_files(tmp_path / "captures", rotated(wire, 50)), tmp_path / "store"
-    done = wiretale_run("watch", tmp_path / "captures", "--store", store, "--active", "800s", "--once", "-q")
+    done = wiretale_run("watch", tmp_path / "captures", "--store", store, "--once", "-q")
     assert (done.returncode, done.stderr) == (0, "")
     trace = wiretale.analyze(files)
     assert len(trace.flows) == 102
@@ -432,12 +377,11 @@ def test_a_file_that_comes_late_is_analyzed_alone(wiretale_run: Any, tmp_path: P
     folder, store = tmp_path / "captures", tmp_path / "store"
     files = write_files(folder, rotated(traffic(8, 300, 60, 200), 20))
     late = files[3].rename(tmp_path / files[3].name)
-    with running(folder, store, "-q", "--active", "100s") as process:
-        wait_until(lambda: store.exists() and 0 < waiting_in(store) < 6, "all windows are complete")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
+    with watching(folder, store) as (watch, lines):
+        watch.publish(False)
+        assert len(lines) == 1 and "1 file missing" in lines[0]
     late.rename(files[3])
-    wiretale_run("watch", folder, "--store", store, "--active", "100s", "--once", "-q")
+    wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert sums_in(wiretale_run, store)[1] == sum(wiretale.analyze(files).flows["packets"])
 
 
@@ -451,18 +395,3 @@ def test_captures_in_a_subfolder_are_named(wiretale_run: Any, tmp_path: Path) ->
         assert process.stderr and process.stderr.readline() == line
     done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert (done.returncode, done.stderr) == (0, line)
-
-
-def test_a_closed_connection_is_not_cut_by_the_end_of_its_window(wiretale_run: Any, tmp_path: Path) -> None:
-    folder, store = tmp_path / "captures", tmp_path / "store"
-    write_files(folder, rotated(traffic(4, 400, 200, 2), 10))
-    done = wiretale_run("watch", folder, "--store", store, "--active", "24s", "--once", "-q")
-    assert (done.returncode, done.stderr) == (0, ""), done
-    with duckdb.connect() as connection:
-        ends_counted = connection.execute(
-            f"""SELECT state::VARCHAR, "end"::VARCHAR, count(*)
-            FROM read_parquet('{store}/day=*/capture_id=*/flows.parquet', union_by_name = true)
-            WHERE state IN ('closed', 'reset', 'refused') GROUP BY ALL"""
-        ).fetchall()
-    ends = {(state, end): count for state, end, count in ends_counted}
-    assert {end for _, end in ends} <= {"idle", "ports_reused", "end_of_capture"} and ends["closed", "idle"] > 20

@@ -83,13 +83,12 @@ struct packet_info {
     uint16_t port; /* of the capture, PORT_BITS bits */
     bool fragment : 1;
     bool payload_known : 1; /* payload_bytes is valid: the headers before it were read */
-    bool continues : 1;     /* it begins no flow: its file is behind those that may */
     bool copied : 1;        /* a fragment whose bytes were all seen before */
     uint8_t checksum : 2;   /* enum packet_checksum */
     bool time_known : 1;
     bool wlan_retry : 1; /* an 802.11 frame that its sender repeats */
     uint8_t ids_before;  /* IPv4 IDs right before ip_id that are in the host's packets before, up to
-                            255 of them (pipeline/host_ids.h) */
+                            255 of them (local/host_ids.h) */
     uint8_t ttl;
     uint8_t traffic_class;
     uint16_t clock_step_us; /* one tick of the clock that stamped it, 0 if that is fine */

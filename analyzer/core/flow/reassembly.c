@@ -181,6 +181,14 @@ void reassembly_close(struct reassembly *table) {
     free(table);
 }
 
+void reassembly_renumber(struct reassembly *table, const uint32_t *numbers, unsigned bits) {
+    for (unsigned list = 0; list < 2; list++)
+        for (struct datagram *datagram = table->lists[list].oldest; datagram;
+             datagram = datagram->newer)
+            if (datagram->counted && datagram->flow != FLOW_NONE)
+                datagram->flow = numbers[datagram->flow >> bits];
+}
+
 uint32_t reassembly_count(const struct reassembly *table) {
     return table->count;
 }

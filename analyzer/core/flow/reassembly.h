@@ -15,7 +15,8 @@
 #define DATAGRAMS_MOST        65536u
 #define DATAGRAM_UNBOUNDED    UINT32_MAX /* end of the last gap until the last fragment arrives */
 #define DATAGRAM_WAITING_MOST 256u       /* fragments that wait for the first one */
-#define DATAGRAM_COPIES_MOST  3u         /* that can be incomplete at the same time */
+#define FLOW_NONE             UINT32_MAX
+#define DATAGRAM_COPIES_MOST  3u /* that can be incomplete at the same time */
 
 struct datagram_key {
     uint8_t source[16], destination[16];
@@ -97,6 +98,9 @@ bool datagram_wait(struct reassembly *table, struct datagram *datagram,
 
 /* Reports and frees the datagrams whose time has passed at `now_ns`, the complete ones first. */
 void reassembly_expire(struct reassembly *table, int64_t now_ns);
+/* Gives the flows of all datagrams new numbers: by the present one without its lower bits,
+ * FLOW_NONE for a flow whose rows are gone. */
+void reassembly_renumber(struct reassembly *table, const uint32_t *numbers, unsigned bits);
 /* Returns the number of datagrams that are kept. */
 uint32_t reassembly_count(const struct reassembly *table);
 /* Returns the position at which the oldest datagram that is complete was completed, or the oldest

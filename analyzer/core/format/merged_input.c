@@ -62,6 +62,7 @@ struct merged_input {
     struct source **later;       /* to be read ahead, in order of their time */
     size_t later_count, started; /* those that need not be started any more */
     uint64_t bytes_read;
+    size_t first_file; /* files of the inputs before */
     struct interface_list interfaces;
 };
 
@@ -257,7 +258,7 @@ static bool open_source(struct merged_input *set, size_t at, const char *path, c
                                          .shown = source->shown,
                                          .name = source->name,
                                          .formats = capture_formats,
-                                         .index = (uint32_t)at,
+                                         .index = (uint32_t)(set->first_file + at),
                                          .list = &set->interfaces};
     source->head_ns = INT64_MIN;
     if (set->count == 1)
@@ -275,29 +276,68 @@ static size_t descriptors_most(void) {
     return known ? (size_t)(limit.rlim_cur / OPEN_SHARE) : OPEN_MOST;
 }
 
+/* Moves the interfaces of the input before, whose numbers go on, as those of files do. */
+static void take_interfaces(struct merged_input *set, struct merged_input *before) {
+    set->first_file = before->first_file + before->count;
+    set->interfaces = before->interfaces;
+    before->interfaces = (struct interface_list){0};
+    for (size_t i = 0; i < set->interfaces.count; i++) {
+        struct interface *interface = set->interfaces.items[i];
+        if (interface->file_index >= before->first_file) /* its name goes with the input */
+            interface->file =
+                interface_list_text(&set->interfaces, interface->file, strlen(interface->file));
+    }
+}
+
+/* Gives back all but those of its own files. */
+static void return_interfaces(struct merged_input *set, struct merged_input *before) {
+    while (set->interfaces.count &&
+           set->interfaces.items[set->interfaces.count - 1]->file_index >= set->first_file)
+        free(set->interfaces.items[--set->interfaces.count]);
+    before->interfaces = set->interfaces;
+    set->interfaces = (struct interface_list){0};
+}
+
 struct merged_input *merged_input_open(const char *const *paths, const char *const *names,
                                        size_t count, struct error *error) {
+    return merged_input_follow(NULL, paths, names, count, error);
+}
+
+/* Returns NULL without memory. */
+static struct merged_input *make_set(size_t count) {
     struct merged_input *set = calloc(1, sizeof *set);
+    if (!set)
+        return NULL;
+    set->sources = calloc(count, sizeof *set->sources);
+    set->heap = calloc(3 * count, sizeof(struct source *));
+    if (!set->sources || !set->heap) {
+        merged_input_close(set);
+        return NULL;
+    }
+    set->count = count;
+    set->at_most = descriptors_most();
+    set->empty = set->heap + count;
+    set->ended = set->empty + count;
+    return set;
+}
+
+struct merged_input *merged_input_follow(struct merged_input *before, const char *const *paths,
+                                         const char *const *names, size_t count,
+                                         struct error *error) {
+    struct merged_input *set = make_set(count);
     bool opened = set != NULL;
-    if (set) {
-        set->count = count;
-        set->sources = calloc(count, sizeof *set->sources);
-        set->heap = calloc(3 * count, sizeof(struct source *));
-        opened = set->sources && set->heap;
-        set->at_most = descriptors_most();
-    }
-    if (opened) {
-        set->empty = set->heap + count;
-        set->ended = set->empty + count;
-    }
-    if (!opened)
+    if (!opened) {
         error_set(error, ERROR_MEMORY, "out of memory for %zu files", count);
+        return NULL;
+    }
+    if (before)
+        take_interfaces(set, before);
     for (size_t i = 0; opened && i < count; i++)
         opened = open_source(set, i, paths[i], names ? names[i] : paths[i], error);
-    if (opened)
-        return set;
-    merged_input_close(set);
-    return NULL;
+    if (!opened && before)
+        return_interfaces(set, before);
+    merged_input_close(opened ? before : set);
+    return opened ? set : NULL;
 }
 
 void merged_input_close(struct merged_input *set) {
@@ -453,7 +493,7 @@ size_t merged_input_files(const struct merged_input *set) {
 }
 
 const struct damage *merged_input_damage(const struct merged_input *set, size_t file_index) {
-    return &set->sources[file_index].file.damage;
+    return &set->sources[file_index - set->first_file].file.damage;
 }
 
 /* Files that were only probed do not count, because they are read again. */

@@ -22,6 +22,11 @@ extern const struct capture_format *const capture_formats[];
  * error is damage. */
 struct merged_input *merged_input_open(const char *const *paths, const char *const *names,
                                        size_t count, struct error *error);
+/* The same for files that come after those of `before`, which has ended and is closed; numbers of
+ * interfaces and files go on. If it fails, `before` stays. */
+struct merged_input *merged_input_follow(struct merged_input *before, const char *const *paths,
+                                         const char *const *names, size_t count,
+                                         struct error *error);
 /* Lets threads, fewer than `jobs`, decompress regular files ahead of the reader from now on. It
  * must be called before the first read. The packets of each read do not depend on it. */
 void merged_input_read_ahead(struct merged_input *set, unsigned jobs);

@@ -15,17 +15,19 @@
  * valid UTF-8 (malformed bytes become U+FFFD), and are NULL if the file has none. Those that were
  * cut end in UTF8_CUT. */
 struct interface {
-    const char *file;        /* path or name, "-" for standard input */
-    const char *format;      /* "pcap", "pcap-ns", "pcap-modified", "pcapng", ... */
-    const char *compression; /* "none", "gzip", "zstd", "lz4" */
-    const char *name;        /* if_name */
-    const char *filter;      /* if_filter, if it is text */
-    const char *hardware;    /* shb_hardware, else if_hardware */
-    const char *system;      /* shb_os, else if_os */
-    const char *application; /* shb_userappl */
-    const char *comment;     /* opt_comment of the section and of the interface, joined by "; " */
-    uint32_t file_index;     /* in the order the paths were given */
-    uint32_t index;          /* of the interface within the file, counted over its sections */
+    const char *file;          /* path or name, "-" for standard input */
+    const char *format;        /* "pcap", "pcap-ns", "pcap-modified", "pcapng", ... */
+    const char *compression;   /* "none", "gzip", "zstd", "lz4" */
+    const char *name;          /* if_name */
+    const char *filter;        /* if_filter, if it is text */
+    const char *hardware;      /* shb_hardware, else if_hardware */
+    const char *system;        /* shb_os, else if_os */
+    const char *application;   /* shb_userappl */
+    const char *comment;       /* opt_comment of the section and of the interface, joined by "; " */
+    uint32_t file_index;       /* in the order the paths were given */
+    int64_t first_ns, last_ns; /* of its packets, if `timed`; set when others follow */
+    bool timed;
+    uint32_t index; /* of the interface within the file, counted over its sections */
     uint16_t link_type;
     uint32_t snaplen;           /* bytes; 0 for no limit */
     int64_t time_resolution_ns; /* 1000 for µs; 0 if finer than 1 ns */

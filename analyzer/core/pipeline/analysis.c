@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipeline/host_ids.h"
+#include "local/host_ids.h"
 #include "pipeline/state.h"
 
 /* bytes; a smaller capture is analyzed in small pages, because zeroing huge ones would cost more
@@ -41,6 +41,16 @@ static bool list_flows(struct analysis *analysis) {
     return updater->choice;
 }
 
+void open_rows(struct analysis *analysis, struct worker *worker) {
+    struct updater *updater = &analysis->updater;
+    row_sink_open(&worker->sink, (unsigned)(worker - updater->workers),
+                  has_packets_alone(&analysis->mode.packets));
+    if (updater->identified)
+        worker->sink.tables[TABLE_packets].schema = &schemas[IDENTIFIED_PACKETS];
+    worker->sink.encapsulations = updater->encapsulations;
+    worker->sink.numbers = &updater->numbers;
+}
+
 /* Gives each worker rows and an allowance. Returns false without memory. */
 static bool open_workers(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
@@ -48,12 +58,7 @@ static bool open_workers(struct analysis *analysis) {
     for (; updater->workers && updater->worker_count < analysis->input.jobs;
          updater->worker_count++) {
         struct worker *worker = &updater->workers[updater->worker_count];
-        row_sink_open(&worker->sink, updater->worker_count,
-                      has_packets_alone(&analysis->mode.packets));
-        if (updater->identified)
-            worker->sink.tables[TABLE_packets].schema = &schemas[IDENTIFIED_PACKETS];
-        worker->sink.encapsulations = updater->encapsulations;
-        worker->sink.numbers = &updater->numbers;
+        open_rows(analysis, worker);
         worker->updater = updater;
         worker->rows.sink = &worker->sink;
         worker->events = worker_events(worker);
@@ -64,7 +69,7 @@ static bool open_workers(struct analysis *analysis) {
 }
 
 /* Exchanges of the local network are rows of the first reading, and of all shards together. */
-static void open_local(struct analysis *analysis) {
+void open_local(struct analysis *analysis) {
     row_sink_open(&analysis->local_rows, analysis->input.jobs, false);
     local_init(&analysis->local, &analysis->local_rows);
     if (!has_packets_alone(&analysis->mode.packets) && !analysis->mode.shard)
@@ -104,7 +109,8 @@ static unsigned shard_bits(const struct analysis *analysis) {
 /* Returns false without memory; analysis_close() frees the part that was opened. */
 static bool open_state(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
-    bool small = analysis->totals.bytes_total && analysis->totals.bytes_total < INPUT_SMALL;
+    bool small = analysis->totals.bytes_total && analysis->totals.bytes_total < INPUT_SMALL &&
+                 !analysis->mode.running;
     unsigned jobs = analysis->options.jobs ? analysis->options.jobs : small ? 1 : processors();
     analysis->input.small = small;
     analysis->input.jobs = jobs < PARTS_MOST ? jobs : PARTS_MOST - 1; /* one is of local_rows */
@@ -148,7 +154,6 @@ struct analysis *analysis_open(const struct analysis_files *files,
     analysis->options = *options;
     analysis->mode = *mode;
     wanted_packets_begin(&analysis->input.wanted, options->start_ns, options->end_ns);
-    analysis->input.flow_files = mode->flow_files;
     analysis->input.updater = &analysis->updater;
     analysis->packets = 1;
     analysis->updater.identified = mode->packets.kind == PACKETS_IDENTIFIED;
@@ -262,7 +267,7 @@ bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error
 }
 
 /* Processes the batches that were read before the stop. */
-static void finish_reading(struct analysis *analysis) {
+void finish_reading(struct analysis *analysis) {
     bool ended;
     if (!analysis->reader)
         return;
@@ -274,7 +279,7 @@ static void finish_reading(struct analysis *analysis) {
     reader_release(analysis->reader);
 }
 
-static void note_totals(struct analysis *analysis) {
+void note_totals(struct analysis *analysis) {
     const struct row_sink *rows = rows_of(analysis);
     for (unsigned i = 0; i < 1u << analysis->updater.numbers.shard_bits; i++)
         analysis->totals.flows += analysis->updater.shards[i].flow_count;
@@ -300,6 +305,8 @@ bool analysis_finish(struct analysis *analysis, struct error *error) {
     note_totals(analysis);
     struct row_sink *rows = rows_of(analysis);
     rows->out_of_memory |= !row_sink_sort(rows);
+    number_interfaces(analysis->input.files, analysis->input.counts.first, rows,
+                      &analysis->interfaces);
     close_state(analysis);
 #ifdef __GLIBC__
     /* The tables may live for long: return the memory of the analysis to the kernel now. */

@@ -34,6 +34,26 @@ bool analysis_step(struct analysis *analysis, uint64_t most, struct error *error
  * before tables are read; a second call does nothing. */
 bool analysis_finish(struct analysis *analysis, struct error *error);
 
+#define OPEN_FLOW_FRAME_BITS 40u
+/* Of a `running` analysis, whose files were read to their end (running.c): */
+
+/* Gives it further files. Returns false with `error` set if they cannot be used; it may go on with
+ * others. */
+bool analysis_follow(struct analysis *analysis, const struct analysis_files *files,
+                     struct error *error);
+/* Returns a finished analysis with the rows of the flows that ended since the last call, numbered
+ * from 0 on, and the rows without a flow. Interfaces of the files since come first, then those
+ * before to which rows refer. NULL with `error` set without memory, after which the analysis must
+ * be closed. */
+struct analysis *analysis_take(struct analysis *analysis, struct error *error);
+/* Returns the first packet of each open flow, in rising order: the number of its file among all
+ * that were given, then OPEN_FLOW_FRAME_BITS of the frame. The caller frees it; NULL without
+ * memory.
+ */
+uint64_t *analysis_open_flows(struct analysis *analysis, size_t *count);
+/* Ends without rows the flows that are not among these, which are in rising order. */
+void analysis_keep_flows(struct analysis *analysis, const uint64_t *flows, size_t count);
+
 /* Returns an analysis without files, which is finished: its tables and totals are to be filled.
  * NULL without memory. */
 struct analysis *analysis_empty(struct analysis_totals **totals);

@@ -12,7 +12,7 @@
 #include "base/bytes.h"
 #include "decode/step.h"
 #include "format/packet_origin.h"
-#include "pipeline/host_ids.h"
+#include "local/host_ids.h"
 
 #define GROUP_BITS     14 /* bits of the hash; flows that share them are processed together */
 #define GROUPS         (1u << GROUP_BITS)
@@ -70,12 +70,6 @@ static NOINLINE int64_t other_time(int64_t previous_ns, const struct packet *pac
     return packet->shard & SHARD_ORIGIN ? packet_origin_of(packet).used_ns : previous_ns;
 }
 
-/* Returns whether a packet is in a file behind those that may begin flows. */
-static NOINLINE bool is_behind(const struct reader_input *input, const struct packet *packet) {
-    return merged_input_interfaces(input->files)->items[packet->interface]->file_index >=
-           input->flow_files;
-}
-
 static void set_mark(const struct reader_input *input, struct batch *batch) {
     batch->marks[batch->mark_count++] = (struct mark){
         .count = (uint32_t)batch->count,
@@ -103,8 +97,7 @@ static void note_packets(struct packet_chunk *chunk, struct reader_input *input,
         int64_t time_ns = timed ? packet->time_ns : other_time(previous_ns, packet);
         bool wanted = LIKELY(is_wanted(&input->wanted, packet, time_ns));
         selectable += packet->captured < STREAM_BYTES ? packet->captured : STREAM_BYTES;
-        chunk->notes[i] =
-            (struct packet_note){time_ns, input->flow_files && is_behind(input, packet)};
+        chunk->times_ns[i] = time_ns;
         if (!wanted)
             packet->data = NULL;
         if (!timed || !wanted)
@@ -174,8 +167,8 @@ static inline bool decode(struct packet_chunk *chunk, const struct updater *upda
     uint32_t extras = next_extras(chunk);
     if (!LIKELY(packet->data))
         return true;
-    bool pending =
-        packet_decode(updater, decoded, &batch->extras[extras], headers, packet, &chunk->notes[i]);
+    bool pending = packet_decode(updater, decoded, &batch->extras[extras], headers, packet,
+                                 chunk->times_ns[i]);
     if (!LIKELY(!updater->identified) && decoded->keyed)
         packet_identify(&batch->identities[chunk->first + i], headers);
     decoded->extras = decoded->extra_kinds ? extras : NO_EXTRAS;

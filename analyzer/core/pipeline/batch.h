@@ -63,7 +63,6 @@ struct reader_input {
     struct merged_input *files;
     struct wanted_packets wanted;
     struct clock clock;
-    size_t flow_files; /* only packets of so many files begin flows; 0 for all */
     struct interface_counts counts;
     struct host_id_table *host_ids;
     struct local_exchanges *local; /* NULL if they are not wanted */
@@ -147,7 +146,7 @@ struct packet_chunk {
     struct packet_bytes bytes; /* theirs */
     struct packet_chunk *next; /* in a list of the reader */
     struct packet packets[CHUNK_PACKETS];
-    struct packet_note notes[CHUNK_PACKETS];
+    int64_t times_ns[CHUNK_PACKETS]; /* that count: struct packet_info */
     /* Indices of packets that packet_complete() must complete, and their headers. */
     uint32_t pending[CHUNK_PACKETS + 1];
     struct headers headers[CHUNK_PACKETS + 1];

@@ -17,24 +17,28 @@
 static NOINLINE struct interface_count *grow_counts(struct interface_counts *list,
                                                     uint32_t interface) {
     size_t before = list->room;
-    if (!list_grow(&list->counts, &list->room, (size_t)interface + 1, sizeof *list->counts))
+    if (!list_grow(&list->counts, &list->room, (size_t)interface - list->first + 1,
+                   sizeof *list->counts))
         return NULL;
     /* last_ns begins as the greatest time, so that the first packet takes the slow path, which sets
      * first_ns. */
     for (size_t i = before; i < list->room; i++)
         list->counts[i] = (struct interface_count){
             .last_ns = INT64_MAX, .tick_ns = TICK_MOST_NS, .tick_most_ns = TICK_MOST_NS};
-    return &list->counts[interface];
+    return &list->counts[interface - list->first];
 }
 
 inline struct interface_count *interface_count_of(struct interface_counts *list,
                                                   uint32_t interface) {
-    return LIKELY(interface < list->room) ? &list->counts[interface] : grow_counts(list, interface);
+    return LIKELY(interface - list->first < list->room) ? &list->counts[interface - list->first]
+                                                        : grow_counts(list, interface);
 }
 
 int64_t interface_last_ns(const void *context, uint32_t interface) {
     const struct interface_counts *list = context;
-    const struct interface_count *count = interface < list->room ? &list->counts[interface] : NULL;
+    bool is_counted = interface >= list->first && interface - list->first < list->room;
+    const struct interface_count *count =
+        is_counted ? &list->counts[interface - list->first] : NULL;
     return count && count->packets > count->time_unknown ? count->last_ns : TIME_UNKNOWN;
 }
 
@@ -448,7 +452,7 @@ void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
                         struct interface_counts *list,
                         const struct interface_duplicates *duplicates, bool whole) {
     const struct interface_list *interfaces = merged_input_interfaces(input);
-    for (size_t i = 0; i < interfaces->count; i++) {
+    for (size_t i = list->first; i < interfaces->count; i++) {
         const struct interface *interface = interfaces->items[i];
         struct interface_count *count = interface_count_of(list, (uint32_t)i);
         struct row row;
@@ -465,5 +469,35 @@ void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
         put_bursts(&row, interface, count);
         add_row(sink, TABLE_interfaces, &row);
         add_decode_stops(sink, i, count);
+    }
+}
+
+void interface_counts_restart(struct interface_counts *list, const struct merged_input *input) {
+    const struct interface_list *interfaces = merged_input_interfaces(input);
+    for (size_t i = list->first; i < interfaces->count && i - list->first < list->room; i++) {
+        const struct interface_count *count = &list->counts[i - list->first];
+        interfaces->items[i]->timed = count->packets > count->time_unknown;
+        interfaces->items[i]->first_ns = count->first_ns;
+        interfaces->items[i]->last_ns = count->last_ns;
+    }
+    interface_counts_free(list);
+    *list = (struct interface_counts){.first = (uint32_t)interfaces->count};
+}
+
+void interface_rows_add_before(struct row_sink *sink, const struct merged_input *input,
+                               uint32_t least, uint32_t first) {
+    const struct interface_list *interfaces = merged_input_interfaces(input);
+    for (uint32_t i = least; i < first; i++) {
+        struct row row;
+        row_clear(&row);
+        row_set(&row, interfaces_capture, i);
+        put_file(sink, &row, interfaces->items[i], NULL, NULL);
+        put_interface(sink, &row, interfaces->items[i]);
+        put_counts(&row, &(struct interface_count){0});
+        row_set_if(&row, interfaces_first_ns, interfaces->items[i]->timed,
+                   interfaces->items[i]->first_ns);
+        row_set_if(&row, interfaces_last_ns, interfaces->items[i]->timed,
+                   interfaces->items[i]->last_ns);
+        add_row(sink, TABLE_interfaces, &row);
     }
 }

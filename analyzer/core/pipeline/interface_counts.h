@@ -50,6 +50,7 @@ struct interface_count {
 struct interface_counts {
     struct interface_count *counts; /* by interface */
     size_t room;
+    uint32_t first;     /* number of the first interface that is counted */
     size_t rings_bytes; /* memory of the rings of their bursts */
 };
 
@@ -102,5 +103,12 @@ struct interface_duplicates {
 void interface_rows_add(struct row_sink *sink, const struct merged_input *input,
                         struct interface_counts *list,
                         const struct interface_duplicates *duplicates, bool whole);
+/* Keeps the times of the interfaces that are counted, then frees the counts and begins with further
+ * interfaces. */
+void interface_counts_restart(struct interface_counts *list, const struct merged_input *input);
+/* Adds rows of interfaces before those, from `least` on, with no more than their files and times.
+ */
+void interface_rows_add_before(struct row_sink *sink, const struct merged_input *input,
+                               uint32_t least, uint32_t first);
 
 #endif

@@ -43,7 +43,7 @@ static inline bool has_packets_alone(const struct wanted_packet_rows *packets) {
     X(uint64_t, rows, packet_rows_most, 0)                                                         \
     X(bool, flag, time_spans, false)      /* fills that table, for flows with wanted packets */    \
     X(bool, flag, interfaces_only, false) /* fills only that table */                              \
-    X(uint32_t, count, flow_files, 0)     /* only packets of so many files begin flows; 0: all */  \
+    X(bool, flag, running, false)         /* further files may follow */                           \
     X(bool, flag, shard, false)                                                                    \
     X(int64_t, time, clock_ns, INT64_MIN)
 

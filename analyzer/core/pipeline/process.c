@@ -368,18 +368,51 @@ static bool join_rows(struct analysis *analysis) {
     return done && flow_numbers_set(&first->sink, updater);
 }
 
-void finish_flows(struct analysis *analysis) {
+void complete_rows(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     struct worker *first = &updater->workers[0];
-    bool done = end_flows(analysis);
-    reader_close(analysis->reader);
-    analysis->reader = NULL;
     if (analysis->input.local)
         local_finish(analysis->input.local, &first->sink, interface_last_ns,
                      &analysis->input.counts);
-    first->sink.out_of_memory |= !(done && join_rows(analysis));
+    first->sink.out_of_memory |= !join_rows(analysis);
     interface_rows_add(&first->sink, analysis->input.files, &analysis->input.counts,
                        &(struct interface_duplicates){first->mirrored, first->mirrored_room,
                                                       updater->ports, analysis->mode.shard},
                        !analysis->mode.interfaces_only);
+}
+
+/* Returns the least number of an interface in the rows of a table, or `least` if that is less. */
+static uint32_t least_interface(const struct table *table, uint32_t least) {
+    struct table_cursor cursor = {0};
+    struct row row;
+    while (table_next(table, &cursor, &row))
+        for (size_t w = 0; w < sizeof row.known / sizeof *row.known; w++)
+            for (uint64_t set = row.known[w] & table->interface_columns[w]; set; set &= set - 1) {
+                int64_t number = row.value[w * 64 + (size_t)__builtin_ctzll(set)];
+                least = number < least ? (uint32_t)number : least;
+            }
+    return least;
+}
+
+void number_interfaces(const struct merged_input *input, uint32_t first, struct row_sink *rows,
+                       struct interface_range *range) {
+    range->first = range->least = first;
+    range->end = (uint32_t)merged_input_interfaces(input)->count;
+    if (!first)
+        return;
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        if (!is_after_pass(i) && table_find_interfaces(&rows->tables[i]))
+            range->least = least_interface(&rows->tables[i], range->least);
+    interface_rows_add_before(rows, input, range->least, first);
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        if (!is_after_pass(i))
+            rows->tables[i].interfaces = range;
+}
+
+void finish_flows(struct analysis *analysis) {
+    bool done = end_flows(analysis);
+    reader_close(analysis->reader);
+    analysis->reader = NULL;
+    complete_rows(analysis);
+    rows_of(analysis)->out_of_memory |= !done;
 }

@@ -52,6 +52,7 @@ struct analysis {
     int64_t now_ns;      /* ns; the clock at the end of the batch before, if `timed` */
     bool timed;          /* the tables of flows have a clock */
     bool by_flow;        /* the shards process the batch by flow */
+    struct interface_range interfaces; /* see number_interfaces() */
 };
 
 /* Returns the rows of the analysis: those of the first worker, which the others join. */
@@ -70,5 +71,20 @@ bool is_near_limit(struct analysis *analysis, const struct batch *batch);
 /* Ends all datagrams and flows, and makes the tables from the rows of the workers. If memory runs
  * out, the rows are incomplete and `out_of_memory` is set. */
 void finish_flows(struct analysis *analysis);
+/* Makes the tables from the rows of the workers and of the local network. */
+void complete_rows(struct analysis *analysis);
+
+/* Numbers the interfaces of complete rows: those of the input from `first` on, then the ones before
+ * that rows refer to. `range` must live as long. */
+void number_interfaces(const struct merged_input *input, uint32_t first, struct row_sink *rows,
+                       struct interface_range *range);
+
+/* analysis.c */
+/* Processes the batches that were read, after which the input is the caller's. */
+void finish_reading(struct analysis *analysis);
+void note_totals(struct analysis *analysis);
+/* Opens the rows of a worker, and of the local network, which must have none. */
+void open_rows(struct analysis *analysis, struct worker *worker);
+void open_local(struct analysis *analysis);
 
 #endif

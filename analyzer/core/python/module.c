@@ -164,6 +164,71 @@ static PyObject *analysis_finish_method(PyObject *object, PyObject *Py_UNUSED(un
     return error.kind == ERROR_NONE ? Py_NewRef(Py_None) : binding_raise(&error);
 }
 
+/* follow(paths, names): further files of a running analysis, whose files were read to their end. */
+static PyObject *analysis_follow_method(PyObject *object, PyObject *args) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    struct binding_paths paths = {0}, names = {0};
+    struct error error = {0};
+    bool taken =
+        idle_analysis(object) &&
+        PyArg_ParseTuple(args, "O&O&", binding_take_paths, &paths, binding_take_paths, &names) &&
+        paths.count == names.count;
+    if (taken) {
+        const struct analysis_files files = {paths.texts, names.texts, paths.count};
+        self->busy = true;
+        Py_BEGIN_ALLOW_THREADS analysis_follow(self->analysis, &files, &error);
+        Py_END_ALLOW_THREADS self->busy = false;
+    }
+    binding_free_paths(&paths);
+    binding_free_paths(&names);
+    if (!taken)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_ValueError, "a name for each path");
+    return error.kind == ERROR_NONE ? Py_NewRef(Py_None) : binding_raise(&error);
+}
+
+/* take(): an Analysis with the rows of flows that ended since the last call. */
+static PyObject *analysis_take_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct analysis_object *self = (struct analysis_object *)object;
+    struct analysis *taken;
+    struct error error;
+    if (!idle_analysis(object))
+        return NULL;
+    self->busy = true;
+    Py_BEGIN_ALLOW_THREADS taken = analysis_take(self->analysis, &error);
+    Py_END_ALLOW_THREADS self->busy = false;
+    return taken ? analysis_wrap(Py_TYPE(object), taken) : binding_raise(&error);
+}
+
+/* open_flows(): the first packets of open flows, 8 bytes each. */
+static PyObject *analysis_open_flows_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct analysis *analysis = idle_analysis(object);
+    size_t count;
+    uint64_t *flows = analysis ? analysis_open_flows(analysis, &count) : NULL;
+    if (!flows)
+        return analysis ? PyErr_NoMemory() : NULL;
+    PyObject *bytes =
+        PyBytes_FromStringAndSize((const char *)flows, (Py_ssize_t)(count * sizeof *flows));
+    free(flows);
+    return bytes;
+}
+
+/* keep_flows(flows): ends the open flows without rows that are not among these. */
+static PyObject *analysis_keep_flows_method(PyObject *object, PyObject *flows) {
+    struct analysis *analysis = idle_analysis(object);
+    Py_ssize_t size;
+    char *bytes;
+    if (!analysis || PyBytes_AsStringAndSize(flows, &bytes, &size) < 0)
+        return NULL;
+    size_t count = (size_t)size / sizeof(uint64_t);
+    uint64_t *list = malloc((count + 1) * sizeof *list);
+    if (!list)
+        return PyErr_NoMemory();
+    memcpy(list, bytes, count * sizeof *list);
+    analysis_keep_flows(analysis, list, count);
+    free(list);
+    Py_RETURN_NONE;
+}
+
 /* add_row(table, row): a tuple of all columns, of which texts are copied. */
 static PyObject *analysis_add_row_method(PyObject *object, PyObject *args) {
     struct analysis *analysis = finished_analysis(object, "findings come after finish()");
@@ -275,6 +340,12 @@ static PyMethodDef analysis_methods[] = {
            "Reads up to about so many packets; False at the end."),
     METHOD("finish", analysis_finish_method, METH_NOARGS,
            "Fills the tables with the packets that were read."),
+    METHOD("follow", analysis_follow_method, METH_VARARGS, "Gives it further files."),
+    METHOD("take", analysis_take_method, METH_NOARGS,
+           "An Analysis with the rows of the flows that ended since the last call."),
+    METHOD("open_flows", analysis_open_flows_method, METH_NOARGS,
+           "The number of the file and the frame of each open flow's first packet."),
+    METHOD("keep_flows", analysis_keep_flows_method, METH_O, "Ends other open flows without rows."),
     METHOD("add_row", analysis_add_row_method, METH_VARARGS,
            "Adds a row of findings or their evidence."),
     METHOD("nest_exchanges", analysis_nest_exchanges_method, METH_NOARGS,

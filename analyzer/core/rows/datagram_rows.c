@@ -69,8 +69,9 @@ void datagram_row_add(struct row_sink *sink, const struct datagram *datagram) {
     const struct datagram_key *key = &datagram->key;
     struct row row;
     row_clear(&row);
-    row_set_if(&row, datagrams_flow, datagram->counted, datagram->flow);
-    row_set_if(&row, datagrams_direction, datagram->counted, datagram->direction);
+    bool flow_known = datagram->counted && datagram->flow != FLOW_NONE;
+    row_set_if(&row, datagrams_flow, flow_known, datagram->flow);
+    row_set_if(&row, datagrams_direction, flow_known, datagram->direction);
     row_set(&row, datagrams_capture, datagram->capture);
     row_set(&row, datagrams_source, add_address(sink, key->ip_version, key->source));
     row_set(&row, datagrams_destination, add_address(sink, key->ip_version, key->destination));

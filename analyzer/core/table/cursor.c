@@ -130,6 +130,17 @@ static inline const uint8_t *next_at(const struct table *table, struct table_cur
                           : unpack_row(*from, row, table->schema, part->origins, columns);
 }
 
+static NOINLINE void number_interfaces(const struct table *table, struct row *row) {
+    const struct interface_range *range = table->interfaces;
+    for (size_t w = 0; w < MASK_WORDS; w++)
+        for (uint64_t columns = table->interface_columns[w] & row->known[w]; columns;
+             columns &= columns - 1) {
+            int64_t *number = &row->value[w * 64 + (size_t)__builtin_ctzll(columns)];
+            *number += *number >= range->first ? -(int64_t)range->first
+                                               : (int64_t)range->end - range->first - range->least;
+        }
+}
+
 /* Sets the values of the row at the cursor that are not packed: its flow, and a late column. */
 static inline void set_others(const struct table *table, const struct table_cursor *cursor,
                               size_t columns, struct row *row) {
@@ -174,6 +185,8 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
     if (table->amendment_count)
         apply_amendments(table, name, row);
     set_others(table, cursor, columns, row);
+    if (table->interfaces)
+        number_interfaces(table, row);
     cursor->left--; /* wraps if the table is not grouped, where it has no meaning */
     cursor->row++;
     return true;

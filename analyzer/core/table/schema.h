@@ -192,9 +192,7 @@
       "packet")                                                                                    \
     X(initiator_evidence, KNOWN(WORD), "", "syn, syn_ack or first_packet")                         \
     X(state, WORD, "", "TCP: state of the connection at its end; null for other protocols")        \
-    X(end, KNOWN(WORD), "",                                                                        \
-      "why the row ended: end_of_capture, idle, evicted, ports_reused; in the store "              \
-      "of `wiretale watch` also active_timeout")                                                   \
+    X(end, KNOWN(WORD), "", "why the row ended: end_of_capture, idle, evicted, ports_reused")      \
     X(multipath_join, BOOL, "",                                                                    \
       "TCP: whether its SYN joined a multipath connection (MP_JOIN); false if it began one "       \
       "(MP_CAPABLE with a key); null without either")                                              \

@@ -198,6 +198,22 @@ bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column
     return true;
 }
 
+/* Columns are named so. */
+bool table_find_interfaces(struct table *table) {
+    static const char suffix[] = "capture";
+    bool found = false;
+    memset(table->interface_columns, 0, sizeof table->interface_columns);
+    for (unsigned c = 0; c < table->schema->column_count; c++) {
+        size_t length = strlen(table->schema->columns[c].name);
+        const char *end = table->schema->columns[c].name + length;
+        bool is_number = table->schema->columns[c].type == TYPE_INT &&
+                         length + 1 >= sizeof suffix && !strcmp(end - sizeof suffix + 1, suffix);
+        found |= is_number;
+        table->interface_columns[c / 64] |= (uint64_t)is_number << c % 64;
+    }
+    return found;
+}
+
 /* Appends the lists of another part. */
 static bool join_lists(struct table *table, struct table *other) {
     uint64_t rows = table->row_count + other->row_count;

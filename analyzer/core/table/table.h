@@ -112,6 +112,12 @@ static inline int64_t flow_number(const struct flow_numbers *numbers, int64_t pr
     return numbers->final ? numbers->final[shard][provisional >> numbers->shard_bits] : provisional;
 }
 
+/* Numbers of interfaces, if rows refer to some before those that the analysis has now, which come
+ * first: [first, end), then [least, first). */
+struct interface_range {
+    uint32_t least, first, end;
+};
+
 struct table_part {
     struct arena rows;
     int64_t origins[COLUMNS_MAX]; /* values are packed as differences from these */
@@ -142,6 +148,8 @@ struct table {
     bool by_flow;                     /* an ordered table is sorted by it */
     struct amendment *amendments;
     size_t amendment_count, amendment_room;
+    const struct interface_range *interfaces; /* by which those columns are numbered, else NULL */
+    uint64_t interface_columns[(COLUMNS_MAX + 63) / 64];
     uint32_t *late; /* by row, the values of a column that is known after the pass; NULL: none */
     unsigned late_column;
 };
@@ -199,6 +207,9 @@ bool table_add_ordered(struct table *table, const struct row *row, struct row_or
  * the one with the greatest `at` wins. Returns false without memory. */
 bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column, bool known,
                  int64_t value);
+
+/* Sets the columns that are numbers of interfaces. Returns whether there are some. */
+bool table_find_interfaces(struct table *table);
 
 #define LATE_NULL UINT32_MAX
 /* Sets a column of all rows of an ordered table to a list of row_count values, LATE_NULL for null;

@@ -48,8 +48,8 @@ static inline uint16_t port_of(uint32_t link_hash, uint32_t interface) {
 }
 
 static inline void fill_frame(struct packet_info *info, const struct packet *packet,
-                              const struct packet_note *note) {
-    info->time_ns = note->time_ns;
+                              int64_t time_ns) {
+    info->time_ns = time_ns;
     info->frame = packet->frame;
     info->capture = packet->interface;
     info->wire_bytes = wire_bytes_of(packet->link_type, packet->length);
@@ -64,8 +64,7 @@ static inline uint8_t checksum_of(const struct packet *packet, const struct head
     return whole ? (uint8_t)checksum_verify(packet, headers) : CHECKSUM_UNVERIFIED;
 }
 
-static inline void fill_headers(struct packet_info *info, const struct packet_note *note,
-                                const struct headers *headers, bool tcp) {
+static inline void fill_headers(struct packet_info *info, const struct headers *headers, bool tcp) {
     info->payload_bytes = headers->payload_length;
     info->reset_bytes = 0;
     info->payload_known = true;
@@ -76,7 +75,6 @@ static inline void fill_headers(struct packet_info *info, const struct packet_no
     info->fragment_offset = (uint16_t)headers->fragment_offset; /* IPv4 and IPv6: 16 bits */
     info->fragment = headers->fragment;
     info->wlan_retry = headers->wlan == WLAN_RETRY;
-    info->continues = note->continues;
     info->ttl = headers->ttl;
     info->port = port_of(headers->link_hash, info->capture);
     info->traffic_class = headers->traffic_class;
@@ -198,12 +196,12 @@ static void fill_echo(struct decoded_packet *decoded, const struct headers *head
 __attribute__((noinline, flatten)) bool
 packet_decode(const struct updater *updater, struct decoded_packet *decoded,
               struct packet_extras *extras, struct headers *headers, const struct packet *packet,
-              const struct packet_note *note) {
+              int64_t time_ns) {
     uint32_t path = NO_PATH;
-    fill_frame(&decoded->info, packet, note);
+    fill_frame(&decoded->info, packet, time_ns);
     decode_packet(packet, headers);
     bool tcp = is_tcp(headers), pending = false;
-    fill_headers(&decoded->info, note, headers, tcp);
+    fill_headers(&decoded->info, headers, tcp);
     decoded->extra_kinds = 0;
     decoded->keyed = decoded->is_tcp = false;
     decoded->hash = 0;

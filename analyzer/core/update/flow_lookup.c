@@ -195,7 +195,7 @@ replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t
              const struct packet_info *info) {
     if (before)
         flow_end_now(worker, before, end);
-    return info->continues ? NULL : begin_flow(worker, hash, key, swapped, tcp, info);
+    return begin_flow(worker, hash, key, swapped, tcp, info);
 }
 
 /* --- halves ------------------------------------------------------------------------------------

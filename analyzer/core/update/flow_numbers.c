@@ -11,21 +11,24 @@ static int compare(const void *left, const void *right) {
     return a->at < b->at ? -1 : a->at > b->at;
 }
 
-/* Returns the flows in order, NULL without memory. */
-static struct flow_place *sort_flows(const struct updater *updater, size_t count) {
-    struct flow_place *flows = malloc((count + 1) * sizeof *flows);
+/* Returns the flows in order and sets their count, which is at most that; NULL without memory. */
+static struct flow_place *sort_flows(const struct updater *updater, size_t *count) {
+    struct flow_place *flows = malloc((*count + 1) * sizeof *flows);
     size_t filled = 0;
     bool sorted = true;
     if (!flows)
         return NULL;
     for (uint32_t s = 0; s < 1u << updater->numbers.shard_bits; s++)
         for (uint32_t i = 0; i < updater->shards[s].flow_count; i++) {
+            if (updater->shards[s].firsts[i] == FLOW_IS_OPEN)
+                continue;
             flows[filled] = (struct flow_place){updater->shards[s].firsts[i], s, i};
             sorted &= !filled || flows[filled - 1].at <= flows[filled].at;
             filled++;
         }
     if (!sorted)
-        qsort(flows, count, sizeof *flows, compare);
+        qsort(flows, filled, sizeof *flows, compare);
+    *count = filled;
     return flows;
 }
 
@@ -67,7 +70,7 @@ bool flow_numbers_set(struct row_sink *sink, struct updater *updater) {
     size_t count = 0;
     for (unsigned i = 0; i < 1u << updater->numbers.shard_bits; i++)
         count += updater->shards[i].flow_count;
-    struct flow_place *flows = count < UINT32_MAX ? sort_flows(updater, count) : NULL;
+    struct flow_place *flows = count < UINT32_MAX ? sort_flows(updater, &count) : NULL;
     bool done = flows && number(updater, flows, count) && order_groups(sink, updater, flows, count);
     free(flows);
     row_sink_settle(sink);

@@ -168,18 +168,12 @@ static inline const struct tcp_header *headers_tcp(const struct headers *headers
     return tcp ? &headers->tcp : NULL;
 }
 
-/* What the packets before decide of a packet when it is read. */
-struct packet_note {
-    int64_t time_ns; /* as in struct packet_info */
-    bool continues;  /* likewise */
-};
-
 /* dispatch.c */
 /* Decodes a packet into `headers`, to which extras may point. Several threads
  * may do so. Returns whether packet_complete() must be called with the same arguments. */
 bool packet_decode(const struct updater *updater, struct decoded_packet *decoded,
                    struct packet_extras *extras, struct headers *headers,
-                   const struct packet *packet, const struct packet_note *note);
+                   const struct packet *packet, int64_t time_ns);
 /* Completes a packet by what depends on the packets before it. Packets must be given in file order.
  */
 void packet_complete(struct updater *updater, struct decoded_packet *decoded,
@@ -257,8 +251,9 @@ void count_mirrored(struct worker *worker, uint32_t interface, uint64_t copies);
 void flow_release(struct worker *worker, struct flow *flow);
 
 /* flow_numbers.c */
-/* Gives all flows their final numbers, and the joined rows the order of these. Returns false
- * without memory. */
+#define FLOW_IS_OPEN UINT64_MAX /* in shard.firsts, while the rows of the others are taken */
+/* Gives all flows but those that are open their final numbers, and the joined rows the order of
+ * these. Returns false without memory. */
 bool flow_numbers_set(struct row_sink *sink, struct updater *updater);
 void flow_numbers_free(struct flow_numbers *numbers);
 

@@ -57,11 +57,10 @@ static void close_updater(void) {
     free(updater.eviction.heap);
 }
 
-/* A packet of a flow at a time, in a frame, which begins no flow if it only continues one. */
-static struct flow *look_up_in(uint32_t number, int64_t time_ns, uint64_t frame, bool continues) {
+/* A packet of a flow at a time, in a frame. */
+static struct flow *look_up(uint32_t number, int64_t time_ns, uint64_t frame) {
     struct flow_key key = {.protocol = 17, .ip_version = 4};
-    struct packet_info info = {
-        .time_ns = time_ns, .time_known = true, .frame = frame, .continues = continues};
+    struct packet_info info = {.time_ns = time_ns, .time_known = true, .frame = frame};
     unsigned direction;
     memcpy(key.address[0], &number, sizeof number);
     uint32_t hash = flow_key_hash(&updater.seeds, &key).table;
@@ -70,10 +69,6 @@ static struct flow *look_up_in(uint32_t number, int64_t time_ns, uint64_t frame,
     if (flow)
         flow->last_ns = time_ns;
     return flow;
-}
-
-static struct flow *look_up(uint32_t number, int64_t time_ns, uint64_t frame) {
-    return look_up_in(number, time_ns, frame, false);
 }
 
 static size_t chunks_of(const struct pool_memory *memory) {

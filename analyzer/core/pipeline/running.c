@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An analysis to which files are added as they come. Between two files the rows of the flows that
+ * ended are taken, and their memory with them; what is left is the state of open flows.
+ *
+ * A flow has its number only while it is open: the flows that are left get new ones, so that
+ * numbers and lists do not grow with the time. Rows that an open flow has already (events, blocks,
+ * exchanges, datagrams) are copied, and the places by which it may amend its events change. */
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "pipeline/analysis.h"
+#include "pipeline/state.h"
+
+/* Tables with rows of flows that are open. */
+static const enum table_number ordered[] = {TABLE_events, TABLE_blocks, TABLE_exchanges,
+                                            TABLE_datagrams};
+#define ORDERED (sizeof ordered / sizeof *ordered)
+
+struct moved_row {
+    uint64_t from, to; /* places */
+};
+
+struct open_flow {
+    uint64_t first; /* flow_first() */
+    struct flow *flow;
+};
+
+/* What is left of an analysis when the rows of the others are taken. */
+struct rest_of_flows {
+    struct open_flow *flows;
+    size_t count;
+    uint32_t *numbers[SHARDS]; /* by number in the shard: the new one, FLOW_NONE if it ended */
+    struct moved_row *events;
+    size_t event_count, event_room;
+};
+
+static unsigned shard_count(const struct analysis *analysis) {
+    return 1u << analysis->updater.numbers.shard_bits;
+}
+
+static int compare_first(const void *left, const void *right) {
+    const struct open_flow *a = left, *b = right;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static int compare_moved(const void *left, const void *right) {
+    const struct moved_row *a = left, *b = right;
+    return a->from < b->from ? -1 : a->from > b->from;
+}
+
+static void free_rest(struct rest_of_flows *rest) {
+    free(rest->flows);
+    free(rest->events);
+    for (unsigned i = 0; i < SHARDS; i++)
+        free(rest->numbers[i]);
+}
+
+/* Lists the open flows and gives them new numbers. Returns false without memory. */
+static bool list_open(struct analysis *analysis, struct rest_of_flows *rest) {
+    struct updater *updater = &analysis->updater;
+    unsigned bits = updater->numbers.shard_bits;
+    uint32_t place = 0, next[SHARDS] = {0};
+    rest->flows = malloc(((size_t)live_flows(updater) + 1) * sizeof *rest->flows);
+    for (unsigned i = 0; rest->flows && i < shard_count(analysis); i++) {
+        size_t size = ((size_t)updater->shards[i].flow_count + 1) * sizeof **rest->numbers;
+        if (!(rest->numbers[i] = malloc(size)))
+            return false;
+        memset(rest->numbers[i], UINT8_MAX, size); /* FLOW_NONE */
+    }
+    for (struct flow *flow; rest->flows && (flow = flow_memory_next(updater->memory, &place));)
+        rest->flows[rest->count++] = (struct open_flow){flow_first(updater, flow), flow};
+    if (!rest->flows)
+        return false;
+    qsort(rest->flows, rest->count, sizeof *rest->flows, compare_first);
+    for (size_t i = 0; i < rest->count; i++) {
+        uint32_t number = rest->flows[i].flow->number, shard = number & ((1u << bits) - 1);
+        rest->numbers[shard][number >> bits] = next[shard]++ << bits | shard;
+        updater->shards[shard].firsts[number >> bits] = FLOW_IS_OPEN;
+    }
+    return true;
+}
+
+static uint32_t number_now(const struct analysis *analysis, const struct rest_of_flows *rest,
+                           uint32_t before) {
+    unsigned bits = analysis->updater.numbers.shard_bits;
+    return rest->numbers[before & ((1u << bits) - 1)][before >> bits];
+}
+
+/* --- rows of open flows ------------------------------------------------------------------------
+ */
+
+/* Copies the texts of a row from one sink to another. */
+static void copy_texts(struct row_sink *sink, const struct table *table, struct row *row) {
+    for (unsigned c = 0; c < table->schema->column_count; c++) {
+        size_t size;
+        if (!row_known(row, c) || table->schema->columns[c].type < TYPE_TEXT)
+            continue;
+        const char *text = string_table_get(table->texts, row->value[c], &size);
+        row_set_stored(sink, row, c, string_table_add_bytes(&sink->texts, text, size));
+    }
+}
+
+/* Moves the rows of open flows from a complete table to the rows of the first worker. */
+static void move_rows(struct analysis *analysis, struct rest_of_flows *rest, struct table *table,
+                      enum table_number number) {
+    struct row_sink *sink = rows_of(analysis);
+    struct table_cursor cursor = {0};
+    struct row row;
+    uint64_t left = 0;
+    table->flows = NULL; /* the numbers before are read */
+    for (uint64_t i = 0; table_next(table, &cursor, &row); i++) {
+        struct row_order order = table->order[i];
+        uint32_t now =
+            row_known(&row, 0) ? number_now(analysis, rest, (uint32_t)row.value[0]) : FLOW_NONE;
+        if (now == FLOW_NONE) {
+            table->order[left++] = order;
+            continue;
+        }
+        struct moved_row moved = {.from = order.place};
+        row.value[0] = now;
+        copy_texts(sink, table, &row);
+        sink->out_of_memory |= !table_add_ordered(&sink->tables[number], &row, &order);
+        moved.to = order.place;
+        if (number != TABLE_events)
+            continue;
+        if (list_grow(&rest->events, &rest->event_room, rest->event_count + 1, sizeof moved))
+            rest->events[rest->event_count++] = moved;
+        else
+            sink->out_of_memory = true;
+    }
+    table->row_count = left;
+}
+
+static void move_event(const struct rest_of_flows *rest, uint64_t *event) {
+    const struct moved_row key = {.from = *event}, *found = NULL;
+    if (*event != EVENT_NONE && rest->event_count)
+        found = bsearch(&key, rest->events, rest->event_count, sizeof key, compare_moved);
+    *event = found ? found->to : EVENT_NONE;
+}
+
+/* Changes the places of the events of a flow that later packets may amend. */
+static void move_events(const struct rest_of_flows *rest, struct flow *flow) {
+    for (unsigned side = 0; side < 2; side++) {
+        struct tcp_stream *stream = &flow->tcp.streams[side];
+        struct tcp_recovery_state *recovery = stream->recovery;
+        for (unsigned i = 0; flow->key.protocol == IP_UDP && i < GAPS; i++)
+            move_event(rest, &flow->udp[side].gaps[i].event);
+        if (flow->key.protocol != IP_TCP)
+            continue;
+        for (unsigned i = 0; i < stream->gaps.count; i++)
+            move_event(rest, &stream->gaps.gaps[i].event);
+        for (unsigned i = 0; recovery && i < recovery->record_count; i++)
+            move_event(rest, &recovery->records[i].event);
+        for (unsigned i = 0; recovery && i < recovery->damaged_count; i++)
+            move_event(rest, &recovery->damaged[i].event);
+    }
+}
+
+/* Brings the state of the flows that are open to their new numbers. */
+static void renumber(struct analysis *analysis, struct rest_of_flows *rest) {
+    struct updater *updater = &analysis->updater;
+    unsigned bits = updater->numbers.shard_bits;
+    if (rest->event_count)
+        qsort(rest->events, rest->event_count, sizeof *rest->events, compare_moved);
+    for (unsigned i = 0; i < shard_count(analysis); i++) {
+        struct shard *shard = &updater->shards[i];
+        if (shard->datagrams)
+            reassembly_renumber(shard->datagrams, rest->numbers[i], bits);
+        shard->flow_count = 0;
+    }
+    for (size_t i = 0; i < rest->count; i++) {
+        struct flow *flow = rest->flows[i].flow;
+        struct shard *shard = updater->owners[shard_of_flow(flow->hash)];
+        flow->number = number_now(analysis, rest, flow->number);
+        shard->firsts[flow->number >> bits] = rest->flows[i].first;
+        shard->flow_count++;
+        move_events(rest, flow);
+    }
+    updater->eviction.current = false;
+}
+
+/* --- taking ------------------------------------------------------------------------------------
+ */
+
+/* Moves the rows, and what is counted with them, into an analysis of their own, which is finished.
+ */
+static void move_out(struct analysis *analysis, struct analysis *taken) {
+    struct updater *updater = &analysis->updater;
+    struct row_sink *rows = &taken->updater.workers[0].sink;
+    *rows = *rows_of(analysis);
+    rows->encapsulations = NULL;
+    taken->updater.numbers = updater->numbers;
+    updater->numbers.final = NULL;
+    rows->numbers = &taken->updater.numbers;
+    for (unsigned i = 0; i < TABLE_COUNT; i++) {
+        rows->tables[i].texts = &rows->texts;
+        rows->tables[i].filled = NULL;
+    }
+    taken->totals = analysis->totals;
+    analysis->totals = (struct analysis_totals){.near_limit = analysis->totals.near_limit};
+}
+
+/* Begins rows and counts anew. */
+static bool begin_rows(struct analysis *analysis) {
+    struct updater *updater = &analysis->updater;
+    struct reader_input *input = &analysis->input;
+    for (unsigned i = 0; i < updater->worker_count; i++) {
+        struct worker *worker = &updater->workers[i];
+        if (i) /* those of the first were moved */
+            row_sink_free(&worker->sink);
+        open_rows(analysis, worker);
+        worker->shard = NULL;
+        worker->found = NULL;
+        free(worker->mirrored);
+        free(worker->pairs);
+        worker->mirrored = NULL;
+        worker->mirrored_room = 0;
+        worker->pairs = NULL;
+    }
+    local_free(&analysis->local);
+    row_sink_free(&analysis->local_rows);
+    open_local(analysis);
+    interface_counts_restart(&input->counts, input->files);
+    input->wanted.excluded = (struct excluded_packets){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    updater->evicted_flows = updater->evicted_datagrams = 0;
+    capture_ports_close(updater->ports);
+    updater->ports = capture_ports_open();
+    return updater->ports;
+}
+
+static void end_reading(struct analysis *analysis) {
+    finish_reading(analysis);
+    reader_close(analysis->reader);
+    analysis->reader = NULL;
+}
+
+struct analysis *analysis_take(struct analysis *analysis, struct error *error) {
+    struct analysis_totals *totals;
+    struct analysis *taken = analysis_empty(&totals);
+    struct rest_of_flows rest = {0};
+    error->kind = ERROR_NONE;
+    end_reading(analysis);
+    bool done = taken && list_open(analysis, &rest);
+    uint32_t first = analysis->input.counts.first;
+    if (done) {
+        complete_rows(analysis);
+        note_totals(analysis);
+        analysis->totals.flows -= rest.count;
+        move_out(analysis, taken);
+        done = begin_rows(analysis);
+        struct row_sink *rows = rows_of(taken);
+        for (unsigned i = 0; done && i < ORDERED; i++) {
+            move_rows(analysis, &rest, &rows->tables[ordered[i]], ordered[i]);
+            rows->tables[ordered[i]].flows = rows->numbers;
+        }
+        renumber(analysis, &rest);
+        done = done && row_sink_sort(rows);
+        number_interfaces(analysis->input.files, first, rows, &taken->interfaces);
+        done = done && !rows->out_of_memory && !rows_of(analysis)->out_of_memory;
+    }
+    free_rest(&rest);
+    if (done)
+        return taken;
+    analysis_close(taken);
+    error_set(error, ERROR_MEMORY, "out of memory while the tables were made");
+    return NULL;
+}
+
+bool analysis_follow(struct analysis *analysis, const struct analysis_files *files,
+                     struct error *error) {
+    end_reading(analysis);
+    struct merged_input *next =
+        merged_input_follow(analysis->input.files, files->paths, files->names, files->count, error);
+    if (!next)
+        return false;
+    analysis->input.files = next;
+    analysis->totals.bytes_total = merged_input_bytes_total(next);
+    return true;
+}
+
+/* --- the open flows, for a restart -------------------------------------------------------------
+ */
+
+/* Returns the first packet of a flow: the number of its file among all that were given, and the
+ * frame. */
+static uint64_t first_packet(const struct analysis *analysis, const struct flow *flow) {
+    const struct interface_list *list = merged_input_interfaces(analysis->input.files);
+    return (uint64_t)list->items[flow->first_capture]->file_index << OPEN_FLOW_FRAME_BITS |
+           (flow->first_frame & ((UINT64_C(1) << OPEN_FLOW_FRAME_BITS) - 1));
+}
+
+static int compare_packets(const void *left, const void *right) {
+    const uint64_t *a = left, *b = right;
+    return *a < *b ? -1 : *a > *b;
+}
+
+uint64_t *analysis_open_flows(struct analysis *analysis, size_t *count) {
+    struct updater *updater = &analysis->updater;
+    uint64_t *list = malloc(((size_t)live_flows(updater) + 1) * sizeof *list);
+    uint32_t place = 0;
+    *count = 0;
+    for (struct flow *flow; list && (flow = flow_memory_next(updater->memory, &place));)
+        list[(*count)++] = first_packet(analysis, flow);
+    if (list)
+        qsort(list, *count, sizeof *list, compare_packets);
+    return list;
+}
+
+void analysis_keep_flows(struct analysis *analysis, const uint64_t *flows, size_t count) {
+    struct updater *updater = &analysis->updater;
+    struct worker *worker = &updater->workers[0];
+    uint32_t place = 0;
+    for (struct flow *flow; (flow = flow_memory_next(updater->memory, &place));) {
+        uint64_t packet = first_packet(analysis, flow);
+        if (count && bsearch(&packet, flows, count, sizeof packet, compare_packets))
+            continue;
+        worker_enter(worker, updater->owners[shard_of_flow(flow->hash)]);
+        flow_release(worker, flow);
+        flow_table_remove(worker->shard->flows, flow);
+    }
+    worker->found = NULL;
+}
