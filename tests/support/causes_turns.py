@@ -156,6 +156,12 @@ def pinged(waits: Callable[[int], float], count: int = 40, busy: bool = False, l
     return wire
 
 
+def at_beats(number: int, beat_ms: float = 307.2) -> float:
+    """A station that takes its packets at each third beacon."""
+    due = 1000.0 * number + 1
+    return (due // beat_ms + 1) * beat_ms + 2 - 1000.0 * number
+
+
 def detoured(number: int) -> float:
     """A path that is much longer for some of the time."""
     return woken(0 if 12 <= number < 30 else 1)
@@ -269,6 +275,11 @@ CASES = {
     "pings that a radio holds": Case(
         lambda: pinged(woken), HELD, ("20 of 40 pings took up to 880 ms", "the others 1.1")
     ),
+    "pings that wait for a beacon": Case(
+        lambda: pinged(at_beats), HELD, ("the answers to 40 pings come in a beat of 307 ms", "(power save)")
+    ),
+    "pings that wait for a timer": NOT(lambda: pinged(lambda number: at_beats(number, 333.0)), HELD),
+    "pings that wait for any time": NOT(lambda: pinged(lambda number: 1 + 61.0 * number % 300), HELD),
     "pings through a queue of others": NOT(lambda: pinged(swept), HELD),
     "pings by a longer path for a while": NOT(lambda: pinged(detoured), HELD),
     "pings beside traffic": NOT(lambda: pinged(woken, busy=True), HELD),

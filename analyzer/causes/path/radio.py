@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import cmath
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import ExchangeRow
 
 RETRIES_BAD = 0.25  # of the data frames
+BEACON_NS, BEACONS_MOST, BEATS_LEAST = 102_400_000, 10, 20  # from a beacon to the next; of a beat; pings
+IN_BEAT, OUT_OF_BEAT, BEAT_ROOM = 0.9, 0.5, 1.1  # regularity of answers and pings; waits, of the beat
 HELD_NS, HELD_TIMES, PROMPT_TIMES, PROMPT_NS = 100_000_000, 20.0, 3.0, 3_000_000  # least waits; times the least one
 HELD_LEAST, HELD_SHARE, PROMPT_SHARE, BETWEEN_SHARE = 5, 0.05, 0.3, 0.2  # of the pings; of those that wait long
 RETURNS_LEAST = 3  # from a late answer to a fast one: a path that changes for a while does so once
@@ -88,11 +92,6 @@ class Delayed(NamedTuple):
     prompt_ns: int  # the median of the others
     most_ns: int
 
-    @property
-    def waited_ns(self) -> int:
-        """How long the late ones waited together."""
-        return sum(row["waited_ns"] or 0 for row in self.late)
-
 
 def delayed_of(pings: Pings) -> Delayed | None:
     """Returns the pings that were held back, if most others were answered at once and few in between; else None. A queue that
@@ -110,6 +109,32 @@ def delayed_of(pings: Pings) -> Delayed | None:
     if not is_often or between > BETWEEN_SHARE * len(late) or least > NEAR_NS:
         return None
     return Delayed(late, prompt[len(prompt) // 2], max(waits))
+
+
+def beat_of(pings: Pings) -> int | None:
+    """Returns the beat in which answers come, ns, if they wait for the next one whenever the ping came: a station that sleeps
+    takes its packets at each beacon or each few, 102.4 ms apart as a rule (IEEE 802.11 section 11.2). None without one."""
+    times = [
+        (asked, asked + waited)
+        for row in pings.answered()
+        if (asked := row["asked_ns"]) and (waited := row["waited_ns"])
+    ]
+    most = max((came - asked for asked, came in times), default=0)
+    beats = [beacons * BEACON_NS for beacons in range(1, BEACONS_MOST + 1)] if len(times) >= BEATS_LEAST else []
+    fitting = (beat for beat in beats if HELD_NS <= most <= BEAT_ROOM * beat and is_beat(times, beat))
+    return next(fitting, None)
+
+
+def is_beat(times: list[tuple[int, int]], beat: int) -> bool:
+    """Returns whether answers come in a beat, and their pings do not."""
+    asked, came = (regularity([time % beat / beat for time in each]) for each in zip(*times, strict=True))
+    return came >= IN_BEAT and asked <= OUT_OF_BEAT
+
+
+def regularity(phases: list[float]) -> float:
+    """Returns how much phases have in common: 1 if they are one, about 0 if they are any."""
+    total = sum(cmath.exp(2j * math.pi * phase) for phase in phases)
+    return abs(total) / len(phases)
 
 
 def comes_again(waits: list[int], late_least: float, prompt_most: float) -> bool:
@@ -133,13 +158,13 @@ def total_bps(case: Case) -> float:
     code="held-pings",
     title="Answers are held back again and again",
     sentence="Something {probably}holds packets between {client} and {server} back again and again, as a Wi-Fi adapter does "
-    "when it sleeps (power save) or scans: {late} of {pings} took up to {most}, the others {prompt}. {lost}, and only {rate} "
-    "passed, so no queue grew.",
+    "when it sleeps (power save){or_scans}: {facts}. {lost}, and only {rate} passed, so no queue grew.",
     advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
     "compare a cable, another driver, and pings from another host.",
     shows="Five pings and 5% of a pair or more took 100 ms and 20 times the least one. 30% or more were answered about "
     "as fast as the least one, in 10 ms or less, three times or more right after a late one, and hardly any took a time in "
-    "between. Less than 500 kbit/s was captured.",
+    "between. Or the answers to 20 pings or more, which come at any time, all come in one beat of 1 to 10 beacon intervals "
+    "(102.4 ms), and none waits longer than that. Less than 500 kbit/s was captured.",
     rivals={
         "bufferbloat": "hardly anything was sent, and the next ping is fast at once: a queue drains gradually",
         "outage": "every packet arrives, late",
@@ -151,27 +176,42 @@ def held_pings(case: Case) -> Matches:
     if total_bps(case) >= QUIET_BPS:
         return
     for pings in pings_of(case.transfers):
-        slow, (client, server), lost = delayed_of(pings), pings.hosts, len(pings.lost())
-        if slow is None or lost > len(slow.late):
-            continue
-        yield Match(
-            certainty="likely",
-            place="path",
-            flows=[(pings.flow, pings.direction)],
-            waited_ns=slow.waited_ns,
-            frames=packets_of(slow.late),
-            members=len(slow.late),
-            proof=f"the next ping was fast again; {show_duration(slow.prompt_ns)} is the median of the others",
-            excluded={
-                "outage": f"{plural(len(pings.answered()), 'ping')} of {len(pings.rows):,} were answered",
-            },
-            undecided={"bufferbloat": f"pings of another host to {server}: do they wait at the same moments?"},
-            client=client,
-            server=server,
-            late=f"{len(slow.late):,}",
-            pings=plural(len(pings.rows), "ping"),
-            most=show_duration(slow.most_ns),
-            prompt=show_duration(slow.prompt_ns),
-            lost=f"{lost:,} got no answer" if lost else "Each was answered",
-            rate=show_rate(total_bps(case)),
-        )
+        slow, lost = delayed_of(pings), len(pings.lost())
+        beat = beat_of(pings) if slow is None else None
+        if slow and lost <= len(slow.late):
+            most, prompt = show_duration(slow.most_ns), show_duration(slow.prompt_ns)
+            facts = f"{len(slow.late):,} of {plural(len(pings.rows), 'ping')} took up to {most}, the others {prompt}"
+            proof = f"the next ping was fast again; {prompt} is the median of the others"
+            yield held_match(case, pings, slow.late, proof, facts=facts, or_scans=" or scans")
+        elif beat:
+            late = pings.answered()
+            beacons, most = round(beat / BEACON_NS), show_duration(max(row["waited_ns"] or 0 for row in late))
+            beat_str = show_duration(beat)
+            facts = (
+                f"the answers to {plural(len(late), 'ping')} come in a beat of {beat_str} and wait up to {most} for it"
+            )
+            proof = f"the beat is {plural(beacons, 'beacon interval')} of 102.4 ms, whenever the pings came"
+            yield held_match(case, pings, late, proof, facts=facts, or_scans="")
+
+
+def held_match(case: Case, pings: Pings, late: list[ExchangeRow], proof: str, **words: str) -> Match:
+    """Returns the match of pings that were held back."""
+    (client, server), lost = pings.hosts, len(pings.lost())
+    return Match(
+        certainty="likely",
+        place="path",
+        flows=[(pings.flow, pings.direction)],
+        waited_ns=sum(row["waited_ns"] or 0 for row in late),
+        frames=packets_of(late),
+        members=len(late),
+        proof=proof,
+        excluded={
+            "outage": f"{plural(len(pings.answered()), 'ping')} of {len(pings.rows):,} were answered",
+        },
+        undecided={"bufferbloat": f"pings of another host to {server}: do they wait at the same moments?"},
+        client=client,
+        server=server,
+        lost=f"{lost:,} got no answer" if lost else "Each was answered",
+        rate=show_rate(total_bps(case)),
+        **words,
+    )
