@@ -129,7 +129,7 @@ docs: $(VENV)/.stamp-docs build ## build the documentation as a site that needs 
 
 .PHONY: test
 test: $(VENV)/.stamp-test build ## run all tests: C, then Python
-	@$(MAKE) -s test-c
+	@$(MAKE) -s test-c test-page
 	$(call say,running the Python tests)
 	@$(VENV)/bin/pytest -q -n 5 $(PYTEST_ARGS)
 
@@ -149,6 +149,23 @@ test-c:
 	@for program in $(C_TESTS:%=build/test/%); do echo "==> running $$program"; $$program || exit 1; done
 	@for folder in $(TESTED_FOLDERS); do $(MAKE) -s -C $$folder CFLAGS=-Werror test || exit 1; done
 
+# What needs node is skipped without it: the pages do not.
+NODE := $(if $(shell command -v npm),$(shell command -v node))
+without_node = @echo "==> skipped, because node is missing: $(1)"
+
+build/node/.stamp: package.json package-lock.json
+	@mkdir -p $(@D) && cp package.json package-lock.json $(@D)
+	@.ci/step "installing TypeScript into $(@D)" npm ci --prefix $(@D) --no-audit --no-fund
+	@touch $@
+
+.PHONY: test-page
+test-page:
+ifneq ($(NODE),)
+	@.ci/step "testing modules of the pages" node --test $(wildcard tests/reports/page/test_*.js)
+else
+	$(call without_node,tests of modules of the pages)
+endif
+
 # The objects of the core in $(1), and the C tests linked with them in $(2), compiled with the flags $(3).
 define core_tests
 $(1)/%.o: %.c
@@ -165,8 +182,8 @@ $(eval $(call core_tests,build/core,build/test))
 $(eval $(call core_tests,build/sanitize/core,build/sanitize/test,-O1 $(SANITIZE)))
 
 # `make -k lint` continues after a check that fails.
-.PHONY: lint lint-python lint-names lint-c lint-layers lint-docs
-lint: lint-python lint-names types lint-c lint-layers lint-docs ## check style, names, types, size, layers, phrases and made documents
+.PHONY: lint lint-python lint-names lint-c lint-layers lint-page lint-docs
+lint: lint-python lint-names types lint-c lint-layers lint-page lint-docs ## check style, names, types, size, layers, phrases and made documents
 
 lint-python: $(VENV)/.stamp-lint
 	$(call say,ruff)
@@ -189,6 +206,14 @@ lint-layers: lint-c build types
 	$(call say,layers and circles of files and folders)
 	@$(PY) .ci/checks/includes.py
 	@cd build/typing && $(abspath $(VENV))/bin/lint-imports --config $(CURDIR)/setup.cfg --no-logo
+
+lint-page: $(if $(NODE),build/node/.stamp)
+ifneq ($(NODE),)
+	$(call say,tsc: types of the modules of the pages)
+	@build/node/node_modules/.bin/tsc -p .
+else
+	$(call without_node,types of the modules of the pages)
+endif
 
 lint-docs: build $(VENV)/.stamp-lint docs
 	$(call say,spelling: words and American forms)

@@ -20,6 +20,7 @@ EXPORT = re.compile(r"^export (?=(?:const|let|class|function|async function)\b)"
 LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 ROUTINE = re.compile(r"^(export )?(?:async )?(?:function\*? ?|class )([\w$]+)", re.MULTILINE)
 VARIABLES = re.compile(r"^(export )?(?:const|let) (.*)", re.MULTILINE)
+TYPES = re.compile(r"^[ \t]*/\*\*(?:[^*]|\*(?!/))*\*/\n|^// @ts-check\n", re.MULTILINE)  # for tsc alone
 OPENING, CLOSING = "([{", ")]}"
 
 
@@ -28,7 +29,7 @@ class ModuleError(ValueError):
 
 
 class Module(NamedTuple):
-    """The code of a module without imports and exports."""
+    """The code of a module without imports, exports and types."""
 
     name: str
     code: str
@@ -62,7 +63,7 @@ def parse(name: str, text: str) -> Module:
         names = list(variables(match[2]))
         declared += names
         exported |= set(names) if match[1] else set()
-    code = EXPORT.sub("", IMPORT.sub("", text))
+    code = TYPES.sub("", EXPORT.sub("", IMPORT.sub("", text)))
     if left := LEFT.search(code):
         raise ModuleError(f"{name}: not one of the forms of modules.py: {left[0]}")
     return Module(name, code, imports, declared, exported)

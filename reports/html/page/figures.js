@@ -4,8 +4,11 @@ import { pageKeys, plotKeys, quietButtons, roving } from "./keys.js";
 import { $, CONFIG, data, inColors, loadPlotly } from "./plotly.js";
 import { drawn, fitted, paper } from "./print.js";
 
-const drawnFigures = () => Object.keys(data.figures).map($);
+/** @param {string} id */
+const plotOf = (id) => /** @type {Plot} */ ($(id));
+const drawnFigures = () => Object.keys(data.figures).map(plotOf);
 
+/** @param {Plot} place */
 async function drawFigure(place) {
   const figure = data.figures[place.id];
   const layout = fitted(inColors({ ...structuredClone(figure.layout), uirevision: "kept" }), place); // keeps zooms and legends
@@ -16,7 +19,9 @@ async function drawFigure(place) {
 // All figures must begin at once, because a browser that prints does not wait.
 const draw = () => Promise.all(drawnFigures().map(drawFigure));
 
+/** @param {Plot} place */
 function wholeView(place) {
+  /** @type {Record<string, unknown>} */
   const change = {};
   for (const [name, axis] of Object.entries(data.figures[place.id].layout)) {
     if (!/^[xy]axis\d*$/.test(name) || axis.fixedrange) continue;
@@ -27,14 +32,16 @@ function wholeView(place) {
 }
 
 // Adds buttons for the views of a figure; the current one is pressed.
+/** @param {Plot} place @param {PlotlyFigure} figure */
 function choices(place, { choices: ways }) {
   if (!ways?.length) return;
   const group = document.createElement("p");
   group.className = "choices";
   group.setAttribute("role", "group");
   group.setAttribute("aria-label", "trials");
+  /** @param {Way} chosen */
   const show = (chosen) => {
-    ways.forEach((way, i) => group.children[i].setAttribute("aria-pressed", way === chosen));
+    ways.forEach((way, i) => group.children[i].setAttribute("aria-pressed", String(way === chosen)));
     data.figures[place.id].data.forEach((trace, i) => { for (const [key, values] of Object.entries(chosen.traces)) trace[key] = values[i]; });
   };
   for (const way of ways) {
@@ -50,7 +57,7 @@ function choices(place, { choices: ways }) {
 }
 
 async function start() {
-  for (const [id, figure] of Object.entries(data.figures)) choices($(id), figure);
+  for (const [id, figure] of Object.entries(data.figures)) choices(plotOf(id), figure);
   pageKeys();
   await loadPlotly();
   await draw();

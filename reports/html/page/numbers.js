@@ -3,17 +3,21 @@
 import { inflate } from "./plotly.js";
 
 export const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
+/** @type {Record<string, { BYTES_PER_ELEMENT: number, new (bytes: ArrayBufferLike): Numbers }>} */
 const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
 
 // Returns an object with the same keys, whose values are those that `change` resolves to.
-export async function changed(object, change) {
+/** @template T, U @param {Record<string, T>} object @param {(value: T) => Promise<U>} change */
+export async function eachValue(object, change) {
   const entries = Object.entries(object).map(async ([key, value]) => [key, await change(value)]);
   return Object.fromEntries(await Promise.all(entries));
 }
 
-export const loadTable = (columns) => changed(columns, async (column) => (column.length > 2 ? unplaned(column) : new ARRAYS[column[0]](await inflate(column[1]))));
+/** @param {PackedTable} columns */
+export const loadTable = (columns) => eachValue(columns, async (column) => (column.length === 3 ? unplaned(column) : new ARRAYS[column[0]](await inflate(column[1]))));
 
 // Returns a reader of zigzag varints; doubles hold them exactly up to 2^53.
+/** @param {Uint8Array} bytes */
 function reader(bytes) {
   let at = 0;
   return () => {
@@ -28,8 +32,9 @@ function reader(bytes) {
   };
 }
 
+/** @param {PackedPackets} packed */
 export async function loadPackets({ count, flows, streams }) {
-  const next = await changed(streams, async ([, text]) => reader(new Uint8Array(await inflate(text))));
+  const next = await eachValue(streams, async ([, text]) => reader(new Uint8Array(await inflate(text))));
   const p = {
     who: new Uint32Array(count), time: new Float64Array(count), frame: new Float64Array(count), capture: new Uint16Array(count),
     known: new Uint8Array(count), size: new Float64Array(count), sequence: new Float64Array(count), ack: new Float64Array(count),
@@ -63,21 +68,26 @@ export async function loadPackets({ count, flows, streams }) {
   return { ...p, places: new Map(flows.map((flow, i) => [flow, i])), rows: rowsByWho(p.who, sides) };
 }
 
+/** @param {number} before @param {Record<string, () => number>} next */
 function sackBlocks(before, next) {
   return Array.from({ length: next.sacks() }, () => [(before += next.sack()), before + next.sacked()]);
 }
 
 // Returns a function from a flow side to its row numbers, in order of time.
+/** @param {Uint32Array} who @param {number} sides */
 function rowsByWho(who, sides) {
   const starts = new Uint32Array(sides + 1);
   for (const w of who) starts[w + 1]++;
   for (let w = 0; w < sides; w++) starts[w + 1] += starts[w];
   const fill = starts.slice(), order = new Uint32Array(who.length);
   for (let i = 0; i < who.length; i++) order[fill[who[i]]++] = i;
-  return (w) => order.subarray(starts[w], starts[w + 1]);
+  /** @param {number} side */
+  const rowsOfSide = (side) => order.subarray(starts[side], starts[side + 1]);
+  return rowsOfSide;
 }
 
 // Decodes a column stored as byte planes, most significant first (reports/html/flow_columns.py).
+/** @param {PackedPlanes} column */
 export async function unplaned([code, kept, text]) {
   const bytes = new Uint8Array(await inflate(text)), size = ARRAYS[code].BYTES_PER_ELEMENT, count = bytes.length / kept;
   const joined = new Uint8Array(count * size);
@@ -88,6 +98,7 @@ export async function unplaned([code, kept, text]) {
 }
 
 // Returns the first place of an ascending list whose item, or the value that `of` returns for it, is not below a value.
+/** @param {ArrayLike<number>} x @param {number} value @param {(item: number) => number} [of] */
 export function firstAtOrAfter(x, value, of = (item) => item) {
   let low = 0, high = x.length;
   while (low < high) {

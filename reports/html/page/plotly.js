@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first script of every page: its data, its colors, and Plotly, which is compressed.
 
-export const $ = (id) => document.getElementById(id);
+/** The element of an id, which the template has. @type {<K extends string>(id: K) => K extends keyof Elements ? Elements[K] : HTMLElement} */
+export const $ = (id) => /** @type {any} */ (document.getElementById(id));
+/** @type {PageData} */
 export const data = JSON.parse($("data").textContent);
 export const CONFIG = {
   displaylogo: false, showSendToCloud: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
@@ -15,6 +17,7 @@ export function colors() {
 }
 
 // Applies the colors of the page to a layout.
+/** @param {Layout} layout */
 export function inColors(layout) {
   const own = colors();
   layout.font = { ...layout.font, color: own.ink };
@@ -24,6 +27,7 @@ export function inColors(layout) {
   return layout;
 }
 
+/** @param {Packed} text */
 export async function inflate(text) {
   const letters = atob(text), bytes = new Uint8Array(letters.length);
   for (let i = 0; i < letters.length; i++) bytes[i] = letters.charCodeAt(i);

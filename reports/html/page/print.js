@@ -8,6 +8,7 @@ const RESIZED_MS = 150; // after the last change of the window size
 export const onPaper = () => document.documentElement.classList.contains("paper");
 
 // Sets the width of a figure, which Plotly would otherwise keep.
+/** @param {Layout} layout @param {HTMLElement} place */
 export function fitted(layout, place) {
   if (!onPaper()) return Object.assign(layout, { width: place.clientWidth });
   return Object.assign(layout, { width: PAPER.width, height: Math.min(layout.height || Infinity, PAPER.height) });
@@ -15,6 +16,7 @@ export function fitted(layout, place) {
 
 // Draws a figure. Plotly positions the legend by the margins of the previous drawing. If they changed, it must draw again at
 // once, because a browser that prints does not wait.
+/** @param {Plot} place @param {object[]} traces @param {Layout} layout @param {object} config */
 export function drawn(place, traces, layout, config) {
   const size = () => JSON.stringify(place._fullLayout?._size), before = size();
   const done = Plotly.react(place, traces, layout, config);
@@ -25,17 +27,20 @@ export function drawn(place, traces, layout, config) {
 function fitTables() {
   for (const table of document.querySelectorAll("table")) {
     table.style.zoom = "";
-    if (onPaper() && table.scrollWidth > PAPER.width) table.style.zoom = PAPER.width / table.scrollWidth;
+    if (onPaper() && table.scrollWidth > PAPER.width) table.style.zoom = String(PAPER.width / table.scrollWidth);
   }
 }
 
+/** @type {(() => unknown)[]} */
 const redraws = [];
 
 // Each part of a page that draws figures gives its function.
+/** @param {() => unknown} redraw */
 export function paper(redraw) {
   redraws.push(redraw);
   if (redraws.length > 1) return;
   const redrawAll = () => redraws.forEach((each) => each());
+  /** @param {boolean} on */
   const turn = (on) => {
     if (on === onPaper()) return;
     document.documentElement.classList.toggle("paper", on);
@@ -47,7 +52,7 @@ export function paper(redraw) {
   const media = matchMedia("print");
   media.addEventListener("change", () => turn(media.matches));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
-  let width = innerWidth, timer;
+  let width = innerWidth, timer = 0;
   addEventListener("resize", () => {
     clearTimeout(timer);
     timer = setTimeout(() => {

@@ -1,6 +1,6 @@
 // @ts-check
 // The report of captures: the flow that is selected in the list or by the link is drawn.
-import { copy } from "../elements.js";
+import { copy, targetOf } from "../elements.js";
 import { holdSpans, loadSpans } from "../flow/bands.js";
 import { startDistributions } from "../flow/distributions.js";
 import { setView, taken } from "../flow/figure.js";
@@ -9,7 +9,7 @@ import { startOverlaid } from "../flow/overlaid.js";
 import { listenToPlot } from "../flow/pointer.js";
 import { draw, takeChosen } from "../flow/view.js";
 import { pageKeys } from "../keys.js";
-import { begin, choice, choose, continueStep, onChoice } from "../link.js";
+import { begin, choice, choose, chosenFlow, continueStep, hasAny, onChoice } from "../link.js";
 import { loadTimes } from "../list/flow_groups.js";
 import { list, listMore, makeHead, markRows, ordered, startGroups } from "../list/flow_list.js";
 import { againCommand, flowAt, loadFlows } from "../list/flows.js";
@@ -26,6 +26,7 @@ import { holdTables, tables } from "./tables.js";
 import { drawTimeline, startTimeline } from "./timeline.js";
 import { loadTurns } from "./waits.js";
 
+/** @param {Flow} f */
 function noteFor(f) {
   const p = tables.packets, place = p.places.get(f.flow);
   if (f.packets === 1 && (data.served || place !== undefined)) return "One packet: nothing to draw over time.";
@@ -42,6 +43,7 @@ function noteFor(f) {
   return taken.drawable ? "" : "This flow cannot be drawn over time.";
 }
 
+/** @param {Flow} f */
 function describe(f) {
   const lacking = !tables.packets.places.has(f.flow);
   $("flow-view").hidden = false;
@@ -54,15 +56,16 @@ function describe(f) {
 }
 
 // Draws the chosen flow: all of it, or the ranges of the choice.
+/** @param {Set<keyof Choice>} changed */
 async function show(changed) {
-  if (!["flow", "with", "range", "vertical", "toggled", "size", "finding"].some((name) => changed.has(name))) return;
-  const f = flowAt(tables.flows.rowOf(choice.flow));
+  if (!hasAny(changed, ["flow", "with", "range", "vertical", "toggled", "size", "finding"])) return;
+  const f = flowAt(tables.flows.rowOf(chosenFlow()));
   takeChosen(f);
   if (changed.has("flow")) describe(f);
   setView({ range: choice.range || taken.extent });
   $("stack").hidden = $("hints").hidden = $("view-tools").hidden = !taken.drawable;
   if (taken.drawable) await draw();
-  document.body.dataset.flow = choice.flow;
+  document.body.dataset.flow = String(choice.flow);
 }
 
 // --- start -----------------------------------------------------------------------------------------------------
@@ -75,11 +78,11 @@ function search() {
 
 function listen() {
   $("find").addEventListener("input", search);
-  $("copy-link").addEventListener("click", (event) => copy(event.target, location.href));
+  $("copy-link").addEventListener("click", (event) => copy(targetOf(event), location.href));
   $("more").addEventListener("click", listMore);
-  for (const button of document.querySelectorAll("button[data-copy]")) button.addEventListener("click", () => copy(button, button.dataset.copy));
+  for (const button of document.querySelectorAll("button[data-copy]")) button.addEventListener("click", () => copy(button, button.dataset.copy ?? ""));
   const copied = { "copy-flow": "flow-filter", "copy-flow-cut": "flow-command", "copy-packet": "packet-filter", "copy-again": "again-command" };
-  for (const [id, text] of Object.entries(copied)) $(id).addEventListener("click", (event) => copy(event.target, $(text).textContent));
+  for (const [id, text] of Object.entries(copied)) $(id).addEventListener("click", (event) => copy(targetOf(event), $(text).textContent ?? ""));
   paper(() => {
     if (data.timeline) drawTimeline();
     return taken.drawable && draw();

@@ -7,20 +7,24 @@ import { firstAtOrAfter } from "../numbers.js";
 import { data } from "../plotly.js";
 import { tables } from "./tables.js";
 
+/** @param {number} number */
 export const findingOf = (number) => data.findings[number - 1];
 const CONTEXT = 12; // packets beside the evidence that the range includes
 const MARGIN_OF_EVIDENCE = 0.3; // of its length, at least
 const POINT_LEAST = 0.004; // share of the range that the mark of a single packet takes
 
 // Returns the finding of a number of the link, if it can be shown: its times are known, and its flow if it has one.
+/** @param {number | null | undefined} number @returns {ShownFinding | null} */
 export function shownFinding(number) {
   const finding = number && data.findings[number - 1], flows = tables.flows;
-  const can = finding && finding.from !== null && (finding.cited_flow === null ? flows.number.length > 0 : flows.rowOf(finding.cited_flow) >= 0);
-  return can ? finding : null;
+  if (!finding || finding.from === null) return null;
+  const can = finding.cited_flow === null ? flows.number.length > 0 : flows.rowOf(finding.cited_flow) >= 0;
+  return can ? { ...finding, from: finding.from } : null;
 }
 
 // Returns a range of a flow without the time before and after the flow, or null if it is all of it. Evidence may be outside of the
 // flow in view, if it is about the capture.
+/** @param {Span} range @param {number} flow @param {Span} evidence @returns {Span | null} */
 function withinFlow(range, flow, [from, to]) {
   const row = tables.flows.rowOf(flow), begin = beginOf(flow), end = begin + tables.flows.lasted[row] / 1e3, margin = (end - begin) * 0.01;
   if (from < begin - margin || to > end + margin) return range;
@@ -28,21 +32,29 @@ function withinFlow(range, flow, [from, to]) {
   return left <= begin && right >= end ? null : [left, right];
 }
 
+// Returns the rows of both directions of a flow; none if the page lacks its packets.
+/** @param {number | null} flow */
+function sidesOf(flow) {
+  const p = tables.packets, held = flow === null ? undefined : p.places.get(flow);
+  return held === undefined ? [] : [p.rows(2 * held), p.rows(2 * held + 1)];
+}
+
 // Returns the range with the packets around the evidence, or null if that is the whole flow.
+/** @param {ShownFinding} finding @param {number} flow @returns {Span | null} */
 export function evidenceRange({ from, to, whole }, flow) {
   const end = to ?? from;
   if (whole || end < from) return null;
   const margin = MARGIN_OF_EVIDENCE * (end - from), p = tables.packets, held = p.places.get(flow), row = tables.flows.rowOf(flow);
   let [before, after] = [margin, margin];
-  for (const side of held === undefined ? [] : [0, 1]) {
-    const rows = p.rows(2 * held + side), time = (at) => p.time[rows[Math.min(Math.max(at, 0), rows.length - 1)]];
+  for (const rows of sidesOf(flow)) {
+    const time = (/** @type {number} */ at) => p.time[rows[Math.min(Math.max(at, 0), rows.length - 1)]];
     if (!rows.length) continue;
     before = Math.max(before, from - time(firstAtOrAfter(rows, from, (i) => p.time[i]) - CONTEXT));
     after = Math.max(after, time(firstAtOrAfter(rows, end, (i) => p.time[i]) + CONTEXT) - end);
   }
   const least = Math.max((tables.flows.lasted[row] / 1e3) * (held === undefined ? 0.02 : 0), 1e-6);
   const range = withinFlow([from - Math.max(before, least), end + Math.max(after, least)], flow, [from, end]);
-  return range && range.map((time) => Number(time.toFixed(9))); // as in the link
+  return range && [Number(range[0].toFixed(9)), Number(range[1].toFixed(9))]; // as in the link
 }
 
 // Returns the finding that is chosen, if the flow in view is its own, or if it is about the capture.
@@ -52,11 +64,11 @@ export function markedFinding() {
 }
 
 // Returns the times of the frames that a finding cites: first and last, and those between that the page holds.
+/** @param {ShownFinding} finding */
 function citedTimes({ cited_flow: flow, capture, frames, from, to }) {
-  const p = tables.packets, held = p.places.get(flow), cited = new Set(frames), times = new Set([from, to ?? from]);
-  for (const side of held === undefined ? [] : [0, 1]) {
-    const rows = p.rows(2 * held + side);
-    for (let at = firstAtOrAfter(rows, from, (i) => p.time[i]); at < rows.length && p.time[rows[at]] < to; at++) {
+  const p = tables.packets, end = to ?? from, cited = new Set(frames), times = new Set([from, end]);
+  for (const rows of sidesOf(flow)) {
+    for (let at = firstAtOrAfter(rows, from, (i) => p.time[i]); at < rows.length && p.time[rows[at]] < end; at++) {
       if (cited.has(p.frame[rows[at]]) && p.capture[rows[at]] === capture) times.add(p.time[rows[at]]);
     }
   }
@@ -67,11 +79,11 @@ function citedTimes({ cited_flow: flow, capture, frames, from, to }) {
 export function evidenceShapes() {
   const finding = markedFinding();
   if (!finding) return [];
-  const style = getComputedStyle(document.documentElement), color = (name) => style.getPropertyValue(name).trim();
+  const style = getComputedStyle(document.documentElement), color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const { from } = finding, to = finding.to ?? from, [left, right] = view.range;
   const wider = Math.max(0, (right - left) * POINT_LEAST - (to - from)) / 2, x0 = Math.max(from - wider, Math.min(from, left)), x1 = Math.min(to + wider, Math.max(to, right));
   const common = { xref: "x", yref: "paper", y0: 0, y1: 1, layer: "below" };
-  const mark = (x) => ({ ...common, name: "cited", type: "line", x0: x, x1: x, line: { color: color("--muted"), width: 1, dash: "dot" } });
+  const mark = (/** @type {number} */ x) => ({ ...common, name: "cited", type: "line", x0: x, x1: x, line: { color: color("--muted"), width: 1, dash: "dot" } });
   const band = { ...common, name: "evidence", type: "rect", x0, x1, fillcolor: color("--evidence"), line: { width: 0 } };
   return [band, ...citedTimes(finding).map(mark)];
 }

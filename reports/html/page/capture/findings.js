@@ -1,18 +1,20 @@
 // @ts-check
 // The findings by cause: their pins, and the mark of the chosen one. page/capture/show.js shows the evidence of a finding.
+import { elementAt, targetOf } from "../elements.js";
 import { choice, onChoice } from "../link.js";
 import { $ } from "../plotly.js";
 import { findingOf, shownFinding } from "./evidence.js";
 
+/** @type {Cause[] | null} */
 let causes = null; // those listed, as soon as they were asked for
 
 // Returns the causes that the page lists, with the numbers of their findings; those without findings have nothing to show.
 export function causesListed() {
   causes ||= [...document.querySelectorAll('li.finding[data-numbers]:not([data-numbers=""])')].map((item) => ({
     item,
-    main: Number(item.querySelector(".cost [data-show]").dataset.show), // the number of the cause: that of the finding that Show shows
-    numbers: item.dataset.numbers.split(" ").map(Number),
-    sentence: item.querySelector(".sentence").textContent.trim().replace(/\s+/g, " "),
+    main: Number(elementAt(".cost [data-show]", item).dataset.show), // the number of the cause: that of the finding that Show shows
+    numbers: (item.dataset.numbers ?? "").split(" ").map(Number),
+    sentence: (elementAt(".sentence", item).textContent ?? "").trim().replace(/\s+/g, " "),
   }));
   return causes;
 }
@@ -21,27 +23,30 @@ export function causesListed() {
 export function markCause() {
   const pins = [...document.querySelectorAll("#pins .pin")];
   for (const { item, main, numbers } of causesListed()) {
-    const on = numbers.includes(choice.finding);
+    const on = choice.finding !== null && numbers.includes(choice.finding);
     item.classList.toggle("on", on);
     const pin = pins.find((one) => Number(one.textContent) === main);
     pin?.classList.toggle("on", on);
-    pin?.setAttribute("aria-current", on);
+    pin?.setAttribute("aria-current", String(on));
   }
 }
+
+/** @param {string} selector @returns {NodeListOf<HTMLDetailsElement>} */
+const detailsOf = (selector) => document.querySelectorAll(selector);
 
 export function startFindings() {
   $("more-findings")?.addEventListener("click", (event) => {
     for (const item of document.querySelectorAll(".finding[data-late]")) item.removeAttribute("data-late");
-    event.target.closest("p").remove();
+    targetOf(event).closest("p")?.remove();
   });
   onChoice((changed) => changed.has("finding") && markCause());
   addEventListener("beforeprint", () => {
-    for (const part of document.querySelectorAll("#findings details:not([open])")) part.dataset.printed = String((part.open = true));
+    for (const details of detailsOf("#findings details:not([open])")) details.dataset.printed = String((details.open = true));
   });
   addEventListener("afterprint", () => {
-    for (const part of document.querySelectorAll("#findings [data-printed]")) {
-      part.open = false;
-      delete part.dataset.printed;
+    for (const details of detailsOf("#findings [data-printed]")) {
+      details.open = false;
+      delete details.dataset.printed;
     }
   });
 }

@@ -1,23 +1,26 @@
 // @ts-check
 // Evidence: Show, a pin, n or p chooses flow, range and mark of a finding at once; the mark is a pale band in all panels.
+import { targetOf } from "../elements.js";
 import { isTyped } from "../keys.js";
-import { choice, choose, completeLinks, endStep, onChoice } from "../link.js";
+import { choice, choose, completeLinks, endStep, hasAny, onChoice } from "../link.js";
 import { ordered } from "../list/flow_list.js";
 import { $, data } from "../plotly.js";
 import { momentText } from "../units.js";
-import { evidenceRange, findingOf, markedFinding, shownFinding } from "./evidence.js";
+import { evidenceRange, markedFinding, shownFinding } from "./evidence.js";
 import { firstAboutFlow } from "./findings.js";
 import { tables } from "./tables.js";
 
 // Returns the flow in which a finding is shown. One about the capture is shown in the flow of its packet if the page has it, else in
 // the flow in view.
+/** @param {Finding} finding */
 function flowOfFinding({ cited_flow: flow, capture, frames }) {
   if (flow !== null) return flow;
   const p = tables.packets, at = p.frame.findIndex((frame, i) => frame === frames[0] && p.capture[i] === capture);
-  return (at < 0 ? null : [...p.places.keys()][p.who[at] >> 1]) ?? choice.flow ?? findingOf(firstAboutFlow())?.cited_flow ?? tables.flows.number[ordered()[0]];
+  return (at < 0 ? null : [...p.places.keys()][p.who[at] >> 1]) ?? choice.flow ?? shownFinding(firstAboutFlow())?.cited_flow ?? tables.flows.number[ordered()[0]];
 }
 
 // Returns the choice that shows a finding; nothing if it cannot be shown.
+/** @param {number | null | undefined} number @returns {Change} */
 export function evidenceChoice(number) {
   const finding = shownFinding(number);
   if (!finding) return {};
@@ -25,6 +28,7 @@ export function evidenceChoice(number) {
   return { flow, with: [], range: evidenceRange(finding, flow), vertical: {}, finding: number, frame: finding.frames[0] ?? null };
 }
 
+/** @param {number} number */
 async function showFinding(number) {
   if (!shownFinding(number)) return;
   endStep(); // each finding is a step in the history
@@ -33,6 +37,7 @@ async function showFinding(number) {
 }
 
 // Shows the next finding that can be shown, or the previous one.
+/** @param {number} step */
 function stepFinding(step) {
   for (let number = (choice.finding ?? (step > 0 ? 0 : data.findings.length + 1)) + step; data.findings[number - 1]; number += step) {
     if (shownFinding(number)) return showFinding(number);
@@ -42,13 +47,15 @@ function stepFinding(step) {
 // --- marks -----------------------------------------------------------------------------------------------------
 
 // Returns the words of the button that shows a finding: "Show 2.39–2.81 s"; empty if it cannot be shown.
+/** @param {number} number */
 function showText(number) {
   const finding = shownFinding(number);
   return finding ? `Show ${finding.whole ? "the flow" : momentText(finding.from, finding.to ?? finding.from)}` : "";
 }
 
+/** @param {Set<keyof Choice>} changed */
 function describeFinding(changed) {
-  if (!["flow", "finding"].some((name) => changed.has(name))) return;
+  if (!hasAny(changed, ["flow", "finding"])) return;
   const finding = markedFinding();
   $("shown").hidden = !finding;
   $("shown").textContent = finding ? `Finding ${choice.finding}: ${finding.sentence}` : "";
@@ -65,7 +72,7 @@ export function listenForFindings() {
     button.hidden = !button.textContent;
   }
   document.addEventListener("click", (event) => {
-    const asked = event.target.closest("[data-show]");
+    const asked = targetOf(event).closest("[data-show]");
     if (asked) showFinding(Number(asked.dataset.show));
   });
   document.addEventListener("keydown", (event) => {
@@ -76,4 +83,5 @@ export function listenForFindings() {
   onChoice(describeFinding);
 }
 
+/** @param {Cause} cause */
 export const showCause = ({ main }) => showFinding(main);

@@ -16,21 +16,24 @@ import { drawWaits, listenToWaits, waitLegend, waitsOf } from "./waits.js";
 const GRIP_PX = 8; // from an edge of the brush, within which a drag moves this edge
 const BRUSH_LEAST_PX = 3; // less is a click
 const PIN_PX = 28;
+/** @type {Lane[]} */
 const LANES = [["lost", "lost", "lost segments"], ["missed", "missed", "acknowledged, but not in the capture"]];
 
 // --- drawing ---------------------------------------------------------------------------------------------------
 
 // Returns the steps as the path of a line, and the area below it.
+/** @param {Float32Array} rates @param {number} most */
 function stepPaths(rates, most) {
-  const y = (rate) => (CHART.height * (1 - rate / most)).toFixed(1), x = (i) => trafficX(traffic.from + i * traffic.width).toFixed(1);
+  const y = (/** @type {number} */ rate) => (CHART.height * (1 - rate / most)).toFixed(1), x = (/** @type {number} */ i) => trafficX(traffic.from + i * traffic.width).toFixed(1);
   let line = `M${x(0)} ${y(rates[0])}`;
   rates.forEach((rate, i) => { line += `V${y(rate)}H${x(i + 1)}`; });
   return { line, area: `${line}V${CHART.height}H${x(0)}Z` };
 }
 
+/** @param {Element} svg */
 function drawThroughput(svg) {
   const highest = traffic.rates.reduce((a, b) => Math.max(a, b), 0), unit = unitOf(highest);
-  const { ticks } = ticksWithin(0, highest / unit.scale || 1, 4), most = Math.max(highest, ticks.at(-1) * unit.scale) * 1.04 || 1;
+  const { ticks } = ticksWithin(0, highest / unit.scale || 1, 4), most = Math.max(highest, (ticks.at(-1) ?? 0) * unit.scale) * 1.04 || 1;
   for (const tick of ticks) {
     const y = CHART.height * (1 - (tick * unit.scale) / most);
     svg.append(svgShape("path", { class: "grid", d: `M${canvas.gutter} ${y}H${canvas.width}` }));
@@ -42,6 +45,7 @@ function drawThroughput(svg) {
 }
 
 // Draws a lane of counts; its highest bar has the height of the lane.
+/** @param {Element} svg @param {Lane} lane @param {number} top */
 function drawLane(svg, [name, label], top) {
   const counts = traffic[name], most = counts.reduce((a, b) => Math.max(a, b), 0);
   svg.append(svgShape("text", { x: canvas.gutter - 8, y: top + CHART.lane - 2, "text-anchor": "end" }, label));
@@ -55,15 +59,17 @@ function drawLane(svg, [name, label], top) {
   svg.append(svgShape("path", { class: name, d: bars }));
 }
 
+/** @param {Element} svg @param {number} top */
 function drawAxis(svg, top) {
   const offset = traffic.first, { step, ticks } = ticksWithin(0, traffic.to - offset, canvas.width < 500 ? 4 : 8, timeStep);
   for (const tick of ticks) {
     const x = trafficX(offset + tick), last = x > canvas.width - 16;
     svg.append(svgShape("path", { class: "grid", d: `M${x} 0V${CHART.height}` }));
-    svg.append(svgShape("text", { x: last ? canvas.width : x, y: top + 13, "text-anchor": last ? "end" : tick ? "middle" : "start" }, `${sinceStart(tick, step, ticks.at(-1))}${tick ? "" : " s"}`));
+    svg.append(svgShape("text", { x: last ? canvas.width : x, y: top + 13, "text-anchor": last ? "end" : tick ? "middle" : "start" }, `${sinceStart(tick, step, ticks[ticks.length - 1])}${tick ? "" : " s"}`));
   }
 }
 
+/** @param {number} seconds */
 function binText(seconds) {
   return duration(Math.round(seconds * 1e9));
 }
@@ -72,8 +78,8 @@ export function drawTimeline() {
   const place = $("timeline");
   sizeCanvas(onPaper() ? PAPER.width : place.clientWidth);
   const lanes = LANES.filter(([name]) => traffic[name].some(Boolean));
-  const waits = waitsOf(choice.flow), count = lanes.length + (waits.length > 0);
-  const height = CHART.height + count * (CHART.lane + CHART.gap) + CHART.axis, laneTop = (i) => CHART.height + CHART.gap + i * (CHART.lane + CHART.gap);
+  const waits = waitsOf(choice.flow), count = lanes.length + Number(waits.length > 0);
+  const height = CHART.height + count * (CHART.lane + CHART.gap) + CHART.axis, laneTop = (/** @type {number} */ i) => CHART.height + CHART.gap + i * (CHART.lane + CHART.gap);
   const svg = svgShape("svg", { width: canvas.width, height, "aria-hidden": "true" });
   drawAxis(svg, height - CHART.axis);
   const unit = drawThroughput(svg);
@@ -88,6 +94,7 @@ export function drawTimeline() {
 }
 
 // The brush is a bracket without a fill, because a fill would tint data.
+/** @param {Span | null} range */
 function drawBrush(range) {
   const brush = $("brush");
   if (!brush) return;
@@ -119,7 +126,7 @@ function drawPins() {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "pin";
-    button.textContent = cause.main;
+    button.textContent = String(cause.main);
     button.style.left = `${x}px`;
     button.title = cause.sentence;
     button.setAttribute("aria-label", `finding ${cause.main}: ${cause.sentence}`);
@@ -132,9 +139,11 @@ function drawPins() {
 
 // --- the brush -------------------------------------------------------------------------------------------------
 
+/** @param {Span | null} range */
 const chooseRange = (range) => choose({ range, vertical: {} });
 
 // Returns the edge of the brush that a drag from x keeps, or x itself for a new range.
+/** @param {number} x */
 function anchorAt(x) {
   if (!choice.range) return x;
   const [left, right] = choice.range.map(trafficX);
@@ -143,8 +152,14 @@ function anchorAt(x) {
   return x;
 }
 
+/** @param {HTMLElement} place */
 function brushWithPointer(place) {
-  let anchor = null, start = 0, drawn = null;
+  let start = 0;
+  /** @type {number | null} */
+  let anchor = null;
+  /** @type {Span | null} */
+  let drawn = null;
+  /** @param {PointerEvent} event */
   const at = (event) => event.clientX - place.getBoundingClientRect().left;
   place.addEventListener("pointerdown", (event) => {
     if (event.button) return;
@@ -154,7 +169,7 @@ function brushWithPointer(place) {
   });
   place.addEventListener("pointermove", (event) => {
     if (anchor === null || Math.abs(at(event) - start) < BRUSH_LEAST_PX) return;
-    drawn = [anchor, at(event)].sort((a, b) => a - b).map(trafficTime);
+    drawn = [trafficTime(Math.min(anchor, at(event))), trafficTime(Math.max(anchor, at(event)))];
     drawBrush(drawn);
   });
   place.addEventListener("pointerup", () => {
@@ -169,6 +184,7 @@ function brushWithPointer(place) {
   });
 }
 
+/** @param {HTMLElement} place */
 function brushWithKeys(place) {
   place.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;

@@ -10,9 +10,11 @@ import { data } from "../plotly.js";
 import { duration, momentText } from "../units.js";
 import { CHART, canvas, legendItem, trafficTime, trafficX } from "./chart.js";
 
+/** @type {Record<string, string>} */
 const WAITS = { server: "waits for the server", client: "waits for the client", network: "stalled or recovering from loss" };
-const lane = { waits: [], top: 0 }; // as it is drawn
-let turns = null; // the table of the page
+const lane = { waits: /** @type {Wait[]} */ ([]), top: 0 }; // as it is drawn
+/** @type {TurnTable} */
+let turns; // the table of the page
 
 export async function loadTurns() {
   turns = await loadTable(data.turns);
@@ -20,9 +22,13 @@ export async function loadTurns() {
 
 // Returns the waits of a flow in order of time: {kind, from, to}. Times are those at the capture point, so that half of the round trip
 // to the server is before its time, and half after.
+/** @param {number | null} flow */
 export function waitsOf(flow) {
   if (typeof flow !== "number") return [];
-  const { asked_ns: starts, request_ns: requests, network_ns: networks, server_ns: servers, pause_ns: pauses } = turns, found = [];
+  const { asked_ns: starts, request_ns: requests, network_ns: networks, server_ns: servers, pause_ns: pauses } = turns;
+  /** @type {Wait[]} */
+  const found = [];
+  /** @param {Wait["kind"]} kind @param {number} from @param {number} length */
   const add = (kind, from, length) => length > 0 && found.push({ kind, from, to: from + length });
   for (const i of rowsOf(turns, flow)) {
     const start = starts[i] / 1e3, asked = start + (requests[i] || 0) / 1e3;
@@ -34,6 +40,7 @@ export function waitsOf(flow) {
 }
 
 // Draws one path for each kind; the words of a wait are shown at the pointer.
+/** @param {Element} svg @param {Wait[]} waits @param {number} top */
 export function drawWaits(svg, waits, top) {
   Object.assign(lane, { waits, top });
   if (!waits.length) return;
@@ -47,12 +54,14 @@ export function drawWaits(svg, waits, top) {
   }
 }
 
+/** @param {Wait[]} waits */
 export function waitLegend(waits) {
   const kinds = Object.keys(WAITS).filter((kind) => waits.some((one) => one.kind === kind));
   return kinds.map((kind, i) => legendItem(`part-${kind}`, `${i ? "" : `flow ${choice.flow} `}${WAITS[kind]}`));
 }
 
 // Returns the words of the wait at a place of the drawing; empty beside the lane.
+/** @param {number} x @param {number} y */
 function waitWords(x, y) {
   const { waits, top } = lane, time = trafficTime(x);
   if (!waits.length || y < top || y > top + CHART.lane) return "";
@@ -60,6 +69,7 @@ function waitWords(x, y) {
   return found ? `${momentText(found.from, found.to)}: ${WAITS[found.kind]} (${duration((found.to - found.from) * 1e9)})` : "";
 }
 
+/** @param {HTMLElement} place */
 export function listenToWaits(place) {
   place.addEventListener("pointermove", (event) => {
     const box = place.getBoundingClientRect();

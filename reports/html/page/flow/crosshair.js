@@ -2,8 +2,8 @@
 // The pointer and the keys in the plots: one crosshair through all panels, snapped to the nearest packet, whose values are in the heads;
 // zoom by a box or the wheel, move, and back. Nothing lies over a plot.
 import { tables } from "../capture/tables.js";
-import { atTop, element } from "../elements.js";
-import { WITH_MOST, choice } from "../link.js";
+import { atTop, element, elementAt } from "../elements.js";
+import { WITH_MOST, chosenFlow } from "../link.js";
 import { flowAt, nameOf } from "../list/flows.js";
 import { firstAtOrAfter } from "../numbers.js";
 import { $, data } from "../plotly.js";
@@ -16,11 +16,13 @@ import { packetText } from "./series/points.js";
 
 const NEAR_PX = 24; // a point so near is meant; else the packet that is nearest in time
 const LOSS_NEAR = 16, MARK_NEAR = 1; // square px by which shapes come first
+/** @type {{ at: Point | null, y: number | null }} */
 export const cross = { at: null, y: null }; // the point, and the height of the pointer; null for keys
 
 // --- places ----------------------------------------------------------------------------------------------------
 
 // Returns the height in the stack of a value of a panel.
+/** @param {number} place @param {number} value */
 function yOf(place, value) {
   const panel = view.used[place], [low, high] = view.vertical[panel.name], { plot, bottom } = view.stack.places[place];
   return bottom - ((bottom - plot) * ((isLog(panel) ? Math.log10(value) : value) - low)) / (high - low);
@@ -29,13 +31,14 @@ function yOf(place, value) {
 // --- the nearest packet ----------------------------------------------------------------------------------------
 
 // Yields the drawn points of a panel, or of all, as [series, source, place in it, x, y] with the nearest y of a bar.
+/** @param {number} only @param {Span} pointer @returns {Generator<[...Drawn, x: number, y: number]>} */
 function* drawnPoints(only, pointer) {
   const { data: traces } = $("plot");
   for (const trace of traces) {
     const axis = trace.yaxis === "y" ? 0 : Number(trace.yaxis.slice(1)) - 1;
     if (trace.visible !== true || (only >= 0 && axis !== only)) continue;
     const series = seriesByKey(trace.meta), source = view.all[trace.meta];
-    if (!source || source.bin || series.key === "least") continue;
+    if (!source || !series || source.bin || series.key === "least") continue;
     for (const i of trace.place) {
       if (source.x[i] < view.range[0] || source.x[i] > view.range[1]) continue;
       const ends = [source.y[i], source.y2?.[i] ?? source.y[i]].map((value) => yOf(axis, value));
@@ -45,9 +48,10 @@ function* drawnPoints(only, pointer) {
 }
 
 // Returns the packet at a pixel of the stack as {time, frame, capture, series, source, i}.
+/** @param {number} x @param {number} y @returns {Point | null} */
 export function nearest(x, y) {
   if (isOverlaid()) return nearestOverlaid(x, y) || nearestInTime(timeAt(x));
-  const panel = panelAt(y), best = { value: NEAR_PX ** 2 };
+  const panel = panelAt(y), best = { value: NEAR_PX ** 2, point: /** @type {Drawn | null} */ (null) };
   if (view.used[panel]?.name === "parts") return bandAt(timeAt(x)) || nearestInTime(timeAt(x));
   const bin = view.used[panel]?.name === "rate";
   if (!bin) {
@@ -63,8 +67,9 @@ export function nearest(x, y) {
 }
 
 // Returns the point of the overlaid flow whose curve is nearest at the pointer's time, or of the nearest mark.
+/** @param {number} x @param {number} y */
 function nearestOverlaid(x, y) {
-  const place = panelAt(y), time = timeAt(x), best = { distance: Infinity };
+  const place = panelAt(y), time = timeAt(x), best = { distance: Infinity, point: /** @type {Drawn | null} */ (null) };
   if (place < 0) return null;
   for (const series of seriesOf(view.used[place]).filter(isLine)) {
     const source = view.all[series.key], next = firstAtOrAfter(source.x, time + 1e-10), last = source.x.length - 1;
@@ -80,12 +85,15 @@ function nearestOverlaid(x, y) {
 }
 
 // Returns a line of the tip that names a flow.
+/** @param {number} flow */
 function flowLine(flow) {
   return element("p", { className: "cross-flow" }, flowIcon(flow), element("b", { textContent: `flow ${flow}` }), ` ${nameOf(tables.flows.rowOf(flow))}`);
 }
 
+/** @param {Series} series @param {Points} source @param {number} i */
 const atPoint = (series, source, i) => ({ time: source.x[i], frame: source.frame[i], capture: source.capture[i], series, source, i });
 
+/** @param {number} time */
 export function nearestInTime(time) {
   const p = tables.packets, rows = taken.order;
   if (!rows.length) return null;
@@ -94,24 +102,29 @@ export function nearestInTime(time) {
 }
 
 // Returns what atPoint() does, for a packet by its place in the order of the flow.
+/** @param {number} k */
 export function atPacket(k) {
-  const p = tables.packets, i = taken.order[k], tcp = flowAt(tables.flows.rowOf(choice.flow)).protocol === "tcp";
+  const p = tables.packets, i = taken.order[k], tcp = flowAt(tables.flows.rowOf(chosenFlow())).protocol === "tcp";
   return { time: p.time[i], frame: p.frame[i], capture: p.capture[i], words: packetText(p, i, tcp), k };
 }
 
+/** @param {number} time */
 export function nearestBin(time) {
-  const key = ["throughput0", "throughput1"].find((name) => view.all[name]), source = view.all[key];
+  const key = ["throughput0", "throughput1"].find((name) => view.all[name]), source = key && view.all[key];
   if (!source) return null;
   const i = Math.max(0, firstAtOrAfter(source.x, time + 1e-12) - 1);
-  return { time: source.x[i], frame: source.frame[i], capture: 0, words: source.text(i) };
+  return { time: source.x[i], frame: source.frame[i], capture: 0, words: source.text?.(i) };
 }
 
 // --- drawing ---------------------------------------------------------------------------------------------------
 
+/** @param {number} time */
 const clockText = (time) => `${(time - axisOrigin()).toFixed(6)} s`;
+/** @type {Record<string, (value: number) => string>} */
 const UNITS = { bytes: (value) => prefixed(value, "B"), "bit/s": (value) => prefixed(value, "bit/s"), ms: (value) => duration(value * 1e6), "": (value) => whole(value) };
 
 // Returns whether a head has no value of a series that is not pointed at, or that has ended.
+/** @param {Series} series @param {Panel} panel @param {Points} source @param {number} time */
 function isLeftOut(series, panel, source, time) {
   if (series.flow !== undefined && panel.name !== "sequence" && time > source.x[source.x.length - 1]) return true;
   if (series.mode === "marks") return panel.unit !== "ms" || source.row === undefined;
@@ -119,23 +132,25 @@ function isLeftOut(series, panel, source, time) {
 }
 
 // Fills the heads with the values of all series at a time.
+/** @param {number} time @param {Point | undefined} point */
 function showValues(time, point) {
   view.used.forEach((panel) => {
     const parts = [];
     for (const series of seriesOf(panel).filter(isShown).sort((a, b) => rankInLegend(a) - rankInLegend(b))) {
-      const own = point?.series === series, source = view.all[series.key];
+      const own = point?.series === series ? point : null, source = view.all[series.key];
       if (series.mode === "bands") {
         parts.push(bandAt(time)?.kind ?? "");
         continue;
       }
       if (series.key === "least" || (!own && isLeftOut(series, panel, source, time))) continue;
-      const value = own ? (source.y2 || source.y)[point.i] : valueAt(series, source, time);
+      const value = own ? (source.y2 || source.y)[own.i ?? 0] : valueAt(series, source, time);
       if (Number.isFinite(value)) parts.push(`${UNITS[panel.unit](value)} ${series.key === "data" ? "sent" : nameOfSeries(series)}`);
     }
-    $("overlay").querySelector(`.panel-head[data-panel="${panel.name}"] .value`).textContent = parts.slice(0, isOverlaid() ? WITH_MOST : 3).join(", ");
+    elementAt(`.panel-head[data-panel="${panel.name}"] .value`, $("overlay")).textContent = parts.slice(0, isOverlaid() ? WITH_MOST : 3).join(", ");
   });
 }
 
+/** @param {number} capture */
 function fileText(capture) {
   return data.files.length ? ` of ${data.files[capture]}` : "";
 }
@@ -156,27 +171,31 @@ export function placeCrosshair() {
   const half = time.offsetWidth / 2;
   time.style.left = `${Math.min(Math.max(x, half), overlay.clientWidth - half)}px`;
   showValues(at.time, at.series && at);
-  overlay.append(tipOf(at));
-  placeTip(overlay.lastElementChild, x);
+  const tip = tipOf(at);
+  overlay.append(tip);
+  placeTip(tip, x);
 }
 
+/** @param {Point} at */
 function tipOf(at) {
   const tip = element("div", { className: "cross-tip" });
-  const head = typeof at.frame === "number" ? [element("b", { textContent: `frame ${at.frame}` }), fileText(at.capture)] : [element("b", { textContent: at.frame.map((time) => clockText(time + (at.source?.shift || 0))).join(" to ") })];
-  if (isOverlaid()) tip.append(flowLine(at.series?.flow ?? choice.flow));
+  const head = typeof at.frame === "number" ? [element("b", { textContent: `frame ${at.frame}` }), fileText(at.capture)] : [element("b", { textContent: (at.frame ?? []).map((time) => clockText(time + (at.source?.shift || 0))).join(" to ") })];
+  if (isOverlaid()) tip.append(flowLine(at.series?.flow ?? chosenFlow()));
   tip.append(element("p", {}, ...head));
-  const words = at.words ?? at.source.text?.(at.i) ?? "";
+  const words = at.words ?? at.source?.text?.(at.i ?? 0) ?? "";
   for (const line of words.split("<br>").filter(Boolean)) tip.append(element("p", { textContent: line }));
   return tip;
 }
 
 // The tip is at the side with more room, below the pointer or the top of the stack.
+/** @param {HTMLElement} tip @param {number} x */
 function placeTip(tip, x) {
   const room = $("overlay").clientWidth, width = tip.offsetWidth, y = cross.y ?? view.stack.places[0].plot + 12;
   tip.style.left = `${x + 14 + width <= room ? x + 14 : Math.max(0, x - 14 - width)}px`;
   tip.style.top = `${Math.max(0, Math.min(y + 14, view.stack.height - tip.offsetHeight - 4))}px`;
 }
 
+/** @param {Point | null} at */
 export function showAt(at) {
   cross.at = at;
   if (!at) for (const value of document.querySelectorAll(".panel-head .value")) value.textContent = "";
@@ -184,5 +203,6 @@ export function showAt(at) {
 }
 
 // Sets the height of the pointer in the stack; null for keys.
+/** @param {number | null} y */
 export const holdHeight = (y) => { cross.y = y; };
 export const forgetPoint = () => { cross.at = null; };

@@ -2,9 +2,9 @@
 // Above each panel: its title, unit, controls, values at the crosshair, and its legend, whose items are buttons. Over it: words for what is
 // outside of the view, and the edge by which it is resized.
 import { tables } from "../capture/tables.js";
-import { SVG, atTop, element } from "../elements.js";
+import { SVG, atTop, element, elementAt } from "../elements.js";
 import { roving } from "../keys.js";
-import { choice, choose, continueStep, setting, turned, withSetting } from "../link.js";
+import { choice, choose, chosenFlow, continueStep, setting, turned, withSetting } from "../link.js";
 import { protocolOf } from "../list/flows.js";
 import { firstAtOrAfter } from "../numbers.js";
 import { $, data } from "../plotly.js";
@@ -18,23 +18,28 @@ import { ARROWS } from "./series/points.js";
 import { AVERAGES, BINS, shownBin } from "./series/rates.js";
 
 const SILENCE = 0.15; // share of the view
+/** @type {string | null} */
 let resized = null; // label of the edge that has the focus
+/** @type {ReturnType<typeof roving>} */
 let stopAtHead = () => {};
 
 // --- legend ----------------------------------------------------------------------------------------------------
 
+/** @type {Record<string, string>} */
 const LEGEND_SHAPES = {
   diamond: "M8 1l4.5 5L8 11 3.5 6z", "x-thin": "M4 2l8 8M12 2l-8 8", "triangle-up-open": "M8 1.5l5 9H3z", "triangle-left": "M3 6l9-5v10z", "triangle-left-open": "M3 6l9-5v10z",
   circle: "M8 3.5a2.5 2.5 0 1 0 .01 0z", "circle-open": "M8 2a4 4 0 1 0 .01 0z", "square-open": "M4 2h8v8H4z", "line-ew": "M3 6h10", "line-ns": "M8 1v10", "cross-thin": "M8 1v10M3 6h10",
   star: "M8 1l1.5 3.4 3.5.4-2.6 2.4.7 3.6L8 9l-3.1 1.8.7-3.6L3 4.8l3.5-.4z",
 };
+/** @type {Record<string, string>} */
 const DASHES = { dash: "5 3", dot: "2 3" };
 
+/** @param {Series} series @param {Colors} own */
 function legendIcon(series, own) {
   const svg = document.createElementNS(SVG, "svg"), path = document.createElementNS(SVG, "path"), color = own[series.color];
   const filled = series.mode === "marks" && !/open|thin|-e|-n/.test(series.symbol);
   const shape = series.mode === "bars" ? "M8 1v10" : isLine(series) ? "M0 6h16" : LEGEND_SHAPES[series.symbol];
-  for (const [name, value] of Object.entries({ d: shape, fill: filled ? color : "none", stroke: color, "stroke-width": series.mode === "bars" ? 3 : 1.75, "stroke-dasharray": DASHES[series.dash] || "none", opacity: series.key === "sack" ? 0.5 : 1 })) path.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ d: shape, fill: filled ? color : "none", stroke: color, "stroke-width": series.mode === "bars" ? 3 : 1.75, "stroke-dasharray": DASHES[series.dash] || "none", opacity: series.key === "sack" ? 0.5 : 1 })) path.setAttribute(name, String(value));
   svg.setAttribute("viewBox", "0 0 16 12");
   svg.setAttribute("aria-hidden", "true");
   svg.append(path);
@@ -42,19 +47,21 @@ function legendIcon(series, own) {
 }
 
 // Returns the series that a legend has. Those of overlaid flows are in the legend of all panels, except for retransmissions.
+/** @param {Panel} panel */
 function inLegend(panel) {
   if (!isOverlaid()) return seriesOf(panel).sort((a, b) => rankInLegend(a) - rankInLegend(b));
   const one = seriesOf(panel).find((series) => series.switch);
-  return one ? [{ ...one, name: one.switch, color: "muted" }] : [];
+  return one?.switch ? [{ ...one, name: one.switch, color: "muted" }] : [];
 }
 
+/** @param {Panel} panel @param {Colors} own */
 function legendOf(panel, own) {
-  if (panel.name === "parts") return bandLegend(view.all.parts.spans, view.range);
+  if (panel.name === "parts") return bandLegend(view.all.parts.spans ?? [], view.range);
   const legend = element("span", { className: "panel-legend" });
   for (const series of inLegend(panel)) {
     const key = series.switch ?? series.key, button = element("button", { type: "button", title: series.about }, legendIcon(series, own), nameOfSeries(series));
     button.dataset.series = key;
-    button.setAttribute("aria-pressed", isShown(series));
+    button.setAttribute("aria-pressed", String(isShown(series)));
     button.addEventListener("click", () => choose({ toggled: turned(key) }));
     legend.append(button);
   }
@@ -63,18 +70,21 @@ function legendOf(panel, own) {
 
 // --- controls --------------------------------------------------------------------------------------------------
 
+/** @param {string} label @param {[number, string][]} values @param {number} chosen @param {(value: number) => unknown} change */
 function selection(label, values, chosen, change) {
-  const made = element("select", {}, ...values.map(([value, words]) => element("option", { value, textContent: words, selected: value === chosen })));
+  const made = element("select", {}, ...values.map(([value, words]) => element("option", { value: String(value), textContent: words, selected: value === chosen })));
   made.setAttribute("aria-label", label);
   made.addEventListener("change", () => change(Number(made.value)));
   return made;
 }
 
+/** @param {number} seconds */
 const timeSpan = (seconds) => duration(seconds * 1e9);
 
+/** @param {Panel} panel */
 function controlsOf(panel) {
   if (panel.name === "rate" && shownBin()) {
-    const bin = setting("bin", 0), label = (seconds) => (seconds ? `bin ${timeSpan(seconds)}` : `bin ${timeSpan(shownBin())}, by the view`);
+    const bin = setting("bin", 0), label = (/** @type {number} */ seconds) => (seconds ? `bin ${timeSpan(seconds)}` : `bin ${timeSpan(shownBin())}, by the view`);
     return [
       selection("Bin of the throughput", BINS.map((value) => [value, label(value) + (value && value === bin && shownBin() > value ? `, ${timeSpan(shownBin())} in this view` : "")]), bin, (value) => choose({ toggled: withSetting("bin", value, 0) })),
       selection("Moving average", AVERAGES.map((value) => [value, value > 1 ? `average of ${value} bins` : "no average"]), setting("average", 1), (value) => choose({ toggled: withSetting("average", value, 1) })),
@@ -92,12 +102,14 @@ function controlsOf(panel) {
 
 // --- heads -----------------------------------------------------------------------------------------------------
 
+/** @param {Panel} panel */
 function titleOf(panel) {
   if (panel.name !== "sequence") return panel.title;
   if (isOverlaid()) return "Sent so far";
-  return protocolOf(tables.flows.rowOf(choice.flow)) === "tcp" ? panel.title : "Payload so far";
+  return protocolOf(tables.flows.rowOf(chosenFlow())) === "tcp" ? panel.title : "Payload so far";
 }
 
+/** @param {Panel} panel @param {Colors} own */
 function headOf(panel, own) {
   const title = element("h3", { textContent: titleOf(panel) }), unit = element("span", { className: "unit", textContent: valueTicks(panel, view.vertical[panel.name]).unit });
   const head = element("div", { className: "panel-head" }, title, unit, ...controlsOf(panel), element("span", { className: "value" }), legendOf(panel, own));
@@ -106,8 +118,9 @@ function headOf(panel, own) {
 }
 
 // Makes the heads of panels, and returns their heights, because legends of several lines need room. The focus stays.
+/** @param {Flow} f @param {Panel[]} used @param {Colors} own */
 export function drawHeads(f, used, own) {
-  const focused = document.activeElement, key = focused.dataset?.series, label = focused.closest?.(".panel-head") && focused.getAttribute("aria-label");
+  const focused = /** @type {HTMLElement} */ (document.activeElement), key = focused.dataset?.series, label = focused.closest?.(".panel-head") && focused.getAttribute("aria-label");
   const overlay = $("overlay"), heads = used.map((panel) => headOf(panel, own));
   resized = focused.classList.contains("panel-size") ? focused.getAttribute("aria-label") : null;
   overlay.replaceChildren(...heads);
@@ -116,6 +129,7 @@ export function drawHeads(f, used, own) {
   return heads.map((head) => head.offsetHeight);
 }
 
+/** @param {Flow} f @param {Panel[]} used */
 export function placeHeads(f, used) {
   const overlay = $("overlay"), heads = [...overlay.querySelectorAll(".panel-head")];
   used.forEach((panel, i) => {
@@ -124,7 +138,7 @@ export function placeHeads(f, used) {
     if (words) overlay.append(atTop(element("span", { className: "panel-edge", textContent: words }), plot + 2));
     overlay.append(atTop(edgeOf(panel), bottom + 3));
   });
-  const again = resized && overlay.querySelector(`.panel-size[aria-label="${CSS.escape(resized)}"]`);
+  const again = resized === null ? null : overlay.querySelector(`.panel-size[aria-label="${CSS.escape(resized)}"]`);
   stopAtHead(again || document.activeElement);
   again?.focus();
   if (used.length && !isOverlaid()) silenceLabel(f, used);
@@ -132,9 +146,10 @@ export function placeHeads(f, used) {
 }
 
 // Returns the lower edge of a panel, which the pointer drags and the keys ↑ and ↓ move.
+/** @param {Panel} panel */
 function edgeOf(panel) {
   const edge = element("div", { className: "panel-size", title: "Drag to resize the panel, or ↑ and ↓", tabIndex: -1 });
-  for (const [name, value] of Object.entries({ role: "separator", "aria-orientation": "horizontal", "aria-label": `Height of ${titleOf(panel)}`, "aria-valuenow": heightOfPanel(panel), "aria-valuemin": LEAST_HEIGHT, "aria-valuemax": MOST_HEIGHT })) edge.setAttribute(name, value);
+  for (const [name, value] of Object.entries({ role: "separator", "aria-orientation": "horizontal", "aria-label": `Height of ${titleOf(panel)}`, "aria-valuenow": heightOfPanel(panel), "aria-valuemin": LEAST_HEIGHT, "aria-valuemax": MOST_HEIGHT })) edge.setAttribute(name, String(value));
   edge.addEventListener("pointerdown", (event) => resizing(event, panel, edge));
   edge.addEventListener("keydown", (event) => {
     if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
@@ -146,16 +161,18 @@ function edgeOf(panel) {
 }
 
 // Chooses the height of a panel; the usual one is not in the link.
+/** @param {Panel} panel @param {number} wanted */
 function resize(panel, wanted) {
   const height = Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, Math.round(wanted))), { [panel.name]: _, ...others } = choice.size;
   return choose({ size: height === panel.height ? others : { ...others, [panel.name]: height } });
 }
 
+/** @param {PointerEvent} event @param {Panel} panel @param {HTMLElement} edge */
 function resizing(event, panel, edge) {
   event.stopPropagation();
   const from = event.clientY, before = heightOfPanel(panel);
   edge.setPointerCapture(event.pointerId);
-  const move = (now) => (edge.style.transform = `translateY(${Math.max(LEAST_HEIGHT - before, now.clientY - from)}px)`);
+  const move = (/** @type {PointerEvent} */ now) => (edge.style.transform = `translateY(${Math.max(LEAST_HEIGHT - before, now.clientY - from)}px)`);
   edge.addEventListener("pointermove", move);
   edge.addEventListener("pointerup", (end) => {
     edge.style.transform = "";
@@ -164,10 +181,11 @@ function resizing(event, panel, edge) {
 }
 
 // A long time without any packet is labelled.
+/** @param {Flow} f @param {Panel[]} used */
 function silenceLabel(f, used) {
   const p = tables.packets, place = p.places.get(f.flow), [from, to] = view.range;
   if (place === undefined || !["sequence", "numbers"].includes(used[0].name)) return;
-  const rows = taken.order, timeOf = (row) => p.time[row];
+  const rows = taken.order, timeOf = (/** @type {number} */ row) => p.time[row];
   let at = 0, longest = 0;
   for (let k = Math.max(1, firstAtOrAfter(rows, from, timeOf)); k < rows.length && p.time[rows[k - 1]] < to; k++) {
     const silent = Math.min(to, p.time[rows[k]]) - Math.max(from, p.time[rows[k - 1]]);
@@ -182,13 +200,18 @@ function silenceLabel(f, used) {
 
 // --- tools of the view -----------------------------------------------------------------------------------------
 
+/** @param {number} seconds */
 function overlayNote(seconds) {
   const parts = [timeSpan(seconds), isRelative() && "times since the first packet of each flow", view.thinned && "thinned to the first, last, least and greatest of each part"];
   return parts.filter(Boolean).join(", ");
 }
 
+/** @param {HTMLElement} list @returns {NodeListOf<HTMLInputElement>} */
+const boxesIn = (list) => list.querySelectorAll("input");
+
+/** @param {Flow} f */
 function viewTools(f) {
-  const p = tables.packets, place = p.places.get(f.flow), [from, to] = view.range, timeOf = (row) => p.time[row];
+  const p = tables.packets, place = p.places.get(f.flow), [from, to] = view.range, timeOf = (/** @type {number} */ row) => p.time[row];
   const first = firstAtOrAfter(taken.order, from, timeOf), count = place === undefined ? 0 : firstAtOrAfter(taken.order, to, timeOf) - first;
   const span = choice.range || !count ? to - from : p.time[taken.order[first + count - 1]] - p.time[taken.order[first]]; // a whole flow has no margins
   const drawn = view.thinned ? "thinned to the first, last, least and greatest of each part; zoom in for every packet" : "every one drawn";
@@ -201,7 +224,7 @@ function viewTools(f) {
   const list = $("panel-list"), names = panelsWithData().map((panel) => panel.name).join();
   if (list.dataset.names !== names) {
     list.dataset.names = names;
-    list.lastElementChild.replaceChildren(...panelsWithData().map((panel) => {
+    elementAt(":scope > :last-child", list).replaceChildren(...panelsWithData().map((panel) => {
       const box = element("input", { type: "checkbox" });
       box.dataset.panel = panel.name;
       box.addEventListener("change", () => choose({ toggled: turned(`panel:${panel.name}`) }));
@@ -209,7 +232,7 @@ function viewTools(f) {
     }));
     roving(list, "input", "both");
   }
-  for (const box of list.querySelectorAll("input")) box.checked = isOpen(data.figure.panels.find(({ name }) => name === box.dataset.panel));
+  for (const box of boxesIn(list)) box.checked = data.figure.panels.some((panel) => panel.name === box.dataset.panel && isOpen(panel));
 }
 
 export function listenToTools() {

@@ -4,7 +4,7 @@
 import { tables } from "../capture/tables.js";
 import { SVG } from "../elements.js";
 import { roving } from "../keys.js";
-import { WITH_MOST, choice, choose, endStep, onChoice, trimmed } from "../link.js";
+import { WITH_MOST, choice, choose, chosenFlow, endStep, hasAny, onChoice, trimmed } from "../link.js";
 import { endOf, flowAt } from "../list/flows.js";
 import { $, data } from "../plotly.js";
 import { prefixed, whole } from "../units.js";
@@ -19,29 +19,37 @@ const PICTURE = { width: 300, rate: 46, tick: 8 }; // of the drawing, which is s
 // --- which flows -------------------------------------------------------------------------------------------------
 
 // Returns the flows of the chosen finding that the page lists; fewer than two are no members.
+/** @param {number | null} number */
 function membersOf(number) {
   const flows = (number && data.findings?.[number - 1]?.flows) || [];
   const listed = flows.filter((flow) => tables.flows.rowOf(flow) >= 0);
   return listed.length > 1 ? listed : [];
 }
 
+/** @param {number} flow @param {"source" | "destination"} side */
 const addressOf = (flow, side) => tables.flows.addresses[tables.flows[side][tables.flows.rowOf(flow)]];
 
+/** @param {string} name @param {number[]} flows @returns {MemberPicture} */
+const emptyPicture = (name, flows) => ({ name, flows, rates: new Float64Array(MEMBER_BINS), losses: [], lost: 0 });
+
 // Returns the pictures: name and flows of each, and how the members are grouped.
+/** @param {number[]} members @returns {{ by: string, pictures: MemberPicture[] }} */
 function grouped(members) {
-  const one = members.map((flow) => ({ name: `flow ${flow} · ${endOf(tables.flows.rowOf(flow), "source")}`, flows: [flow] }));
-  if (members.length <= ALONE_MOST) return { by: "", pictures: one };
-  for (const [by, side] of [["client", "source"], ["server", "destination"]]) {
+  const alone = members.map((flow) => emptyPicture(`flow ${flow} · ${endOf(tables.flows.rowOf(flow), "source")}`, [flow]));
+  if (members.length <= ALONE_MOST) return { by: "", pictures: alone };
+  for (const [by, side] of /** @type {const} */ ([["client", "source"], ["server", "destination"]])) {
+    /** @type {Map<string, number[]>} */
     const groups = new Map();
     for (const flow of members) groups.set(addressOf(flow, side), [...(groups.get(addressOf(flow, side)) || []), flow]);
-    if (groups.size > 1) return { by, pictures: [...groups].map(([name, flows]) => ({ name, flows })) };
+    if (groups.size > 1) return { by, pictures: [...groups].map(([name, flows]) => emptyPicture(name, flows)) };
   }
-  return { by: "", pictures: one };
+  return { by: "", pictures: alone };
 }
 
 // --- their traffic -----------------------------------------------------------------------------------------------
 
 // Returns the span of the members' bins, in seconds since the base of the page.
+/** @param {Set<number>} isMember @returns {Span | null} */
 function spanOf(isMember) {
   const s = tables.series;
   let from = Infinity, to = -Infinity;
@@ -55,10 +63,10 @@ function spanOf(isMember) {
 
 // Adds bit/s of each bin and the losses to the pictures: of each flow, the direction that carries more. A row of the series table
 // is spread over the bins that it covers.
+/** @param {MemberPicture[]} pictures @param {Span} range */
 function fillPictures(pictures, [from, to]) {
   const s = tables.series, e = tables.events, width = (to - from) / MEMBER_BINS, owner = new Map();
   for (const picture of pictures) {
-    Object.assign(picture, { rates: new Float64Array(MEMBER_BINS), losses: [], lost: 0 });
     for (const flow of picture.flows) owner.set(flow, { picture, main: flowAt(tables.flows.rowOf(flow)).main });
   }
   for (let i = 0; i < s.flow.length; i++) {
@@ -79,6 +87,7 @@ function fillPictures(pictures, [from, to]) {
 
 // --- drawing -----------------------------------------------------------------------------------------------------
 
+/** @template {keyof HTMLElementTagNameMap} K @param {K} tag @param {string} className @param {string} [text] */
 function part(tag, className, text = "") {
   const made = document.createElement(tag);
   made.className = className;
@@ -86,16 +95,19 @@ function part(tag, className, text = "") {
   return made;
 }
 
+/** @param {Float64Array} rates @param {number} most */
 function pathOfRates(rates, most) {
-  const step = PICTURE.width / MEMBER_BINS, y = (value) => (PICTURE.rate * (1 - value / most)).toFixed(1);
+  const step = PICTURE.width / MEMBER_BINS, y = (/** @type {number} */ value) => (PICTURE.rate * (1 - value / most)).toFixed(1);
   return [...rates].map((value, k) => `${k ? "L" : "M"}${(k * step).toFixed(1)} ${y(value)}H${((k + 1) * step).toFixed(1)}`).join("");
 }
 
+/** @param {number[]} losses @param {Span} range */
 function pathOfLosses(losses, [from, to]) {
   const places = new Set(losses.map((time) => ((PICTURE.width * (time - from)) / (to - from)).toFixed(1)));
   return [...places].map((x) => `M${x} ${PICTURE.rate + 3}v${PICTURE.tick}`).join("");
 }
 
+/** @param {MemberPicture} picture @param {Span} span @param {number} most */
 function drawing(picture, span, most) {
   const svg = document.createElementNS(SVG, "svg"), bottom = PICTURE.rate + 3 + PICTURE.tick;
   svg.setAttribute("viewBox", `0 0 ${PICTURE.width} ${bottom}`);
@@ -112,6 +124,7 @@ function drawing(picture, span, most) {
 }
 
 // Returns a picture as a button that chooses its flow, or the first flow of a group.
+/** @param {MemberPicture} picture @param {Span} span @param {number} most */
 function pictureButton(picture, span, most) {
   const button = part("button", "member"), { name, flows, lost } = picture, head = part("span", "head");
   button.type = "button";
@@ -119,18 +132,21 @@ function pictureButton(picture, span, most) {
   head.append(part("b", "", name), part("span", "", `${whole(lost)} lost`));
   button.append(head, drawing(picture, span, most));
   button.setAttribute("aria-label", `${name}${flows.length > 1 ? `, ${flows.length} flows` : ""}: ${whole(lost)} lost, at most ${prefixed(Math.max(...picture.rates), "bit/s")}`);
-  button.addEventListener("click", (event) => (adds(event) ? turnFlow(flows[0]) : chooseMember(flows.includes(choice.flow) ? choice.flow : flows[0], true)));
+  button.addEventListener("click", (event) => (adds(event) ? turnFlow(flows[0]) : chooseMember(flows.includes(chosenFlow()) ? chosenFlow() : flows[0], true)));
   return button;
 }
 
 // Returns the next round number.
+/** @param {number} value */
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 1.5, 2, 3, 4, 5, 6, 8, 10].find((times) => times * power >= value) * power;
+  return ([1, 1.5, 2, 3, 4, 5, 6, 8].find((times) => times * power >= value) ?? 10) * power;
 }
 
+/** @param {Span} range */
 const spanOfText = ([from, to]) => `${trimmed(from, 3)}–${trimmed(to, 3)} s`;
 
+/** @param {number[]} members @param {{ by: string, pictures: MemberPicture[] }} groups @param {Span} span @param {number} most @param {number} held */
 function describeMembers(members, { by, pictures }, span, most, held) {
   const several = by ? `by ${by}` : "each flow", hidden = pictures.length - PICTURES_MOST;
   const parts = [`${several}, same scale: 0 to ${prefixed(most, "bit/s")}`, `ticks are losses when they were detected`, spanOfText(span)];
@@ -140,6 +156,7 @@ function describeMembers(members, { by, pictures }, span, most, held) {
   $("members-note").textContent = parts.join(" · ");
 }
 
+/** @param {number[]} members */
 function drawMembers(members) {
   const within = new Set(data.series_flows), held = members.filter((flow) => within.has(flow)), span = spanOf(new Set(held));
   $("members-pictures").replaceChildren();
@@ -159,6 +176,7 @@ function drawMembers(members) {
 // --- choosing ----------------------------------------------------------------------------------------------------
 
 // Chooses a member with the same finding and range.
+/** @param {number} flow @param {boolean} [scrolls] */
 async function chooseMember(flow, scrolls = false) {
   endStep();
   const { finding, range } = choice;
@@ -166,33 +184,37 @@ async function chooseMember(flow, scrolls = false) {
   if (scrolls) $("flow-view").scrollIntoView();
 }
 
+/** @param {number} step */
 function stepMember(step) {
-  const members = membersOf(choice.finding), at = members.indexOf(choice.flow);
+  const members = membersOf(choice.finding), at = members.indexOf(chosenFlow());
   const next = at < 0 ? 0 : (at + step + members.length) % members.length;
   return chooseMember(members[next]);
 }
 
 // Overlays the chosen member and the first of the others; the finding stays chosen.
 async function overlayMembers() {
-  const members = membersOf(choice.finding), first = members.includes(choice.flow) ? choice.flow : members[0];
+  const members = membersOf(choice.finding), first = members.includes(chosenFlow()) ? chosenFlow() : members[0];
   endStep();
   await choose({ flow: first, finding: choice.finding, range: choice.range, with: membersWith(members, first), vertical: {} });
   $("with").scrollIntoView();
 }
 
+/** @param {number[]} members @param {number} first */
 const membersWith = (members, first) => [first, ...members.filter((flow) => flow !== first)].slice(0, WITH_MOST);
 
+/** @param {number[]} members */
 function markMember(members) {
-  const at = members.indexOf(choice.flow);
+  const at = members.indexOf(chosenFlow());
   $("members-at").textContent = at < 0 ? "" : `flow ${choice.flow}, member ${at + 1} of ${whole(members.length)}`;
-  for (const button of $("members-pictures").children) {
-    if (button.dataset.flows.split(" ").includes(String(choice.flow))) button.setAttribute("aria-current", "true");
+  for (const button of $("members-pictures").querySelectorAll(":scope > *")) {
+    if ((button.dataset.flows ?? "").split(" ").includes(String(choice.flow))) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
   }
 }
 
+/** @param {Set<keyof Choice>} changed */
 function membersChanged(changed) {
-  if (!["finding", "flow"].some((name) => changed.has(name))) return;
+  if (!hasAny(changed, ["finding", "flow"])) return;
   const members = membersOf(choice.finding);
   $("members").hidden = !members.length;
   if (members.length && changed.has("finding")) drawMembers(members);

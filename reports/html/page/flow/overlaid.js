@@ -7,24 +7,28 @@
 import { isCutOf, packetsOfFlow, tables } from "../capture/tables.js";
 import { SVG, copy, element } from "../elements.js";
 import { roving } from "../keys.js";
-import { WITH_MOST, choice, choose, endStep, onChoice, turned } from "../link.js";
+import { WITH_MOST, choice, choose, chosenFlow, endStep, hasAny, onChoice, turned } from "../link.js";
 import { againCommand, flowAt, nameOf } from "../list/flows.js";
 import { $, data } from "../plotly.js";
 import { whole } from "../units.js";
 import { FLOW_SHAPES, FLOW_SYMBOLS, RELATIVE, beginOf, colorOfFlow, drawnFlows, isListed, isOverlaid, isRelative, placeOfFlow } from "./drawn_flows.js";
 import { seriesData } from "./series/rates.js";
 
+/** @type {ReturnType<typeof roving>} */
+let stopAtFlow = () => {};
 const OF_FLOWS = { rowless: "not in the page", lacking: "packets not in the page" };
 
 // --- choosing --------------------------------------------------------------------------------------------------
 
 // Returns the change that overlays these flows, at their places.
+/** @param {(number | null)[]} flows */
 function withFlows(flows) {
   const last = flows.findLastIndex((flow) => flow !== null), others = flows.some((flow) => flow !== null && flow !== choice.flow);
   return { with: others ? flows.slice(0, last + 1) : [], vertical: {} };
 }
 
 // Returns the change that adds a flow at the first free place, or nothing if there is none.
+/** @param {number} flow */
 function added(flow) {
   const flows = isOverlaid() ? choice.with.slice() : [choice.flow], free = flows.indexOf(null);
   if (free >= 0) flows[free] = flow;
@@ -33,6 +37,7 @@ function added(flow) {
 }
 
 // Returns the change that removes a flow. If it is the chosen one, the first of the others is chosen.
+/** @param {number} flow */
 function removed(flow) {
   const flows = choice.with.map((one) => (one === flow ? null : one)), next = flows.find((one) => one !== null && isListed(one));
   if (flow !== choice.flow) return withFlows(flows);
@@ -41,12 +46,14 @@ function removed(flow) {
 }
 
 // Returns the change that makes another overlaid flow the chosen one: the view stays as it is.
+/** @param {number} flow @returns {Change} */
 export function chosenAmong(flow) {
-  const shift = isRelative() ? beginOf(flow) - beginOf(choice.flow) : 0;
-  return { flow, with: choice.with, range: choice.range && choice.range.map((time) => time + shift), vertical: choice.vertical };
+  const shift = isRelative() ? beginOf(flow) - beginOf(chosenFlow()) : 0;
+  return { flow, with: choice.with, range: choice.range && [choice.range[0] + shift, choice.range[1] + shift], vertical: choice.vertical };
 }
 
 // Overlays a flow, or removes it; does nothing if there is no place.
+/** @param {number} flow */
 export function turnFlow(flow) {
   endStep();
   const change = drawnFlows().includes(flow) || choice.with.includes(flow) ? isOverlaid() && removed(flow) : added(flow);
@@ -55,18 +62,21 @@ export function turnFlow(flow) {
 }
 
 // Returns whether an event asks for one more flow instead of another one.
+/** @param {MouseEvent | KeyboardEvent} event */
 export const adds = (event) => event.ctrlKey || event.shiftKey || event.metaKey;
 
 // Returns a box that overlays a flow of a list.
+/** @param {number} flow */
 export function flowBox(flow) {
   const box = element("input", { type: "checkbox", className: "with-box", tabIndex: -1 });
-  box.dataset.with = flow;
+  box.dataset.with = String(flow);
   box.setAttribute("aria-label", `overlay flow ${flow}`);
   box.addEventListener("click", (event) => event.stopPropagation());
   box.addEventListener("change", () => turnFlow(flow));
   return marked(box);
 }
 
+/** @param {HTMLInputElement} box */
 function marked(box) {
   const flow = Number(box.dataset.with), own = flow === choice.flow || choice.with.includes(flow), full = choice.with.length === WITH_MOST && !choice.with.includes(null);
   box.checked = own;
@@ -75,16 +85,20 @@ function marked(box) {
   return box;
 }
 
+/** @returns {NodeListOf<HTMLInputElement>} */
+const boxes = () => document.querySelectorAll(".with-box");
+
 function markBoxes() {
-  for (const box of document.querySelectorAll(".with-box")) marked(box);
+  for (const box of boxes()) marked(box);
 }
 
 // --- legend ----------------------------------------------------------------------------------------------------
 
+/** @param {number} flow */
 export function flowIcon(flow) {
   const svg = document.createElementNS(SVG, "svg"), color = `var(--${colorOfFlow(flow)})`, line = document.createElementNS(SVG, "path"), mark = document.createElementNS(SVG, "path");
-  for (const [path, d, fill] of [[line, "M0 6h16", "none"], [mark, FLOW_SHAPES[FLOW_SYMBOLS[placeOfFlow(flow)]], color]]) {
-    for (const [name, value] of Object.entries({ d, fill, stroke: color, "stroke-width": 1.5 })) path.setAttribute(name, value);
+  for (const { path, d, fill } of [{ path: line, d: "M0 6h16", fill: "none" }, { path: mark, d: FLOW_SHAPES[FLOW_SYMBOLS[placeOfFlow(flow)]], fill: color }]) {
+    for (const [name, value] of Object.entries({ d, fill, stroke: color, "stroke-width": 1.5 })) path.setAttribute(name, String(value));
     svg.append(path);
   }
   svg.setAttribute("viewBox", "0 0 16 12");
@@ -93,6 +107,7 @@ export function flowIcon(flow) {
 }
 
 // Returns the words for a flow that is not drawn by all of its packets.
+/** @param {number} flow */
 function lackOf(flow) {
   if (!isListed(flow)) return OF_FLOWS.rowless;
   const f = flowAt(tables.flows.rowOf(flow)), held = packetsOfFlow(flow);
@@ -100,6 +115,7 @@ function lackOf(flow) {
   return `${OF_FLOWS.lacking}: ${Object.keys(seriesData(flow, f.main)).length ? "bins of the series table" : "not drawn"}`;
 }
 
+/** @param {number} flow */
 function flowItem(flow) {
   const listed_ = isListed(flow), chosen = flow === choice.flow, lack = lackOf(flow);
   const name = element("button", { type: "button", className: "plain name", disabled: !listed_, title: chosen ? "The flow whose packets are listed" : "Choose this flow; the others stay" }, element("b", { textContent: `flow ${flow}` }), listed_ ? ` ${nameOf(tables.flows.rowOf(flow))}` : "");
@@ -109,55 +125,61 @@ function flowItem(flow) {
   name.addEventListener("click", () => !chosen && choose(chosenAmong(flow)));
   remove.addEventListener("click", () => removeFromLegend(flow));
   const item = element("li", {}, ...(listed_ ? [flowIcon(flow)] : []), name);
-  item.dataset.flow = flow;
+  item.dataset.flow = String(flow);
   if (lack) item.append(element("span", { className: "lack", textContent: lack }));
   if (lack && listed_ && !data.served) item.append(commandButton(flow));
   item.append(remove);
   return item;
 }
 
+/** @param {number} flow */
 function commandButton(flow) {
   const button = element("button", { type: "button", className: "copy", textContent: "copy command", title: "The command that makes a report with its packets" });
   button.addEventListener("click", () => copy(button, againCommand(tables.flows.rowOf(flow))));
   return button;
 }
 
+const items = () => $("with-list").querySelectorAll(":scope > li");
+
 // The focus goes to the item that takes the place of the removed one.
+/** @param {number} flow */
 async function removeFromLegend(flow) {
-  const place = [...$("with-list").children].findIndex((item) => Number(item.dataset.flow) === flow);
+  const place = [...items()].findIndex((item) => Number(item.dataset.flow) === flow);
   await turnFlow(flow);
-  const items = $("with-list").children, next = items[Math.min(place, items.length - 1)];
-  (isOverlaid() ? next.querySelector(".remove") : $("plot")).focus();
+  const next = [...items()].at(Math.min(place, items().length - 1));
+  (isOverlaid() ? next?.querySelector(".remove") : $("plot"))?.focus();
 }
 
 function drawFlowLegend() {
   $("with").hidden = !isOverlaid();
   if (!isOverlaid()) return $("with-list").replaceChildren();
-  const flows = choice.with.filter((flow) => flow !== null), focused = document.activeElement.closest?.("#with-list li")?.dataset.flow;
+  const flows = choice.with.filter((flow) => flow !== null), focused = document.activeElement?.closest?.("#with-list li")?.dataset.flow;
   $("with-count").textContent = `${flows.length} flows overlaid`;
   $("with-none").textContent = `Only flow ${choice.flow}`;
   $("with-list").replaceChildren(...flows.map(flowItem));
-  $("with").stop(focused && $("with-list").querySelector(`[data-flow="${focused}"] .name`));
+  stopAtFlow(focused === undefined ? null : $("with-list").querySelector(`[data-flow="${focused}"] .name`));
   if (focused) $("with-list").querySelector(`[data-flow="${focused}"] .name`)?.focus();
-  for (const button of $("with-time").children) button.setAttribute("aria-pressed", (button.dataset.time === RELATIVE) === isRelative());
+  for (const button of $("with-time").querySelectorAll("button")) button.setAttribute("aria-pressed", String((button.dataset.time === RELATIVE) === isRelative()));
 }
 
 // Runs after the flows were fetched and before they are drawn, because the legend takes room.
+/** @param {Set<keyof Choice>} changed */
 function overlaidChanged(changed) {
-  if (["flow", "with"].some((name) => changed.has(name))) markBoxes();
-  if (["flow", "with", "range", "toggled"].some((name) => changed.has(name))) drawFlowLegend();
+  if (hasAny(changed, ["flow", "with"])) markBoxes();
+  if (hasAny(changed, ["flow", "with", "range", "toggled"])) drawFlowLegend();
 }
 
 export function startOverlaid() {
-  $("with").stop = roving($("with-list"), "button:not(:disabled)", "both");
+  stopAtFlow = roving($("with-list"), "button:not(:disabled)", "both");
   roving($("with-time"), "button", "horizontal");
   $("with-none").addEventListener("click", () => choose({ with: [], vertical: {} }));
-  for (const button of $("with-time").children) {
+  for (const button of $("with-time").querySelectorAll("button")) {
     button.addEventListener("click", () => (button.dataset.time === RELATIVE) !== isRelative() && choose({ toggled: turned(RELATIVE) }));
   }
   onChoice(overlaidChanged);
 }
 
+/** @param {number} number */
 export async function chooseFlow(number) {
   endStep(); // the selection of a flow is a step in the history
   await choose({ flow: number, range: null, vertical: {} });

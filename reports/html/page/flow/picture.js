@@ -9,23 +9,26 @@ import { isOverlaid } from "./drawn_flows.js";
 const LEFT_OUT = "select, .switch, .value, .remove, .copy, .panel-size, .cross, .cross-time, .cross-tip, .zoom-box, [aria-pressed='false']";
 const LEGEND_GAP = 8; // px
 
+/** @param {string} name @param {Record<string, string | number>} attributes @param {string} [text] */
 function shapeOf(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
   if (text) made.textContent = text;
   return made;
 }
 
 // Returns the text, icons and bands of an element as SVG, with the origin at this point of the window.
+/** @param {Element} root @param {number} left @param {number} top */
 function* shapesIn(root, left, top) {
-  const seen = (part) => part.checkVisibility() && !part.closest(LEFT_OUT), range = document.createRange();
+  const seen = (/** @type {Element} */ part) => part.checkVisibility() && !part.closest(LEFT_OUT), range = document.createRange();
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   for (let node; (node = walker.nextNode());) {
-    if (!node.textContent.trim() || !seen(node.parentElement)) continue;
+    const { textContent: text, parentElement: holder } = node;
+    if (!text?.trim() || !holder || !seen(holder)) continue;
     range.selectNodeContents(node);
-    const box = range.getBoundingClientRect(), { color, fontSize, fontWeight } = getComputedStyle(node.parentElement);
+    const box = range.getBoundingClientRect(), { color, fontSize, fontWeight } = getComputedStyle(holder);
     const y = box.top + box.height / 2 - top;
-    yield shapeOf("text", { x: box.left - left, y, "dominant-baseline": "central", fill: color, "font-size": fontSize, "font-weight": fontWeight, style: "white-space: pre" }, node.textContent);
+    yield shapeOf("text", { x: box.left - left, y, "dominant-baseline": "central", fill: color, "font-size": fontSize, "font-weight": fontWeight, style: "white-space: pre" }, text);
   }
   for (const icon of root.querySelectorAll("svg, .band")) {
     if (!seen(icon)) continue;
@@ -36,23 +39,24 @@ function* shapesIn(root, left, top) {
   }
 }
 
+/** @param {Element} icon @param {{ x: number, y: number, width: number, height: number }} at */
 function iconAt(icon, at) {
-  const made = icon.cloneNode(true), painted = icon.querySelectorAll("path");
-  for (const [key, value] of Object.entries(at)) made.setAttribute(key, value);
+  const made = /** @type {Element} */ (icon.cloneNode(true)), painted = icon.querySelectorAll("path");
+  for (const [key, value] of Object.entries(at)) made.setAttribute(key, String(value));
   made.querySelectorAll("path").forEach((path, i) => {
-    for (const name of ["fill", "stroke"]) path.setAttribute(name, getComputedStyle(painted[i])[name]); // a file has no variables of the page
+    for (const name of /** @type {const} */ (["fill", "stroke"])) path.setAttribute(name, getComputedStyle(painted[i])[name]); // a file has no variables of the page
   });
   return made;
 }
 
 export async function savePicture() {
-  const plot = $("plot"), list = $("with-list"), { width, height } = plot._fullLayout;
+  const plot = $("plot"), list = $("with-list"), { width = 0, height = 0 } = plot._fullLayout;
   const picture = new DOMParser().parseFromString(await Plotly.toImage(plot, { format: "svg", width, height, imageDataOnly: true }), "image/svg+xml").documentElement;
   const at = plot.getBoundingClientRect(), legend = list.getBoundingClientRect(), top = isOverlaid() ? legend.height + LEGEND_GAP : 0;
   const words = shapeOf("g", { "font-family": "system-ui, sans-serif" });
   if (isOverlaid()) words.append(...shapesIn(list, legend.left, legend.top + top));
   words.append(...shapesIn($("overlay"), at.left, at.top));
-  for (const [key, value] of Object.entries({ viewBox: `0 ${-top} ${width} ${height + top}`, height: height + top, style: "" })) picture.setAttribute(key, value);
+  for (const [key, value] of Object.entries({ viewBox: `0 ${-top} ${width} ${height + top}`, height: height + top, style: "" })) picture.setAttribute(key, String(value));
   picture.prepend(shapeOf("rect", { x: 0, y: -top, width, height: height + top, fill: getComputedStyle(document.body).backgroundColor }));
   picture.append(words);
   for (const line of picture.querySelectorAll("path.js-line:not([style*='dasharray'])")) line.setAttribute("stroke-linecap", "square"); // as the style of the page

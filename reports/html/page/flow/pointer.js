@@ -3,7 +3,7 @@
 import { tables } from "../capture/tables.js";
 import { element } from "../elements.js";
 import { LEAST } from "../keys.js";
-import { choice, choose, continueStep, hasContinued } from "../link.js";
+import { choice, choose, chosenFlow, continueStep, hasContinued } from "../link.js";
 import { displayFilter } from "../list/flows.js";
 import { firstAtOrAfter } from "../numbers.js";
 import { $, data } from "../plotly.js";
@@ -19,13 +19,16 @@ const BOX_PX = 12; // least height of a box that also zooms the vertical axis
 const DOUBLE_MS = 280; // a click waits so long for a second one
 const WHEEL = 0.0015;
 const PAGE = 25; // packets
+/** @type {{ press: Press | null, click: number, zooms: number, own: boolean, zoomed: boolean, wheel: number, wheeling: number }} */
 const gesture = { press: null, click: 0, zooms: 0, own: false, zoomed: false, wheel: 0, wheeling: 0 };
 
+/** @param {MouseEvent} event */
 function pixelOf(event) {
   const box = $("plot").getBoundingClientRect();
   return [event.clientX - box.x, event.clientY - box.y];
 }
 
+/** @param {PointerEvent} event */
 function pointed(event) {
   if (!view.used?.length) return;
   const [x, y] = pixelOf(event);
@@ -34,33 +37,38 @@ function pointed(event) {
   showAt(x < area().l - 4 || x > area().l + area().w + 4 ? null : nearest(x, y));
 }
 
+/** @param {PointerEvent} event */
 function pressed(event) {
   clearTimeout(gesture.click);
   gesture.zoomed = false;
   const [x, y] = pixelOf(event);
   if (event.button !== 0 || !view.used?.length || panelAt(y) < 0) return;
-  gesture.press = { x, y, place: panelAt(y), pan: event.shiftKey, range: view.range.slice(), vertical: { ...choice.vertical } };
+  gesture.press = { x, y, place: panelAt(y), pan: event.shiftKey, range: [...view.range], vertical: { ...choice.vertical } };
   $("plot").setPointerCapture(event.pointerId);
 }
 
 // Draws the box, or moves the view: once in a frame of the screen.
+/** @param {number} x @param {number} y */
 function dragged(x, y) {
   const { press } = gesture;
+  if (!press) return;
   if (!press.pan) return drawBox(press, x, y);
   press.to = [x, y];
   if (press.waiting) return;
   press.waiting = requestAnimationFrame(async () => {
     setView(movedRange(press));
     await draw();
-    press.waiting = null;
+    press.waiting = 0;
   });
 }
 
+/** @param {{ range: Span, x: number, to?: number[] }} press @returns {{ range: Span }} */
 function movedRange({ range, x, to = [x] }) {
   const shift = ((x - to[0]) / area().w) * (range[1] - range[0]);
-  return { range: range.map((time) => time + shift) };
+  return { range: [range[0] + shift, range[1] + shift] };
 }
 
+/** @param {Press} press @param {number} x @param {number} y */
 function drawBox(press, x, y) {
   const { plot, bottom } = view.stack.places[press.place], tall = Math.abs(y - press.y) >= BOX_PX;
   press.box ||= $("overlay").appendChild(element("div", { className: "zoom-box" }));
@@ -68,6 +76,7 @@ function drawBox(press, x, y) {
   Object.assign(press.box.style, { left: `${left}px`, width: `${right - left}px`, top: `${top}px`, height: `${end - top}px` });
 }
 
+/** @param {PointerEvent} event */
 function released(event) {
   const { press } = gesture;
   if (!press) return;
@@ -78,16 +87,21 @@ function released(event) {
   if (press.pan) return wide ? zoom({ ...movedRange({ ...press, to: [x, y] }) }) : undefined;
   if (!wide && !tall) return;
   const { plot, bottom } = view.stack.places[press.place], name = view.used[press.place].name;
-  const range = wide ? [press.x, x].sort((a, b) => a - b).map(timeAt) : view.range;
-  const ends = [press.y, Math.min(Math.max(y, plot), bottom)].sort((a, b) => b - a).map((at) => valueAtHeight(press.place, at));
-  return zoom({ range: atLeast(range), ...(tall ? { vertical: { ...choice.vertical, [name]: ends } } : {}) });
+  /** @type {Span} */
+  const range = wide ? [timeAt(Math.min(press.x, x)), timeAt(Math.max(press.x, x))] : view.range;
+  const end = Math.min(Math.max(y, plot), bottom), valueAtY = (/** @type {number} */ at) => valueAtHeight(press.place, at);
+  /** @type {Span} */
+  const vertical = [valueAtY(Math.max(press.y, end)), valueAtY(Math.min(press.y, end))];
+  return zoom({ range: atLeast(range), ...(tall ? { vertical: { ...choice.vertical, [name]: vertical } } : {}) });
 }
 
+/** @param {Span} range @returns {Span} */
 function atLeast([from, to]) {
   const middle = (from + to) / 2, half = Math.max((to - from) / 2, LEAST / 2);
   return [middle - half, middle + half];
 }
 
+/** @param {Change} change */
 function zoom(change) {
   gesture.zooms++;
   gesture.zoomed = true; // the click that ends a drag chooses nothing, however long the drawing takes
@@ -95,6 +109,7 @@ function zoom(change) {
 }
 
 // A click waits for a second one, which goes back a step.
+/** @param {MouseEvent} event */
 function clickedAt(event) {
   clearTimeout(gesture.click);
   if (event.detail !== 1 || !view.used?.length || gesture.zoomed) return;
@@ -105,15 +120,17 @@ function clickedAt(event) {
 }
 
 // Chooses a packet, and its flow if others are overlaid on it; of a bin, it gives the filter.
+/** @param {Point | null} at */
 async function chosenPoint(at) {
   if (!at || at.frame === null) return;
-  const single = typeof at.frame === "number", other = at.series?.flow ?? choice.flow;
-  const change = { ...(other === choice.flow ? {} : chosenAmong(other)), ...(single ? { frame: at.frame } : {}) };
+  const { frame } = at, other = at.series?.flow ?? chosenFlow(), single = typeof frame === "number";
+  /** @type {Change} */
+  const change = { ...(other === chosenFlow() ? {} : chosenAmong(other)), ...(single ? { frame } : {}) };
   const done = Object.keys(change).length ? choose(change) : null;
   if (change.flow !== undefined) await done; // another flow hides the filter
   $("packet").hidden = false;
   $("packet-file").textContent = single && data.files.length ? `in ${data.files[at.capture]}` : "";
-  $("packet-filter").textContent = single ? `frame.number == ${at.frame}` : timeFilter(at.frame);
+  $("packet-filter").textContent = typeof frame === "number" ? `frame.number == ${frame}` : timeFilter(frame);
   return done;
 }
 
@@ -129,15 +146,17 @@ function goBack() {
 }
 
 // Returns the filter of the packets in a bin.
+/** @param {Span} range */
 function timeFilter([start, end]) {
   const base = BigInt(data.base) / 1000000000n;
-  const epoch = (seconds) => {
+  const epoch = (/** @type {number} */ seconds) => {
     const below = Math.floor(seconds + 5e-10), rest = Math.max(0, seconds - below).toFixed(9).slice(1);
     return `${base + BigInt(below)}${rest}`;
   };
-  return `${displayFilter(tables.flows.rowOf(choice.flow))} && frame.time_epoch >= ${epoch(start)} && frame.time_epoch < ${epoch(end)}`;
+  return `${displayFilter(tables.flows.rowOf(chosenFlow()))} && frame.time_epoch >= ${epoch(start)} && frame.time_epoch < ${epoch(end)}`;
 }
 
+/** @param {WheelEvent} event */
 function wheeled(event) {
   if (!event.ctrlKey || !view.used?.length) return;
   event.preventDefault();
@@ -153,19 +172,23 @@ function wheeled(event) {
   });
 }
 
+/** @type {Record<string, number>} */
 const ZOOMS = { "+": 0.5, "=": 0.5, "-": 2 };
+/** @type {Record<string, number>} */
 const MOVES = { ArrowRight: 1, ArrowLeft: -1, PageDown: PAGE, PageUp: -PAGE };
 
+/** @param {number} shrink @param {number} [shift] */
 function scaled(shrink, shift = 0) {
   const [from, to] = view.range, middle = (from + to) / 2 + shift * (to - from), half = Math.max(((to - from) / 2) * shrink, LEAST / 2);
   return choose({ range: [middle - half, middle + half] });
 }
 
 // Moves the crosshair by packets; the view follows.
+/** @param {number} count */
 function stepPackets(count) {
   const rows = taken.order;
   if (!rows.length) return;
-  const before = cross.at?.k ?? (cross.at ? nearestInTime(cross.at.time).k : count > 0 ? firstAtOrAfter(rows, view.range[0], (row) => tables.packets.time[row]) - 1 : rows.length);
+  const before = cross.at?.k ?? (cross.at ? nearestInTime(cross.at.time)?.k ?? 0 : count > 0 ? firstAtOrAfter(rows, view.range[0], (row) => tables.packets.time[row]) - 1 : rows.length);
   const at = atPacket(Math.min(rows.length - 1, Math.max(0, before + count)));
   holdHeight(null);
   showAt(at);
@@ -173,6 +196,7 @@ function stepPackets(count) {
   if (at.time < from || at.time > to) return choose({ range: [at.time - (to - from) / 2, at.time + (to - from) / 2] });
 }
 
+/** @param {KeyboardEvent} event */
 function keyed(event) {
   if (event.target !== $("plot") || event.ctrlKey || event.altKey || event.metaKey) return;
   const { key } = event;
@@ -205,6 +229,7 @@ export function listenToPlot() {
   listenToTools();
 }
 
+/** @param {number} place @param {number} y */
 function valueAtHeight(place, y) {
   const [low, high] = view.vertical[view.used[place].name], { plot, bottom } = view.stack.places[place];
   return low + ((high - low) * (bottom - y)) / (bottom - plot);

@@ -1,11 +1,11 @@
 // @ts-check
 // Flows grouped by client, server or port. Groups are of all flows that the search finds; each opens in place.
 import { tables } from "../capture/tables.js";
-import { element } from "../elements.js";
+import { element, headOfTable } from "../elements.js";
 import { adds, chooseFlow, flowBox, turnFlow } from "../flow/overlaid.js";
 import { roving } from "../keys.js";
 import { choice } from "../link.js";
-import { changed, unplaned } from "../numbers.js";
+import { eachValue, unplaned } from "../numbers.js";
 import { $, data } from "../plotly.js";
 import { duration, prefixed, whole } from "../units.js";
 import { NO_PORT, nameOf, problemWords, problemsOf, protocolOf } from "./flows.js";
@@ -15,46 +15,54 @@ const MEMBERS_SHOWN = 10; // and as many more at each click
 const PROTOCOL_PLACES = 2 ** 16; // ports
 
 // Returns the time of a flow by part as a bar, and the largest part in words.
+/** @param {number} row */
 export const timeCell = (row) => element("span", { className: "bars" }, timeBar(timesOf(row)), limitOf(row));
 
-const groupAddress = (side) => (row) => tables.flows.addresses[tables.flows[side][row]];
+/** @param {"source" | "destination"} side */
+const groupAddress = (side) => (/** @type {number} */ row) => tables.flows.addresses[tables.flows[side][row]];
+/** @param {number} row */
 const portOf = (row) => (tables.flows.destination_port[row] === NO_PORT ? "" : tables.flows.destination_port[row]);
+/** @type {Record<string, Grouping>} */
 export const GROUPINGS = {
   client: { head: "client", key: (row) => tables.flows.source[row], name: groupAddress("source"), other: "server", otherKey: (row) => tables.flows.destination[row] },
   server: { head: "server", key: (row) => tables.flows.destination[row], name: groupAddress("destination"), other: "client", otherKey: (row) => tables.flows.source[row] },
-  port: { head: "service", key: (row) => tables.flows.protocol_number[row] * PROTOCOL_PLACES * 2 + (portOf(row) === "" ? PROTOCOL_PLACES : portOf(row)), name: (row) => `${protocolOf(row)} ${portOf(row)}`.trim(), other: "server", otherKey: (row) => tables.flows.destination[row] },
+  port: { head: "service", key: (row) => tables.flows.protocol_number[row] * PROTOCOL_PLACES * 2 + Number(portOf(row) === "" ? PROTOCOL_PLACES : portOf(row)), name: (row) => `${protocolOf(row)} ${portOf(row)}`.trim(), other: "server", otherKey: (row) => tables.flows.destination[row] },
 };
 
-const account = { places: new Map(), columns: {} }; // of flows with a known time, by row
+const account = { places: /** @type {Map<number, number>} */ (new Map()), columns: /** @type {Record<string, Numbers>} */ ({}) }; // of flows with a known time, by row
 
+/** @param {PackedTimes} packed */
 export async function loadTimes({ count, flows, columns: packed }) {
   if (!count) return;
-  const numbers = await unplaned(flows), columns = await changed(packed, unplaned);
+  const numbers = await unplaned(flows), columns = await eachValue(packed, unplaned);
   numbers.forEach((number, i) => account.places.set(tables.flows.rowOf(number), i));
   account.columns = columns;
 }
 
 // Returns the time of a flow by part, ns; null if it is not known.
+/** @param {number} row */
 export function timesOf(row) {
   const place = account.places.get(row);
   return place === undefined ? null : data.times.parts.map(([part]) => account.columns[part][place]);
 }
 
 // Returns the part in which most of the time of a flow went; "" if it is not known.
+/** @param {number} row */
 export function limitOf(row) {
   const times = timesOf(row);
   return times ? data.times.parts[times.indexOf(Math.max(...times))][1] : "";
 }
 
 // Returns a bar of the time by part, with its words; "" if no time is known.
+/** @param {number[] | null} times */
 function timeBar(times) {
   const sum = times ? times.reduce((a, b) => a + b, 0) : 0;
-  if (!sum) return "";
+  if (!times || !sum) return "";
   const bar = document.createElement("span");
   bar.className = "mini";
   bar.setAttribute("role", "img");
-  bar.setAttribute("aria-label", times.map((ns, i) => [ns, data.times.parts[i][1]]).filter(([ns]) => ns >= sum / 200).map(([ns, words]) => `${words} ${duration(ns)}`).join(", "));
-  bar.title = bar.getAttribute("aria-label");
+  bar.setAttribute("aria-label", times.map((ns, i) => ({ ns, words: data.times.parts[i][1] })).filter(({ ns }) => ns >= sum / 200).map(({ ns, words }) => `${words} ${duration(ns)}`).join(", "));
+  bar.title = bar.getAttribute("aria-label") ?? "";
   times.forEach((ns, i) => {
     const part = document.createElement("i");
     part.className = `time-${data.times.parts[i][0]}`;
@@ -65,8 +73,9 @@ function timeBar(times) {
 }
 
 // Returns the groups of some rows, most bytes first.
+/** @param {Uint32Array} rows @param {Grouping} grouping */
 function groupsOf(rows, grouping) {
-  const groups = new Map(), sums = tables.flows.problems.map((problem) => problem.sums);
+  const groups = /** @type {Map<number, Group>} */ (new Map()), sums = tables.flows.problems.map((problem) => problem.sums);
   for (const row of rows) {
     const key = grouping.key(row);
     let group = groups.get(key);
@@ -81,6 +90,7 @@ function groupsOf(rows, grouping) {
   return [...groups.values()].sort((a, b) => b.bytes - a.bytes);
 }
 
+/** @param {HTMLTableRowElement} line @param {(Node | string)[]} cells */
 function groupCells(line, cells) {
   cells.forEach((content, i) => {
     const cell = line.insertCell();
@@ -89,6 +99,7 @@ function groupCells(line, cells) {
   });
 }
 
+/** @param {Grouping} grouping */
 function groupHead(grouping) {
   const line = document.createElement("tr");
   [grouping.head, "flows", `${grouping.other}s`, "wire bytes", "time", "problems"].forEach((text, i) => {
@@ -100,15 +111,17 @@ function groupHead(grouping) {
   });
   const head = document.createElement("thead");
   head.append(line);
-  $("groups").tHead.replaceWith(head);
+  headOfTable($("groups")).replaceWith(head);
 }
 
 // Adds or removes the rows of a group's flows below its own row.
+/** @param {HTMLTableRowElement} line @param {Group} group @param {number} most */
 function openGroup(line, group, most) {
-  line.dataset.open = most;
-  line.setAttribute("aria-expanded", most > 0);
-  while (line.nextElementSibling?.dataset.member) line.nextElementSibling.remove();
+  line.dataset.open = String(most);
+  line.setAttribute("aria-expanded", String(most > 0));
+  while (/** @type {HTMLElement | null} */ (line.nextElementSibling)?.dataset.member) line.nextElementSibling?.remove();
   let after = line;
+  /** @param {HTMLTableRowElement} made */
   const insert = (made) => {
     made.dataset.member = "yes";
     after.after(made);
@@ -130,10 +143,11 @@ function openGroup(line, group, most) {
   }
 }
 
+/** @param {number} row */
 function memberRow(row) {
   const line = document.createElement("tr"), number = tables.flows.number[row];
-  line.dataset.flow = number;
-  line.setAttribute("aria-selected", choice.flow === number);
+  line.dataset.flow = String(number);
+  line.setAttribute("aria-selected", String(choice.flow === number));
   groupCells(line, [nameOf(row), "", "", prefixed(tables.flows.bytes[row], "B"), timeCell(row), problemsOf(row)]);
   line.cells[0].prepend(flowBox(number));
   opens(line, (event) => (adds(event) ? turnFlow(number) : chooseFlow(number)));
@@ -141,6 +155,7 @@ function memberRow(row) {
 }
 
 // Calls a function with the event at a click or at Enter and Space.
+/** @param {HTMLElement} line @param {(event: MouseEvent | KeyboardEvent) => unknown} act */
 export function opens(line, act) {
   line.tabIndex = -1;
   line.addEventListener("mousedown", (event) => event.shiftKey && event.preventDefault()); // selects no text
@@ -152,17 +167,19 @@ export function opens(line, act) {
   });
 }
 
+/** @param {Group} group @param {Grouping} grouping */
 function groupRow(group, grouping) {
   const line = document.createElement("tr");
   line.className = "group";
-  line.dataset.group = grouping.name(group.first);
+  line.dataset.group = String(grouping.name(group.first));
   line.setAttribute("aria-expanded", "false");
-  groupCells(line, [grouping.name(group.first), whole(group.rows.length), whole(group.others.size), prefixed(group.bytes, "B"), timeBar(group.times), problemWords((i) => group.problems[i])]);
+  groupCells(line, [String(grouping.name(group.first)), whole(group.rows.length), whole(group.others.size), prefixed(group.bytes, "B"), timeBar(group.times), problemWords((i) => group.problems[i])]);
   opens(line, () => openGroup(line, group, Number(line.dataset.open || 0) ? 0 : MEMBERS_SHOWN));
   return line;
 }
 
 // Lists the groups of the flows that the search found. Returns the number of groups, and of those listed.
+/** @param {Uint32Array} rows @param {string} name @param {number} most */
 export function listGroups(rows, name, most) {
   const grouping = GROUPINGS[name], groups = groupsOf(rows, grouping), body = document.createElement("tbody");
   groupHead(grouping);

@@ -1,6 +1,7 @@
 // @ts-check
 // The list of flows. Searching and sorting cover all flows; the first rows are shown.
 import { tables } from "../capture/tables.js";
+import { headOfTable } from "../elements.js";
 import { adds, chooseFlow, flowBox, turnFlow } from "../flow/overlaid.js";
 import { roving } from "../keys.js";
 import { choice, choose, onChoice } from "../link.js";
@@ -11,18 +12,26 @@ import { knownWord, nameOf, pathOf, problemSum, problemsOf, protocolOf, relation
 
 const ROWS_SHOWN = 200;
 const sorting = { key: "bytes", down: true };
+/** @type {Column[]} */
 let columns = []; // those that this page has
+/** @type {{ name: string, rows: Uint32Array } | null} */
 let inOrder = null; // all rows in the selected order
+/** @type {string[] | null} */
 let texts = null; // that a search looks through, by row
 let rowsListed = 0;
+/** @type {ReturnType<typeof roving>} */
 let stopAtRow = () => {};
 
 // --- the table -------------------------------------------------------------------------------------------------
 
-const measured = (name) => (row) => (Number.isNaN(tables.flows[name][row]) ? -1 : tables.flows[name][row]);
+/** @param {"bytes" | "packets" | "lasted" | "throughput" | "rtt"} name */
+const measured = (name) => (/** @type {number} */ row) => (Number.isNaN(tables.flows[name][row]) ? -1 : tables.flows[name][row]);
+/** @param {number} row */
 const timeSum = (row) => (timesOf(row) || [-1]).reduce((a, b) => a + b, 0);
+/** @param {number} row */
 const lasted = (row) => tables.flows.lasted[row] * 1e6;
 // Those marked wide are shown only if the reader wants all.
+/** @type {Column[]} */
 const COLUMNS = [
   { key: "flow", head: "flow", value: (row) => tables.flows.number[row], text: (row) => String(tables.flows.number[row]), number: true },
   { key: "name", head: "initiator → responder", value: nameOf },
@@ -40,10 +49,11 @@ const COLUMNS = [
   { key: "relation", head: "relation", value: relationOf },
 ];
 
+/** @param {Column} column */
 const classOf = ({ number, wide, bars }) => [number ? "n" : "", wide ? "wide" : "", bars ? "bars" : ""].filter(Boolean).join(" ");
 
 export function makeHead() {
-  const row = $("flows").tHead.insertRow();
+  const row = headOfTable($("flows")).insertRow();
   columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length));
   for (const column of columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
@@ -59,36 +69,40 @@ export function makeHead() {
   roving(row, "button", "horizontal");
 }
 
+/** @param {Column} column */
 function sortBy(column) {
   const numeric = column.number || column.descending;
-  sorting.down = sorting.key === column.key ? !sorting.down : numeric;
+  sorting.down = sorting.key === column.key ? !sorting.down : Boolean(numeric);
   sorting.key = column.key;
   list();
 }
 
+/** @param {string | number} a @param {string | number} b */
 const compare = (a, b) => (a === b ? 0 : a < b ? -1 : 1);
 
 // Returns all flows in the selected order, which is cached because a search needs it at each keystroke.
 export function ordered() {
   const name = `${sorting.key} ${sorting.down}`;
   if (inOrder?.name === name) return inOrder.rows;
-  const column = COLUMNS.find((c) => c.key === sorting.key), sign = sorting.down ? -1 : 1;
+  const column = COLUMNS.find((c) => c.key === sorting.key) ?? COLUMNS[0], sign = sorting.down ? -1 : 1;
   const rows = Uint32Array.from(tables.flows.number.keys()), values = Array.from(rows, column.value);
   rows.sort((a, b) => sign * compare(values[a], values[b]) || a - b);
   inOrder = { name, rows };
   return rows;
 }
 
+/** @param {number} row */
 function searchText(row) {
   return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${pathOf(row)} ${problemsOf(row)} ${limitOf(row)}`.toLowerCase();
 }
 
 // Returns the rows with all words; a flow whose number is the only word is the first.
+/** @param {string[]} words */
 function matching(words) {
   if (!words.length) return ordered();
-  texts ||= Array.from(tables.flows.number.keys(), searchText);
+  const held = (texts ||= Array.from(tables.flows.number.keys(), searchText));
   const row = /^#?\d+$/.test(words[0]) && words.length === 1 ? tables.flows.rowOf(Number(words[0].replace("#", ""))) : -1;
-  const found = ordered().filter((one) => one !== row && words.every((word) => texts[one].includes(word)));
+  const found = ordered().filter((one) => one !== row && words.every((word) => held[one].includes(word)));
   if (row < 0) return found;
   const all = new Uint32Array(found.length + 1);
   all[0] = row;
@@ -96,6 +110,7 @@ function matching(words) {
   return all;
 }
 
+/** @param {number} found @param {number} shown @param {boolean} searched */
 function countText(found, shown, searched) {
   const all = data.flows.count, held = data.flows.held;
   const parts = [`${whole(searched || shown === found ? found : shown)} of ${whole(all)} ${all === 1 ? "flow" : "flows"}`];
@@ -105,14 +120,15 @@ function countText(found, shown, searched) {
 }
 
 // Lists the flows that the search finds, or their groups.
+/** @param {number} [rows] */
 export function list(rows = ROWS_SHOWN) {
-  const words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean), grouped = GROUPINGS[choice.group] ? choice.group : null;
+  const words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean), grouped = choice.group !== null && GROUPINGS[choice.group] ? choice.group : null;
   const found = matching(words);
   rowsListed = rows;
-  $("flows").hidden = grouped;
+  $("flows").hidden = grouped !== null;
   $("groups").hidden = !grouped;
-  $("columns").hidden = grouped;
-  for (const button of document.querySelectorAll("#grouping button")) button.setAttribute("aria-pressed", button.dataset.group === (grouped || "flow"));
+  $("columns").hidden = grouped !== null;
+  for (const button of document.querySelectorAll("#grouping button")) button.setAttribute("aria-pressed", String(button.dataset.group === (grouped || "flow")));
   if (grouped) {
     const { all, shown } = listGroups(found, grouped, Math.max(rows, GROUPS_SHOWN));
     $("count").textContent = `${countText(found.length, found.length, words.length > 0)} in ${whole(all)} ${GROUPINGS[grouped].head}${all === 1 ? "" : "s"}`;
@@ -124,8 +140,9 @@ export function list(rows = ROWS_SHOWN) {
   $("count").textContent = countText(found.length, Math.min(rows, found.length), words.length > 0);
 }
 
+/** @param {Uint32Array} shown */
 function listFlows(shown) {
-  for (const cell of $("flows").tHead.rows[0].cells) {
+  for (const cell of headOfTable($("flows")).rows[0].cells) {
     if (cell.dataset.key === sorting.key) cell.setAttribute("aria-sort", sorting.down ? "descending" : "ascending");
     else cell.removeAttribute("aria-sort");
   }
@@ -136,13 +153,14 @@ function listFlows(shown) {
   stopAtRow(body.querySelector('[aria-selected="true"]'));
 }
 
+/** @param {number} row */
 function flowRow(row) {
   const line = document.createElement("tr"), number = tables.flows.number[row];
-  line.dataset.flow = number;
-  line.setAttribute("aria-selected", choice.flow === number);
+  line.dataset.flow = String(number);
+  line.setAttribute("aria-selected", String(choice.flow === number));
   for (const column of columns) {
     const cell = line.insertCell();
-    cell.append((column.text || column.value)(row));
+    cell.append(column.text ? column.text(row) : String(column.value(row)));
     cell.className = classOf(column);
   }
   line.cells[0].prepend(flowBox(number));
@@ -157,7 +175,7 @@ export function startGroups() {
     button.addEventListener("click", () => choose({ group: button.dataset.group === "flow" ? null : button.dataset.group }));
   }
   roving($("grouping"), "button", "horizontal");
-  $("columns").addEventListener("click", (event) => event.target.setAttribute("aria-pressed", $("flow-list").classList.toggle("wide")));
+  $("columns").addEventListener("click", ({ currentTarget }) => /** @type {Element} */ (currentTarget).setAttribute("aria-pressed", String($("flow-list").classList.toggle("wide"))));
   onChoice((changed) => {
     if (!changed.has("group") && !changed.has("find")) return;
     if ($("find").value.trim() !== choice.find) $("find").value = choice.find;
@@ -169,6 +187,6 @@ export const listMore = () => list(rowsListed + ROWS_SHOWN);
 
 // Marks the rows of the chosen flow, and makes its row the tab stop of the list.
 export function markRows() {
-  for (const row of document.querySelectorAll("#flows tbody tr, #groups tr[data-flow]")) row.setAttribute("aria-selected", Number(row.dataset.flow) === choice.flow);
+  for (const row of document.querySelectorAll("#flows tbody tr, #groups tr[data-flow]")) row.setAttribute("aria-selected", String(Number(row.dataset.flow) === choice.flow));
   stopAtRow($("flows").tBodies[0].querySelector('[aria-selected="true"]'));
 }

@@ -3,10 +3,10 @@
 // fields and the command that cuts it from the capture. All texts of the capture are set as text, never as HTML.
 import { frameCut } from "../capture/commands.js";
 import { tables } from "../capture/tables.js";
-import { copy } from "../elements.js";
-import { flagText } from "../flow/series/points.js";
+import { copy, targetOf } from "../elements.js";
+import { flagText, sacksOf } from "../flow/series/points.js";
 import { roving } from "../keys.js";
-import { choice } from "../link.js";
+import { choice, chosenFlow } from "../link.js";
 import { endOf } from "../list/flows.js";
 import { KNOWN, firstAtOrAfter } from "../numbers.js";
 import { $, data, inflate } from "../plotly.js";
@@ -16,7 +16,9 @@ import { PHRASES, eventsAt, evidenceOf, kindOf, listed, packetKey, placeOf, rela
 const HEX_ROW = 16;
 const OPEN_LAYER = /^(Transmission Control|User Datagram|Stream Control|Datagram Congestion|Internet Control)/;
 const SCANNED = 200_000; // packets that are searched for an acknowledgment
-const shownFrame = { asked: 0, found: null, places: null, trees: null, bytes: null };
+/** @type {{ asked: number, found: HeldFrame | null, places: Map<number, Frame & { number: number, from: number }> | null, trees: TreeNode[][], bytes: Uint8Array }} */
+const shownFrame = { asked: 0, found: null, places: null, trees: [], bytes: new Uint8Array() };
+/** @type {ReturnType<typeof roving>} */
 let stopAtNode = () => {};
 
 // --- data of the page ------------------------------------------------------------------------------------------------
@@ -39,17 +41,17 @@ export const forgetFrames = () => { shownFrame.places = null; };
 
 // Returns a frame of the page: that of the capture of the chosen packet, or the first one with this number. Its bytes are
 // [from, from + kept) of `bytes`.
+/** @param {number} frame @returns {HeldFrame | null} */
 function heldFrame(frame) {
   const own = listed.place < 0 ? data.frames.list.map((one) => one.capture) : [tables.packets.capture[listed.place]];
-  const capture = own.find((one) => shownFrame.places.has(packetKey(one, frame)));
-  if (capture === undefined) return null;
-  const found = shownFrame.places.get(packetKey(capture, frame));
-  return { ...found, bytes: shownFrame.bytes, tree: shownFrame.trees[found.number], madeBy: data.frames.made_by, reason: data.frames.reason };
+  const found = own.map((capture) => shownFrame.places?.get(packetKey(capture, frame))).find(Boolean);
+  return found ? { ...found, bytes: shownFrame.bytes, tree: shownFrame.trees[found.number], madeBy: data.frames.made_by, reason: data.frames.reason } : null;
 }
 
 // --- verdict ---------------------------------------------------------------------------------------------------------
 
 // Returns the first packet of the other direction that acknowledges all of a packet, or -1.
+/** @param {number} i */
 function acknowledgedBy(i) {
   const p = tables.packets, end = p.sequence[i] + p.size[i], others = p.rows(p.who[i] ^ 1);
   for (let at = firstAtOrAfter(others, i), left = SCANNED; at < others.length && left; at++, left--) {
@@ -58,6 +60,7 @@ function acknowledgedBy(i) {
   return -1;
 }
 
+/** @param {number} i @param {number} event */
 function eventSentence(i, event) {
   const p = tables.packets, e = tables.events, kind = kindOf(event), related = e.related_frame[event], where = placeOf(event);
   const first = Number.isNaN(related) ? -1 : rowOfPacket(e.capture[event], related), parts = [];
@@ -77,6 +80,7 @@ function eventSentence(i, event) {
 }
 
 // Returns the sentences about a packet; the first one is its verdict.
+/** @param {number} i */
 function frameVerdict(i) {
   const p = tables.packets, found = eventsAt(i).map((event) => eventSentence(i, event));
   const repeats = repeatsOf(i).map((event) => {
@@ -94,6 +98,7 @@ function frameVerdict(i) {
 // --- tree and bytes --------------------------------------------------------------------------------------------------
 
 // Makes the items of a tree: a node is [label, first byte, bytes, nodes below it].
+/** @param {TreeNode[]} nodes @param {HTMLElement} list @param {(label: string) => boolean} open */
 function treeItems(nodes, list, open) {
   for (const [label, from, size, below] of nodes) {
     const item = document.createElement("li"), text = document.createElement("span");
@@ -114,32 +119,41 @@ function treeItems(nodes, list, open) {
 }
 
 // Draws a tree, with its transport layer or else its last layer unfolded.
+/** @param {TreeNode[] | undefined} tree */
 function drawTree(tree) {
   $("frame-tree").hidden = !tree;
   $("frame-tree").replaceChildren();
   if (!tree) return;
   const layers = tree.map(([label]) => OPEN_LAYER.test(label)), last = layers.lastIndexOf(true);
-  treeItems(tree, $("frame-tree"), (label) => label === tree.at(last)[0]);
+  treeItems(tree, $("frame-tree"), (label) => label === tree.at(last)?.[0]);
   stopAtNode(null);
 }
 
+/** @param {HTMLElement} item @param {boolean} open */
 function unfold(item, open) {
   const group = item.querySelector(":scope > ul");
   if (!group) return;
   group.hidden = !open;
-  item.setAttribute("aria-expanded", open);
+  item.setAttribute("aria-expanded", String(open));
 }
 
+/** @param {HTMLElement} item */
 function pointAt(item) {
   for (const other of $("frame-tree").querySelectorAll("[aria-selected=true]")) other.removeAttribute("aria-selected");
   item.setAttribute("aria-selected", "true");
-  drawBytes(...item.dataset.bytes.split(" ").map(Number));
+  const [from, size] = (item.dataset.bytes ?? "").split(" ").map(Number);
+  drawBytes(from, size);
 }
 
 // Draws the bytes, with some of them marked.
+/** @param {number} from @param {number} size */
 function drawBytes(from, size) {
-  const { found } = shownFrame, own = found.bytes.subarray(found.from, found.from + found.kept), place = $("frame-bytes");
+  const { found } = shownFrame;
+  if (!found) return;
+  const own = found.bytes.subarray(found.from, found.from + found.kept), place = $("frame-bytes");
+  /** @param {string[]} texts @param {number} start */
   const marked = (texts, start) => {
+    /** @param {number} k */
     const inside = (k) => start + k >= from && start + k < from + size, parts = [];
     for (let k = 0; k < texts.length; ) {
       let end = k + 1;
@@ -161,12 +175,13 @@ function drawBytes(from, size) {
 }
 
 // Left and right fold a node, or go to the one above or below it; up and down are those of every list (keys.js).
+/** @param {KeyboardEvent} event */
 function treeKeys(event) {
-  const item = event.target.closest("[role=treeitem]"), open = item?.getAttribute("aria-expanded");
+  const item = targetOf(event).closest("[role=treeitem]"), open = item?.getAttribute("aria-expanded");
   if (!item || !["ArrowLeft", "ArrowRight", "Enter", " "].includes(event.key)) return;
   event.preventDefault();
-  if (event.key === "ArrowRight" && open === "true") item.querySelector("[role=treeitem]").focus();
-  else if (event.key === "ArrowLeft" && open !== "true") item.parentElement.closest("[role=treeitem]")?.focus();
+  if (event.key === "ArrowRight" && open === "true") item.querySelector("[role=treeitem]")?.focus();
+  else if (event.key === "ArrowLeft" && open !== "true") item.parentElement?.closest("[role=treeitem]")?.focus();
   else unfold(item, event.key === "ArrowRight" || (event.key !== "ArrowLeft" && open !== "true"));
 }
 
@@ -174,8 +189,9 @@ function treeKeys(event) {
 
 const baseText = () => new Date(Number(BigInt(data.base) / 1000000n)).toISOString().replace("T", " ").replace(".000Z", "Z");
 
+/** @param {number} i */
 function frameFacts(i) {
-  const p = tables.packets, known = p.known[i], row = tables.flows.rowOf(choice.flow), back = p.who[i] % 2;
+  const p = tables.packets, known = p.known[i], row = tables.flows.rowOf(chosenFlow()), back = p.who[i] % 2;
   const ends = [endOf(row, "source"), endOf(row, "destination")], facts = [["Time", `${secondsText(p.time[i])} s since ${baseText()}`]];
   const at = firstAtOrAfter(listed.all, i);
   if (at > 0) facts.push(["Since the packet before", duration(Math.max(0, p.time[i] - p.time[listed.all[at - 1]]) * 1e9)]);
@@ -186,11 +202,12 @@ function frameFacts(i) {
   if (known & KNOWN.repeated) facts.push(["Seen before", `${whole(p.size[i] - p.unique[i])} bytes`]);
   if (known & KNOWN.ack) facts.push(["Acknowledges", whole(p.ack[i])]);
   if (known & KNOWN.window) facts.push(["Receive window", `${whole(p.window[i])} bytes`]);
-  if (known & KNOWN.sack) facts.push(["SACK", p.sacks.get(i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")]);
+  if (known & KNOWN.sack) facts.push(["SACK", sacksOf(p, i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")]);
   if (known & KNOWN.rtt) facts.push(["RTT sample", duration(p.rtt[i] * 1e6)]);
   return facts;
 }
 
+/** @param {number} i */
 function drawFacts(i) {
   const list = $("frame-facts");
   list.replaceChildren();
@@ -206,6 +223,7 @@ function drawFacts(i) {
 
 const frameFilter = () => `frame.number == ${choice.frame}`;
 
+/** @param {HeldFrame | null} found */
 function frameNote(found) {
   if (choice.frame === null) return listed.items.length ? "Choose a packet in the list, in the ladder or in the plot." : "";
   if (!found && listed.place < 0) return "This frame is not among the packets of the page.";
@@ -215,6 +233,7 @@ function frameNote(found) {
   return found.tree ? `${size} Decoded by ${found.madeBy}.` : `${size} ${found.reason || ""}`.trim();
 }
 
+/** @param {string[]} sentences */
 function drawVerdict(sentences) {
   const strong = document.createElement("b");
   strong.textContent = sentences[0] || "";
@@ -223,6 +242,7 @@ function drawVerdict(sentences) {
 }
 
 // Draws the head of the frame, its filter, and the command that cuts it.
+/** @param {HeldFrame | null} found */
 function drawHead(found) {
   const chosen = choice.frame !== null, i = listed.place, capture = found ? found.capture : i >= 0 ? tables.packets.capture[i] : 0;
   const command = chosen ? frameCut(capture) : "";
@@ -239,7 +259,7 @@ export async function showFrame() {
   const ticket = ++shownFrame.asked, wanted = choice.frame !== null;
   if (wanted) await loadFrames();
   if (ticket !== shownFrame.asked) return; // another frame was chosen meanwhile
-  const i = listed.place, found = (shownFrame.found = wanted ? heldFrame(choice.frame) : null);
+  const i = listed.place, found = (shownFrame.found = choice.frame !== null ? heldFrame(choice.frame) : null);
   drawHead(found);
   drawVerdict(i >= 0 ? frameVerdict(i) : []);
   $("frame-facts").hidden = i < 0 || Boolean(found?.tree);
@@ -253,13 +273,16 @@ export function listenFrame() {
   const tree = $("frame-tree");
   stopAtNode = roving(tree, "[role=treeitem]", "vertical");
   tree.addEventListener("keydown", treeKeys);
-  tree.addEventListener("focusin", (event) => pointAt(event.target.closest("[role=treeitem]")));
+  tree.addEventListener("focusin", (event) => {
+    const item = targetOf(event).closest("[role=treeitem]");
+    if (item) pointAt(item);
+  });
   tree.addEventListener("click", (event) => {
-    const item = event.target.closest("[role=treeitem]");
+    const item = targetOf(event).closest("[role=treeitem]");
     if (!item) return;
     unfold(item, item.getAttribute("aria-expanded") !== "true");
     item.focus({ preventScroll: true });
   });
-  $("copy-frame").addEventListener("click", (event) => copy(event.target, frameFilter()));
-  $("copy-cut").addEventListener("click", (event) => copy(event.target, $("frame-command").textContent));
+  $("copy-frame").addEventListener("click", (event) => copy(targetOf(event), frameFilter()));
+  $("copy-cut").addEventListener("click", (event) => copy(targetOf(event), $("frame-command").textContent));
 }

@@ -2,9 +2,9 @@
 // The ladder: the packets between both hosts as arrows, those of the initiator from the left. Time goes down, a row for each
 // packet; a packet that was lost ends halfway.
 import { tables } from "../capture/tables.js";
-import { SVG } from "../elements.js";
-import { flagText } from "../flow/series/points.js";
-import { choice } from "../link.js";
+import { SVG, elementAt } from "../elements.js";
+import { flagText, sacksOf } from "../flow/series/points.js";
+import { chosenFlow } from "../link.js";
 import { endOf } from "../list/flows.js";
 import { KNOWN } from "../numbers.js";
 import { $ } from "../plotly.js";
@@ -15,45 +15,50 @@ const LADDER_ROW = 28; // px
 export const LADDER = { row: () => LADDER_ROW, head: 0, most: 20 };
 const LADDER_WIDE = 620; // px from which labels are beside the lines
 
+/** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string | number} [text] */
 function drawnIn(parent, name, attributes, text) {
   const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  if (text !== undefined) made.textContent = text;
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
+  if (text !== undefined) made.textContent = String(text);
   parent.append(made);
   return made;
 }
 
 // Returns the places of both lines.
+/** @param {number} width @returns {Span} */
 function ladderLines(width) {
   return width >= LADDER_WIDE ? [width * 0.4, width * 0.62] : [76, width - 12];
 }
 
 export function showEnds() {
-  const row = tables.flows.rowOf(choice.flow), width = $("ladder-ends").clientWidth;
-  [...$("ladder-ends").children].forEach((span, side) => {
+  const row = tables.flows.rowOf(chosenFlow()), width = $("ladder-ends").clientWidth;
+  $("ladder-ends").querySelectorAll(":scope > *").forEach((span, side) => {
     span.textContent = endOf(row, side ? "destination" : "source");
     const edge = side && width < LADDER_WIDE; // its middle would be too near the edge
     Object.assign(span.style, edge ? { left: "auto", right: "0", transform: "none" } : { left: `${ladderLines(width)[side]}px`, right: "auto", transform: "" });
   });
 }
 
+/** @param {number} i */
 function ladderLabel(i) {
   const p = tables.packets, known = p.known[i], tcp = known & KNOWN.sequence, parts = [];
   if (known & KNOWN.flags && p.flags[i] & 7) parts.push(flagText(p.flags[i]));
   if (tcp && p.size[i]) parts.push(`${whole(p.sequence[i])} + ${whole(p.size[i])}`);
   else if (!tcp) parts.push(`${whole(p.size[i])} bytes`);
   if (known & KNOWN.ack && !p.size[i]) parts.push(`ack ${whole(p.ack[i])}`);
-  if (known & KNOWN.sack) parts.push(`SACK ${p.sacks.get(i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")}`);
+  if (known & KNOWN.sack) parts.push(`SACK ${sacksOf(p, i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")}`);
   const events = eventsAt(i).map((event) => PHRASES[kindOf(event)] || kindOf(event).replaceAll("_", " "));
   return [...parts, ...events, ...(isLost(i) ? ["lost"] : [])].join(", ");
 }
 
+/** @param {Element} parent @param {number} item @param {number} top @param {Span} range */
 function ladderPause(parent, item, top, [left, right]) {
   const middle = (left + right) / 2;
   drawnIn(parent, "line", { class: "pause", x1: left + 12, x2: right - 12, y1: top + LADDER_ROW - 5, y2: top + LADDER_ROW - 5 });
   drawnIn(parent, "text", { x: middle, y: top + LADDER_ROW - 10, "text-anchor": "middle" }, pauseText(item));
 }
 
+/** @param {Element} parent @param {number} i @param {number} top @param {Span} lines @param {number} width */
 function ladderPacket(parent, i, top, lines, width) {
   const p = tables.packets, back = p.who[i] % 2, lost = isLost(i), { weight } = packetVerdict(i);
   const group = drawnIn(parent, "g", { "data-frame": p.frame[i], class: i === listed.place ? "row chosen" : "row" });
@@ -66,16 +71,18 @@ function ladderPacket(parent, i, top, lines, width) {
   if (lost) drawnIn(group, "path", { class: name, d: `M${to - 4} ${end - 4}l8 8m0 -8l-8 8` });
   else drawnIn(group, "circle", { class: name, cx: to, cy: end, r: 2.5 });
   const wide = width >= LADDER_WIDE, label = ladderLabel(i);
+  /** @type {Record<string, string | number>} */
   const at = wide ? (back ? { x: lines[1] + 10 } : { x: lines[0] - 10, "text-anchor": "end" }) : { x: (lines[0] + lines[1]) / 2, "text-anchor": "middle" };
   const room = Math.floor((wide ? (back ? width - lines[1] - 14 : lines[0] - 90) : lines[1] - lines[0] - 8) / 6.2); // letters
   drawnIn(group, "text", { ...at, y: top + (wide ? 14 : 9) }, label.length > room ? `${label.slice(0, Math.max(0, room - 1))}…` : label);
   drawnIn(group, "title", {}, `frame ${p.frame[i]}: ${label}`);
 }
 
+/** @param {number} first @param {number} count */
 export function drawLadder(first, count) {
-  const picture = $("ladder-rows").querySelector("svg"), width = $("ladder-rows").clientWidth, lines = ladderLines(width), height = LADDER_ROW * count;
+  const picture = elementAt("svg", $("ladder-rows")), width = $("ladder-rows").clientWidth, lines = ladderLines(width), height = LADDER_ROW * count;
   picture.replaceChildren();
-  picture.setAttribute("height", height);
+  picture.setAttribute("height", String(height));
   const frames = [...listed.items.subarray(first, first + count)].filter((item) => item >= 0).map((i) => tables.packets.frame[i]);
   picture.setAttribute("aria-label", frames.length ? `Ladder of frames ${frames[0]} to ${frames.at(-1)}` : "Ladder");
   const parts = drawnIn(picture, "g", {});

@@ -3,14 +3,16 @@
 //
 // An item of the list is the row of a packet, or ~row for the pause before that packet.
 import { tables } from "../capture/tables.js";
-import { flagText, rowsOf } from "../flow/series/points.js";
+import { flagText, rowsOf, sacksOf } from "../flow/series/points.js";
 import { KNOWN, firstAtOrAfter } from "../numbers.js";
 import { data } from "../plotly.js";
 import { duration, whole } from "../units.js";
 
 const PAUSE_LEAST = 0.2, PAUSE_SHARE = 0.05, PAUSE_FACTOR = 10; // seconds, of the range, of the median time between packets
 const SAMPLED = 4096; // times between packets of which the median is taken
+/** @type {Record<string, string>} */
 const SHAPES = { fast_retransmission: "◆", timeout_retransmission: "✕", probe_retransmission: "△", retransmission: "◇" };
+/** @type {Record<string, string>} */
 export const PHRASES = {
   fast_retransmission: "fast retransmission", timeout_retransmission: "retransmitted by timeout", probe_retransmission: "tail loss probe",
   retransmission: "retransmitted, cause unknown", suspected_timeout: "suspected timeout", duplicate_ack: "duplicate ACK",
@@ -18,11 +20,19 @@ export const PHRASES = {
   acked_unseen_segment: "ACK of data not captured", keep_alive_ack: "ACK of a keep-alive", ack_out_of_range: "ACK out of range",
 };
 const QUIET = new Set(["duplicate_ack", "keep_alive", "keep_alive_ack", "window_probe"]);
+/** @type {Record<string, string>} */
 const EVIDENCE = { dsack: "DSACK", timestamps: "TCP timestamps", ip_id: "IPv4 IDs", acks: "ACKs", acknowledged: "an earlier ACK", signature: "equal headers", time: "time" };
-export const listed = { source: null, all: [], items: [], count: 0, events: new Map(), repeats: new Map(), packets: new Map(), place: -1 };
+/**
+ * What is listed: the packets from which, their rows and items, events by the packet that they are at or whose bytes they repeat, rows by
+ * capture and frame, and the row of the chosen packet.
+ * @type {{ source: Packets | null, all: Uint32Array, items: Int32Array, count: number, events: Map<number, number[]>, repeats: Map<number, number[]>, packets: Map<number, number>, place: number }}
+ */
+export const listed = { source: null, all: new Uint32Array(), items: new Int32Array(), count: 0, events: new Map(), repeats: new Map(), packets: new Map(), place: -1 };
+/** @param {Partial<typeof listed>} change */
 export const setListed = (change) => Object.assign(listed, change);
 
 // Returns two ascending lists as one.
+/** @param {Uint32Array} a @param {Uint32Array} b */
 export function mergedRows(a, b) {
   const both = new Uint32Array(a.length + b.length);
   for (let i = 0, j = 0, k = 0; k < both.length; k++) both[k] = j === b.length || (i < a.length && a[i] < b[j]) ? a[i++] : b[j++];
@@ -30,6 +40,7 @@ export function mergedRows(a, b) {
 }
 
 // Returns the shortest pause that is listed.
+/** @param {Uint32Array} rows */
 function pauseLeast(rows) {
   const { time } = tables.packets, step = Math.max(1, Math.floor(rows.length / SAMPLED)), between = [];
   for (let k = 1; k < rows.length; k += step) between.push(time[rows[k]] - time[rows[k - 1]]);
@@ -39,6 +50,7 @@ function pauseLeast(rows) {
 }
 
 // Returns the packets in a range and the pauses between them.
+/** @param {Uint32Array} all @param {Span | null} range */
 export function itemsOf(all, range) {
   const { time } = tables.packets, rows = range ? all.filter((i) => time[i] >= range[0] && time[i] <= range[1]) : all;
   const least = pauseLeast(rows), pauses = [];
@@ -55,27 +67,40 @@ export function itemsOf(all, range) {
   return { items, count: rows.length };
 }
 
+/** @param {number} item */
 export const pauseText = (item) => {
   const at = firstAtOrAfter(listed.all, ~item), { time } = tables.packets;
   return `${duration((time[~item] - time[listed.all[at - 1]]) * 1e9)} without a packet`;
 };
 
+/** @param {number} capture @param {number} frame */
 export const packetKey = (capture, frame) => capture * 2 ** 40 + frame;
+/** @param {number} i */
 export const eventsAt = (i) => listed.events.get(packetKey(tables.packets.capture[i], tables.packets.frame[i])) || [];
+/** @param {number} event */
 export const kindOf = (event) => data.words.kind[tables.events.kind[event]];
+/** @param {number} event */
 export const evidenceOf = (event) => {
   const by = data.words.evidence[tables.events.evidence[event]];
   return by ? EVIDENCE[by] || by.replaceAll("_", " ") : "";
 };
+/** @param {number} event */
 export const placeOf = (event) => data.words.place[tables.events.place[event]] || "";
 
 // Returns the row of a packet that has an event or that an event names; -1 if the page lacks it.
+/** @param {number} capture @param {number} frame */
 export const rowOfPacket = (capture, frame) => listed.packets.get(packetKey(capture, frame)) ?? -1;
 
 // Indexes the events of a flow by their packets, and its retransmissions by the packets whose bytes they repeat.
+/** @param {number} flow */
 export function indexEvents(flow) {
   const e = tables.events, p = tables.packets, rows = [...rowsOf(e, flow)];
-  const put = (map, key, value) => (map.has(key) ? map.get(key).push(value) : map.set(key, [value]));
+  /** @param {Map<number, number[]>} map @param {number} key @param {number} value */
+  const put = (map, key, value) => {
+    const list = map.get(key);
+    if (list) list.push(value);
+    else map.set(key, [value]);
+  };
   const named = new Set(rows.flatMap((event) => [packetKey(e.capture[event], e.frame[event]), packetKey(e.capture[event], e.related_frame[event])]));
   setListed({ events: new Map(), repeats: new Map(), packets: new Map() });
   if (rows.length) {
@@ -91,12 +116,14 @@ export function indexEvents(flow) {
 }
 
 // Returns whether an event is a retransmission of bytes of its related packet; else that packet opened the gap which it fills.
+/** @param {number} event */
 function repeatsPacket(event) {
   const e = tables.events, p = tables.packets, again = rowOfPacket(e.capture[event], e.frame[event]), first = rowOfPacket(e.capture[event], e.related_frame[event]);
   if (!kindOf(event).endsWith("retransmission") || again < 0 || first < 0) return false;
   return p.sequence[first] < p.sequence[again] + p.size[again] && p.sequence[again] < p.sequence[first] + p.size[first];
 }
 
+/** @param {number} event */
 export function relatedText(event) {
   const related = tables.events.related_frame[event];
   if (kindOf(event).endsWith("duplicate")) return `copy of frame ${related}`;
@@ -104,6 +131,7 @@ export function relatedText(event) {
   return repeatsPacket(event) ? `first sent in frame ${related}` : `fills the gap before frame ${related}`;
 }
 
+/** @param {number} event */
 function eventText(event) {
   const e = tables.events, kind = kindOf(event), parts = [PHRASES[kind] || kind.replaceAll("_", " ")], related = e.related_frame[event];
   if (e.spurious[event] === 1) parts.push("spurious");
@@ -115,22 +143,26 @@ function eventText(event) {
 }
 
 // Returns the events that repeat a packet. One that was lost is not known to be: it is retransmitted for some reason.
+/** @param {number} i */
 export const repeatsOf = (i) => listed.repeats.get(packetKey(tables.packets.capture[i], tables.packets.frame[i])) || [];
 
+/** @param {number} event */
 export function repeatedText(event) {
   const e = tables.events, again = `retransmitted in frame ${e.frame[event]}`;
   if (e.spurious[event] === 1) return `arrived; ${again}`;
   return placeOf(event) === "downstream" ? `lost downstream; ${again}` : again;
 }
 
+/** @param {number} i */
 export const isLost = (i) => repeatsOf(i).some((event) => placeOf(event) === "downstream" && tables.events.spurious[event] !== 1);
 
 // Returns the text of a packet without a verdict: flags, SACK blocks, or whether it acknowledges new data.
+/** @param {number} i */
 function plainText(i) {
   const p = tables.packets, known = p.known[i], parts = [];
   if (known & KNOWN.fragment) parts.push(`fragment at ${whole(p.offset[i])}`);
   if (known & KNOWN.flags && p.flags[i] & 7) parts.push(flagText(p.flags[i]));
-  if (known & KNOWN.sack) parts.push(`SACK ${p.sacks.get(i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")}`);
+  if (known & KNOWN.sack) parts.push(`SACK ${sacksOf(p, i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")}`);
   else if (known & KNOWN.ack && !p.size[i]) {
     const own = p.rows(p.who[i]), at = firstAtOrAfter(own, i);
     if (at > 0 && p.known[own[at - 1]] & KNOWN.ack && p.ack[i] > p.ack[own[at - 1]]) parts.push("new data acknowledged");
@@ -139,6 +171,7 @@ function plainText(i) {
 }
 
 // Returns shape, text and weight of the verdict on a packet.
+/** @param {number} i */
 export function packetVerdict(i) {
   const events = eventsAt(i), repeats = repeatsOf(i), loud = events.find((event) => !QUIET.has(kindOf(event)));
   const texts = [...events.map(eventText), ...repeats.map(repeatedText)];
@@ -148,4 +181,5 @@ export function packetVerdict(i) {
   return { shape, text: [...texts, plain].filter(Boolean).join("; "), weight: shape ? "alarm" : loud === undefined && !repeats.length ? "quiet" : "plain" };
 }
 
+/** @param {number} seconds */
 export const secondsText = (seconds) => seconds.toFixed(6);

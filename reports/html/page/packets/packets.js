@@ -1,8 +1,9 @@
 // @ts-check
 // The packets of the chosen flow and range, with verdict and evidence of each, as a list and as a ladder.
 import { fetched, tables } from "../capture/tables.js";
+import { elementAt, targetOf } from "../elements.js";
 import { roving } from "../keys.js";
-import { choice, choose, continueStep, onChoice } from "../link.js";
+import { choice, choose, chosenFlow, continueStep, hasAny, onChoice } from "../link.js";
 import { KNOWN } from "../numbers.js";
 import { $, data } from "../plotly.js";
 import { whole } from "../units.js";
@@ -15,12 +16,15 @@ const narrow = matchMedia("(max-width: 760px)"); // packets.css
 const LISTED = { row: () => (narrow.matches ? 32 : 24), head: 28, most: 22 }; // px, px, rows
 const PAGE_STEP = 25; // packets
 const TABS = ["packets", "ladder"];
+/** @type {Record<string, ReturnType<typeof virtualRows>>} */
 let rowsOfTab = {}; // what virtualRows() returned
 
 // --- the table -----------------------------------------------------------------------------------------------------
 
+/** @param {number} i */
 const directionArrow = (i) => (tables.packets.who[i] % 2 ? "←" : "→");
 
+/** @param {HTMLTableRowElement} row @param {string} text @param {string} [name] */
 function packetCell(row, text, name) {
   const made = row.insertCell();
   made.setAttribute("role", "gridcell");
@@ -29,6 +33,7 @@ function packetCell(row, text, name) {
   return made;
 }
 
+/** @param {number} item */
 function pauseRow(item) {
   const row = document.createElement("tr"), made = packetCell(row, pauseText(item));
   row.className = "pause";
@@ -37,13 +42,14 @@ function pauseRow(item) {
   return row;
 }
 
+/** @param {number} i */
 function packetRow(i) {
   const p = tables.packets, row = document.createElement("tr"), { shape, text, weight } = packetVerdict(i), tcp = p.known[i] & KNOWN.sequence;
   row.setAttribute("role", "row");
-  row.dataset.frame = p.frame[i];
-  row.dataset.row = i;
+  row.dataset.frame = String(p.frame[i]);
+  row.dataset.row = String(i);
   row.id = `packet-${i}`;
-  row.setAttribute("aria-selected", i === listed.place);
+  row.setAttribute("aria-selected", String(i === listed.place));
   packetCell(row, String(p.frame[i]), "n frame-number");
   packetCell(row, secondsText(p.time[i]), "n");
   packetCell(row, directionArrow(i));
@@ -57,25 +63,27 @@ function packetRow(i) {
   return row;
 }
 
+/** @param {number} first @param {number} count */
 function drawTable(first, count) {
   const body = document.createElement("tbody");
   body.setAttribute("role", "rowgroup");
   for (let at = first; at < first + count; at++) {
     const item = listed.items[at], row = item < 0 ? pauseRow(item) : packetRow(item);
-    row.setAttribute("aria-rowindex", at + 2);
+    row.setAttribute("aria-rowindex", String(at + 2));
     body.append(row);
   }
-  $("packet-rows").querySelector("tbody").replaceWith(body);
+  elementAt("tbody", $("packet-rows")).replaceWith(body);
   if (body.querySelector(`#packet-${listed.place}`)) $("packet-rows").setAttribute("aria-activedescendant", `packet-${listed.place}`);
   else $("packet-rows").removeAttribute("aria-activedescendant");
 }
 
 // --- the choice ----------------------------------------------------------------------------------------------------
 
-const tabOf = () => (TABS.includes(choice.tab) ? choice.tab : TABS[0]);
+const tabOf = () => (choice.tab !== null && TABS.includes(choice.tab) ? choice.tab : TABS[0]);
 
+/** @param {number} count @param {number} all */
 function packetCountText(count, all) {
-  if (tables.packets.places.get(choice.flow) === undefined) return "The packets of this flow are not in the page.";
+  if (tables.packets.places.get(chosenFlow()) === undefined) return "The packets of this flow are not in the page.";
   const some = `${whole(count)} ${count === 1 ? "packet" : "packets"}${choice.range ? ` of ${whole(all)} in range` : ""}`;
   if (data.served && fetched.bucket > 1) return `${some} stand for ${whole(fetched.of)}: a shorter range lists each`;
   if (choice.frame === null) return some;
@@ -85,10 +93,11 @@ function packetCountText(count, all) {
 function fillLists() {
   const { items, count } = itemsOf(listed.all, choice.range);
   setListed({ items, count });
-  $("packet-rows").setAttribute("aria-rowcount", items.length + 1);
+  $("packet-rows").setAttribute("aria-rowcount", String(items.length + 1));
 }
 
 // Returns the row of a frame among the packets listed; of several files, that of the first.
+/** @param {number | null} frame */
 function placeInList(frame) {
   const { items } = listed, { frame: frames } = tables.packets;
   return frame === null ? -1 : items.findIndex((item) => item >= 0 && frames[item] === frame);
@@ -97,7 +106,7 @@ function placeInList(frame) {
 function showTabs() {
   for (const name of TABS) {
     const own = name === tabOf();
-    $(`tab-${name}`).setAttribute("aria-selected", own);
+    $(`tab-${name}`).setAttribute("aria-selected", String(own));
     $(`tab-${name}`).tabIndex = own ? 0 : -1;
     $(`panel-${name}`).hidden = !own;
   }
@@ -110,14 +119,15 @@ function fillRows() {
 }
 
 // Draws the list and the ladder of the chosen flow and range, with the chosen frame in view.
+/** @param {Set<keyof Choice>} changed */
 async function showPackets(changed) {
-  if (!["flow", "range", "frame", "tab"].some((name) => changed.has(name))) return;
-  const place = tables.packets.places.get(choice.flow);
+  if (!hasAny(changed, ["flow", "range", "frame", "tab"])) return;
+  const place = tables.packets.places.get(chosenFlow());
   $("packets").hidden = false;
   if (changed.has("flow") || listed.source !== tables.packets) {
-    const all = place === undefined ? [] : mergedRows(tables.packets.rows(2 * place), tables.packets.rows(2 * place + 1));
+    const all = place === undefined ? new Uint32Array() : mergedRows(tables.packets.rows(2 * place), tables.packets.rows(2 * place + 1));
     setListed({ source: tables.packets, all });
-    indexEvents(choice.flow);
+    indexEvents(chosenFlow());
   }
   const other = changed.has("flow") || changed.has("range");
   if (other) fillLists();
@@ -132,6 +142,7 @@ async function showPackets(changed) {
 }
 
 // Chooses the packet that is some packets further, from the chosen one or the first in view.
+/** @param {number} step */
 function stepPacket(step) {
   const { items } = listed, rows = rowsOfTab[tabOf()], chosen = placeInList(choice.frame);
   let at = chosen < 0 ? rows.first() : chosen, left = chosen < 0 && Number.isFinite(step) ? 0 : Math.abs(step);
@@ -144,8 +155,10 @@ function stepPacket(step) {
   if (items.length) choose({ frame: tables.packets.frame[items[at]] });
 }
 
+/** @type {Record<string, number>} */
 const PACKET_STEPS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1, PageDown: PAGE_STEP, PageUp: -PAGE_STEP, Home: -Infinity, End: Infinity };
 
+/** @param {KeyboardEvent} event */
 function packetKeys(event) {
   const step = PACKET_STEPS[event.key];
   if (step === undefined || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -162,12 +175,12 @@ export function listenPackets() {
   for (const id of ["packet-rows", "ladder-rows"]) {
     $(id).addEventListener("keydown", packetKeys);
     $(id).addEventListener("click", (event) => {
-      const row = event.target.closest("[data-frame]");
+      const row = targetOf(event).closest("[data-frame]");
       if (row) choose({ frame: Number(row.dataset.frame) });
     });
   }
   for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => choose({ tab: name === TABS[0] ? null : name }));
-  roving(document.querySelector("#packets [role=tablist]"), "[role=tab]", "horizontal");
+  roving(elementAt("#packets [role=tablist]"), "[role=tab]", "horizontal");
   narrow.addEventListener("change", fillRows);
   addEventListener("resize", () => tabOf() === "ladder" && fillRows());
   listenFrame();

@@ -18,11 +18,13 @@ const OVERLAID_KINDS = { sequence: "steps", flight: "steps", rate: "steps", rtt:
 export const MARKS_OF_LINE = 12; // symbols on a line, which distinguish it without its color
 
 const RETRANSMITTED_LOOK = { panel: "sequence", symbol: "x-thin", size: 9, switch: RETRANSMITTED };
+/** @param {string} panel @param {number} flow */
 const keyOf = (panel, flow) => `${panel}@${flow}`;
 
 // --- a flow ----------------------------------------------------------------------------------------------------
 
 // Returns the highest byte sent so far of a TCP direction, or the payload so far of another one.
+/** @param {Packets} p @param {Uint32Array} rows @param {boolean} tcp */
 function sentSoFar(p, rows, tcp) {
   const carries = rows.filter((i) => p.size[i] > 0 && (!tcp || p.known[i] & KNOWN.sequence));
   let sum = 0;
@@ -30,8 +32,11 @@ function sentSoFar(p, rows, tcp) {
 }
 
 // Returns the retransmissions of a direction, each at the sequence number of its segment.
+/** @param {Flow} f @param {Packets} p @param {Uint32Array[]} rows @param {number} main */
 function retransmittedIn(f, p, rows, main) {
-  const found = {}, e = tables.events;
+  /** @type {Record<string, GrowingPoints>} */
+  const found = {};
+  const e = tables.events;
   for (const event of rowsOf(e, f.flow)) {
     const i = e.direction[event] === main && isRetransmission(data.words.kind[e.kind[event]] || "") ? packetOf(p, rows[main], event) : -1;
     if (i >= 0 && p.known[i] & KNOWN.sequence) put(found, RETRANSMITTED, p.time[i], p.sequence[i], { frame: p.frame[i], capture: p.capture[i], text: `${verdictText(event)}<br>${packetText(p, i, true)}` });
@@ -40,39 +45,49 @@ function retransmittedIn(f, p, rows, main) {
 }
 
 // Returns the series of a flow by panel, without throughput if its packets give it.
+/** @param {Flow} f @param {HeldPackets} held */
 function ofPackets(f, held) {
-  const { p, rows } = held, tcp = f.protocol === "tcp", main = shownDirection(f), found = { sequence: sentSoFar(p, rows[main], tcp) };
+  const { p, rows } = held, tcp = f.protocol === "tcp", main = shownDirection(f);
+  /** @type {PointsByKey} */
+  const found = { sequence: sentSoFar(p, rows[main], tcp) };
   if (tcp) {
     const { flight } = flightData(p, rows, main), back = rows[1 - main];
     if (flight) found.flight = flight;
     found.rtt = picked(p, back.filter((i) => p.known[i] & KNOWN.rtt), (i) => p.rtt[i]);
   }
-  for (const source of Object.values(found)) source.text = (k) => packetText(p, source.row[k], tcp);
+  for (const source of Object.values(found)) source.text = (k) => packetText(p, source.row?.[k] ?? 0, tcp);
   if (isCutOf(f, held)) found.rate = seriesData(f.flow, main)[`throughput${main}`];
   return tcp ? { ...found, ...retransmittedIn(f, p, rows, main) } : found;
 }
 
+/** @param {Flow} f */
 function ofBins(f) {
   const main = shownDirection(f), found = seriesData(f.flow, main);
   return { flight: found.flight, rate: found[`throughput${main}`], rtt: found[`rtt${main}`] };
 }
 
 // Returns a series of points at the times of the axis.
+/** @param {Points} source @param {number} shift */
 function shiftedBy(source, shift) {
-  const { text } = sorted(source), made = { ...sorted(source), shift };
+  const { text } = sorted(source), made = /** @type {Points} */ ({ ...sorted(source), shift });
   if (shift) made.x = Float64Array.from(made.x, (time) => time + shift);
   return { ...made, text };
 }
 
 // Takes the series of all drawn flows. Returns the times of their first and last packets.
 export function takeOverlaid() {
-  const found = {}, ends = {}, overlaid = [];
+  /** @type {PointsByKey} */
+  const found = {};
+  /** @type {Record<string, { x: number[] }>} */
+  const ends = {};
+  /** @type {Series[]} */
+  const overlaid = [];
   for (const flow of drawnFlows()) {
     const f = flowAt(tables.flows.rowOf(flow)), held = packetsOfFlow(flow), shift = shiftOf(flow);
     for (const [panel, source] of Object.entries(held ? ofPackets(f, held) : ofBins(f))) {
       if (source?.x.length) found[keyOf(panel, flow)] = shiftedBy(source, shift);
     }
-    for (const rows of held?.rows || []) if (rows.length) ends[`${flow}.${rows[0]}`] = { x: [0, rows.length - 1].map((k) => held.p.time[rows[k]] + shift) };
+    if (held) for (const rows of held.rows) if (rows.length) ends[`${flow}.${rows[0]}`] = { x: [0, rows.length - 1].map((k) => held.p.time[rows[k]] + shift) };
     for (const [kind, mode] of Object.entries(OVERLAID_KINDS)) {
       const own = { key: keyOf(kind, flow), name: `flow ${flow}`, panel: kind, flow, mode, color: colorOfFlow(flow), dash: "solid", symbol: FLOW_SYMBOLS[placeOfFlow(flow)], size: mode === "marks" ? 5 : 7, shown: true, fill: false, about: "" };
       overlaid.push(kind === RETRANSMITTED ? { ...own, ...RETRANSMITTED_LOOK } : own);
@@ -85,13 +100,17 @@ export function takeOverlaid() {
 // --- throughput ------------------------------------------------------------------------------------------------
 
 // Returns the throughput of each drawn flow in a view, in the same bins.
+/** @param {Span} range */
 export function overlaidRates(range) {
   forgetBin();
   const held = drawnFlows().map((flow) => ({ f: flowAt(tables.flows.rowOf(flow)), held: packetsOfFlow(flow), shift: shiftOf(flow) }));
-  const flows = held.filter((one) => one.held && !isCutOf(one.f, one.held)).map((one) => ({ ...one, p: one.held.p, rows: one.held.rows[shownDirection(one.f)] }));
+  const flows = held.flatMap(({ f, held: own, shift }) => (own && !isCutOf(f, own) ? [{ f, shift, p: own.p, rows: own.rows[shownDirection(f)] }] : []));
   if (!flows.length) return {};
+  /** @param {{ p: Packets, rows: Uint32Array, shift: number }} drawn */
   const countIn = ({ p, rows, shift }) => firstAtOrAfter(rows, range[1] - shift, (row) => p.time[row]) - firstAtOrAfter(rows, range[0] - shift, (row) => p.time[row]);
-  const found = {}, bins = binsOf(range, Math.max(...flows.map(countIn)));
+  /** @type {PointsByKey} */
+  const found = {};
+  const bins = binsOf(range, Math.max(...flows.map(countIn)));
   for (const { f, p, rows, shift } of flows) {
     if (rows.length) found[keyOf("rate", f.flow)] = clipped(rateIn(p, rows, bins, (i) => p.ip[i], (rate) => `${prefixed(rate, "bit/s")} of IP ${ARROWS[shownDirection(f)]}`, shift), p.time[rows[0]] + shift, p.time[rows[rows.length - 1]] + shift);
   }
@@ -99,10 +118,14 @@ export function overlaidRates(range) {
 }
 
 // Returns a line of rates without the bins before the first and after the last packet of its flow; it ends at 0.
+/** @param {RateLine} line @param {number} from @param {number} to */
 function clipped(line, from, to) {
   const bin = line.frame[0][1] - line.frame[0][0], first = Math.max(0, firstAtOrAfter(line.x, from + EDGE * bin) - 1), last = Math.min(line.x.length - 1, firstAtOrAfter(line.x, to + EDGE * bin));
   const ends = to < line.x[last], made = { ...line };
-  for (const name of ["x", "y", "frame", "capture"]) made[name] = line[name].slice(first, last + 1);
+  made.x = line.x.slice(first, last + 1);
+  made.y = line.y.slice(first, last + 1);
+  made.frame = line.frame.slice(first, last + 1);
+  made.capture = line.capture.slice(first, last + 1);
   if (ends && last > first) made.y[made.y.length - 1] = 0;
   made.text = (k) => line.text(first + k);
   return made;

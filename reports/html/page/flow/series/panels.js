@@ -7,36 +7,50 @@ import { data } from "../../plotly.js";
 import { whole } from "../../units.js";
 import { bandData } from "../bands.js";
 import { shownDirection } from "../drawn_flows.js";
-import { merged, packetText, picked, put, rowsOf, sorted } from "./points.js";
+import { merged, packetText, picked, put, rowsOf, sacksOf, sorted } from "./points.js";
 import { seriesData } from "./rates.js";
 import { lossData, markData } from "./verdicts.js";
 
 // The time-sequence graph of a direction.
+/** @param {Packets} p @param {Uint32Array[]} sides */
 function sequenceData(p, [sent, returned]) {
-  const found = {}, end = (i) => p.sequence[i] + p.size[i];
-  const carries = sent.filter((i) => p.size[i] > 0 && p.known[i] & KNOWN.sequence), repeats = (i) => p.known[i] & KNOWN.repeated;
+  /** @param {number} i */
+  const end = (i) => p.sequence[i] + p.size[i];
+  /** @param {number} i */
+  const repeats = (i) => p.known[i] & KNOWN.repeated;
+  const carries = sent.filter((i) => p.size[i] > 0 && p.known[i] & KNOWN.sequence);
+  /** @type {PointsByKey} */
+  const found = {};
   found.data = picked(p, carries.filter((i) => !repeats(i)), (i) => p.sequence[i], end);
   found.again = picked(p, carries.filter(repeats), (i) => p.sequence[i], end);
   const acks = returned.filter((i) => p.known[i] & KNOWN.ack);
   found.ack = picked(p, acks, (i) => p.ack[i]);
   found.window = picked(p, acks.filter((i) => p.known[i] & KNOWN.window), (i) => p.ack[i] + p.window[i]);
-  found.sack = { x: [], y: [], y2: [], frame: [], capture: [], row: [] };
+  /** @type {Record<"x" | "y" | "y2" | "frame" | "capture" | "row", number[]>} */
+  const sack = { x: [], y: [], y2: [], frame: [], capture: [], row: [] };
   for (const i of acks) {
     if (!(p.known[i] & KNOWN.sack)) continue;
-    for (const [start, stop] of p.sacks.get(i)) {
-      const at = { x: p.time[i], y: start, y2: stop, frame: p.frame[i], capture: p.capture[i], row: i };
-      for (const [name, value] of Object.entries(at)) found.sack[name].push(value);
+    for (const [start, stop] of sacksOf(p, i)) {
+      sack.x.push(p.time[i]);
+      sack.y.push(start);
+      sack.y2.push(stop);
+      sack.frame.push(p.frame[i]);
+      sack.capture.push(p.capture[i]);
+      sack.row.push(i);
     }
   }
-  return found;
+  return { ...found, sack };
 }
 
 // --- in flight ------------------------------------------------------------------------------------------------
 
 // Ascending ranges above the acknowledged position that SACK blocks reported.
 class Scoreboard {
-  constructor() { this.ranges = []; this.bytes = 0; }
+  bytes = 0;
+  /** @type {Span[]} */
+  ranges = [];
 
+  /** @param {Span} range */
   add([start, end]) {
     const { ranges } = this;
     let first = 0;
@@ -51,10 +65,11 @@ class Scoreboard {
     this.bytes += high - low;
   }
 
+  /** @param {number} position */
   acknowledge(position) {
     while (this.ranges.length && this.ranges[0][1] <= position) {
-      const [start, end] = this.ranges.shift();
-      this.bytes -= end - start;
+      this.bytes -= this.ranges[0][1] - this.ranges[0][0];
+      this.ranges.shift();
     }
     const [first] = this.ranges;
     if (first && first[0] < position) {
@@ -66,10 +81,10 @@ class Scoreboard {
 
 // The greatest value of a span of time until now: values that a later one reaches are forgotten.
 class Greatest {
-  constructor() {
-    this.recent = [];
-  }
+  /** @type {Span[]} */
+  recent = []; // [time, value]
 
+  /** @param {number} time @param {number} value @param {number} span */
   add(time, value, span) {
     const { recent } = this;
     while (recent.length && recent[recent.length - 1][1] <= value) recent.pop();
@@ -82,9 +97,11 @@ class Greatest {
 // The bytes between the last one sent and the last one acknowledged, as the capture point saw them; the window that the receiver
 // gave; and an estimate of the congestion window: the most in flight in the last round trip, without the bytes that SACK reports. Beside
 // the receiver there is no estimate, because nearly all that is in flight is before the capture point.
+/** @param {Packets} p @param {Uint32Array[]} rows @param {number} direction */
 export function flightData(p, rows, direction) {
-  const found = {}, board = new Scoreboard(), greatest = new Greatest();
-  const order = merged(rows, p.time), flight = [], room = [], flights = [], rooms = [], cwnd = [];
+  const board = new Scoreboard(), greatest = new Greatest(), order = merged(rows, p.time);
+  /** @type {Record<"flight" | "room" | "flights" | "rooms" | "cwnd", number[]>} */
+  const { flight, room, flights, rooms, cwnd } = { flight: [], room: [], flights: [], rooms: [], cwnd: [] };
   let sent = 0, acked = 0, begun = false, rtt = 0;
   for (const i of order) {
     const known = p.known[i];
@@ -96,7 +113,7 @@ export function flightData(p, rows, direction) {
     } else {
       if (known & KNOWN.rtt) rtt = p.rtt[i] / 1e3;
       if (known & KNOWN.ack && p.ack[i] > acked) board.acknowledge((acked = p.ack[i]));
-      if (known & KNOWN.sack) for (const block of p.sacks.get(i)) if (block[0] > acked) board.add(block);
+      if (known & KNOWN.sack) for (const block of sacksOf(p, i)) if (block[0] > acked) board.add(block);
       if (known & KNOWN.window) { room.push(i); rooms.push(p.window[i]); }
     }
     if (!begun) continue;
@@ -105,29 +122,34 @@ export function flightData(p, rows, direction) {
     const most = greatest.add(p.time[i], Math.max(0, sent - acked - board.bytes), rtt);
     cwnd.push(rtt ? most : NaN);
   }
+  if (!flights.some((value) => value > 0)) return {};
+  /** @param {number[]} list */
   const at = (list) => { let k = 0; return () => list[k++]; };
-  found.flight = picked(p, flight, at(flights));
-  found.cwnd = picked(p, flight, at(cwnd));
+  /** @type {PointsByKey} */
+  const found = { flight: picked(p, flight, at(flights)) };
+  if (cwnd.some((value) => value > 0) && isBesideSender(p, rows, direction)) found.cwnd = picked(p, flight, at(cwnd));
   found.room = picked(p, room, at(rooms));
-  if (!cwnd.some((value) => value > 0) || !isBesideSender(p, rows, direction)) delete found.cwnd;
-  return flights.some((value) => value > 0) ? found : {};
+  return found;
 }
 
 const NEAR_SENDER = 0.8; // share of the round trip behind the capture point, from which its sender is near
 
+/** @param {Packets} p @param {Uint32Array[]} rows @param {number} direction */
 function isBesideSender(p, rows, direction) {
   const least = [0, 1].map((d) => rows[d].reduce((rtt, i) => (p.known[i] & KNOWN.rtt ? Math.min(rtt, p.rtt[i]) : rtt), Infinity));
   const ahead = least[1 - direction], behind = least[direction];
   return ahead < Infinity && (behind === Infinity || ahead >= NEAR_SENDER * (ahead + behind));
 }
 
+/** @param {Packets} p @param {Uint32Array[]} rows @param {number} main */
 function roundTrips(p, rows, main) {
+  /** @type {PointsByKey} */
   const found = {};
   for (const d of [0, 1]) found["rtt" + (1 - d)] = picked(p, rows[d].filter((i) => p.known[i] & KNOWN.rtt), (i) => p.rtt[i]);
   const { x, y } = found["rtt" + main];
   if (x.length > 1) {
-    const least = y.reduce((a, b) => Math.min(a, b));
-    found.least = { x: [x[0], x[x.length - 1]], y: [least, least] };
+    const least = Array.from(y).reduce((a, b) => Math.min(a, b));
+    found.least = { x: [x[0], x[x.length - 1]], y: [least, least], frame: [null, null], capture: [0, 0] };
   }
   return found;
 }
@@ -135,23 +157,30 @@ function roundTrips(p, rows, main) {
 // --- other protocols --------------------------------------------------------------------------------------------
 
 // Bars of the payload so far, or of packets so far if there is none, and the time since the previous packet.
+/** @param {Packets} p @param {Uint32Array[]} rows */
 function packetsSoFar(p, rows) {
-  const found = {}, none = ![...rows[0], ...rows[1]].some((i) => p.size[i] > 0);
+  /** @type {PointsByKey} */
+  const found = {};
+  const none = ![...rows[0], ...rows[1]].some((i) => p.size[i] > 0);
   for (const d of [0, 1]) {
     let sum = 0;
-    const ends = Float64Array.from(rows[d], (i) => (sum += none ? 1 : p.size[i])), at = { k: 0, j: 0 };
+    const ends = Float64Array.from(rows[d], (i) => (sum += none ? 1 : p.size[i])), at = { k: 0, j: 0, b: 0 };
     found[d ? "other" : "data"] = picked(p, rows[d], (i) => ends[at.k++] - (none ? 1 : p.size[i]), () => ends[at.j++]);
-    if (rows[d].length > 2) found["spacing" + d] = picked(p, rows[d].subarray(1), (i) => { const before = rows[d][at.b = (at.b ?? -1) + 1]; return 1e3 * (p.time[i] - p.time[before]); });
+    if (rows[d].length > 2) found["spacing" + d] = picked(p, rows[d].subarray(1), (i) => 1e3 * (p.time[i] - p.time[rows[d][at.b++]]));
   }
   return found;
 }
 
+/** @type {Record<string, string>} */
 const NUMBER_OF = { out_of_order: "number_late", duplicate: "number_copy", late: "number_bad", corrupt: "number_bad" };
 const NO_STREAM = 65535;
 
 // Numbered payloads: number against time, ranges of numbers that never came, delay, and jitter.
+/** @param {number} flow */
 function blockData(flow) {
-  const b = tables.blocks, found = {}, streams = new Map();
+  /** @type {Record<string, GrowingPoints>} */
+  const found = {};
+  const b = tables.blocks, streams = /** @type {Map<string, { d: number, arrivals: Arrival[] }>} */ (new Map());
   for (const i of rowsOf(b, flow)) {
     if (Number.isNaN(b.complete_ns[i])) continue;
     const verdict = data.words.verdict[b.verdict[i]] || "", x = b.complete_ns[i] / 1e3, d = b.direction[i] ? 1 : 0;
@@ -160,7 +189,8 @@ function blockData(flow) {
     put(found, NUMBER_OF[verdict] || `number${d}`, x, b.sequence[i], at);
     if (!Number.isNaN(b.latency_ns[i])) put(found, "latency", x, b.latency_ns[i] / 1e6, at);
     if (b.head_of_line_ns[i] > 0) put(found, "waited", x, b.head_of_line_ns[i] / 1e6, at);
-    const key = `${d}.${b.stream[i]}`, stream = streams.get(key) || streams.set(key, { d, arrivals: [] }).get(key);
+    const key = `${d}.${b.stream[i]}`, stream = streams.get(key) ?? { d, arrivals: [] };
+    streams.set(key, stream);
     stream.arrivals.push({ x, number: b.sequence[i], latency: b.latency_ns[i] / 1e6, at });
   }
   for (const { d, arrivals } of streams.values()) {
@@ -171,6 +201,7 @@ function blockData(flow) {
 }
 
 // A range of numbers that never came is drawn where the first number above it came.
+/** @param {Record<string, GrowingPoints>} found @param {Arrival[]} arrivals */
 function missing(found, arrivals) {
   const numbers = arrivals.map(({ number }) => number).sort((a, b) => a - b), opener = new Map();
   let top = -Infinity;
@@ -189,6 +220,7 @@ function missing(found, arrivals) {
 }
 
 // RFC 3550 6.4.1: every arrival counts, also that of a duplicate; one without a time is skipped.
+/** @param {Record<string, GrowingPoints>} found @param {number} d @param {Arrival[]} arrivals */
 function jitter(found, d, arrivals) {
   let before = NaN, value = 0;
   for (const { x, latency, at } of arrivals) {
@@ -198,8 +230,11 @@ function jitter(found, d, arrivals) {
   }
 }
 
+/** @param {number} flow */
 function datagramData(flow) {
-  const g = tables.datagrams, found = {};
+  /** @type {Record<string, GrowingPoints>} */
+  const found = {};
+  const g = tables.datagrams;
   for (const i of rowsOf(g, flow)) {
     if (Number.isNaN(g.first_ns[i])) continue;
     const text = `${whole(g.fragments[i])} fragments${g.missing_bytes[i] ? `, ${whole(g.missing_bytes[i])} bytes missing` : ""}`;
@@ -211,12 +246,16 @@ function datagramData(flow) {
 // --- a flow -----------------------------------------------------------------------------------------------------
 
 // Returns all series of a flow by key, each in order of time.
+/** @param {Flow} f */
 export function flowData(f) {
   const p = tables.packets, place = p.places.get(f.flow), tcp = f.protocol === "tcp", main = tcp ? shownDirection(f) : 0;
+  /** @type {PointsByKey} */
   const found = { ...blockData(f.flow), ...datagramData(f.flow), ...lossData(f.flow), ...(tcp ? bandData(f.flow) : {}) };
   if (tcp) for (const key of Object.keys(found)) if (key.startsWith("number") || key === "missing" || key.startsWith("jitter")) delete found[key];
   if (place === undefined) return { ...found, ...seriesData(f.flow, main) };
-  const held = packetsOfFlow(f.flow), { rows } = held, numbered = found.number0 || found.number1;
+  const held = packetsOfFlow(f.flow), numbered = found.number0 || found.number1;
+  if (!held) return found;
+  const { rows } = held;
   if (isCutOf(f, held)) {
     const { throughput0, throughput1 } = seriesData(f.flow, main);
     Object.assign(found, throughput0 && { throughput0 }, throughput1 && { throughput1 });
@@ -225,7 +264,8 @@ export function flowData(f) {
   else if (!numbered) Object.assign(found, packetsSoFar(p, rows));
   if (!numbered) Object.assign(found, markData(f, p, rows, main, found));
   for (const [key, source] of Object.entries(found)) {
-    if (source.row && !source.text) source.text = (k) => packetText(p, source.row[k], tcp);
+    const { row } = source;
+    if (row && !source.text) source.text = (k) => packetText(p, row[k], tcp);
     if (!source.x.length) delete found[key];
   }
   return Object.fromEntries(Object.entries(found).map(([key, source]) => [key, sorted(source)]));

@@ -14,24 +14,27 @@ const BINS_MOST = 4000; // in the view
 const BINS_USUAL = [12, 160]; // in the view, if it chooses the bin
 const PACKETS_PER_BIN = 4;
 export const EDGE = 1e-6; // share of a bin: a packet at an edge counts in the later bin, whatever the rounding
-const shown = { bin: 0, advances: { flow: -1, rows: 0, by: new Map() } }; // seconds; how far each ACK of a flow advances
+const shown = { bin: 0, advances: { flow: -1, rows: 0, by: /** @type {Map<number, number>} */ (new Map()) } }; // seconds; how far each ACK of a flow advances
 
 export const shownBin = () => shown.bin; // 0: no throughput of packets is in view
 export const forgetBin = () => { shown.bin = 0; };
 
 // Returns the least of 1, 2 and 5 times a power of ten that is not below a value.
+/** @param {number} value */
 export function roundStep(value) {
   const power = 10 ** Math.floor(Math.log10(value));
   return power * ([1, 2, 5].find((step) => step * power >= value * (1 - 1e-9)) ?? 10);
 }
 
 // Returns the bin of a view, which has some packets.
+/** @param {Span} range @param {number} packets */
 function binOf([from, to], packets) {
   const chosen = setting("bin", 0), bins = Math.min(BINS_USUAL[1], Math.max(BINS_USUAL[0], packets / PACKETS_PER_BIN));
   return Math.max(chosen || roundStep((to - from) / bins), roundStep((to - from) / BINS_MOST));
 }
 
 // Adds the bits of some packets to bins. `amount` returns the bytes of a packet.
+/** @param {Packets} p @param {Uint32Array} rows @param {number} first @param {number} bin @param {Float64Array} bits @param {(row: number) => number} amount */
 function binned(p, rows, first, bin, bits, amount) {
   const last = first + bits.length * bin;
   for (let k = firstAtOrAfter(rows, first - EDGE * bin, (row) => p.time[row]); k < rows.length && p.time[rows[k]] < last - EDGE * bin; k++) {
@@ -40,7 +43,9 @@ function binned(p, rows, first, bin, bits, amount) {
 }
 
 // Returns how far each ACK advances, by its row.
+/** @param {Packets} p @param {Uint32Array} rows */
 function advances(p, rows) {
+  /** @type {Map<number, number>} */
   const found = new Map();
   let top = -1;
   for (const i of rows) {
@@ -52,8 +57,10 @@ function advances(p, rows) {
 }
 
 // Returns a step line of rates, averaged over the last bins; its points have the time range of their bin. The first bin begins at a time.
+/** @param {Float64Array} bits @param {number} first @param {{ bin: number, average: number }} bins @param {(rate: number) => string} text */
 function rateLine(bits, first, { bin, average }, text) {
-  const out = { x: [], y: [], frame: [], capture: [], text: (k) => text(out.y[k]), bin: true };
+  /** @type {RateLine} */
+  const out = { x: [], y: [], frame: [], capture: [], text: (k) => text(out.y[k]), bin: true, shift: 0 };
   let sum = 0;
   for (let k = 0; k < bits.length; k++) {
     sum += bits[k] - (k >= average ? bits[k - average] : 0);
@@ -70,6 +77,7 @@ function rateLine(bits, first, { bin, average }, text) {
 }
 
 // Returns the bins of a view: how many, the number of the first one from the origin of the time axis, their width, and the average.
+/** @param {Span} range @param {number} packets */
 export function binsOf(range, packets) {
   const bin = (shown.bin = binOf(range, packets)), origin = axisOrigin();
   const [from, to] = [Math.max(range[0], taken.extent[0]), Math.min(range[1], taken.extent[1])].map((time) => time - origin);
@@ -78,24 +86,31 @@ export function binsOf(range, packets) {
 }
 
 // Returns the rates of some packets, whose times are shifted on the axis; `amount` returns the bytes of a packet.
+/** @param {Packets} p @param {Uint32Array} rows @param {Bins} bins @param {(row: number) => number} amount @param {(rate: number) => string} text @param {number} [shift] */
 export function rateIn(p, rows, bins, amount, text, shift = 0) {
   const { bin, place, origin, count, average } = bins, lead = average - 1, first = (place - lead) * bin + origin;
   const bits = new Float64Array(count + lead);
   binned(p, rows, first - shift, bin, bits, amount);
   const made = rateLine(bits, first, bins, text);
-  for (const name of ["x", "y", "frame", "capture"]) made[name].splice(0, lead);
-  if (shift) made.frame = made.frame.map((ends) => ends.map((time) => time - shift));
-  return Object.assign(made, { text: (k) => text(made.y[k]), shift });
+  for (const list of [made.x, made.y, made.frame, made.capture]) list.splice(0, lead);
+  if (shift) made.frame = made.frame.map(([start, end]) => [start - shift, end - shift]);
+  return Object.assign(made, { shift });
 }
 
 // Returns the throughput of a flow in a view, by its packets.
+/** @param {Flow} f @param {Span} range */
 export function rateData(f, range) {
   const held = packetsOfFlow(f.flow);
   forgetBin();
   if (!held || isCutOf(f, held)) return {};
-  const { p, rows } = held, timeOf = (row) => p.time[row];
+  const { p, rows } = held;
+  /** @param {number} row */
+  const timeOf = (row) => p.time[row];
   const packets = rows.reduce((sum, own) => sum + firstAtOrAfter(own, range[1], timeOf) - firstAtOrAfter(own, range[0], timeOf), 0);
-  const bins = binsOf(range, packets), found = {};
+  const bins = binsOf(range, packets);
+  /** @type {PointsByKey} */
+  const found = {};
+  /** @param {string} key @param {Uint32Array} own @param {(row: number) => number} amount @param {string} words */
   const line = (key, own, amount, words) => {
     if (own.length) found[key] = rateIn(p, own, bins, amount, (rate) => `${prefixed(rate, "bit/s")} ${words}`);
   };
@@ -103,16 +118,20 @@ export function rateData(f, range) {
   if (f.protocol !== "tcp") return found;
   const returned = rows[1 - shownDirection(f)];
   if (shown.advances.flow !== f.flow || shown.advances.rows !== returned.length) shown.advances = { flow: f.flow, rows: returned.length, by: advances(p, returned) };
-  if (shown.advances.by.size) line("acked", returned.filter((i) => shown.advances.by.has(i)), (i) => shown.advances.by.get(i), "acknowledged");
+  if (shown.advances.by.size) line("acked", returned.filter((i) => shown.advances.by.has(i)), (i) => shown.advances.by.get(i) ?? 0, "acknowledged");
   return found;
 }
 
 // Returns the series of a flow without packets.
+/** @param {number} flow @param {number} main */
 export function seriesData(flow, main) {
-  const s = tables.series, found = {};
+  /** @type {Record<string, GrowingPoints>} */
+  const found = {};
+  const s = tables.series;
   for (const i of rowsOf(s, flow)) {
-    const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3, at = { frame: [start, end] };
+    const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3, at = { frame: /** @type {Span} */ ([start, end]) };
     const follows = s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;
+    /** @param {string} key @param {number} x @param {number} y @param {string} words */
     const add = (key, x, y, words) => { if (!Number.isNaN(y)) put(found, key, x, y, { ...at, text: words }); };
     const rate = s.throughput_bps[i], text = `${prefixed(rate, "bit/s")} of IP ${ARROWS[d]}`;
     add(`throughput${d}`, start, rate, text);
