@@ -115,11 +115,9 @@ def beat_of(pings: Pings) -> int | None:
     """Returns the beat in which answers come, ns, if they wait for the next one whenever the ping came: a station that sleeps
     takes its packets at each beacon or each few, 102.4 ms apart as a rule (IEEE 802.11 section 11.2). None without one."""
     times = [
-        (asked, asked + waited)
-        for row in pings.answered()
-        if (asked := row["asked_ns"]) and (waited := row["waited_ns"])
+        (sent, sent + waited) for row in pings.answered() if (sent := row["asked_ns"]) and (waited := row["waited_ns"])
     ]
-    most = max((came - asked for asked, came in times), default=0)
+    most = max((came - sent for sent, came in times), default=0)
     beats = [beacons * BEACON_NS for beacons in range(1, BEACONS_MOST + 1)] if len(times) >= BEATS_LEAST else []
     fitting = (beat for beat in beats if HELD_NS <= most <= BEAT_ROOM * beat and is_beat(times, beat))
     return next(fitting, None)
@@ -127,8 +125,8 @@ def beat_of(pings: Pings) -> int | None:
 
 def is_beat(times: list[tuple[int, int]], beat: int) -> bool:
     """Returns whether answers come in a beat, and their pings do not."""
-    asked, came = (regularity([time % beat / beat for time in each]) for each in zip(*times, strict=True))
-    return came >= IN_BEAT and asked <= OUT_OF_BEAT
+    sent, came = (regularity([time % beat / beat for time in each]) for each in zip(*times, strict=True))
+    return came >= IN_BEAT and sent <= OUT_OF_BEAT
 
 
 def regularity(phases: list[float]) -> float:
@@ -182,7 +180,7 @@ def held_pings(case: Case) -> Matches:
             most, prompt = show_duration(slow.most_ns), show_duration(slow.prompt_ns)
             facts = f"{len(slow.late):,} of {plural(len(pings.rows), 'ping')} took up to {most}, the others {prompt}"
             proof = f"the next ping was fast again; {prompt} is the median of the others"
-            yield held_match(case, pings, slow.late, proof, facts=facts, or_scans=" or scans")
+            yield held_match(case, pings, slow.late, proof, facts, " or scans")
         elif beat:
             late = pings.answered()
             beacons, most = round(beat / BEACON_NS), show_duration(max(row["waited_ns"] or 0 for row in late))
@@ -191,10 +189,10 @@ def held_pings(case: Case) -> Matches:
                 f"the answers to {plural(len(late), 'ping')} come in a beat of {beat_str} and wait up to {most} for it"
             )
             proof = f"the beat is {plural(beacons, 'beacon interval')} of 102.4 ms, whenever the pings came"
-            yield held_match(case, pings, late, proof, facts=facts, or_scans="")
+            yield held_match(case, pings, late, proof, facts, "")
 
 
-def held_match(case: Case, pings: Pings, late: list[ExchangeRow], proof: str, **words: str) -> Match:
+def held_match(case: Case, pings: Pings, late: list[ExchangeRow], proof: str, facts: str, or_scans: str) -> Match:
     """Returns the match of pings that were held back."""
     (client, server), lost = pings.hosts, len(pings.lost())
     return Match(
@@ -213,5 +211,6 @@ def held_match(case: Case, pings: Pings, late: list[ExchangeRow], proof: str, **
         server=server,
         lost=f"{lost:,} got no answer" if lost else "Each was answered",
         rate=show_rate(total_bps(case)),
-        **words,
+        facts=facts,
+        or_scans=or_scans,
     )
