@@ -26,7 +26,7 @@ from wiretale.traffic.lab.profile import make_profile
 pytestmark = [pytest.mark.xdist_group("live"), NEEDED]
 
 Row = dict[str, Any]
-SENDER, RECEIVER, PORT, SECONDS = "10.99.0.1", "10.99.0.2", "41235", "8"
+SENDER, RECEIVER, PORT, SECONDS = "10.99.0.1", "10.99.0.2", "41235", "5"
 FULL = 1538 / 1514  # wire bytes of a full frame, with preamble, FCS and gap, over those that the link counts
 QUEUES = {  # source ports of the flows: Mbit/s, kB of the queue
     frozenset((50001, 50002, 50003)): (20, 30),
