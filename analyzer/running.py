@@ -31,7 +31,7 @@ class Running:
         self._core: _core.Analysis | None = None
 
     def read(self, path: str) -> None:
-        """Reads a further file. InputError if it is no capture, after which others may follow."""
+        """Reads a further file, after take() or skip(). InputError if it is no capture, after which others may follow."""
         with core_errors():
             if self._core is None:
                 self._core = _core.Analysis([path], [path], self.options, ReadingMode(running=True))
@@ -57,10 +57,14 @@ class Running:
         lower FRAME_BITS."""
         return array("Q", self._running.open_flows())
 
-    def keep_flows(self, flows: array[int]) -> None:
-        """Forgets all rows so far, and the open flows that are not among these: those were taken from another analysis."""
-        self._running.keep_flows(flows.tobytes())
+    def skip(self) -> None:
+        """Forgets the flows that ended since the last call."""
         self._running.take()
+
+    def keep_flows(self, flows: array[int]) -> None:
+        """Forgets the open flows that are not among these."""
+        self._running.keep_flows(flows.tobytes())
+        self.skip()
 
     @property
     def _running(self) -> _core.Analysis:

@@ -85,6 +85,7 @@ class Continuing:
         for number, digest in enumerate(self.last.files):
             with suppress(KeyError, InputError):  # it was removed
                 running.read(os.fspath(places[digest]))
+                running.skip()
                 number_of[number] = len(self._digests)
                 self._digests.append(digest)
         if number_of:

@@ -37,8 +37,8 @@ bool analysis_finish(struct analysis *analysis, struct error *error);
 #define OPEN_FLOW_FRAME_BITS 40u
 /* Of a `running` analysis, whose files were read to their end (running.c): */
 
-/* Gives it further files. Returns false with `error` set if they cannot be used; it may go on with
- * others. */
+/* Gives it further files, after analysis_take(). Returns false with `error` set if they cannot be
+ * used; it may go on with others. */
 bool analysis_follow(struct analysis *analysis, const struct analysis_files *files,
                      struct error *error);
 /* Returns a finished analysis with the rows of the flows that ended since the last call, numbered

@@ -268,7 +268,9 @@ struct analysis *analysis_take(struct analysis *analysis, struct error *error) {
 
 bool analysis_follow(struct analysis *analysis, const struct analysis_files *files,
                      struct error *error) {
-    end_reading(analysis);
+    size_t interfaces = merged_input_interfaces(analysis->input.files)->count;
+    if (analysis->input.counts.first < interfaces)
+        return error_set(error, ERROR_USAGE, "rows are taken before a file follows");
     struct merged_input *next =
         merged_input_follow(analysis->input.files, files->paths, files->names, files->count, error);
     if (!next)
