@@ -22,8 +22,7 @@ CODE = "many-resets"
 #: tests that look at all findings, and those of the new one among them
 OF_ALL = ("test_finding_evidence.py", "test_finding_examples.py", "test_explain.py", "test_evidence_by_tshark.py")
 OF_THE_NEW = (
-    f"{CODE} or many_resets or every_finding or examples_name or captures_of_examples or every_code or "
-    "name_the_results"
+    f"{CODE} or many_resets or every_finding or examples_name or captures_of_examples or every_code or name_the_results"
 )
 
 
