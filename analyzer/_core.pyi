@@ -74,6 +74,8 @@ class Analysis:
     ) -> tuple[Analysis, dict[str, Any]]:
         """Writes a capture to shards; returns the rows that it has as a whole, and its facts (analyzer/core/shard/split.h).
         OSError if a shard cannot be written."""
+    def begins(self) -> list[tuple[int, int | None, int, bool]]:
+        """Flows of a shard whose first packet the table does not tell: flow, time, frame, whether it came between packets."""
     @classmethod
     def joined(
         cls,

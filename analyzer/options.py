@@ -190,11 +190,6 @@ class AnalysisOptions(NamedTuple):
             for word in (OPTIONS[name].long_flag, OPTIONS[name].text(value))
         ]
 
-    def with_packets_of(self, other: "AnalysisOptions") -> "AnalysisOptions":
-        """Returns a record with the options of another that choose packets."""
-        choosing = other._asdict()
-        return self._replace(**{name: choosing[name] for name, option in OPTIONS.items() if option.chooses_packets})
-
     def choosing_packets(self, chooses: bool = True) -> "AnalysisOptions":
         """Returns a record with the options alone that choose packets, or with all others."""
         unset = {name: DEFAULTS[name] for name, option in OPTIONS.items() if option.chooses_packets != chooses}
@@ -241,7 +236,6 @@ def keyword_of(field: str) -> str:
 
 
 NO_OPTIONS = AnalysisOptions()
-PACKET_FLAGS = [option.long_flag for option in OPTIONS.values() if option.chooses_packets]
 
 
 # --- checks: each raises UsageError if its argument is invalid

@@ -99,6 +99,8 @@ class Trace:
         #: the analysis with the packets table; None if they were not kept
         self._kept: _core.Analysis | None = None
         self._interfaces_only = interfaces_only
+        #: whether it is of a cluster, whose limits are those of a shard
+        self._joined = False
         #: the options of the analysis: filter, start_ns, end_ns, block_size and more
         self.options = options
         self._packets: Table[rows.PacketRow] | None = None  # of all flows
@@ -364,6 +366,7 @@ class Trace:
             core = _core.Analysis(self.inputs, self.inputs, self.options, mode)
             yield from map(Table, packets_in_parts(core))
         self.check_readable()
+        self._check_flows(core)
 
     def time_spans(self, flows: Flows = None) -> Table[rows.TimeSpanRow]:
         """Returns where the time of these flows went (a number, several, or None for all), in order of flows and time.
@@ -394,7 +397,13 @@ class Trace:
                 pass
             again.finish()
         self.check_readable()
+        self._check_flows(again)
         return again
+
+    def _check_flows(self, again: _core.Analysis) -> None:
+        """Raises InputError if a second pass reached a limit that the shards of a cluster did not: it numbers flows otherwise."""
+        if self._joined and again.totals()["flows"] != self.totals["flows"]:
+            raise InputError("one process would end flows early that the shards kept: expected a greater --max-flows")
 
     def check_readable(self) -> None:
         """Raises UsageError if a second pass is impossible, InputError if a file has changed."""

@@ -118,6 +118,7 @@ static bool open_state(struct analysis *analysis) {
     updater->memory = flow_memory_open(analysis->options.max_flows, !small);
     updater->encapsulations = encapsulation_table_open();
     updater->ports = capture_ports_open();
+    updater->begins = analysis->mode.shard;
     updater->selection = selection_open();
     open_local(analysis);
     analysis->input.host_ids = host_ids_open();
@@ -181,6 +182,7 @@ static void close_shards(struct updater *updater) {
         for (unsigned t = 0; t < TABLE_COUNT; t++)
             free(shard->groups[t].list);
         free(shard->firsts);
+        free(shard->begins);
     }
     if (updater->shards)
         pool_memory_close(&updater->pool_memory);
@@ -238,6 +240,7 @@ void analysis_close(struct analysis *analysis) {
     row_sink_free(&analysis->local_rows);
     free(updater->workers);
     flow_numbers_free(&updater->numbers);
+    free(analysis->begins);
     free(analysis);
 }
 
@@ -296,6 +299,19 @@ void note_totals(struct analysis *analysis) {
     analysis->totals.bytes_read = merged_input_bytes_read(analysis->input.files);
 }
 
+/* Keeps the packet that began each flow of a shard of a cluster, by the number of the flow. Returns
+ * false without memory. */
+static bool keep_begins(struct analysis *analysis) {
+    const struct updater *updater = &analysis->updater;
+    if (!updater->begins || !updater->numbers.final)
+        return true;
+    analysis->begins = calloc(analysis->totals.flows + 1, sizeof *analysis->begins);
+    for (unsigned s = 0; analysis->begins && s < 1u << updater->numbers.shard_bits; s++)
+        for (uint32_t i = 0; i < updater->shards[s].flow_count; i++)
+            analysis->begins[updater->numbers.final[s][i]] = updater->shards[s].begins[i];
+    return analysis->begins;
+}
+
 bool analysis_finish(struct analysis *analysis, struct error *error) {
     error->kind = ERROR_NONE;
     if (!analysis->input.files)
@@ -304,7 +320,7 @@ bool analysis_finish(struct analysis *analysis, struct error *error) {
     finish_flows(analysis);
     note_totals(analysis);
     struct row_sink *rows = rows_of(analysis);
-    rows->out_of_memory |= !row_sink_sort(rows);
+    rows->out_of_memory |= !row_sink_sort(rows) || !keep_begins(analysis);
     number_interfaces(analysis->input.files, analysis->input.counts.first, rows,
                       &analysis->interfaces);
     close_state(analysis);
@@ -338,6 +354,10 @@ struct row_sink *analysis_sink(struct analysis *analysis) {
 
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number) {
     return &analysis->updater.workers[0].sink.tables[number];
+}
+
+const struct flow_begin *analysis_begins(const struct analysis *analysis) {
+    return analysis->begins;
 }
 
 const struct analysis_totals *analysis_totals(const struct analysis *analysis) {

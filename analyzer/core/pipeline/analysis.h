@@ -64,6 +64,11 @@ struct row_sink *analysis_sink(struct analysis *analysis);
 /* The table belongs to the analysis and is valid until analysis_close(). */
 const struct table *analysis_table(const struct analysis *analysis, enum table_number number);
 
+/* The packet that began each flow, if the mode was that of a shard and all is finished; else NULL.
+ */
+struct flow_begin;
+const struct flow_begin *analysis_begins(const struct analysis *analysis);
+
 /* They are good up to the next call for the analysis. */
 const struct analysis_totals *analysis_totals(const struct analysis *analysis);
 

@@ -53,6 +53,7 @@ struct analysis {
     bool timed;          /* the tables of flows have a clock */
     bool by_flow;        /* the shards process the batch by flow */
     struct interface_range interfaces; /* see number_interfaces() */
+    struct flow_begin *begins;         /* by flow, of a shard of a cluster that is finished */
 };
 
 /* Returns the rows of the analysis: those of the first worker, which the others join. */

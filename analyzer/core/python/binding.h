@@ -89,6 +89,9 @@ struct analysis;
 /* Analysis.split() (module_shard.c): returns the facts of a capture, and sets the analysis with its
  * rows, which the caller must close. */
 PyObject *split_capture(PyObject *args, struct analysis **analysis);
+/* Returns (flow, time or None, frame, whether it is late) of each flow of a shard of which the
+ * table of flows does not have the packet that began it (module_shard.c). */
+PyObject *begins_list(struct analysis *analysis);
 /* Analysis.joined() (module_join.c). */
 struct analysis *join_tables(PyObject *args);
 struct judged_sums;

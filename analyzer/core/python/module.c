@@ -123,6 +123,11 @@ static PyObject *analysis_split_method(PyObject *type, PyObject *args) {
     return rows ? Py_BuildValue("(NN)", rows, facts) : NULL;
 }
 
+static PyObject *analysis_begins_method(PyObject *object, PyObject *Py_UNUSED(unused)) {
+    struct analysis *analysis = finished_analysis(object, "flows are numbered after finish()");
+    return analysis ? begins_list(analysis) : NULL;
+}
+
 /* joined(tables, totals, judged, excluded): likewise. */
 static PyObject *analysis_joined_method(PyObject *type, PyObject *args) {
     struct analysis *analysis = join_tables(args);
@@ -358,6 +363,9 @@ static PyMethodDef analysis_methods[] = {
     METHOD("excluded", analysis_excluded_method, METH_NOARGS,
            "Count, first and last time of packets outside start_ns and end_ns, or None."),
     METHOD("table", analysis_table_method, METH_O, "A table by name, after finish()."),
+    METHOD(
+        "begins", analysis_begins_method, METH_NOARGS,
+        "Of flows whose first packet is not the one of flows.first_ns: flow, time, frame, late."),
     METHOD("split", analysis_split_method, METH_VARARGS | METH_CLASS,
            "Writes a capture to parts; its own rows as an Analysis, and its facts."),
     METHOD("joined", analysis_joined_method, METH_VARARGS | METH_CLASS,

@@ -6,6 +6,7 @@
 
 #include "python/binding.h"
 #include "shard/split.h"
+#include "update/update.h"
 
 /* Takes a list of descriptors. */
 static bool take_fds(PyObject *list, int *fds, uint32_t *count) {
@@ -43,6 +44,28 @@ static PyObject *facts_of(const struct split *split) {
                          "first_ns", (long long)facts->first_ns, "last_ns",
                          (long long)facts->last_ns, "end_ns", (long long)facts->end_ns, "clock_ns",
                          (long long)facts->clock_ns, "spans", spans);
+}
+
+PyObject *begins_list(struct analysis *analysis) {
+    const struct flow_begin *begins = analysis_begins(analysis);
+    const struct table *table = analysis_table(analysis, TABLE_flows);
+    PyObject *list = PyList_New(0);
+    struct table_cursor cursor = {0};
+    struct row row;
+    for (; begins && list && table_next_of(table, &cursor, flows_first_frame + 1, &row); begins++) {
+        bool timed = begins->time_ns != TIME_UNKNOWN;
+        bool same = begins->frame == (uint64_t)row.value[flows_first_frame] && timed &&
+                    begins->time_ns == row.value[flows_first_ns];
+        if (same && !begins->late)
+            continue;
+        if (!binding_append(list, Py_BuildValue("(LNKO)", (long long)row.value[flows_flow],
+                                                timed ? PyLong_FromLongLong(begins->time_ns)
+                                                      : Py_NewRef(Py_None),
+                                                (unsigned long long)begins->frame,
+                                                begins->late ? Py_True : Py_False)))
+            Py_CLEAR(list);
+    }
+    return list;
 }
 
 static PyObject *run_split(struct split *split, struct analysis **analysis) {

@@ -113,6 +113,19 @@ static bool has_ports(const struct flow_key *key, const struct packet_info *info
     return key->port[0] || key->port[1] || (is_read && protocol_has_ports(key->protocol));
 }
 
+/* Notes the packet that begins the next flow of the shard. Returns false without memory. */
+static bool note_begin(const struct worker *worker, struct shard *shard,
+                       const struct packet_info *info) {
+    if (!worker->updater->begins)
+        return true;
+    if (!list_grow(&shard->begins, &shard->begin_room, (size_t)shard->flow_count + 1,
+                   sizeof *shard->begins))
+        return false;
+    shard->begins[shard->flow_count] =
+        (struct flow_begin){info->time_ns, info->frame, worker->sweep};
+    return true;
+}
+
 /* Returns a new flow with its number in the shard; NULL without memory. Flows that begin between
  * two packets, because their datagrams end, are ordered by these. */
 static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
@@ -122,7 +135,8 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
     unsigned bits = worker->updater->numbers.shard_bits;
     uint32_t number = choice ? pair_choice_number(choice, shard->flow_count) : shard->flow_count;
     if (number >= UINT32_MAX >> bits ||
-        !list_grow(&shard->firsts, &shard->first_room, (size_t)number + 1, sizeof *shard->firsts))
+        !list_grow(&shard->firsts, &shard->first_room, (size_t)number + 1, sizeof *shard->firsts) ||
+        !note_begin(worker, shard, info))
         return NULL;
     struct flow *flow = flow_table_add(shard->flows, hash, key, info->time_ns + TCP_ENDED_NS);
     if (!flow)

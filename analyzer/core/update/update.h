@@ -23,13 +23,21 @@
 struct packet_extras;
 struct updater;
 
+/* The packet that began a flow, in a shard of a cluster. */
+struct flow_begin {
+    int64_t time_ns;
+    uint64_t frame;
+    bool late; /* between two packets, because its datagram ended */
+};
+
 /* Flows that belong together, and their datagrams. */
 struct shard {
     struct flow_table *flows;
     struct reassembly *datagrams;            /* NULL before the first fragment */
     struct table_groups groups[TABLE_COUNT]; /* rows of flows by their number in the shard */
     uint64_t *firsts;                        /* row_sink.at when a flow began, by number */
-    size_t first_room;
+    struct flow_begin *begins;               /* likewise, if they are wanted */
+    size_t first_room, begin_room;
     struct pool pool;    /* of the lists of its flows and datagrams */
     uint32_t flow_count; /* number of the next flow */
     uint32_t number;     /* of the shard */
@@ -94,6 +102,7 @@ struct updater {
     bool packets_all;   /* every flow's packets are wanted as rows */
     bool identified;    /* with what identifies them, and with the ends of flows */
     bool time_spans;    /* of the flows whose packets are wanted */
+    bool begins;        /* the packet that begins each flow is noted */
     int64_t block_size; /* of TCP streams without block headers, bytes; 0 for none */
     uint64_t packet_rows_most, packet_rows_dropped;
     uint8_t *packet_flows;       /* a bit for each flow whose packets are wanted */

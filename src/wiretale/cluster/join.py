@@ -3,7 +3,7 @@
 
 Flows are numbered by their first packets in the order in which one run merges the files: by the latest time of the file so far,
 then by file and frame. That time is the packet's own, except in the spans of a capture (CutFacts.spans). Fragments without
-the first one, which has the ports, are a flow when the capture ends.
+the first one, which has the ports, are a flow when their datagram ends.
 """
 
 from __future__ import annotations
@@ -31,20 +31,17 @@ NAMED_PORTS = 2  # rows of second_ports for each interface (analyzer/core/update
 COLUMNS = {name: [(column, kind) for column, kind, *_ in columns] for name, _, columns in _core.schemas()}
 NUMBERS = """
 CREATE TABLE numbers AS
-WITH late AS (
-    SELECT DISTINCT origin, flow, capture AS first_capture, first_frame FROM shard_datagrams WHERE state = 'incomplete'
-), placed AS (
-    SELECT origin, flow, {
-        late: late.flow IS NOT NULL AND source_port IS NULL,
-        time: coalesce(span_ns, first_ns, -9223372036854775808), file: file, frame: first_frame
-    } AS packet
-    FROM shard_flows JOIN files ON first_capture = capture
-    LEFT JOIN late USING (origin, flow, first_capture, first_frame)
-    LEFT JOIN spans ON of_file = file AND first_frame BETWEEN first_of_span AND last_of_span
-), begun AS (
-    SELECT origin, flow, max(packet) OVER (PARTITION BY origin ORDER BY flow) AS packet FROM placed
+WITH began AS (
+    SELECT shard_flows.origin, shard_flows.flow, {
+        late: coalesce(late, false), time: coalesce(begin_ns, first_ns), frame: coalesce(begin_frame, first_frame)
+    } AS packet, first_capture
+    FROM shard_flows LEFT JOIN begins ON shard_flows.origin = of_shard AND shard_flows.flow = of_flow
 )
-SELECT origin AS shard, flow AS own, row_number() OVER (ORDER BY packet, origin, flow) - 1 AS flow_number FROM begun
+SELECT origin AS shard, flow AS own, row_number() OVER (
+    ORDER BY packet.late, coalesce(span_ns, packet.time), file, packet.frame, origin, flow
+) - 1 AS flow_number
+FROM began JOIN files ON first_capture = capture
+LEFT JOIN spans ON of_file = file AND packet.frame BETWEEN first_of_span AND last_of_span
 """
 OF_FILES = """
 SELECT {columns} FROM (
@@ -170,6 +167,13 @@ def joined_core(
             table_view(connection, f"file_{table}", table, folder, of_files)
             table_view(connection, f"shard_{table}", table, folder, of_shards)
         number_captures(connection, cuts, files)
+        connection.execute(
+            "CREATE TABLE begins (of_shard BIGINT, of_flow BIGINT, begin_ns BIGINT, begin_frame BIGINT, late BOOLEAN)"
+        )
+        for shard, facts in zip(shards, sums, strict=True):
+            if facts.begins:
+                rows = [(shard.number, *begin) for begin in facts.begins]
+                connection.executemany("INSERT INTO begins VALUES (?, ?, ?, ?, ?)", rows)
         try:
             connection.execute(NUMBERS)
             streams = []
@@ -214,6 +218,7 @@ def join(job: Job, shards: Sequence[Shard], cuts: Mapping[int, CutFacts], sums: 
     captures = [job.files[file] for file in files]
     stamps = {capture.name: None if is_url(capture.path) else stamp_on_disk(capture.path) for capture in captures}
     trace = Trace(core, stamps, job.options)
+    trace._joined = True
     warn_of_damage(text for text in trace.interfaces.column("damage") if text is not None)
     add_findings(trace)
     return trace

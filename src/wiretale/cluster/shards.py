@@ -54,6 +54,8 @@ class ShardFacts(NamedTuple):
 
     totals: dict[str, int]
     judged: list[list[Any]]
+    #: of flows that another packet began than flows.first_ns tells: flow, time, frame, whether it was between packets
+    begins: list[list[Any]]
 
 
 class Shard(NamedTuple):
@@ -202,7 +204,7 @@ def analyze(job: Job, shard: Shard) -> ShardFacts | list[int]:
             return [file for file in shard.files if job.files[file].name in {row["file"] for row in captures}]
         with writing(place), output(place, shard_folder(shard.number)) as made:
             write_tables(core, SHARD_TABLES, made)
-            facts = ShardFacts(core.totals(), [list(sums) for sums in core.judged()])
+            facts = ShardFacts(core.totals(), list(map(list, core.judged())), list(map(list, core.begins())))
             write_facts(made, facts)
     return facts
 
