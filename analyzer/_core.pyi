@@ -79,7 +79,7 @@ class Analysis:
     @classmethod
     def joined(
         cls,
-        tables: list[tuple[str, object]],
+        tables: Iterator[tuple[str, object]],
         totals: dict[str, int],
         judged: list[tuple[str, str, int, int]],
         excluded: tuple[int, int, int],

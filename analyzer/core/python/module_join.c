@@ -124,8 +124,13 @@ static bool take_all(struct analysis *analysis, struct analysis_totals *totals, 
     bool done = take_totals(record, totals);
     for (Py_ssize_t i = 0; done && i < PyList_Size(judged); i++)
         done = add_judged(&totals->judged, PyList_GetItem(judged, i));
-    for (Py_ssize_t i = 0; done && i < PyList_Size(tables); i++)
-        done = take_table(analysis, PyList_GetItem(tables, i));
+    PyObject *pair, *pairs = done ? PyObject_GetIter(tables) : NULL;
+    while (pairs && done && (pair = PyIter_Next(pairs))) {
+        done = take_table(analysis, pair);
+        Py_DECREF(pair);
+    }
+    done = pairs && done && !PyErr_Occurred();
+    Py_XDECREF(pairs);
     return done && (join_end(analysis, &error) || binding_raise(&error));
 }
 
@@ -134,8 +139,8 @@ struct analysis *join_tables(PyObject *args) {
     PyObject *tables, *record, *judged;
     unsigned long long excluded;
     long long first_ns, last_ns;
-    if (!PyArg_ParseTuple(args, "O!O!O!(KLL)", &PyList_Type, &tables, &PyDict_Type, &record,
-                          &PyList_Type, &judged, &excluded, &first_ns, &last_ns))
+    if (!PyArg_ParseTuple(args, "OO!O!(KLL)", &tables, &PyDict_Type, &record, &PyList_Type, &judged,
+                          &excluded, &first_ns, &last_ns))
         return NULL;
     struct analysis *analysis = analysis_empty(&totals);
     if (!analysis) {

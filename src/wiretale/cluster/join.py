@@ -9,7 +9,7 @@ the first one, which has the ports, are a flow when their datagram ends.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -151,6 +151,16 @@ def number_captures(connection: duckdb.DuckDBPyConnection, cuts: Mapping[int, Cu
         first += facts.interfaces
 
 
+def list_begins(connection: duckdb.DuckDBPyConnection, shards: Sequence[Shard], sums: Sequence[ShardFacts]) -> None:
+    """Makes the table of the packets that began flows, if the table of flows has another one."""
+    connection.execute(
+        "CREATE TABLE begins (of_shard BIGINT, of_flow BIGINT, begin_ns BIGINT, begin_frame BIGINT, late BOOLEAN)"
+    )
+    begins = [(shard.number, *begin) for shard, facts in zip(shards, sums, strict=True) for begin in facts.begins]
+    if begins:
+        connection.executemany("INSERT INTO begins VALUES (?, ?, ?, ?, ?)", begins)
+
+
 def joined_core(
     folder: Path, shards: Sequence[Shard], cuts: Mapping[int, CutFacts], sums: Sequence[ShardFacts]
 ) -> _core.Analysis:
@@ -167,29 +177,25 @@ def joined_core(
             table_view(connection, f"file_{table}", table, folder, of_files)
             table_view(connection, f"shard_{table}", table, folder, of_shards)
         number_captures(connection, cuts, files)
-        connection.execute(
-            "CREATE TABLE begins (of_shard BIGINT, of_flow BIGINT, begin_ns BIGINT, begin_frame BIGINT, late BOOLEAN)"
-        )
-        for shard, facts in zip(shards, sums, strict=True):
-            if facts.begins:
-                rows = [(shard.number, *begin) for begin in facts.begins]
-                connection.executemany("INSERT INTO begins VALUES (?, ?, ?, ?, ?)", rows)
+        list_begins(connection, shards, sums)
         try:
             connection.execute(NUMBERS)
-            streams = []
-            for table, statement in STATEMENTS.items():
-                columns = ", ".join(f'"{column}"' for column, _ in COLUMNS[table])
-                rows = connection.cursor().sql(statement.format(table=table, columns=columns))
-                streams.append((table, rows.__arrow_c_stream__()))
             with core_errors():
                 return _core.Analysis.joined(
-                    sorted(streams, key=lambda stream: stream[0] != "flows"),
+                    table_streams(connection),
                     totals_of([cuts[file] for file in files], sums),
                     [tuple(judged) for facts in sums for judged in facts.judged],
                     spent,
                 )
         except duckdb.Error as error:
             raise InputError(f"{folder}: damaged: {str(error).splitlines()[0]}: remove it, and begin again") from None
+
+
+def table_streams(connection: duckdb.DuckDBPyConnection) -> Iterator[tuple[str, object]]:
+    """Yields each table as an Arrow stream, one after the other, because a result is in memory."""
+    for table, statement in STATEMENTS.items():
+        columns = ", ".join(f'"{column}"' for column, _ in COLUMNS[table])
+        yield table, connection.sql(statement.format(table=table, columns=columns)).__arrow_c_stream__()
 
 
 def totals_of(cuts: Sequence[CutFacts], sums: Sequence[ShardFacts]) -> dict[str, int]:
