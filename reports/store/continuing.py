@@ -58,10 +58,11 @@ class Continuing:
         """Returns whether a file begins before the one that was published last."""
         return first_ns is None or (self.last is not None and first_ns < self.last.first_ns)
 
-    def resume(self, store: Path, places: Mapping[str, Path]) -> None:
-        """Reads the files with open flows after a restart, which `places` has by digest."""
+    def resume(self, store: Path, places: Mapping[str, Path]) -> bool:
+        """Reads the files with open flows after a restart, which `places` has by digest. Returns whether any file was read."""
         if self._running is None or len(self._digests) >= FILES_MOST:
             self._running = self._resumed(store, places)
+        return bool(self._digests)
 
     def read(self, path: Path, digest: str) -> None:
         """Reads a further file. InputError if it is no capture."""

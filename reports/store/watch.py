@@ -329,15 +329,18 @@ class Watch:
         """Publishes the flows that are open after the last file, which is in the store, as a capture without packets."""
         last = self._analysis.last
         assert last is not None
-        self._analysis.resume(self.store, self._places())
-        trace = self._analysis.take(True)
-        digest = hashlib.sha256(f"open after {last.digest}".encode()).hexdigest()
-        capture = as_analyzed(os.fspath(self.folder.path / last.name), digest, 0, trace, utc_day(last.first_ns))
-        add_capture(self.store, connection, capture, self._analysis.files_of(trace))
+        if self._analysis.resume(self.store, self._places()):
+            self._publish_rest(connection, last)
         ended = last._replace(files=[], flows="")
         self._analysis.reached(ended, True)
         self._points = [ended]
         remove_flows(self.store, self._prefix, "")
+
+    def _publish_rest(self, connection: duckdb.DuckDBPyConnection, last: Point) -> None:
+        trace = self._analysis.take(True)
+        digest = hashlib.sha256(f"open after {last.digest}".encode()).hexdigest()
+        capture = as_analyzed(os.fspath(self.folder.path / last.name), digest, 0, trace, utc_day(last.first_ns))
+        add_capture(self.store, connection, capture, self._analysis.files_of(trace))
         self.notes.progress(f"{last.name}: {plural(trace.totals['flows'], 'flow')} still open")
 
     def _reach(self, file: Pending, point: Point, ending: bool) -> None:

@@ -385,6 +385,18 @@ def test_a_file_that_comes_late_is_analyzed_alone(wiretale_run: Any, tmp_path: P
     assert sums_in(wiretale_run, store)[1] == sum(wiretale.analyze(files).flows["packets"])
 
 
+def test_open_flows_whose_files_are_gone_do_not_stop_the_watch(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    files = write_files(folder, rotated(traffic(8, 100, 30, 80), 20))
+    with watching(folder, store) as (watch, _):
+        watch.publish(False)
+    assert len(list(store.glob(".watch-*.open"))) == 1
+    for file in files:
+        file.unlink()
+    done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+    assert (done.returncode, done.stderr, list(store.glob(".watch-*.open"))) == (0, "", [])
+
+
 def test_captures_in_a_subfolder_are_named(wiretale_run: Any, tmp_path: Path) -> None:
     folder, store = tmp_path / "captures", tmp_path / "store"
     line = f"wiretale: {folder / 'nobody'}: captures in subfolders are not read: watch that folder instead\n"
