@@ -123,20 +123,7 @@ static void check_oldest_makes_room(void) {
     close_updater();
 }
 
-static void check_later_files_only_continue_flows(void) {
-    open_updater(100);
-    struct flow *flow = look_up(0, 0, 1);
-    CHECK(flow);
-    CHECK(!look_up_in(1, 0, 2, true));
-    CHECK(look_up_in(0, NS_A_SECOND, 3, true) == flow);
-    CHECK(!look_up_in(0, 1000 * NS_A_SECOND, 4, true)); /* it was over */
-    CHECK_INT(live_flows(&updater), 0);
-    CHECK(!worker.sink.out_of_memory);
-    close_updater();
-}
-
 int main(void) {
-    check_later_files_only_continue_flows();
     check_memory_goes_back();
     check_oldest_makes_room();
     return 0;
