@@ -46,9 +46,8 @@ SELECT *, dense_rank() OVER (ORDER BY fields) AS conversation FROM listed
 # A fragmented datagram is one packet with the headers of its first fragment. It is whole once its last byte arrived,
 # because RFC 7679 section 3.4 counts it as lost unless reassembled. Without first fragment the flow is unknown: left out.
 # A datagram of several blocks is several packets.
-LOADED = """
-CREATE TABLE loaded{point} AS
-WITH whole AS (SELECT raw.packet, raw.frame, raw.capture::UINTEGER AS interface, conversation,
+READ = """
+(SELECT raw.packet, raw.frame, raw.capture::UINTEGER AS interface, conversation,
         ((raw.direction = 1) != turned)::UTINYINT AS side, protocol::UTINYINT AS protocol,
         CASE WHEN raw.datagram_frame IS NULL THEN raw.time_ns ELSE coalesce(complete_ns, last_ns) END AS time_ns,
         raw.datagram_frame IS NULL OR state = 'complete' AS whole,
@@ -58,12 +57,17 @@ WITH whole AS (SELECT raw.packet, raw.frame, raw.capture::UINTEGER AS interface,
         flags::USMALLINT AS flags, mss::USMALLINT AS mss, run, stream::USMALLINT AS stream, block AS number, blocks, block_bytes
     FROM raw JOIN ends{point} USING (flow) LEFT JOIN datagrams
         ON datagrams.capture = raw.datagram_capture AND datagrams.first_frame = raw.datagram_frame
-    WHERE packet IS NOT NULL AND raw.payload_bytes IS NOT NULL)
-SELECT * EXCLUDE (blocks, block_bytes), 0::USMALLINT AS part FROM whole WHERE coalesce(blocks, 1) = 1
-UNION ALL
-SELECT * EXCLUDE (blocks, block_bytes, part) REPLACE (number + part AS number,
-    least(payload - part * block_bytes, block_bytes)::UINTEGER AS payload), part::USMALLINT
-FROM (SELECT *, unnest(range(blocks)) AS part FROM whole WHERE blocks > 1)
+    WHERE packet IS NOT NULL AND raw.payload_bytes IS NOT NULL AND {chosen})
+"""
+LOADED = f"""
+CREATE TABLE loaded{{point}} AS
+SELECT * EXCLUDE (blocks, block_bytes), 0::USMALLINT AS part FROM {READ.replace("{chosen}", "coalesce(blocks, 1) = 1")}
+"""
+SEVERAL = f"""
+INSERT INTO loaded{{point}} BY NAME
+SELECT * EXCLUDE (blocks, block_bytes) REPLACE (number + part AS number,
+    least(payload - part * block_bytes, block_bytes)::UINTEGER AS payload)
+FROM (SELECT *, unnest(range(blocks)) AS part FROM {READ.replace("{chosen}", "blocks > 1")})
 """
 COLUMNS = (
     "packet, flow, direction, capture, frame, time_ns, payload_bytes, datagram_capture, datagram_frame, ttl, ip_id, "
@@ -148,7 +152,7 @@ def load_point(connection: duckdb.DuckDBPyConnection, number: int, role: str, fi
     connection.unregister("parts")
     for name in ("flows", "datagrams"):
         connection.register(name, Table(core.table(name)).with_integers())
-    for statement in (BYTES, ENDS, LOADED):
+    for statement in (BYTES, ENDS, LOADED, SEVERAL):
         connection.execute(statement.format(point=number))
     for name in ("flows", "datagrams"):
         connection.unregister(name)

@@ -184,6 +184,16 @@ static bool next_table(struct reading *reading) {
     return true;
 }
 
+/* Returns the known bits of all columns that some row has, and no values. */
+static struct row held_by(const struct row *rows, size_t count) {
+    struct row held;
+    row_clear(&held);
+    for (size_t i = 0; i < count; i++)
+        for (size_t w = 0; w < sizeof held.known / sizeof *held.known; w++)
+            held.known[w] |= rows[i].known[w];
+    return held;
+}
+
 /* Fills some rows from `at`; `numbers` is the column with the number of the table, or NULL. */
 static bool fill_rows(struct reading *reading, struct filling *filling, int64_t *numbers,
                       size_t count, size_t at) {
@@ -197,9 +207,13 @@ static bool fill_rows(struct reading *reading, struct filling *filling, int64_t 
             numbers[at + i] = (int64_t)reading->number;
     }
     reading->left -= count;
-    for (unsigned c = 0; c < schema->column_count; c++)
-        if (!fill_column(&filling[c], reading, c, count, at))
+    struct row held = held_by(reading->rows, count);
+    for (unsigned c = 0; c < schema->column_count; c++) {
+        if (!row_known(&held, c) && !is_text(&schema->columns[c])) /* its buffers are 0 */
+            filling[c].array->null_count += (int64_t)count;
+        else if (!fill_column(&filling[c], reading, c, count, at))
             return false;
+    }
     return true;
 }
 
