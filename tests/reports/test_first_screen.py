@@ -172,7 +172,15 @@ def test_a_pin_shows_its_finding(desk: Page) -> None:
     edges = sorted((place["x"], place["x"] + place["width"]) for pin in pins.all() if (place := pin.bounding_box()))
     assert all(left[1] <= right[0] for left, right in pairwise(edges))  # none covers another
     place = pins.first.inner_text()
-    at = pins.first.bounding_box()
+    at, line = pins.first.bounding_box(), box(desk, "#pins .pin-span >> nth=0")
+    first, last, edge = desk.page.evaluate(
+        "number => { const {from, to} = data.findings[number - 1];"
+        " const left = document.getElementById('timeline').getBoundingClientRect().x;"
+        " return [from, to ?? from, traffic.to].map(time => trafficX(time) + left); }",
+        int(place),
+    )
+    assert at["x"] + at["width"] / 2 == pytest.approx(min(first, edge - 14), abs=1)  # at the first frame
+    assert [line["x"], line["x"] + line["width"]] == pytest.approx([first, max(first + 2, last)], abs=1)
     desk.page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
     desk.until("location.hash.includes('finding=')")
     number = re.search(r"finding=(\d+)", desk.hash())

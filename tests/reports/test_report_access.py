@@ -336,11 +336,16 @@ def test_paper_has_all_of_every_time_axis(opened: Page) -> None:
     page.page.emulate_media(media="print")
     page.until("[...document.querySelectorAll('.js-plotly-plot')].every(plot => plot._fullLayout.width === 680)", 20)
     parts = page.page.evaluate(
-        "[...document.querySelectorAll('.js-plotly-plot .main-svg, .xtick text, table')].map(e => e.getBoundingClientRect())"
+        "[...document.querySelectorAll('.js-plotly-plot .main-svg, .xtick text, table, #timeline svg')]"
+        ".map(e => e.getBoundingClientRect())"
         ".map(box => [box.left, box.right, box.height])"
     )
     assert parts and all(left >= -1 and right <= PAPER_PX + 1 for left, right, height in parts if height)
     assert page.page.evaluate("document.documentElement.scrollWidth") <= PAPER_PX
+    assert (
+        page.page.evaluate("document.querySelector('main').getBoundingClientRect().width") == 680
+    )  # as wide as the figures
+    assert all(right <= 681 for left, right, height in parts if height)
     page.page.emulate_media(media="screen")
     page.until(f"document.querySelector('.js-plotly-plot')._fullLayout.width === {wide}", 20)
 

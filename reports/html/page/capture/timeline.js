@@ -1,7 +1,7 @@
 // @ts-check
 // The timeline of all traffic: throughput as steps, lanes of losses and of segments that the capture missed, pins of findings, and
 // a brush that chooses the range of everything below.
-import { svgShape } from "../elements.js";
+import { element, svgShape } from "../elements.js";
 import { LEAST, PLOT_KEYS, roving } from "../keys.js";
 import { choice, choose, continueStep, onChoice, trimmed } from "../link.js";
 import { $, data } from "../plotly.js";
@@ -16,6 +16,7 @@ import { drawWaits, listenToWaits, waitLegend, waitsOf } from "./waits.js";
 const GRIP_PX = 8; // from an edge of the brush, within which a drag moves this edge
 const BRUSH_LEAST_PX = 3; // less is a click
 const PIN_PX = 28;
+const SPAN_LEAST_PX = 2; // of the line over a single frame
 /** @type {Lane[]} */
 const LANES = [["lost", "lost", "lost segments"], ["missed", "missed", "acknowledged, but not in the capture"]];
 
@@ -109,29 +110,26 @@ function drawBrush(range) {
 
 // --- pins ------------------------------------------------------------------------------------------------------
 
-// A pin stands at the evidence that Show shows. Pins that would overlap move right.
+// A pin stands at the first frame of the evidence that Show shows, and a line is drawn over all of it. Pins that would overlap move right.
 function drawPins() {
   const pins = [];
   for (const cause of causesListed()) {
     const found = findingOf(cause.main);
     if (found.from === null) continue;
-    const from = trafficX(found.from), to = trafficX(found.to ?? found.from);
-    pins.push({ cause, x: Math.min(Math.max((from + Math.max(from, to)) / 2, canvas.gutter), canvas.width - PIN_PX / 2) });
+    const [from, to] = [found.from, found.to ?? found.from].map((time) => Math.min(Math.max(trafficX(time), canvas.gutter), canvas.width));
+    pins.push({ cause, from, to, x: Math.min(from, canvas.width - PIN_PX / 2) });
   }
   pins.sort((a, b) => a.x - b.x);
   for (let i = 1; i < pins.length; i++) pins[i].x = Math.max(pins[i].x, pins[i - 1].x + PIN_PX);
   let limit = canvas.width - PIN_PX / 2;
   for (let i = pins.length - 1; i >= 0; i--, limit -= PIN_PX) pins[i].x = Math.min(pins[i].x, limit);
-  $("pins").replaceChildren(...pins.map(({ cause, x }) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "pin";
-    button.textContent = String(cause.main);
+  $("pins").replaceChildren(...pins.flatMap(({ cause, from, to, x }) => {
+    const button = element("button", { type: "button", className: "pin", textContent: String(cause.main), title: cause.sentence }), line = element("i", { className: "pin-span" });
     button.style.left = `${x}px`;
-    button.title = cause.sentence;
     button.setAttribute("aria-label", `finding ${cause.main}: ${cause.sentence}`);
     button.addEventListener("click", () => showCause(cause));
-    return button;
+    Object.assign(line.style, { left: `${from}px`, width: `${Math.max(SPAN_LEAST_PX, to - from)}px` });
+    return [button, line];
   }));
   roving($("pins"), ".pin", "horizontal");
   markCause();
