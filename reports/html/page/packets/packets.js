@@ -133,7 +133,7 @@ async function showPackets(changed) {
   if (other) fillLists();
   showTabs();
   const at = placeInList(choice.frame), rows = rowsOfTab[tabOf()];
-  setListed({ place: at < 0 ? -1 : listed.items[at] });
+  setListed({ place: listed.items[at] ?? -1 });
   $(`panel-${tabOf()}`).hidden = !listed.items.length;
   if (other || changed.has("tab")) fillRows();
   else rows.show(at < 0 ? rows.first() : at);
