@@ -188,6 +188,18 @@ def test_other_resets_without_a_byte(changed: dict[str, Any], tmp_path: Path) ->
     assert "reset-at-once" not in causes_of(of_wire(lambda: drawn.dropped_at_once(**changed)), tmp_path)
 
 
+def test_a_server_that_closes_in_the_middle_of_an_upload(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["upload-cut"], tmp_path)["upload-cut"]
+    assert (row["failed"], row["certainty"], row["place"]) == (2, "likely", "server")
+    assert "closed 2 connections of 10.0.0.1 in the middle of an upload, after 175 kB" in row["sentence"]
+
+
+@pytest.mark.parametrize("changed", [{"client_ends": True}, {"resets": False}, {"rounds": 0}])
+def test_other_ends_of_uploads(changed: dict[str, Any], tmp_path: Path) -> None:
+    """The client had closed its half, nothing was reset, or the request had just begun."""
+    assert "upload-cut" not in causes_of(of_wire(lambda: drawn.cut_short(**changed)), tmp_path)
+
+
 def test_a_server_that_closes_in_place_of_an_answer(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["closed-unanswered"], tmp_path)["closed-unanswered"]
     assert (row["failed"], row["place"], row["certainty"]) == (3, "server", "likely")

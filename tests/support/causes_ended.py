@@ -14,7 +14,7 @@ from application_wire import Talk as Web
 from attempt_wire import Ends
 from crafted import NEIGHBOR, Timed, tls_handshake
 from finding_captures import ALERT, of_timed, of_wire
-from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, syn_options
+from plain_wire import ACK, FIN, MSS, PSH, RST, SYN, Connection, Wire, syn_options
 from talk import Talk
 
 Make = Callable[[Path], Path]
@@ -228,6 +228,29 @@ def dropped_at_once(count: int = 9, served: int = 2, later: float = 2.0, side: i
     return wire
 
 
+def cut_short(count: int = 2, rounds: int = 12, client_ends: bool = False, resets: bool = True) -> Wire:
+    """Uploads of 15 kB in each round trip of 20 ms, which the server ends by a message and a FIN while more is under way, before
+    it resets that; `client_ends`: the client has closed its half."""
+    wire = Wire()
+    for number in range(count):
+        start, size = 5_000.0 * number, 10 * MSS
+        link = Connection(wire, 40_001 + number).open(start, 20.0)
+        for turn in range(rounds + 1):
+            for i in range(10):
+                last = client_ends and turn == rounds and i == 9
+                place = turn * size + i * MSS
+                link.send(start + 21 + 20 * turn + 0.1 * i, 0, place, MSS, ACK | (FIN if last else 0))
+                if turn < rounds and i % 2:
+                    link.send(start + 41 + 20 * turn + 0.1 * i, 1, 0, ack=place + MSS)
+        now = start + 43 + 20 * rounds - 20
+        link.send(now, 1, 0, 44, PSH | ACK, ack=rounds * size).send(
+            now + 0.1, 1, 44, flags=FIN | ACK, ack=rounds * size
+        )
+        for i in range(5 if resets else 0):
+            link.send(now + 18 + 0.1 * i, 1, 45, flags=RST, window=0)
+    return wire
+
+
 def leaking(count: int = 6, wait_ms: float = 60_000.0, closed: int = 2, pushes: bool = False) -> Wire:
     """Clients that close, and a server that keeps its half open."""
     wire = Wire()
@@ -427,6 +450,7 @@ EXAMPLES: dict[str, Make] = {
     "late-close": of_wire(closing_late),
     "not-greeted": of_wire(ungreeted),
     "reset-at-once": of_wire(dropped_at_once),
+    "upload-cut": of_wire(cut_short),
     "turned-away": of_wire(full_server),
     "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),
 }

@@ -26,6 +26,7 @@ GREETING_PORTS = frozenset(
 )  # of protocols in which the server speaks first
 CONNECTIONS_MAX = 5_000
 WANTS_ANSWER = ("http", "tls")  # of others, the last message may be a farewell
+UPLOAD_MIN, UPLOADING_NS = 10_000, 20_000_000  # bytes of a request that a server cuts short, and their time
 MESSAGE_MAX = 512  # bytes in which a server says why it closes
 TIMEOUTS_MIN = 3
 PHRASES = {"http": "HTTP request", "tls": "ClientHello"}
@@ -339,3 +340,66 @@ def silent_match(case: Case, rows: Sequence[EndingRow], unheard: bool) -> Match:
         host=host,
         **late_words(case, rows, is_server),
     )
+
+
+def upload_of(case: Case, flow: int, endings: Sequence[EndingRow]) -> EndingRow | None:
+    """Returns the FIN by which a server closed while its client was in the middle of a long request, before it reset what still
+    came; None if it did not."""
+    connection, request = case.connections[flow], case.connections.open_request(flow)
+    first = min(endings, key=lambda row: row["time_ns"] or 0)
+    client = connection.directions[connection.client_side]
+    if request is None or first["kind"] != "fin" or client["fins"] or client["resets"]:
+        return None
+    are_of_server = all(row["direction"] == connection.server_side for row in endings)
+    is_long = (request["request_bytes"] or 0) >= UPLOAD_MIN
+    is_begun = (first["time_ns"] or 0) - (request["asked_ns"] or 0) >= UPLOADING_NS
+    is_open = bool(first["unacked_bytes"] or first["late_bytes"])
+    return first if are_of_server and is_long and is_begun and is_open else None
+
+
+def acknowledged(connection: Connection, fin: EndingRow) -> int:
+    """Returns the bytes of a client that its server had acknowledged when it closed."""
+    return (connection.directions[connection.client_side]["unique_bytes"] or 0) - (fin["unacked_bytes"] or 0)
+
+
+@cause(
+    code="upload-cut",
+    title="The server closed during an upload",
+    sentence="The server {server} closed {count:connection} of {client} in the middle of an upload, after {sent}, "
+    "and reset what was still under way: it {probably}refuses so large a request.",
+    advice="Read the last message of {host} before its FIN (Follow TCP Stream) and its log: a limit of the size (Postfix "
+    "`message_size_limit`, nginx `client_max_body_size`), a filter, a full disk.",
+    shows="The server sends FIN when 10 kB or more of a request have come for 20 ms or longer and more is under way, and resets "
+    "what comes then; the client has closed nothing.",
+    rivals={
+        "close-race": "the request had begun long before the FIN",
+        "reset-by-peer": "a FIN came before the RST",
+        "client-gave-up": "the server closes first",
+    },
+    unknown="Why: the message or log of the server has that.",
+    explains=("reset", "spurious", "request-unanswered"),
+)
+def upload_cut(case: Case) -> Matches:
+    explained, endings = case.flows_of(), case.connections.endings_with_reset
+    found = {flow: upload_of(case, flow, rows) for flow, rows in endings.items() if flow not in explained}
+    cuts = [(case.connections[flow], fin) for flow, fin in found.items() if fin]
+    for (_, client), group in largest_groups(cuts, lambda cut: (cut[0].server, cut[0].end(cut[0].client_side)[0])):
+        connections = [connection for connection, _ in group]
+        sizes = sorted(acknowledged(connection, fin) for connection, fin in group)
+        yield Match(
+            certainty="likely",
+            place="server",
+            flows=[connection.number for connection in connections],
+            failed=len(group),
+            attempts=max(case.connections.requests_to(connections[0].server), len(group)),
+            frames=[ending_cited(fin) for _, fin in group[:SHOWN]],
+            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+            proof="FIN of the server while data of the client was under way, then its RST",
+            excluded={"client-gave-up": "the server's FIN came first"},
+            undecided={"reset-by-peer": f"Read the log of {connections[0].server[0]}: did it refuse, or fail?"},
+            server=server_str(connections),
+            count=len(group),
+            client=client,
+            sent=show_bytes(sizes[len(sizes) // 2]),
+            host=connections[0].server[0],
+        )
