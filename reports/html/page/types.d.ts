@@ -310,6 +310,7 @@ interface Column {
   number?: boolean;
   descending?: boolean;
   bars?: boolean;
+  desk?: boolean;
   wide?: boolean;
 }
 interface HeldFrame extends Frame { number: number; from: number; bytes: Uint8Array; tree: TreeNode[] | undefined; madeBy: string }

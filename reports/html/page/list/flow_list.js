@@ -30,7 +30,7 @@ const measured = (name) => (/** @type {number} */ row) => (Number.isNaN(tables.f
 const timeSum = (row) => (timesOf(row) || [-1]).reduce((a, b) => a + b, 0);
 /** @param {number} row */
 const lasted = (row) => tables.flows.lasted[row] * 1e6;
-// Those marked wide are shown only if the reader wants all.
+// Those marked wide are shown only if the reader wants all; those marked desk have no room on a phone.
 /** @type {Column[]} */
 const COLUMNS = [
   { key: "flow", head: "flow", value: (row) => tables.flows.number[row], text: (row) => String(tables.flows.number[row]), number: true },
@@ -38,7 +38,7 @@ const COLUMNS = [
   { key: "time", head: "time went into", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
   { key: "lasted", head: "time", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true },
   { key: "throughput", head: "IP rate", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true },
-  { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(tables.flows.rtt[row]), number: true },
+  { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(tables.flows.rtt[row]), number: true, desk: true },
   { key: "protocol", head: "protocol", value: (row) => `${protocolOf(row)} ${knownWord("application", row)}`.trim(), wide: true },
   { key: "server", head: "server", value: serverOf, wide: true },
   { key: "path", head: "inside", value: pathOf, wide: true },
@@ -50,7 +50,7 @@ const COLUMNS = [
 ];
 
 /** @param {Column} column */
-const classOf = ({ number, wide, bars }) => [number ? "n" : "", wide ? "wide" : "", bars ? "bars" : ""].filter(Boolean).join(" ");
+const classOf = ({ number, wide, bars, desk }) => [number ? "n" : "", wide ? "wide" : "", bars ? "bars" : "", desk ? "desk" : ""].filter(Boolean).join(" ");
 
 export function makeHead() {
   const row = headOfTable($("flows")).insertRow();
