@@ -37,10 +37,23 @@ static void name_sums(struct judged_sums *sums, struct named_sum named[static SU
                                       &sums->protocols[i]};
 }
 
+/* Adds the sums of protocols that have the same word to the first of them. */
+static void join_words(struct judged_sums *sums) {
+    for (unsigned i = 1; i < 256; i++)
+        for (unsigned first = 0; first < i; first++)
+            if (protocol_word((uint8_t)first) == protocol_word((uint8_t)i)) {
+                sums->protocols[first].packets += sums->protocols[i].packets;
+                sums->protocols[first].wire_bytes += sums->protocols[i].wire_bytes;
+                sums->protocols[i] = (struct traffic_sum){0};
+                break;
+            }
+}
+
 PyObject *judged_list(const struct judged_sums *sums) {
     struct judged_sums copy = *sums;
     struct named_sum named[SUMS];
     PyObject *list = PyList_New(0);
+    join_words(&copy);
     name_sums(&copy, named);
     for (unsigned i = 0; list && i < SUMS; i++)
         if (named[i].sum->packets &&
