@@ -20,12 +20,7 @@ SNAPLEN = 256  # all headers, also that of a block
 SETTLE_SECONDS, SETTLE_MOST_SECONDS = 0.4, 5.0  # without growth; in all
 BUFFER_KIB = 32768
 CAPTURE_PRIORITY = 6  # below the link, above sender and receiver, which must not starve the captures
-# Drop counts in the last lines of wiretale-capture, tcpdump and dumpcap.
-DROPS = (
-    r"dropped: (\d+) by the kernel, (\d+) by the interface, (\d+) by the queue, (\d+) by the disk",
-    r"(\d+) packets? dropped by kernel",
-    r"/(\d+) \(pcap:",
-)
+DROPPED = r"(\d+) packets? dropped by kernel"  # in the last lines of tcpdump, whose files have no counts
 
 
 def capture_command(interface: str, folder: Path) -> tuple[list[str], str]:
@@ -81,13 +76,24 @@ def captures(lab: Lab, folder: Path) -> Iterator[dict[str, Path]]:
 
 
 def capture_drops(folder: Path) -> dict[str, int | None]:
-    """Returns the drop count of each capture, or None if its log has none."""
+    """Returns the drop count of each capture, as its files or the log of tcpdump have it; None without one."""
     drops: dict[str, int | None] = {}
     for point in POINTS:
-        log = (folder / f"capture-{point}.log").read_text("utf-8", "replace")
-        matched = next((match for pattern in DROPS if (match := re.search(pattern, log))), None)
-        drops[point] = sum(map(int, matched.groups())) if matched else None
+        logged = re.search(DROPPED, (folder / f"capture-{point}.log").read_text("utf-8", "replace"))
+        drops[point] = int(logged[1]) if logged else drops_in(sorted((folder / point).rglob("*.pcapng")))
     return drops
+
+
+def drops_in(files: list[Path]) -> int | None:
+    """Returns the drops that the interface statistics of captures count; None without any."""
+    from wiretale.analyzer.trace import analyze
+    from wiretale.reports.phrases import drops_of
+
+    if not files:
+        return None
+    rows = analyze(*files, interfaces_only=True).interfaces.rows()
+    counts = [count for row in rows if (count := drops_of(row)) is not None]
+    return sum(counts) if counts else None
 
 
 def check_captured(places: dict[str, Path]) -> None:
