@@ -168,10 +168,10 @@ enum packet_checksum checksum_verify(const struct packet *packet, const struct h
 
 /* A merged packet (LRO) keeps the checksum of its first segment. */
 static bool may_be_merged(const struct flow *flow, unsigned number,
-                          const struct packet_info *info) {
+                          const struct packet_info *packet) {
     uint32_t mss = flow->key.protocol == IP_TCP ? flow->tcp.streams[number].agreed_mss : 0;
     uint32_t single = mss + SEGMENT_HEADERS;
-    return info->ip_bytes > (single > LINK_MTU ? single : LINK_MTU);
+    return packet->ip_bytes > (single > LINK_MTU ? single : LINK_MTU);
 }
 
 /* Wrong checksums show damage if more are right, some of them of data if some of these are. */
@@ -181,19 +181,19 @@ static bool is_damage(const struct direction *direction, const struct checksum_c
 }
 
 enum packet_damage take_other_checksum(struct flow *flow, unsigned number,
-                                       const struct packet_info *info, struct pool *pool) {
+                                       const struct packet_info *packet, struct pool *pool) {
     if (!flow->checksums)
         flow->checksums = pool_zeroed(pool, 2 * sizeof *flow->checksums);
     if (!flow->checksums)
         return DAMAGE_NONE;
     struct checksum_counts *counts = &flow->checksums[number];
-    if (info->checksum == CHECKSUM_OFFLOADED || may_be_merged(flow, number, info)) {
+    if (packet->checksum == CHECKSUM_OFFLOADED || may_be_merged(flow, number, packet)) {
         counts->offloaded++;
         return DAMAGE_NONE;
     }
     counts->wrong++;
-    counts->wrong_data += info->payload_bytes > 0;
-    counts->wrong_bytes += info->payload_bytes;
+    counts->wrong_data += packet->payload_bytes > 0;
+    counts->wrong_bytes += packet->payload_bytes;
     return !counts->delivered && is_damage(&flow->directions[number], counts) ? DAMAGE_CERTAIN
                                                                               : DAMAGE_POSSIBLE;
 }

@@ -15,19 +15,19 @@ NOINLINE enum packet_checksum checksum_verify(const struct packet *packet,
 
 /* Takes a checksum that is not right. Returns what it shows of its packet. */
 enum packet_damage take_other_checksum(struct flow *flow, unsigned number,
-                                       const struct packet_info *info, struct pool *pool);
+                                       const struct packet_info *packet, struct pool *pool);
 
 /* Counts the checksum of a packet of a direction. Returns what it shows of it. */
 static ALWAYS_INLINE enum packet_damage take_checksum(struct flow *flow, unsigned number,
-                                                      const struct packet_info *info,
+                                                      const struct packet_info *packet,
                                                       struct pool *pool) {
     struct direction *direction = &flow->directions[number];
-    if (info->checksum == CHECKSUM_UNVERIFIED)
+    if (packet->checksum == CHECKSUM_UNVERIFIED)
         return DAMAGE_NONE;
-    if (!LIKELY(info->checksum == CHECKSUM_RIGHT))
-        return take_other_checksum(flow, number, info, pool);
+    if (!LIKELY(packet->checksum == CHECKSUM_RIGHT))
+        return take_other_checksum(flow, number, packet, pool);
     direction->right_checksums++;
-    direction->right_data |= info->payload_bytes > 0;
+    direction->right_data |= packet->payload_bytes > 0;
     return DAMAGE_NONE;
 }
 

@@ -217,19 +217,19 @@ void reassembly_expire(struct reassembly *table, int64_t now_ns) {
 
 /* Nothing has arrived. The list of gaps must be empty. */
 static void begin_coverage(struct reassembly *table, struct coverage *coverage,
-                           const struct packet_info *seen) {
+                           const struct packet_info *packet) {
     struct gap all = {.end = DATAGRAM_UNBOUNDED};
     coverage->begun = true;
     coverage->ip_bytes = coverage->payload_bytes = 0;
-    coverage->port = seen->port;
-    coverage->ttl = seen->ttl;
+    coverage->port = packet->port;
+    coverage->ttl = packet->ttl;
     coverage->gaps_lost = range_set_open(&coverage->gaps, all, table->pool);
 }
 
 /* Returns NULL without memory. At the bound a complete datagram goes first, because it was counted
  * whole. */
 static struct datagram *add(struct reassembly *table, const struct datagram_key *key,
-                            const struct packet_info *seen) {
+                            const struct packet_info *packet) {
     if (table->make_room)
         table->make_room(table->context);
     else if (table->count >= DATAGRAMS_MOST)
@@ -240,10 +240,10 @@ static struct datagram *add(struct reassembly *table, const struct datagram_key 
     struct datagram **bucket = bucket_of(table, key);
     *datagram = (struct datagram){.key = *key,
                                   .chain = *bucket,
-                                  .first_ns = seen->time_ns,
-                                  .first_frame = seen->frame,
-                                  .capture = seen->capture,
-                                  .timed = seen->time_known};
+                                  .first_ns = packet->time_ns,
+                                  .first_frame = packet->frame,
+                                  .capture = packet->capture,
+                                  .timed = packet->time_known};
     if (!join_pair(table, datagram)) {
         pool_free(table->pool, datagram, sizeof *datagram);
         return NULL;
@@ -251,7 +251,7 @@ static struct datagram *add(struct reassembly *table, const struct datagram_key 
     *bucket = datagram;
     enlist(table, datagram);
     table->count++;
-    begin_coverage(table, &datagram->original, seen);
+    begin_coverage(table, &datagram->original, packet);
     return datagram;
 }
 
@@ -285,17 +285,18 @@ static bool is_covered(const struct coverage *coverage) {
 /* Returns the copy that lacks the fragment, or a new one; NULL if there is no room. The fragments
  * of a copy pass the same port of the capture, at the same distance from their sender. */
 static struct coverage *copy_of(struct reassembly *table, struct datagram *datagram, uint32_t start,
-                                uint32_t end, const struct packet_info *seen) {
+                                uint32_t end, const struct packet_info *packet) {
     struct coverage *unused = NULL;
     for (unsigned i = 0; i < DATAGRAM_COPIES_MOST; i++) {
         struct coverage *copy = &datagram->copies[i];
         if (!copy->begun || is_covered(copy))
             unused = copy;
-        else if (copy->port == seen->port && copy->ttl == seen->ttl && missing_in(copy, start, end))
+        else if (copy->port == packet->port && copy->ttl == packet->ttl &&
+                 missing_in(copy, start, end))
             return copy;
     }
     if (unused)
-        begin_coverage(table, unused, seen);
+        begin_coverage(table, unused, packet);
     return unused;
 }
 
@@ -303,12 +304,12 @@ static struct coverage *copy_of(struct reassembly *table, struct datagram *datag
  * NULL. */
 static struct coverage *cover_copy(struct reassembly *table, struct datagram *datagram,
                                    uint32_t start, uint32_t end, bool last,
-                                   const struct packet_info *seen) {
-    struct coverage *copy = copy_of(table, datagram, start, end, seen);
+                                   const struct packet_info *packet) {
+    struct coverage *copy = copy_of(table, datagram, start, end, packet);
     if (!copy)
         return NULL;
-    copy->ip_bytes += seen->ip_bytes;
-    copy->payload_bytes += seen->payload_bytes;
+    copy->ip_bytes += packet->ip_bytes;
+    copy->payload_bytes += packet->payload_bytes;
     fill(table, copy, start, last ? DATAGRAM_UNBOUNDED : end);
     return is_covered(copy) ? copy : NULL;
 }
@@ -354,10 +355,11 @@ static enum fragment_verdict judge(const struct datagram *datagram, uint32_t sta
 
 /* Counts a fragment, and moves the datagram to the other list when it becomes complete. */
 static void take(struct reassembly *table, struct datagram *datagram, const struct headers *headers,
-                 const struct packet_info *seen, enum fragment_verdict verdict) {
+                 const struct packet_info *packet, enum fragment_verdict verdict) {
     uint32_t start = headers->fragment_offset;
     uint32_t end = start + headers->ip_length - headers->ip_header_length;
-    bool late = datagram->complete || seen->time_ns - datagram->first_ns > reassembly_ns(datagram);
+    bool late =
+        datagram->complete || packet->time_ns - datagram->first_ns > reassembly_ns(datagram);
     datagram->fragments++;
     datagram->duplicates += verdict == FRAGMENT_DUPLICATE;
     datagram->overlaps += verdict == FRAGMENT_OVERLAP;
@@ -368,9 +370,10 @@ static void take(struct reassembly *table, struct datagram *datagram, const stru
         datagram->head = head_of(headers);
     datagram->covered = NULL;
     if (verdict == FRAGMENT_DUPLICATE && !ends) {
-        datagram->covered = cover_copy(table, datagram, start, end, !headers->more_fragments, seen);
+        datagram->covered =
+            cover_copy(table, datagram, start, end, !headers->more_fragments, packet);
     } else {
-        datagram->original.ip_bytes += seen->ip_bytes;
+        datagram->original.ip_bytes += packet->ip_bytes;
         datagram->received += fill(table, &datagram->original, start, end);
     }
     /* The last fragment determines the end: nothing above it is missing. */
@@ -380,19 +383,19 @@ static void take(struct reassembly *table, struct datagram *datagram, const stru
         fill(table, &datagram->original, end, DATAGRAM_UNBOUNDED);
     }
     datagram->highest = start > datagram->highest ? start : datagram->highest;
-    datagram->last_ns = seen->time_ns;
-    datagram->last_frame = seen->frame;
+    datagram->last_ns = packet->time_ns;
+    datagram->last_frame = packet->frame;
     if (!datagram->complete && datagram->end_known && is_covered(&datagram->original)) {
         delist(table, datagram);
         datagram->complete = true;
-        datagram->complete_ns = seen->time_ns;
+        datagram->complete_ns = packet->time_ns;
         datagram->covered = &datagram->original;
         enlist(table, datagram);
     }
 }
 
 struct datagram *reassembly_take(struct reassembly *table, const struct headers *headers,
-                                 uint32_t path, const struct packet_info *seen,
+                                 uint32_t path, const struct packet_info *packet,
                                  enum fragment_verdict *verdict) {
     struct datagram_key key = {.identification = headers->identification,
                                .path = path,
@@ -404,23 +407,23 @@ struct datagram *reassembly_take(struct reassembly *table, const struct headers 
     uint32_t end = start + headers->ip_length - headers->ip_header_length;
     struct datagram *datagram = find(table, &key);
     if (datagram &&
-        (is_reused(datagram) || is_another(datagram, headers, start, end, seen->time_ns))) {
+        (is_reused(datagram) || is_another(datagram, headers, start, end, packet->time_ns))) {
         finish(table, datagram);
         datagram = NULL;
     }
-    if (!datagram && !(datagram = add(table, &key, seen)))
+    if (!datagram && !(datagram = add(table, &key, packet)))
         return NULL;
     *verdict = judge(datagram, start, end, !headers->more_fragments);
-    take(table, datagram, headers, seen, *verdict);
+    take(table, datagram, headers, packet, *verdict);
     return datagram;
 }
 
 bool datagram_wait(struct reassembly *table, struct datagram *datagram,
-                   const struct packet_info *seen) {
+                   const struct packet_info *packet) {
     if (datagram->waiting_count == datagram->waiting_room &&
         !pool_grow(table->pool, (void **)&datagram->waiting, &datagram->waiting_room,
                    sizeof *datagram->waiting, 2, DATAGRAM_WAITING_MOST))
         return false;
-    datagram->waiting[datagram->waiting_count++] = *seen;
+    datagram->waiting[datagram->waiting_count++] = *packet;
     return true;
 }

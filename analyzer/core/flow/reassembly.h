@@ -90,11 +90,11 @@ void reassembly_close(struct reassembly *table);
  * memory. Sets `*verdict`. Reports another datagram of the same key if the fragment cannot belong
  * to it. */
 struct datagram *reassembly_take(struct reassembly *table, const struct headers *headers,
-                                 uint32_t path, const struct packet_info *seen,
+                                 uint32_t path, const struct packet_info *packet,
                                  enum fragment_verdict *verdict);
 /* Keeps a fragment until the first one arrives, which has the ports. Returns false at the bound. */
 bool datagram_wait(struct reassembly *table, struct datagram *datagram,
-                   const struct packet_info *seen);
+                   const struct packet_info *packet);
 
 /* Reports and frees the datagrams whose time has passed at `now_ns`, the complete ones first. */
 void reassembly_expire(struct reassembly *table, int64_t now_ns);

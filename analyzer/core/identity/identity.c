@@ -123,9 +123,9 @@ static void put_tcp(struct row *row, const struct packet_identity *identity) {
 }
 
 void identity_put(struct row *row, const struct packet_identity *identity,
-                  const struct packet_info *info, uint8_t ip_version) {
-    row_set(row, packets_ttl, info->ttl);
-    row_set_if(row, packets_ip_id, ip_version == 4, info->ip_id);
+                  const struct packet_info *packet, uint8_t ip_version) {
+    row_set(row, packets_ttl, packet->ttl);
+    row_set_if(row, packets_ip_id, ip_version == 4, packet->ip_id);
     row_set(row, packets_captured_bytes, identity->captured);
     row_set(row, packets_digest, (int64_t)identity->digest);
     row_set(row, packets_digest_short, (int64_t)identity->digest_short);

@@ -27,6 +27,6 @@ void packet_identify(struct packet_identity *identity, const struct headers *hea
 
 /* Sets the columns of a row, but for the number of the packet. */
 void identity_put(struct row *row, const struct packet_identity *identity,
-                  const struct packet_info *info, uint8_t ip_version);
+                  const struct packet_info *packet, uint8_t ip_version);
 
 #endif

@@ -32,7 +32,7 @@ static void put_icmp(struct row_sink *sink, struct row *row, const struct icmp_r
 
 /* Returns the number of the row, EVENT_NONE at a bound. */
 static uint64_t add(struct row_sink *sink, struct flow *flow, unsigned direction,
-                    const struct packet_info *seen, const struct event *event) {
+                    const struct packet_info *packet, const struct event *event) {
     if ((flow && flow->event_count >= MAX_EVENTS_PER_FLOW) ||
         row_sink_rows(sink, TABLE_events) >= MAX_EVENTS) {
         sink->events_dropped++;
@@ -45,9 +45,9 @@ static uint64_t add(struct row_sink *sink, struct flow *flow, unsigned direction
         row_set(&row, events_flow, flow->number);
         row_set(&row, events_direction, direction);
     }
-    row_set(&row, events_capture, seen->capture);
-    row_set(&row, events_frame, seen->frame);
-    row_set_if(&row, events_time_ns, seen->time_known, seen->time_ns);
+    row_set(&row, events_capture, packet->capture);
+    row_set(&row, events_frame, packet->frame);
+    row_set_if(&row, events_time_ns, packet->time_known, packet->time_ns);
     row_set(&row, events_kind, event->kind);
     row_set_if(&row, events_place, event->place != WORD_NONE, event->place);
     row_set_if(&row, events_evidence, event->evidence != WORD_NONE, event->evidence);
@@ -59,7 +59,7 @@ static uint64_t add(struct row_sink *sink, struct flow *flow, unsigned direction
                  event->detail ? event->detail : detail_of(event->cause));
     row_set_if(&row, events_cause, event->cause != WORD_NONE, event->cause);
     row_set_if(&row, events_blocks, event->blocks > 0, (int64_t)event->blocks);
-    row_set_if(&row, events_due_ns, event->due_ns && seen->time_known, event->due_ns);
+    row_set_if(&row, events_due_ns, event->due_ns && packet->time_known, event->due_ns);
     row_set_if(&row, events_due_bytes, event->due_ns && event->due_bytes >= 0, event->due_bytes);
     if (event->icmp)
         put_icmp(sink, &row, event->icmp);
@@ -67,10 +67,10 @@ static uint64_t add(struct row_sink *sink, struct flow *flow, unsigned direction
 }
 
 uint64_t event_write(struct row_writer *writer, struct flow *flow, unsigned direction,
-                     const struct packet_info *seen, const struct event *event) {
+                     const struct packet_info *packet, const struct event *event) {
     if (writer->sink->packets_only)
         return EVENT_NONE;
-    return add(writer->sink, flow, direction, seen, event);
+    return add(writer->sink, flow, direction, packet, event);
 }
 
 /* Stores a value in place of the present one, or null unless it is known. Unknown columns must be

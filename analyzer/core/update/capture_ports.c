@@ -58,15 +58,15 @@ void capture_ports_close(struct capture_ports *ports) {
         munmap(ports, sizeof *ports);
 }
 
-static uint64_t complement_of(const struct headers *headers, const struct packet_info *info) {
-    return ~((uint64_t)info->capture << 32 | headers->link_hash);
+static uint64_t complement_of(const struct headers *headers, const struct packet_info *packet) {
+    return ~((uint64_t)packet->capture << 32 | headers->link_hash);
 }
 
 bool capture_ports_has(const struct capture_ports *ports, const struct headers *headers,
-                       const struct packet_info *info) {
-    const struct port_name *name = &ports->names[info->port];
+                       const struct packet_info *packet) {
+    const struct port_name *name = &ports->names[packet->port];
     uint64_t complement = __atomic_load_n(&name->complement, __ATOMIC_RELAXED);
-    return LIKELY(complement == complement_of(headers, info)) ||
+    return LIKELY(complement == complement_of(headers, packet)) ||
            __atomic_load_n(&name->state, __ATOMIC_RELAXED) == NAME_SHARED;
 }
 
@@ -129,18 +129,18 @@ void capture_ports_join(struct capture_ports *ports, const struct port_pairs *li
         join_pair(&ports->pairs, &list->pairs[i]);
 }
 
-bool port_pairs_add(struct port_pairs **list, const struct packet_info *info,
+bool port_pairs_add(struct port_pairs **list, const struct packet_info *packet,
                     const struct segment_effect *effect) {
     if (!*list && !(*list = calloc(1, sizeof **list)))
         return false;
-    struct pair *pair = pair_of(*list, info->capture, effect->first_port, info->port);
+    struct pair *pair = pair_of(*list, packet->capture, effect->first_port, packet->port);
     if (!pair)
         return true;
     pair->packets++;
     if (effect->port_delay_ns > pair->delay_ns_max)
         pair->delay_ns_max = effect->port_delay_ns;
     note_ttl(pair, 0, effect->first_ttl);
-    note_ttl(pair, 1, info->ttl);
+    note_ttl(pair, 1, packet->ttl);
     return true;
 }
 

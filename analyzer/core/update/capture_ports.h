@@ -31,7 +31,7 @@ struct port_pairs;
 
 /* Adds a packet with effect->second_port; `*list` is NULL for none yet. Returns false without
  * memory. */
-bool port_pairs_add(struct port_pairs **list, const struct packet_info *info,
+bool port_pairs_add(struct port_pairs **list, const struct packet_info *packet,
                     const struct segment_effect *effect);
 /* Adds the pairs of a list, which may be NULL. */
 void capture_ports_join(struct capture_ports *ports, const struct port_pairs *list);

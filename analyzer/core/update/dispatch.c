@@ -33,13 +33,13 @@ static inline bool is_tcp(const struct headers *headers) {
 /* The headers give the length of the transport's payload only if they were decoded up to it. Data
  * of an RST are a diagnostic text (RFC 9293 section 3.5.3), no part of the stream, and are
  * therefore kept apart. */
-static NOINLINE void fill_other_length(struct packet_info *info, const struct headers *headers) {
+static NOINLINE void fill_other_length(struct packet_info *packet, const struct headers *headers) {
     bool known = headers->layer == LAYER_TRANSPORT || headers->answer == DECODE_OK;
     bool reset = is_tcp(headers) && headers->tcp.flags & TCP_RST;
     uint32_t payload = known ? headers->payload_length : 0;
-    info->payload_known = known;
-    info->payload_bytes = reset ? 0 : payload;
-    info->reset_bytes = reset ? payload : 0;
+    packet->payload_known = known;
+    packet->payload_bytes = reset ? 0 : payload;
+    packet->reset_bytes = reset ? payload : 0;
 }
 
 static inline uint16_t port_of(uint32_t link_hash, uint32_t interface) {
@@ -64,21 +64,22 @@ static inline uint8_t checksum_of(const struct packet *packet, const struct head
     return whole ? (uint8_t)checksum_verify(packet, headers) : CHECKSUM_UNVERIFIED;
 }
 
-static inline void fill_headers(struct packet_info *info, const struct headers *headers, bool tcp) {
-    info->payload_bytes = headers->payload_length;
-    info->reset_bytes = 0;
-    info->payload_known = true;
+static inline void fill_headers(struct packet_info *packet, const struct headers *headers,
+                                bool tcp) {
+    packet->payload_bytes = headers->payload_length;
+    packet->reset_bytes = 0;
+    packet->payload_known = true;
     if (!LIKELY(headers->layer == LAYER_TRANSPORT) || (tcp && headers->tcp.flags & TCP_RST))
-        fill_other_length(info, headers);
-    info->checksum = CHECKSUM_UNVERIFIED;
-    info->ip_bytes = headers->ip_length;
-    info->fragment_offset = (uint16_t)headers->fragment_offset; /* IPv4 and IPv6: 16 bits */
-    info->fragment = headers->fragment;
-    info->wlan_retry = headers->wlan == WLAN_RETRY;
-    info->ttl = headers->ttl;
-    info->port = port_of(headers->link_hash, info->capture);
-    info->traffic_class = headers->traffic_class;
-    info->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
+        fill_other_length(packet, headers);
+    packet->checksum = CHECKSUM_UNVERIFIED;
+    packet->ip_bytes = headers->ip_length;
+    packet->fragment_offset = (uint16_t)headers->fragment_offset; /* IPv4 and IPv6: 16 bits */
+    packet->fragment = headers->fragment;
+    packet->wlan_retry = headers->wlan == WLAN_RETRY;
+    packet->ttl = headers->ttl;
+    packet->port = port_of(headers->link_hash, packet->capture);
+    packet->traffic_class = headers->traffic_class;
+    packet->ip_id = headers->ip_version == 4 ? (uint16_t)headers->identification : 0;
 }
 
 static bool begins_with_block(const struct headers *headers) {
@@ -302,7 +303,7 @@ static NOINLINE void restore_tcp(struct tcp_header *tcp, const struct worker *wo
  * Inlined twice: once for TCP, once for all other protocols. */
 static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_packet *decoded,
                                   const struct tcp_header *tcp) {
-    const struct packet_info *info = &decoded->info;
+    const struct packet_info *packet = &decoded->info;
     const struct sequence_payload *payload = NULL;
     unsigned number;
     if (!LIKELY(!decoded->extra_kinds))
@@ -311,22 +312,22 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
         return;
     if (!tcp && !LIKELY(!(decoded->extra_kinds & EXTRA_QUOTE_ONLY)))
         return;
-    if (!LIKELY(!info->fragment)) {
+    if (!LIKELY(!packet->fragment)) {
         fragment_update(worker, decoded, extras_of(worker, decoded));
         return;
     }
     struct flow *flow =
-        flow_lookup(worker, decoded->hash, &decoded->key, decoded->swapped, tcp, info, &number);
+        flow_lookup(worker, decoded->hash, &decoded->key, decoded->swapped, tcp, packet, &number);
     if (!flow)
         return;
-    flow->directions[number].data_packets += info->payload_bytes > 0;
-    flow_update(worker, flow, number, tcp, info, payload);
+    flow->directions[number].data_packets += packet->payload_bytes > 0;
+    flow_update(worker, flow, number, tcp, packet, payload);
     if (!LIKELY(!(decoded->extra_kinds & EXTRA_APPLICATION)))
-        application_update(worker, flow, number, info, extras_of(worker, decoded));
+        application_update(worker, flow, number, packet, extras_of(worker, decoded));
     else if (!tcp && payload && flow->application && flow->application->quic)
-        application_short_header(worker, flow, number, info, payload);
+        application_short_header(worker, flow, number, packet, payload);
     else if (!tcp && is_icmp(flow->key.protocol))
-        echo_update(worker, flow, number, info, decoded);
+        echo_update(worker, flow, number, packet, decoded);
 }
 
 static NOINLINE void take_other(struct worker *worker, const struct decoded_packet *decoded) {

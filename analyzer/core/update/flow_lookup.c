@@ -108,37 +108,37 @@ static bool is_listed(const struct updater *updater, uint32_t number) {
 }
 
 /* Returns whether the ports of the key were in the packet: 0 is a port too. */
-static bool has_ports(const struct flow_key *key, const struct packet_info *info) {
-    bool is_read = info->payload_known && !info->fragment;
+static bool has_ports(const struct flow_key *key, const struct packet_info *packet) {
+    bool is_read = packet->payload_known && !packet->fragment;
     return key->port[0] || key->port[1] || (is_read && protocol_has_ports(key->protocol));
 }
 
 /* Notes the packet that begins the next flow of the shard. Returns false without memory. */
 static bool note_begin(const struct worker *worker, struct shard *shard,
-                       const struct packet_info *info) {
+                       const struct packet_info *packet) {
     if (!worker->updater->begins)
         return true;
     if (!list_grow(&shard->begins, &shard->begin_room, (size_t)shard->flow_count + 1,
                    sizeof *shard->begins))
         return false;
     shard->begins[shard->flow_count] =
-        (struct flow_begin){info->time_ns, info->frame, worker->sweep};
+        (struct flow_begin){packet->time_ns, packet->frame, worker->sweep};
     return true;
 }
 
 /* Returns a new flow with its number in the shard; NULL without memory. Flows that begin between
  * two packets, because their datagrams end, are ordered by these. */
 static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
-                             const struct packet_info *info) {
+                             const struct packet_info *packet) {
     struct shard *shard = worker->shard;
     struct pair_choice *choice = worker->updater->choice;
     unsigned bits = worker->updater->numbers.shard_bits;
     uint32_t number = choice ? pair_choice_number(choice, shard->flow_count) : shard->flow_count;
     if (number >= UINT32_MAX >> bits ||
         !list_grow(&shard->firsts, &shard->first_room, (size_t)number + 1, sizeof *shard->firsts) ||
-        !note_begin(worker, shard, info))
+        !note_begin(worker, shard, packet))
         return NULL;
-    struct flow *flow = flow_table_add(shard->flows, hash, key, info->time_ns + TCP_ENDED_NS);
+    struct flow *flow = flow_table_add(shard->flows, hash, key, packet->time_ns + TCP_ENDED_NS);
     if (!flow)
         return NULL;
     uint64_t of_datagram = worker->sweep ? worker->sink.minor >> ORDER_BITS : 0;
@@ -154,16 +154,16 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
  * due then is queued again. */
 static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                bool swapped, const struct tcp_header *tcp,
-                               const struct packet_info *info) {
+                               const struct packet_info *packet) {
     struct updater *updater = worker->updater;
     if (updater->serial)
         make_room_for_flow(worker);
-    struct flow *flow = add_flow(worker, hash, key, info);
+    struct flow *flow = add_flow(worker, hash, key, packet);
     if (!flow) {
         worker->sink.out_of_memory = true;
         return NULL;
     }
-    flow->ports_known = has_ports(key, info);
+    flow->ports_known = has_ports(key, packet);
     flow->listed_packets = is_listed(updater, flow->number);
     flow->drawn = !worker->sink.packets_only;
     flow->with_blocks = updater->block_size != 0;
@@ -173,9 +173,9 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
         flow->tcp.handshake_rtt_ns = RTT_UNKNOWN;
     if (key->protocol == IP_TCP && updater->time_spans && flow->listed_packets)
         flow->tcp.spans = pool_zeroed(worker->rows.pool, sizeof *flow->tcp.spans);
-    flow->first_ns = flow->last_ns = info->time_ns;
-    flow->first_frame = info->frame;
-    flow->first_capture = info->capture;
+    flow->first_ns = flow->last_ns = packet->time_ns;
+    flow->first_frame = packet->frame;
+    flow->first_capture = packet->capture;
     set_initiator(flow, swapped, tcp);
     if (key->protocol == IP_TCP) {
         set_requester(flow);
@@ -188,28 +188,29 @@ static struct flow *begin_flow(struct worker *worker, uint32_t hash, const struc
 
 /* Returns false if the flow cannot be over: it needs a SYN or at least this silence. */
 static inline bool may_be_over(const struct flow *flow, const struct tcp_header *tcp,
-                               const struct packet_info *info) {
-    return (tcp && tcp->flags & TCP_SYN) || info->time_ns > flow->last_ns + TCP_ENDED_NS;
+                               const struct packet_info *packet) {
+    return (tcp && tcp->flags & TCP_SYN) || packet->time_ns > flow->last_ns + TCP_ENDED_NS;
 }
 
 /* Returns why the flow that was found has ended before this packet, or WORD_NONE. A new connection
  * is recognized first: it may come long after the timeout, and reuse is the more useful reason. */
 static NOINLINE enum word end_before(const struct flow *flow, bool swapped,
-                                     const struct tcp_header *tcp, const struct packet_info *info) {
+                                     const struct tcp_header *tcp,
+                                     const struct packet_info *packet) {
     if (tcp && tcp->flags & TCP_SYN &&
         starts_new_connection(&flow->tcp, swapped ^ flow->swapped, tcp))
         return WORD_PORTS_REUSED;
-    return info->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
+    return packet->time_ns > flow_due_ns(flow) ? WORD_IDLE : WORD_NONE;
 }
 
 /* Begins a flow in place of the one that ended, if there was one. */
 static __attribute__((noinline, cold)) struct flow *
 replace_flow(struct worker *worker, struct flow *before, enum word end, uint32_t hash,
              const struct flow_key *key, bool swapped, const struct tcp_header *tcp,
-             const struct packet_info *info) {
+             const struct packet_info *packet) {
     if (before)
         flow_end_now(worker, before, end);
-    return begin_flow(worker, hash, key, swapped, tcp, info);
+    return begin_flow(worker, hash, key, swapped, tcp, packet);
 }
 
 /* --- halves ------------------------------------------------------------------------------------
@@ -277,14 +278,14 @@ static inline struct flow *find_flow(struct worker *worker, uint32_t hash,
 
 inline struct flow *flow_lookup(struct worker *worker, uint32_t hash, const struct flow_key *key,
                                 bool swapped, const struct tcp_header *tcp,
-                                const struct packet_info *info, unsigned *direction) {
+                                const struct packet_info *packet, unsigned *direction) {
     struct flow *flow = find_flow(worker, hash, key);
     if (!LIKELY(flow) && tcp)
         flow = worker->found = find_half(worker, hash, key, swapped, tcp);
     enum word end =
-        flow && may_be_over(flow, tcp, info) ? end_before(flow, swapped, tcp, info) : WORD_NONE;
+        flow && may_be_over(flow, tcp, packet) ? end_before(flow, swapped, tcp, packet) : WORD_NONE;
     if (!flow || end != WORD_NONE)
-        flow = worker->found = replace_flow(worker, flow, end, hash, key, swapped, tcp, info);
+        flow = worker->found = replace_flow(worker, flow, end, hash, key, swapped, tcp, packet);
     if (flow)
         *direction = swapped ^ flow->swapped;
     return flow;

@@ -38,10 +38,10 @@ void count_mirrored(struct worker *worker, uint32_t interface, uint64_t copies) 
     worker->mirrored[interface] += copies;
 }
 
-static NOINLINE void take_mirrored(struct worker *worker, const struct packet_info *info,
+static NOINLINE void take_mirrored(struct worker *worker, const struct packet_info *packet,
                                    const struct segment_effect *effect) {
-    count_mirrored(worker, info->capture, 1);
-    if (effect->second_port && !port_pairs_add(&worker->pairs, info, effect))
+    count_mirrored(worker, packet->capture, 1);
+    if (effect->second_port && !port_pairs_add(&worker->pairs, packet, effect))
         worker->sink.out_of_memory = true;
 }
 
@@ -70,13 +70,13 @@ static inline struct pool *pool_of(struct worker *worker, const struct flow *flo
 
 /* Takes the first packet of a direction, and one that has no time or an earlier one. */
 static NOINLINE void note_other(struct flow *flow, struct direction *direction,
-                                const struct packet_info *info) {
-    int64_t now = info->time_ns;
+                                const struct packet_info *packet) {
+    int64_t now = packet->time_ns;
     if (!direction->packets) {
-        direction->ttl_min = direction->ttl_max = info->ttl;
-        direction->dscp = info->traffic_class >> 2;
+        direction->ttl_min = direction->ttl_max = packet->ttl;
+        direction->dscp = packet->traffic_class >> 2;
     }
-    if (!info->time_known)
+    if (!packet->time_known)
         return;
     if (!direction->timed)
         direction->first_ns = direction->last_ns = now;
@@ -92,53 +92,53 @@ static NOINLINE void note_other(struct flow *flow, struct direction *direction,
 }
 
 static inline void note_time(struct flow *flow, struct direction *direction,
-                             const struct packet_info *info) {
-    int64_t idle_ns = info->time_ns - direction->last_ns;
-    if (!LIKELY(info->time_known) || !LIKELY(direction->timed) || idle_ns < 0) {
-        note_other(flow, direction, info);
+                             const struct packet_info *packet) {
+    int64_t idle_ns = packet->time_ns - direction->last_ns;
+    if (!LIKELY(packet->time_known) || !LIKELY(direction->timed) || idle_ns < 0) {
+        note_other(flow, direction, packet);
         return;
     }
     if (idle_ns > direction->idle_ns_max)
         direction->idle_ns_max = idle_ns;
-    direction->last_ns = info->time_ns;
-    if (info->time_ns > flow->last_ns)
-        flow->last_ns = info->time_ns;
+    direction->last_ns = packet->time_ns;
+    if (packet->time_ns > flow->last_ns)
+        flow->last_ns = packet->time_ns;
 }
 
-static void note_hops(struct direction *direction, const struct packet_info *info) {
-    if (info->ttl < direction->ttl_min)
-        direction->ttl_min = info->ttl;
-    if (info->ttl > direction->ttl_max)
-        direction->ttl_max = info->ttl;
+static void note_hops(struct direction *direction, const struct packet_info *packet) {
+    if (packet->ttl < direction->ttl_min)
+        direction->ttl_min = packet->ttl;
+    if (packet->ttl > direction->ttl_max)
+        direction->ttl_max = packet->ttl;
 }
 
 /* Counts a packet marked Congestion Experienced; the first of a direction is an event, too. All of
  * them could fill the table of events in a network that marks often (L4S, RFC 9330). */
 static NOINLINE void count_mark(struct worker *worker, struct flow *flow, unsigned number,
-                                const struct packet_info *info) {
+                                const struct packet_info *packet) {
     if (!flow->directions[number].ecn_ce++)
-        event_write(&worker->rows, flow, number, info,
+        event_write(&worker->rows, flow, number, packet,
                     &(struct event){.kind = WORD_CONGESTION_MARK});
 }
 
 /* Additions alternate with conditions, because the compiler would vectorize adjacent ones, which
  * is slower here. */
 static ALWAYS_INLINE void count_packet(struct worker *worker, struct flow *flow, unsigned number,
-                                       const struct packet_info *info) {
+                                       const struct packet_info *packet) {
     struct direction *direction = &flow->directions[number];
-    note_time(flow, direction, info);
-    note_hops(direction, info);
-    if (!LIKELY(info->ttl == direction->ttl_max))
-        note_pass(flow, number, info, pool_of(worker, flow));
+    note_time(flow, direction, packet);
+    note_hops(direction, packet);
+    if (!LIKELY(packet->ttl == direction->ttl_max))
+        note_pass(flow, number, packet, pool_of(worker, flow));
     direction->packets++;
-    direction->wire_bytes += info->wire_bytes;
-    if (!info->payload_known)
+    direction->wire_bytes += packet->wire_bytes;
+    if (!packet->payload_known)
         direction->payload_unknown = true;
-    direction->ip_bytes += info->ip_bytes;
-    if ((info->traffic_class & ECN_CE) == ECN_CE)
-        count_mark(worker, flow, number, info);
-    direction->payload_bytes += info->payload_bytes;
-    flow->last_frame = info->frame;
+    direction->ip_bytes += packet->ip_bytes;
+    if ((packet->traffic_class & ECN_CE) == ECN_CE)
+        count_mark(worker, flow, number, packet);
+    direction->payload_bytes += packet->payload_bytes;
+    flow->last_frame = packet->frame;
 }
 
 _Static_assert(BIN_BYTES_NONE == UINT32_MAX, "none is the greatest number, and -1");
@@ -157,30 +157,30 @@ static void note_flight(struct time_bin *bin, int64_t flight) {
 }
 
 static inline struct time_bin *bin_of(struct worker *worker, struct direction *direction,
-                                      const struct packet_info *info) {
-    return time_bins_at(&direction->series, info->time_ns, direction->packets, worker->rows.pool);
+                                      const struct packet_info *packet) {
+    return time_bins_at(&direction->series, packet->time_ns, direction->packets, worker->rows.pool);
 }
 
-static inline void draw_packet(struct time_bin *bin, const struct packet_info *info,
+static inline void draw_packet(struct time_bin *bin, const struct packet_info *packet,
                                const struct segment_effect *effect) {
     bin->packets++;
-    bin->wire_bytes += info->wire_bytes;
+    bin->wire_bytes += packet->wire_bytes;
     if (effect->lost)
         bin->lost += effect->lost;
-    bin->ip_bytes += info->ip_bytes;
+    bin->ip_bytes += packet->ip_bytes;
     if (effect->retransmitted_bytes)
         bin->retransmitted_bytes += (uint64_t)effect->retransmitted_bytes;
-    bin->payload_bytes += info->payload_bytes;
+    bin->payload_bytes += packet->payload_bytes;
     bin->unique_bytes += (uint64_t)effect->unique_bytes;
 }
 
 /* An RTT sample and a closed window belong to the direction of the data, at the time of the ACK. */
 static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct direction *acknowledged,
-                                              const struct packet_info *info,
+                                              const struct packet_info *packet,
                                               const struct segment_effect *effect) {
     if (effect->rtt_ns < 0 && effect->window)
         return;
-    struct time_bin *bin = bin_of(worker, acknowledged, info);
+    struct time_bin *bin = bin_of(worker, acknowledged, packet);
     if (!bin)
         return;
     if (effect->rtt_ns >= 0 && effect->rtt_ns < 1000 * (int64_t)bin->rtt_us)
@@ -190,26 +190,26 @@ static ALWAYS_INLINE void draw_acknowledgment(struct worker *worker, struct dire
 
 /* Sets what identifies the packet at hand. */
 static void put_identity(const struct worker *worker, struct row *row, const struct flow *flow,
-                         const struct packet_info *info) {
+                         const struct packet_info *packet) {
     uint64_t at = (worker->sink.at >> ORDER_BITS) - worker->batch_at;
     row_set(row, packets_packet, (int64_t)(worker->batch_packets + at));
-    identity_put(row, &worker->identities[at], info, flow->key.ip_version);
+    identity_put(row, &worker->identities[at], packet, flow->key.ip_version);
 }
 
 /* Names the datagram of a fragment. Returns whether it is the first one that begins it. */
 static bool put_datagram(const struct worker *worker, struct row *row,
-                         const struct packet_info *info, const struct datagram *datagram) {
-    row_set(row, packets_fragment_offset, info->fragment_offset);
+                         const struct packet_info *packet, const struct datagram *datagram) {
+    row_set(row, packets_fragment_offset, packet->fragment_offset);
     row_set(row, packets_datagram_capture, datagram->capture);
     row_set(row, packets_datagram_frame, (int64_t)datagram->first_frame);
-    return !info->fragment_offset && datagram->head_at == worker->sink.at;
+    return !packet->fragment_offset && datagram->head_at == worker->sink.at;
 }
 
 /* Adds the row of a packet: analyses with such rows have one shard (analysis.c). Data
  * of an RST are payload here, though they are no part of the stream. `tcp` is NULL if the packet
  * neither is a segment nor completes one, `datagram` if it is no fragment. */
 static NOINLINE void list_packet(struct worker *worker, const struct flow *flow, unsigned direction,
-                                 const struct tcp_header *tcp, const struct packet_info *info,
+                                 const struct tcp_header *tcp, const struct packet_info *packet,
                                  const struct datagram *datagram,
                                  const struct segment_effect *effect) {
     struct updater *updater = worker->updater;
@@ -221,13 +221,13 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
     row_clear(&row);
     row_set(&row, packets_flow, flow->number);
     row_set(&row, packets_direction, direction);
-    row_set(&row, packets_capture, info->capture);
-    row_set(&row, packets_frame, (int64_t)info->frame);
-    row_set_if(&row, packets_time_ns, info->time_known, info->time_ns);
-    row_set(&row, packets_ip_bytes, info->ip_bytes);
-    row_set_if(&row, packets_payload_bytes, info->payload_known,
-               info->payload_bytes + info->reset_bytes);
-    bool begins = !datagram || put_datagram(worker, &row, info, datagram);
+    row_set(&row, packets_capture, packet->capture);
+    row_set(&row, packets_frame, (int64_t)packet->frame);
+    row_set_if(&row, packets_time_ns, packet->time_known, packet->time_ns);
+    row_set(&row, packets_ip_bytes, packet->ip_bytes);
+    row_set_if(&row, packets_payload_bytes, packet->payload_known,
+               packet->payload_bytes + packet->reset_bytes);
+    bool begins = !datagram || put_datagram(worker, &row, packet, datagram);
     if (effect->positions_known)
         row_set(&row, packets_sequence, effect->sequence);
     row_set_if(&row, packets_unique_bytes, tcp && effect->positions_known, effect->unique_bytes);
@@ -242,7 +242,7 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);
     if (updater->identified && begins)
-        put_identity(worker, &row, flow, info);
+        put_identity(worker, &row, flow, packet);
     add_row(&worker->sink, TABLE_packets, &row);
 }
 
@@ -252,12 +252,12 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
 static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_effect *effect,
                                          struct flow *flow, unsigned number,
                                          const struct packet_info *segment,
-                                         const struct packet_info *info,
+                                         const struct packet_info *packet,
                                          const struct sequence_payload *payload) {
     if (segment && (payload || flow->with_blocks))
         sequence_update_segment(worker, flow, number, segment, payload, effect);
     if (payload && flow->key.protocol == IP_UDP)
-        sequence_update_datagram(worker, flow, number, info, payload);
+        sequence_update_datagram(worker, flow, number, packet, payload);
 }
 
 /* Clears the first members; the others are valid only if their flags are set. */
@@ -269,9 +269,9 @@ static inline void begin_effect(struct segment_effect *effect) {
 
 /* Takes the capture of a packet of a TCP connection, before count_packet(). */
 static inline void note_file(struct worker *worker, struct flow *flow, unsigned number,
-                             const struct packet_info *info) {
-    if (!LIKELY(info->capture == flow->first_capture) || flow->tcp.captures_vary)
-        note_capture(&flow->tcp, number, info, flow->first_capture, flow->last_ns,
+                             const struct packet_info *packet) {
+    if (!LIKELY(packet->capture == flow->first_capture) || flow->tcp.captures_vary)
+        note_capture(&flow->tcp, number, packet, flow->first_capture, flow->last_ns,
                      pool_of(worker, flow));
 }
 
@@ -312,60 +312,60 @@ static NOINLINE void note_large(struct segment_context *seg, struct direction *o
  * holds it. */
 static ALWAYS_INLINE void show_packet(struct worker *worker, struct flow *flow, unsigned number,
                                       const struct packet_info *segment, bool is_tcp,
-                                      int64_t flight, const struct packet_info *info,
+                                      int64_t flight, const struct packet_info *packet,
                                       const struct segment_effect *effect,
                                       const struct sequence_payload *payload) {
     struct direction *own = &flow->directions[number], *across = &flow->directions[1 - number];
     if (effect->mirrored)
-        take_mirrored(worker, info, effect);
+        take_mirrored(worker, packet, effect);
     if (!flow->drawn)
         return;
-    account_blocks(worker, effect, flow, number, segment, info, payload);
-    if (!info->time_known)
+    account_blocks(worker, effect, flow, number, segment, packet, payload);
+    if (!packet->time_known)
         return;
-    struct time_bin *bin = bin_of(worker, own, info);
+    struct time_bin *bin = bin_of(worker, own, packet);
     if (bin)
-        draw_packet(bin, info, effect);
+        draw_packet(bin, packet, effect);
     if (bin && is_tcp) {
         note_flight(bin, flight);
         note_window(bin, flow->tcp.streams[1 - number].window);
     }
-    draw_acknowledgment(worker, across, info, effect);
+    draw_acknowledgment(worker, across, packet, effect);
 }
 
 /* Writes the event of a damaged packet that is no TCP segment: note_damage() has those. */
 static NOINLINE void log_damage(struct worker *worker, struct flow *flow, unsigned number,
-                                const struct packet_info *info) {
-    event_write(&worker->rows, flow, number, info,
+                                const struct packet_info *packet) {
+    event_write(&worker->rows, flow, number, packet,
                 &(struct event){.kind = WORD_CHECKSUM_ERROR,
                                 .place = WORD_UPSTREAM,
                                 .evidence = WORD_CHECKSUM,
-                                .bytes = info->payload_bytes});
+                                .bytes = packet->payload_bytes});
 }
 
 /* Takes a packet before it is counted; `tcp` is NULL if it is no segment. Returns the time since
  * the last packet of the flow, 0 if it is unknown. */
 static ALWAYS_INLINE int64_t begin_course(struct worker *worker, struct flow *flow, unsigned number,
                                           const struct tcp_header *tcp,
-                                          const struct packet_info *info) {
+                                          const struct packet_info *packet) {
     if (tcp && tcp->flags & (TCP_FIN | TCP_RST))
-        note_ending(flow, number, tcp, info, pool_of(worker, flow));
-    return flow->timed && info->time_known ? info->time_ns - flow->last_ns : 0;
+        note_ending(flow, number, tcp, packet, pool_of(worker, flow));
+    return flow->timed && packet->time_known ? packet->time_ns - flow->last_ns : 0;
 }
 
 /* The same once its effect is known. */
 static ALWAYS_INLINE void end_course(struct worker *worker, struct flow *flow, unsigned number,
-                                     const struct packet_info *info, int64_t silent_ns,
+                                     const struct packet_info *packet, int64_t silent_ns,
                                      const struct segment_effect *effect) {
     if (!LIKELY(silent_ns < PAUSE_LEAST_NS) && !effect->retransmitted_bytes && !effect->duplicate)
-        note_silence(flow, number, info, silent_ns, pool_of(worker, flow));
+        note_silence(flow, number, packet, silent_ns, pool_of(worker, flow));
     if (!LIKELY(!flow->ended) && effect->unique_bytes > 0)
-        note_late_data(flow, number, info);
+        note_late_data(flow, number, packet);
 }
 
 /* Inlined into each caller. */
 ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigned number,
-                               const struct tcp_header *tcp, const struct packet_info *info,
+                               const struct tcp_header *tcp, const struct packet_info *packet,
                                const struct sequence_payload *payload) {
     struct segment_context seg;
     int64_t flight = -1;
@@ -374,42 +374,42 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     bool is_tcp = tcp || flow->key.protocol == IP_TCP;
     begin_effect(&seg.effect);
     if (is_tcp)
-        note_file(worker, flow, number, info);
-    int64_t silent_ns = begin_course(worker, flow, number, tcp, info);
-    count_packet(worker, flow, number, info);
-    enum packet_damage damage = take_checksum(flow, number, info, pool_of(worker, flow));
+        note_file(worker, flow, number, packet);
+    int64_t silent_ns = begin_course(worker, flow, number, tcp, packet);
+    count_packet(worker, flow, number, packet);
+    enum packet_damage damage = take_checksum(flow, number, packet, pool_of(worker, flow));
     if (is_tcp)
         sender->packets++;
     if (tcp) {
-        begin_segment(&seg, worker, flow, number, tcp, info);
+        begin_segment(&seg, worker, flow, number, tcp, packet);
         seg.damage = (uint8_t)damage;
-        if (info->payload_bytes > own->segment_max || info->payload_bytes > sender->single_max)
+        if (packet->payload_bytes > own->segment_max || packet->payload_bytes > sender->single_max)
             note_large(&seg, own);
         flight = track_segment(&seg);
         if (!LIKELY(!seg.effect.damage_delivered))
             take_delivered(flow, 1 - number, seg.effect.damage_delivered);
     } else {
-        if (info->payload_bytes > own->segment_max)
-            own->segment_max = info->payload_bytes;
+        if (packet->payload_bytes > own->segment_max)
+            own->segment_max = packet->payload_bytes;
         if (damage == DAMAGE_CERTAIN) {
-            log_damage(worker, flow, number, info);
+            log_damage(worker, flow, number, packet);
             payload = NULL; /* its receiver discards it, and its number may be damaged */
         }
     }
     if (is_tcp && !tcp)
         flight = stream_flight(sender);
-    end_course(worker, flow, number, info, silent_ns, &seg.effect);
-    show_packet(worker, flow, number, tcp ? info : NULL, is_tcp, flight, info, &seg.effect,
+    end_course(worker, flow, number, packet, silent_ns, &seg.effect);
+    show_packet(worker, flow, number, tcp ? packet : NULL, is_tcp, flight, packet, &seg.effect,
                 payload);
     if (flow->listed_packets)
-        list_packet(worker, flow, number, tcp, info, NULL, &seg.effect);
+        list_packet(worker, flow, number, tcp, packet, NULL, &seg.effect);
 }
 
 /* Returns the segment that all fragments are together, at the time of the one that completes it:
  * its receiver has it then. */
 static struct packet_info assembled_segment(const struct datagram *datagram,
-                                            const struct packet_info *info) {
-    struct packet_info segment = *info;
+                                            const struct packet_info *packet) {
+    struct packet_info segment = *packet;
     uint32_t bytes = datagram->size - min64(datagram->transport_header, datagram->size);
     bool reset = datagram->tcp.flags & TCP_RST;
     segment.payload_bytes = reset ? 0 : bytes;
@@ -420,15 +420,16 @@ static struct packet_info assembled_segment(const struct datagram *datagram,
 
 /* Returns the stream position of the fragment's first byte. */
 static int64_t fragment_position(const struct tcp_stream *sender, const struct datagram *datagram,
-                                 const struct packet_info *info) {
+                                 const struct packet_info *packet) {
     uint32_t sequence = datagram->tcp.sequence + !!(datagram->tcp.flags & TCP_SYN);
-    if (info->fragment_offset)
-        sequence += info->fragment_offset - datagram->transport_header;
+    if (packet->fragment_offset)
+        sequence += packet->fragment_offset - datagram->transport_header;
     return stream_position(sender, sequence);
 }
 
 NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, unsigned number,
-                                   const struct datagram *datagram, const struct packet_info *info,
+                                   const struct datagram *datagram,
+                                   const struct packet_info *packet,
                                    const struct sequence_payload *payload) {
     struct segment_context seg;
     struct packet_info segment;
@@ -438,10 +439,10 @@ NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, uns
     int64_t flight = is_tcp ? stream_flight(sender) : -1;
     begin_effect(&seg.effect);
     if (is_tcp)
-        note_file(worker, flow, number, info);
-    count_packet(worker, flow, number, info);
+        note_file(worker, flow, number, packet);
+    count_packet(worker, flow, number, packet);
     if (complete) {
-        segment = assembled_segment(datagram, info);
+        segment = assembled_segment(datagram, packet);
         begin_segment(&seg, worker, flow, number, &datagram->tcp, &segment);
         note_fragmented_payload(&seg);
         sender->packets++;
@@ -450,14 +451,14 @@ NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, uns
         flight = track_segment(&seg);
         payload = datagram->has_payload ? &datagram->payload : NULL;
     }
-    show_packet(worker, flow, number, complete ? &segment : NULL, is_tcp, flight, info, &seg.effect,
-                payload);
+    show_packet(worker, flow, number, complete ? &segment : NULL, is_tcp, flight, packet,
+                &seg.effect, payload);
     if (is_tcp && datagram->has_tcp && sender->base_known) {
         seg.effect.positions_known = true;
-        seg.effect.sequence = fragment_position(sender, datagram, info);
+        seg.effect.sequence = fragment_position(sender, datagram, packet);
     }
     if (flow->listed_packets)
-        list_packet(worker, flow, number, complete ? &datagram->tcp : NULL, info, datagram,
+        list_packet(worker, flow, number, complete ? &datagram->tcp : NULL, packet, datagram,
                     &seg.effect);
 }
 

@@ -38,21 +38,21 @@ static struct flow_key key_of_datagram(const struct datagram *datagram, bool *sw
 /* Counts what comes again: a whole segment is judged like any other packet (rules V8), a fragment
  * alone is not. */
 static void count_copy(const struct datagram *datagram, struct direction *direction,
-                       struct fragment_counts *counts, const struct packet_info *info) {
+                       struct fragment_counts *counts, const struct packet_info *packet) {
     if (datagram->covered) {
         direction->data_packets++;
-        counts->copied_bytes -= datagram->covered->payload_bytes - info->payload_bytes;
+        counts->copied_bytes -= datagram->covered->payload_bytes - packet->payload_bytes;
     } else {
-        counts->copied_bytes += info->payload_bytes;
+        counts->copied_bytes += packet->payload_bytes;
     }
 }
 
 /* Adds a fragment to its flow. Overhead is the headers that fragmentation repeats, so those of the
  * first do not count. */
 static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
-                             unsigned number, const struct packet_info *info,
+                             unsigned number, const struct packet_info *packet,
                              const struct sequence_payload *payload) {
-    bool first = !info->fragment_offset;
+    bool first = !packet->fragment_offset;
     struct direction *direction = &flow->directions[number];
     struct fragment_counts *counts = count_fragments(worker, flow, number);
     if (!counts)
@@ -63,15 +63,15 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     datagram->counted = true;
     datagram->flow = flow->number;
     datagram->direction = number;
-    if (info->payload_bytes > counts->payload_max)
-        counts->payload_max = info->payload_bytes;
-    if (!first && info->wire_bytes > info->payload_bytes) {
-        counts->overhead_bytes += info->wire_bytes - info->payload_bytes;
-        datagram->overhead_bytes += info->wire_bytes - info->payload_bytes;
+    if (packet->payload_bytes > counts->payload_max)
+        counts->payload_max = packet->payload_bytes;
+    if (!first && packet->wire_bytes > packet->payload_bytes) {
+        counts->overhead_bytes += packet->wire_bytes - packet->payload_bytes;
+        datagram->overhead_bytes += packet->wire_bytes - packet->payload_bytes;
     }
-    if (info->copied && datagram->has_tcp)
-        count_copy(datagram, direction, counts, info);
-    flow_update_fragment(worker, flow, number, datagram, info, payload);
+    if (packet->copied && datagram->has_tcp)
+        count_copy(datagram, direction, counts, packet);
+    flow_update_fragment(worker, flow, number, datagram, packet, payload);
     datagram->covered = NULL;
 }
 
@@ -106,23 +106,23 @@ static void learn_first(struct datagram *datagram, const struct headers *headers
 
 /* Finds the flow of a datagram's fragments, by the ports of its first fragment. */
 static struct flow *flow_of_datagram(struct worker *worker, const struct datagram *datagram,
-                                     const struct tcp_header *tcp, const struct packet_info *info,
+                                     const struct tcp_header *tcp, const struct packet_info *packet,
                                      unsigned *number) {
     bool swapped;
     struct flow_key key = key_of_datagram(datagram, &swapped);
     return flow_lookup(worker, flow_key_hash(&worker->updater->seeds, &key).table, &key, swapped,
-                       tcp, info, number);
+                       tcp, packet, number);
 }
 
 /* The packets that waited keep their frames and times. If the first fragment never came, they
  * belong to a flow without ports. */
 static void replay_waiting(struct worker *worker, struct datagram *datagram) {
     for (uint32_t i = 0; i < datagram->waiting_count; i++) {
-        const struct packet_info *info = &datagram->waiting[i];
+        const struct packet_info *packet = &datagram->waiting[i];
         unsigned number;
-        struct flow *flow = flow_of_datagram(worker, datagram, NULL, info, &number);
+        struct flow *flow = flow_of_datagram(worker, datagram, NULL, packet, &number);
         if (flow)
-            account_fragment(worker, datagram, flow, number, info, NULL);
+            account_fragment(worker, datagram, flow, number, packet, NULL);
     }
     datagram->waiting_count = 0;
 }

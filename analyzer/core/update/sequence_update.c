@@ -17,7 +17,7 @@
 struct block_place {
     struct worker *worker;
     struct flow *flow;
-    const struct packet_info *info;
+    const struct packet_info *packet;
     unsigned direction;
     uint64_t row; /* row of its block, EVENT_NONE if it is none */
 };
@@ -60,7 +60,7 @@ static void amend_verdict(struct row_sink *sink, uint64_t row, enum word verdict
  * one: the event then has that packet's frame and time, and no row of blocks is amended. */
 static void emit_sequence_event(void *context, const struct sequence_event *event) {
     struct block_place *place = context;
-    struct packet_info info = *place->info;
+    struct packet_info info = *place->packet;
     char detail[64];
     info.frame = event->frame;
     info.capture = event->capture;
@@ -83,7 +83,7 @@ static void emit_sequence_event(void *context, const struct sequence_event *even
     else if (event->kind == WORD_BLOCK_OUT_OF_ORDER)
         take_gap_back(place->worker, stream, event->related_frame);
     enum word verdict = verdict_words[event->kind];
-    if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->info->frame)
+    if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->packet->frame)
         amend_verdict(place->worker->rows.sink, place->row, verdict);
 }
 
@@ -93,7 +93,7 @@ static void begin_row(struct row *row, const struct block_place *place, uint64_t
     row_clear(row);
     row_set(row, blocks_flow, place->flow->number);
     row_set(row, blocks_direction, place->direction);
-    row_set(row, blocks_capture, place->info->capture);
+    row_set(row, blocks_capture, place->packet->capture);
     row_set(row, blocks_sequence, (int64_t)sequence);
     row_set(row, blocks_bytes, bytes);
     row_set(row, blocks_verdict, verdict);
@@ -122,17 +122,17 @@ static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool co
  * formats have no rows. */
 static uint64_t add_datagram(const struct block_place *place,
                              const struct sequence_payload *payload) {
-    const struct packet_info *info = place->info;
+    const struct packet_info *packet = place->packet;
     struct block_header header;
     struct row row;
     if (!block_read_header(&header, payload->bytes, payload->captured))
         return EVENT_NONE;
     begin_row(&row, place, header.sequence, header.length, WORD_DELIVERED);
     row_set(&row, blocks_stream, header.stream);
-    row_set_if(&row, blocks_first_ns, info->time_known, info->time_ns);
-    put_sent(&row, true, header.sent_ns, info->time_known, info->time_ns);
-    row_set(&row, blocks_first_frame, (int64_t)info->frame);
-    row_set(&row, blocks_last_frame, (int64_t)info->frame);
+    row_set_if(&row, blocks_first_ns, packet->time_known, packet->time_ns);
+    put_sent(&row, true, header.sent_ns, packet->time_known, packet->time_ns);
+    row_set(&row, blocks_first_frame, (int64_t)packet->frame);
+    row_set(&row, blocks_last_frame, (int64_t)packet->frame);
     return add_block_row(place->worker, &row);
 }
 
@@ -193,7 +193,7 @@ static struct block_stream *blocks_of(struct worker *worker, struct flow *flow,
 /* Duplicates and segments without a position are skipped, because they deliver nothing. The gaps
  * of the stream decide when a block is complete in order. */
 NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned number,
-                                      const struct packet_info *info,
+                                      const struct packet_info *packet,
                                       const struct sequence_payload *payload,
                                       const struct segment_effect *effect) {
     struct tcp_stream *stream = &flow->tcp.streams[number];
@@ -202,16 +202,16 @@ NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, 
     if (!effect->positions_known || effect->duplicate)
         return;
     struct block_stream *blocks =
-        blocks_of(worker, flow, stream, headed ? &header : NULL, effect, info->payload_bytes);
-    if (!blocks || !info->payload_bytes)
+        blocks_of(worker, flow, stream, headed ? &header : NULL, effect, packet->payload_bytes);
+    if (!blocks || !packet->payload_bytes)
         return;
-    struct block_place place = {worker, flow, info, number, EVENT_NONE};
+    struct block_place place = {worker, flow, packet, number, EVENT_NONE};
     struct block_listener listener = {emit_block, &place};
     block_stream_take(blocks,
                       &(struct block_segment){.start = effect->sequence,
-                                              .end = effect->sequence + info->payload_bytes,
-                                              .time_ns = info->time_ns,
-                                              .frame = info->frame,
+                                              .end = effect->sequence + packet->payload_bytes,
+                                              .time_ns = packet->time_ns,
+                                              .frame = packet->frame,
                                               .header = headed ? &header : NULL,
                                               .highest = stream->snd_nxt,
                                               .gaps = &stream->gaps},
