@@ -87,25 +87,25 @@ class Tab:
         self.tab = tab
         self.page = Page(tab)
         self.kinds: set[str] = set()
-        self.opened = 0
+        self.modes: dict[str, tuple[str, ...]] = {}  # by capture, so that a second try shows what the first one did
 
     def show(self, size: dict[str, int], scheme: str, media: str) -> None:
         self.tab.set_viewport_size(size)
         self.tab.emulate_media(color_scheme=scheme, media=media)
         self.page.until("document.documentElement.className === 'paper'" if media == "print" else DRAWN)
 
-    def open(self, html: Path) -> bool:
-        """Opens a report; returns whether it has parts of a new kind."""
+    def open(self, name: str, html: Path) -> tuple[str, ...]:
+        """Opens the report of a capture; returns the modes to show it in: all if it has parts of a new kind."""
         self.tab.set_viewport_size(DESK)
         self.tab.emulate_media(color_scheme="light", media="screen")
         self.page.complaints.clear()
         self.page.requests.clear()
         self.page.open(html)
-        self.opened += 1
         assert self.page.requests == [html.as_uri()]
         kinds = set(self.tab.evaluate(KINDS)) - self.kinds
         self.kinds |= kinds
-        return bool(kinds)
+        few = ("light", "paper" if len(self.modes) % 2 else "phone")
+        return self.modes.setdefault(name, tuple(MODES) if kinds else few)
 
     def keep(self, name: str) -> None:
         self.tab.screenshot(path=PICTURES / f"{name}.jpg", type="jpeg", quality=70, full_page=True)
@@ -128,9 +128,10 @@ def tab(browser: Any) -> Iterator[Tab]:
 
 def check(tab: Tab, capture: Path, html: Path) -> Page:
     """Shows the report of a capture in all modes, or in two."""
-    new = tab.open(wiretale.analyze(capture).report(html, frames=False))  # no frame is chosen
+    modes = tab.open(capture.name, wiretale.analyze(capture).report(html, frames=False))  # no frame is chosen
     problems: dict[str, Any] = {}
-    for name in MODES if new else ("light", "phone" if tab.opened % 2 else "paper"):
+    new = len(modes) == len(MODES)
+    for name in modes:
         tab.show(*MODES[name])
         problems[name] = faults(tab.page)
         if name == "paper":
