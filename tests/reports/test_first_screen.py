@@ -171,7 +171,9 @@ def test_a_pin_shows_its_finding(desk: Page) -> None:
     assert pins.count() >= 1
     edges = sorted((place["x"], place["x"] + place["width"]) for pin in pins.all() if (place := pin.bounding_box()))
     assert all(left[1] <= right[0] for left, right in pairwise(edges))  # none covers another
-    place = pins.first.inner_text()
+    listed = desk.page.locator(".finding > .pin").all_inner_texts()
+    assert listed == [str(place) for place in range(1, len(listed) + 1)]  # in the order of the list
+    place = pins.first.get_attribute("data-finding")
     at, line = pins.first.bounding_box(), box(desk, "#pins .pin-span >> nth=0")
     first, last, edge = desk.page.evaluate(
         "number => { const {from, to} = data.findings[number - 1];"
@@ -187,6 +189,7 @@ def test_a_pin_shows_its_finding(desk: Page) -> None:
     numbers = desk.page.get_attribute(f"#cause-{place}", "data-numbers").split()
     assert number and number[1] in numbers
     assert desk.page.locator(".finding.on").get_attribute("id") == f"cause-{place}"
+    assert desk.page.locator(".finding.on > .pin").inner_text() == pins.first.inner_text()
     assert box(desk, "#flow-view")["y"] < 450
 
 

@@ -297,7 +297,7 @@ interface SmallFigure { title: string; unit: string; told: string; traces: objec
 interface Counted { flow: number; unit: string; runs: number[] }
 interface MemberPicture { name: string; flows: number[]; rates: Float64Array; losses: number[]; lost: number }
 interface Press { x: number; y: number; place: number; pan: boolean; range: Span; vertical: Record<string, Span>; to?: number[]; waiting?: number; box?: HTMLElement }
-interface Cause { item: HTMLElement; main: number; numbers: number[]; sentence: string }
+interface Cause { item: HTMLElement; place: string; main: number; numbers: number[]; sentence: string }
 type Lane = ["lost" | "missed", string, string]; // name, label, words of the legend
 interface Wait { kind: "server" | "client" | "network"; from: number; to: number }
 interface Grouping { head: string; key: (row: number) => number; name: (row: number) => string | number; other: string; otherKey: (row: number) => number }

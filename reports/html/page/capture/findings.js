@@ -12,6 +12,7 @@ let causes = null; // those listed, as soon as they were asked for
 export function causesListed() {
   causes ||= [...document.querySelectorAll('li.finding[data-numbers]:not([data-numbers=""])')].map((item) => ({
     item,
+    place: elementAt(".pin", item).textContent ?? "", // in the list
     main: Number(elementAt(".cost [data-show]", item).dataset.show), // the number of the cause: that of the finding that Show shows
     numbers: (item.dataset.numbers ?? "").split(" ").map(Number),
     sentence: (elementAt(".sentence", item).textContent ?? "").trim().replace(/\s+/g, " "),
@@ -21,11 +22,10 @@ export function causesListed() {
 
 // Marks the cause whose finding is chosen, in the list and above the timeline.
 export function markCause() {
-  const pins = [...document.querySelectorAll("#pins .pin")];
   for (const { item, main, numbers } of causesListed()) {
     const on = choice.finding !== null && numbers.includes(choice.finding);
     item.classList.toggle("on", on);
-    const pin = pins.find((one) => Number(one.textContent) === main);
+    const pin = document.querySelector(`#pins [data-finding="${main}"]`);
     pin?.classList.toggle("on", on);
     pin?.setAttribute("aria-current", String(on));
   }

@@ -124,9 +124,10 @@ function drawPins() {
   let limit = canvas.width - PIN_PX / 2;
   for (let i = pins.length - 1; i >= 0; i--, limit -= PIN_PX) pins[i].x = Math.min(pins[i].x, limit);
   $("pins").replaceChildren(...pins.flatMap(({ cause, from, to, x }) => {
-    const button = element("button", { type: "button", className: "pin", textContent: String(cause.main), title: cause.sentence }), line = element("i", { className: "pin-span" });
+    const button = element("button", { type: "button", className: "pin", textContent: cause.place, title: cause.sentence }), line = element("i", { className: "pin-span" });
     button.style.left = `${x}px`;
-    button.setAttribute("aria-label", `finding ${cause.main}: ${cause.sentence}`);
+    button.dataset.finding = String(cause.main);
+    button.setAttribute("aria-label", `cause ${cause.place}: ${cause.sentence}`);
     button.addEventListener("click", () => showCause(cause));
     Object.assign(line.style, { left: `${from}px`, width: `${Math.max(SPAN_LEAST_PX, to - from)}px` });
     return [button, line];
