@@ -33,6 +33,7 @@ MOST_EACH = 400  # points of each series, even if there are many series
 TOP_PX, BOTTOM_PX, BETWEEN_PX, RIGHT_PX = 40, 48, 22, 210
 OFTEN_OUTSIDE = ("window", "room")  # the receiver's; they set no range, because they would squeeze the sender's
 MARGIN = 0.05  # of a range
+MS_LETTERS = 23  # of a time with milliseconds
 FRAME = "frame %{customdata}<br>"
 
 
@@ -145,5 +146,5 @@ def make_figure(trace: Trace, flow: int, panels: Sequence[str], most: int | None
     places = {panel.name: number for number, panel in enumerate(panels_drawn, start=1)}
     series_drawn = [series for series in DRAWN if series.key in points_by_key and series.panel in places]
     traces = [trace_of(series, points_by_key[series.key], places[series.panel]) for series in series_drawn]
-    since = f"seconds since {show_time(base_time(trace))[:19]}"
+    since = f"seconds since {show_time(base_time(trace))[:MS_LETTERS]}"
     return go.Figure(traces, layout_of(panels_drawn, points_by_key, name.replace("<", "&lt;"), since))

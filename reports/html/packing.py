@@ -56,9 +56,8 @@ def shorter(code: str, data: bytes) -> Column:
 
 
 def base_time(trace: Trace) -> int:
-    """Returns the base of all times: the first packet, rounded down to a second."""
-    times = [ns for ns in trace.interfaces.column("first_ns") if ns is not None]
-    return min(times, default=0) // 1_000_000_000 * 1_000_000_000
+    """Returns the base of all times: the first packet."""
+    return min((ns for ns in trace.interfaces.column("first_ns") if ns is not None), default=0)
 
 
 def packed_table(

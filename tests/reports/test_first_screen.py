@@ -113,6 +113,9 @@ def test_the_answer_fits_the_first_screen(desk: Page, report: tuple[wiretale.Tra
         assert place["height"] > 0 and place["y"] >= 0 and place["y"] + place["height"] <= 900, (selector, place)
     assert desk.page.evaluate("document.documentElement.scrollWidth") <= DESK["width"]
     assert desk.page.inner_text("main").count(report[0].answer.sentence) == 1
+    assert (
+        desk.page.evaluate("traffic.first") == 0
+    )  # times on the page count from the first packet, as those of the timeline
     assert account is None or desk.page.inner_text("#time .sub").startswith(account.base)  # as in the terminal
     listed = desk.page.locator(".finding:not([data-late])").count()
     assert 1 <= listed <= 5 and desk.page.locator(".finding").count() <= 10

@@ -355,6 +355,9 @@ def test_without_tshark_the_page_says_so_and_shows_bytes(
     assert page.page.is_visible("#frame-bytes") and not page.page.is_visible("#frame-tree")
     facts = page.page.inner_text("#frame-facts")
     assert "101,360 to 102,808" in facts and "192.0.2.10:40110" in facts
+    assert "s since 2026-01-15 12:00:00Z" in facts
+    for base, text in (("1768478400062500000", "12:00:00.0625Z"), ("1768478400000000001", "12:00:00.000000001Z")):
+        assert page.page.evaluate(f"(data.base = '{base}', baseText())") == f"2026-01-15 {text}"
 
 
 def test_a_frame_that_is_not_in_the_page_has_its_command(

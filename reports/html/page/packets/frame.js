@@ -187,7 +187,12 @@ function treeKeys(event) {
 
 // --- fields of wiretale ----------------------------------------------------------------------------------------------
 
-const baseText = () => new Date(Number(BigInt(data.base) / 1000000n)).toISOString().replace("T", " ").replace(".000Z", "Z");
+function baseText() {
+  const base = BigInt(data.base), ns = ((base % 1000000000n) + 1000000000n) % 1000000000n;
+  const second = new Date(Number((base - ns) / 1000000000n) * 1000).toISOString().slice(0, 19).replace("T", " ");
+  return `${second}${ns ? "." : ""}${ns ? String(ns).padStart(9, "0").replace(/0+$/, "") : ""}Z`;
+}
+
 
 /** @param {number} i */
 function frameFacts(i) {
