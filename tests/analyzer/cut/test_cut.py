@@ -95,7 +95,7 @@ def test_a_number_of_the_page_is_that_of_cut(
     """The comments of the copy name the finding at its first frame."""
     report = tmp_path / "report.html"
     assert wiretale_run("analyze", samples / name, "-q", "--report", report).returncode == 0
-    listed = re.findall(r'<span class="nth">(\d+)</span> ([^<]+?) ?<', report.read_text("utf-8"))
+    listed = re.findall(r'<span class="nth">finding (\d+)</span> ([^<]+?) ?<', report.read_text("utf-8"))
     explained = json.loads(wiretale_run("analyze", samples / name, "--all", "--json").stdout)["findings"]
     rows = placed(wiretale.analyze(samples / name))
     assert len(listed) >= 3
