@@ -7,7 +7,7 @@ import math
 from array import array
 from typing import TYPE_CHECKING, Any
 
-from wiretale.analyzer.causes.answer import Explained, entries
+from wiretale.analyzer.causes.answer import Answer, Explained, entries
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.time import show_time
@@ -47,7 +47,7 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
         return None
     (named, left_ns), total_ns = account.named(), math.fsum(account.parts.values())
     counted = [plural(len(turns), "request")] if len(turns) else []
-    counted += [plural(turns.flows, "flow")] if turns.flows else []
+    counted += [plural(len(turns.waiting), "flow")] if turns.waiting else []
     legend = [
         {"kind": name, "words": PARTS[name], "time": show_duration(ns), "share": show_share(ns, total_ns)}
         for name, ns in named.items()
@@ -82,11 +82,18 @@ def cost_str(entry: Explained) -> str:
     return cost_text(entry.group.first) if len(entry.group.rows) == 1 else entry.group.total
 
 
+def heads(answer: Answer, entry: Explained) -> bool:
+    """Returns whether the answer, which heads the page, tells an entry, perhaps with what else happened."""
+    if entry.cause is not None:
+        return entry.cause["cause"] == answer.number
+    return answer.cause is None and {row["finding"] for row in entry.group.rows} == set(answer.findings)
+
+
 def listed(entry: Explained, trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
     """Returns an entry of the list of causes; `evident` is finding_rows()."""
     rows, cause = entry.group.rows, entry.cause
     word, mark = SEVERITIES[entry.row["severity"]]
-    is_group, is_answer = cause is not None or entry.group.is_group, entry.sentence == trace.answer.sentence
+    is_group, is_answer = cause is not None or entry.group.is_group, heads(trace.answer, entry)
     return {
         "id": entry.group.main["finding"] if rows else entry.row["code"],
         "number": entry.group.main["finding"] if rows else None,  # of the table, as in links and `wiretale cut`
@@ -142,11 +149,9 @@ def findings(trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
 
 def flow_times(trace: Trace) -> dict[str, Any]:
     """Returns the time accounts of flows, packed: the parts, and the time of each flow in each, if somebody waited in it."""
-    accounts = trace.transfers.turns.accounts
+    accounts, flows = trace.transfers.turns.accounts, trace.transfers.turns.waiting
     parts = [part for part in PARTS if part in accounts.columns]
     columns = [accounts.columns[part] for part in parts]
-    waited = array("d", map(math.fsum, zip(*columns, strict=True)))
-    flows = [flow for flow in accounts if waited[flow] > 0]
     times = (array("f", [column[flow] for flow in flows]) for column in columns)
     packed = {part: planes("f", values.tobytes(), REAL_BYTES) for part, values in zip(parts, times, strict=True)}
     return {

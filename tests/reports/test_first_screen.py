@@ -75,6 +75,17 @@ def test_the_list_of_findings_skips_no_number() -> None:
     assert sorted(numbers) == list(range(1, len(trace.findings) + 1))
 
 
+def test_what_heads_the_page_is_told_once_even_with_what_else_happened() -> None:
+    """A note is followed by what happened, and several of one kind by how many there are."""
+    longer = 0
+    for path in sorted(SAMPLES.rglob("*.pcap*")):
+        trace = wiretale.analyze(path)
+        told = [entry["sentence"] for entry in findings(trace, finding_rows(trace, 0, served=False))["causes"]]
+        assert not any(sentence and sentence in trace.answer.sentence for sentence in told), path
+        longer += bool(told) and told[0] == "" and trace.answer.sentence.count(". ") > 0
+    assert longer >= 3
+
+
 @pytest.fixture
 def desk(page: Page, report: tuple[wiretale.Trace, Path]) -> Iterator[Page]:
     """The report of each, in a window of 1440 × 900."""
@@ -221,7 +232,7 @@ def test_groups_hold_every_flow_and_the_search_reaches_all(desk: Page, report: t
 
 
 def test_the_list_says_whose_time_its_bars_show(desk: Page, report: tuple[wiretale.Trace, Path]) -> None:
-    timed, flows = len(report[0].transfers.turns.by_flow()), len(report[0].flows)
+    timed, flows = len(report[0].transfers.turns.waiting), len(report[0].flows)
     note = desk.page.locator("#times-note")
     assert note.is_visible() == (0 < timed < flows)
     if note.is_visible():

@@ -12,7 +12,7 @@ from wiretale.analyzer.causes.ends.talk import is_http2_window, is_web, middle, 
 from wiretale.analyzer.causes.ends.windows import fills_window, limited_transfers, transfers_of
 from wiretale.analyzer.causes.path.pauses import held_up_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_numbered
-from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.findings.model import Words, endpoint_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -111,13 +111,20 @@ def held_reads(case: Case) -> Matches:
                 "serial-requests": f"{reads.open} are open",
             },
             undecided={"send-buffer": f"`ss -ti` at {row['source']}: no sndbuf_limited"},
-            receiver=row["destination"],
-            sender=sender_str(transfer),
-            most=show_bytes(level),
-            which=f" ({reads.open} requests of {unit})",
-            rate=show_rate(row["goodput_bps"] or 0),
-            rtt=show_duration(transfer.path_rtt_ns or 0),
+            **window_words(transfer, level, f" ({reads.open} requests of {unit})"),
         )
+
+
+def window_words(transfer: Transfer, size: float, which: str) -> Words:
+    """Returns the words for a window of the application, and what it makes of the path."""
+    return {
+        "receiver": transfer.row["destination"],
+        "sender": sender_str(transfer),
+        "most": show_bytes(size),
+        "which": which,
+        "rate": show_rate(transfer.row["goodput_bps"] or 0),
+        "rtt": show_duration(transfer.path_rtt_ns or 0),
+    }
 
 
 def granted_windows(case: Case) -> Matches:
@@ -144,12 +151,7 @@ def granted_windows(case: Case) -> Matches:
                 "serial-requests": f"{asked} are too short for a request",
             },
             undecided={"send-buffer": f"`ss -ti` at {transfer.row['source']}: no sndbuf_limited"},
-            receiver=transfer.row["destination"],
-            sender=sender_str(transfer),
-            most=show_bytes(size),
-            which=BY_DEFAULT,
-            rate=show_rate(transfer.row["goodput_bps"] or 0),
-            rtt=show_duration(transfer.path_rtt_ns),
+            **window_words(transfer, size, BY_DEFAULT),
         )
 
 
@@ -196,12 +198,7 @@ def application_window(case: Case) -> Matches:
                 "small-window": f"the window was {show_bytes(transfer.back['window_max'] or 0)} at most",
             },
             undecided={"serial-requests": f"`ss -ti` at {transfer.row['source']}: no sndbuf_limited"},
-            receiver=transfer.row["destination"],
-            sender=sender_str(transfer),
-            most=show_bytes(level),
-            which=BY_DEFAULT if is_http2 else "",
-            rate=show_rate(transfer.row["goodput_bps"] or 0),
-            rtt=show_duration(transfer.path_rtt_ns or 0),
+            **window_words(transfer, level, BY_DEFAULT if is_http2 else ""),
         )
     yield from held_reads(case)
     yield from granted_windows(case)

@@ -193,10 +193,11 @@ class Turns:
         split = split_of_account(account) if account else None
         return split if split and split.total_ns else None
 
-    def by_flow(self) -> dict[int, Split]:
-        """Returns the time in which somebody waited, of each flow with a time account."""
-        splits = {flow: self.split_of(flow) for flow in self.accounts}
-        return {flow: split for flow, split in splits.items() if split}
+    @cached_property
+    def waiting(self) -> list[int]:
+        """The flows in whose time accounts somebody waited, in order."""
+        waited_ns = array("d", map(math.fsum, zip(*map(self.accounts.columns.__getitem__, ACCOUNT), strict=True)))
+        return [flow for flow in self.accounts if waited_ns[flow] > 0]
 
     def waited_ns(self, flows: list[FlowRow]) -> float:
         """Returns the time in which somebody waited, of some flows."""
@@ -248,11 +249,6 @@ class Turns:
         """The time in which somebody waited, of all flows."""
         return split_of_account(self.waits)
 
-    @cached_property
-    def recovery_ns(self) -> float:
-        """The part of the network's time that losses took. The rest are round trips."""
-        return self.accounts.total_ns("loss")
-
     @property
     def capture_ns(self) -> int:
         """The time from the first packet of all interfaces to the last, ns; 0 without times."""
@@ -265,11 +261,6 @@ class Turns:
     def overlap(self) -> bool:
         """Whether flows waited at the same time: the sum is longer than the capture by a tenth."""
         return self.split.total_ns > OVERLAP * self.capture_ns > 0
-
-    @cached_property
-    def flows(self) -> int:
-        """The number of flows in the split."""
-        return len(self.by_flow())
 
 
 def split_of_account(account: dict[str, float]) -> Split:
