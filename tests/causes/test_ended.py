@@ -182,6 +182,14 @@ def test_a_server_that_resets_what_it_accepted(tmp_path: Path) -> None:
     assert "while it served 2 other connections: it probably has reached a limit" in row["sentence"]
 
 
+def test_a_server_that_resets_before_it_is_ready_serves_others_later(tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.dropped_at_once(serves_ms=60_000.0)), tmp_path)["reset-at-once"]
+    assert (
+        "served 2 other connections before or after: it probably had reached a limit, or was not ready"
+        in row["sentence"]
+    )
+
+
 @pytest.mark.parametrize("changed", [{"side": 0}, {"later": 900.0}, {"count": 2}], ids=["check", "later", "twice"])
 def test_other_resets_without_a_byte(changed: dict[str, Any], tmp_path: Path) -> None:
     """Of health checks, of an idle timer, and too few."""
@@ -232,6 +240,8 @@ def test_a_timer_of_the_last_message_either_way(tmp_path: Path) -> None:
     row = causes_of(of_wire(lambda: drawn.timed_out(pushes=True)), tmp_path)["closed-by-timer"]
     assert "closed each of 4 connections of 10.0.0.1 60 s after the last message" in row["sentence"]
     assert "that are idle for so long" in row["sentence"]
+    row = causes_of(of_wire(lambda: drawn.timed_out(pushes=True, port=1883)), tmp_path)["closed-by-timer"]
+    assert "that are idle for so long" in row["sentence"]  # a keep-alive counts what the client sends
 
 
 def test_a_client_of_mqtt_that_sends_no_ping(tmp_path: Path) -> None:

@@ -213,16 +213,17 @@ def demanding(hello_first: bool = True, count: int = 3) -> Wire:
     return wire
 
 
-def dropped_at_once(count: int = 9, served: int = 2, later: float = 2.0, side: int = 1) -> Wire:
-    """Connections that an end resets some ms after the handshake, without a byte, while another client is served."""
+def dropped_at_once(count: int = 9, served: int = 2, later: float = 2.0, side: int = 1, serves_ms: float = 0.0) -> Wire:
+    """Connections that an end resets some ms after the handshake, without a byte, while another client is served, from a time
+    on."""
     wire = Wire()
     for i in range(count):
         link = Connection(wire, 40_001 + i, server_port=502).open(5_000.0 * i + 100, 1.0)
         link.send(5_000.0 * i + 101 + later, side, 0, flags=RST | ACK, window=0)
     for i in range(served):
-        link = Connection(wire, 41_001 + i, ("10.0.0.3", "10.0.0.2"), server_port=502).open(0.0, 1.0)
+        link = Connection(wire, 41_001 + i, ("10.0.0.3", "10.0.0.2"), server_port=502).open(serves_ms, 1.0)
         for turn in range(40):
-            now = 1_000.0 * turn + 10 * i + 5
+            now = serves_ms + 1_000.0 * turn + 10 * i + 5
             link.send(now, 0, 12 * turn, 12, PSH | ACK, ack=29 * turn)
             link.send(now + 6, 1, 29 * turn, 29, PSH | ACK, ack=12 * turn + 12)
     return wire

@@ -223,9 +223,10 @@ def passive_mode(host: str = "10.44.0.9", command: bool = True) -> Timed:
     return talk
 
 
-def active_mode(control: bool = True, port: int = 20) -> Timed:
-    """An FTP client whose commands are answered, and SYNs of the server from a port to it; or without the commands."""
-    talk = Ends(45_000, 21, "10.0.0.1", "198.51.100.21").connects(0.0) if control else elsewhere()
+def active_mode(control: bool = True, port: int = 20, until: float = 40.0) -> Timed:
+    """An FTP client whose commands are answered until a time, and SYNs of the server to it; or without commands."""
+    link = Ends(45_000, 21, "10.0.0.1", "198.51.100.21")
+    talk = [link.syn(0.0), *link.accepts(RTT), *link.talks(until)] if control else elsewhere()
     for i in range(2):
         talk += Ends(port, 61_000 + i, "198.51.100.21", "10.0.0.1").syns(5.0 + 20 * i, (0.0, 1.0, 3.0, 7.0))
     return talk
@@ -242,9 +243,9 @@ def scattered(count: int = 12, asked: bool = False, every: float = 3.0) -> Timed
     return talk
 
 
-def without_router(inside: bool = False, replies: bool = False) -> Timed:
+def without_router(inside: bool = False, replies: bool = False, reaches: str = "") -> Timed:
     """A server that asks for a router by ARP, and leaves clients of other networks unanswered, beside neighbors that it serves;
-    `inside`: it leaves one of these unanswered, too; `replies`: the router answers."""
+    `inside`: it leaves one of these unanswered, too; `replies`: the router answers; `reaches`: a host to which it connects."""
     server, router = "10.0.4.50", "10.0.4.1"
     talk = Ends(46_000, 80, "10.0.4.10", server).connects(0.5)
     for i in range(3):
@@ -252,7 +253,8 @@ def without_router(inside: bool = False, replies: bool = False) -> Timed:
         for j in range(3):
             talk += [asks(2.001 + 5 * i + j, router, server)]
             talk += [answers(2.002 + 5 * i + j, router, server)] if replies else []
-    return [*talk, *(Ends(46_500, 80, "10.0.4.11", server).syns(8.0) if inside else [])]
+    talk += Ends(46_500, 80, "10.0.4.11", server).syns(8.0) if inside else []
+    return [*talk, *(Ends(48_000, 443, server, reaches).connects(4.0) if reaches else [])]
 
 
 def two_dhcp_servers(networks: tuple[str, str] = ("10.20.1", "192.168.1"), relayed: bool = False) -> Timed:

@@ -366,9 +366,9 @@ def acknowledged(connection: Connection, fin: EndingRow) -> int:
     code="upload-cut",
     title="The server closed during an upload",
     sentence="The server {server} closed {count:connection} of {client} in the middle of an upload, after {sent}, "
-    "and reset what was still under way: it {probably}refuses so large a request.",
+    "and reset what was still under way: it {probably}refuses the upload (too large, not permitted, or too slow).",
     advice="Read the last message of {host} before its FIN (Follow TCP Stream) and its log: a limit of the size (Postfix "
-    "`message_size_limit`, nginx `client_max_body_size`), a filter, a full disk.",
+    "`message_size_limit`, nginx `client_max_body_size`) or of the time, a missing login, a filter, a full disk.",
     shows="The server sends FIN when 10 kB or more of a request have come for 20 ms or longer and more is under way, and resets "
     "what comes then; the client has closed nothing.",
     rivals={

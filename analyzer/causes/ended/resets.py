@@ -351,7 +351,10 @@ def reset_words(group: Sequence[Connection], served: Sequence[Connection], of_cl
         return {"beside": "", "why": "refuses this client, or cannot start its work"}
     first, last = (group[0].flow["first_ns"] or 0), group[-1].last_ns
     are_open = sum((each.flow["first_ns"] or 0) < last and each.last_ns > first for each in served)
-    beside = f", while it served {plural(are_open or len(served), 'other connection')}"
+    if not are_open:
+        beside = f", though it served {plural(len(served), 'other connection')} before or after"
+        return {"beside": beside, "why": "had reached a limit, or was not ready"}
+    beside = f", while it served {plural(are_open, 'other connection')}"
     return {"beside": beside, "why": f"has reached a limit{'' if of_client else ', or does not admit this client'}"}
 
 

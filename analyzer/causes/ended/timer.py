@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 CLOSED_MIN = 3
 SILENT_MIN_NS = 10_000_000_000  # servers that close sooner keep connections for the next request alone
 AGAIN_SHARE = 0.05  # of the silence: a client that connects again within wanted to keep the connection
+MORE_ALIKE = 0.005
 MQTT_AGAIN_SHARE = 1.0  # a client of MQTT wants it anyway
 FAREWELL_NS = 50_000_000  # a FIN that follows an answer sooner ends it
 LATE_CLOSE_NS, NEXT_NS = 800_000_000, 300_000_000  # after an answer; until the client's next connection
@@ -106,9 +107,10 @@ def spread(times: Sequence[float]) -> float:
 
 
 def timer_of(group: Sequence[Closed]) -> list[int]:
-    """Returns the times before each close that are alike: since the client's last message, or since the last byte either way."""
+    """Returns the times before each close that are alike: since the client's last message, or since the last byte either way, if
+    these are more alike by far."""
     silences, quiet = [each.silent_ns for each in group], [min(each.silent_ns, each.quiet_ns) for each in group]
-    return quiet if min(quiet) >= SILENT_MIN_NS and spread(quiet) < spread(silences) else silences
+    return quiet if min(quiet) >= SILENT_MIN_NS and spread(silences) - spread(quiet) > MORE_ALIKE else silences
 
 
 def is_timer(group: Sequence[Closed]) -> bool:
@@ -209,9 +211,11 @@ def closed_by_timer(case: Case) -> Matches:
 def timer_match(group: Sequence[Closed]) -> Match:
     """Returns the match of connections of one client that one server closed."""
     connections = [each.connection for each in group]
-    times, is_mqtt = timer_of(group), connections[0].server[1] in MQTT_PORTS
+    times = timer_of(group)
     client, silent = connections[0].end(connections[0].client_side)[0], times_str(times)
     is_of_client = times == [each.silent_ns for each in group]
+    is_mqtt = connections[0].server[1] in MQTT_PORTS
+    has_keep_alive = is_mqtt and is_of_client  # which counts what the client sends
     the_last = "the client's last" if is_of_client else "the last"
     return Match(
         certainty="proven",
@@ -232,12 +236,12 @@ def timer_match(group: Sequence[Closed]) -> Match:
         the_last=the_last,
         soon="" if is_mqtt else " at once",
         why="1.5 times its keep-alive probably passed without a PINGREQ"
-        if is_mqtt
+        if has_keep_alive
         else "it, or a proxy before it, ends connections on which the client is silent for so long"
         if is_of_client
         else "it, or a proxy before it, ends connections that are idle for so long",
         advice="Let the client send PINGREQ in time (its network loop must run), or raise its keep-alive."
-        if is_mqtt
+        if has_keep_alive
         else f"Let the client send a message more often than every {silent} (a ping of the application, such as "
         "WebSocket's), or raise the timeout (`proxy_read_timeout`, HAProxy `timeout tunnel`, ALB idle timeout).",
     )

@@ -5,6 +5,7 @@ MAC address of the one before."""
 from __future__ import annotations
 
 from collections import defaultdict
+from ipaddress import ip_address
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -133,7 +134,7 @@ def moved_match(case: Case, host: SilentHost, move: Move) -> Match:
 
 def kept_from_answering(case: Case, target: str, rows: list[ExchangeRow]) -> list[SilentHost]:
     """Returns the host that alone asks for an address of its network, if all attempts that it leaves without an answer are of
-    clients of other networks: it needs a router for these."""
+    clients of other networks, and it sends nothing to any: it needs a router for these."""
     askers = {str(row["client"]) for row in rows}
     return [
         host
@@ -141,7 +142,21 @@ def kept_from_answering(case: Case, target: str, rows: list[ExchangeRow]) -> lis
         if askers == {host.address}
         and lan_of(target) == lan_of(host.address)
         and all(lan_of(host.facts.sources[flow]) != lan_of(target) for flow in host.flows)
+        and not is_routed(case, host.address)
     ]
+
+
+def is_routed(case: Case, host: str) -> bool:
+    """Returns whether a host sent packets to hosts of other networks: a router takes these."""
+    sides = case.trace.directions
+    ends = zip(*(sides.column(name) for name in ("source", "destination", "packets")), strict=True)
+    targets = {target for source, target, packets in ends if source == host and packets}
+    return any(lan_of(target) != lan_of(host) for target in targets if is_one_host(target))
+
+
+def is_one_host(address: str) -> bool:
+    """Returns whether an address is neither of a group nor of all hosts of a network."""
+    return not ip_address(address).is_multicast and not address.endswith(".255")
 
 
 @cause(
@@ -151,8 +166,8 @@ def kept_from_answering(case: Case, target: str, rows: list[ExchangeRow]) -> lis
     "answer {connections} of clients of other networks.",
     advice="Compare the gateway in the settings of {host} with the router's address (`ip route`, `ipconfig`), then the router's "
     "cable and VLAN.",
-    shows="ARP requests of one host for an address of its own network get no reply, while it leaves SYNs of clients of other "
-    "networks (24 bits) without an answer, and none of its neighbors.",
+    shows="ARP requests of one host for an address of its own network get no reply. The host sends nothing to other networks "
+    "(24 bits) and leaves SYNs of their clients without an answer, but none of its neighbors'.",
     rivals={
         "host-down": "the host that is silent asks for the router",
         "bad-member": "the networks of the clients separate what fails",

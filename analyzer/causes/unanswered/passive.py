@@ -98,20 +98,22 @@ def ftp_wrong_address(case: Case) -> Matches:
 
 
 def blocked_by(case: Case, host: SilentHost) -> tuple[str, list[int]] | None:
-    """Returns the FTP server that tried to reach a host from its data port, and its control connections with this client; None
-    without one."""
-    rows, facts = [case.flow(flow) for flow in host.flows], host.facts
+    """Returns the FTP server that tried to reach a host from its data port, and the control connections on which this client was
+    heard since the first attempt; None without one: the client may be down, or may have left."""
+    rows = [case.flow(flow) for flow in host.flows]
     servers = {row["source"] for row in rows if row["source_port"] == DATA_PORT}
     if len(servers) != 1 or any(row["source_port"] != DATA_PORT for row in rows):
         return None
-    server, attempts = servers.pop(), case.transfers.attempts
-    control = [
-        flow
-        for flow, (source, port) in enumerate(zip(facts.sources, facts.ports, strict=True))
-        if port == CONTROL_PORT and source == host.address and attempts.is_connection(flow)
-    ]
-    control = [flow for flow in control if case.flow(flow)["destination"] == server]
+    server, since_ns = servers.pop(), min(row["first_ns"] or 0 for row in rows)
+    control = [flow for flow in controlled(case, host, server) if (case.direction(flow, 0)["last_ns"] or 0) >= since_ns]
     return (server, control) if control else None
+
+
+def controlled(case: Case, host: SilentHost, server: str) -> list[int]:
+    """Returns the control connections of a client with an FTP server."""
+    ends, attempts = enumerate(zip(host.facts.sources, host.facts.ports, strict=True)), case.transfers.attempts
+    flows = [flow for flow, (source, port) in ends if port == CONTROL_PORT and source == host.address]
+    return [flow for flow in flows if attempts.is_connection(flow) and case.flow(flow)["destination"] == server]
 
 
 @cause(
@@ -122,7 +124,8 @@ def blocked_by(case: Case, host: SilentHost) -> tuple[str, list[int]] | None:
     "{probably}drops {them}.",
     advice="Let {client} use passive mode (PASV or EPSV), or let its firewall and NAT follow FTP (a helper, an ALG; not within "
     "TLS).",
-    shows="SYNs from port 20 of a host get no answer from a client whose control connection (port 21) with that host works.",
+    shows="SYNs from port 20 of a host get no answer from a client that is heard on its control connection (port 21) with that "
+    "host meanwhile or later.",
     rivals={
         "host-down": "the client is there: its control connection works",
         "filtered": "they are of the server, from port 20",
