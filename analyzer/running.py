@@ -44,12 +44,15 @@ class Running:
     def take(self) -> Trace:
         """Returns the flows that ended since the last call, numbered from 0 on, what belongs to no flow, and the interfaces of
         the files that were read since, then those of earlier files that rows name."""
-        return self._traced(self._running.take())
+        with core_errors():
+            core = self._running.take()
+        return self._traced(core)
 
     def finish(self) -> Trace:
         """Ends all flows and returns them likewise. No file may follow."""
         core = self._running
-        core.finish()
+        with core_errors():
+            core.finish()
         return self._traced(core)
 
     def open_flows(self) -> array[int]:
@@ -57,9 +60,10 @@ class Running:
         lower FRAME_BITS."""
         return array("Q", self._running.open_flows())
 
-    def skip(self) -> None:
-        """Forgets the flows that ended since the last call."""
-        self._running.take()
+    def skip(self) -> _core.Table:
+        """Forgets the flows that ended since the last call. Returns the interfaces of take()."""
+        with core_errors():
+            return self._running.take().table("interfaces")
 
     def keep_flows(self, flows: array[int]) -> None:
         """Forgets the open flows that are not among these."""

@@ -20,7 +20,9 @@ from wiretale.analyzer.running import FRAME_BITS, Running
 from wiretale.reports.store.layout import write_file
 
 if TYPE_CHECKING:
+    from wiretale.analyzer import _core
     from wiretale.analyzer.options import AnalysisOptions
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
 FILES_MOST = 10_000  # in one analysis, whose lists of interfaces and encapsulations grow
@@ -40,7 +42,11 @@ class Point(NamedTuple):
     @classmethod
     def of(cls, member: Mapping[str, Any]) -> Point:
         """Returns a point from JSON. Raises KeyError or TypeError for another object."""
-        return cls(*(member[field] for field in cls._fields))
+        point = cls(*(member[field] for field in cls._fields))
+        texts = (point.digest, point.name, point.flows, *point.files)
+        if not isinstance(point.first_ns, int) or not all(isinstance(text, str) for text in texts):
+            raise TypeError
+        return point
 
 
 class Continuing:
@@ -53,6 +59,8 @@ class Continuing:
         self.last = last
         self._running: Running | None = None
         self._digests: list[str] = []  # of the files that it read
+        #: of the file of an interface; its path alone may be that of several files, whose names return
+        self._digest_of: dict[tuple[str, int, int | None], str] = {}
 
     def is_late(self, first_ns: int | None) -> bool:
         """Returns whether a file begins before the one that was published last."""
@@ -60,9 +68,19 @@ class Continuing:
 
     def resume(self, store: Path, places: Mapping[str, Path]) -> bool:
         """Reads the files with open flows after a restart, which `places` has by digest. Returns whether any file was read."""
-        if self._running is None or len(self._digests) >= FILES_MOST:
+        if self._running is None or self._can_begin_later(places):
             self._running = self._resumed(store, places)
         return bool(self._digests)
+
+    def _can_begin_later(self, places: Mapping[str, Path]) -> bool:
+        """Returns whether so many files were read that half of them need not be read again, and the others are there."""
+        if self.last is None or len(self._digests) < max(FILES_MOST, 2 * len(self.last.files)):
+            return False
+        return all(digest in places for digest in self.last.files)
+
+    def forget(self) -> None:
+        """Goes on from the last point, because what was read since is not the file that it was taken for."""
+        self._running = None
 
     def read(self, path: Path, digest: str) -> None:
         """Reads a further file. InputError if it is no capture."""
@@ -70,12 +88,12 @@ class Continuing:
         try:
             self._running.read(os.fspath(path))
         except BaseException:
-            self._running = None  # an interruption would leave a part of the file
+            self.forget()  # an interruption would leave a part of the file
             raise
         self._digests.append(digest)
 
     def _resumed(self, store: Path, places: Mapping[str, Path]) -> Running:
-        running, self._digests = Running(self.options), []
+        running, self._digests, self._digest_of = Running(self.options), [], {}
         if self.last is None or not self.last.flows:
             return running
         try:
@@ -86,9 +104,9 @@ class Continuing:
         for number, digest in enumerate(self.last.files):
             with suppress(KeyError, InputError):  # it was removed
                 running.read(os.fspath(places[digest]))
-                running.skip()
                 number_of[number] = len(self._digests)
                 self._digests.append(digest)
+                self._digests_of(running.skip())
         if number_of:
             beginnings = (flow for flow in flows if flow >> FRAME_BITS in number_of)
             moved = ((number_of[flow >> FRAME_BITS] << FRAME_BITS) + flow % (1 << FRAME_BITS) for flow in beginnings)
@@ -102,9 +120,12 @@ class Continuing:
 
     def files_of(self, trace: Trace) -> list[str]:
         """Returns the digest of the file of each interface."""
-        assert self._running is not None
-        digests = dict(zip(self._running.paths, self._digests, strict=True))
-        return [digests.get(path, self._digests[-1]) for path in trace.interfaces.column("file")]
+        return self._digests_of(trace.interfaces)
+
+    def _digests_of(self, interfaces: Table | _core.Table) -> list[str]:
+        """Returns the digest of the file of each interface; an interface that was not seen before is of the last file."""
+        columns = (interfaces.column(name) for name in ("file", "interface", "first_ns"))
+        return [self._digest_of.setdefault(key, self._digests[-1]) for key in zip(*columns, strict=True)]
 
     def point(self, name: str, first_ns: int, ending: bool) -> tuple[Point, bytes]:
         """Returns where the analysis is after the last file, and the bytes of `Point.flows`."""
@@ -115,9 +136,8 @@ class Continuing:
             return Point(digest, name, first_ns, [], ""), b""
         oldest = flows[0] >> FRAME_BITS
         moved = array("Q", (flow - (oldest << FRAME_BITS) for flow in flows))
-        return Point(
-            digest, name, first_ns, self._digests[oldest:], f"{self._prefix}-{digest[:16]}.open"
-        ), moved.tobytes()
+        file = f"{self._prefix}-{digest[:16]}.open"
+        return Point(digest, name, first_ns, self._digests[oldest:], file), moved.tobytes()
 
     def reached(self, point: Point, ending: bool) -> None:
         """The rows up to a point are in the store."""

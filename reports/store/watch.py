@@ -137,13 +137,17 @@ class Watch:
         self._read_cache()
 
     def _read_cache(self) -> None:
-        with suppress(OSError, ValueError, TypeError, KeyError):
+        with suppress(OSError, ValueError, TypeError, KeyError, AttributeError):
             cached = json.loads((self.store / self._cache).read_text())
             self._points = [Point.of(point) for point in cached["points"]]
             self._handled = {
-                name: ((dev, ino, size, ns), digest) for name, (dev, ino, size, ns, digest) in cached["done"].items()
+                name: ((dev, ino, size, ns), str(digest))
+                for name, (dev, ino, size, ns, digest) in cached["done"].items()
             }
-            self._waited = [(name, size, digest, ns) for name, size, digest, ns in cached["waiting"]]
+            self._waited = [
+                (str(name), int(size), str(digest), None if ns is None else int(ns))
+                for name, size, digest, ns in cached["waiting"]
+            ]
         reached = [point for point in self._points if point.digest in self._stored]
         self._points = reached[-1:]
         self._analysis = Continuing(self.options, self._prefix, reached[-1] if reached else None)
@@ -302,6 +306,9 @@ class Watch:
         analysis = Continuing(self.options, self._prefix) if late else self._analysis
         analysis.resume(self.store, self._places())
         analysis.read(file.path, file.digest)
+        if stamp_at(file.path) not in (None, file.stamp):  # one that is gone was read whole
+            analysis.forget()
+            raise InputError(f"{file.path}: changed while it was read")
         trace = analysis.take(ending or late)
         files = analysis.files_of(trace)
         capture = as_analyzed(os.fspath(file.path), file.digest, file.stamp[2], trace)

@@ -28,6 +28,7 @@ from wiretale.analyzer.findings.registry import every_finding
 from wiretale.analyzer.options import NO_OPTIONS
 from wiretale.analyzer.query import connect
 from wiretale.analyzer.table import OF_FINDINGS, OF_FLOWS
+from wiretale.reports.store.continuing import Continuing
 from wiretale.reports.store.watch import Notes, Watch
 
 Rows = list[tuple[Any, ...]]
@@ -395,6 +396,76 @@ def test_open_flows_whose_files_are_gone_do_not_stop_the_watch(wiretale_run: Any
         file.unlink()
     done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
     assert (done.returncode, done.stderr, list(store.glob(".watch-*.open"))) == (0, "", [])
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_not_taken_for_the_one_before(
+    wiretale_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    before, after = rotated(traffic(8, 100, 30, 80), 50)[:2]
+    write_files(folder, [before])
+    read, left = Continuing.read, [after]
+
+    def replacing(continuing: Continuing, path: Path, digest: str) -> None:
+        read(continuing, path, digest)
+        if left:
+            publish(folder, before[0], left.pop()[1])
+
+    monkeypatch.setattr(Continuing, "read", replacing)
+    with watching(folder, store) as (watch, lines):
+        watch.publish(True)
+    assert len(lines) == 1 and "removed before it was analyzed" in lines[0]
+    assert sums_in(wiretale_run, store)[1] == len(after[1])
+
+
+def test_a_damaged_file_of_open_flows_or_cache_stops_nothing(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    files = rotated(traffic(8, 100, 30, 80), 20)
+    write_files(folder, files[:3])
+    with watching(folder, store) as (watch, _):
+        watch.publish(False)
+    (flows,) = store.glob(".watch-*.open")
+    flows.write_bytes(flows.read_bytes()[3:])
+    write_files(folder, files[3:])
+    with watching(folder, store) as (watch, _):
+        watch.publish(True)
+    stored = sums_in(wiretale_run, store)
+    assert stored[0] and not list(store.glob(".watch-*.open"))
+    (cache,) = store.glob(".watch-*.json")
+    for damaged in (
+        '{"points": [{"digest": [], "name": 1, "first_ns": "", "files": 3, "flows": 4}]}',
+        '{"points": [], "done": []}',
+        "[]",
+    ):
+        cache.write_text(damaged)
+        done = wiretale_run("watch", folder, "--store", store, "--once", "-q")
+        assert (done.returncode, done.stderr, sums_in(wiretale_run, store)) == (0, "", stored), damaged
+
+
+EVENTS_ELSEWHERE = """FROM events JOIN captures AS own USING (capture_id)
+JOIN captures AS named ON named.capture_id = own.interface_captures[capture + 1]
+WHERE events.time_ns NOT BETWEEN named.first_ns AND named.last_ns"""
+
+
+@pytest.mark.parametrize("most", [2, 10_000])
+def test_events_name_the_file_that_had_their_name(
+    wiretale_run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """tcpdump -W writes to the same names again and again."""
+    monkeypatch.setattr("wiretale.reports.store.continuing.FILES_MOST", most)
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    files = rotated(traffic(1, 300, 120, 250), 20)
+    folder.mkdir()
+    with watching(folder, store) as (watch, lines):
+        for number, (_, packets) in enumerate(files):
+            publish(folder, f"ring{number % 4}.pcap", packets)
+            watch.look()
+            watch.publish(False)
+        watch.publish(True)
+    assert not lines
+    assert sums_in(wiretale_run, store)[1] == sum(len(packets) for _, packets in files)
+    done = wiretale_run("store", "query", store, f"SELECT count(*) AS n {EVENTS_ELSEWHERE}", "--json")
+    assert json.loads(done.stdout)["rows"] == [{"n": 0}], done
 
 
 def test_captures_in_a_subfolder_are_named(wiretale_run: Any, tmp_path: Path) -> None:
