@@ -15,7 +15,7 @@ from rich.console import Console
 
 import needs
 import wiretale
-from checkout import CAPTURES, Run
+from checkout import CAPTURES, SAMPLES, Run
 from plain_wire import Connection, Wire
 from processes import on_terminal
 from wiretale.reports.terminal.console import with_code
@@ -160,3 +160,10 @@ def test_a_terminal_gets_lines_of_its_width(samples: Path, width: int) -> None:
     lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).splitlines()
     assert "\x1b[" in text and max(map(len, lines)) <= width
     assert blocks(lines) == list(BLOCKS)
+
+
+def test_the_first_question_is_no_name_of_a_dns_server() -> None:
+    trace = wiretale.analyze(SAMPLES / "findings" / "dns-unanswered.pcap.gz")
+    names = {row["server_name"] for row in trace.flows.rows() if row["application"] == "dns"}
+    lines = [line for line in printed(trace, "dns.pcap", 200) if "(DNS)" in line]
+    assert lines and names and not any(name in line for name in names for line in lines), lines

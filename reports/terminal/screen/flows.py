@@ -32,6 +32,7 @@ UNBROKEN = "\0"  # in no name
 #: kinds of exchanges that a person does not ask for
 BELOW = ("connect", "arp", "nd")
 ANSWERED = ("answered", "error", "refused")
+OF_NAMES = ("dns", "mdns", "llmnr")  # whose names are questions, and not those of their servers
 LOST = ("lost_upstream", "lost_downstream", "blocks_lost")
 
 
@@ -164,7 +165,7 @@ def sum_of(trace: Trace, number: int, requests: Requests, of_answer: bool, has_p
     main = max(sides, key=lambda side: side["payload_bytes"] or 0)
     return FlowSum(
         ends_of(flow, sides, has_port),
-        flow["server_name"] or "",
+        "" if flow["application"] in OF_NAMES else flow["server_name"] or "",
         server_of(flow),
         1,
         0 if requests.failed_connects else 1,

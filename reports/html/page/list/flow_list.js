@@ -40,7 +40,7 @@ const COLUMNS = [
   { key: "throughput", head: "IP rate", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true },
   { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(tables.flows.rtt[row]), number: true, desk: true },
   { key: "protocol", head: "protocol", value: (row) => `${protocolOf(row)} ${knownWord("application", row)}`.trim(), wide: true },
-  { key: "server", head: "server", value: serverOf, wide: true },
+  { key: "server", head: "name", value: serverOf, wide: true },
   { key: "path", head: "inside", value: pathOf, wide: true },
   { key: "state", head: "state", value: (row) => knownWord("state", row), wide: true },
   { key: "bytes", head: "wire bytes", value: measured("bytes"), text: (row) => prefixed(tables.flows.bytes[row], "B"), number: true, wide: true },
