@@ -232,12 +232,14 @@ def active_mode(control: bool = True, port: int = 20, until: float = 40.0) -> Ti
     return talk
 
 
-def scattered(count: int = 12, asked: bool = False, every: float = 3.0) -> Timed:
-    """SYN-ACKs to ports of a host, which it resets; `asked`: a scan sent the SYNs."""
-    talk = elsewhere()
-    for i in range(count):
-        ends, at = Ends(20_000 + 37 * i, 80, server="198.51.100.80"), every * i
-        talk += [ends.syn(at - RTT)] if asked else []
+def scattered(count: int = 12, asked: int = 0, every: float = 3.0, of: str = "10.9.0.9") -> Timed:
+    """SYN-ACKs of a server to ports of a host, which it resets; `asked`: and of another, of which the SYNs are there, too; `of`:
+    whose connection with the host works."""
+    talk = Ends(50_000, 443, server=of).connects(0.5)
+    for i in range(count + asked):
+        server, at = f"198.51.100.{80 if i < count else 81}", every * i
+        ends = Ends(20_000 + 37 * i, 80, server=server)
+        talk += [ends.syn(at - RTT)] if i >= count else []
         talk.append(ends.segment(at, True, "SA", seq=5000 + i, ack=1001, options=[("MSS", 1460)]))
         talk.append(ends.segment(at + 0.0001, False, "R", seq=1001))
     return talk

@@ -158,7 +158,24 @@ def scattered(case: Case) -> dict[str, list[FlowRow]]:
             client, server = case.direction(flow, 0), case.direction(flow, 1)
             if client["packets"] == client["resets"] and not server["resets"]:
                 attempts[row["source"]].append(row)
-    return {host: rows for host, rows in attempts.items() if len(rows) >= SCATTERED_MIN and is_slow(rows)}
+    slow = {host: rows for host, rows in attempts.items() if len(rows) >= SCATTERED_MIN and is_slow(rows)}
+    return {
+        host: rows for host, rows in slow.items() if not begins_too(case, host, {row["destination"] for row in rows})
+    }
+
+
+def begins_too(case: Case, host: str, servers: set[str]) -> bool:
+    """Returns whether a host connects to one of these servers, or resets connections that it began before a byte, as a scanner
+    does: the capture may have missed its other SYNs, or another host has its address."""
+    flows, syn = case.trace.flows, case.transfers.words["syn"]
+    columns = [flows.column(name) for name in ("source", "destination", "state", "payload_bytes")]
+    rows = zip(*columns, flows._packed("initiator_evidence", "B"), strict=True)
+    begun = [
+        (target, state == "reset" and not size)
+        for source, target, state, size, word in rows
+        if (source, word) == (host, syn)
+    ]
+    return any(target in servers for target, _ in begun) or sum(is_scan for _, is_scan in begun) >= SCATTERED_MIN
 
 
 def is_slow(rows: list[FlowRow]) -> bool:
@@ -174,12 +191,12 @@ def is_slow(rows: list[FlowRow]) -> bool:
     "backscatter of a SYN flood against {target}, whose senders forge its address; it does no harm here.",
     advice="Nothing to repair: drop them at the firewall (state INVALID) if they are many, and tell whoever runs {target}.",
     shows="Ten connections or more of a host, over 1 s or longer, begin with a SYN-ACK to it, and it resets each: a "
-    "host that had sent the SYN on another way would accept it.",
+    "host that had sent the SYN on another way would accept it. It connects to none of these servers itself, and scans nobody.",
     rivals={
         "asymmetric-path": "the host resets the SYN-ACKs: it has not sent the SYNs",
         "reset-by-peer": "no connection was open",
     },
-    unknown="Whether a scanner on the host sent the SYNs on another interface.",
+    unknown="Whether a scanner on the host, or another host with its address, sent the SYNs on another way.",
     explains=("reset", "one-way", "retransmission-unlocated", "half-open", "spurious"),
 )
 def backscatter(case: Case) -> Matches:
@@ -200,7 +217,10 @@ def backscatter(case: Case) -> Matches:
             filter=f"ip.addr == {host} && tcp.flags.syn == 1 && tcp.flags.ack == 1",
             proof=f"{plural(len(flows), 'RST')} of {host} to SYN-ACKs without a SYN before",
             excluded={"asymmetric-path": "the host resets them"},
-            undecided={"reset-by-peer": f"a capture on {host} of all interfaces: does it send SYNs?"},
+            undecided={
+                "reset-by-peer": f"a capture on {host} of all interfaces: does it send SYNs?",
+                "duplicate-address": f"`arping -D {host}` on its network: does another host have its address?",
+            },
             host=host,
             count=len(flows),
             servers=servers[0] if len(servers) == 1 else plural(len(servers), "server"),
