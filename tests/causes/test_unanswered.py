@@ -178,12 +178,12 @@ def in_turn() -> Timed:
     return talk
 
 
-def strays(rejected: bool, rounds: int = 2, target: str = "10.0.0.53", others: int = 0) -> Timed:
+def strays(rejected: bool, rounds: int = 2, target: str = "10.0.0.53", peers: int = 0) -> Timed:
     """Questions to a port of one address that another one answers; the client rejects the answers by ICMP or not, and may send to
     more addresses from the same port."""
     talk = elsewhere()
     for i in range(rounds):
-        for n, host in enumerate([target, *(f"10.6.0.{k}" for k in range(others))]):
+        for n, host in enumerate([target, *(f"10.6.0.{k}" for k in range(peers))]):
             talk.append(
                 (5.0 * i + n / 100, ether(IP(src="10.0.0.1", dst=host) / UDP(sport=4000, dport=161) / Raw(b"q" * 30)))
             )
@@ -716,7 +716,7 @@ NOT = {
     "SYN-ACKs after the attempt": (lambda: other_address(later=6.0), "answer-elsewhere"),
     "one answer of another address": (lambda: strays(False, 1), "answer-elsewhere"),
     "answers to a multicast question": (lambda: strays(False, 2, "239.255.255.250"), "answer-elsewhere"),
-    "peers at one port": (lambda: strays(False, 2, others=3), "answer-elsewhere"),
+    "peers at one port": (lambda: strays(False, 2, peers=3), "answer-elsewhere"),
     "answers to a socket that is gone": (lambda: strays(True), "refused"),
     "UDP that wants no answer": (lambda: deaf_service(514, 60), "udp-silent"),
     "FTP servers that reach out without a control connection": (lambda: active_mode(False), "ftp-active-blocked"),

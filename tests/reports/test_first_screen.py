@@ -80,9 +80,9 @@ def test_what_heads_the_page_is_told_once_even_with_what_else_happened() -> None
     longer = 0
     for path in sorted(SAMPLES.rglob("*.pcap*")):
         trace = wiretale.analyze(path)
-        told = [entry["sentence"] for entry in findings(trace, finding_rows(trace, 0, served=False))["causes"]]
-        assert not any(sentence and sentence in trace.answer.sentence for sentence in told), path
-        longer += bool(told) and told[0] == "" and trace.answer.sentence.count(". ") > 0
+        sentences = [entry["sentence"] for entry in findings(trace, finding_rows(trace, 0, served=False))["causes"]]
+        assert not any(sentence and sentence in trace.answer.sentence for sentence in sentences), path
+        longer += bool(sentences) and sentences[0] == "" and trace.answer.sentence.count(". ") > 0
     assert longer >= 3
 
 
