@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of relations, made after the pass from key columns of all flows: by a run, a gathered run and a store alike.
+"""The table of relations, made after the pass from key columns of all flows: by a run, a run on a cluster and a store alike.
 
 Flows that may be one are few, because they share a pair of sequence numbers, or addresses and ports under another path. Only
 their columns are read. Subflows of a multipath connection share a token (RFC 8684), and are related but not one.

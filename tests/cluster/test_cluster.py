@@ -191,7 +191,7 @@ def test_a_killed_worker_costs_a_retry(wiretale_run: Any, gate: tuple[Gate, str]
         out, messages = run.communicate(timeout=SECONDS)
         assert run.returncode == 0, messages
         wait_until(lambda: not members(run.pid), "no process is left")
-    assert messages.splitlines()[:3] and "split 4 files" in messages and "analyzed 3 shards" in messages, messages
+    assert messages.splitlines()[:3] and "cut 4 files" in messages and "analyzed 3 shards" in messages, messages
     single = wiretale_run("analyze", *words, "single", cwd=tmp_path)
     assert single.returncode == 0 and single.stdout == out
     assert same_tables(tmp_path / "single", tmp_path / "out") > 10
@@ -253,7 +253,7 @@ def test_an_interrupted_run_leaves_no_process_and_continues(
     done = wiretale_run("analyze", *files, url, *words)
     assert done.returncode == 3, done
     assert f"continues the run in {work}" in done.stderr
-    assert "split 4 files" in done.stderr and "of them by an earlier run" in done.stderr
+    assert "cut 4 files" in done.stderr and "of them by an earlier run" in done.stderr
     assert f"again: 000002: packets of {cut} are damaged" in done.stderr
     assert done.stderr.count(f"left out: {bad} is not a capture") == 1 and f"{cut}: at byte " in done.stderr
     single = wiretale_run("analyze", files[0], cut, url, "-o", tmp_path / "single")

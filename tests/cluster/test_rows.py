@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import struct
 from collections.abc import Sequence
@@ -16,10 +17,11 @@ from capture_files import block, enhanced, interface, option, section, write_pca
 from checkout import CAPTURES
 from neighbor_wire import OTHER_MAC, advertises, answers, asks, ping, pong, solicits
 from plain_wire import START_NS, Connection, Wire
+from wiretale.analyzer.errors import InputError
 from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.trace import Trace, analyze
-from wiretale.cluster.job import begin
+from wiretale.cluster.job import begin, read_job
 from wiretale.cluster.join import join
 from wiretale.cluster.place import Place
 from wiretale.cluster.shards import ShardFacts, cut, shards_of
@@ -236,6 +238,29 @@ def test_shards_have_the_frames_of_the_capture_and_no_bulk_payload(tmp_path: Pat
     assert sum(path.stat().st_size for path in shards) < len(content) / 10
     read = [row["captured_bytes"] for shard_trace in shard_traces for row in shard_trace.interfaces.rows()]
     assert sum(read) < 70 * 1500 + 400 * 70  # the first 64 KiB, and headers
+
+
+def test_tables_that_are_lost_or_cut_short_are_made_again(tmp_path: Path) -> None:
+    """In a folder whose name is no UTF-8, which DuckDB does not take."""
+    file = write_part(tmp_path / "0.pcap", crossing_packets())
+    folder = tmp_path / os.fsdecode(b"work \xff")
+    expected = rows_of(joined([file], folder, 1))
+    job = read_job(Place(str(folder)))
+    assert job
+    for name, size in (("events", 0), ("directions", 0), ("flows", 200)):
+        table = folder / "shard-00" / f"{name}.parquet"
+        os.truncate(table, size) if size else table.unlink()
+        cuts = {0: cut(job, 0)}
+        (shard,) = shards_of(job, cuts)
+        facts = analyze_shard(job, shard)
+        assert isinstance(facts, ShardFacts)
+        assert rows_of(join(job, [shard], cuts, [facts])) == expected, name
+    lacking = {name: size for name, size in facts.tables.items() if name != "directions"}
+    with pytest.raises(InputError, match="rows of directions are missing"):
+        join(job, [shard], cuts, [facts._replace(tables=lacking)])
+    table.write_bytes(bytes(table.stat().st_size))
+    with pytest.raises(InputError, match="damaged: "):
+        join(job, [shard], cuts, [facts])
 
 
 @pytest.mark.parametrize("alternate", [False, True], ids=["one after the other", "at the same time"])

@@ -186,6 +186,9 @@ bool join_rows(struct analysis *analysis, enum table_number number, struct Arrow
 }
 
 bool join_end(struct analysis *analysis, struct error *error) {
-    return row_sink_sort(analysis_sink(analysis)) ||
+    struct row_sink *sink = analysis_sink(analysis);
+    if (sink->tables[TABLE_directions].row_count != 2 * sink->tables[TABLE_flows].row_count)
+        return error_set(error, ERROR_UNREADABLE, "rows of directions are missing");
+    return row_sink_sort(sink) ||
            error_set(error, ERROR_MEMORY, "out of memory while the rows were joined");
 }

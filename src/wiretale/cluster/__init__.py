@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale analyze --cluster`: split, analysis of each shard, and gather as tasks of a Dask cluster."""
+"""`wiretale analyze --cluster`: cut, analysis of each shard, and join as tasks of a Dask cluster."""

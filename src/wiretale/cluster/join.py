@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import is_url
 from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import OF_FLOWS
 from wiretale.analyzer.trace import Trace, add_findings, core_errors, warn_of_damage
 from wiretale.analyzer.trace import stamp_of as stamp_on_disk
@@ -112,14 +113,9 @@ SQL_TYPES = {
 }
 
 
-def table_view(
-    connection: duckdb.DuckDBPyConnection, name: str, table: str, folder: Path, places: Mapping[str, int]
-) -> None:
-    """Makes a view of a table over some folders, with the number of each as `origin`."""
+def table_view(connection: duckdb.DuckDBPyConnection, name: str, table: str, paths: Mapping[str, int]) -> None:
+    """Makes a view of a table over some files, with the number of each as `origin`."""
     types = [(column, SQL_TYPES.get(kind, "BIGINT")) for column, kind in COLUMNS[table]]
-    paths = {
-        str(path): place for below, place in places.items() if (path := folder / below / f"{table}.parquet").exists()
-    }
     connection.execute(f"CREATE TABLE paths_of_{name} (listed VARCHAR, origin BIGINT)")
     if not paths:
         columns = ", ".join(f'NULL::{kind} AS "{column}"' for column, kind in types)
@@ -168,17 +164,22 @@ def joined_core(
     import duckdb
 
     files = shards[0].files
-    of_files = {file_folder(file): file for file in files}
-    of_shards = {shard_folder(shard.number): shard.number for shard in shards}
     excluded = [times for file in files if (times := cuts[file].excluded)]
     spent = (sum(times[0] for times in excluded), *bounds(excluded))
-    with duckdb.connect(config={"preserve_insertion_order": True}) as connection:
-        for table in STATEMENTS:
-            table_view(connection, f"file_{table}", table, folder, of_files)
-            table_view(connection, f"shard_{table}", table, folder, of_shards)
-        number_captures(connection, cuts, files)
-        list_begins(connection, shards, sums)
+    with duckdb.connect(config={"preserve_insertion_order": True}) as connection, utf8_name(folder) as named:
         try:
+            for table in STATEMENTS:
+                of_files = {file_folder(file): file for file in files if table in cuts[file].tables}
+                of_shards = {
+                    shard_folder(shard.number): shard.number
+                    for shard, facts in zip(shards, sums, strict=True)
+                    if table in facts.tables
+                }
+                for kind, places in (("file", of_files), ("shard", of_shards)):
+                    paths = {str(named / below / f"{table}.parquet"): place for below, place in places.items()}
+                    table_view(connection, f"{kind}_{table}", table, paths)
+            number_captures(connection, cuts, files)
+            list_begins(connection, shards, sums)
             connection.execute(NUMBERS)
             with core_errors():
                 return _core.Analysis.joined(

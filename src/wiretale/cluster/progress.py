@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """Words about a step: `splitting`, `split`, `file`."""
+    """Words about a step: `cutting`, `cut`, `file`."""
 
     doing: str
     done: str

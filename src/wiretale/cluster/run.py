@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.trace import Trace
 
-CUT = Step("splitting", "split", "file")
+CUT = Step("cutting", "cut", "file")
 ANALYZE = Step("analyzing", "analyzed", "shard")
 JOIN = Step("joining", "joined", "shard")
 ROUNDS = 4  # after which a folder that loses files is given up

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from wiretale.analyzer import _core
 from wiretale.analyzer.errors import InputError, OutputError
 from wiretale.analyzer.options import ReadingMode
+from wiretale.analyzer.printable import utf8_name
 from wiretale.analyzer.table import OF_FLOWS, OF_INTERFACES, Table
 from wiretale.analyzer.trace import STEP_PACKETS, core_errors, streamed
 from wiretale.cluster.job import FACTS, Job, output
@@ -46,6 +47,8 @@ class CutFacts(NamedTuple):
     spans: list[list[int]]
     #: bytes of the packets of each shard
     sizes: list[int]
+    #: bytes of each table that has rows
+    tables: dict[str, int]
     left_out: str | None = None
 
 
@@ -56,6 +59,7 @@ class ShardFacts(NamedTuple):
     judged: list[list[Any]]
     #: of flows that another packet began than flows.first_ns tells: flow, time, frame, whether it was between packets
     begins: list[list[Any]]
+    tables: dict[str, int]
 
 
 class Shard(NamedTuple):
@@ -89,29 +93,35 @@ def section_header() -> bytes:
 
 
 def read_facts(place: Place, folder: str, kind: Callable[..., Any]) -> Any:
-    """Returns the facts of a task, None if it was not done, or if they are damaged."""
+    """Returns the facts of a task, None if it was not done, or if facts or tables are damaged or gone."""
     content = place.read(f"{folder}/{FACTS}")
     try:
-        return None if content is None else kind(**json.loads(content))
-    except (ValueError, TypeError):
+        facts = None if content is None else kind(**json.loads(content))
+        expected = {f"{folder}/{name}.parquet": size for name, size in facts.tables.items()} if facts else {}
+    except (ValueError, TypeError, AttributeError):
         return None
+    there = place.names(folder) if expected else {}
+    return facts if all(there.get(name) == size for name, size in expected.items()) else None
 
 
 def write_facts(folder: Path, facts: CutFacts | ShardFacts) -> None:
     (folder / FACTS).write_text(json.dumps(facts._asdict()))
 
 
-def write_tables(core: _core.Analysis, names: Iterable[str], folder: Path) -> None:
-    """Writes the tables that have rows, with times and durations as integers."""
+def write_tables(core: _core.Analysis, names: Iterable[str], folder: Path) -> dict[str, int]:
+    """Writes the tables that have rows, with times and durations as integers. Returns the size of each."""
     import duckdb
 
-    with duckdb.connect(config={"threads": 1}) as connection:
+    sizes = {}
+    with duckdb.connect(config={"threads": 1}) as connection, utf8_name(folder) as named:
         for name in names:
             table = Table(core.table(name))
             if len(table):
-                target = str(folder / f"{name}.parquet").replace("'", "''")
+                target = str(named / f"{name}.parquet").replace("'", "''")
                 connection.register("rows", table.with_integers())
                 connection.execute(f"COPY (FROM rows) TO '{target}' ({PARQUET})")
+                sizes[name] = (folder / f"{name}.parquet").stat().st_size
+    return sizes
 
 
 @contextmanager
@@ -142,7 +152,7 @@ def cut(job: Job, file: int) -> CutFacts:
         paths = [folder / packets_name(shard) for shard in range(job.shards)]
         core, record = write_packets(job, file, paths)
         job.check_visible(file)
-        write_tables(core, FILE_TABLES, folder)
+        tables = write_tables(core, FILE_TABLES, folder)
         timed = record.pop("timed")
         times = [record.pop(f"{name}_ns") for name in ("first", "last", "end", "clock")]
         facts = CutFacts(
@@ -150,6 +160,7 @@ def cut(job: Job, file: int) -> CutFacts:
             excluded=list(core.excluded() or ()) or None,
             times=times if timed else None,
             sizes=[path.stat().st_size for path in paths],
+            tables=tables,
             **record,
         )
         write_facts(folder, facts)
@@ -174,7 +185,7 @@ def write_packets(job: Job, file: int, paths: Sequence[Path]) -> tuple[_core.Ana
 
 def leave_out(job: Job, file: int, reason: str) -> CutFacts:
     """Notes that a capture cannot be read."""
-    facts = CutFacts({}, None, 0, 0, None, [], [0] * job.shards, reason)
+    facts = CutFacts({}, None, 0, 0, None, [], [0] * job.shards, {}, reason)
     with output(Place(job.work), file_folder(file)) as folder:
         write_facts(folder, facts)
     return facts
@@ -203,8 +214,8 @@ def analyze(job: Job, shard: Shard) -> ShardFacts | list[int]:
             captures = core.table("interfaces").rows_at(damage)
             return [file for file in shard.files if job.files[file].name in {row["file"] for row in captures}]
         with writing(place), output(place, shard_folder(shard.number)) as made:
-            write_tables(core, SHARD_TABLES, made)
-            facts = ShardFacts(core.totals(), list(map(list, core.judged())), list(map(list, core.begins())))
+            tables = write_tables(core, SHARD_TABLES, made)
+            facts = ShardFacts(core.totals(), list(map(list, core.judged())), list(map(list, core.begins())), tables)
             write_facts(made, facts)
     return facts
 
