@@ -176,6 +176,47 @@ def test_a_refusal_after_the_servers_hello_is_not_about_ciphers(
     assert (row["certainty"], row["failed"]) == (certainty, 3)
 
 
+@pytest.mark.parametrize(
+    ("changed", "is_told"), [({}, True), ({"named": 0}, False), ({"name_refused": True}, False)], ids=str
+)
+def test_a_server_that_refuses_clients_without_its_name(changed: dict[str, Any], is_told: bool, tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.nameless(**changed)), tmp_path)["tls-refused"]
+    assert ("does not name it (SNI), which these 3 did not: it ended 3 of 4" in row["sentence"]) == is_told
+    assert row["certainty"] == ("likely" if is_told else "proven")
+
+
+def test_a_server_that_closes_after_so_many_requests(tmp_path: Path) -> None:
+    rows = causes_of(drawn.EXAMPLES["request-limit"], tmp_path)
+    assert (rows["request-limit"]["certainty"], rows["request-limit"]["failed"]) == ("proven", 3)
+    assert "closes each connection after 20 requests, and does not say so" in rows["request-limit"]["sentence"]
+    assert not {"close-race", "reset-by-peer"} & rows.keys()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"counts": (20, 31, 25)}, {"counts": (20,)}, {"counts": (4, 4, 4)}, {"idle_ms": 5_000.0}, {"met": False}],
+    ids=["other counts", "once", "few requests", "idle", "in time"],
+)
+def test_other_closes_beside_requests(changed: dict[str, Any], tmp_path: Path) -> None:
+    assert "request-limit" not in causes_of(of_wire(lambda: drawn.limited(**changed)), tmp_path)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_server_that_ends_a_session_with_its_stream(count: int, tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.sessions(count)), tmp_path)["session-timeout"]
+    assert (row["failed"], row["certainty"], row["place"]) == (count, "likely", "client")
+    assert "60 s after the client's last message: it probably got no keep-alive" in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"stream": False}, {"longer_ms": 5_000.0}, {"count": 1, "silent_ms": 71_000.0}],
+    ids=["no stream", "the stream goes on", "once, after an odd time"],
+)
+def test_sessions_that_end_otherwise(changed: dict[str, Any], tmp_path: Path) -> None:
+    assert "session-timeout" not in causes_of(of_wire(lambda: drawn.sessions(**changed)), tmp_path)
+
+
 def test_a_server_that_resets_what_it_accepted(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["reset-at-once"], tmp_path)["reset-at-once"]
     assert (row["failed"], row["certainty"], row["place"]) == (9, "likely", "server")

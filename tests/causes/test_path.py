@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -159,6 +159,22 @@ def test_hosts_that_lose_otherwise_are_told_apart(lost: tuple[int, ...], places:
         for count, place in zip(lost, places, strict=True)
     ]
     assert sorted(map(len, pooled([[lossy] for lossy in every])), reverse=True) == sizes
+
+
+@pytest.mark.parametrize(("spared", "back", "sizes"), [(2, 0, [3]), (4, 0, [1, 1, 1]), (0, 9, [3])])
+def test_hosts_that_lose_beside_others_that_do_not(spared: int, back: int, sizes: list[int]) -> None:
+    """Three lose 1%; `spared`: other pairs that lose nothing, `back`: those in the opposite direction."""
+
+    def transfer(source: str, target: str, lost: int) -> Any:
+        row = {"source": source, "destination": target}
+        return SimpleNamespace(sent_or_lost=1000, row=row, count=lambda *names: lost)
+
+    losing = [transfer(f"c{number}", f"s{number}", 10) for number in range(3)]
+    beside = [transfer(f"d{number}", "s1", 0) for number in range(spared)]
+    beside += [transfer(f"s{number}", "c1", 0) for number in range(back)]
+    groups = [[Lossy(cast("Transfer", each), "upstream", [], 10)] for each in losing]
+    every = cast("list[Transfer]", [*losing, *beside])
+    assert sorted(map(len, pooled(groups, every)), reverse=True) == sizes
 
 
 def test_what_the_capture_missed_is_not_lost(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from causes_unanswered import (
     all_of,
     asks_name,
     deaf_service,
+    deaf_to_a_port,
     elsewhere,
     full_queue,
     half_open_vpn,
@@ -27,8 +28,10 @@ from causes_unanswered import (
     other_address,
     passive_mode,
     refused_by_turns,
+    refused_data,
     scattered,
     search_list,
+    sent_back,
     silent_port,
     stuck_ports,
     tells_name,
@@ -474,6 +477,13 @@ SAID = {
         lambda: deaf_service(51_820, 148), "udp-silent", "proven", ("5 WireGuard handshake initiations",)
     ),
     "UDP service of which another server answers": Said(lambda: deaf_service(other=True), None),
+    "NTP requests of one port without an answer": Said(
+        deaf_to_a_port,
+        "udp-silent",
+        "likely",
+        ("none of 5 NTP requests of 10.0.0.1 from port 123", "while it answers 3 other ports", "to or from port 123"),
+    ),
+    "NTP requests of one port without an answer until the server works": Said(lambda: deaf_to_a_port(False), None),
     "SNMP of which another device answers": Said(
         lambda: deaf_service(161, other=True),
         "udp-silent",
@@ -540,6 +550,20 @@ SAID = {
         "ftp-wrong-address",
         "likely",
         ("The FTP server 198.51.100.21 probably names", "10.44.0.9", "2 data connections"),
+    ),
+    "FTP data to a port that is closed": Said(
+        refused_data,
+        "ftp-data-refused",
+        "likely",
+        ("Passive FTP fails: 198.51.100.21 refuses 2 data connections of 10.0.0.1 to ports 4501 to 4502",),
+        ("ftp-wrong-address",),
+    ),
+    "SYNs that a NAT sends back": Said(
+        sent_back,
+        "hairpin-nat",
+        "proven",
+        ("10.0.0.1 cannot reach itself by 198.51.100.9:8443", "its 9 SYNs", "3 connections"),
+        ("host-down",),
     ),
     "DHCP server that never confirms": Said(
         lambda: [
@@ -731,6 +755,8 @@ NOT = {
     "a server whose router answers": (lambda: without_router(replies=True), "no-gateway"),
     "two datagrams": (lambda: deaf_service(count=2), "udp-silent"),
     "DNS of several ports": (lambda: one_port(False), "dns-one-port"),
+    "closed ports of a host without FTP": (lambda: refused_data(False), "ftp-data-refused"),
+    "SYNs that a NAT sends back with its own address": (lambda: sent_back("10.0.0.254"), "hairpin-nat"),
     "silent host without FTP": (lambda: passive_mode(command=False), "ftp-wrong-address"),
     "DHCP server that confirms late": (
         lambda: [*lease(0)[:3], message(4, "request"), message(4.1, "ack"), asks(30, "10.0.4.50")],

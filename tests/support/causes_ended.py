@@ -213,6 +213,57 @@ def demanding(hello_first: bool = True, count: int = 3) -> Wire:
     return wire
 
 
+def nameless(named: int = 1, name_refused: bool = False, count: int = 3) -> Wire:
+    """ClientHellos without a name, which the server refuses by internal_error, and others with it, which it answers or not."""
+    wire, alert = Wire(), record(21, b"\2\x50")
+    for i in range(count + named):
+        start, first = 1_000.0 * i, hello(1, b"", *([SNI] if i >= count else []))
+        link = Connection(wire, 40_001 + i, server_port=443).open(start, 1.0)
+        link.send(start + 2, 0, 0, 0, PSH | ACK, payload=first)
+        answer = alert if i < count or name_refused else hello(2, b"") + CHANGE + SECRET
+        link.send(start + 3, 1, 0, 0, PSH | ACK, ack=len(first), payload=answer)
+        link.send(start + 5, 1, len(answer), flags=FIN | ACK, ack=len(first))
+        link.send(start + 5.2, 0, len(first), flags=FIN | ACK, ack=len(answer) + 1)
+        link.send(start + 6, 1, len(answer) + 1, ack=len(first) + 1)
+    return wire
+
+
+def limited(counts: tuple[int, ...] = (20, 20, 20), idle_ms: float = 0.0, met: bool = True) -> Wire:
+    """Requests of 5 ms, one after the other; the server closes after so many of each connection, while the next one is on the
+    way, which it resets; `idle_ms`: after a pause; `met`: False, the client sees the close in time."""
+    wire = Wire()
+    for i, count in enumerate(counts):
+        now = 10_000.0 * i
+        link = Connection(wire, 40_001 + i).open(now, 1.0)
+        for turn in range(count):
+            now += 6
+            link.send(now, 0, 200 * turn, 200, PSH | ACK, ack=400 * turn)
+            link.send(now + 5, 1, 400 * turn, 400, PSH | ACK, ack=200 * (turn + 1))
+        at, sent, got = now + 5.1 + idle_ms, 200 * count, 400 * count
+        link.send(at, 1, got, flags=FIN | ACK, ack=sent)
+        if met:
+            link.send(at + 0.1, 0, sent, 200, PSH | ACK, ack=got).send(at + 0.6, 1, got + 1, flags=RST, window=0)
+        else:
+            link.send(at + 0.1, 0, sent, flags=FIN | ACK, ack=got + 1).send(at + 0.6, 1, got + 1, ack=sent + 1)
+    return wire
+
+
+def sessions(count: int = 2, silent_ms: float = 60_000.0, stream: bool = True, longer_ms: float = 0.0) -> Wire:
+    """Sessions whose server sends datagrams until it closes, a time after the client's last message; `longer_ms`: they go on."""
+    wire = Wire()
+    for i in range(count):
+        start = (silent_ms + 20_000.0) * i
+        link = Connection(wire, 40_001 + i, server_port=8554).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
+        link.send(start + 3, 1, 0, 200, PSH | ACK, ack=300).send(start + 3.5, 0, 300, ack=200)
+        at = start + 2 + silent_ms
+        for n in range(240 if stream else 0):
+            moment = start + 4 + n * (silent_ms + longer_ms - 10) / 239
+            wire.udp(moment, bytes(700), 8000 + i, source="10.0.0.2", target="10.0.0.1")
+        link.send(at, 1, 200, flags=FIN | ACK, ack=300).send(at + 0.5, 0, 300, flags=FIN | ACK, ack=201)
+        link.send(at + 1, 1, 201, ack=301)
+    return wire
+
+
 def dropped_at_once(count: int = 9, served: int = 2, later: float = 2.0, side: int = 1, serves_ms: float = 0.0) -> Wire:
     """Connections that an end resets some ms after the handshake, without a byte, while another client is served, from a time
     on."""
@@ -452,6 +503,8 @@ EXAMPLES: dict[str, Make] = {
     "not-greeted": of_wire(ungreeted),
     "reset-at-once": of_wire(dropped_at_once),
     "upload-cut": of_wire(cut_short),
+    "request-limit": of_wire(limited),
+    "session-timeout": of_wire(sessions),
     "turned-away": of_wire(full_server),
     "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),
 }

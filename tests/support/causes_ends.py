@@ -175,14 +175,16 @@ def small_writes(wait: float = 40.0, count: int = 40) -> Wire:
     return link.wire
 
 
-def odd_flights(wait: float = 200.0, count: int = 25) -> Wire:
-    """Flights of three segments, the third of which is acknowledged after a wait, and releases the next."""
+def odd_flights(wait: float = 200.0, count: int = 25, each: int = 3, size: int = MSS) -> Wire:
+    """Flights of an odd number of segments, the last of which is acknowledged after a wait, and releases the next."""
     link, now = Connection(Wire(), server_port=3260).open(rtt=0.4), 5.0
     for flight in range(count):
-        at = 3 * flight * MSS
-        for i in range(3):
-            link.send(now + 0.01 * i, 0, at + i * MSS, MSS, ACK)
-        link.ack(now + 0.3, at + 2 * MSS).ack(now + wait, at + 3 * MSS)
+        at = each * flight * size
+        for i in range(each):
+            link.send(now + 0.01 * i, 0, at + i * size, size, ACK)
+        if each > 1:
+            link.ack(now + 0.3, at + (each - 1) * size)
+        link.ack(now + wait, at + each * size)
         now += wait + 0.03
     return link.wire
 
@@ -545,6 +547,12 @@ CASES: dict[str, Case] = {
     "two writes, 200 ms": Case(lambda: small_writes(200.0), "nagle-delack", ("by 200 ms",)),
     "two writes, acknowledged at once": Case(lambda: small_writes(1.0), None),
     "flights of three segments": Case(odd_flights, "delack-tail", ("4.38 kB", "by 200 ms", "4.8")),
+    "one full segment at a time": Case(
+        lambda: odd_flights(each=1),
+        "delack-tail",
+        ("only one segment (1.46 kB) in flight", "of a single segment by 200"),
+    ),
+    "one short segment at a time": Case(lambda: odd_flights(each=1, size=1400), "nagle-delack", ("by 200 ms",)),
     "flights of three, acknowledged at once": Case(lambda: odd_flights(0.4), None),
     "a reader that is slow": Case(lambda: slow_reader(True), "zero-window", ("10.0.0.2:9100", "5.60")),
     "a reader that stops": Case(lambda: slow_reader(False), "zero-window", ("did not answer any more",)),

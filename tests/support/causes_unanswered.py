@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from scapy.all import BOOTP, DHCP, DNS, DNSQR, IP, UDP, Packet, Raw, fragment
+from scapy.all import BOOTP, DHCP, DNS, DNSQR, IP, TCP, UDP, Packet, Raw, fragment
 
 from attempt_wire import COOKIE, RTT, Ends, many
 from crafted import Timed, ether
@@ -170,6 +170,26 @@ def deaf_service(port: int = 123, size: int = 48, count: int = 5, other: bool = 
     return all_of(elsewhere(), [(2.0 * i, ether(question)) for i in range(count)], served)
 
 
+def deaf_to_a_port(meanwhile: bool = True, source: int = 123) -> Timed:
+    """NTP requests of one port without an answer, while those of other ports get one, or later."""
+    talk = elsewhere()
+    for at, port, answered in (
+        *((4.0 * i, source, False) for i in range(5)),
+        *((at + (0.0 if meanwhile else 40.0), 50_001 + i, True) for i, at in enumerate((5.0, 9.0, 13.0))),
+    ):
+        hosts = ("10.0.0.1", "10.0.0.53")
+        talk.append((at, ether(IP(src=hosts[0], dst=hosts[1]) / UDP(sport=port, dport=123) / Raw(ntp_head(3)))))
+        if answered:
+            packet = IP(src=hosts[1], dst=hosts[0]) / UDP(sport=123, dport=port) / Raw(ntp_head(4))
+            talk.append((at + 0.03, ether(packet)))
+    return talk
+
+
+def ntp_head(mode: int) -> bytes:
+    """A message of NTP version 4: of a client (3), or of a server of stratum 2 (4)."""
+    return bytes([4 << 3 | mode, 2 if mode == 4 else 0, 6, 0xEC]) + bytes(44)
+
+
 def half_open_vpn(bytes_each: int = 2300, answered: bool = True) -> Timed:
     """IKE_SA_INIT, answered or not, and IKE_AUTH of a size that gets no answer, in fragments if it must."""
     talk = elsewhere()
@@ -220,6 +240,35 @@ def passive_mode(host: str = "10.44.0.9", command: bool = True) -> Timed:
             talk.append(control.segment(at, False, "PA", data=b"PASV\r\n", seq=1001 + 6 * i, ack=5001 + 40 * i))
             talk.append(control.segment(at + RTT, True, "PA", data=bytes(40), seq=5001 + 40 * i, ack=1007 + 6 * i))
         talk += Ends(45_010 + i, 4501 + i, server=host).syns(at + RTT + 0.001)
+    return talk
+
+
+def refused_data(command: bool = True) -> Timed:
+    """An FTP control connection, whose commands are answered, and data connections to its host, which refuses them."""
+    talk = [
+        packet
+        for packet in passive_mode("198.51.100.21", command)
+        if packet[1][TCP].dport < 4000 or packet[1][TCP].sport == 21
+    ]
+    for i in range(2):
+        ends, at = Ends(45_010 + i, 4501 + i, server="198.51.100.21"), 10.0 + 60.0 * i + RTT + 0.001
+        talk += [ends.syn(at), ends.segment(at + RTT, True, "RA", ack=1001)]
+    return talk
+
+
+def sent_back(source: str | None = None) -> Timed:
+    """SYNs to the outer address of a NAT, which sends them back to their host; `source`: with a source of its own."""
+    talk = elsewhere()
+    for i in range(3):
+        outer = Ends(45_000 + i, 8443, server="198.51.100.9")
+        back = outer._replace(server=outer.client, client=source or outer.client)
+        for later in (0.0, 1.0, 3.0):
+            fields = {
+                "seq": 300_000_000 * (i + 1),
+                "options": [("MSS", 1460), ("Timestamp", (900_000 * (i + 1), 0)), ("WScale", 7)],
+            }
+            at = 5.0 + 9 * i + later
+            talk += [outer.segment(at, False, "S", **fields), back.segment(at + 1e-4, False, "S", 63, **fields)]
     return talk
 
 
@@ -345,6 +394,8 @@ EXAMPLES: dict[str, Make] = {
     "dns-one-port": of_timed(one_port),
     "ftp-wrong-address": of_timed(passive_mode),
     "ftp-active-blocked": of_timed(active_mode),
+    "ftp-data-refused": of_timed(refused_data),
+    "hairpin-nat": of_timed(sent_back),
     "backscatter": of_timed(scattered),
     "no-gateway": of_timed(without_router),
     "asymmetric-path": of_timed(other_way_back),

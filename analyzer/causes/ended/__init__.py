@@ -10,7 +10,9 @@ from wiretale.analyzer.causes.ended import (
     gave_up,
     idle,
     late_datagrams,
+    request_limit,
     resets,
+    streams,
     takeover,
     timer,
     tls,
@@ -19,4 +21,7 @@ from wiretale.analyzer.causes.ended import (
 
 CHAPTER = "Ended too early"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (untranslated, tls, takeover, idle, gave_up, resets, closed, timer, late_datagrams)
+MODULES: tuple[ModuleType, ...] = (
+    *(untranslated, tls, takeover, request_limit, idle, gave_up),
+    *(resets, closed, streams, timer, late_datagrams),
+)

@@ -84,7 +84,7 @@ def closed_by_servers(case: Case) -> list[Closed]:
     flows = [flow for flow in attempts.flows_in("closed") if flow not in explained] if len(trace.exchanges) else []
     connections = [case.connections[flow] for flow in last_of_server(case, flows[:ROWS_MAX])]
     by_server = [each for each in connections if is_closed_by_server(each)]
-    messages = last_messages(case, {each.number for each in by_server}) if len(by_server) >= CLOSED_MIN else {}
+    messages = last_messages(case, {each.number for each in by_server}) if by_server else {}
     return [closed_of(each, messages[each.number]) for each in by_server if each.number in messages]
 
 

@@ -92,6 +92,14 @@ CHOSEN = (
     "log of the server has its reason.",
 )
 
+#: refusals of a server that may be to a ClientHello without its name
+NAMELESS_ALERTS = ("handshake_failure", "internal_error", "unrecognized_name", "access_denied", "missing_extension")
+NAMELESS = (
+    "{End} probably serves no client that does not name it (SNI), which {hellos} did not",
+    "Let the client send the server's name (SNI; `openssl s_client -connect {where} -servername NAME`, `curl --resolve` in place "
+    "of an address in the URL).",
+)
+
 
 def answered_otherwise(case: Case) -> list[ExchangeRow]:
     """Returns the ClientHellos that were answered by something without a ServerHello or an alert, from the first byte on, in
@@ -211,16 +219,31 @@ def is_chosen(alert: str, by_client: bool, group: Sequence[HandshakeRow]) -> boo
     )
 
 
-def words_of(alert: str, by_client: bool, is_late: bool, connections: Sequence[Connection]) -> Words:
-    """Returns the words of the sentence and the advice."""
+def are_nameless(
+    case: Case, alert: str, by_client: bool, group: Sequence[HandshakeRow], connections: Sequence[Connection]
+) -> bool:
+    """Returns whether a server refuses all ClientHellos without its name, and none that has it."""
+    if by_client or alert not in NAMELESS_ALERTS or any(row["server_name"] for row in group):
+        return False
+    refused = {row["flow"] for row in group}
+    rows = [row for row in case.trace.handshakes.rows(0, ROWS_MAX) if row["flow"] not in refused]
+    beside = [row for row in rows if case.connections[row["flow"]].server == connections[0].server]
+    return bool(beside) and all(row["server_name"] and row["server_hello_frame"] is not None for row in beside)
+
+
+def words_of(alert: str, by_client: bool, reason: tuple[str, str] | None, connections: Sequence[Connection]) -> Words:
+    """Returns the words of the sentence and the advice; `reason`: what the handshakes show beside the alert."""
     host, port = connections[0].server
-    meaning, todo = CHOSEN if is_late else MEANINGS.get(alert, OTHER)
+    meaning, todo = reason or MEANINGS.get(alert, OTHER)
+    count = len(connections)
     client = connections[0].end(connections[0].client_side)[0]
     other = "the server's" if by_client else "the client's"
     end = f"The client {client}" if by_client else f"The server {server_str(connections)}"
     is_named = not by_client and meaning.startswith("{End}")
     return {
-        "meaning": meaning.format(End=end, other=other, Other=other.capitalize()),
+        "meaning": meaning.format(
+            End=end, other=other, Other=other.capitalize(), hellos="this one" if count == 1 else f"these {count:,}"
+        ),
         "who": "it" if meaning.startswith("{End}") else end[0].lower() + end[1:],
         "server": "" if is_named or not by_client else f" with {server_str(connections)}",
         "alert": "an encrypted alert" if alert == "encrypted" else f"alert {alert}",
@@ -242,19 +265,21 @@ def refused_match(
     handshakes = case.trace.handshakes.rows(0, ROWS_MAX)
     total = sum(case.connections[row["flow"]].server == connections[0].server for row in handshakes)
     capture, is_encrypted = connections[0].flow["first_capture"], alert == "encrypted"
-    is_late = is_chosen(alert, by_client, group)
+    is_late, is_nameless = is_chosen(alert, by_client, group), are_nameless(case, alert, by_client, group, connections)
+    reason = CHOSEN if is_late else NAMELESS if is_nameless else None
     frames = [Cited(row["alert_frame"], row["alert_ns"], row["flow"], capture) for row in group[:SHOWN]]
     return Match(
-        certainty="likely" if is_encrypted or is_late else "proven",
+        certainty="likely" if is_encrypted or reason else "proven",
         place="client" if by_client else "server",
         flows=[connection.number for connection in connections],
         failed=len(group),
         attempts=max(total, len(group)),
         frames=frames if case.transfers.has_one_file else [],
         filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
-        proof=f"alert {alert} of {'the client' if by_client else 'the server'}",
+        proof=f"alert {alert} of {'the client' if by_client else 'the server'}"
+        + (", after each ClientHello without a server name and after no other" if is_nameless else ""),
         excluded={"hung-server": "an answer came"},
         undecided={"reset-by-device": "Look at the log of that end: was it an alert?"} if is_encrypted else {},
         handshakes=handshakes_str(len(group), total),
-        **words_of(alert, by_client, is_late, connections),
+        **words_of(alert, by_client, reason, connections),
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.rows import DirectionRow
 
+SINGLES_MIN, OPTIONS_BYTES = 8, 12  # full segments, one after the other; their timestamps
 FULL = 0.9  # of a segment, on average: what waits is no short segment
 #: delayed-ACK timers in use, the shortest and the longest wait for one, ms: Linux; Windows and BSD
 TIMERS_MS = ((40, 30, 60), (200, 150, 240))
@@ -31,12 +32,25 @@ def delayed(case: Case) -> Iterator[tuple[Numbered, DirectionRow, DirectionRow]]
             yield each, case.direction(flow, direction), case.direction(flow, 1 - direction)
 
 
-def is_full(row: DirectionRow) -> bool:
-    """Returns whether all segments of a direction are full, so that Nagle's algorithm holds none."""
-    unit = row["wire_mss"] or row["segment_max"] or 0
-    return (row["unique_bytes"] or 0) >= FULL * unit * (row["data_packets"] or 0) and (
-        row["flight_max"] or 0
-    ) > unit > 0
+def is_full(row: DirectionRow, back: DirectionRow) -> bool:
+    """Returns whether all segments of a direction are full, so that Nagle's algorithm holds none. If there is one at a time, it
+    must be as large as the ends permit: a shorter one would be held."""
+    unit, flight = row["wire_mss"] or row["segment_max"] or 0, row["flight_max"] or 0
+    are_full = (row["unique_bytes"] or 0) >= FULL * unit * (row["data_packets"] or 0)
+    permitted = min(row["mss"] or 0, back["mss"] or 0)
+    is_whole = flight >= permitted - OPTIONS_BYTES > 0 and (row["data_packets"] or 0) >= SINGLES_MIN
+    return are_full and unit > 0 and (flight > unit or is_whole)
+
+
+def is_single(row: DirectionRow) -> bool:
+    """Returns whether no two segments of a direction are in flight together."""
+    return (row["flight_max"] or 0) <= (row["wire_mss"] or row["segment_max"] or 0)
+
+
+def most_str(row: DirectionRow) -> str:
+    """Returns the most that a direction has in flight: `4.38 kB`, `one segment (1.46 kB)`."""
+    most = show_bytes(row["flight_max"] or 0)
+    return f"one segment ({most})" if is_single(row) else most
 
 
 class Timer(NamedTuple):
@@ -70,12 +84,12 @@ def words_of(case: Case, row: DirectionRow) -> Words:
 @cause(
     code="delack-tail",
     title="Delayed ACK of the last segment",
-    sentence="{sender} may have only {most} in flight, and {receiver} delays the ACK of an odd last segment by {timer}: "
+    sentence="{sender} may have only {most} in flight, and {receiver} delays the ACK of {segment} by {timer}: "
     "{waited} were spent waiting for such ACKs.",
     advice="Give {sender} a larger send buffer (no SO_SNDBUF) or window, or turn off delayed ACKs at the receiver (Windows "
     "`TcpAckFrequency=1`, Linux route `quickack 1`).",
-    shows="As nagle-delack, but all segments are full (90% of the segment size on average) and several are in flight, so that "
-    "no short segment is held: the sender's limit is.",
+    shows="As nagle-delack, but all segments are full (90% of the segment size on average), so that no short segment is held: "
+    "the sender's limit is. A device with a single buffer sends one full segment at a time, eight times or more.",
     rivals={
         "nagle-delack": "no short segment is held back: all are full",
         "tail-loss": "nothing is repeated",
@@ -86,7 +100,7 @@ def words_of(case: Case, row: DirectionRow) -> Words:
 )
 def delack_tail(case: Case) -> Matches:
     for each, row, back in delayed(case):
-        if is_full(row):
+        if is_full(row, back):
             yield Match(
                 certainty="proven",
                 place="server" if row["direction"] == case.flow(row["flow"])["client"] else "client",
@@ -100,7 +114,8 @@ def delack_tail(case: Case) -> Matches:
                     "tail-loss": f"{row['retransmissions'] or 0:,} retransmissions",
                     "zero-window": f"closed for {show_duration(back['zero_window_ns'] or 0)}",
                 },
-                most=show_bytes(row["flight_max"] or 0),
+                most=most_str(row),
+                segment="a single segment" if is_single(row) else "an odd last segment",
                 **words_of(case, row),
             )
 

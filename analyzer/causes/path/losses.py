@@ -22,6 +22,7 @@ from wiretale.analyzer.causes.path.loss_moments import (
 )
 from wiretale.analyzer.causes.path.lossy import (
     EFFECTS,
+    POOL_MIN,
     Lossy,
     are_in_peaks,
     by_place,
@@ -398,7 +399,7 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
     shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, "
     "checksum, time, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are "
     "random. Three pairs of hosts or more that lose alike on one side of the capture point (to a factor of 4 from their median) "
-    "are told as one.",
+    "are told as one, if they are most of those whose transfers would show such a share.",
     rivals={
         "policer": "what passes between two losses has no bound",
         "bottleneck": "round trips do not grow before the losses",
@@ -410,7 +411,8 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
     explains=(*EFFECTS, "blocks-lost", "jitter"),
 )
 def random_loss(case: Case) -> Matches:
-    for group in pooled(by_place(lossy for lossy in lossy_transfers(case) if is_for_one(lossy.transfer))):
+    groups = by_place(lossy for lossy in lossy_transfers(case) if is_for_one(lossy.transfer))
+    for group in pooled(groups, case.transfers.largest if len(groups) >= POOL_MIN else ()):
         yield random_match(case, group)
 
 

@@ -35,6 +35,8 @@ SACK_SHARE = 0.1  # of the time, in repairs
 PEAK, PEAK_LOSSES, PEAK_BYTES = 0.5, 0.9, 0.6  # of the fullest time bin; of all losses; of all bytes
 PEAK_LOSSES_MIN, PEAKS_MIN = 15, 5  # bins with losses
 POOL_MIN, SHARES_ALIKE = 3, 4.0  # pairs of hosts that lose alike, and how far from their median
+SPARED_MIN = 5.0  # losses that a transfer would have at their share: one without any is spared
+COUNTS = {"upstream": ("lost_upstream", "blocks_lost"), "downstream": ("lost_downstream",)}
 PLACES = {"upstream": "before the capture point", "downstream": "after the capture point"}
 LOSS_CODES = ("lost-upstream", "lost-downstream", "blocks-lost", "shared-queue")
 
@@ -112,8 +114,7 @@ def lossy_transfers(case: Case) -> list[Lossy]:
 
 def lossy_of(case: Case, transfer: Transfer) -> Lossy | None:
     """Returns a transfer with its losses on the side of the capture point that has most; None without any."""
-    upstream = transfer.count("lost_upstream", "blocks_lost")
-    downstream = transfer.count("lost_downstream")
+    upstream, downstream = (transfer.count(*COUNTS[place]) for place in ("upstream", "downstream"))
     if not upstream and not downstream:
         return None
     place = "upstream" if upstream >= downstream else "downstream"
@@ -169,15 +170,33 @@ def share_of(group: Sequence[Lossy]) -> float:
     return sum(lossy.lost for lossy in group) / max(sum(lossy.transfer.sent_or_lost for lossy in group), 1)
 
 
-def pooled(groups: Sequence[list[Lossy]]) -> list[list[Lossy]]:
-    """Returns groups of by_place(), those as one that lose about as much on one side of the capture point, if there are several:
-    hosts that lose alike probably do so at a place that they share."""
+def are_most(alike: Sequence[Lossy], every: Sequence[Transfer]) -> bool:
+    """Returns whether most pairs of hosts lose that would at such a share: if others send as much the same way and lose nothing,
+    each loses at a place of its own."""
+    if not every:
+        return True
+    share, counts, senders = share_of(alike), COUNTS[alike[0].place], {lossy.transfer.row["source"] for lossy in alike}
+    able = [
+        each for each in every if each.sent_or_lost * share >= SPARED_MIN and each.row["destination"] not in senders
+    ]
+    spared = {pair_of(each) for each in able if not each.count(*counts)}
+    return len(spared) < len({pair_of(lossy.transfer) for lossy in alike})
+
+
+def pair_of(transfer: Transfer) -> tuple[str, str]:
+    """Returns the hosts that send and receive."""
+    return transfer.row["source"], transfer.row["destination"]
+
+
+def pooled(groups: Sequence[list[Lossy]], every: Sequence[Transfer] = ()) -> list[list[Lossy]]:
+    """Returns groups of by_place(), those as one that lose about as much on one side of the capture point, if there are several,
+    and most of all transfers do: hosts that lose alike probably do so at a place that they share."""
     pools: list[list[Lossy]] = []
     for place in dict.fromkeys(group[0].place for group in groups):
         here = [group for group in groups if group[0].place == place]
         usual = median(map(share_of, here))
         alike = [group for group in here if usual / SHARES_ALIKE <= share_of(group) <= usual * SHARES_ALIKE]
-        if len(alike) >= POOL_MIN:
+        if len(alike) >= POOL_MIN and are_most([lossy for group in alike for lossy in group], every):
             pools.append([lossy for group in alike for lossy in group])
             here = [group for group in here if group not in alike]
         pools += here

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that come from another address than the one that was asked, so that the client rejects them."""
+"""Answers that come from another address than the one that was asked, so that the client rejects them, and requests that a NAT
+sends back to their own host."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import named
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.findings.shared.servers import first_packets
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import FlowRow
 
 FLOWS_MAX = 1_000
-SOON_NS = 1_000_000_000  # an answer follows its question within
+SOON_NS, HAIRPIN_NS = 1_000_000_000, 10_000_000  # an answer follows its question within, a SYN comes back within
 SEQUENCES = 1 << 32
 NO_PORT = "port_unreachable"
 CASES_MIN = 2  # without a proof of a single one
@@ -198,3 +199,67 @@ def datagram_words(strayed: Sequence[Strayed], elsewhere: str, certain: bool) ->
         "advice": f"Ask {elsewhere} itself, or let the server answer from the address that was asked; else let the client use a "
         "socket that is not connected.",
     }
+
+
+def returned(case: Case) -> dict[tuple[str, str, int], list[tuple[FlowRow, FlowRow]]]:
+    """Returns attempts without an answer whose SYNs pass a second time, with their source as the destination, too: by host,
+    address asked and port."""
+    pairs: dict[tuple[str, str, int], list[tuple[FlowRow, FlowRow]]] = defaultdict(list)
+    sources, targets = case.trace.flows.column("source"), case.trace.flows.column("destination")
+    alone = [*case.transfers.legs, *case.transfers.attempts.unanswered()[:FLOWS_MAX]]
+    back = {flow for flow in alone if sources[flow] == targets[flow]}
+    rows = [row for row in map(case.flow, sorted(back)[:FLOWS_MAX]) if row["state"] == "syn_sent"]
+    attempts = silent_attempts(case) if rows else {}
+    for row in rows:
+        for attempt in attempts.get((row["source"], row["source_port"]), ()):
+            since_ns = (row["first_ns"] or 0) - (attempt["first_ns"] or 0)
+            if attempt["destination"] != row["destination"] and 0 <= since_ns <= HAIRPIN_NS:
+                pairs[row["source"], attempt["destination"], attempt["destination_port"] or 0].append((attempt, row))
+    return pairs
+
+
+@cause(
+    code="hairpin-nat",
+    title="A NAT sends a host's packets back to it",
+    sentence="{host} cannot reach itself by {outer}: the NAT sends its {syns} back to it with its own address as their source, "
+    "and a host drops such packets ({count:connection} got no answer{time}).",
+    advice="Let the NAT translate the source as well when it sends packets back into their own network (hairpin NAT: "
+    "`iptables -t nat -A POSTROUTING -s {host} -d {host} -j MASQUERADE`, and on a bridge `hairpin on` at the port), or let the "
+    "host use its inner address (split DNS, /etc/hosts).",
+    shows="SYNs without an answer that pass the capture point a second time within 10 ms, with their own source as the "
+    "destination (a leg of the same connection).",
+    rivals={
+        "host-down": "the address was translated: the SYNs came back",
+        "answer-elsewhere": "nothing answers, because the host takes its own address for a forgery",
+    },
+    unknown="Nothing, if both places are in the capture.",
+    explains=("syn-unanswered", "network-duplicates", "one-way"),
+)
+def hairpin_nat(case: Case) -> Matches:
+    pairs = returned(case) if case.findings("syn-unanswered") else {}
+    for (host, address, port), of in list(pairs.items())[:HOSTS_MAX]:
+        attempts = [attempt for attempt, _ in of]
+        flows, waited = [row["flow"] for pair in of for row in pair], union_ns(spans_of(attempts))
+        case.claimed.update(flows)
+        yield Match(
+            certainty="proven",
+            place="device",
+            findings=about(case, flows, "syn-unanswered"),
+            flows=flows,
+            failed=len(of),
+            attempts=len(of),
+            waited_ns=waited,
+            frames=first_packets(case.transfers, flows),
+            packets=sum(row["packets"] for row in attempts),
+            filter=any_filter(attempts),
+            proof=f"each SYN to {address} passes again with {host} as source and destination",
+            excluded={
+                "host-down": "the SYNs to that address came back, translated",
+                "answer-elsewhere": "no SYN-ACK came from anywhere",
+            },
+            host=host,
+            outer=endpoint_str(address, port),
+            syns=plural(sum(row["packets"] for row in attempts), "SYN"),
+            count=len(of),
+            time=f" in {show_duration(waited)}" if waited else "",
+        )

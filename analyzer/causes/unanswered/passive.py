@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data connections of FTP that nobody answers: to an address of PASV, or to a client in active mode."""
+"""Data connections of FTP that nobody answers, or that are refused: to an address or port of PASV, or to a client in active
+mode."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.unanswered.silent_hosts import attempt_fields, silent_hosts
+from wiretale.analyzer.causes.unanswered.silent_hosts import HOSTS_MAX, about, any_filter, attempt_fields, silent_hosts
 from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.findings.shared.servers import first_resets
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.unanswered.silent_hosts import SilentHost
+    from wiretale.analyzer.rows import FlowRow
 
 CONTROL_PORT, DATA_PORT, SYSTEM_PORTS = 21, 20, 1024
 SOON_NS = 1_000_000_000  # from the answer to PASV to the first SYN
-TURNS_MAX = 5_000
+TURNS_MAX, REFUSED_MAX = 5_000, 200
 
 
 PRIVATE = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))  # RFC 1918
@@ -95,6 +99,62 @@ def ftp_wrong_address(case: Case) -> Matches:
                 time=host.time,
                 **attempt_fields(case, host, "syn-unanswered"),
             )
+
+
+def refused_data(case: Case) -> dict[tuple[str, str], list[FlowRow]]:
+    """Returns the refused attempts at high ports of an FTP server, each right after it answered a command of that client."""
+    by_ends: dict[tuple[str, str], list[FlowRow]] = defaultdict(list)
+    flows = case.transfers.attempts.flows_in("refused") if case.findings("connection-refused") else []
+    rows = [case.flow(flow) for flow in flows[:REFUSED_MAX] if flow not in case.claimed]
+    commands = commands_of(case) if rows else []
+    for row in rows:
+        client, server, began_ns = row["source"], row["destination"], row["first_ns"] or 0
+        answers = (each.answered_ns for each in commands if (each.client, each.server) == (client, server))
+        is_high = (row["destination_port"] or 0) >= SYSTEM_PORTS
+        if is_high and any(0 <= began_ns - ns <= SOON_NS for ns in answers):
+            by_ends[client, server].append(row)
+    return by_ends
+
+
+@cause(
+    code="ftp-data-refused",
+    title="FTP data connections are refused",
+    sentence="Passive FTP fails: {server} refuses {count:data connection} of {client} to {ports}, right after it answered a "
+    "command (PASV or EPSV), while the control connection works; the port {probably}leads nowhere.",
+    advice="Publish and forward the passive ports of the server one to one, through NAT and containers (vsftpd `pasv_min_port` "
+    "and `pasv_max_port`, Docker `-p 40000-40009:40000-40009`), or let it listen on the address that it names.",
+    shows="A RST answers the SYN to a high port of an FTP server, within 1 s after the server answered a command of that client "
+    "on its control connection (port 21).",
+    rivals={
+        "refused": "the attempt follows an answer of the FTP server, whose control connection works",
+        "ftp-wrong-address": "the host answers, by RST",
+    },
+    unknown="The port in the answer to PASV itself, which the tables do not have.",
+    explains=("connection-refused",),
+)
+def ftp_data_refused(case: Case) -> Matches:
+    for (client, server), rows in list(refused_data(case).items())[:HOSTS_MAX]:
+        flows = [row["flow"] for row in rows]
+        ports = sorted({row["destination_port"] or 0 for row in rows})
+        case.claimed.update(flows)
+        yield Match(
+            certainty="likely",
+            place="server",
+            findings=about(case, flows, "connection-refused"),
+            flows=flows,
+            failed=len(flows),
+            attempts=len(flows),
+            frames=first_resets(case.transfers, flows),
+            packets=len(flows),
+            filter=any_filter(rows),
+            proof=f"a RST answers each SYN, within 1 s after an answer of {endpoint_str(server, CONTROL_PORT)}",
+            excluded={"ftp-wrong-address": "the host answers, by RST"},
+            undecided={"refused": "the answer to PASV: the port that it names"},
+            server=server,
+            client=client,
+            count=len(flows),
+            ports=f"port {ports[0]}" if len(ports) == 1 else f"ports {ports[0]} to {ports[-1]}",
+        )
 
 
 def blocked_by(case: Case, host: SilentHost) -> tuple[str, list[int]] | None:

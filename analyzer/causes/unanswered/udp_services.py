@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 FLOWS_MAX = 2_000
-DATAGRAMS_MIN = 3
+DATAGRAMS_MIN, BESIDE_MIN = 3, 2  # without an answer; of other ports, answered meanwhile
 #: services of which each datagram of a client wants an answer
 SERVICES = {
     88: "Kerberos request",
@@ -65,12 +65,11 @@ def service_of(row: FlowRow) -> str | None:
     code="udp-silent",
     title="UDP service does not answer",
     sentence="{server} answers none of {count} {requests} of {client}{time}, {state}.",
-    advice="Capture on {host}: whether the datagrams arrive. If they do, the service ignores them (stopped, a wrong key, "
-    "an unknown client); else a firewall on the way drops UDP {port}.",
+    advice="{todo}",
     shows="Three datagrams or more to a service that answers each (NTP, SNMP, RADIUS, Kerberos, IKE, OpenVPN), or "
     "handshake initiations of WireGuard by their size. None of them gets an answer or an ICMP error, while other packets "
     "come to the client or from the server. It is a note if another server of that service (NTP, RADIUS, Kerberos) answers "
-    "the client.",
+    "the client, unless the same server answers other ports of the client meanwhile: then the port is the reason.",
     rivals={
         "one-direction": "other packets come to the client, or from the server",
         "refused": "no ICMP error 'port unreachable' came",
@@ -91,7 +90,8 @@ def udp_silent(case: Case) -> Matches:
         is_served = port in REDUNDANT and (client, port) in clients
         if is_up or answering_hosts(case, client):
             match = silent_match(case, endpoint_str(host, port), service, rows, is_up)
-            match.severity = "info" if is_served else None  # another server of that service answers
+            if is_served:
+                tell_beside(case, match, rows)
             if port in IKE_PORTS and (client, host) in greeted:
                 match.certainty = "likely"
                 match.words.update(half_words(case, rows))
@@ -104,6 +104,42 @@ def served_clients(case: Case) -> set[tuple[str, int]]:
     ports = array("I", flows._packed("destination_port", "I"))
     sources = enumerate(flows.column("source"))
     return {(source, ports[flow]) for flow, source in sources if ports[flow] in SERVICES and flow not in alone}
+
+
+def tell_beside(case: Case, match: Match, rows: Sequence[FlowRow]) -> None:
+    """Tells a client that is served elsewhere, which misses nothing, from one whose port is why it gets no answer."""
+    beside = answered_beside(case, rows)
+    match.severity = None if beside else "info"
+    if beside:
+        match.certainty, match.place = "likely", "path"
+        match.words.update(port_words(rows[0], beside))
+
+
+def answered_beside(case: Case, rows: Sequence[FlowRow]) -> int:
+    """Returns how many flows of other ports of the client this server answered, if all of these came from one port, and some of
+    the answers between them."""
+    client, host, port = rows[0]["source"], rows[0]["destination"], rows[0]["destination_port"]
+    if len({row["source_port"] for row in rows}) > 1:
+        return 0
+    alone = {flow for flow, _ in case.transfers.flow_counts["one_way"]}
+    ends = zip(*(case.trace.flows.column(name) for name in ("source", "destination", "destination_port")), strict=True)
+    flows = [flow for flow, end in enumerate(ends) if end == (client, host, port) and flow not in alone]
+    silent = spans_of(rows)
+    begins = [case.flow(flow)["first_ns"] or 0 for flow in flows[:FLOWS_MAX]]
+    between = sum(any(span.start_ns < ns < span.end_ns for span in silent) for ns in begins)
+    return len(flows) if between >= BESIDE_MIN else 0
+
+
+def port_words(row: FlowRow, beside: int) -> Words:
+    """Returns what is said of datagrams of one port without an answer, while other ports get some."""
+    source = row["source_port"]
+    return {
+        "client": f"{row['source']} from port {source}",
+        "state": f"while it answers {plural(beside, 'other port')} of that client: the way probably drops what is to or from "
+        f"port {source}",
+        "todo": f"Let the client send from another port (`ntpdate -u`, chrony `acquisitionport 0`), or ask who runs the firewall "
+        f"or line to let answers to UDP {source} pass: some providers drop those to port 123.",
+    }
 
 
 def negotiated(case: Case) -> set[tuple[str | None, str | None]]:
@@ -155,8 +191,8 @@ def silent_match(case: Case, server: str, service: str, rows: Sequence[FlowRow],
         client=named(sorted({row["source"] for row in rows}), 1),
         time=f" in {show_duration(waited)}" if waited else "",
         state="although it sends other packets" if is_up else "and nothing else of it is in the capture",
-        host=host,
-        port=str(rows[0]["destination_port"]),
+        todo=f"Capture on {host}: whether the datagrams arrive. If they do, the service ignores them (stopped, a wrong key, an "
+        f"unknown client); else a firewall on the way drops UDP {rows[0]['destination_port']}.",
     )
 
 
