@@ -217,6 +217,20 @@ def test_sessions_that_end_otherwise(changed: dict[str, Any], tmp_path: Path) ->
     assert "session-timeout" not in causes_of(of_wire(lambda: drawn.sessions(**changed)), tmp_path)
 
 
+def test_answers_that_come_when_the_client_has_given_up(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["late-udp-answers"], tmp_path)["late-udp-answers"]
+    assert (row["certainty"], row["failed"], row["place"]) == ("likely", 3, "server")
+    assert row["sentence"].startswith(
+        "10.0.0.9:161 probably answers 10.0.0.1 too late: the first answer to 3 requests took 1.60 s, when 10.0.0.1 had asked "
+        "again after 1 s, and the last ones came when it had closed its port."
+    )
+
+
+@pytest.mark.parametrize("changed", [{"late": 0.4, "again": 1.4}, {"stays": True}], ids=["in time", "the client waits"])
+def test_answers_for_which_a_client_waits(changed: dict[str, Any], tmp_path: Path) -> None:
+    assert "late-udp-answers" not in causes_of(drawn.of_timed(lambda: drawn.impatient_polls(**changed)), tmp_path)
+
+
 def test_a_server_that_resets_what_it_accepted(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["reset-at-once"], tmp_path)["reset-at-once"]
     assert (row["failed"], row["certainty"], row["place"]) == (9, "likely", "server")

@@ -12,7 +12,7 @@ import causes_broken as drawn
 from application_wire import CHANGE, SECRET, SNI, hello, record
 from application_wire import Talk as Web
 from attempt_wire import Ends
-from crafted import NEIGHBOR, Timed, tls_handshake
+from crafted import NEIGHBOR, Timed, ether, tls_handshake
 from finding_captures import ALERT, of_timed, of_wire
 from plain_wire import ACK, FIN, MSS, PSH, RST, SYN, Connection, Wire, syn_options
 from talk import Talk
@@ -469,6 +469,24 @@ def answers_too_late(refuses: int = 0, goes_on: bool = False) -> list[tuple[floa
     return [(ms, Ether(dst=NEIGHBOR) / packet) for ms, packet in timed]
 
 
+def impatient_polls(late: float = 1.6, again: float = 1.0, count: int = 3, stays: bool = False) -> Timed:
+    """A client asks an agent three times from each of its ports, and closes it after 3 s; the answers come later; `stays`: it
+    does not close it."""
+    timed: Timed = []
+    for number in range(count):
+        at, port = 1.0 + 8 * number, 50_001 + number
+        ways = ({"sport": port, "dport": 161}, {"sport": 161, "dport": port})
+        hosts = ({"src": "10.0.0.1", "dst": "10.0.0.9"}, {"src": "10.0.0.9", "dst": "10.0.0.1"})
+        for turn in range(3):
+            timed.append((at + again * turn, ether(IP(**hosts[0]) / UDP(**ways[0]) / Raw(bytes(40)))))
+            answer = IP(**hosts[1]) / UDP(**ways[1]) / Raw(bytes(60))
+            timed.append((at + again * turn + late, ether(answer)))
+            if again * turn + late > 3 and not stays:
+                error = IP(**hosts[0]) / ICMP(type=3, code=3) / bytes(answer)[:28]
+                timed.append((at + again * turn + late + 0.001, ether(error)))
+    return sorted(timed, key=lambda each: each[0])
+
+
 def taken_over(clients: int = 2, times: int = 8, after: float = 0.006, open_for: float = 3.0) -> Timed:
     """Clients connect in turn; the server closes each connection as long after the next one began."""
     timed: Timed = []
@@ -489,6 +507,7 @@ def taken_over(clients: int = 2, times: int = 8, after: float = 0.006, open_for:
 EXAMPLES: dict[str, Make] = {
     "session-takeover": of_timed(taken_over),
     "late-datagrams": of_timed(answers_too_late),
+    "late-udp-answers": of_timed(impatient_polls),
     "silent-after-close": of_wire(shut_and_silent),
     "not-tls": of_wire(plain_answer),
     "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),

@@ -256,6 +256,18 @@ def refused_data(command: bool = True) -> Timed:
     return talk
 
 
+def silent_data(command: bool = True) -> Timed:
+    """An FTP control connection, whose commands are answered but for LIST, and data connections to its host without an answer."""
+    talk = passive_mode("198.51.100.21", command)
+    control = Ends(45_000, 21, server="198.51.100.21")
+    if command:
+        talk.append(control.segment(70.0 + RTT + 0.002, False, "PA", data=b"LIST\r\n", seq=1013, ack=5081))
+        talk.append(control.segment(70.0 + 2 * RTT + 0.002, True, "A", seq=5081, ack=1019))
+        talk.append(control.segment(95.0, False, "FA", seq=1019, ack=5081))
+        talk.append(control.segment(95.0 + RTT, True, "A", seq=5081, ack=1020))
+    return talk
+
+
 def sent_back(source: str | None = None) -> Timed:
     """SYNs to the outer address of a NAT, which sends them back to their host; `source`: with a source of its own."""
     talk = elsewhere()
@@ -395,6 +407,7 @@ EXAMPLES: dict[str, Make] = {
     "ftp-wrong-address": of_timed(passive_mode),
     "ftp-active-blocked": of_timed(active_mode),
     "ftp-data-refused": of_timed(refused_data),
+    "ftp-passive-blocked": of_timed(silent_data),
     "hairpin-nat": of_timed(sent_back),
     "backscatter": of_timed(scattered),
     "no-gateway": of_timed(without_router),

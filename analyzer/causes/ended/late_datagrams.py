@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.unanswered.silent_hosts import any_filter
+from wiretale.analyzer.causes.connections import times_str
+from wiretale.analyzer.causes.unanswered.silent_hosts import about, any_filter
 from wiretale.analyzer.findings.evidence import Cited
+from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.findings.transfers import rows_of_kind
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import EventRow
+    from wiretale.analyzer.rows import EventRow, FlowRow
 
 ERRORS_MAX = 2_000
+SERVERS_MAX = 8
+ASKED_MIN, AGAIN_NS = 2, 200_000_000  # requests, and the time between them
 AFTER_MOST = 10  # datagrams to a closed port: more are those of a stream that goes on
 
 
@@ -43,6 +48,77 @@ def is_of_client(case: Case, flow: int, events: list[EventRow]) -> bool:
         and first_ns is not None
         and (client["last_ns"] or 0) <= first_ns
     )
+
+
+class Belated(NamedTuple):
+    """A flow of equal requests whose answers came when the client had asked again, the last one when it had closed its port."""
+
+    row: FlowRow
+    first_ns: int  # from the first request to the first answer
+    again_ns: int  # from a request to the next one
+    given_up_ns: int  # from the first request to the last
+
+
+def belated(case: Case, flow: int) -> Belated | None:
+    """Returns how late the answers of a flow came; None if the client did not ask again before the first one."""
+    requests, answers = case.direction(flow, 0), case.direction(flow, 1)
+    begin, end, answered = requests["first_ns"], requests["last_ns"], answers["first_ns"]
+    if begin is None or end is None or answered is None or requests["packets"] < ASKED_MIN:
+        return None
+    again_ns = (end - begin) // (requests["packets"] - 1)
+    are_equal = requests["payload_bytes"] == requests["packets"] * (requests["segment_max"] or 0)
+    is_late = answered - begin > again_ns >= AGAIN_NS and answers["packets"] <= requests["packets"]
+    return Belated(case.flow(flow), answered - begin, again_ns, end - begin) if are_equal and is_late else None
+
+
+@cause(
+    code="late-udp-answers",
+    title="The client gives up before the answers come",
+    sentence="{server} {probably}answers {client} too late: the first answer to {count:request} took {took}, when {client} had "
+    "asked again{again}, and {the_last} came when it had closed its port.",
+    advice="Let the client wait longer than {longest} before it asks again (`snmpwalk -t`, RADIUS and DNS `timeout`), or find "
+    "out why {host} needs so long.",
+    shows="Requests of one size from one port of a client, sent twice or more, 200 ms apart or more; the first answer comes "
+    "after the second request, and the client rejects the last one by ICMP 'port unreachable', because it had closed its port.",
+    rivals={
+        "udp-silent": "the answers come, too late",
+        "late-datagrams": "the client had asked again before the first answer",
+    },
+    unknown="Which request each answer belongs to.",
+    explains=("icmp-errors",),
+)
+def late_udp_answers(case: Case) -> Matches:
+    if not case.transfers.flow_counts["icmp_errors"]:
+        return
+    late = [each for flow in refused_ends(case) if flow not in case.claimed and (each := belated(case, flow))]
+    by_ends: dict[tuple[str, str, int | None], list[Belated]] = defaultdict(list)
+    for each in late:
+        by_ends[each.row["source"], each.row["destination"], each.row["destination_port"]].append(each)
+    for (client, host, port), group in list(by_ends.items())[:SERVERS_MAX]:
+        flows, waits = [each.row["flow"] for each in group], sorted(each.first_ns for each in group)
+        case.claimed.update(flows)
+        yield Match(
+            certainty="likely" if len(group) > 1 else "possible",
+            place="server",
+            findings=about(case, flows, "icmp-errors"),
+            flows=flows,
+            failed=len(group),
+            attempts=len(group),
+            waited_ns=math.fsum(each.given_up_ns for each in group),
+            packets=sum(each.row["packets"] for each in group),
+            filter=any_filter([each.row for each in group]),
+            proof=f"{plural(len(group), 'flow')} whose first answer came after the second request, and the last to a closed port",
+            excluded={"udp-silent": "answers came"},
+            undecided={"late-datagrams": "the numbers of requests and answers: which belong together?"},
+            server=endpoint_str(host, port),
+            host=host,
+            client=client,
+            count=len(group),
+            took=times_str(waits),
+            longest=show_duration(waits[-1]),
+            again=f" after {times_str(sorted(each.again_ns for each in group))}",
+            the_last="the last" if len(group) == 1 else "the last ones",
+        )
 
 
 @cause(

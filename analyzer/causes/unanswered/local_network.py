@@ -12,6 +12,7 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import about_host
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
 from wiretale.analyzer.findings.hosts.dhcp import REPEATS_MIN
+from wiretale.analyzer.findings.hosts.multicast import unanswered_queries
 from wiretale.analyzer.findings.hosts.neighbors import in_conflict
 from wiretale.analyzer.findings.judged import listed
 from wiretale.analyzer.units import plural, show_duration
@@ -360,30 +361,33 @@ def leases_str(server: str, rows: list[ExchangeRow]) -> str:
 
 @cause(
     code="multicast-stop",
-    title="Multicast stops without a querier",
+    title="Multicast stops because its membership ends",
     sentence="{sentence}",
-    advice="Enable an IGMP querier in this VLAN: `ip igmp snooping querier`; on a Linux bridge `mcast_querier 1`.",
+    advice="{advice}",
     shows="A stream to a group ends 255 to 320 s after its last membership report, although the capture goes on, and no IGMP "
-    "query came since. A switch that snoops forgets a member after 260 s (RFC 3376 section 8.4).",
+    "query came since, or nobody answered those that came. A switch that snoops forgets a member after 260 s (RFC 3376 section "
+    "8.4).",
     rivals={"outage": "other streams go on, and the end comes as long after the report as a membership lasts"},
     unknown="Whether the source stopped at that moment by itself; a new report would bring the stream back.",
 )
 def multicast_stop(case: Case) -> Matches:
     for each in case.findings("multicast-stopped"):
         flows = [flow for flow, _ in each.finding.flows]
+        is_asked = any(unanswered_queries(case.transfers, flow) for flow in flows)
+        came = "and no report after the queries that came" if is_asked else "and no query came"
         yield Match(
             certainty="proven",
-            place="device",
+            place="client" if is_asked else "device",
             findings=[each],
             failed=1,
             attempts=1,
             waited_ns=each.finding.waited_ns,
             filter=each.finding.filter,
-            excluded={
-                "outage": "the stream ended as long after the last report as a membership lasts, and no query came"
-            },
+            excluded={"outage": f"the stream ended as long after the last report as a membership lasts, {came}"},
             sentence=each.finding.sentence,
-            proof=f"no IGMP query since the report, and {show_duration(each.finding.waited_ns)} without the stream",
+            advice=each.finding.advice,
+            proof=f"{'no report since, though queries came' if is_asked else 'no IGMP query since the report'}, and "
+            f"{show_duration(each.finding.waited_ns)} without the stream",
             flows=flows,
         )
 

@@ -101,6 +101,65 @@ def ftp_wrong_address(case: Case) -> Matches:
             )
 
 
+def passive_control(case: Case, host: SilentHost, commands: list[Command]) -> list[int]:
+    """Returns the control connections of the clients that got no answer from high ports of an FTP server, each right after it
+    answered a command; empty if another attempt is among them."""
+    if min(host.ports) < SYSTEM_PORTS:
+        return []
+    begins = [(case.flow(flow)["source"], case.flow(flow)["first_ns"] or 0) for flow in host.flows]
+    answers = [(command.client, command.answered_ns) for command in commands if command.server == host.address]
+    are_all = all(any(client == of and 0 <= at - ns <= SOON_NS for of, ns in answers) for client, at in begins)
+    if not answers or not are_all:
+        return []
+    clients = {client for client, _ in begins}
+    flows = case.connections.to_server((host.address, CONTROL_PORT))
+    return [flow for flow in flows if case.connections[flow].end(case.connections[flow].client_side)[0] in clients]
+
+
+@cause(
+    code="ftp-passive-blocked",
+    title="Passive FTP is blocked",
+    sentence="Passive FTP fails: {count:data connection} of {client} to {server}, right after it answered a command (PASV or "
+    "EPSV), got no answer ({syns}{time}), while the control connection works: a firewall or NAT {probably}drops {ports}.",
+    advice="Open the passive ports of the server in its firewall and forward them (vsftpd `pasv_min_port` and `pasv_max_port`; "
+    "with TLS no helper of a firewall can find them), and look whether its answers leave by the same way as those of port 21.",
+    shows="SYNs to high ports of an FTP server get no answer, each within 1 s after the server answered a command of that client "
+    "on its control connection (port 21).",
+    rivals={
+        "hung-server": "the server waits for the data connection, which it answers with silence on the control connection",
+        "host-down": "its control connection works",
+        "filtered": "the ports are those that its commands ask for",
+    },
+    unknown="The port in the answer to PASV itself, which the tables do not have; which device drops them.",
+    explains=("syn-unanswered", "request-unanswered", "one-way"),
+)
+def ftp_passive_blocked(case: Case) -> Matches:
+    hosts = [host for host in silent_hosts(case) if host.is_heard]
+    commands = commands_of(case) if hosts else []
+    for host in hosts if commands else ():
+        control = passive_control(case, host, commands)
+        if control:
+            case.claimed.update(host.flows)
+            fields = attempt_fields(case, host, "syn-unanswered", "one-way")
+            fields["flows"] = [*fields["flows"], *control]
+            fields["findings"] = [*fields["findings"], *about(case, control, "request-unanswered")]
+            yield Match(
+                certainty="likely",
+                place="device",
+                excluded={"host-down": "its control connection works"},
+                undecided={"filtered": f"a capture on {host.address}: do the SYNs arrive, and do answers leave?"},
+                proof=f"{plural(host.syns, 'SYN')} without an answer, each within 1 s after an answer of "
+                f"{endpoint_str(host.address, CONTROL_PORT)}",
+                server=host.address,
+                client=host.client,
+                count=host.failed,
+                syns=plural(host.syns, "SYN"),
+                time=host.time,
+                ports=f"port {host.ports[0]}" if len(host.ports) == 1 else "its passive ports",
+                **fields,
+            )
+
+
 def refused_data(case: Case) -> dict[tuple[str, str], list[FlowRow]]:
     """Returns the refused attempts at high ports of an FTP server, each right after it answered a command of that client."""
     by_ends: dict[tuple[str, str], list[FlowRow]] = defaultdict(list)

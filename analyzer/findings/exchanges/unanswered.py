@@ -27,6 +27,11 @@ ALIKE = 1.02  # the longest wait over the shortest, if it is a client's timeout
 #: ports of services that answer nothing: syslog, its TLS, statsd, graphite, carbon, GELF, fluentd, raw printing
 ONE_WAY_PORTS = frozenset((514, 601, 6514, 8125, 2003, 2004, 12201, 24224, 9100))
 REPLYING_PORTS = frozenset((2049,))  # of NFS: each call of RPC has a reply (RFC 5531 section 9)
+#: ports of services that answer the first message of a client: HTTP of applications, proxies, databases and their pools, queues,
+#: remote desktops
+FIRST_ANSWERED = frozenset(
+    (1433, 1521, 1883, 3128, 3389, 5432, 5672, 6379, 6432, 8000, 8080, 8443, 9042, 9092, 9200, 11211, 27017)
+)
 NAMED = ("http", "tls")  # kinds that are known to want an answer
 SYSTEM_PORTS = 1024  # ports below are of services that answer, but for those above (RFC 6335 section 6)
 
@@ -56,7 +61,9 @@ class Silence(NamedTuple):
     def is_known(self) -> bool:
         """Whether the request wants an answer by its protocol, or by the port of a service."""
         port = self.server[1]
-        return self.row["kind"] in NAMED or self.has_replies or (port is not None and port < SYSTEM_PORTS)
+        is_first = port in FIRST_ANSWERED and not self.row["turn"]
+        is_of_system = port is not None and port < SYSTEM_PORTS
+        return self.row["kind"] in NAMED or self.has_replies or is_first or is_of_system
 
     @property
     def has_replies(self) -> bool:
@@ -162,7 +169,8 @@ def flows_of(transfers: Transfers, group: Sequence[Silence]) -> list[FlowRow]:
     unit="requests",
     computed="Requests on TCP connections that the server acknowledged and never answered (exchanges.outcome): the client waited "
     "5 s or longer and three times longer than for any other answer of that server, or gave up after 200 ms or more. A request "
-    "counts if it is HTTP, TLS or NFS, or goes to a port below 1,024. Of other protocols, one counts if earlier ones on its "
+    "counts if it is HTTP, TLS or NFS, goes to a port below 1,024, or is the first on a connection to a database, queue, proxy "
+    "or remote desktop. Of other protocols, one counts if earlier ones on its "
     "connection were answered, or several to one server; if clients gave up, only if they did so after the same time. Ports of "
     "services that answer nothing (syslog, statsd, graphite, GELF, fluentd, raw printing) do not count.",
     unknown="Whether the application hangs, or holds the request on purpose (long polling, a subscription). A proxy that "

@@ -3,22 +3,74 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.model import Match, Matches, finding, row_at, seconds
 from wiretale.analyzer.units import show_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.rows import FlowRow, GroupRow
 
 CHAPTER = "Multicast"
-GROUPS_MAX = 10_000
+GROUPS_MAX, QUERIERS_MAX = 10_000, 16
+ALL_HOSTS = "224.0.0.1"  # of general queries (RFC 3376 section 4.1.12)
+NO_QUERIER = (
+    "Enable an IGMP querier in this VLAN (ip igmp snooping querier; on Linux bridges mcast_querier 1), or PIM on its "
+    "router."
+)
+NO_REPORT = (
+    "Find out why the member does not answer the queries: a filter of multicast in its driver or firewall, a query of another "
+    "version or from 0.0.0.0, or a program that has left the group."
+)
 #: after which a switch or router forgets a member: 260 s (RFC 3376 section 8.4), 255 to 320 s with other timers
 MEMBERSHIP_NS = (255_000_000_000, 320_000_000_000)
 STREAM_MIN = 100  # packets
 SILENT_NS, SILENT_GAPS = 10_000_000_000, 50  # before the end of the capture; in mean times between packets
+
+
+class Queries(NamedTuple):
+    """The general queries of one querier."""
+
+    first_ns: int
+    last_ns: int
+    packets: int
+
+    def come_between(self, since_ns: int, until_ns: int) -> bool:
+        """Returns whether one of them came in that time, if they came at even intervals."""
+        every_ns = (self.last_ns - self.first_ns) // max(self.packets - 1, 1)
+        is_within = since_ns <= self.first_ns <= until_ns or since_ns <= self.last_ns <= until_ns
+        return is_within or (self.first_ns < since_ns and self.last_ns > until_ns and every_ns <= until_ns - since_ns)
+
+
+def queries_of(transfers: Transfers) -> list[Queries]:
+    """Returns the general queries of each querier."""
+    flows = transfers.trace.flows
+    numbers = [number for number, address in enumerate(flows.column("destination")) if address == ALL_HOSTS]
+    rows = [row_at(flows, number) for number in numbers[:QUERIERS_MAX]]
+    return [
+        Queries(row["first_ns"], row["last_ns"], row["packets"])
+        for row in rows
+        if row["protocol"] == "igmp" and row["first_ns"] is not None and row["last_ns"] is not None
+    ]
+
+
+def was_asked(group: GroupRow, flow: FlowRow, queries: Sequence[Queries]) -> bool | None:
+    """Returns whether queries came between the last report of a group and the end of its stream; None if that is unknown."""
+    reported, ended = group["last_ns"] or 0, flow["last_ns"] or 0
+    if group["query_ns"] is None or group["query_ns"] < reported:
+        return False
+    return True if any(each.come_between(reported, ended) for each in queries) else None
+
+
+def unanswered_queries(transfers: Transfers, number: int) -> bool:
+    """Returns whether queries about the group of a stream that stopped came, which nobody answered."""
+    flow, queries = row_at(transfers.trace.flows, number), queries_of(transfers)
+    groups = (group for group in transfers.trace.groups.rows(0, GROUPS_MAX) if group["address"] == flow["destination"])
+    return any(was_asked(group, flow, queries) for group in groups)
 
 
 def stopped_after(group: GroupRow, flow: FlowRow, end_ns: int | None) -> int | None:
@@ -26,29 +78,27 @@ def stopped_after(group: GroupRow, flow: FlowRow, end_ns: int | None) -> int | N
     first, last, reported = flow["first_ns"], flow["last_ns"], group["last_ns"]
     if first is None or last is None or reported is None or end_ns is None or flow["packets"] < STREAM_MIN:
         return None
-    queried = group["query_ns"] is not None and group["query_ns"] >= reported
     silent = end_ns - last >= max(SILENT_NS, SILENT_GAPS * (last - first) // flow["packets"])
     after = last - reported
-    return after if silent and not queried and MEMBERSHIP_NS[0] <= after <= MEMBERSHIP_NS[1] else None
+    return after if silent and MEMBERSHIP_NS[0] <= after <= MEMBERSHIP_NS[1] else None
 
 
 @finding(
     code="multicast-stopped",
-    title="A multicast stream stopped without a query",
+    title="A multicast stream stopped without a report",
     unit="seconds",
     computed="A stream of 100 packets or more to a group that ends 255 to 320 s after the last membership report of the group, "
-    "although the capture goes on, if no IGMP query came since (groups.query_ns). A switch that snoops forgets a member after "
-    "260 s (RFC 3376 section 8.4). The cost is the time without the stream.",
+    "although the capture goes on, if no IGMP query came since (groups.query_ns), or nobody answered those that came. A switch "
+    "that snoops forgets a member after 260 s (RFC 3376 section 8.4). The cost is the time without the stream.",
     unknown="Whether the source ended by itself at that moment.",
-    sentence="Multicast {group} stopped {after} after the last membership report: no IGMP query followed, so a switch forgets "
-    "the member.",
-    advice="Enable an IGMP querier in this VLAN (ip igmp snooping querier; on Linux bridges mcast_querier 1), or PIM on its "
-    "router.",
+    sentence="Multicast {group} stopped {after} after the last membership report: {reason}, so a switch forgets the member.",
+    advice="{advice}",
 )
 def multicast_stopped(transfers: Transfers) -> Matches:
     groups = transfers.trace.groups.rows(0, GROUPS_MAX)
     if not groups:
         return
+    queries = queries_of(transfers)
     flows, ends = transfers.trace.flows, transfers.trace.interfaces.column("last_ns")
     streams: dict[str, list[int]] = {group["address"]: [] for group in groups}
     for number, address in enumerate(flows.column("destination")):
@@ -58,7 +108,8 @@ def multicast_stopped(transfers: Transfers) -> Matches:
         for number in streams[group["address"]]:
             flow, end_ns = row_at(flows, number), ends[group["capture"]]
             after = stopped_after(group, flow, end_ns) if flow["first_capture"] == group["capture"] else None
-            if after is None:
+            is_asked = was_asked(group, flow, queries)
+            if after is None or is_asked is None:
                 continue
             yield Match(
                 flows=[number],
@@ -70,4 +121,6 @@ def multicast_stopped(transfers: Transfers) -> Matches:
                 filter=f"igmp || ip.dst == {group['address']}",
                 group=group["address"],
                 after=show_duration(after),
+                reason="nobody answered the IGMP queries since" if is_asked else "no IGMP query followed",
+                advice=NO_REPORT if is_asked else NO_QUERIER,
             )

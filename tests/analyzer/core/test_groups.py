@@ -89,16 +89,22 @@ def test_stream_stops_without_a_query(report: object, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("times", [(125.0,), (0.1, 125.0, 250.0, 375.0)], ids=["a query", "queries all the time"])
+def test_stream_stops_because_nobody_answers_queries(times: tuple[float, ...], tmp_path: Path) -> None:
+    timed = [report_2(0.2), *map(query, times), *stream(260.3)]
+    assert "report: nobody answered the IGMP queries since, so" in codes(tmp_path, timed)["multicast-stopped"]
+
+
 @pytest.mark.parametrize(
     "timed",
     [
-        [report_2(0.2), query(125), *stream(260.3)],
+        [report_2(0.2), query(300), *stream(260.3)],
         [report_2(0.2), *stream(200)],
         [report_2(0.2), *stream(395)],
         [report_2(0.2), report_2(100), *stream(260.3)],
         stream(260.3),
     ],
-    ids=["a query came", "sooner", "it goes on", "another report", "no report"],
+    ids=["a query came later", "sooner", "it goes on", "another report", "no report"],
 )
 def test_other_streams(timed: list[Timed], tmp_path: Path) -> None:
     assert not codes(tmp_path, timed)

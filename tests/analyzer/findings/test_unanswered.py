@@ -51,6 +51,17 @@ def test_clients_that_gave_up_have_their_timeout_named(tmp_path: Path) -> None:
     assert row["sentence"].endswith("although it acknowledged them: the client gave up after 2 s.")
 
 
+@pytest.mark.parametrize(("port", "severity"), [(5432, "warning"), (7_000, "info")])
+def test_the_first_message_to_a_database_wants_an_answer(port: int, severity: str, tmp_path: Path) -> None:
+    wire = Wire()
+    for i in range(2):
+        start = 15_000.0 * i
+        link = request(Connection(wire, 40_001 + i, server_port=port).open(start), start + 30)
+        link.send(start + 10_030, 0, 200, 0, FIN | ACK, ack=0).send(start + 10_050, 1, 0, 0, ACK, ack=201)
+    (row,) = unanswered_in(wire, tmp_path)
+    assert (row["severity"], row["failed"]) == (severity, 2)
+
+
 def test_a_request_among_answered_ones_is_a_note(tmp_path: Path) -> None:
     link = request(Connection(Wire()).open(), 30)
     link.send(80, 1, 0, 500, PSH | ACK, ack=200).send(100, 0, 200, ack=500)
