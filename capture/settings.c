@@ -182,7 +182,7 @@ static const struct option_row rows[] = {
     NOTE("-c N, -a packets:N", "end after N packets"),
     TAKEN("autostop", 'a', NULL, set_end, NULL),
     NOTE("-a duration:TIME", "end after TIME"),
-    NOTE("-a filesize:SIZE", "end when so much is written (a number alone: kB)"),
+    NOTE("-a filesize:SIZE", "end once SIZE is written (a number alone: kB)"),
     NOTE("-a files:N", "end after N files"),
     TAKEN("max-loss", 0, "PERCENT", set_max_loss,
           "exit with code 1 if more than PERCENT of the packets are lost; 0: if any is"),

@@ -64,7 +64,7 @@ def what_happened(trace: Trace) -> str:
     """Returns one sentence about a capture without a cause above a note."""
     judged = judge(trace)
     if not judged.total.packets:
-        return "No packet was analyzed."
+        return nothing_read(trace)
     requests = requests_str(trace)
     first = next(filter(None, (tell(trace) for tell in WORRIES)), "")
     if judged.nothing:
@@ -78,6 +78,14 @@ def what_happened(trace: Trace) -> str:
     head = f"{carried_str(trace)}{lost_str(trace, judged, is_doubtful)}{asked}{most}{unseen}"
     texts = (first, f"{head}{f'. {report}' if report else time_went(trace, bool(most and not unseen), is_doubtful)}")
     return " ".join(f"{text}." for text in texts if text)
+
+
+def nothing_read(trace: Trace) -> str:
+    """Returns why there is no packet: the captures are empty, or the filter or the times leave none."""
+    options, filtered = trace.options, trace.interfaces.total("filtered_packets")
+    if options.start_ns is not None or options.end_ns is not None:
+        return "No packet was analyzed."
+    return f"The filter matches none of {plural(filtered, 'packet')}." if filtered else "The capture has no packets."
 
 
 def nothing_judged(trace: Trace) -> str:

@@ -88,7 +88,8 @@ def check_flows(trace: Trace, flows: Iterable[int]) -> None:
     for flow in flows:
         if not 0 <= flow < trace.totals["flows"]:
             most = trace.totals["flows"] - 1
-            raise UsageError(f"flow {flow}: expected 0 to {most}" if most >= 0 else f"flow {flow}: there are no flows")
+            there = f"0 to {most:,} exist" if most > 0 else "0 is the only one" if most == 0 else "no flow exists"
+            raise UsageError(f"there is no flow {flow}: {there}")
 
 
 def frames_of_finding(trace: Trace, row: FindingRow, evidence: Evidence) -> tuple[list[Group], list[Range]]:

@@ -128,7 +128,7 @@ class Judged(NamedTuple):
         if part.measures == ALL:
             return f"{share} ({part.text})"
         names = listed([MEASURES[name] for name in part.measures], "and")
-        return f"{names} ({part.text})" if part.amount == self.total else f"{names} of {share} ({part.text})"
+        return f"{names} ({part.text})" if part.amount == self.total else f"{names} for {share} ({part.text})"
 
 
 def listed(words: list[str], last: str) -> str:

@@ -135,9 +135,9 @@ static enum open_result wrong_filter(struct device *device, const char *wanted) 
     if (rewritten)
         pcap_freecode(&program);
     return device_refuse(device,
-                         "the filter: expected a capture filter (pcap-filter(7)), and this is a "
-                         "display filter%s%s%s",
-                         rewritten ? ": -f '" : "", rewritten ? capture : "", rewritten ? "'" : "");
+                         "the filter: expected a capture filter (pcap-filter(7)), but this is a "
+                         "Wireshark display filter%s%s%s",
+                         rewritten ? "; write -f '" : "", rewritten ? capture : "", rewritten ? "'" : "");
 }
 
 enum open_result device_set_filter(struct device *device) {

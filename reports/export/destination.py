@@ -286,7 +286,7 @@ def check_output(path: Path, names: dict[Identity, str], overwrite: bool, page: 
     same = names.get(identity(state) or (0, 0)) if state else None
     if same is not None:
         also = "" if same == str(path) else f" (as {same})"
-        raise UsageError(f"{path}: is an input too{also}: expected another name for the output")
+        raise UsageError(f"{path}: is an input too{also}: choose another name for the output")
     regular = state is None or stat.S_ISREG(state.st_mode)
     if page and regular and path.suffix.lower() not in PAGE_SUFFIXES:
         raise UsageError(f"{path}: {PAGE_FORMATS}")

@@ -92,8 +92,8 @@ def test_an_unknown_option_is_one_line(arguments: str, messages: str) -> None:
     [
         ("tcp.port == 443", "-f 'tcp port 443'"),
         ("ip.addr==10.0.0.1 && !(udp.dstport eq 53)", "-f 'host 10.0.0.1 and not (udp dst port 53)'"),
-        ("http.request", "this is a display filter\n"),
-        ("tcp.port == 443 and tcp.flags.syn == 1", "this is a display filter\n"),
+        ("http.request", "this is a Wireshark display filter\n"),
+        ("tcp.port == 443 and tcp.flags.syn == 1", "this is a Wireshark display filter\n"),
     ],
 )
 def test_a_display_filter_is_recognized(arguments: str, meant: str) -> None:

@@ -33,8 +33,9 @@ def test_each_finding_belongs_to_one_entry(sample: Path) -> None:
 
 
 def test_a_capture_without_packets_has_an_answer(samples: Path) -> None:
-    trace = wiretale.analyze(samples / "tcp_losses.pcap", filter="udp port 9")
-    assert trace.answer.sentence == "No packet was analyzed."
+    name = samples / "tcp_losses.pcap"
+    assert wiretale.analyze(name, filter="udp port 9").answer.sentence == "The filter matches none of 342 packets."
+    assert wiretale.analyze(name, start="2030-01-01").answer.sentence == "No packet was analyzed."
 
 
 def test_a_healthy_transfer_is_told_with_its_time(tmp_path: Path) -> None:
@@ -182,8 +183,9 @@ def test_the_terminal_begins_with_the_whole_answer(wiretale_run: Any, samples: P
     sample, width = samples / "mirror_router.pcap", {"COLUMNS": str(columns)}
     answer = wiretale.analyze(sample).answer
     lines = wiretale_run("analyze", sample, env=width).stdout.splitlines()
-    assert all(len(line) <= columns for line in lines[: lines.index("")])
-    head = " ".join(" ".join(lines[: lines.index("")]).split())
+    above = lines[: next(number for number, line in enumerate(lines) if line.startswith("Where the time went"))]
+    assert all(len(line) <= columns for line in above)
+    head = " ".join(" ".join(above).split())
     assert head == f"{answer.sentence} Caveat: {answer.caveat}"
     detail = wiretale_run("analyze", sample, "--cause", "copies", env=width).stdout
     assert "certainty  proven" in detail and "frames" in detail

@@ -64,7 +64,7 @@ FINDINGS = (
 )
 # Captures made by others, with what their pages must say, and what they must not claim.
 OTHERS = {
-    "empty": (r"No packet was analyzed", r"in what was judged|No problem"),
+    "empty": (r"The capture has no packets", r"in what was judged|No problem"),
     "arp-oobr": (r"not IP \(100% of packets\)", r"in what was judged|No problem|All traffic"),
     "status_code-1": (r"1 WLAN management or control frame", r"in what was judged|wlan-not-data"),
     "ieee802.11_htc": (r"One packet: nothing to draw over time", r"in what was judged|All traffic|Mbit/s"),

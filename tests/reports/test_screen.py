@@ -63,7 +63,7 @@ def test_no_word_is_lost_at_any_width(traces: dict[str, wiretale.Trace], width: 
 def test_a_screen_is_short(traces: dict[str, wiretale.Trace]) -> None:
     for name, trace in traces.items():
         most = ONE_FLOW_LINES if len(trace.flows) == 1 else LINES
-        assert len(printed(trace, name, 80)) <= most, name
+        assert all(len(printed(trace, name, width)) <= most for width in (60, 80)), name
 
 
 def test_a_screen_with_long_texts_leaves_out_what_other_commands_have() -> None:
@@ -75,6 +75,13 @@ def test_a_screen_with_long_texts_leaves_out_what_other_commands_have() -> None:
         assert len(trace.flows) == 1 and len(lines) <= ONE_FLOW_LINES, name
         assert "".join(trace.answer.sentence.split()) in "".join("".join(lines).split())
         assert "  Fix  " in "\n".join(lines) and ("more: --all" in "\n".join(lines)) == (name != "app_limited.pcap.gz")
+
+
+def test_a_narrow_screen_leaves_out_blank_lines_at_last() -> None:
+    """Its texts alone have 24 lines; it keeps all six blocks."""
+    name = "jumbo_mismatch.pcap"
+    lines = printed(wiretale.analyze(needs.shared("labelled/questions") / name), name, 60)
+    assert len(lines) <= ONE_FLOW_LINES and "" not in lines and blocks(lines) == list(BLOCKS)
 
 
 def test_names_of_flows_break_at_the_sign_alone(traces: dict[str, wiretale.Trace]) -> None:

@@ -493,7 +493,4 @@ def loss_advice(lossy: Lossy, place: Place, manner: Manner) -> str:
     if marking_of(lossy):
         return "Mark both directions alike (EF) and compare drop counters of each class on the way from the sender."
     side = "from the capture point to the receiver" if place == "after" else "from the sender to the capture point"
-    return (
-        f"Compare error and drop counters of every port {side} (`ethtool -S`, `show interfaces counters errors`), and the levels "
-        "of its optics."
-    )
+    return f"Check every port {side} for errors and drops (`ethtool -S`, `show interfaces counters errors`) and for weak optics."

@@ -40,15 +40,17 @@ class Room(NamedTuple):
     causes: int = CAUSES_SHOWN
     proof: bool = True
     notes: bool = True  # why something was not judged, and how much of each packet was captured
+    blank: bool = True  # lines between the blocks
 
 
-#: tried in this order, until the screen is short enough; --all and --cause have what is left out
+#: tried in this order, until the screen is short enough; --all and --cause have what is left out. The last is for 60 columns.
 ROOMS = (
     Room(),
     Room(1),
     Room(1, causes=1),
     Room(1, causes=1, proof=False),
     Room(1, causes=1, proof=False, notes=False),
+    Room(1, causes=1, proof=False, notes=False, blank=False),
 )
 
 
@@ -106,6 +108,11 @@ def head_parts(trace: Trace, width: int, room: Room) -> Iterator[RenderableType]
     yield from cause_parts(trace, width, room.causes, ("Proof", "Fix") if room.proof else ("Fix",))
 
 
+def is_blank(part: RenderableType) -> bool:
+    """Returns whether a part is an empty line."""
+    return isinstance(part, Text) and not part
+
+
 def screen_parts(trace: Trace, console: Console) -> list[RenderableType]:
     """Returns the blocks of the screen, in at most 24 lines for one flow and 40 for more if its texts permit."""
     most = LINES_OF_ONE_FLOW if len(trace.flows) == 1 else LINES_MOST
@@ -114,6 +121,7 @@ def screen_parts(trace: Trace, console: Console) -> list[RenderableType]:
     flows = list(flow_lines(trace, width))
     for room in ROOMS:
         parts = [*head_parts(trace, width, room), *flows, *closing(trace, width, room.notes)]
+        parts = [part for part in parts if room.blank or not is_blank(part)]
         if len(console.render_lines(Group(*parts), pad=False)) <= most:
             break
     return parts

@@ -38,7 +38,7 @@ def add_options(parser: Parser) -> None:
     option(
         parser, "--store", "DIR", "the store (docs/store.md), which is made if it is new", type=folder, required=True
     )
-    option(parser, "--once", None, "store all files that are there, also flows that may go on, then end")
+    option(parser, "--once", None, "store the files that exist now, including flows that are still open, then end")
     option(parser, "-q --quiet", None, "print nothing but errors")
     add_analysis_options(parser.add_argument_group("input"))
 

@@ -261,7 +261,7 @@ def test_an_input_is_never_replaced(wiretale_run: Any, samples: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--flow", "9"], 2, "flow 9: expected 0 to 0"),
+        (["--flow", "9"], 2, "there is no flow 9: 0 is the only one"),
         (["--finding", "99"], 2, "finding 99: expected 1 to"),
         (["--finding", "no-such"], 2, "'no-such'"),
         (["--frames", "0-3"], 2, "expected frame numbers"),

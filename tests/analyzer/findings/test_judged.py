@@ -145,7 +145,7 @@ def test_answers_of_dns_are_round_trips(tmp_path: Path) -> None:
         ("dns", ("loss", "limits"), 3),
         ("dns", ("loss", "rtt", "limits"), 2),
     ]
-    assert "loss and limits of 60% of packets (DNS has no sequence numbers)" in judged.sentence()
+    assert "loss and limits for 60% of packets (DNS has no sequence numbers)" in judged.sentence()
 
 
 def test_the_report_has_the_line_in_its_head(tmp_path: Path) -> None:
