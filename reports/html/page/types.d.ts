@@ -231,7 +231,9 @@ interface BandSpan { band: Band; merged: boolean; from: number; to: number }
 interface PanelPlace { head: number; plot: number; bottom: number } // px from the top of the stack
 interface Stack { places: PanelPlace[]; height: number }
 interface Taken { full: PointsByKey; order: Uint32Array; overlaid: Series[] | null; extent: Span; drawable: boolean }
-interface View { range: Span; all: PointsByKey; used: Panel[]; vertical: Record<string, Span>; stack: Stack; area: { l: number; w: number }; thinned: boolean }
+interface View { range: Span; all: PointsByKey; used: Panel[]; vertical: Record<string, Span>; stack: Stack; area: { l: number; w: number }; dense: boolean } // whether the canvas has a part of it
+interface DrawnBand { part: string; place: number; x0: number; x1: number; y0: number; y1: number; color: string } // shares of the height, from the bottom
+interface Dense { series: Series; source: Points; place: number } // a series of the canvas, in the panel at this place
 interface Point {
   time: number;
   frame: FrameOrBin;
@@ -249,7 +251,7 @@ interface Ticks { tickvals: number[]; ticktext: string[]; unit: string }
 // --- Plotly ------------------------------------------------------------------------------------------------------
 
 interface Trace {
-  type?: string; meta: string; name?: string; x: (number | null)[]; y: (number | null)[]; yaxis: string; place: number[]; visible?: boolean | string; data?: unknown;
+  type?: string; meta: string; name?: string; x: (number | null)[]; y: (number | null)[]; yaxis: string; visible?: boolean | string; data?: unknown;
   [name: string]: unknown;
 }
 interface Axis { range: number[]; fixedrange?: boolean; type?: string; r2l: (value: number) => number; l2r: (value: number) => number; [name: string]: unknown }
@@ -291,6 +293,7 @@ interface Element {
 
 interface SpanPlace { columns: { parts: Numbers; gaps: Numbers; lengths: Numbers }; at: number; count: number; spans?: BandSpan[] }
 interface Bins { bin: number; place: number; origin: number; count: number; average: number }
+interface Amount { name: string; of: (row: number) => number } // bytes of a packet
 interface Arrival { x: number; number: number; latency: number; at: { frame: number; capture: number; text: string } }
 interface Sampled { flow: number; unit: string; samples: number[]; log?: boolean }
 interface SmallFigure { title: string; unit: string; told: string; traces: object[]; layout: object }

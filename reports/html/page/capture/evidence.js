@@ -75,15 +75,24 @@ function citedTimes({ cited_flow: flow, capture, frames, from, to }) {
   return [...times];
 }
 
-// Returns the band of the evidence in all panels, and a line at each cited frame, as shapes of a Plotly layout.
-export function evidenceShapes() {
+// Returns the times of the evidence, so wide that it can be seen; null if no finding is marked.
+export function evidenceBand() {
   const finding = markedFinding();
-  if (!finding) return [];
-  const style = getComputedStyle(document.documentElement), color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  if (!finding) return null;
   const { from } = finding, to = finding.to ?? from, [left, right] = view.range;
-  const wider = Math.max(0, (right - left) * POINT_LEAST - (to - from)) / 2, x0 = Math.max(from - wider, Math.min(from, left)), x1 = Math.min(to + wider, Math.max(to, right));
+  const wider = Math.max(0, (right - left) * POINT_LEAST - (to - from)) / 2;
+  return { from: Math.max(from - wider, Math.min(from, left)), to: Math.min(to + wider, Math.max(to, right)) };
+}
+
+// Returns the band of the evidence in all panels, and a line at each cited frame, as shapes of a Plotly layout. Over the canvas the band
+// is clear: the canvas has its color, below the data.
+/** @param {boolean} clear */
+export function evidenceShapes(clear) {
+  const finding = markedFinding(), wide = evidenceBand();
+  if (!finding || !wide) return [];
+  const style = getComputedStyle(document.documentElement), color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const common = { xref: "x", yref: "paper", y0: 0, y1: 1, layer: "below" };
   const mark = (/** @type {number} */ x) => ({ ...common, name: "cited", type: "line", x0: x, x1: x, line: { color: color("--muted"), width: 1, dash: "dot" } });
-  const band = { ...common, name: "evidence", type: "rect", x0, x1, fillcolor: color("--evidence"), line: { width: 0 } };
+  const band = { ...common, name: "evidence", type: "rect", x0: wide.from, x1: wide.to, fillcolor: clear ? "rgba(0,0,0,0)" : color("--evidence"), line: { width: 0 } };
   return [band, ...citedTimes(finding).map(mark)];
 }

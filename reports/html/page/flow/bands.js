@@ -7,6 +7,7 @@ import { data } from "../plotly.js";
 import { duration } from "../units.js";
 import { axisKey, view } from "./figure.js";
 
+const SHAPES_MOST = 200; // bands that Plotly draws without a noticeable delay
 const BAND_SHARE = 0.005; // of the view, from which on the legend names a part
 /** @type {Map<number, SpanPlace>} */
 const spansByFlow = new Map(); // places of packed spans
@@ -90,16 +91,28 @@ export function bandData(flow) {
   return { parts: { x: spans.map(({ from }) => from), y: spans.map(() => 0), frame: spans.map(() => /** @type {null} */ (null)), capture: spans.map(() => 0), spans } };
 }
 
-// Returns the bands as shapes of a Plotly layout, so that a saved picture has them.
-/** @param {Panel[]} used */
-export function bandShapes(used) {
-  const place = used.findIndex(({ name }) => name === "parts");
+// Returns the bands in view with their colors and heights.
+/** @returns {DrawnBand[]} */
+function bandsInView() {
+  const [low, high] = view.range, place = view.used.findIndex(({ name }) => name === "parts");
   if (place < 0) return [];
-  const [low, high] = view.range;
   return (view.all.parts.spans ?? []).filter(({ from, to }) => to > low && from < high).map(({ band, from, to }) => {
     const { color, height: [y0, y1] } = bandLook(band);
-    return { name: `part-${band.part}`, type: "rect", xref: "x", yref: axisKey(place), x0: Math.max(from, low), x1: Math.min(to, high), y0, y1, fillcolor: color, line: { width: 0 }, layer: "above" };
+    return { part: band.part, place, x0: Math.max(from, low), x1: Math.min(to, high), y0, y1, color };
   });
+}
+
+// Returns the bands for the canvas, if they are too many for Plotly.
+export function manyBands() {
+  const bands = bandsInView();
+  return bands.length > SHAPES_MOST ? bands : [];
+}
+
+// Returns the bands as shapes of a Plotly layout, so that a saved picture has them.
+export function bandShapes() {
+  const bands = bandsInView();
+  if (bands.length > SHAPES_MOST) return [];
+  return bands.map(({ part, place, x0, x1, y0, y1, color }) => ({ name: `part-${part}`, type: "rect", xref: "x", yref: axisKey(place), x0, x1, y0, y1, fillcolor: color, line: { width: 0 }, layer: "above" }));
 }
 
 /** @param {BandSpan[]} spans @param {Span} range */

@@ -10,11 +10,12 @@ import { $, data } from "../plotly.js";
 import { duration, prefixed, whole } from "../units.js";
 import { bandAt } from "./bands.js";
 import { axisOrigin, isOverlaid } from "./drawn_flows.js";
-import { isLine, isLog, isShown, nameOfSeries, panelAt, rankInLegend, seriesByKey, seriesOf, taken, timeAt, valueAt, view, xOf } from "./figure.js";
+import { isLine, isLog, isShown, nameOfSeries, panelAt, rankInLegend, seriesOf, taken, timeAt, valueAt, view, xOf } from "./figure.js";
 import { flowIcon } from "./overlaid.js";
 import { packetText } from "./series/points.js";
 
 const NEAR_PX = 24; // a point so near is meant; else the packet that is nearest in time
+const OVERLAID_PX = 200; // among overlaid flows, whose curves are as near as marks
 const LOSS_NEAR = 16, MARK_NEAR = 1; // square px by which shapes come first
 /** @type {{ at: Point | null, y: number | null }} */
 export const cross = { at: null, y: null }; // the point, and the height of the pointer; null for keys
@@ -30,19 +31,20 @@ function yOf(place, value) {
 
 // --- the nearest packet ----------------------------------------------------------------------------------------
 
-// Yields the drawn points of a panel, or of all, as [series, source, place in it, x, y] with the nearest y of a bar.
-/** @param {number} only @param {Span} pointer @returns {Generator<[...Drawn, x: number, y: number]>} */
-function* drawnPoints(only, pointer) {
-  const { data: traces } = $("plot");
-  for (const trace of traces) {
-    const axis = trace.yaxis === "y" ? 0 : Number(trace.yaxis.slice(1)) - 1;
-    if (trace.visible !== true || (only >= 0 && axis !== only)) continue;
-    const series = seriesByKey(trace.meta), source = view.all[trace.meta];
-    if (!source || !series || source.bin || series.key === "least") continue;
-    for (const i of trace.place) {
-      if (source.x[i] < view.range[0] || source.x[i] > view.range[1]) continue;
-      const ends = [source.y[i], source.y2?.[i] ?? source.y[i]].map((value) => yOf(axis, value));
-      yield [series, source, i, xOf(source.x[i]), Math.min(Math.max(pointer[1], ends[1]), ends[0])];
+// Yields the points of a panel, or of all, near a pixel, as [series, source, place in it, x, y] with the nearest y of a bar.
+/** @param {number} only @param {Span} pointer @param {number} reach @returns {Generator<[...Drawn, x: number, y: number]>} */
+function* drawnPoints(only, pointer, reach) {
+  /** @type {Span} */
+  const near = [Math.max(view.range[0], timeAt(pointer[0] - reach)), Math.min(view.range[1], timeAt(pointer[0] + reach))];
+  for (let place = 0; place < view.used.length; place++) {
+    if (only >= 0 && place !== only) continue;
+    for (const series of seriesOf(view.used[place]).filter(isShown)) {
+      const source = view.all[series.key];
+      if (source.bin || series.key === "least" || series.mode === "bands") continue;
+      for (let i = firstAtOrAfter(source.x, near[0]); i < source.x.length && source.x[i] <= near[1]; i++) {
+        const high = yOf(place, source.y[i]), low = source.y2 ? yOf(place, source.y2[i]) : high;
+        yield [series, source, i, xOf(source.x[i]), Math.min(Math.max(pointer[1], low), high)];
+      }
     }
   }
 }
@@ -55,7 +57,7 @@ export function nearest(x, y) {
   if (view.used[panel]?.name === "parts") return bandAt(timeAt(x)) || nearestInTime(timeAt(x));
   const bin = view.used[panel]?.name === "rate";
   if (!bin) {
-    for (const point of drawnPoints(panel, [x, y])) {
+    for (const point of drawnPoints(panel, [x, y], NEAR_PX)) {
       const [series, source, i, px, py] = point, distance = (px - x) ** 2 + (py - y) ** 2;
       // Shapes are above bars and lines, and those of losses above others.
       const rank = distance - (series.mode !== "marks" ? 0 : series.color === "network" ? LOSS_NEAR : MARK_NEAR);
@@ -77,7 +79,7 @@ function nearestOverlaid(x, y) {
     const i = next === 0 || (next <= last && !source.bin && source.x[next] - time < time - source.x[next - 1]) ? next : next - 1;
     if (distance < best.distance) Object.assign(best, { distance, point: [series, source, i] });
   }
-  for (const [series, source, i, px, py] of drawnPoints(place, [x, y])) {
+  for (const [series, source, i, px, py] of drawnPoints(place, [x, y], OVERLAID_PX)) {
     const distance = Math.hypot(px - x, py - y);
     if (series.mode === "marks" && distance < best.distance) Object.assign(best, { distance, point: [series, source, i] });
   }

@@ -7,7 +7,7 @@ import { data } from "../plotly.js";
 /** @type {Taken} */
 export const taken = { full: {}, order: new Uint32Array(), overlaid: null, extent: [0, 1], drawable: false }; // of the chosen flow, or of the overlaid ones
 /** @type {View} */
-export const view = { range: [0, 1], all: {}, used: [], vertical: {}, stack: { places: [], height: 1 }, area: { l: 0, w: 1 }, thinned: false }; // by each drawing
+export const view = { range: [0, 1], all: {}, used: [], vertical: {}, stack: { places: [], height: 1 }, area: { l: 0, w: 1 }, dense: false }; // by each drawing
 /** @param {Partial<Taken>} change */
 export const setTaken = (change) => Object.assign(taken, change);
 /** @param {Partial<View>} change */
@@ -34,9 +34,6 @@ export const timeAt = (x) => view.range[0] + ((x - area().l) / area().w) * (view
 export const panelAt = (y) => view.stack.places.findIndex(({ plot, bottom }) => y >= plot && y <= bottom);
 
 const figureSeries = () => taken.overlaid || data.figure.series;
-/** @param {string} key */
-export const seriesByKey = (key) => figureSeries().find((series) => series.key === key);
-
 /** @param {Series} series */
 export const isLine = ({ mode }) => mode === "steps" || mode === "lines";
 

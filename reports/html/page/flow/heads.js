@@ -1,7 +1,7 @@
 // @ts-check
 // Above each panel: its title, unit, controls, values at the crosshair, and its legend, whose items are buttons. Over it: words for what is
 // outside of the view, and the edge by which it is resized.
-import { tables } from "../capture/tables.js";
+import { fetched, tables } from "../capture/tables.js";
 import { SVG, atTop, element, elementAt } from "../elements.js";
 import { roving } from "../keys.js";
 import { choice, choose, chosenFlow, continueStep, setting, turned, withSetting } from "../link.js";
@@ -14,10 +14,12 @@ import { bandLegend } from "./bands.js";
 import { isOverlaid, isRelative, shownDirection } from "./drawn_flows.js";
 import { LEAST_HEIGHT, MOST_HEIGHT, STEP_PX, heightOfPanel, isLine, isLog, isOpen, isShown, nameOfSeries, panelsWithData, rankInLegend, seriesOf, taken, view, wholeView, xOf } from "./figure.js";
 import { savePicture } from "./picture.js";
+import { extremesOf } from "./series/extremes.js";
 import { ARROWS } from "./series/points.js";
 import { AVERAGES, BINS, shownBin } from "./series/rates.js";
 
 const SILENCE = 0.15; // share of the view
+const silences = { rows: new Uint32Array(), gaps: /** @type {Points} */ ({ x: [], y: [], frame: [], capture: [] }) };
 /** @type {string | null} */
 let resized = null; // label of the edge that has the focus
 /** @type {ReturnType<typeof roving>} */
@@ -180,14 +182,24 @@ function resizing(event, panel, edge) {
   }, { once: true });
 }
 
+// Returns the times before the packets of the chosen flow, which are kept for the next view.
+/** @param {Uint32Array} rows */
+function gapsOf(rows) {
+  if (silences.rows === rows) return silences.gaps;
+  const { time } = tables.packets, y = Float64Array.from(rows, (row, k) => (k ? time[row] - time[rows[k - 1]] : 0));
+  return Object.assign(silences, { rows, gaps: { x: [], y, frame: [], capture: [] } }).gaps;
+}
+
 // A long time without any packet is labelled.
 /** @param {Flow} f @param {Panel[]} used */
 function silenceLabel(f, used) {
   const p = tables.packets, place = p.places.get(f.flow), [from, to] = view.range;
   if (place === undefined || !["sequence", "numbers"].includes(used[0].name)) return;
   const rows = taken.order, timeOf = (/** @type {number} */ row) => p.time[row];
+  const first = Math.max(1, firstAtOrAfter(rows, from, timeOf)), end = Math.min(rows.length, firstAtOrAfter(rows, to, timeOf) + 1), gaps = gapsOf(rows);
   let at = 0, longest = 0;
-  for (let k = Math.max(1, firstAtOrAfter(rows, from, timeOf)); k < rows.length && p.time[rows[k - 1]] < to; k++) {
+  if (extremesOf(gaps).of(first, end).greatest < SILENCE * (to - from)) return; // also of the part in view
+  for (let k = first; k < end; k++) {
     const silent = Math.min(to, p.time[rows[k]]) - Math.max(from, p.time[rows[k - 1]]);
     if (silent > longest) [longest, at] = [silent, k];
   }
@@ -202,7 +214,7 @@ function silenceLabel(f, used) {
 
 /** @param {number} seconds */
 function overlayNote(seconds) {
-  const parts = [timeSpan(seconds), isRelative() && "times since the first packet of each flow", view.thinned && "thinned to the first, last, least and greatest of each part"];
+  const parts = [timeSpan(seconds), isRelative() && "times since the first packet of each flow", view.dense && "every value in its column of pixels"];
   return parts.filter(Boolean).join(", ");
 }
 
@@ -214,8 +226,7 @@ function viewTools(f) {
   const p = tables.packets, place = p.places.get(f.flow), [from, to] = view.range, timeOf = (/** @type {number} */ row) => p.time[row];
   const first = firstAtOrAfter(taken.order, from, timeOf), count = place === undefined ? 0 : firstAtOrAfter(taken.order, to, timeOf) - first;
   const span = choice.range || !count ? to - from : p.time[taken.order[first + count - 1]] - p.time[taken.order[first]]; // a whole flow has no margins
-  const drawn = view.thinned ? "thinned to the first, last, least and greatest of each part; zoom in for every packet" : "every one drawn";
-  $("view-note").textContent = isOverlaid() ? overlayNote(to - from) : place === undefined ? "" : `${timeSpan(span)}, ${whole(count)} ${count === 1 ? "packet" : "packets"}, ${drawn}`;
+  $("view-note").textContent = isOverlaid() ? overlayNote(to - from) : place === undefined ? "" : `${timeSpan(span)}, ${whole(count)} ${count === 1 ? "packet" : "packets"}${fetched.bucket > 1 ? "" : ", every one drawn"}`;
   $("whole-flow").hidden = !choice.range && !Object.keys(choice.vertical).length;
   const both = !isOverlaid() && f.protocol === "tcp" && place !== undefined && p.rows(2 * place).length && p.rows(2 * place + 1).length;
   $("turn").hidden = !both;

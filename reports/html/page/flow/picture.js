@@ -4,7 +4,9 @@
 import { SVG, element } from "../elements.js";
 import { choice } from "../link.js";
 import { $ } from "../plotly.js";
+import { shownCanvas } from "./canvas/canvas.js";
 import { isOverlaid } from "./drawn_flows.js";
+import { area, view } from "./figure.js";
 
 const LEFT_OUT = "select, .switch, .value, .remove, .copy, .panel-size, .cross, .cross-time, .cross-tip, .zoom-box, [aria-pressed='false']";
 const LEGEND_GAP = 8; // px
@@ -57,8 +59,10 @@ export async function savePicture() {
   if (isOverlaid()) words.append(...shapesIn(list, legend.left, legend.top + top));
   words.append(...shapesIn($("overlay"), at.left, at.top));
   for (const [key, value] of Object.entries({ viewBox: `0 ${-top} ${width} ${height + top}`, height: height + top, style: "" })) picture.setAttribute(key, String(value));
-  picture.prepend(shapeOf("rect", { x: 0, y: -top, width, height: height + top, fill: getComputedStyle(document.body).backgroundColor }));
   picture.append(words);
+  const canvas = shownCanvas();
+  if (canvas) picture.prepend(shapeOf("image", { href: canvas.toDataURL(), x: area().l, y: 0, width: area().w, height: view.stack.height }));
+  picture.prepend(shapeOf("rect", { x: 0, y: -top, width, height: height + top, fill: getComputedStyle(document.body).backgroundColor }));
   for (const line of picture.querySelectorAll("path.js-line:not([style*='dasharray'])")) line.setAttribute("stroke-linecap", "square"); // as the style of the page
   const file = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(picture)], { type: "image/svg+xml" }));
   element("a", { href: file, download: `flow-${choice.flow}.svg` }).click();

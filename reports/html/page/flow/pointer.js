@@ -9,8 +9,9 @@ import { firstAtOrAfter } from "../numbers.js";
 import { $, data } from "../plotly.js";
 import { atPacket, cross, holdHeight, nearest, nearestBin, nearestInTime, showAt } from "./crosshair.js";
 import { isOverlaid } from "./drawn_flows.js";
-import { area, panelAt, setView, taken, timeAt, view, wholeView } from "./figure.js";
+import { area, panelAt, taken, timeAt, view, wholeView } from "./figure.js";
 import { listenToTools } from "./heads.js";
+import { movePicture } from "./canvas/moving.js";
 import { chosenAmong } from "./overlaid.js";
 import { draw } from "./view.js";
 
@@ -18,9 +19,10 @@ const DRAG_PX = 4; // least width of a box
 const BOX_PX = 12; // least height of a box that also zooms the vertical axis
 const DOUBLE_MS = 280; // a click waits so long for a second one
 const WHEEL = 0.0015;
+const RESTED_MS = 120; // after which a turn of the wheel has ended
 const PAGE = 25; // packets
-/** @type {{ press: Press | null, click: number, zooms: number, own: boolean, zoomed: boolean, wheel: number, wheeling: number }} */
-const gesture = { press: null, click: 0, zooms: 0, own: false, zoomed: false, wheel: 0, wheeling: 0 };
+/** @type {{ press: Press | null, click: number, zooms: number, own: boolean, zoomed: boolean, wheel: number, wheeling: number, turned: number }} */
+const gesture = { press: null, click: 0, zooms: 0, own: false, zoomed: false, wheel: 0, wheeling: 0, turned: 0 };
 
 /** @param {MouseEvent} event */
 function pixelOf(event) {
@@ -40,6 +42,7 @@ function pointed(event) {
 /** @param {PointerEvent} event */
 function pressed(event) {
   clearTimeout(gesture.click);
+  wheelRested();
   gesture.zoomed = false;
   const [x, y] = pixelOf(event);
   if (event.button !== 0 || !view.used?.length || panelAt(y) < 0) return;
@@ -55,10 +58,9 @@ function dragged(x, y) {
   if (!press.pan) return drawBox(press, x, y);
   press.to = [x, y];
   if (press.waiting) return;
-  press.waiting = requestAnimationFrame(async () => {
-    setView(movedRange(press));
-    await draw();
+  press.waiting = requestAnimationFrame(() => {
     press.waiting = 0;
+    if (gesture.press === press) movePicture(movedRange(press).range, draw);
   });
 }
 
@@ -163,13 +165,22 @@ function wheeled(event) {
   continueStep(); // consecutive steps are one in the history
   gesture.wheel += event.deltaY;
   const at = timeAt(pixelOf(event)[0]);
-  gesture.wheeling ||= requestAnimationFrame(async () => {
+  gesture.wheeling ||= requestAnimationFrame(() => {
     const factor = Math.exp(gesture.wheel * WHEEL), [from, to] = view.range;
-    gesture.wheel = 0;
-    if (!hasContinued()) gesture.zooms++;
-    await choose({ range: atLeast([at - (at - from) * factor, at + (to - at) * factor]) });
-    gesture.wheeling = 0;
+    gesture.wheel = gesture.wheeling = 0;
+    movePicture(atLeast([at - (at - from) * factor, at + (to - at) * factor]), draw);
+    clearTimeout(gesture.turned);
+    gesture.turned = setTimeout(wheelRested, RESTED_MS);
   });
+}
+
+// The range to which the wheel brought the view becomes the choice.
+function wheelRested() {
+  if (!gesture.turned) return;
+  clearTimeout(gesture.turned);
+  gesture.turned = 0;
+  if (!hasContinued()) gesture.zooms++;
+  return choose({ range: view.range });
 }
 
 /** @type {Record<string, number>} */

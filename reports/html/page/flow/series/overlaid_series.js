@@ -112,7 +112,7 @@ export function overlaidRates(range) {
   const found = {};
   const bins = binsOf(range, Math.max(...flows.map(countIn)));
   for (const { f, p, rows, shift } of flows) {
-    if (rows.length) found[keyOf("rate", f.flow)] = clipped(rateIn(p, rows, bins, (i) => p.ip[i], (rate) => `${prefixed(rate, "bit/s")} of IP ${ARROWS[shownDirection(f)]}`, shift), p.time[rows[0]] + shift, p.time[rows[rows.length - 1]] + shift);
+    if (rows.length) found[keyOf("rate", f.flow)] = clipped(rateIn(p, rows, bins, (rate) => `${prefixed(rate, "bit/s")} of IP ${ARROWS[shownDirection(f)]}`, shift), p.time[rows[0]] + shift, p.time[rows[rows.length - 1]] + shift);
   }
   return found;
 }

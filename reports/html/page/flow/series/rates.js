@@ -14,7 +14,9 @@ const BINS_MOST = 4000; // in the view
 const BINS_USUAL = [12, 160]; // in the view, if it chooses the bin
 const PACKETS_PER_BIN = 4;
 export const EDGE = 1e-6; // share of a bin: a packet at an edge counts in the later bin, whatever the rounding
-const shown = { bin: 0, advances: { flow: -1, rows: 0, by: /** @type {Map<number, number>} */ (new Map()) } }; // seconds; how far each ACK of a flow advances
+/** @type {WeakMap<Packets, Map<string, Float64Array>>} */
+const sums = new WeakMap();
+const shown = { bin: 0, advances: { flow: -1, p: /** @type {Packets | null} */ (null), rows: 0, by: /** @type {Map<number, number>} */ (new Map()), advancing: new Uint32Array() } }; // seconds; how far each ACK of a flow advances
 
 export const shownBin = () => shown.bin; // 0: no throughput of packets is in view
 export const forgetBin = () => { shown.bin = 0; };
@@ -33,27 +35,43 @@ function binOf([from, to], packets) {
   return Math.max(chosen || roundStep((to - from) / bins), roundStep((to - from) / BINS_MOST));
 }
 
-// Adds the bits of some packets to bins. `amount` returns the bytes of a packet.
-/** @param {Packets} p @param {Uint32Array} rows @param {number} first @param {number} bin @param {Float64Array} bits @param {(row: number) => number} amount */
-function binned(p, rows, first, bin, bits, amount) {
-  const last = first + bits.length * bin;
-  for (let k = firstAtOrAfter(rows, first - EDGE * bin, (row) => p.time[row]); k < rows.length && p.time[rows[k]] < last - EDGE * bin; k++) {
-    bits[Math.min(bits.length - 1, Math.floor((p.time[rows[k]] - first) / bin + EDGE))] += 8 * amount(rows[k]);
-  }
+// Returns the bytes of some packets until each of them, with the one before the first as 0; they are kept, because each view asks for them.
+/** @param {Packets} p @param {Uint32Array} rows @param {(row: number) => number} amount @param {string} name */
+function runningSum(p, rows, amount, name) {
+  const key = `${name} ${rows.length} ${rows[0]}`, kept = sums.get(p) ?? new Map();
+  sums.set(p, kept);
+  let sum = kept.get(key);
+  if (sum) return sum;
+  kept.set(key, (sum = new Float64Array(rows.length + 1)));
+  for (let k = 0; k < rows.length; k++) sum[k + 1] = sum[k] + amount(rows[k]);
+  return sum;
 }
 
-// Returns how far each ACK advances, by its row.
-/** @param {Packets} p @param {Uint32Array} rows */
-function advances(p, rows) {
+// Returns the bits of some packets in bins. `amount` returns the bytes of a packet, and `name` says which they are.
+/** @param {Packets} p @param {Uint32Array} rows @param {number} first @param {number} bin @param {number} count @param {(row: number) => number} amount @param {string} name */
+function binned(p, rows, first, bin, count, amount, name) {
+  const sum = runningSum(p, rows, amount, name), bits = new Float64Array(count), timeOf = (/** @type {number} */ row) => p.time[row];
+  const placeAt = (/** @type {number} */ k) => firstAtOrAfter(rows, first + (k - EDGE) * bin, timeOf);
+  for (let k = 0, start = placeAt(0); k < count; k++) {
+    const end = placeAt(k + 1);
+    bits[k] = 8 * (sum[end] - sum[start]);
+    start = end;
+  }
+  return bits;
+}
+
+// Returns the rows of ACKs that advance, and how far each does.
+/** @param {number} flow @param {Packets} p @param {Uint32Array} rows */
+function advancesOf(flow, p, rows) {
   /** @type {Map<number, number>} */
-  const found = new Map();
+  const by = new Map();
   let top = -1;
   for (const i of rows) {
     if (!(p.known[i] & KNOWN.ack)) continue;
-    if (top >= 0 && p.ack[i] > top) found.set(i, p.ack[i] - top);
+    if (top >= 0 && p.ack[i] > top) by.set(i, p.ack[i] - top);
     top = Math.max(top, p.ack[i]);
   }
-  return found;
+  return { flow, p, rows: rows.length, by, advancing: Uint32Array.from(by.keys()) };
 }
 
 // Returns a step line of rates, averaged over the last bins; its points have the time range of their bin. The first bin begins at a time.
@@ -85,12 +103,11 @@ export function binsOf(range, packets) {
   return { bin, place, origin, count: Math.max(1, Math.ceil(to / bin - EDGE) - place), average: setting("average", 1) };
 }
 
-// Returns the rates of some packets, whose times are shifted on the axis; `amount` returns the bytes of a packet.
-/** @param {Packets} p @param {Uint32Array} rows @param {Bins} bins @param {(row: number) => number} amount @param {(rate: number) => string} text @param {number} [shift] */
-export function rateIn(p, rows, bins, amount, text, shift = 0) {
+// Returns the rates of some packets, whose times are shifted on the axis: of the bytes of IP, or of another amount.
+/** @param {Packets} p @param {Uint32Array} rows @param {Bins} bins @param {(rate: number) => string} text @param {number} [shift] @param {Amount} [amount] */
+export function rateIn(p, rows, bins, text, shift = 0, { name, of } = { name: "ip", of: (row) => p.ip[row] }) {
   const { bin, place, origin, count, average } = bins, lead = average - 1, first = (place - lead) * bin + origin;
-  const bits = new Float64Array(count + lead);
-  binned(p, rows, first - shift, bin, bits, amount);
+  const bits = binned(p, rows, first - shift, bin, count + lead, of, name);
   const made = rateLine(bits, first, bins, text);
   for (const list of [made.x, made.y, made.frame, made.capture]) list.splice(0, lead);
   if (shift) made.frame = made.frame.map(([start, end]) => [start - shift, end - shift]);
@@ -110,15 +127,12 @@ export function rateData(f, range) {
   const bins = binsOf(range, packets);
   /** @type {PointsByKey} */
   const found = {};
-  /** @param {string} key @param {Uint32Array} own @param {(row: number) => number} amount @param {string} words */
-  const line = (key, own, amount, words) => {
-    if (own.length) found[key] = rateIn(p, own, bins, amount, (rate) => `${prefixed(rate, "bit/s")} ${words}`);
-  };
-  for (const d of [0, 1]) line(`throughput${d}`, rows[d], (i) => p.ip[i], `of IP ${ARROWS[d]}`);
+  for (const d of [0, 1]) if (rows[d].length) found[`throughput${d}`] = rateIn(p, rows[d], bins, (rate) => `${prefixed(rate, "bit/s")} of IP ${ARROWS[d]}`);
   if (f.protocol !== "tcp") return found;
-  const returned = rows[1 - shownDirection(f)];
-  if (shown.advances.flow !== f.flow || shown.advances.rows !== returned.length) shown.advances = { flow: f.flow, rows: returned.length, by: advances(p, returned) };
-  if (shown.advances.by.size) line("acked", returned.filter((i) => shown.advances.by.has(i)), (i) => shown.advances.by.get(i) ?? 0, "acknowledged");
+  const returned = rows[1 - shownDirection(f)], { advances } = shown;
+  if (advances.flow !== f.flow || advances.rows !== returned.length || advances.p !== p) shown.advances = advancesOf(f.flow, p, returned);
+  const { by, advancing } = shown.advances;
+  if (advancing.length) found.acked = rateIn(p, advancing, bins, (rate) => `${prefixed(rate, "bit/s")} acknowledged`, 0, { name: "acknowledged", of: (i) => by.get(i) ?? 0 });
   return found;
 }
 

@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pictures of a flow beside another rasterization of its packets, and the speed at which they are drawn and moved."""
+
+from __future__ import annotations
+
+import base64
+import math
+import random
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+import wiretale
+from plain_wire import Connection, Wire
+from report_page import Page
+
+NEAR = 2  # px, by which lines are wider and smoothed
+# Of each column of pixels in a box of a picture the first and the last row that has the color of the sender.
+EXTENTS = """async ([picture, left, top, width, height]) => {
+  const bytes = Uint8Array.from(atob(picture), (letter) => letter.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([bytes]));
+  const canvas = new OffscreenCanvas(image.width, image.height), context = canvas.getContext("2d");
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(left, top, width, height), lines = [];
+  for (let x = 0; x < width; x++) {
+    let first = -1, last = -1;
+    for (let y = 0; y < height; y++) {
+      const at = 4 * (y * width + x);
+      const off = Math.abs(data[at] - 0x2a) + Math.abs(data[at + 1] - 0x35) + Math.abs(data[at + 2] - 0x40);
+      if (off < 150) [first, last] = [first < 0 ? y : first, y];
+    }
+    lines.push([first, last]);
+  }
+  return lines;
+}"""
+ALONE = (
+    "ack",
+    "window",
+    "sack",
+    "cwnd",
+    "room",
+    "throughput1",
+    "acked",
+    "rtt1",
+    "least",
+)  # toggled: the sender's series stay
+
+Steps = list[tuple[float, float, float]]  # second, least and greatest value
+
+
+class Panel(NamedTuple):
+    """A panel in the window, and its ranges."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    times: list[float]
+    values: list[float]
+
+
+def transfer(packets: int, path: Path) -> Path:
+    """Rounds of segments and their ACKs, of changing size, with pauses."""
+    chance, talk = random.Random(3), Connection(Wire()).open()
+    sequence, at, count = 0, 50.0, 3
+    while count < packets:
+        size = min(2 + count // 40 % 60, (packets - count + 1) // 2)
+        for number in range(size):
+            talk.data(at + number * 0.02, sequence + 1000 * number, 1000)
+        for number in range(size):
+            talk.ack(at + 10 + number * 0.02 + chance.random() * 0.01, sequence + 1000 * (number + 1), window=4096)
+        sequence, at, count = sequence + 1000 * size, at + 11 + size * 0.02, count + 2 * size
+        at += 300 * (chance.random() < 0.001)
+    return talk.wire.write(path)
+
+
+def series_of(trace: wiretale.Trace) -> dict[str, Steps]:
+    """What the sender's series show: bars of the sequence, bytes in flight as steps, round trips as points."""
+    packets, lines, sent, acked = trace.packets(0), dict[str, Steps](sequence=[], flight=[], rtt=[]), 0, 0
+    base = packets[0]["time_ns"] or 0
+    columns = ("time_ns", "direction", "sequence", "payload_bytes", "acknowledged", "rtt_ns")
+    for ns, side, sequence, size, ack, rtt in zip(*map(packets.column, columns), strict=True):
+        second = (ns - base) / 1e9
+        if side == 0 and size:
+            lines["sequence"].append((second, sequence, sequence + size))
+            sent = max(sent, sequence + size)
+        if side == 1:
+            acked = max(acked, ack or 0)
+            if rtt is not None:
+                lines["rtt"].append((second, rtt / 1e6, rtt / 1e6))
+        if sent and (size or side == 1):
+            lines["flight"].append((second, sent - acked, sent - acked))
+    return lines
+
+
+def expected(steps: Steps, panel: Panel, is_step: bool) -> dict[int, tuple[float, float]]:
+    """By column of pixels the rows from the greatest to the least value; a step lasts until the next one."""
+    (begin, end), (low, high) = panel.times, panel.values
+    rows: dict[int, tuple[float, float]] = {}
+
+    def cover(column: int, least: float, greatest: float) -> None:
+        first, last = (panel.height * (high - value) / (high - low) for value in (greatest, least))
+        before_rows = rows.get(column, (math.inf, -math.inf))
+        rows[column] = (min(before_rows[0], first), max(before_rows[1], last))
+
+    before: tuple[int, float] | None = None
+    for second, least, greatest in steps:
+        column = math.floor(panel.width * (second - begin) / (end - begin))
+        if is_step and before:
+            for passed in range(before[0], column + 1):
+                cover(passed, before[1], before[1])
+        cover(column, least, greatest)
+        before = (column, greatest)
+    return {column: ends for column, ends in rows.items() if 0 <= column < panel.width}
+
+
+def panel_of(page: Page, name: str) -> Panel:
+    axis = page.panel(name)
+    times, values = page.range(), page.range(axis)
+    left, right = (page.pixel("xaxis", time) for time in times)
+    bottom, top = (page.pixel(axis, value) for value in values)
+    return Panel(left, top, right - left, bottom - top, times, values)
+
+
+def drawn_rows(page: Page, panel: Panel) -> list[tuple[int, int]]:
+    box = [round(panel.left), round(panel.top), round(panel.width), round(panel.height)]
+    picture = base64.b64encode(page.page.screenshot()).decode()
+    return [(first, last) for first, last in page.page.evaluate(EXTENTS, [picture, *box])]
+
+
+def is_near(ends: tuple[float, float], column: int, pictured: dict[int, tuple[float, float]]) -> bool:
+    """Whether the columns beside one reach as far as its ends, and they as far as these."""
+    beside = [pictured[near] for near in range(column - NEAR, column + NEAR + 1) if near in pictured]
+    return (
+        bool(beside)
+        and min(top for top, _ in beside) - NEAR <= ends[0]
+        and ends[1] <= max(end for _, end in beside) + NEAR
+    )
+
+
+@pytest.mark.parametrize("packets", [10, 10_000, 500_000])
+def test_each_panel_shows_every_packet(packets: int, page: Page, tmp_path: Path) -> None:
+    trace = wiretale.analyze(transfer(packets, tmp_path / "transfer.pcap"))
+    toggled = "".join(f"&toggled={name}" for name in ALONE)
+    page.open(trace.report(tmp_path / "report.html"), f"#flow=0{toggled}")
+    page.page.evaluate("document.getElementById('plot').scrollIntoView()")
+    page.page.evaluate("document.querySelectorAll('.panel-label, .panel-edge').forEach((words) => words.remove())")
+    for name, steps in series_of(trace).items():
+        panel = panel_of(page, name)
+        expected_rows = expected(steps, panel, is_step=name == "flight")
+        drawn = {
+            column: (float(first), float(last))
+            for column, (first, last) in enumerate(drawn_rows(page, panel))
+            if first >= 0
+        }
+        missing = [column for column, ends in expected_rows.items() if not is_near(ends, column, drawn)]
+        invented = [column for column, ends in drawn.items() if not is_near(ends, column, expected_rows)]
+        assert not missing and not invented, (name, len(expected_rows), missing[:9], invented[:9])
+    assert page.complaints == []
+
+
+# --- speed
+
+MEASURED = """async () => {
+  const plot = document.getElementById("plot"), own = { ...colors(), ...flowColors() };
+  const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
+  const time = async (does) => { const begin = performance.now(); await does(); return performance.now() - begin; };
+  const empty = plot.data.map((trace) => ({ ...trace, x: [], y: [], customdata: [] }));
+  const times = { empty: [], exact: [], moved: [] };
+  const [from, to] = view.range;
+  for (let i = 0; i < 9; i++) {
+    const layout = { ...layoutFor(view.used, own), shapes: [] };
+    times.empty.push(await time(() => Plotly.react(plot, empty.map((trace) => ({ ...trace })), layout, { staticPlot: true })));
+    times.moved.push(await time(() => movePicture([from + i * 0.01, to + i * 0.01], draw)));
+    times.exact.push(await time(draw));
+  }
+  return Object.fromEntries(Object.entries(times).map(([name, list]) => [name, median(list)]));
+}"""
+
+
+@pytest.mark.alone
+def test_half_a_million_packets_move_at_once(page: Page, tmp_path: Path) -> None:
+    trace = wiretale.analyze(transfer(500_000, tmp_path / "transfer.pcap"))
+    page.open(trace.report(tmp_path / "report.html"), "#flow=0&t=5-20")
+    times = page.page.evaluate(MEASURED)
+    assert times["exact"] <= 4 * times["empty"], times
+    assert times["moved"] <= times["empty"], times
+    before = page.hash()
+    page.page.evaluate("document.getElementById('plot').scrollIntoView()")
+    page.page.mouse.move(600, 150)
+    page.page.keyboard.down("Control")
+    for _ in range(8):
+        page.page.mouse.wheel(0, -40)
+    page.page.keyboard.up("Control")
+    page.until(f"location.hash !== {before!r}")
+    page.until("!document.querySelector('#dense canvas').style.transform")
+    assert page.complaints == []
