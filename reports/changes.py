@@ -64,10 +64,19 @@ def finding_cost(change: FindingChange) -> str:
 
 def finding_text(change: FindingChange) -> str:
     """`+ timeout-stalls  1.2 s: …`: the code, its costs and the first sentence; + appeared, − disappeared, ~ changed."""
+    return f"{sign_of(change)} {change.code}{finding_cost(change)}: {sentence_of(change)}"
+
+
+def sign_of(change: FindingChange) -> str:
+    """Returns the sign of a finding that appeared, disappeared or changed."""
+    return "~" if change.before and change.after else "+" if change.after else "−"
+
+
+def sentence_of(change: FindingChange) -> str:
+    """Returns the first sentence of a finding, and how many there are more."""
     findings = change.after or change.before
-    sign = "~" if change.before and change.after else "+" if change.after else "−"
     more = f" (and {len(findings) - 1:,} more)" if len(findings) > 1 else ""
-    return f"{sign} {change.code}{finding_cost(change)}: {findings[0].sentence}{more}"
+    return f"{findings[0].sentence}{more}"
 
 
 def baseline_lines(difference: AgainstBaseline) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from wiretale.analyzer.diff.courses import ALL, bin_width, can_read_samples, cou
 from wiretale.analyzer.units import plural, show_count, show_duration
 from wiretale.reports import changes
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.figures import BLUE, ORANGE, axis_key, panel_axes, plot, scatter
+from wiretale.reports.html.figures import SEVERAL, axis_key, panel_axes, plot, scatter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,11 +23,11 @@ PAIRS_MOST = 20  # flows of both runs, the most changed first
 # Name, values of a course, title and hover of each panel.
 PANELS = (
     ("rate", "throughput", "throughput, bit/s", "%{y:.3s}bit/s of IP"),
-    ("sequence", "position", "unique payload so far, bytes", "%{y:,.0f} bytes of unique payload"),
+    ("sequence", "position", "payload so far, bytes", "%{y:,.0f} bytes of unique payload"),
     ("rtt", "rtt", "RTT, ms", "RTT %{y:.3f} ms"),
     ("losses", "lost", "lost so far", "%{y:,} lost"),
 )
-RUNS = (("A", BLUE, "solid", "circle"), ("B", ORANGE, "dash", "diamond-open"))
+RUNS = (("A", SEVERAL[0], "solid", "circle"), ("B", SEVERAL[1], "dash", "diamond-open"))
 DIGITS = 6  # of rates and shares in the page
 
 
@@ -162,7 +162,7 @@ def run_row(name: str, run: Run) -> dict[str, str]:
     values = run.total
     return {
         "name": name,
-        "path": run.path,
+        "path": Path(run.path).name,
         "kind": run.kind,
         "answer": run.answer,
         "packets": show_count(values.get("packets")),
@@ -179,11 +179,15 @@ def measure_row(change: Change) -> list[str]:
     return [change.measure.label, show(change.before), show(change.after), absolute, relative, verdict or ""]
 
 
-def finding_row(difference: Difference) -> list[tuple[str, str]]:
-    """Returns severity and text of the findings that changed."""
+def finding_row(difference: Difference) -> list[tuple[str, str, str]]:
+    """Returns severity, text and costs of the findings that changed."""
     listed = difference.findings[: changes.FINDINGS_SHOWN]
     return [
-        ((change.after or change.before)[0].severity if change.after else "gone", changes.finding_text(change))
+        (
+            (change.after or change.before)[0].severity if change.after else "gone",
+            f"{changes.sign_of(change)} {changes.sentence_of(change)}",
+            changes.finding_cost(change).strip(),
+        )
         for change in listed
     ]
 

@@ -11,11 +11,17 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-BLUE, ORANGE, GREEN, RED, GREY, PURPLE = "#2f6fb0", "#d97a1f", "#3a8f5c", "#c93c37", "#8a94a0", "#7a5bb5"
+# The colors of page.css on white; page/plotly.js replaces them by those of the page as it is shown.
+SENDER, RECEIVER, NETWORK, SERVER, MUTED = "#2a3540", "#008a7a", "#b93a06", "#6b4aa8", "#55626f"
+# For what lies side by side and has no meaning of its own: runs, tests, hops.
+SEVERAL = ("#478fff", "#d66b24", "#47006b", "#8f2400", "#8f8f8f", "#4700ff", "#474747", "#000000")
+HEAD_PX = 22  # above a panel
+GUTTER = 52  # left of a panel, as in a capture's page
 LAYOUT: dict[str, Any] = {
     "template": "none",
     "hovermode": "closest",
-    "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+    "hoverdistance": 40,
+    "legend": {"orientation": "h", "yanchor": "bottom", "x": 0},
     "font": {"family": "system-ui, sans-serif", "size": 12},
     "paper_bgcolor": "rgba(0,0,0,0)",
     "plot_bgcolor": "rgba(0,0,0,0)",
@@ -26,7 +32,26 @@ def plot(traces: list[dict[str, Any]], **layout: Any) -> dict[str, Any]:
     """Returns a figure as JSON. Plotly checks it: an unknown key is an error at this point, not an empty figure later."""
     from plotly import graph_objects as go
 
-    return dict(json.loads(go.Figure(traces, {**LAYOUT, **layout}, skip_invalid=False).to_json()))
+    heads = panel_heads(layout)
+    room = max(60, layout.get("height", 450) - sum(layout.get("margin", {}).get(side, 40) for side in "tb"))
+    whole = {**LAYOUT, **layout, "annotations": [*layout.get("annotations", []), *heads]}
+    whole["legend"] = {"y": 1 + (HEAD_PX if heads else 4) / room, **whole["legend"]}
+    if heads:
+        whole["margin"] = {**whole["margin"], "l": GUTTER, "t": max(HEAD_PX, whole["margin"]["t"])}
+    return dict(json.loads(go.Figure(traces, whole, skip_invalid=False).to_json()))
+
+
+def panel_heads(layout: dict[str, Any]) -> list[dict[str, Any]]:
+    """Takes the titles of the y axes, and returns them as heads above their panels, with the unit after the name."""
+    heads = []
+    for key in [key for key in layout if key.startswith("yaxis") and layout[key].get("title")]:
+        axis = dict(layout[key])
+        name, _, unit = axis.pop("title")["text"].partition(", ")
+        layout[key] = axis
+        place = {"xref": "paper", "x": 0, "xanchor": "left", "yref": f"{key.replace('yaxis', 'y')} domain", "y": 1}
+        text = f"<b>{name[:1].upper()}{name[1:]}</b> {unit}"
+        heads.append({**place, "yanchor": "bottom", "text": text, "showarrow": False, "name": key})
+    return heads
 
 
 def scatter(name: str, x: Sequence[Any], y: Sequence[Any], hover: str, **more: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, axis_key, panel_axes, plot, scatter
+from wiretale.reports.html.figures import MUTED, NETWORK, RECEIVER, SENDER, axis_key, panel_axes, plot, scatter
 from wiretale.reports.terminal.lab import FIGURES, decimal_text, fidelity_text
 
 Bins = dict[str, list[Any]]  # columns over time, as traffic/lab/flow.py measures them
@@ -29,14 +29,14 @@ class Line:
 
 PANELS = ("throughput, bit/s", "latency, ms", "jitter, ms", "queue, packets", "bytes", "total losses")
 LINES = (
-    Line("throughput_bps", "throughput", 0, BLUE, hover="%{y:.4s}bit/s"),
-    Line("cumulative_throughput_bps", "cumulative throughput", 0, BLUE, "dash", "%{y:.4s}bit/s so far"),
-    Line("latency_ms", "latency", 1, GREEN, hover="%{y:.3f} ms"),
-    Line("jitter_ms", "jitter", 2, ORANGE, hover="%{y:.3f} ms"),
-    Line("jitter_ms_max", "maximum jitter", 2, ORANGE, "dash", "%{y:.3f} ms at most"),
-    Line("waiting", "queue length", 3, PURPLE, hover="%{y} packets"),
-    Line("bytes", "bytes received", 4, BLUE, hover="%{y:,} bytes"),
-    Line("lost_so_far", "lost packets", 5, RED, hover="%{y} packets"),
+    Line("throughput_bps", "throughput", 0, SENDER, hover="%{y:.4s}bit/s"),
+    Line("cumulative_throughput_bps", "cumulative throughput", 0, MUTED, "dash", "%{y:.4s}bit/s so far"),
+    Line("latency_ms", "latency", 1, SENDER, hover="%{y:.3f} ms"),
+    Line("jitter_ms", "jitter", 2, SENDER, hover="%{y:.3f} ms"),
+    Line("jitter_ms_max", "maximum jitter", 2, MUTED, "dash", "%{y:.3f} ms at most"),
+    Line("waiting", "queue length", 3, SENDER, hover="%{y} packets"),
+    Line("bytes", "bytes received", 4, RECEIVER, hover="%{y:,} bytes"),
+    Line("lost_so_far", "lost packets", 5, NETWORK, hover="%{y} packets"),
 )
 # Panel, published figure, factor.
 PUBLISHED = (
@@ -46,7 +46,7 @@ PUBLISHED = (
     (3, "queue_length_packets", 1),
     (4, "kb_transferred", 1024),
 )
-GAP = 0.03
+GAP = 0.04
 COUNTED = (3, 5)  # panels of packets
 FEW = 6  # packets; Plotly chooses whole ticks above this
 
@@ -68,7 +68,7 @@ def lab_figure(bins: Bins, published: dict[str, Any]) -> dict[str, Any]:
     span = [0, seconds[-1] if seconds else 0]
     levels = [(panel, published[name] * factor) for panel, name, factor in PUBLISHED if published.get(name) is not None]
     for number, (panel, level) in enumerate(levels):
-        name, look = "published" + " " * bool(number), {"color": GREY, "dash": "dot"}
+        name, look = "published" + " " * bool(number), {"color": MUTED, "dash": "dot"}
         line = line_trace(name, span, [level, level], panel, "published %{y:.4s}", **look)
         traces.append({**line, "showlegend": number == 0})
     height = 1 / len(PANELS)
@@ -83,13 +83,33 @@ def lab_figure(bins: Bins, published: dict[str, Any]) -> dict[str, Any]:
     return plot(
         traces,
         height=980,
-        margin={"l": 76, "r": 16, "t": 36, "b": 44},
+        margin={"l": 76, "r": 16, "t": 44, "b": 44},
         hovermode="x",
         hoversubplots="axis",
-        legend={"orientation": "h", "y": 1.0, "yanchor": "bottom", "x": 0},
         xaxis={"title": title, "zeroline": False, "anchor": "free", "position": 0},
         **panel_axes(axes),
     )
+
+
+def far_names(row: dict[str, Any]) -> list[str]:
+    """Returns the headings of the figures that are not as published."""
+    headings = {published: heading for heading, _, published, _ in FIGURES}
+    return [headings.get(name, name).split(" ")[0] for name, near in row["as_published"].items() if not near]
+
+
+def answer(rows: Sequence[dict[str, Any]]) -> str:
+    """Returns how many cases are as published, or the figures of one that is not; without published ones, what arrived."""
+    judged = [row for row in rows if row["as_published"]]
+    if not judged:
+        sent, received = (sum(row[name] or 0 for row in rows) for name in ("packets_sent", "packets_received"))
+        return f"{received:,} of {sent:,} packets arrived." if sent else "No packet was sent."
+    far = [row for row in judged if far_names(row)]
+    if len(judged) > 1:
+        return f"{len(judged) - len(far):,} of {len(judged):,} cases are as published."
+    names = far_names(judged[0])
+    if not far:
+        return f"{judged[0]['case']} is as published."
+    return f"{judged[0]['case']}: {', '.join(names)} {'is' if len(names) == 1 else 'are'} not as published."
 
 
 def page_row(row: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +123,7 @@ def page_row(row: dict[str, Any]) -> dict[str, Any]:
             (decimal_text(row[measured], decimals), decimal_text(published.get(figure), decimals))
             for _, measured, figure, decimals in FIGURES
         ],
-        "differs": ", ".join(name for name, near in row["as_published"].items() if not near),
+        "differs": ", ".join(far_names(row)),
         "problems": row.get("disturbances", []),
     }
 
@@ -115,6 +135,7 @@ def render(title: str, rows: Sequence[dict[str, Any]], bins: Sequence[Bins]) -> 
         "lab.html",
         {"figures": {f"plot-{number}": figure for number, figure in enumerate(figures)}},
         title=title,
+        heading=answer(rows),
         headings=[heading for heading, *_ in FIGURES],
         rows=[page_row(row) for row in rows],
     )

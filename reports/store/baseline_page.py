@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.diff.baseline import LEVEL, SCORE_LEAST, label_of, p_text
 from wiretale.reports.changes import baseline_lines, percent_text
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, RED, plot, scatter
+from wiretale.reports.html.figures import MUTED, NETWORK, RECEIVER, SENDER, SERVER, plot, scatter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 RUNS_DRAWN = 100  # of each measure, at equal ranks
 MEASURES_DRAWN = 40  # the most unusual
 ROW = 24  # px
-COLORS = {"worse": RED, "better": GREEN, "different": ORANGE}
+COLORS = {"worse": NETWORK, "better": RECEIVER, "different": SERVER}
 FARTHEST = 12.0  # spreads from the median; points beyond are drawn at the edge
 
 
@@ -48,9 +48,9 @@ def standing_figure(standings: Sequence[Standing]) -> dict[str, Any]:
                 x.append(round(max(-FARTHEST, min(FARTHEST, score)), 4))
                 y.append(label_of(standing))
                 text.append(standing.measure.unit.show(value))
-        colors.append(COLORS.get(standing.verdict or "", BLUE))
+        colors.append(COLORS.get(standing.verdict or "", SENDER))
     looks = {
-        "runs": {"color": GREY, "size": 6, "opacity": 0.5},
+        "runs": {"color": MUTED, "size": 6, "opacity": 0.5},
         "B": {"color": colors, "size": 11, "symbol": "diamond", "line": {"width": 1, "color": "#ffffff"}},
     }
     traces = [

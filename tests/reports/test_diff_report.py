@@ -213,7 +213,7 @@ def test_the_verdict_comes_first_then_changes_then_the_runs(opened: Page, runs: 
     answers = [f"{name}: {analyze(run).answer.sentence}" for name, run in zip("AB", runs, strict=True)]
     order = [
         text.index(word)
-        for word in (sentence, *answers, "Changes", "lost-downstream", "Both runs over time", "In total")
+        for word in (sentence, *answers, "Changes", "Findings that appeared", "Both runs over time", "In total")
     ]
     assert order == sorted(order)
 

@@ -304,10 +304,30 @@ def test_the_color_blind_can_distinguish_limits(page: Page, reports: dict[str, P
     assert len(papers) == len(SCHEMES)
 
 
-@pytest.mark.parametrize("name", ["BLUE", "ORANGE", "GREEN", "RED", "GREY", "PURPLE"])
-def test_marks_stand_out_from_either_paper(name: str) -> None:
-    for paper in PAPERS.values():
-        assert contrast(from_hex(getattr(figures, name)), from_hex(paper)) >= 3, paper
+def test_colors_of_figures_are_those_of_the_page_and_stand_out_from_either_paper(
+    page: Page, reports: dict[str, Path]
+) -> None:
+    page.open(reports["compare"])
+    made = [figures.SENDER, figures.RECEIVER, figures.NETWORK, figures.SERVER, figures.MUTED, *figures.SEVERAL]
+    for scheme, paper in PAPERS.items():
+        page.page.emulate_media(color_scheme=scheme)
+        shown = page.page.evaluate("made => inOwnColors(made)", made)
+        for before, color in zip(made, shown, strict=True):
+            assert contrast(from_hex(color), from_hex(paper)) >= 3, (scheme, before, color)
+        assert (shown == made) == (scheme == "light") and len(set(shown)) == len(made)
+
+
+def test_a_page_begins_with_its_answer_and_names_no_folder(reports: dict[str, Path]) -> None:
+    answers = {
+        "compare": "Blocks of run 31, sender → receiver: 90 of 600 (15%) did not arrive",
+        "diff": "B is slower",
+        "experiment": "udp+12 was fastest at",
+        "lab": "narrow: latency is not as published.",
+    }
+    for name, path in reports.items():
+        text = path.read_text().partition('<script type="application/octet-stream"')[0]
+        assert answers.get(name, "") in re.search(r'<h1 id="answer">(.*?)</h1>', text, re.DOTALL)[1]  # type: ignore[index]
+        assert str(path.parent) not in text and str(Path.home()) + "/" not in text, name
 
 
 def test_a_dark_page_has_no_white_buttons(page: Page, reports: dict[str, Path]) -> None:

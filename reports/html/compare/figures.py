@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.compare.loss_location import PLACES, Ledger, place_between
 from wiretale.analyzer.units import show_count, show_share
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot, scatter
+from wiretale.reports.html.figures import MUTED, NETWORK, SENDER, SEVERAL, plot, scatter
 from wiretale.reports.phrases import stage_name
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ LOSS_ENDS = ((), (0.5,), (0.95, 0.3))  # ends of the losses between two stages, 
 FEW = 4  # packets; Plotly chooses whole ticks above this
 LABEL_WIDTH = 18  # characters
 LEGEND_WIDTH = 34  # characters that fit on a phone
-COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, GREY)
+COLORS = SEVERAL
 
 
 def area(x: list[float], y: list[float], color: str, text: str, opacity: float = 1) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def band(start: tuple[float, float], end: tuple[float, float], height: float, co
     x = [start[0] + (end[0] - start[0]) * t for t in steps]
     y = [start[1] + (end[1] - start[1]) * (t * t * (3 - 2 * t)) for t in steps]
     outline = [*y, *(value - height for value in reversed(y))]
-    return area([*x, *reversed(x)], outline, color, text, 0.85 if color == RED else 0.45)
+    return area([*x, *reversed(x)], outline, color, text, 0.85 if color == NETWORK else 0.3)
 
 
 def label(x: float, y: float, text: str, **more: Any) -> dict[str, Any]:
@@ -80,13 +80,13 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
         missed = f"<br>{stage.missed:,} unseen" if stage.missed else ""
         name, left, right, foot = stage_name(stage.role), number - BAR, number + BAR, 1 - max(height, THIN)
         text = f"{name}: {stage.had:,} {ledger.unit}{missed}"
-        traces.append(area([left, right, right, left], [1, 1, foot, foot], BLUE, text))
+        traces.append(area([left, right, right, left], [1, 1, foot, foot], SENDER, text))
         labels.append(label(number, 1.03, f"<b>{name}</b><br>{show_count(stage.had)}{missed}", yanchor="bottom"))
     for number, (before, after) in enumerate(pairwise(ledger.stages)):
         height = heights[number + 1]
         text = f"{after.had:,} {ledger.unit} went on"
         if height:
-            traces.append(band((number + BAR, 1), (number + 1 - BAR, 1), height, BLUE, text))
+            traces.append(band((number + BAR, 1), (number + 1 - BAR, 1), height, SENDER, text))
         lost = losses_between(ledger, before.name, after.name)
         tops = accumulate((count / sent for _, count in lost), initial=height)
         # The lowest band must leave first, because bands must not cross.
@@ -94,7 +94,7 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
         for (place, count), top, end in zip(lost, tops, ends, strict=False):
             thick = max(count / sent, THIN)
             text = f"{count:,} lost {PLACES[place]}".replace("lost never", "never")
-            traces.append(band((number + BAR, 1 - top), (number + end, thick - DEPTH), thick, RED, text))
+            traces.append(band((number + BAR, 1 - top), (number + end, thick - DEPTH), thick, NETWORK, text))
             words = "<br>".join(wrap(PLACES[place], LABEL_WIDTH))
             share = f"<b>{count:,}</b> ({show_share(count, sent)})"
             labels.append(label(number + end, -DEPTH - 0.04, f"{share}<br>{words}", yanchor="top"))
@@ -171,7 +171,7 @@ def losses_over_time(bins: list[dict[str, Any]], base_ns: int) -> dict[str, Any]
                 "x": [(row["moment"] - base_ns) / 1e9 for row in rows],
                 "y": [row["packets"] for row in rows],
                 "width": [max(row["width"] / 1e9, 1e-9) for row in rows],
-                "marker": {"color": (RED, ORANGE, PURPLE, GREY)[number % 4]},
+                "marker": {"color": (NETWORK, SENDER, MUTED, SEVERAL[0])[number % 4]},
                 "hovertemplate": f"{PLACES[place]}<br>%{{x:.3f}} s<br>%{{y}} packets<extra></extra>",
             }
         )

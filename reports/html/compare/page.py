@@ -33,7 +33,11 @@ def diagrams(comparison: Comparison) -> list[int]:
     lossy = [
         n for n, ledger in enumerate(comparison.ledgers) if ledger.lost or any(stage.missed for stage in ledger.stages)
     ]
-    return lossy[:DIAGRAMS_MOST] or [n for n, ledger in enumerate(comparison.ledgers[:1]) if ledger.sent]
+    drawn: dict[tuple[Any, ...], int] = {}  # blocks are packets, too: the same stages are drawn once
+    for n in lossy:
+        ledger = comparison.ledgers[n]
+        drawn.setdefault((*((stage.name, stage.had, stage.missed) for stage in ledger.stages), *ledger.lost.items()), n)
+    return list(drawn.values())[:DIAGRAMS_MOST] or [n for n, ledger in enumerate(comparison.ledgers[:1]) if ledger.sent]
 
 
 def figures(comparison: Comparison) -> dict[str, Any]:
@@ -76,18 +80,25 @@ def flow_rows(comparison: Comparison) -> list[dict[str, Any]]:
     return rows
 
 
+def names_of(roles: list[str]) -> str:
+    """Returns the heading of a page without an answer."""
+    return f"{', '.join(roles[:-1]).capitalize()} and {roles[-1]} compared"
+
+
 def render(comparison: Comparison) -> str:
     """Returns the page."""
     roles = [point.role for point in comparison.points]
     lost, total = lost_rows(comparison)
+    sentences = list(answers(comparison))
     return offline_page.render(
         "compare.html",
         {"figures": figures(comparison)},
         style=offline_page.part("compare.css"),
         title=" · ".join(f"{point.role} {point.name}" for point in comparison.points),
-        heading=f"{', '.join(roles[:-1]).capitalize()} and {roles[-1]} compared",
-        answers=list(answers(comparison)),
+        heading=sentences[0][:1].upper() + sentences[0][1:] if sentences else names_of(roles),
+        answers=sentences[1:],
         points=comparison.points,
+        files=[", ".join(Path(str(file)).name for file in point.files) for point in comparison.points],
         lasts=[point_duration(point) for point in comparison.points],
         ledgers=[(ledger, ledger_rows(ledger), ledger_notes(ledger)) for ledger in comparison.ledgers],
         diagrams=diagrams(comparison),

@@ -19,12 +19,11 @@ from wiretale.reports.html.experiment.data import (
     points,
     study_title,
 )
-from wiretale.reports.html.figures import BLUE, GREEN, GREY, ORANGE, PURPLE, RED, plot, scatter
+from wiretale.reports.html.figures import MUTED, NETWORK, SENDER, SEVERAL, plot, scatter
 
 Row = dict[str, Any]
 MakeAxis = Callable[[Sequence[float]], Row]
-COLORS = (BLUE, ORANGE, GREEN, PURPLE, RED, "#00857c", "#b0478e", "#7a6a00", "#4a5a6a")
-PUBLISHED_COLORS = (GREY, "#b58b5a", "#6f9c84", "#a58fca", "#cf8b88", "#7fb3af", "#c79ab8", "#a89f5f")
+COLORS = SEVERAL
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "x")
 FAR_APART = 50  # ratio of values from which an axis is logarithmic
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
@@ -164,7 +163,7 @@ def trial_choices(data: Sequence[Row]) -> list[Row]:
 
 def published_line(line: Row, number: int, hover: str) -> Row:
     """Returns a published line, labelled so."""
-    color = PUBLISHED_COLORS[number % len(PUBLISHED_COLORS)]
+    color = COLORS[number % len(COLORS)]
     text = f"{line['name']}, published<br>{hover}, %{{y:.4g}}"
     mode = "lines+markers" if len(line["x"]) > 1 else "markers"
     marker = {"color": color, "size": 8, "symbol": f"{SYMBOLS[number % 4]}-open", "line": {"width": 1.5}}
@@ -201,14 +200,14 @@ def sent_lines(outcome: Outcome) -> list[Row]:
     """Returns the mean sending rates of UDP by block size, behind the received ones: the distance between them is lost."""
     rows = [row for row in alone(outcome.rows) if row["protocol"] == "udp"]
     lines = points(rows, lambda row: row["block_bytes"], "sending_rate_mbit_s")
-    look = {"mode": "lines+markers", "line": {"color": GREY, "width": 1.5, "dash": "dash"}}
+    look = {"mode": "lines+markers", "line": {"color": MUTED, "width": 1.5, "dash": "dash"}}
     return [
         scatter(
             f"{name}, sent",
             [point.x for point in line],
             [point.mean for point in line],
             f"{name}, sent<br>%{{x}} byte blocks, mean %{{y:.4g}}",
-            marker={"color": GREY, "size": 6, "symbol": f"{SYMBOLS[number % len(SYMBOLS)]}-open"},
+            marker={"color": MUTED, "size": 6, "symbol": f"{SYMBOLS[number % len(SYMBOLS)]}-open"},
             **look,
         )
         for number, (name, line) in enumerate(lines.items())
@@ -274,7 +273,7 @@ def received_by_offered(outcome: Outcome) -> Iterator[Row]:
     if longest(lines) < 2:
         return
     most = max(point.x for line in lines.values() for point in line)
-    look = {"mode": "lines", "line": {"color": GREY, "width": 1}, "hoverinfo": "skip"}
+    look = {"mode": "lines", "line": {"color": MUTED, "width": 1}, "hoverinfo": "skip"}
     yield line_figure(
         outcome,
         "Offered against received rate",
@@ -336,7 +335,7 @@ def published_bars(published: Sequence[Row], rates: dict[tuple[str, str], list[f
     if not with_label:
         return None
     places = [[row["group"] for row in with_label], [labels[row["group"]][row["session"] - 1] for row in with_label]]
-    return bars(f"{with_label[0]['name']} (published)", places, [row["trials"] for row in with_label], GREY, "/")
+    return bars(f"{with_label[0]['name']} (published)", places, [row["trials"] for row in with_label], MUTED, "/")
 
 
 def has_mix(outcome: Outcome) -> bool:
@@ -351,7 +350,7 @@ def throughput_of_sessions(outcome: Outcome) -> Iterator[Row]:
     rates = session_labels(outcome)
     published = published_bars(outcome.published.get("sessions", []), rates)
     places = [[group for group, _ in rates], [label for _, label in rates]]
-    data = [bars("measured", places, list(rates.values()), BLUE, ""), *([published] if published else [])]
+    data = [bars("measured", places, list(rates.values()), SENDER, ""), *([published] if published else [])]
     yield figure(
         "Throughput of each session",
         BAR_SPREAD + (" Hatched: published." if published else ""),
@@ -375,7 +374,7 @@ def sessions_over_time(outcome: Outcome) -> Iterator[Row]:
         yield figure(
             f"Sessions over time: {entry['group']}" + (f", trial {entry['trial']}" if trials > 1 else ""),
             time_note(entry),
-            [*data, over_time("Jain's fairness index", times, entry["fairness"], RED, "y2")],
+            [*data, over_time("Jain's fairness index", times, entry["fairness"], NETWORK, "y2")],
             xaxis=axis("seconds since the first session's start", anchor="y2", rangemode="tozero"),
             yaxis=axis("Mbit/s", rangemode="tozero", domain=[0.34, 1]),
             yaxis2=axis("fairness", range=[0, 1.08], domain=[0, 0.24]),

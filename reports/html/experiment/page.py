@@ -9,7 +9,7 @@ from statistics import fmean, median
 from typing import Any
 
 from wiretale.analyzer.time import show_time
-from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration
+from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.experiment.data import Outcome, study_title
 from wiretale.reports.html.experiment.figures import experiment_figures
@@ -49,6 +49,24 @@ def where(endpoint: Row) -> str:
     if endpoint["ssh"]:
         return f"{endpoint['ssh']} (ssh)"
     return f"namespace {endpoint['netns']}" if endpoint["netns"] else "the host of the run"
+
+
+def answer(outcome: Outcome) -> str:
+    """Returns the fastest and the slowest test by the median throughput of their sessions, and how many tests failed."""
+    rates: dict[str, list[float]] = {}
+    for row in outcome.rows:
+        if row["throughput_mbit_s"] is not None:
+            rates.setdefault(row["group"], []).append(row["throughput_mbit_s"] * 1e6)
+    medians = sorted((median(values), group) for group, values in rates.items())
+    failed = f" {plural(len(outcome.failures), 'test')} failed." if outcome.failures else ""
+    if not medians:
+        return f"No throughput was measured.{failed}"
+    (low, slowest), (high, fastest) = medians[0], medians[-1]
+    if len(medians) == 1:
+        return f"{fastest}: {show_rate(high)}, the median of {plural(len(rates[fastest]), 'session')}.{failed}"
+    if show_rate(low) == show_rate(high):
+        return f"All {len(medians)} tests reached {show_rate(high)} (median of their sessions).{failed}"
+    return f"{fastest} was fastest at {show_rate(high)} (median), {slowest} slowest at {show_rate(low)}.{failed}"
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:
@@ -105,9 +123,9 @@ def findings(outcome: Outcome) -> list[Row]:
 
 
 def show_number(row: Row, name: str) -> str:
-    """Returns a mean with half the width of its confidence interval."""
+    """Returns a mean with half the width of its confidence interval, unless that reaches below zero."""
     low, high = row["ci95_low"], row["ci95_high"]
-    return number(row[name]) if low is None else f"{number(row[name])} ± {number((high - low) / 2)}"
+    return number(row[name]) if low is None or low < 0 else f"{number(row[name])} ± {number((high - low) / 2)}"
 
 
 def case_name(row: Row) -> list[str]:
@@ -212,7 +230,7 @@ def tables(outcome: Outcome) -> list[Row]:
         (
             "Means of the trials",
             summary_table(outcome),
-            "Mean ± half the width of its 95% confidence interval (summary.csv).",
+            "Mean ± half the width of its 95% confidence interval, if it is above zero (summary.csv).",
         ),
         ("Latency", latency_table(outcome), "Round trips of ping from the sender to the receiver (latency.csv)."),
         ("Other programs", programs_table(outcome), "Their output is in raw/."),
@@ -236,6 +254,7 @@ def render(outcome: Outcome) -> str:
         {"figures": {f"figure-{number}": figure for number, figure in enumerate(figures, 1)}},
         style=offline_page.part("experiment.css"),
         title=outcome.plan["title"],
+        heading=answer(outcome),
         facts=facts(outcome),
         failures=outcome.failures,
         findings=findings(outcome),

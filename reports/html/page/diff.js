@@ -2,7 +2,7 @@
 // The report of two runs: the flows that are selected, or all, are drawn over one time axis and as distributions.
 import { pageKeys, plotKeys, quietButtons } from "./keys.js";
 import { begin, choice, choose, continueStep, hasAny, onChoice } from "./link.js";
-import { $, CONFIG, data, inColors, loadPlotly } from "./plotly.js";
+import { $, CONFIG, data, inColors, inOwnColors, loadPlotly } from "./plotly.js";
 import { drawn, fitted, paper } from "./print.js";
 import { whole } from "./units.js";
 
@@ -67,15 +67,16 @@ async function drawRuns() {
   const layout = structuredClone(data.figure.plot.layout);
   /** @type {Record<string, { x: number[], y: (number | null)[] }[]>} */
   const byPanel = {};
-  const traces = data.figure.plot.data.flatMap((made, i) => {
+  const traces = inOwnColors(data.figure.plot.data).flatMap((made, i) => {
     const { name } = data.figure.panels[i % data.figure.panels.length];
     if (!names.includes(name)) return [];
     const points = pointsOf(pair()[runOf(made)], name);
     if (isShown(made.meta)) (byPanel[name] ||= []).push(points);
     const lacks = points.x.length ? {} : { x: [range[0]], y: [null] }; // keeps it in the legend
-    return [{ ...structuredClone(made), ...points, ...lacks, showlegend: name === names[0], visible: isShown(made.meta) ? true : "legendonly" }];
+    return [{ ...made, ...points, ...lacks, showlegend: name === names[0], visible: isShown(made.meta) ? true : "legendonly" }];
   });
   for (const panel of data.figure.panels) if (!names.includes(panel.name)) delete layout[axisName(panel)];
+  layout.annotations = layout.annotations.filter((/** @type {{ name: string }} */ head) => layout[head.name]);
   inColors(layout);
   layout.dragmode = $("plot").layout?.dragmode || layout.dragmode;
   const total = panels.reduce((sum, { name }) => sum + WEIGHTS[name], 0);
@@ -96,9 +97,9 @@ async function drawRuns() {
 async function drawDistribution(name) {
   if (!$(name)) return;
   const figure = data.cdfs[name], counts = RUNS.map((run) => pair()[run][`${name}_samples`]);
-  const traces = figure.data.map((made) => {
+  const traces = inOwnColors(figure.data).map((made) => {
     const values = pair()[runOf(made)][`${name}_shares`];
-    return { ...structuredClone(made), x: values, y: values.map((_, i) => (100 * i) / (values.length - 1)), visible: isShown(made.meta) ? true : "legendonly" };
+    return { ...made, x: values, y: values.map((_, i) => (100 * i) / (values.length - 1)), visible: isShown(made.meta) ? true : "legendonly" };
   });
   $(name).hidden = !counts.some(Boolean);
   $(`${name}-note`).textContent = counts.some(Boolean) ? `Samples: A ${whole(counts[0])}, B ${whole(counts[1])}.` : `No ${name === "rtt" ? "RTTs" : "delays of blocks"} are known of these flows.`;

@@ -1,7 +1,7 @@
 // @ts-check
 // A page with complete figures, which are drawn in the colors of the page.
 import { pageKeys, plotKeys, quietButtons, roving } from "./keys.js";
-import { $, CONFIG, data, inColors, loadPlotly } from "./plotly.js";
+import { $, CONFIG, data, inColors, inOwnColors, loadPlotly } from "./plotly.js";
 import { drawn, fitted, paper } from "./print.js";
 
 /** @param {string} id */
@@ -12,7 +12,7 @@ const drawnFigures = () => Object.keys(data.figures).map(plotOf);
 async function drawFigure(place) {
   const figure = data.figures[place.id];
   const layout = fitted(inColors({ ...structuredClone(figure.layout), uirevision: "kept" }), place); // keeps zooms and legends
-  await drawn(place, structuredClone(figure.data), layout, { ...CONFIG, ...figure.config });
+  await drawn(place, inOwnColors(figure.data), layout, { ...CONFIG, ...figure.config });
   quietButtons(place);
 }
 
