@@ -34,11 +34,11 @@ def plot(traces: list[dict[str, Any]], **layout: Any) -> dict[str, Any]:
 
     heads = panel_heads(layout)
     room = max(60, layout.get("height", 450) - sum(layout.get("margin", {}).get(side, 40) for side in "tb"))
-    whole = {**LAYOUT, **layout, "annotations": [*layout.get("annotations", []), *heads]}
-    whole["legend"] = {"y": 1 + (HEAD_PX if heads else 4) / room, **whole["legend"]}
+    settings = {**LAYOUT, **layout, "annotations": [*layout.get("annotations", []), *heads]}
+    settings["legend"] = {"y": 1 + (HEAD_PX if heads else 4) / room, **settings["legend"]}
     if heads:
-        whole["margin"] = {**whole["margin"], "l": GUTTER, "t": max(HEAD_PX, whole["margin"]["t"])}
-    return dict(json.loads(go.Figure(traces, whole, skip_invalid=False).to_json()))
+        settings["margin"] = {**settings["margin"], "l": GUTTER, "t": max(HEAD_PX, settings["margin"]["t"])}
+    return dict(json.loads(go.Figure(traces, settings, skip_invalid=False).to_json()))
 
 
 def panel_heads(layout: dict[str, Any]) -> list[dict[str, Any]]:

@@ -308,13 +308,13 @@ def test_colors_of_figures_are_those_of_the_page_and_stand_out_from_either_paper
     page: Page, reports: dict[str, Path]
 ) -> None:
     page.open(reports["compare"])
-    made = [figures.SENDER, figures.RECEIVER, figures.NETWORK, figures.SERVER, figures.MUTED, *figures.SEVERAL]
+    written = [figures.SENDER, figures.RECEIVER, figures.NETWORK, figures.SERVER, figures.MUTED, *figures.SEVERAL]
     for scheme, paper in PAPERS.items():
         page.page.emulate_media(color_scheme=scheme)
-        shown = page.page.evaluate("made => inOwnColors(made)", made)
-        for before, color in zip(made, shown, strict=True):
+        painted = page.page.evaluate("colors => inOwnColors(colors)", written)
+        for before, color in zip(written, painted, strict=True):
             assert contrast(from_hex(color), from_hex(paper)) >= 3, (scheme, before, color)
-        assert (shown == made) == (scheme == "light") and len(set(shown)) == len(made)
+        assert (painted == written) == (scheme == "light") and len(set(painted)) == len(written)
 
 
 def test_a_page_begins_with_its_answer_and_names_no_folder(reports: dict[str, Path]) -> None:
