@@ -18,8 +18,8 @@ HEIGHT_PX = 150  # of the other panels
 LETTER_PX = 7  # width, on average
 # Their axes do not begin at 0.
 POSITIONS = ("sequence", "numbers")
-# Only the scripts of the page compute these series, packet by packet.
-PAGE_ONLY = {"cwnd", "acked", "parts"}
+# Only the scripts of the page compute these series, packet by packet or for a flow without packets.
+PAGE_ONLY = {"cwnd", "acked", "parts", "progress"}
 DRAWN = tuple(series for series in SERIES if series.key not in PAGE_ONLY)
 DRAWN_PANELS = tuple(panel for panel in PANELS if any(series.panel == panel.name for series in DRAWN))
 ALIASES = {"throughput": "rate"}

@@ -132,6 +132,7 @@ MARKS = (
     ("keep_alive", "keep-alive or window probe", "muted", "cross-thin"),
 )
 CWND = "The most bytes in flight, without those that SACK blocks report, in the last round trip. Not seen: estimated."
+PROGRESS = "By bins of the series table, because the page does not have the packets of this flow."
 FLIGHT = "Bytes sent and not yet acknowledged, at the capture point."
 JITTER = "Smoothed difference of delays between numbers that follow each other (RFC 3550 section 6.4.1)."
 
@@ -142,6 +143,7 @@ SERIES = (
     Series("data", "segment", "sequence", "sender", "bars", size=2),
     Series("other", "packets ←", "sequence", "receiver", "bars", size=2),
     Series("again", "retransmitted", "sequence", "network", "bars", size=2.5),
+    Series("progress", "new data so far", "sequence", "sender", "lines", about=PROGRESS),
     Series("lost", "lost original", "sequence", "network", "marks", symbol="line-ew", size=7),
     *(Series(key, name, "sequence", color, "marks", symbol=symbol, size=9) for key, name, color, symbol in MARKS),
     Series("number0", "number →", "numbers", "sender", "marks", size=4),

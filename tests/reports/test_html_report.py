@@ -80,6 +80,22 @@ def test_a_flow_larger_than_the_page_is_cut_and_says_so(
     assert page.frames("data") and max(page.frames("data")) <= 50
 
 
+def test_a_flow_whose_packets_the_page_lacks_has_its_sequence_by_bins(
+    page: Page, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", 1)
+    trace = wiretale.analyze(samples / "vlan_ipv6.pcap")
+    page.open(trace.report(tmp_path / "report.html"))
+    lacking = page.page.evaluate("[...tables.flows.number].filter((flow) => !tables.packets.places.has(flow))")
+    sizes = {flow: max(trace.directions[2 * flow + side]["payload_bytes"] or 0 for side in (0, 1)) for flow in lacking}
+    largest = max(sizes, key=lambda flow: sizes[flow])
+    page.page.evaluate(f"location.hash = '#flow={largest}'")
+    page.until(f"document.body.dataset.flow === '{largest}'")
+    drawn = [point.value for point in page.drawn() if point.trace == "progress"]
+    assert drawn == sorted(drawn) and drawn[0] == 0 and drawn[-1] == pytest.approx(sizes[largest], rel=0.01)
+    assert page.complaints == []
+
+
 def test_filters_can_be_copied(page: Page, samples: Path, tmp_path: Path) -> None:
     page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
     page.page.click("#copy-flow")

@@ -14,7 +14,7 @@ import { KNOWN } from "../../../reports/html/page/numbers.js";
 const FLOW = { row: 0, flow: 1, name: "a → b", protocol: "tcp", path: "", relation: "", packets: 0, main: 0 };
 const SENT = KNOWN.sequence | KNOWN.flags, ACKED = KNOWN.ack | KNOWN.window;
 const EVENTS = "flow capture direction time_ns frame related_frame bytes kind place evidence spurious";
-const SERIES = "flow direction start_ns width_ns throughput_bps rtt_ns flight_bytes window_bytes";
+const SERIES = "flow direction start_ns width_ns throughput_bps goodput_bps rtt_ns flight_bytes window_bytes";
 const BLOCKS = "flow direction capture stream sequence complete_ns last_frame latency_ns head_of_line_ns verdict";
 
 const segment = (time, sequence, size = 1000, more = {}) => ({ who: 0, known: SENT, time, sequence, size, ip: size + 40, unique: size, ...more });
@@ -125,12 +125,13 @@ test("ACKs advance by what is new in them", () => {
 });
 
 test("a flow without packets has the bins of its series", () => {
-  const row = (start, throughput) => ({ flow: 1, start_ns: start, width_ns: 100, throughput_bps: throughput, rtt_ns: 20, flight_bytes: 500, window_bytes: 900 });
+  const row = (start, throughput) => ({ flow: 1, start_ns: start, width_ns: 100, throughput_bps: throughput, goodput_bps: throughput / 2, rtt_ns: 20, flight_bytes: 500, window_bytes: 900 });
   page([], { series: [row(0, 1e6), row(100, 2e6), row(300, 5e5)] });
   const found = seriesData(1, 0);
   assert.deepEqual(points(found.throughput0), [[0, 1e6], [0.1, 2e6], [0.2, 0], [0.3, 5e5], [0.4, 0]]);
   assert.deepEqual(points(found.rtt0), [[0.05, 20], [0.15, 20], [0.35, 20]]);
   assert.deepEqual(points(found.flight), [[0, 500], [0.1, 500], [0.3, 500]]);
+  assert.deepEqual(points(found.progress), [[0, 0], [0.1, 6250], [0.2, 18750], [0.3, 18750], [0.4, 21875]]); // flat while nothing comes
 });
 
 test("steps are round", () => {

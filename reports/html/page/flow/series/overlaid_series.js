@@ -63,7 +63,7 @@ function ofPackets(f, held) {
 /** @param {Flow} f */
 function ofBins(f) {
   const main = shownDirection(f), found = seriesData(f.flow, main);
-  return { flight: found.flight, rate: found[`throughput${main}`], rtt: found[`rtt${main}`] };
+  return { sequence: found.progress, flight: found.flight, rate: found[`throughput${main}`], rtt: found[`rtt${main}`] };
 }
 
 // Returns a series of points at the times of the axis.

@@ -142,6 +142,7 @@ export function seriesData(flow, main) {
   /** @type {Record<string, GrowingPoints>} */
   const found = {};
   const s = tables.series;
+  let sum = 0; // bytes of new data
   for (const i of rowsOf(s, flow)) {
     const d = s.direction[i], start = s.start_ns[i] / 1e3, end = start + s.width_ns[i] / 1e3, at = { frame: /** @type {Span} */ ([start, end]) };
     const follows = s.flow[i + 1] === flow && s.direction[i + 1] === d && s.start_ns[i + 1] / 1e3 <= end + 1e-9;
@@ -154,7 +155,11 @@ export function seriesData(flow, main) {
     if (d !== main) continue;
     add("flight", start, s.flight_bytes[i], `${prefixed(s.flight_bytes[i], "B")} in flight`);
     add("room", start, s.window_bytes[i], `receive window ${prefixed(s.window_bytes[i], "B")}`);
+    add("progress", start, sum, `${prefixed(sum, "B")} of new data so far`);
+    sum += Number.isNaN(s.goodput_bps[i]) ? 0 : (s.goodput_bps[i] * (end - start)) / 8;
+    if (!follows) add("progress", end, sum, `${prefixed(sum, "B")} of new data so far`);
   }
+  if (!sum) delete found.progress;
   if (!found.flight?.y.some((value) => value > 0)) delete found.flight, delete found.room;
   for (const key of ["throughput0", "throughput1"]) if (found[key]) found[key].bin = true;
   return found;
