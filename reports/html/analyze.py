@@ -22,7 +22,7 @@ from wiretale.reports.html import offline_page
 from wiretale.reports.html.commands import again, cut_start, page_name
 from wiretale.reports.html.figures import flow_figure
 from wiretale.reports.html.finding_rows import cited_flows, finding_rows
-from wiretale.reports.html.first_screen import facts, findings, flow_times, time_bar
+from wiretale.reports.html.first_screen import cause_flows, facts, findings, flow_times, time_bar
 from wiretale.reports.html.flow_columns import flow_columns
 from wiretale.reports.html.frames import frame_data, without_bytes
 from wiretale.reports.html.packing import base_time, encoded, numbered_words, packed_table
@@ -174,6 +174,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
         "again": again(trace, served),
         "cut": cut_start(trace, served),
         "findings": finding_data,
+        "causes": cause_flows(trace, finding_data),
         "files": file_names(trace),
         "series_flows": fitting["series"],
         "whole_flows": sorted(set(limited).intersection(*fitting.values())) if served else [],

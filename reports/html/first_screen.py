@@ -12,8 +12,9 @@ from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
+from wiretale.reports.html.finding_rows import since
 from wiretale.reports.html.flow_columns import REAL_BYTES
-from wiretale.reports.html.packing import planes
+from wiretale.reports.html.packing import base_time, planes
 from wiretale.reports.html.timeline import span_of
 from wiretale.reports.phrases import cause_cost, cost_text, drops_of, title_of
 from wiretale.reports.time_account import PARTS, time_account
@@ -145,6 +146,33 @@ def findings(trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
         "none": none_found(trace),
         "rest": ", ".join(f"{code} ({count})" for code, count in left.items()),
     }
+
+
+def span_of_entry(
+    entry: Explained, finding_data: list[dict[str, Any]], base_ns: int
+) -> tuple[float | None, float | None]:
+    """Returns the first and the last time of a cause, or of findings that none explains, in seconds."""
+    if entry.cause is not None:
+        return since(base_ns, entry.cause["first_ns"]), since(base_ns, entry.cause["last_ns"])
+    firsts, lasts = ([time for row in finding_data if (time := row[end]) is not None] for end in ("from", "to"))
+    return min(firsts, default=None), max(lasts, default=None)
+
+
+def cause_flows(trace: Trace, evident: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns for each entry that the page lists its flows, at most 200 of `members`, and its times in seconds: what a
+    selection of flows or of a range must have of it."""
+    of_causes: dict[int, list[int]] = {}
+    for row in trace.cause_flows.rows():
+        of_causes.setdefault(row["cause"], []).append(row["flow"])
+    base_ns, described = base_time(trace), []
+    for entry in entries(trace)[:CAUSES_SHOWN]:
+        finding_data, cause = [evident[row["finding"] - 1] for row in entry.group.rows], entry.cause
+        flows = of_causes.get(cause["cause"], []) if cause else []
+        flows = list(dict.fromkeys(flows or [flow for row in finding_data for flow in row["flows"]]))
+        members = max(len(flows), cause["members"] or 0) if cause else len(flows)
+        start, end = span_of_entry(entry, finding_data, base_ns)
+        described.append({"title": title_of(entry), "flows": flows, "members": members, "from": start, "to": end})
+    return described
 
 
 def flow_times(trace: Trace) -> dict[str, Any]:

@@ -51,3 +51,12 @@ export const elementAt = (selector, place = document) => /** @type {HTMLElement}
 
 /** @param {HTMLTableElement} table */
 export const headOfTable = (table) => /** @type {HTMLTableSectionElement} */ (table.tHead);
+
+// Returns a small button that turns a facet of the selection; page/selection/chips.js listens to all of them.
+/** @param {string} facet @param {string} label */
+export function onlyButton(facet, label) {
+  const button = element("button", { type: "button", className: "plain only", textContent: "only", title: label });
+  button.setAttribute("aria-label", label);
+  button.dataset.only = facet;
+  return button;
+}

@@ -2,7 +2,7 @@
 // The choice: what a reader selected. The link holds it, each change is a step of the history that Back undoes, and an edited link
 // is obeyed. A part of the page changes the choice by choose(), and draws it in a function that it gives to onChoice().
 //
-// #flow=3&with=5,9&t=1.5-2.25&y=sequence:0-90000&finding=2&frame=7&toggled=window&size=rate:120&tab=ladder&find=10.0.0.1
+// #flow=3&with=5,9&t=1.5-2.25&y=sequence:0-90000&finding=2&frame=7&only=port:443&toggled=window&during=1-3&size=rate:120&tab=ladder&find=10.0.0.1
 import { $, data } from "./plotly.js";
 import { whole } from "./units.js";
 
@@ -18,11 +18,15 @@ const UNCHOSEN = {
   size: {}, // height of each panel that was resized, px
   tab: null, // name of the tab below the plots
   find: "", // words of the search
+  only: [], // facets that flows must have to be selected, as "port:443"
+  during: null, // seconds since the base of the page: the brush of the timeline, in which flows must live to be selected
+  stack: null, // "host", "port" or "cause": what the timeline is stacked by
   group: null, // "client", "server" or "port": what the list of flows is grouped by
 };
 /** @type {Choice} */
 export const choice = { ...UNCHOSEN };
 export const WITH_MOST = 8; // flows
+const ONLY_MOST = 100; // facets in a link
 const STEP = "step"; // marks history entries of this page
 /** @type {Draw[]} */
 const followers = []; // functions that draw a change, in their order
@@ -79,9 +83,11 @@ function link() {
   if (choice.with.length) parts.push(`with=${withText(choice.with)}`);
   if (choice.range) parts.push(`t=${spanText(choice.range, 9)}`);
   for (const [panel, range] of Object.entries(choice.vertical)) parts.push(`y=${panel}:${spanText(range, 6)}`);
+  for (const facet of choice.only) parts.push(`only=${encodeURIComponent(facet)}`);
+  if (choice.during) parts.push(`during=${spanText(choice.during, 9)}`);
   for (const series of choice.toggled) parts.push(`toggled=${encodeURIComponent(series)}`);
   for (const [panel, height] of Object.entries(choice.size)) parts.push(`size=${panel}:${height}`);
-  for (const name of /** @type {const} */ (["tab", "find", "group"])) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
+  for (const name of /** @type {const} */ (["tab", "find", "group", "stack"])) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
   return `#${parts.join("&")}`;
 }
 
@@ -111,6 +117,9 @@ function linked() {
     range: spanIn(named("t")[0] || ""),
     vertical: Object.fromEntries(vertical.map(([panel, text]) => [panel, /** @type {Span} */ (spanIn(text))])),
     finding: number("finding"),
+    only: [...new Set(named("only"))].slice(0, ONLY_MOST),
+    during: spanIn(named("during")[0] || ""),
+    stack: named("stack")[0] ?? null,
     frame: number("frame"),
     toggled: named("toggled"),
     size: Object.fromEntries(sizes.map(([panel, height]) => [panel, Number(height)])),
@@ -155,12 +164,12 @@ async function apply(change) {
   if (changed.size) for (const draw of followers) await draw(changed);
 }
 
-// Changes the choice as a step that Back undoes; consecutive steps by keys are one. Another flow is shown whole unless the change
-// has a range, and without the flows that were overlaid.
+// Changes the choice as a step that Back undoes; consecutive steps by keys are one. Another flow is shown whole, or as far as the
+// brush reaches, unless the change has a range, and without the flows that were overlaid.
 /** @param {Change} change */
 export async function choose(change) {
   const other = change.flow !== undefined && change.flow !== choice.flow;
-  await apply(other ? { with: [], range: null, vertical: {}, finding: null, frame: null, ...change } : change);
+  await apply(other ? { with: [], range: choice.during, vertical: {}, finding: null, frame: null, ...change } : change);
   if (location.hash === link()) return;
   const again = isContinued && wasContinued;
   wasContinued = isContinued;
@@ -175,8 +184,8 @@ async function follow(opening = false) {
   $("missing").hidden = held || wanted.flow === null;
   if (!held) $("missing").textContent = `Flow ${wanted.flow} of the link is not in the page, which has ${whole(data.flows.held)} of ${whole(data.flows.count)} flows, numbered from 0.`;
   if (held) await apply(/** @type {Change} */ (wanted));
-  // The browser restores the scroll position of a step; a typed link has none.
-  if (wanted.flow !== null && (opening || history.state !== STEP)) $(held ? "chosen" : "missing").scrollIntoView();
+  // The browser restores the scroll position of a step; a typed link has none. A selection alone begins at the top.
+  if (wanted.flow !== null && /[#&](flow|finding)=/.test(location.hash) && (opening || history.state !== STEP)) $(held ? "chosen" : "missing").scrollIntoView();
   if (held) history.replaceState(STEP, "");
   return held;
 }

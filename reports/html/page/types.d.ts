@@ -19,6 +19,9 @@ interface Choice {
   tab: string | null;
   find: string;
   group: string | null;
+  only: string[]; // facets, as "port:443"
+  during: Span | null; // seconds since the base of the page
+  stack: string | null;
 }
 type Change = Partial<Choice>;
 type LinkedChoice = Omit<Choice, "flow"> & { flow: number | string | null }; // of a link, whose flow may be no number
@@ -62,6 +65,9 @@ interface Finding {
   from: number | null; // seconds since the base of the page
   to: number | null;
 }
+interface CauseFlows { title: string; flows: number[]; members: number; from: number | null; to: number | null } // of a listed cause, in the order of the list
+interface Facet { words: string; values: (row: number) => string[]; text?: (value: string) => string }
+type Wanted = Pick<Choice, "only" | "find" | "during">;
 interface ShownFinding extends Finding { from: number } // whose times are known
 interface Panel { name: string; title: string; unit: string; height: number; shown: boolean; log: boolean }
 interface Series {
@@ -115,6 +121,7 @@ interface PageData {
   again: { command: string; filter: string; start: string; end: string };
   cut: { command: string; flows: boolean };
   findings: Finding[];
+  causes: CauseFlows[];
   files: string[];
   series_flows: number[];
   whole_flows: number[];

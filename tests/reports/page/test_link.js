@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { DATA, listeners, visited } from "./page.js";
 import { begin, choice, choose, chosenFlow, completeLinks, continueStep, endStep, onChoice, setting, turned, withSetting } from "../../../reports/html/page/link.js";
 
-const NOTHING = { flow: 3, with: [], range: null, vertical: {}, finding: null, frame: null, toggled: [], size: {}, tab: null, find: "", group: null };
+const NOTHING = { flow: 3, with: [], range: null, vertical: {}, finding: null, frame: null, toggled: [], size: {}, tab: null, find: "", group: null, only: [], during: null, stack: null };
 const heard = [];
 onChoice((changed) => heard.push([...changed].sort()));
 await begin({ flow: 3 }, (flow) => flow >= 0 && flow < 10);
@@ -43,6 +43,9 @@ const CHOICES = [
   { tab: "ladder" },
   { find: "10.0.0.1 tcp & [::1]:80=#%" },
   { group: "client" },
+  { stack: "port" },
+  { only: ["client:10.0.0.1", "server:2001:db8::1", "verdict:blocks lost", "cause:2"] },
+  { during: [0.25, 1.5] },
 ];
 for (const change of CHOICES) {
   test(`a link gives back ${JSON.stringify(change)}`, async () => {
@@ -64,6 +67,7 @@ const EDITED = [
   ["size=rate:9", { size: {} }],
   ["frame=-1&finding=x", { frame: null, finding: null }],
   ["with=3", { with: [] }],
+  ["during=2-1&only=&only=port:1&only=port:1", { during: null, only: ["port:1"] }],
   ["with=5,5,x", { with: [3, 5, null, null] }],
   ["with=0,1,2,4,5,6,7,8,9", { with: [3, 0, 1, 2, 4, 5, 6, 7] }],
   ["toggled=%E0%A4%A", { toggled: ["%E0%A4%A"] }],

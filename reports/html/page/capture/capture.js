@@ -10,14 +10,17 @@ import { listenToPlot } from "../flow/pointer.js";
 import { draw, takeChosen } from "../flow/view.js";
 import { pageKeys } from "../keys.js";
 import { begin, choice, choose, chosenFlow, continueStep, hasAny, onChoice } from "../link.js";
-import { loadTimes } from "../list/flow_groups.js";
 import { list, listMore, makeHead, markRows, ordered, startGroups } from "../list/flow_list.js";
+import { loadTimes } from "../list/flow_times.js";
 import { againCommand, flowAt, loadFlows } from "../list/flows.js";
 import { loadPackets, loadTable } from "../numbers.js";
 import { listenPackets } from "../packets/packets.js";
 import { $, data, loadPlotly } from "../plotly.js";
 import { paper } from "../print.js";
-import { whole } from "../units.js";
+import { startChips } from "../selection/chips.js";
+import { isSelection, selectedRows } from "../selection/selection.js";
+import { startTimeBar } from "../selection/time_bar.js";
+import { momentText, whole } from "../units.js";
 import { drawCommands } from "./commands.js";
 import { firstAboutFlow, startFindings } from "./findings.js";
 import { evidenceChoice, listenForFindings } from "./show.js";
@@ -46,13 +49,23 @@ function noteFor(f) {
 /** @param {Flow} f */
 function describe(f) {
   const lacking = !tables.packets.places.has(f.flow);
-  $("flow-view").hidden = false;
+  $("flow-view").hidden = isSelection() && !selectedRows().length;
   $("h-flow").textContent = `Flow ${f.flow}: ${f.protocol} ${f.name}${f.path ? ` inside ${f.path}` : ""}${f.relation ? ` (${f.relation})` : ""}`;
   $("packet").hidden = true;
   $("note").textContent = noteFor(f);
   $("again").hidden = !lacking;
   $("again-command").textContent = lacking ? againCommand(f.row) : "";
   markRows();
+}
+
+// Returns what is to be said in place of plots of a range that the flow does not reach; else "". A pause within the flow has its plots,
+// because they tell what it waited for.
+/** @param {Flow} f */
+function emptyNote(f) {
+  if (!choice.range || !taken.drawable || choice.with.length) return "";
+  const [from, to] = choice.range, begin = tables.flows.start[f.row] / 1e3, end = begin + tables.flows.lasted[f.row] / 1e3;
+  if (to >= taken.extent[0] && from <= taken.extent[1]) return "";
+  return `Flow ${f.flow} has no packet in ${momentText(from, to)}: it lasts from ${momentText(begin, end).replace("–", " to ")}.`;
 }
 
 // Draws the chosen flow: all of it, or the ranges of the choice.
@@ -63,8 +76,11 @@ async function show(changed) {
   takeChosen(f);
   if (changed.has("flow")) describe(f);
   setView({ range: choice.range || taken.extent });
-  $("stack").hidden = $("hints").hidden = $("view-tools").hidden = !taken.drawable;
-  if (taken.drawable) await draw();
+  const empty = emptyNote(f);
+  $("empty").hidden = !empty;
+  $("empty-words").textContent = empty;
+  $("stack").hidden = $("hints").hidden = $("view-tools").hidden = !taken.drawable || empty !== "";
+  if (taken.drawable && !empty) await draw();
   document.body.dataset.flow = String(choice.flow);
 }
 
@@ -78,6 +94,7 @@ function search() {
 
 function listen() {
   $("find").addEventListener("input", search);
+  $("empty-whole").addEventListener("click", () => choose({ range: null, vertical: {} }));
   $("copy-link").addEventListener("click", (event) => copy(targetOf(event), location.href));
   $("more").addEventListener("click", listMore);
   for (const button of document.querySelectorAll("button[data-copy]")) button.addEventListener("click", () => copy(button, button.dataset.copy ?? ""));
@@ -104,6 +121,8 @@ async function start() {
   await startTimeline();
   startFindings();
   startGroups();
+  startChips();
+  startTimeBar();
   const [series, datagrams, events, blocks, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadTable(data.events), loadTable(data.blocks), loadPackets(data.packets), loadPlotly()]);
   holdTables({ series, datagrams, events, blocks, packets });
   listen();

@@ -1,8 +1,9 @@
 // @ts-check
 // The findings by cause: their pins, and the mark of the chosen one. page/capture/show.js shows the evidence of a finding.
 import { elementAt, targetOf } from "../elements.js";
-import { choice, onChoice } from "../link.js";
+import { choice, hasAny, onChoice } from "../link.js";
 import { $ } from "../plotly.js";
+import { isCauseSelected } from "../selection/selection.js";
 import { findingOf, shownFinding } from "./evidence.js";
 
 /** @type {Cause[] | null} */
@@ -31,6 +32,15 @@ export function markCause() {
   }
 }
 
+// Shows the causes of the selected flows alone, and says how many there are beside them.
+function selectCauses() {
+  const items = [...document.querySelectorAll("li.finding[data-place]")];
+  for (const item of items) item.classList.toggle("beside", !isCauseSelected(Number(item.dataset.place)));
+  const left = items.filter((item) => !item.classList.contains("beside")).length;
+  $("causes-note").hidden = left === items.length;
+  $("causes-note").textContent = left ? `${left} of ${items.length} causes are of this selection.` : "No cause is of this selection.";
+}
+
 /** @param {string} selector @returns {NodeListOf<HTMLDetailsElement>} */
 const detailsOf = (selector) => document.querySelectorAll(selector);
 
@@ -40,6 +50,7 @@ export function startFindings() {
     targetOf(event).closest("p")?.remove();
   });
   onChoice((changed) => changed.has("finding") && markCause());
+  onChoice((changed) => hasAny(changed, ["find", "only", "during"]) && selectCauses());
   addEventListener("beforeprint", () => {
     for (const details of detailsOf("#findings details:not([open])")) details.dataset.printed = String((details.open = true));
   });

@@ -5,6 +5,7 @@ import { isTyped } from "../keys.js";
 import { choice, choose, completeLinks, endStep, hasAny, onChoice } from "../link.js";
 import { ordered } from "../list/flow_list.js";
 import { $, data } from "../plotly.js";
+import { largestSelected } from "../selection/selection.js";
 import { momentText } from "../units.js";
 import { evidenceRange, markedFinding, shownFinding } from "./evidence.js";
 import { firstAboutFlow } from "./findings.js";
@@ -65,6 +66,16 @@ function describeFinding(changed) {
   }
 }
 
+// A link without a flow is about that of its finding, or about the largest flow of its selection.
+/** @param {LinkedChoice} found @returns {LinkedChoice} */
+function completed(found) {
+  if (found.flow !== null) return found;
+  const shown = { ...found, ...evidenceChoice(found.finding) }, selects = found.only.length > 0 || found.find !== "" || found.during !== null;
+  if (shown.flow !== null || !(selects || found.stack || found.group)) return shown;
+  const flow = largestSelected(found) ?? tables.flows.number[ordered()[0]] ?? null;
+  return { ...found, flow, range: found.range ?? found.during };
+}
+
 // Any element with data-show shows the finding of that number, also one that is made later.
 export function listenForFindings() {
   for (const button of document.querySelectorAll("button[data-show]")) {
@@ -79,7 +90,7 @@ export function listenForFindings() {
     if (isTyped(event) || $("keys").open) return;
     if (event.key === "n" || event.key === "p") stepFinding(event.key === "n" ? 1 : -1);
   });
-  completeLinks((found) => (found.flow === null ? { ...found, ...evidenceChoice(found.finding) } : found));
+  completeLinks(completed);
   onChoice(describeFinding);
 }
 

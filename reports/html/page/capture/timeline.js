@@ -3,9 +3,10 @@
 // a brush that chooses the range of everything below.
 import { element, svgShape } from "../elements.js";
 import { LEAST, PLOT_KEYS, roving } from "../keys.js";
-import { choice, choose, continueStep, onChoice, trimmed } from "../link.js";
+import { choice, continueStep, hasAny, onChoice, trimmed } from "../link.js";
 import { $, data } from "../plotly.js";
 import { PAPER, onPaper } from "../print.js";
+import { isCauseSelected, select } from "../selection/selection.js";
 import { duration, whole } from "../units.js";
 import { CHART, canvas, legendItem, loadTraffic, sinceStart, sizeCanvas, ticksWithin, timeStep, traffic, trafficTime, trafficX, unitOf } from "./chart.js";
 import { findingOf } from "./evidence.js";
@@ -86,12 +87,23 @@ export function drawTimeline() {
   const unit = drawThroughput(svg);
   lanes.forEach((lane, i) => drawLane(svg, lane, laneTop(i)));
   drawWaits(svg, waits, laneTop(lanes.length));
-  svg.append(svgShape("path", { id: "brush" }), svgShape("path", { id: "grips" }));
+  svg.append(svgShape("path", { id: "in-view" }), svgShape("path", { id: "brush" }), svgShape("path", { id: "grips" }));
   place.replaceChildren(svg);
   $("traffic-unit").textContent = `IP ${unit}, ${binText(traffic.width)} bins${onPaper() ? "" : " · drag to choose a range"}`;
   $("traffic-legend").replaceChildren(...lanes.map(([name, , text]) => legendItem(name, `${text} (at most ${whole(traffic[name].reduce((a, b) => Math.max(a, b), 0))} in ${binText(traffic.width)})`)), ...waitLegend(waits));
-  drawBrush(choice.range);
+  drawBrush(choice.during);
   drawPins();
+}
+
+/** @param {number} time */
+const withinX = (time) => trafficX(Math.min(Math.max(time, traffic.from), traffic.to));
+
+// The range of the plots, as a line below the throughput.
+function drawInView() {
+  $("in-view").style.display = choice.range && String(choice.range) !== String(choice.during) ? "" : "none";
+  if (!choice.range) return;
+  const [left, right] = choice.range.map(withinX);
+  $("in-view").setAttribute("d", `M${left} ${CHART.height + 2}H${Math.max(right, left + 2)}`);
 }
 
 // The brush is a bracket without a fill, because a fill would tint data.
@@ -99,10 +111,11 @@ export function drawTimeline() {
 function drawBrush(range) {
   const brush = $("brush");
   if (!brush) return;
+  drawInView();
   for (const part of [brush, $("grips")]) part.style.display = range ? "" : "none";
   $("timeline").dataset.range = range ? range.join(" ") : "";
   if (!range) return;
-  const [left, right] = range.map((time) => trafficX(Math.min(Math.max(time, traffic.from), traffic.to)));
+  const [left, right] = range.map(withinX);
   const end = Math.max(right, left + 2), middle = CHART.height / 2;
   brush.setAttribute("d", `M${left} ${CHART.height}V1H${end}V${CHART.height}`);
   $("grips").setAttribute("d", [left, end].map((x) => `M${x - 3} ${middle - 8}h6v16h-6z`).join(""));
@@ -115,7 +128,7 @@ function drawPins() {
   const pins = [];
   for (const cause of causesListed()) {
     const found = findingOf(cause.main);
-    if (found.from === null) continue;
+    if (found.from === null || !isCauseSelected(Number(cause.item.dataset.place))) continue;
     const [from, to] = [found.from, found.to ?? found.from].map((time) => Math.min(Math.max(trafficX(time), canvas.gutter), canvas.width));
     pins.push({ cause, from, to, x: Math.min(from, canvas.width - PIN_PX / 2) });
   }
@@ -139,13 +152,13 @@ function drawPins() {
 // --- the brush -------------------------------------------------------------------------------------------------
 
 /** @param {Span | null} range */
-const chooseRange = (range) => choose({ range, vertical: {} });
+const chooseRange = (range) => select({ during: range });
 
 // Returns the edge of the brush that a drag from x keeps, or x itself for a new range.
 /** @param {number} x */
 function anchorAt(x) {
-  if (!choice.range) return x;
-  const [left, right] = choice.range.map(trafficX);
+  if (!choice.during) return x;
+  const [left, right] = choice.during.map(trafficX);
   if (Math.abs(x - left) <= GRIP_PX) return right;
   if (Math.abs(x - right) <= GRIP_PX) return left;
   return x;
@@ -179,7 +192,7 @@ function brushWithPointer(place) {
   });
   place.addEventListener("pointercancel", () => {
     anchor = drawn = null;
-    drawBrush(choice.range);
+    drawBrush(choice.during);
   });
 }
 
@@ -191,7 +204,7 @@ function brushWithKeys(place) {
     event.preventDefault();
     continueStep();
     if (event.key === "0") return void chooseRange(null);
-    const [shrink, shift] = PLOT_KEYS[event.key], [from, to] = choice.range || [traffic.from, traffic.to];
+    const [shrink, shift] = PLOT_KEYS[event.key], [from, to] = choice.during || [traffic.from, traffic.to];
     const half = Math.max(((to - from) / 2) * shrink, LEAST / 2), middle = (from + to) / 2 + shift * (to - from);
     const low = Math.max(traffic.from, Math.min(middle - half, traffic.to - 2 * half)), high = Math.min(traffic.to, low + 2 * half);
     chooseRange(low <= traffic.from && high >= traffic.to ? null : [low, high]);
@@ -205,5 +218,9 @@ export async function startTimeline() {
   brushWithPointer($("timeline"));
   brushWithKeys($("timeline"));
   listenToWaits($("timeline"));
-  onChoice((changed) => (changed.has("flow") ? drawTimeline() : changed.has("range") && drawBrush(choice.range)));
+  onChoice((changed) => {
+    if (hasAny(changed, ["flow", "only", "find", "stack"])) return drawTimeline();
+    if (changed.has("during")) drawPins();
+    if (hasAny(changed, ["during", "range"])) drawBrush(choice.during);
+  });
 }

@@ -182,6 +182,6 @@ export function startOverlaid() {
 /** @param {number} number */
 export async function chooseFlow(number) {
   endStep(); // the selection of a flow is a step in the history
-  await choose({ flow: number, range: null, vertical: {} });
+  await choose({ flow: number, range: choice.during, vertical: {} });
   $("chosen").scrollIntoView();
 }

@@ -1,25 +1,21 @@
 // @ts-check
 // Flows grouped by client, server or port. Groups are of all flows that the search finds; each opens in place.
 import { tables } from "../capture/tables.js";
-import { element, headOfTable } from "../elements.js";
+import { headOfTable, onlyButton, targetOf } from "../elements.js";
 import { adds, chooseFlow, flowBox, turnFlow } from "../flow/overlaid.js";
 import { roving } from "../keys.js";
 import { choice } from "../link.js";
-import { eachValue, unplaned } from "../numbers.js";
 import { $, data } from "../plotly.js";
-import { duration, prefixed, whole } from "../units.js";
-import { NO_PORT, nameOf, problemWords, problemsOf, protocolOf } from "./flows.js";
+import { prefixed, whole } from "../units.js";
+import { timeBar, timeCell, timesOf } from "./flow_times.js";
+import { NO_PORT, endAddress, nameOf, problemWords, problemsOf, protocolOf } from "./flows.js";
 
 export const GROUPS_SHOWN = 100;
 const MEMBERS_SHOWN = 10; // and as many more at each click
 const PROTOCOL_PLACES = 2 ** 16; // ports
 
-// Returns the time of a flow by part as a bar, and the largest part in words.
-/** @param {number} row */
-export const timeCell = (row) => element("span", { className: "bars" }, timeBar(timesOf(row)), limitOf(row));
-
 /** @param {"source" | "destination"} side */
-const groupAddress = (side) => (/** @type {number} */ row) => tables.flows.addresses[tables.flows[side][row]];
+const groupAddress = (side) => (/** @type {number} */ row) => endAddress(row, side);
 /** @param {number} row */
 const portOf = (row) => (tables.flows.destination_port[row] === NO_PORT ? "" : tables.flows.destination_port[row]);
 /** @type {Record<string, Grouping>} */
@@ -28,49 +24,6 @@ export const GROUPINGS = {
   server: { head: "server", key: (row) => tables.flows.destination[row], name: groupAddress("destination"), other: "client", otherKey: (row) => tables.flows.source[row] },
   port: { head: "service", key: (row) => tables.flows.protocol_number[row] * PROTOCOL_PLACES * 2 + Number(portOf(row) === "" ? PROTOCOL_PLACES : portOf(row)), name: (row) => `${protocolOf(row)} ${portOf(row)}`.trim(), other: "server", otherKey: (row) => tables.flows.destination[row] },
 };
-
-const account = { places: /** @type {Map<number, number>} */ (new Map()), columns: /** @type {Record<string, Numbers>} */ ({}) }; // of flows with a known time, by row
-
-/** @param {PackedTimes} packed */
-export async function loadTimes({ count, flows, columns: packed }) {
-  if (!count) return;
-  const numbers = await unplaned(flows), columns = await eachValue(packed, unplaned);
-  numbers.forEach((number, i) => account.places.set(tables.flows.rowOf(number), i));
-  account.columns = columns;
-}
-
-// Returns the time of a flow by part, ns; null if it is not known.
-/** @param {number} row */
-export function timesOf(row) {
-  const place = account.places.get(row);
-  return place === undefined ? null : data.times.parts.map(([part]) => account.columns[part][place]);
-}
-
-// Returns the part in which most of the time of a flow went; "" if it is not known.
-/** @param {number} row */
-export function limitOf(row) {
-  const times = timesOf(row);
-  return times ? data.times.parts[times.indexOf(Math.max(...times))][1] : "";
-}
-
-// Returns a bar of the time by part, with its words; "" if no time is known.
-/** @param {number[] | null} times */
-function timeBar(times) {
-  const sum = times ? times.reduce((a, b) => a + b, 0) : 0;
-  if (!times || !sum) return "";
-  const bar = document.createElement("span");
-  bar.className = "mini";
-  bar.setAttribute("role", "img");
-  bar.setAttribute("aria-label", times.map((ns, i) => ({ ns, words: data.times.parts[i][1] })).filter(({ ns }) => ns >= sum / 200).map(({ ns, words }) => `${words} ${duration(ns)}`).join(", "));
-  bar.title = bar.getAttribute("aria-label") ?? "";
-  times.forEach((ns, i) => {
-    const part = document.createElement("i");
-    part.className = `time-${data.times.parts[i][0]}`;
-    part.style.flex = String(ns / sum);
-    if (ns) bar.append(part);
-  });
-  return bar;
-}
 
 // Returns the groups of some rows, most bytes first.
 /** @param {Uint32Array} rows @param {Grouping} grouping */
@@ -169,12 +122,13 @@ export function opens(line, act) {
 
 /** @param {Group} group @param {Grouping} grouping */
 function groupRow(group, grouping) {
-  const line = document.createElement("tr");
+  const line = document.createElement("tr"), of = String(choice.group === "port" ? portOf(group.first) : grouping.name(group.first));
   line.className = "group";
   line.dataset.group = String(grouping.name(group.first));
   line.setAttribute("aria-expanded", "false");
   groupCells(line, [String(grouping.name(group.first)), whole(group.rows.length), whole(group.others.size), prefixed(group.bytes, "B"), timeBar(group.times), problemWords((i) => group.problems[i])]);
-  opens(line, () => openGroup(line, group, Number(line.dataset.open || 0) ? 0 : MEMBERS_SHOWN));
+  if (of) line.cells[0].append(" ", onlyButton(`${choice.group}:${of}`, `only ${choice.group} ${of}`));
+  opens(line, (event) => !targetOf(event).closest("[data-only]") && openGroup(line, group, Number(line.dataset.open || 0) ? 0 : MEMBERS_SHOWN));
   return line;
 }
 

@@ -1,13 +1,15 @@
 // @ts-check
 // The list of flows. Searching and sorting cover all flows; the first rows are shown.
 import { tables } from "../capture/tables.js";
-import { headOfTable } from "../elements.js";
+import { element, headOfTable } from "../elements.js";
 import { adds, chooseFlow, flowBox, turnFlow } from "../flow/overlaid.js";
 import { roving } from "../keys.js";
-import { choice, choose, onChoice } from "../link.js";
+import { choice, choose, hasAny, onChoice } from "../link.js";
 import { $, data } from "../plotly.js";
 import { duration, prefixed, whole } from "../units.js";
-import { GROUPINGS, GROUPS_SHOWN, limitOf, listGroups, opens, timeCell, timesOf, timesText } from "./flow_groups.js";
+import { isSelected, isSelection, rowOfNumber } from "../selection/selection.js";
+import { GROUPINGS, GROUPS_SHOWN, listGroups, opens, timesText } from "./flow_groups.js";
+import { timeCell, timesOf } from "./flow_times.js";
 import { knownWord, nameOf, pathOf, problemSum, problemsOf, protocolOf, relationOf, serverOf } from "./flows.js";
 
 const ROWS_SHOWN = 200;
@@ -16,8 +18,6 @@ const sorting = { key: "bytes", down: true };
 let columns = []; // those that this page has
 /** @type {{ name: string, rows: Uint32Array } | null} */
 let inOrder = null; // all rows in the selected order
-/** @type {string[] | null} */
-let texts = null; // that a search looks through, by row
 let rowsListed = 0;
 /** @type {ReturnType<typeof roving>} */
 let stopAtRow = () => {};
@@ -91,23 +91,12 @@ export function ordered() {
   return rows;
 }
 
-/** @param {number} row */
-function searchText(row) {
-  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${pathOf(row)} ${problemsOf(row)} ${limitOf(row)}`.toLowerCase();
-}
-
-// Returns the rows with all words; a flow whose number is the only word is the first.
-/** @param {string[]} words */
-function matching(words) {
-  if (!words.length) return ordered();
-  const held = (texts ||= Array.from(tables.flows.number.keys(), searchText));
-  const row = /^#?\d+$/.test(words[0]) && words.length === 1 ? tables.flows.rowOf(Number(words[0].replace("#", ""))) : -1;
-  const found = ordered().filter((one) => one !== row && words.every((word) => held[one].includes(word)));
-  if (row < 0) return found;
-  const all = new Uint32Array(found.length + 1);
-  all[0] = row;
-  all.set(found, 1);
-  return all;
+// Returns the rows of the selected flows in the selected order; the flow whose number is all that was searched for is the first.
+export function listedRows() {
+  if (!isSelection()) return ordered();
+  const first = rowOfNumber(choice.find), rows = ordered().filter(isSelected);
+  if (first < 0 || !isSelected(first)) return rows;
+  return Uint32Array.from([first, ...rows.filter((row) => row !== first)]);
 }
 
 /** @param {number} found @param {number} shown @param {boolean} searched */
@@ -122,8 +111,8 @@ function countText(found, shown, searched) {
 // Lists the flows that the search finds, or their groups.
 /** @param {number} [rows] */
 export function list(rows = ROWS_SHOWN) {
-  const words = $("find").value.toLowerCase().split(/\s+/).filter(Boolean), grouped = choice.group !== null && GROUPINGS[choice.group] ? choice.group : null;
-  const found = matching(words);
+  const grouped = choice.group !== null && GROUPINGS[choice.group] ? choice.group : null;
+  const found = listedRows();
   rowsListed = rows;
   $("flows").hidden = grouped !== null;
   $("groups").hidden = !grouped;
@@ -131,13 +120,13 @@ export function list(rows = ROWS_SHOWN) {
   for (const button of document.querySelectorAll("#grouping button")) button.setAttribute("aria-pressed", String(button.dataset.group === (grouped || "flow")));
   if (grouped) {
     const { all, shown } = listGroups(found, grouped, Math.max(rows, GROUPS_SHOWN));
-    $("count").textContent = `${countText(found.length, found.length, words.length > 0)} in ${whole(all)} ${GROUPINGS[grouped].head}${all === 1 ? "" : "s"}`;
+    $("count").textContent = `${countText(found.length, found.length, isSelection())} in ${whole(all)} ${GROUPINGS[grouped].head}${all === 1 ? "" : "s"}`;
     $("more").hidden = shown === all;
     return;
   }
   listFlows(found.subarray(0, rows));
   $("more").hidden = rows >= found.length;
-  $("count").textContent = countText(found.length, Math.min(rows, found.length), words.length > 0);
+  $("count").textContent = countText(found.length, Math.min(rows, found.length), isSelection());
 }
 
 /** @param {Uint32Array} shown */
@@ -148,6 +137,7 @@ function listFlows(shown) {
   }
   const body = document.createElement("tbody");
   for (const row of shown) body.append(flowRow(row));
+  if (!shown.length) body.append(element("tr", {}, element("td", { colSpan: columns.length, textContent: "No flow is in this selection." })));
   $("flows").tBodies[0].replaceWith(body);
   stopAtRow = roving(body, "tr", "vertical");
   stopAtRow(body.querySelector('[aria-selected="true"]'));
@@ -177,7 +167,7 @@ export function startGroups() {
   roving($("grouping"), "button", "horizontal");
   $("columns").addEventListener("click", ({ currentTarget }) => /** @type {Element} */ (currentTarget).setAttribute("aria-pressed", String($("flow-list").classList.toggle("wide"))));
   onChoice((changed) => {
-    if (!changed.has("group") && !changed.has("find")) return;
+    if (!hasAny(changed, ["group", "find", "only", "during"])) return;
     if ($("find").value.trim() !== choice.find) $("find").value = choice.find;
     list();
   });

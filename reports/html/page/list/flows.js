@@ -33,8 +33,11 @@ export const knownWord = (name, row) => tables.flows.words[name][tables.flows[na
 export const protocolOf = (row) => knownWord("protocol", row) || `protocol ${tables.flows.protocol_number[row]}`;
 
 /** @param {number} row @param {"source" | "destination"} side */
+export const endAddress = (row, side) => tables.flows.addresses[tables.flows[side][row]];
+
+/** @param {number} row @param {"source" | "destination"} side */
 export function endOf(row, side) {
-  const address = tables.flows.addresses[tables.flows[side][row]], port = tables.flows[portColumn(side)][row];
+  const address = endAddress(row, side), port = tables.flows[portColumn(side)][row];
   if (port === NO_PORT) return address;
   return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
 }
