@@ -448,7 +448,7 @@ class Trace:
         """Returns the figure of a flow as a Plotly Figure with its points: all panels that have data, or those that are named.
 
         Panels: sequence, numbers, flight, rate, rtt, blocks, jitter, spacing, fragments, losses. If there are more than `most`
-        points, each series keeps the first, last, least and greatest of equal parts; None draws every point. Raises
+        points, each series keeps the first, last, least and greatest of each pixel of time; None draws every point. Raises
         UsageError if a panel does not exist or has no data, and the errors of packets().
 
         >>> import wiretale

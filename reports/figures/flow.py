@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import one_of
-from wiretale.reports.figures.points import FlowPoints, Points
+from wiretale.reports.figures.picture import WIDTH_PX
+from wiretale.reports.figures.points import KEPT, FlowPoints, Points
 from wiretale.reports.figures.styles import (
     COLORS,
     DRAWN,
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.trace import Trace
 
-MOST_EACH = 400  # points of each series, even if there are many series
-TOP_PX, BOTTOM_PX, BETWEEN_PX, RIGHT_PX = 40, 48, 22, 210
+TOP_PX, BOTTOM_PX, BETWEEN_PX, LEFT_PX, RIGHT_PX = 40, 48, 22, 76, 210
+MOST_EACH = KEPT * (WIDTH_PX - LEFT_PX - RIGHT_PX)  # points of each series: a column of time for each of pixels
 OFTEN_OUTSIDE = ("window", "room")  # the receiver's; they set no range, because they would squeeze the sender's
 MARGIN = 0.05  # of a range
 MS_LETTERS = 23  # of a time with milliseconds
@@ -110,7 +111,7 @@ def layout_of(panels: Sequence[Panel], points: dict[str, Points], title: str, si
         "font": {"family": "system-ui, sans-serif", "size": 12, "color": INK},
         "paper_bgcolor": "#ffffff",
         "plot_bgcolor": "#ffffff",
-        "margin": {"l": 76, "r": RIGHT_PX, "t": TOP_PX, "b": BOTTOM_PX},
+        "margin": {"l": LEFT_PX, "r": RIGHT_PX, "t": TOP_PX, "b": BOTTOM_PX},
         "height": TOP_PX + inner + BOTTOM_PX,
         "xaxis": {"title": {"text": since}, "zeroline": False, "gridcolor": GRID, "anchor": "free", "position": 0},
     }

@@ -2,7 +2,8 @@
 """The points of a flow's figure, by the keys of its series.
 
 DuckDB selects and thins them, so that Python handles only the points that are drawn. If a series has more than `most` points,
-each of most / 4 parts keeps its first, last, least and greatest, as page/flow/view.js does.
+each of most / 4 columns of equal time keeps its first, last, least and greatest. A picture of so many pixels therefore has the
+outline that all points would have.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from wiretale.reports.html.packing import base_time
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
-KEPT = 4  # points of a part
+KEPT = 4  # points of a column
 
 
 @dataclass(frozen=True)
@@ -137,13 +138,14 @@ DATAGRAMS = """
 SELECT CASE WHEN missing_bytes = 0 THEN 'whole' ELSE 'broken' END AS key, first_ns AS time_ns, fragments AS y, NULL AS y2,
     first_frame AS frame, NULL AS text FROM datagrams WHERE flow = {flow} AND first_ns IS NOT NULL
 """
-# Part p of n rows has the rows from floor(n p / parts) on, as in thinned() of page/flow/view.js.
+# A bar counts with both of its ends.
 THINNED = """
 WITH numbered AS (
-    SELECT *, row_number() OVER (ORDER BY time_ns, place) - 1 AS i, count(*) OVER () AS whole
+    SELECT *, row_number() OVER (ORDER BY time_ns, place) - 1 AS i, count(*) OVER () AS whole,
+        min(time_ns) OVER () AS begun, max(time_ns) OVER () AS ended
     FROM (SELECT *, row_number() OVER () AS place FROM ({points}) WHERE time_ns IS NOT NULL AND y IS NOT NULL)),
-parted AS (SELECT *, ((i + 1) * {parts} + whole - 1) // whole - 1 AS part FROM numbered),
-kept AS (SELECT unnest([min(i), arg_min(i, (y, i)), arg_max(i, (y, -i)), max(i)]) AS i FROM parted GROUP BY part)
+parted AS (SELECT *, (time_ns - begun)::HUGEINT * {parts} // (ended - begun + 1) AS part FROM numbered),
+kept AS (SELECT unnest([min(i), arg_min(i, (y, i)), arg_max(i, (coalesce(y2, y), -i)), max(i)]) AS i FROM parted GROUP BY part)
 SELECT (time_ns - {base_ns}) / 1e9, y::DOUBLE, y2::DOUBLE, frame, text FROM numbered
 WHERE {most} IS NULL OR whole <= {most} OR i IN (SELECT i FROM kept) ORDER BY i
 """

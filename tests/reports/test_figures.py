@@ -118,23 +118,27 @@ def test_bytes_in_flight_are_those_sent_and_not_acknowledged() -> None:
     assert points_of(LOSSES)["flight"].y == expected and max(expected) > 80_000
 
 
-def thinned(y: list[float], most: int) -> list[int]:
-    """The rule of page/flow/view.js."""
-    if len(y) <= most:
-        return list(range(len(y)))
-    parts, indexes = most // 4, []
-    for number in range(parts):
-        rows = range(len(y) * number // parts, len(y) * (number + 1) // parts)
-        indexes += sorted({rows[0], rows[-1], min(rows, key=lambda i: y[i]), max(rows, key=lambda i: y[i])})
-    return indexes
+def thinned(points: Points, most: int) -> list[int]:
+    """The first, last, least and greatest point of each column of time."""
+    if len(points.y) <= most:
+        return list(range(len(points.y)))
+    times, columns = [round(second * 1e9) for second in points.x], dict[int, list[int]]()
+    for i, ns in enumerate(times):
+        columns.setdefault((ns - times[0]) * (most // 4) // (times[-1] - times[0] + 1), []).append(i)
+    tops = [low if high is None else high for low, high in zip(points.y, points.y2, strict=True)]
+    ends = (
+        {rows[0], rows[-1], min(rows, key=lambda i: points.y[i]), max(rows, key=lambda i: tops[i])}
+        for rows in columns.values()
+    )
+    return sorted(set().union(*ends))
 
 
 @pytest.mark.parametrize("most", [4, 40, 77, 1000])
-def test_many_points_are_thinned_as_in_the_page(most: int) -> None:
+def test_columns_of_time_keep_their_least_and_greatest(most: int) -> None:
     full, few = points_of(LOSSES), points_of(LOSSES, most=most)
     assert full.keys() == few.keys()
     for key, points in full.items():
-        indexes = thinned(points.y, most)
+        indexes = thinned(points, most)
         assert few[key].y == [points.y[i] for i in indexes] and few[key].x == [points.x[i] for i in indexes], key
 
 
