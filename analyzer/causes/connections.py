@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.rows import DirectionRow, EndingRow, ExchangeRow, FlowRow
 
+RESETS_MAX = 2000
 ROWS_MAX = 5000  # endings, and flows, that causes examine
 EXCHANGE_KINDS = ("http", "tls", "turn")
 OPEN_OUTCOMES = ("unanswered", "abandoned", "reset", "closed")
@@ -150,6 +151,16 @@ class Connections:
             if unacked > 0 or late > 0 or after > 0 or kind == fin or int(flow) in unanswered
         ]
         return self.transfers.without_legs(table._rows_at(rows[:ROWS_MAX]))
+
+    @cached_property
+    def resets(self) -> list[EndingRow]:
+        """The first resets of judged flows, also of those that left nothing open."""
+        table = self.trace.endings
+        if not len(table):
+            return []
+        kinds, word = table._packed("kind", "B"), self.transfers.words["reset"]
+        numbers = [number for number, kind in enumerate(kinds) if kind == word]
+        return self.transfers.without_legs(table._rows_at(numbers[:RESETS_MAX]))
 
     @cached_property
     def endings_of(self) -> dict[int, list[EndingRow]]:

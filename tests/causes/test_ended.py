@@ -231,6 +231,44 @@ def test_answers_for_which_a_client_waits(changed: dict[str, Any], tmp_path: Pat
     assert "late-udp-answers" not in causes_of(drawn.of_timed(lambda: drawn.impatient_polls(**changed)), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changed", "severity", "told"),
+    [
+        (
+            {},
+            "error",
+            "reset 2 of 4 connections 30 ms behind its answer, in place of closing them: these answers are prob",
+        ),
+        ({"resets": 4, "reads": False, "after_ms": 0.3}, "error", "the client loses what it had not read of it"),
+        ({"resets": 4}, "info", "the client has acknowledged all of it"),
+    ],
+    ids=["some", "unread", "all"],
+)
+def test_a_server_that_resets_behind_its_answers(
+    changed: dict[str, Any], severity: str, told: str, tmp_path: Path
+) -> None:
+    row = causes_of(of_wire(lambda: drawn.reset_behind(**changed)), tmp_path)["reset-behind-answer"]
+    assert told in row["sentence"] and row["severity"] == severity and row["place"] == "server"
+
+
+@pytest.mark.parametrize("changed", [{"resets": 1}, {"after_ms": 900.0}], ids=["once", "later"])
+def test_resets_after_answers_that_nobody_misses(changed: dict[str, Any], tmp_path: Path) -> None:
+    wire = of_wire(lambda: drawn.reset_behind(**changed))
+    assert "reset-behind-answer" not in causes_of(wire, tmp_path)
+
+
+def test_a_server_of_one_connection(tmp_path: Path) -> None:
+    row = causes_of(drawn.EXAMPLES["one-at-a-time"], tmp_path)["one-at-a-time"]
+    assert (row["certainty"], row["failed"], row["place"]) == ("likely", 6, "server")
+    assert "it reset 6 of 7 connections within 3 ms after the next one began" in row["sentence"]
+
+
+@pytest.mark.parametrize("changed", [{"by_server": False}, {"after_ms": -900.0}, {"count": 4}])
+def test_connections_that_follow_each_other(changed: dict[str, Any], tmp_path: Path) -> None:
+    """The client resets, the server did so before the next one, or few connections."""
+    assert "one-at-a-time" not in causes_of(of_wire(lambda: drawn.by_turns(**changed)), tmp_path)
+
+
 def test_a_server_that_resets_what_it_accepted(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["reset-at-once"], tmp_path)["reset-at-once"]
     assert (row["failed"], row["certainty"], row["place"]) == (9, "likely", "server")

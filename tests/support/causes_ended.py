@@ -248,6 +248,43 @@ def limited(counts: tuple[int, ...] = (20, 20, 20), idle_ms: float = 0.0, met: b
     return wire
 
 
+def reset_behind(resets: int = 2, total: int = 4, reads: bool = True, after_ms: float = 30.0) -> Wire:
+    """Requests that are answered, and a server that resets so many connections afterwards; `reads`: the client acknowledges
+    the answer before."""
+    wire = Wire(by_time=True)
+    for i in range(total):
+        start = 2_000.0 * i
+        link = Connection(wire, 40_001 + i).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
+        link.send(start + 3, 1, 0, ack=300)
+        for part in range(3):
+            link.send(start + 20 + part, 1, 900 * part, 900, PSH | ACK, ack=300)
+            if reads:
+                link.send(start + 20.5 + part, 0, 300, ack=900 * (part + 1))
+        at = start + 22 + after_ms
+        if i < resets:
+            link.send(at, 1, 2700, flags=RST | ACK, window=0, ack=300)
+            continue
+        link.send(at, 1, 2700, flags=FIN | ACK, ack=300).send(at + 0.5, 0, 300, flags=FIN | ACK, ack=2701)
+        link.send(at + 1, 1, 2701, ack=301)
+    return wire
+
+
+def by_turns(count: int = 7, after_ms: float = 3.0, by_server: bool = True) -> Wire:
+    """Connections of one client, each reset (or by the client) when the next one has begun."""
+    wire = Wire()
+    for i in range(count):
+        start = 3_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=502).open(start, 1.0)
+        for turn in range(4):
+            at = start + 100 * (turn + 1)
+            link.send(at, 0, 12 * turn, 12, PSH | ACK, ack=29 * turn)
+            link.send(at + 5, 1, 29 * turn, 29, PSH | ACK, ack=12 * (turn + 1))
+        side, ends = (1, (116, 48)) if by_server else (0, (48, 116))
+        if i < count - 1:
+            link.send(start + 3_000 + after_ms, side, ends[0], flags=RST | ACK, window=0, ack=ends[1])
+    return wire
+
+
 def sessions(count: int = 2, silent_ms: float = 60_000.0, stream: bool = True, longer_ms: float = 0.0) -> Wire:
     """Sessions whose server sends datagrams until it closes, a time after the client's last message; `longer_ms`: they go on."""
     wire = Wire()
@@ -524,6 +561,8 @@ EXAMPLES: dict[str, Make] = {
     "upload-cut": of_wire(cut_short),
     "request-limit": of_wire(limited),
     "session-timeout": of_wire(sessions),
+    "reset-behind-answer": of_wire(reset_behind),
+    "one-at-a-time": of_wire(by_turns),
     "turned-away": of_wire(full_server),
     "closed-unanswered": of_timed(lambda: [entry for talk in closed_at() for entry in talk.timed]),
 }

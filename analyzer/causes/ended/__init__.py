@@ -6,6 +6,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from wiretale.analyzer.causes.ended import (
+    after_answers,
     closed,
     gave_up,
     idle,
@@ -23,5 +24,5 @@ CHAPTER = "Ended too early"
 #: in the order of tests
 MODULES: tuple[ModuleType, ...] = (
     *(untranslated, tls, takeover, request_limit, idle, gave_up),
-    *(resets, closed, streams, timer, late_datagrams),
+    *(resets, closed, after_answers, streams, timer, late_datagrams),
 )

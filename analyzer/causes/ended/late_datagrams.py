@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import EventRow, FlowRow
 
 ERRORS_MAX = 2_000
-SERVERS_MAX = 8
+SERVERS_MAX, LATE_MIN, DNS_PORT = 8, 2, 53  # flows to one server; DNS has causes of its own
 ASKED_MIN, AGAIN_NS = 2, 200_000_000  # requests, and the time between them
 AFTER_MOST = 10  # datagrams to a closed port: more are those of a stream that goes on
 
@@ -71,15 +71,30 @@ def belated(case: Case, flow: int) -> Belated | None:
     return Belated(case.flow(flow), answered - begin, again_ns, end - begin) if are_equal and is_late else None
 
 
+def belated_groups(case: Case) -> dict[tuple[str, str, int | None], list[Belated]]:
+    """Returns the flows of late answers by client, server and port; two flows of the same ends or more."""
+    by_ends: dict[tuple[str, str, int | None], list[Belated]] = defaultdict(list)
+    flows = (
+        [flow for flow in refused_ends(case) if flow not in case.claimed]
+        if case.transfers.flow_counts["icmp_errors"]
+        else []
+    )
+    for flow in flows:
+        if (each := belated(case, flow)) and each.row["destination_port"] != DNS_PORT:
+            by_ends[each.row["source"], each.row["destination"], each.row["destination_port"]].append(each)
+    return {ends: group for ends, group in by_ends.items() if len(group) >= LATE_MIN}
+
+
 @cause(
     code="late-udp-answers",
     title="The client gives up before the answers come",
     sentence="{server} {probably}answers {client} too late: the first answer to {count:request} took {took}, when {client} had "
-    "asked again{again}, and {the_last} came when it had closed its port.",
+    "asked again{again}, and the last ones came when it had closed its port.",
     advice="Let the client wait longer than {longest} before it asks again (`snmpwalk -t`, RADIUS and DNS `timeout`), or find "
     "out why {host} needs so long.",
     shows="Requests of one size from one port of a client, sent twice or more, 200 ms apart or more; the first answer comes "
-    "after the second request, and the client rejects the last one by ICMP 'port unreachable', because it had closed its port.",
+    "after the second request, and the client rejects the last one by ICMP 'port unreachable', because it had "
+    "closed its port. Two such flows or more to one server, other than DNS.",
     rivals={
         "udp-silent": "the answers come, too late",
         "late-datagrams": "the client had asked again before the first answer",
@@ -88,17 +103,11 @@ def belated(case: Case, flow: int) -> Belated | None:
     explains=("icmp-errors",),
 )
 def late_udp_answers(case: Case) -> Matches:
-    if not case.transfers.flow_counts["icmp_errors"]:
-        return
-    late = [each for flow in refused_ends(case) if flow not in case.claimed and (each := belated(case, flow))]
-    by_ends: dict[tuple[str, str, int | None], list[Belated]] = defaultdict(list)
-    for each in late:
-        by_ends[each.row["source"], each.row["destination"], each.row["destination_port"]].append(each)
-    for (client, host, port), group in list(by_ends.items())[:SERVERS_MAX]:
+    for (client, host, port), group in list(belated_groups(case).items())[:SERVERS_MAX]:
         flows, waits = [each.row["flow"] for each in group], sorted(each.first_ns for each in group)
         case.claimed.update(flows)
         yield Match(
-            certainty="likely" if len(group) > 1 else "possible",
+            certainty="likely",
             place="server",
             findings=about(case, flows, "icmp-errors"),
             flows=flows,
@@ -117,7 +126,6 @@ def late_udp_answers(case: Case) -> Matches:
             took=times_str(waits),
             longest=show_duration(waits[-1]),
             again=f" after {times_str(sorted(each.again_ns for each in group))}",
-            the_last="the last" if len(group) == 1 else "the last ones",
         )
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two clients that end each other's session, because a server takes them for one."""
+"""Two clients that end each other's session, because a server takes them for one, and a client whose next connection ends the
+one before."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
@@ -98,7 +100,7 @@ def pairs_of(sessions: list[Session]) -> dict[tuple[str, str], list[Session]]:
     explains=("idle-reset", "reset", "request-unanswered"),
 )
 def session_takeover(case: Case) -> Matches:
-    for (server, port), sessions in sessions_of(case).items():
+    for (server, port), sessions in case.once(sessions_of).items():
         count = Counter(session.client for session in sessions)
         for (first, second), ended in pairs_of(sessions).items():
             both = Counter(session.client for session in ended)
@@ -127,4 +129,63 @@ def session_takeover(case: Case) -> Matches:
                 identity="client ID (MQTT)"
                 if port in MQTT_PORTS
                 else "name (a client ID, an account or a certificate)",
+            )
+
+
+def replaced(case: Case, sessions: list[Session]) -> list[Session]:
+    """Returns the sessions of one client that the server reset right after the client's next one began."""
+    resets = {row["flow"]: row["direction"] for row in reversed(case.connections.resets)}
+
+    def is_reset(session: Session) -> bool:
+        side = resets.get(session.flow)
+        return side is not None and side == case.connections[session.flow].server_side
+
+    pairs = pairwise(sessions)
+    at_once = [session for session, later in pairs if 0 <= session.last_ns - later.first_ns <= AFTER_NS]
+    return [session for session in at_once if is_reset(session)]
+
+
+@cause(
+    code="one-at-a-time",
+    title="The server serves one connection at a time",
+    sentence="{server} {probably}serves {client} one connection at a time: it reset {count} within {after} after "
+    "the next one began.",
+    advice="Let the programs on {client} share one connection (a gateway or proxy of the protocol), let each close before the "
+    "next one connects, or raise the limit of {host} (a PLC, printer or converter often admits 1 to 4).",
+    shows="Four connections or more of one client, each 1 s old or more, that the server resets within 200 ms after the client's "
+    "next one began, and so do four of five of its connections.",
+    rivals={
+        "session-takeover": "all connections are of one client",
+        "reset-by-peer": "each reset follows the next connection, after whatever time",
+    },
+    unknown="Whether one program connects again or several take turns.",
+    explains=("reset", "idle-reset", "request-unanswered"),
+)
+def one_at_a_time(case: Case) -> Matches:
+    explained = case.flows_of()
+    for (server, port), sessions in case.once(sessions_of).items():
+        by_client: dict[str, list[Session]] = defaultdict(list)
+        for session in sessions:
+            by_client[session.client].append(session)
+        for client, turns in by_client.items():
+            ended = replaced(case, turns) if len(turns) > TURNS_MIN else []
+            if len(ended) < max(TURNS_MIN, SHARE * (len(turns) - 1)) or explained.intersection(
+                each.flow for each in ended
+            ):
+                continue
+            starts = {session.flow: later.first_ns for session, later in pairwise(turns)}
+            yield Match(
+                certainty="likely",
+                place="server",
+                flows=[session.flow for session in ended],
+                failed=len(ended),
+                attempts=len(turns),
+                filter=f"tcp.port == {port} && {family(server)}.addr == {server} && tcp.flags & 7",
+                proof=f"{plural(len(ended), 'connection')} reset within {show_duration(AFTER_NS)} after the next one began",
+                undecided={"reset-by-peer": f"The log of {server}: how many connections it admits."},
+                server=endpoint_str(server, port),
+                host=server,
+                client=client,
+                count=f"{len(ended):,} of {plural(len(turns), 'connection')}",
+                after=show_duration(max(max(session.last_ns - starts[session.flow] for session in ended), 1)),
             )

@@ -76,7 +76,13 @@ PROTOCOLS = {
     ),
     "MySQL login": Protocol("MySQL", "the login", "of", True, (3306,), "mysql", LOGIN),
     "PostgreSQL login": Protocol(
-        "PostgreSQL", "the login", "of", True, (5432,), "pgsql", "See pg_hba.conf and the log of {server} for {client}."
+        "PostgreSQL",
+        "the login",
+        "of",
+        True,
+        (5432, 6432),
+        "pgsql",
+        "See pg_hba.conf and the log of {server} for {client}.",
     ),
     "Redis command": Protocol(
         "Redis", "commands", "of", False, (6379,), "tcp.port == 6379", "See the log of {server}."
@@ -158,10 +164,11 @@ ABORTED = "client: 0"
 NEEDED = {
     "SMTP command": ("", "MAIL", "RCPT", "DATA", "AUTH", "STARTTLS"),
     "POP3 command": ("", "USER", "PASS", "APOP"),
-    "FTP command": ("", "USER", "PASS", "RETR", "STOR", "APPE", "LIST", "MLSD", "NLST", "PORT", "PASV", "EPSV"),
+    "FTP command": ("", "USER", "PASS", "RETR", "STOR", "APPE", "LIST", "MLSD", "NLST", "PORT", "EPRT", "PASV", "EPSV"),
 }
 #: without it a client may go on to this
-INSTEAD = {"STARTTLS": "MAIL"}
+INSTEAD = {"STARTTLS": "MAIL", "PORT": "PASV", "EPRT": "PASV", "PASV": "EPSV", "EPSV": "PASV"}
+FTP_DATA = ("PORT", "EPRT", "PASV")  # without which no file and no list comes
 FTP_FAILURES = ("421", "425", "426", "451", "452", "530", "552", "553")
 
 #: words in an answer, and what they mean

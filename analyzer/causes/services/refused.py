@@ -10,6 +10,7 @@ from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
 from wiretale.analyzer.causes.services.dialogs import facts_of
 from wiretale.analyzer.causes.services.refusal_words import (
     ABORTED,
+    FTP_DATA,
     FTP_FAILURES,
     INSTEAD,
     INTERMEDIATE,
@@ -77,7 +78,8 @@ def is_refusal(row: ExchangeRow) -> bool:
     if row["outcome"] != "refused":
         return False
     if row["type"] in NEEDED:
-        is_failure = row["type"] != "FTP command" or answer[:3] in FTP_FAILURES
+        is_of_data = word_of(row) in FTP_DATA and answer.startswith("5")
+        is_failure = row["type"] != "FTP command" or answer[:3] in FTP_FAILURES or is_of_data
         return is_failure and word_of(row) in NEEDED[row["type"] or ""]
     return not answer.startswith(ABORTED)
 

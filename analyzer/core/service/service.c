@@ -32,7 +32,8 @@ static service_reader *stream_reader(uint16_t port) {
     case 1883: return mqtt_read;
     case 3306: return mysql_read;
     case 3389: return rdp_read;
-    case 5432: return postgresql_read;
+    case 5432:
+    case 6432: return postgresql_read; /* PgBouncer */
     default: return redis_read;
     }
 }

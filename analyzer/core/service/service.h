@@ -28,7 +28,7 @@ static inline bool is_service_port(uint16_t port) {
     case 3389:
     case 5432:
     case 6379: return true;
-    default: return false;
+    default: return port == 6432; /* PgBouncer */
     }
 }
 

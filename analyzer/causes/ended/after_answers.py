@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers that reset a connection right behind an answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.ended.timer import last_messages
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.units import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.rows import EndingRow, ExchangeRow
+
+BEHIND_NS = 200_000_000  # from the last byte of an answer to the RST
+RESETS_MIN = 2
+
+
+class Behind(NamedTuple):
+    """A connection that its server reset right behind an answer."""
+
+    connection: Connection
+    reset: EndingRow
+    after_ns: int  # since the last byte of the answer
+    is_unread: bool  # the client had acknowledged nothing since
+
+
+def is_quick(row: EndingRow) -> bool:
+    """Returns whether a reset left nothing open, came soon after the packet before, and has the TTL of its host."""
+    ttl, least, most = row["ttl"], row["ttl_before_min"], row["ttl_before_max"]
+    is_like_host = least is not None and most is not None and least <= ttl <= most
+    return row["unacked_bytes"] == 0 and is_like_host and (row["idle_ns"] or 0) <= BEHIND_NS
+
+
+def is_of_server(connection: Connection, row: EndingRow) -> bool:
+    """Returns whether a server reset a connection of which nobody had closed a half."""
+    client, server = (connection.directions[side] for side in (connection.client_side, connection.server_side))
+    return row["direction"] == connection.server_side and not (client["fins"] or client["resets"] or server["fins"])
+
+
+def behind(connection: Connection, reset: EndingRow, message: ExchangeRow) -> Behind | None:
+    """Returns a reset that follows the answer to the last message at once; None if it does not."""
+    if message["outcome"] != "answered" or message["answered_ns"] is None:
+        return None
+    answered_ns = message["answered_ns"] + (message["response_ns"] or 0)
+    after_ns = (reset["time_ns"] or 0) - answered_ns
+    heard_ns = connection.directions[connection.client_side]["last_ns"] or 0
+    return Behind(connection, reset, after_ns, heard_ns < answered_ns) if 0 <= after_ns <= BEHIND_NS else None
+
+
+def behind_answers(case: Case) -> list[Behind]:
+    """Returns the connections that servers reset right behind an answer, and that no cause explains."""
+    explained = case.flows_of()
+    resets = {row["flow"]: row for row in reversed(case.connections.resets) if row["flow"] not in explained}
+    quick = {flow: row for flow, row in resets.items() if is_quick(row)}
+    of_server = {flow: row for flow, row in quick.items() if is_of_server(case.connections[flow], row)}
+    messages = last_messages(case, set(of_server)) if len(of_server) >= RESETS_MIN else {}
+    pairs = (behind(case.connections[flow], of_server[flow], message) for flow, message in messages.items())
+    return [each for each in pairs if each]
+
+
+@cause(
+    code="reset-behind-answer",
+    title="The server resets behind its answer",
+    sentence="The server {server} reset {count} {after} behind its answer, in place of closing them: {loss}.",
+    advice="See whether these answers are whole (Content-Length, the last chunk), and look at the log of {host} for an exception "
+    "in the middle of an answer. A server that closes before it has read all of a request resets, too: let it read the request "
+    "to its end first.",
+    shows="Two connections or more to a server that it resets itself (with its own TTL), without a FIN, 200 ms at most after the "
+    "last byte of an answer. It is a failure if others ended otherwise, or the client had not acknowledged the answer; else a "
+    "note.",
+    rivals={
+        "reset-by-peer": "the last request had an answer",
+        "reset-by-device": "the RST has the TTL of the server",
+        "client-gave-up": "the client had closed nothing",
+    },
+    unknown="Whether the answer was whole.",
+    explains=("reset",),
+)
+def reset_behind_answer(case: Case) -> Matches:
+    for server, group in largest_groups(behind_answers(case), lambda each: each.connection.server):
+        if len(group) >= RESETS_MIN:
+            yield behind_match(group, max(len(case.connections.to_server(server)), len(group)))
+
+
+def behind_match(group: Sequence[Behind], total: int) -> Match:
+    """Returns the match of connections to one server that it reset behind its answers, of so many."""
+    connections, unread = [each.connection for each in group], sum(each.is_unread for each in group)
+    is_failure = len(group) < total or 2 * unread > len(group)
+    return Match(
+        certainty="proven" if is_failure else "likely",
+        place="server",
+        flows=[connection.number for connection in connections],
+        failed=len(group) if is_failure else None,
+        attempts=total if is_failure else None,
+        members=len(group),
+        severity=None if is_failure else "info",
+        frames=[ending_cited(each.reset) for each in group[:SHOWN]],
+        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        proof=f"{plural(len(group), 'RST')} of the server, without a FIN, behind an answer",
+        excluded={"reset-by-peer": "the last request had an answer", "client-gave-up": "the client had closed nothing"},
+        server=server_str(connections),
+        count=f"{len(group):,} of {plural(total, 'connection')}"
+        if len(group) < total
+        else f"all {total:,} connections",
+        after=times_str([max(each.after_ns, 1) for each in group]),
+        loss="the client loses what it had not read of it"
+        if 2 * unread > len(group)
+        else "these answers are probably cut short"
+        if len(group) < total
+        else "the client has acknowledged all of it",
+        host=connections[0].server[0],
+    )
