@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -193,12 +193,14 @@ class Connections:
         silences = (silence_of(self[number // 2], number % 2) for number in sorted(numbers)[:ROWS_MAX])
         return [silence for silence in silences if silence and self.transfers.hidden.conclusive([silence.flow])]
 
-    def harmless_ns(self, server: End, victims: Iterable[int]) -> int:
-        """Returns the longest pause on connections to a server after which traffic went on; 0 without one."""
-        left_out, flows = set(victims), self.to_server(server)
+    def harmless_ns(self, server: End, victims: Iterable[int], closed: Mapping[int, int] | None = None) -> int:
+        """Returns the longest pause on connections to a server after which traffic went on; 0 without one. `closed`: pauses by
+        flow that ended with a FIN, ns."""
+        left_out, flows, ended = set(victims), self.to_server(server), closed or {}
         last, before = self._columns(flows, "pause_ns", "pause_before_ns")
         pauses = [ns for flow, ns in zip(flows, last, strict=True) if flow not in left_out]
-        return int(max((ns for ns in (0.0, *pauses, *before) if ns == ns), default=0.0))
+        pauses += [ns for flow, ns in zip(flows, before, strict=True) if flow not in ended or ns != ended[flow]]
+        return int(max((ns for ns in (0.0, *pauses) if ns == ns), default=0.0))
 
     def to_server(self, server: End) -> list[int]:
         """Returns the first connections to a server."""

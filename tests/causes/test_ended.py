@@ -104,8 +104,9 @@ def test_a_request_that_crossed_the_close(tmp_path: Path) -> None:
     )
 
 
-def test_a_request_after_the_close_met_the_idle_timeout_of_the_server(tmp_path: Path) -> None:
-    rows = causes_of(of_wire(lambda: drawn.closing(300)), tmp_path)
+@pytest.mark.parametrize("after_ms", [300, 1_500])
+def test_a_request_after_the_close_met_the_idle_timeout_of_the_server(after_ms: float, tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: drawn.closing(after_ms)), tmp_path)
     assert "close-race" not in rows
     assert rows["idle-timeout"]["sentence"].startswith(
         "The server 10.0.0.2:80 closes idle connections after 5 s: 3 requests went out"
@@ -341,6 +342,18 @@ def test_a_client_of_mqtt_that_sends_no_ping(tmp_path: Path) -> None:
     row = causes_of(of_wire(lambda: drawn.timed_out(15_000.0, 3_000.0, port=1883)), tmp_path)["closed-by-timer"]
     assert "15 s after the client's last message" in row["sentence"] and "without a PINGREQ" in row["sentence"]
     assert "closed-by-timer" not in causes_of(of_wire(lambda: drawn.timed_out(15_000.0, 3_000.0)), tmp_path)
+
+
+@pytest.mark.parametrize(("later_ms", "certainty"), [(0.0, "proven"), (500.0, "likely"), (1_500.0, None)])
+def test_a_broker_that_looks_for_silent_clients_now_and_then(
+    later_ms: float, certainty: str | None, tmp_path: Path
+) -> None:
+    """A keep-alive of 5 s: below the 10 s of other servers."""
+    wire = drawn.timed_out(7_500.0, 1_000.0, port=1883, later_ms=later_ms)
+    row = causes_of(of_wire(lambda: wire), tmp_path).get("closed-by-timer")
+    assert (row and row["certainty"]) == certainty
+    assert not row or ("7.50" in row["sentence"] and "without a PINGREQ" in row["sentence"])
+    assert "closed-by-timer" not in causes_of(of_wire(lambda: drawn.timed_out(7_500.0, 1_000.0)), tmp_path)
 
 
 def test_a_client_that_waits_for_the_close(tmp_path: Path) -> None:

@@ -46,6 +46,10 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
             'The PostgreSQL server 10.2.0.2 refuses the login of app: it answered 10.0.0.1 "28000 no pg_hba.conf entry"',
         ),
         (
+            talk(5432, drawn.postgresql(b"FATAL", b"53300", b"remaining connection slots", before=drawn.LOGGED_IN)),
+            'The PostgreSQL server 10.2.0.2 refuses the login of app: it answered 10.0.0.1 "53300 remaining connection slots"',
+        ),
+        (
             talk(
                 25,
                 lines(
@@ -105,6 +109,7 @@ def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str,
         datagrams((40_001, 88), [*drawn.kerberos(25), *drawn.kerberos(None)], gap=0.2),
         talk(3306, drawn.mysql(0, b"")),
         talk(5432, drawn.postgresql(b"ERROR", b"42601", b"syntax error")),  # of a query
+        talk(5432, drawn.postgresql(b"ERROR", b"42601", b"syntax error", before=drawn.LOGGED_IN)),
         talk(25, lines("> 220 mx", "EHLO a", "> 502 unknown", "HELO a", "> 250 mx", "QUIT", "> 221 bye")),
         talk(21, lines("> 220 ftp", "USER web", "> 331 p", "PASS x", "> 230 in", "MDTM a", "> 550 no such file")),
         datagrams((500, 500), [*drawn.negotiation(17), *drawn.negotiation(None, 2)]),  # another DH group

@@ -433,14 +433,16 @@ def timed_out(
     first: int = 1,
     pushes: bool = False,
     port: int = 8080,
+    later_ms: float = 0.0,
 ) -> Wire:
     """Connections that an end (`first`: 1 is the server) closes a time after the client's only message, with an answer or
-    without, each opened again a time later; `pushes`: the answer is in two parts, the time is that since the second."""
+    without, each opened again a time later; `pushes`: the answer is in two parts, the time is that since the second;
+    `later_ms`: by how much later each is closed than the one before."""
     wire, start = Wire(), 0.0
     for i in range(count):
         link = Connection(wire, 40_001 + i, server_port=port).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
         later = 2_500.0 * i + 50 if pushes else 8.0
-        at = start + 2 + silent_ms + (later if pushes else 0.0)
+        at = start + 2 + silent_ms + later_ms * i + (later if pushes else 0.0)
         begin = 100 if pushes else 0
         if pushes:
             link.send(start + 3, 1, 0, begin, PSH | ACK, ack=300)

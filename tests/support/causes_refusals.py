@@ -140,11 +140,16 @@ def mysql(error: int, text: bytes) -> list[Said]:
     return [Said(packet(0, b"\x0a8.0.36\0" + bytes(60)), True), Said(packet(1, login)), Said(packet(2, reply), True)]
 
 
-def postgresql(severity: bytes, code: bytes, text: bytes) -> list[Said]:
+#: the last two steps of a login by SCRAM: its proof, and that the client is in
+LOGGED_IN = b"R" + struct.pack("!II", 12, 12) + b"v=ab" + b"R" + struct.pack("!II", 8, 0)
+
+
+def postgresql(severity: bytes, code: bytes, text: bytes, before: bytes = b"") -> list[Said]:
+    """An error after the start of a session; `before`: what the server says in the same segment."""
     pairs = b"user\0app\0database\0shop\0\0"
     start = struct.pack("!II", 8 + len(pairs), 0x30000) + pairs
     fields = b"S" + severity + b"\0C" + code + b"\0M" + text + b"\0\0"
-    return [Said(start), Said(b"E" + struct.pack("!I", 4 + len(fields)) + fields, True)]
+    return [Said(start), Said(before + b"E" + struct.pack("!I", 4 + len(fields)) + fields, True)]
 
 
 def lines(*words: str) -> list[Said]:

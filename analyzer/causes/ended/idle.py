@@ -162,7 +162,8 @@ def close_race(case: Case) -> Matches:
 def idle_timeout(case: Case) -> Matches:
     late = [cut for cut in cuts(case) if not cut.is_race]
     for server, group in largest_groups(late, lambda cut: cut.connection.server):
-        harmless = case.connections.harmless_ns(server, {cut.connection.number for cut in group})
+        closed = {cut.connection.number: cut.idle_ns for cut in group if cut.fin}
+        harmless = case.connections.harmless_ns(server, {cut.connection.number for cut in group}, closed)
         victims = [cut for cut in group if cut.idle_ns > harmless]
         if victims:
             yield timeout_match(case, victims, harmless)

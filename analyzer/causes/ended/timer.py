@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 CLOSED_MIN = 3
 SILENT_MIN_NS = 10_000_000_000  # servers that close sooner keep connections for the next request alone
+MQTT_SILENT_MIN_NS = 1_500_000_000  # 1.5 times the least keep-alive: a session of MQTT is for more than a request
 AGAIN_SHARE = 0.05  # of the silence: a client that connects again within wanted to keep the connection
 MORE_ALIKE = 0.005
 MQTT_AGAIN_SHARE = 1.0  # a client of MQTT wants it anyway
+MQTT_SPREAD = 1.25  # of the times: brokers look for silent clients every few seconds
 FAREWELL_NS = 50_000_000  # a FIN that follows an answer sooner ends it
 LATE_CLOSE_NS, NEXT_NS = 800_000_000, 300_000_000  # after an answer; until the client's next connection
 MQTT_PORTS = (1883, 8883)
@@ -116,14 +118,16 @@ def timer_of(group: Sequence[Closed]) -> list[int]:
 def is_timer(group: Sequence[Closed]) -> bool:
     """Returns whether one time separates the last messages from the closes, and the client connected again at once each time."""
     silences = timer_of(group)
-    if len(group) < CLOSED_MIN or min(silences) < SILENT_MIN_NS or not is_alike(silences):
+    is_mqtt = group[0].connection.server[1] in MQTT_PORTS
+    are_alike = spread(silences) <= MQTT_SPREAD if is_mqtt else is_alike(silences)
+    if len(group) < CLOSED_MIN or min(silences) < (MQTT_SILENT_MIN_NS if is_mqtt else SILENT_MIN_NS) or not are_alike:
         return False
     if sum(each.quiet_ns < FAREWELL_NS for each in group) * 2 > len(group):
         return False
     begins = sorted(each.connection.flow["first_ns"] or 0 for each in group)
     ends = sorted(each.connection.last_ns for each in group)
     gaps = [begin - end for begin, end in zip(begins[1:], ends, strict=False)]
-    share = MQTT_AGAIN_SHARE if group[0].connection.server[1] in MQTT_PORTS else AGAIN_SHARE
+    share = MQTT_AGAIN_SHARE if is_mqtt else AGAIN_SHARE
     return all(0 <= gap <= share * min(silences) for gap in gaps)
 
 
@@ -192,7 +196,7 @@ def late_close(case: Case) -> Matches:
     advice="{advice}",
     shows="Three connections or more of a client that the server closes 10 s or longer after the client's last message, or "
     "after the last byte of either end, always after the same time (5%) and not with an answer, and that the client opens again "
-    "within 5% of that time (of MQTT: within that time).",
+    "within 5% of that time (of MQTT: 1.5 s or longer, times that differ by 25% at most, and opened again within that time).",
     rivals={
         "client-gave-up": "the server closes first",
         "idle-timeout": "no request met the close",
@@ -218,7 +222,7 @@ def timer_match(group: Sequence[Closed]) -> Match:
     has_keep_alive = is_mqtt and is_of_client  # which counts what the client sends
     the_last = "the client's last" if is_of_client else "the last"
     return Match(
-        certainty="proven",
+        certainty="proven" if is_alike(times) else "likely",
         place="server",
         flows=[connection.number for connection in connections],
         members=len(group),

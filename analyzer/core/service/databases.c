@@ -83,15 +83,31 @@ static void error_read(struct service_message *message, struct service_bytes byt
         service_say(message, "PostgreSQL login", true, both);
 }
 
+/* Steps of a login, the last of which says OK. The server sends it together with what follows,
+ * which may be an error: no such database, no connection left. */
+static void login_read(struct service_message *message, struct service_bytes bytes) {
+    bool granted = false;
+    while (bytes.length >= 9 && bytes.at[0] == 'R') {
+        uint32_t size = load_be32(bytes.at + 1);
+        granted = size == 8 && !load_be32(bytes.at + 5);
+        if (size < 8 || size >= bytes.length)
+            break;
+        bytes.at += size + 1;
+        bytes.length -= size + 1;
+    }
+    if (granted)
+        service_say(message, "PostgreSQL login", false, "OK");
+    if (bytes.length >= 9 && bytes.at[0] == 'E')
+        error_read(message, bytes);
+}
+
 void postgresql_read(struct service_message *message, struct service_bytes bytes) {
     if (bytes.length < 9)
         return;
     if (load_be32(bytes.at + 4) == PROTOCOL_3 && load_be32(bytes.at) <= 10000)
         start_read(message, bytes);
-    else if (bytes.at[0] == 'E')
-        error_read(message, bytes);
-    else if (bytes.at[0] == 'R' && load_be32(bytes.at + 1) == 8 && !load_be32(bytes.at + 5))
-        service_say(message, "PostgreSQL login", false, "OK");
+    else
+        login_read(message, bytes);
 }
 
 /* Errors that concern each command of a client, not the words of one. */
