@@ -137,7 +137,8 @@ static enum open_result wrong_filter(struct device *device, const char *wanted) 
     return device_refuse(device,
                          "the filter: expected a capture filter (pcap-filter(7)), but this is a "
                          "Wireshark display filter%s%s%s",
-                         rewritten ? "; write -f '" : "", rewritten ? capture : "", rewritten ? "'" : "");
+                         rewritten ? "; write -f '" : "", rewritten ? capture : "",
+                         rewritten ? "'" : "");
 }
 
 enum open_result device_set_filter(struct device *device) {

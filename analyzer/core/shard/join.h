@@ -14,8 +14,8 @@
 bool join_rows(struct analysis *analysis, enum table_number number, struct ArrowArrayStream *stream,
                struct error *error);
 
-/* Sorts the tables after the last row. Returns false with `error` set if a flow lacks the rows of its
- * directions, or without memory. */
+/* Sorts the tables after the last row. Returns false with `error` set if a flow lacks the rows of
+ * its directions, or without memory. */
 bool join_end(struct analysis *analysis, struct error *error);
 
 #endif

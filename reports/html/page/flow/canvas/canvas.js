@@ -38,9 +38,7 @@ export function drawCanvas(dense, bands, evidence, layout, own) {
   if (!used) return;
   const width = Math.max(1, Math.round(area().w * sharp)), height = Math.max(1, Math.round(view.stack.height * sharp)), raster = new Raster(width, height);
   for (const { series, source, place } of seen) drawSeries(raster, series, source, place, sharp, own);
-  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-  for (const style of [canvas.style, $("dense").style]) Object.assign(style, { width: `${area().w}px`, height: `${view.stack.height}px` });
-  $("dense").style.left = `${area().l}px`;
+  layOverPanels(canvas, width, height);
   const context = canvas.getContext("2d");
   if (!context) return;
   context.putImageData(new ImageData(new Uint8ClampedArray(raster.pixels.buffer), width, height), 0, 0);
@@ -51,6 +49,14 @@ export function drawCanvas(dense, bands, evidence, layout, own) {
   }
   if (dense.length) drawGrid(context, layout, sharp, own.grid);
   if (dense.length && evidence) fill(context, own.evidence, evidence.from, evidence.to ?? evidence.from, 0, view.stack.height, sharp);
+}
+
+// Gives the canvas its size, and the place of the panels.
+/** @param {HTMLCanvasElement} canvas @param {number} width @param {number} height */
+function layOverPanels(canvas, width, height) {
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+  for (const style of [canvas.style, $("dense").style]) Object.assign(style, { width: `${area().w}px`, height: `${view.stack.height}px` });
+  $("dense").style.left = `${area().l}px`;
 }
 
 /** @param {CanvasRenderingContext2D} context @param {string} color @param {number} from @param {number} to @param {number} top @param {number} bottom @param {number} sharp */
