@@ -57,16 +57,27 @@ def answer(outcome: Outcome) -> str:
     for row in outcome.rows:
         if row["throughput_mbit_s"] is not None:
             rates.setdefault(row["group"], []).append(row["throughput_mbit_s"] * 1e6)
-    medians = sorted((median(values), group) for group, values in rates.items())
+    medians = {group: show_rate(median(values)) for group, values in rates.items()}
     failed = f" {plural(len(outcome.failures), 'test')} failed." if outcome.failures else ""
     if not medians:
         return f"No throughput was measured.{failed}"
-    (low, slowest), (high, fastest) = medians[0], medians[-1]
+    slowest = medians[min(rates, key=lambda group: median(rates[group]))]
+    fastest = medians[max(rates, key=lambda group: median(rates[group]))]
+    over = "over all block sizes" if len({row["block_bytes"] for row in outcome.rows}) > 1 else "of the sessions"
     if len(medians) == 1:
-        return f"{fastest}: {show_rate(high)}, the median of {plural(len(rates[fastest]), 'session')}.{failed}"
-    if show_rate(low) == show_rate(high):
-        return f"All {len(medians)} tests reached {show_rate(high)} (median of their sessions).{failed}"
-    return f"{fastest} was fastest at {show_rate(high)} (median), {slowest} slowest at {show_rate(low)}.{failed}"
+        (group,) = medians
+        return f"{group}: {fastest}, the median {over}.{failed}"
+    if slowest == fastest:
+        return f"All {len(medians)} tests reached {fastest} (median {over}).{failed}"
+    top, bottom = ([group for group, rate in medians.items() if rate == end] for end in (fastest, slowest))
+    return f"{ends(top)} fastest at {fastest} (median {over}), {ends(bottom)} slowest at {slowest}.{failed}"
+
+
+def ends(groups: list[str]) -> str:
+    """Returns the tests at one end of a ranking, which may be several, with the verb."""
+    if len(groups) == 1:
+        return f"{groups[0]} was"
+    return f"{len(groups)} tests ({', '.join(groups[:3])}{', …' if len(groups) > 3 else ''}) were"
 
 
 def facts(outcome: Outcome) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from report_page import Page
 from wiretale.analyzer.errors import InputError
 from wiretale.reports.html.experiment.data import alone, mix_points, points
 from wiretale.reports.html.experiment.figures import experiment_figures
-from wiretale.reports.html.experiment.page import write_page
+from wiretale.reports.html.experiment.page import answer, write_page
 from wiretale.traffic.experiment.plan import read_plan, scaled
 from wiretale.traffic.experiment.results import read_outcome
 from wiretale.traffic.experiment.session_series import assign, bin_seconds, fairness, jain, spread
@@ -31,6 +32,37 @@ def figures(folder: Path) -> dict[str, Row]:
 
 def traces(figure: Row) -> dict[str, Row]:
     return {trace["name"]: trace for trace in figure["data"]}
+
+
+# --- the answer
+
+
+@pytest.mark.parametrize(
+    ("sessions", "expected"),
+    [
+        (
+            {"tcp": [20.0, 30.0, 90.0], "udp": [40.0]},
+            "udp was fastest at 40 Mbit/s (median of the sessions), tcp was slowest",
+        ),
+        ({"tcp": [67.1], "udp": [67.1], "mix": [12.0]}, "2 tests (tcp, udp) were fastest at 67.1 Mbit/s"),
+        ({"tcp": [67.1], "udp": [67.1]}, "All 2 tests reached 67.1 Mbit/s (median of the sessions)."),
+        ({"tcp": [5.0, 7.0]}, "tcp: 6 Mbit/s, the median of the sessions."),
+        ({}, "No throughput was measured."),
+    ],
+)
+def test_the_answer_names_every_test_at_either_end(
+    tmp_path: Path, sessions: dict[str, list[float]], expected: str
+) -> None:
+    outcome = read_outcome(stored(built_in("s2-controller-sweep"), tmp_path))
+    rows = [
+        {"group": group, "throughput_mbit_s": rate, "block_bytes": 512}
+        for group, rates in sessions.items()
+        for rate in rates
+    ]
+    assert answer(replace(outcome, rows=rows, failures=[])).startswith(expected)
+    if sessions:
+        larger = [{**row, "block_bytes": 1024} for row in rows]
+        assert "median over all block sizes" in answer(replace(outcome, rows=rows + larger, failures=[]))
 
 
 # --- figures
