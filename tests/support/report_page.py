@@ -149,7 +149,9 @@ class Page:
     def hover(self, point: Point, plot: str = "plot") -> str:
         """The tooltip at a point's pixel, in the panels of a flow with the values of its head; "" when none appears."""
         self.page.mouse.move(2, 2)
-        self.page.mouse.move(point.x, point.y, steps=2)
+        # Not from afar, because Plotly would show what lies halfway for 50 ms.
+        self.page.mouse.move(point.x + 1, point.y)
+        self.page.mouse.move(point.x, point.y)
         if self.page.evaluate(f"document.getElementById('{plot}').parentElement.id === 'stack'"):
             return str(self.page.evaluate(TIP, point.panel))
         lines = "[...t.querySelectorAll('tspan.line')].map(line => line.textContent).join(' ') || t.textContent"
