@@ -238,7 +238,7 @@ def test_answers_for_which_a_client_waits(changed: dict[str, Any], tmp_path: Pat
         (
             {},
             "error",
-            "reset 2 of 4 connections 30 ms behind its answer, in place of closing them: these answers are prob",
+            "reset 2 of 4 connections 30 ms behind its answer, in place of closing them: these answers may be cut short",
         ),
         ({"resets": 4, "reads": False, "after_ms": 0.3}, "error", "the client loses what it had not read of it"),
         ({"resets": 4}, "info", "the client has acknowledged all of it"),

@@ -95,7 +95,7 @@ def behind_match(group: Sequence[Behind], total: int) -> Match:
     connections, unread = [each.connection for each in group], sum(each.is_unread for each in group)
     is_failure = len(group) < total or 2 * unread > len(group)
     return Match(
-        certainty="proven" if is_failure else "likely",
+        certainty="proven" if 2 * unread > len(group) else "likely",
         place="server",
         flows=[connection.number for connection in connections],
         failed=len(group) if is_failure else None,
@@ -113,7 +113,7 @@ def behind_match(group: Sequence[Behind], total: int) -> Match:
         after=times_str([max(each.after_ns, 1) for each in group]),
         loss="the client loses what it had not read of it"
         if 2 * unread > len(group)
-        else "these answers are probably cut short"
+        else "these answers may be cut short"
         if len(group) < total
         else "the client has acknowledged all of it",
         host=connections[0].server[0],

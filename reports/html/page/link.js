@@ -20,7 +20,6 @@ const UNCHOSEN = {
   find: "", // words of the search
   only: [], // facets that flows must have to be selected, as "port:443"
   during: null, // seconds since the base of the page: the brush of the timeline, in which flows must live to be selected
-  stack: null, // "host", "port" or "cause": what the timeline is stacked by
   group: null, // "client", "server" or "port": what the list of flows is grouped by
 };
 /** @type {Choice} */
@@ -87,7 +86,7 @@ function link() {
   if (choice.during) parts.push(`during=${spanText(choice.during, 9)}`);
   for (const series of choice.toggled) parts.push(`toggled=${encodeURIComponent(series)}`);
   for (const [panel, height] of Object.entries(choice.size)) parts.push(`size=${panel}:${height}`);
-  for (const name of /** @type {const} */ (["tab", "find", "group", "stack"])) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
+  for (const name of /** @type {const} */ (["tab", "find", "group"])) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
   return `#${parts.join("&")}`;
 }
 
@@ -119,7 +118,6 @@ function linked() {
     finding: number("finding"),
     only: [...new Set(named("only"))].slice(0, ONLY_MOST),
     during: spanIn(named("during")[0] || ""),
-    stack: named("stack")[0] ?? null,
     frame: number("frame"),
     toggled: named("toggled"),
     size: Object.fromEntries(sizes.map(([panel, height]) => [panel, Number(height)])),

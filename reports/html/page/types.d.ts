@@ -21,7 +21,6 @@ interface Choice {
   group: string | null;
   only: string[]; // facets, as "port:443"
   during: Span | null; // seconds since the base of the page
-  stack: string | null;
 }
 type Change = Partial<Choice>;
 type LinkedChoice = Omit<Choice, "flow"> & { flow: number | string | null }; // of a link, whose flow may be no number

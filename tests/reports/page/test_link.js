@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { DATA, listeners, visited } from "./page.js";
 import { begin, choice, choose, chosenFlow, completeLinks, continueStep, endStep, onChoice, setting, turned, withSetting } from "../../../reports/html/page/link.js";
 
-const NOTHING = { flow: 3, with: [], range: null, vertical: {}, finding: null, frame: null, toggled: [], size: {}, tab: null, find: "", group: null, only: [], during: null, stack: null };
+const NOTHING = { flow: 3, with: [], range: null, vertical: {}, finding: null, frame: null, toggled: [], size: {}, tab: null, find: "", group: null, only: [], during: null };
 const heard = [];
 onChoice((changed) => heard.push([...changed].sort()));
 await begin({ flow: 3 }, (flow) => flow >= 0 && flow < 10);
@@ -43,7 +43,6 @@ const CHOICES = [
   { tab: "ladder" },
   { find: "10.0.0.1 tcp & [::1]:80=#%" },
   { group: "client" },
-  { stack: "port" },
   { only: ["client:10.0.0.1", "server:2001:db8::1", "verdict:blocks lost", "cause:2"] },
   { during: [0.25, 1.5] },
 ];

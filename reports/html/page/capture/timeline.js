@@ -219,7 +219,7 @@ export async function startTimeline() {
   brushWithKeys($("timeline"));
   listenToWaits($("timeline"));
   onChoice((changed) => {
-    if (hasAny(changed, ["flow", "only", "find", "stack"])) return drawTimeline();
+    if (hasAny(changed, ["flow", "only", "find"])) return drawTimeline();
     if (changed.has("during")) drawPins();
     if (hasAny(changed, ["during", "range"])) drawBrush(choice.during);
   });

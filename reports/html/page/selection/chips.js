@@ -41,7 +41,11 @@ function drawChips() {
   if (choice.during) chips.push(chip(momentText(...choice.during), () => select({ during: null })));
   if (choice.find) chips.push(chip(`“${choice.find}”`, () => select({ find: "" })));
   $("chips").append(element("span", { id: "selected-count", textContent: countWords() }), ...chips);
-  if (chips.length > 1) $("chips").append(chip("all", () => select({ only: [], during: null, find: "" })));
+  if (chips.length > 1) {
+    const clear = element("button", { type: "button", className: "chip" }, "Clear");
+    clear.addEventListener("click", () => select({ only: [], during: null, find: "" }));
+    $("chips").append(clear);
+  }
   for (const button of document.querySelectorAll("[data-only]")) button.setAttribute("aria-pressed", String(choice.only.includes(button.dataset.only ?? "")));
 }
 
