@@ -93,9 +93,11 @@ def reset_behind_answer(case: Case) -> Matches:
 def behind_match(group: Sequence[Behind], total: int) -> Match:
     """Returns the match of connections to one server that it reset behind its answers, of so many."""
     connections, unread = [each.connection for each in group], sum(each.is_unread for each in group)
-    is_failure = len(group) < total or 2 * unread > len(group)
+    is_cut = 2 * unread > len(group)
+    is_failure = is_cut or len(group) < total
+    gave_up = {"client-gave-up": "the client had closed nothing"}
     return Match(
-        certainty="proven" if 2 * unread > len(group) else "likely",
+        certainty="proven" if is_cut else "likely",
         place="server",
         flows=[connection.number for connection in connections],
         failed=len(group) if is_failure else None,
@@ -105,14 +107,15 @@ def behind_match(group: Sequence[Behind], total: int) -> Match:
         frames=[ending_cited(each.reset) for each in group[:SHOWN]],
         filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof=f"{plural(len(group), 'RST')} of the server, without a FIN, behind an answer",
-        excluded={"reset-by-peer": "the last request had an answer", "client-gave-up": "the client had closed nothing"},
+        excluded=gave_up | {"reset-by-peer": "the last request had an answer"} if is_cut else gave_up,
+        undecided={} if is_cut else {"reset-by-peer": "the log of the server: whether the answer was whole"},
         server=server_str(connections),
         count=f"{len(group):,} of {plural(total, 'connection')}"
         if len(group) < total
         else f"all {total:,} connections",
         after=times_str([max(each.after_ns, 1) for each in group]),
         loss="the client loses what it had not read of it"
-        if 2 * unread > len(group)
+        if is_cut
         else "these answers may be cut short"
         if len(group) < total
         else "the client has acknowledged all of it",
