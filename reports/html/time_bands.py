@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 SPANS_MOST = 40_000  # in the page, about 5 bytes each
 TURNS_MOST = 5_000
 US_NS = 1_000
-#: classes in page.css of the parts of time_spans; those with a half of the height share a color
+#: classes in capture.css of the parts of time_spans; those with a half of the height share a color with another
 BANDS = {
-    **{"connecting": "slow_start", "client": "part-client", "server": "part-server", "loss": "loss"},
-    **{"queue": "network low", "path": "network", "window": "window", "send_buffer": "window high"},
-    **{"transfer": "part-transfer", "idle": "pause low", "unknown": "pause high"},
+    **{"connecting": "part-network-deep low", "client": "part-client", "server": "part-server", "loss": "part-network"},
+    **{"queue": "part-network-deep", "path": "part-network low", "window": "part-transfer-deep"},
+    **{"send_buffer": "part-transfer-deep high", "transfer": "part-transfer"},
+    **{"idle": "part-idle low", "unknown": "part-unknown high"},
 }
 TURN_COLUMNS = (
     *(("flow", "I", 1), ("direction", "B", 1), ("asked_ns", "d", 1_000_000)),

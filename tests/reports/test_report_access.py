@@ -22,7 +22,7 @@ pytestmark = pytest.mark.xdist_group("report-access")
 
 STOPS_MOST = 36
 PAPER_PX = 703  # A4 less margins of 12 mm, at 96 dots an inch
-LIMITS = ("pause", "delayed_ack", "window", "loss", "timeout", "slow_start", "network")
+LIMITS = tuple(f"part-{name}" for name in ("client", "server", "network", "network-deep", "transfer", "transfer-deep"))
 DIFFERENT = 20
 PAGES_MOST = 8
 SCHEMES = ("light", "dark")
@@ -280,7 +280,7 @@ def test_differences_of_colors_are_those_of_the_formula() -> None:
 
 
 def color_of(page: Page, kind: str) -> Color:
-    """The color that the page gives a limit."""
+    """The color that the page gives a part of the time account."""
     text = page.page.evaluate(
         "kind => { const part = document.createElement('span'); part.className = kind;"
         " document.body.append(part); const color = getComputedStyle(part).backgroundColor;"
