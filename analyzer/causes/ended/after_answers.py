@@ -90,6 +90,13 @@ def reset_behind_answer(case: Case) -> Matches:
             yield behind_match(group, max(len(case.connections.to_server(server)), len(group)))
 
 
+def loss_str(is_cut: bool, is_failure: bool) -> str:
+    """Returns what becomes of answers with a RST behind them."""
+    if is_cut:
+        return "the client loses what it had not read of it"
+    return "these answers may be cut short" if is_failure else "the client has acknowledged all of it"
+
+
 def behind_match(group: Sequence[Behind], total: int) -> Match:
     """Returns the match of connections to one server that it reset behind its answers, of so many."""
     connections, unread = [each.connection for each in group], sum(each.is_unread for each in group)
@@ -114,10 +121,6 @@ def behind_match(group: Sequence[Behind], total: int) -> Match:
         if len(group) < total
         else f"all {total:,} connections",
         after=times_str([max(each.after_ns, 1) for each in group]),
-        loss="the client loses what it had not read of it"
-        if is_cut
-        else "these answers may be cut short"
-        if len(group) < total
-        else "the client has acknowledged all of it",
+        loss=loss_str(is_cut, is_failure),
         host=connections[0].server[0],
     )
