@@ -35,7 +35,14 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-STYLES = ("capture/capture.css", "capture/small.css", "packets/packets.css", "flow/panels.css", "flow/overlaid.css")
+STYLES = (
+    "capture/capture.css",
+    "capture/small.css",
+    "packets/packets.css",
+    "dock/dock.css",
+    "flow/panels.css",
+    "flow/overlaid.css",
+)
 FLOWS_LARGEST, FLOWS_PROBLEMATIC = 1000, 200
 FLOWS_FURTHER, PACKETS_FURTHER = 5_000, 50_000  # the next largest, which add little to the page
 TRANSFERS_SHOWN = 20

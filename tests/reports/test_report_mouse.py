@@ -74,9 +74,9 @@ def test_a_report_opens_offline_and_every_panel_answers_the_mouse(opened: Opened
 
 
 def test_a_click_gives_a_filter_for_the_frame_or_the_bin(opened: Opened) -> None:
-    points = opened.page.drawn()
-    for panel in {point.panel for point in points}:
-        in_panel = [point for point in points if point.panel == panel]
+    for panel in {point.panel for point in opened.page.drawn()}:
+        opened.page.page.evaluate("choose({ frame: null })")  # the dock of the frame before may lie over the panel
+        in_panel = [point for point in opened.page.drawn() if point.panel == panel]
         (point,) = loneliest(in_panel, 1)
         text = "document.getElementById('packet-filter').textContent"
         opened.page.page.evaluate(f"{text} = ''")

@@ -12,8 +12,9 @@ import pytest
 
 from report_page import Page
 
-# Each line of text that is visible, as [number of the text, text, left, top, right, bottom], cut to the boxes that scroll or
-# hide it. Texts over a plot have a background of their own, and may cover its lines, but no other text.
+# Each line of text that is visible, as [number of the text, layer, text, left, top, right, bottom], cut to the boxes that
+# scroll or hide it. The dock and what sticks in it are layers: they have a background, and cover what scrolls below them. Texts
+# over a plot have a background of their own, and may cover its lines, but no other text.
 TEXTS = """() => {
   let number = 0;
   const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -23,6 +24,7 @@ TEXTS = """() => {
     if (!text || own.closest('script, style, .unseen, option, select')) continue;
     if (!own.checkVisibility({visibilityProperty: true, opacityProperty: true})) continue;
     number++;
+    const layer = own.closest('.docked #frame-bytes, .docked .frame > .tabs, .docked')?.id ?? 'page';
     range.selectNodeContents(node);
     for (const line of range.getClientRects()) {
       const box = [line.left, line.top, line.right, line.bottom];
@@ -32,7 +34,7 @@ TEXTS = """() => {
         [box[0], box[1]] = [Math.max(box[0], edge.left), Math.max(box[1], edge.top)];
         [box[2], box[3]] = [Math.min(box[2], edge.right), Math.min(box[3], edge.bottom)];
       }
-      if (box[2] - box[0] > 1 && box[3] - box[1] > 1) found.push([number, text.slice(0, 60), ...box]);
+      if (box[2] - box[0] > 1 && box[3] - box[1] > 1) found.push([number, layer, text.slice(0, 60), ...box]);
     }
   }
   return found;
@@ -55,15 +57,15 @@ TOUCH_PX = 2.5  # lines of text that follow each other closely overlap by less
 
 def covered(page: Page) -> list[tuple[str, str]]:
     """Returns the pairs of texts that cover each other."""
-    texts = sorted(page.page.evaluate(TEXTS), key=lambda row: float(row[3]))
+    texts = sorted(page.page.evaluate(TEXTS), key=lambda row: float(row[4]))
     pairs = []
-    for place, (number, text, *box) in enumerate(texts):
-        for other_number, other, *other_box in texts[place + 1 :]:
+    for place, (number, layer, text, *box) in enumerate(texts):
+        for other_number, other_layer, other, *other_box in texts[place + 1 :]:
             if other_box[1] > box[3] - TOUCH_PX:
                 break
             wide, high = (min(box[side + 2], other_box[side + 2]) - max(box[side], other_box[side]) for side in (0, 1))
             if (
-                number != other_number and min(wide, high) > TOUCH_PX
+                number != other_number and layer == other_layer and min(wide, high) > TOUCH_PX
             ):  # the end of a text that is cut has an ellipsis over it
                 pairs.append((text, other))
     return pairs

@@ -15,7 +15,7 @@ const UNCHOSEN = {
   finding: null, // number in the list of findings, from 1
   frame: null, // number of the frame that is shown decoded
   toggled: [], // names of series whose visibility is not the usual one
-  size: {}, // height of each panel that was resized, px
+  size: {}, // height of each panel that was resized, and of the dock, px
   tab: null, // name of the tab below the plots
   find: "", // words of the search
   only: [], // facets that flows must have to be selected, as "port:443"
@@ -108,7 +108,7 @@ function linked() {
   /** @param {string} name */
   const number = (name) => (/^\d+$/.test(named(name)[0]) ? Number(named(name)[0]) : null);
   /** @param {string} key @param {(text: string) => unknown} test */
-  const ofPanels = (key, test) => named(key).map((value) => value.split(":")).filter(([panel, value]) => data.figure.panels.some(({ name }) => name === panel) && test(value || ""));
+  const ofPanels = (key, test) => named(key).map((value) => value.split(":")).filter(([panel, value]) => (data.figure.panels.some(({ name }) => name === panel) || (key === "size" && panel === "dock")) && test(value || ""));
   const vertical = ofPanels("y", spanIn), sizes = ofPanels("size", (text) => SIZE.test(text)), flow = number("flow") ?? named("flow")[0] ?? null;
   return complete({
     flow,

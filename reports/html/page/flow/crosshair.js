@@ -24,7 +24,7 @@ export const cross = { at: null, y: null }; // the point, and the height of the 
 
 // Returns the height in the stack of a value of a panel.
 /** @param {number} place @param {number} value */
-function yOf(place, value) {
+export function yOf(place, value) {
   const panel = view.used[place], [low, high] = view.vertical[panel.name], { plot, bottom } = view.stack.places[place];
   return bottom - ((bottom - plot) * ((isLog(panel) ? Math.log10(value) : value) - low)) / (high - low);
 }

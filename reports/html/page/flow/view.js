@@ -13,6 +13,7 @@ import { forgetPoint, placeCrosshair } from "./crosshair.js";
 import { flowColors, isOverlaid, isRelative, shownDirection } from "./drawn_flows.js";
 import { axisKey, hasMarks, isLine, isOpen, isShown, panelsWithData, seriesOf, setTaken, setView, taken, view } from "./figure.js";
 import { drawHeads, placeHeads } from "./heads.js";
+import { placeMark } from "./mark.js";
 import { settle } from "./canvas/moving.js";
 import { MARKS_OF_LINE, overlaidRates, takeOverlaid } from "./series/overlaid_series.js";
 import { flowData } from "./series/panels.js";
@@ -103,6 +104,7 @@ export async function draw() {
   // All must be done before the first await, because a browser that prints does not wait.
   placeHeads(f, used);
   placeCrosshair();
+  placeMark();
   if (used.length) await Plotly.react($("plot"), traces, layout, { staticPlot: true, displayModeBar: false });
 }
 

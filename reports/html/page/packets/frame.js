@@ -171,7 +171,9 @@ function drawBytes(from, size) {
     const letters = row.map((byte) => (byte >= 32 && byte < 127 ? String.fromCharCode(byte) : "·"));
     place.append(`${at.toString(16).padStart(4, "0")}  `, ...marked(hex, at), "   ".repeat(HEX_ROW - row.length), " ", ...marked(letters, at), "\n");
   }
-  place.querySelector("mark")?.scrollIntoView?.({ block: "nearest" });
+  const first = place.querySelector("mark")?.getBoundingClientRect(), inside = place.getBoundingClientRect();
+  // Only the bytes are scrolled: a tree that moves under the pointer would lose its click.
+  if (first && (first.top < inside.top || first.bottom > inside.bottom)) place.scrollTop += first.top - inside.top - inside.height / 2;
 }
 
 // Left and right fold a node, or go to the one above or below it; up and down are those of every list (keys.js).

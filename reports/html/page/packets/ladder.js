@@ -2,6 +2,7 @@
 // The ladder: the packets between both hosts as arrows, those of the initiator from the left. Time goes down, a row for each
 // packet; a packet that was lost ends halfway.
 import { tables } from "../capture/tables.js";
+import { isDocked, rowsInDock } from "../dock/dock.js";
 import { SVG, elementAt } from "../elements.js";
 import { flagText, sacksOf } from "../flow/series/points.js";
 import { chosenFlow } from "../link.js";
@@ -11,8 +12,8 @@ import { $ } from "../plotly.js";
 import { whole } from "../units.js";
 import { PHRASES, eventsAt, isLost, kindOf, listed, packetVerdict, pauseText, secondsText } from "./listed.js";
 
-const LADDER_ROW = 28; // px
-export const LADDER = { row: () => LADDER_ROW, head: 0, most: 20 };
+const LADDER_ROW = 28, LADDER_ENDS = 24; // px
+export const LADDER = { row: () => LADDER_ROW, head: 0, most: () => (isDocked() ? rowsInDock(LADDER_ROW, LADDER_ENDS, false) : 20) };
 const LADDER_WIDE = 620; // px from which labels are beside the lines
 
 /** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string | number} [text] */

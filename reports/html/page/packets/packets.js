@@ -1,11 +1,14 @@
 // @ts-check
 // The packets of the chosen flow and range, with verdict and evidence of each, as a list and as a ladder.
 import { fetched, tables } from "../capture/tables.js";
+import { isDocked, listenDock, placeDock, revealMark, rowsInDock } from "../dock/dock.js";
 import { elementAt, targetOf } from "../elements.js";
+import { markPacket, placeMark } from "../flow/mark.js";
 import { roving } from "../keys.js";
 import { choice, choose, chosenFlow, continueStep, hasAny, onChoice } from "../link.js";
 import { KNOWN } from "../numbers.js";
 import { $, data } from "../plotly.js";
+import { paper } from "../print.js";
 import { whole } from "../units.js";
 import { listenFrame, showFrame } from "./frame.js";
 import { LADDER, drawLadder, showEnds } from "./ladder.js";
@@ -13,7 +16,7 @@ import { indexEvents, itemsOf, listed, mergedRows, packetVerdict, pauseText, sec
 import { virtualRows } from "./rows.js";
 
 const narrow = matchMedia("(max-width: 760px)"); // packets.css
-const LISTED = { row: () => (narrow.matches ? 32 : 24), head: 28, most: 22 }; // px, px, rows
+const LISTED = { row: () => (narrow.matches ? 32 : 24), head: 28, most: () => (isDocked() ? rowsInDock(LISTED.row(), LISTED.head, narrow.matches) : 22) }; // px, px, rows
 const PAGE_STEP = 25; // packets
 const TABS = ["packets", "ladder"];
 /** @type {Record<string, ReturnType<typeof virtualRows>>} */
@@ -121,7 +124,9 @@ function fillRows() {
 // Draws the list and the ladder of the chosen flow and range, with the chosen frame in view.
 /** @param {Set<keyof Choice>} changed */
 async function showPackets(changed) {
-  if (!hasAny(changed, ["flow", "range", "frame", "tab"])) return;
+  if (!hasAny(changed, ["flow", "range", "frame", "tab", "size"])) return;
+  const wasDocked = $("packets").classList.contains("docked");
+  placeDock();
   const place = tables.packets.places.get(chosenFlow());
   $("packets").hidden = false;
   if (changed.has("flow") || listed.source !== tables.packets) {
@@ -135,10 +140,26 @@ async function showPackets(changed) {
   const at = placeInList(choice.frame), rows = rowsOfTab[tabOf()];
   setListed({ place: listed.items[at] ?? -1 });
   $(`panel-${tabOf()}`).hidden = !listed.items.length;
-  if (other || changed.has("tab")) fillRows();
+  if (other || hasAny(changed, ["tab", "size"]) || wasDocked !== isDocked()) fillRows();
   else rows.show(at < 0 ? rows.first() : at);
   $("packet-count").textContent = packetCountText(listed.count, listed.all.length);
+  markChosen();
   await showFrame();
+  if (changed.has("frame")) revealMark();
+}
+
+// Fits list or ladder to the dock, or to paper.
+function refit() {
+  if ($("packets").hidden) return;
+  placeDock();
+  fillRows();
+}
+
+// Marks the chosen packet in the plots.
+function markChosen() {
+  const { time, frame, capture } = tables.packets, i = listed.place;
+  markPacket(i < 0 ? null : { time: time[i], frame: frame[i], capture: capture[i] });
+  placeMark();
 }
 
 // Chooses the packet that is some packets further, from the chosen one or the first in view.
@@ -182,7 +203,9 @@ export function listenPackets() {
   for (const name of TABS) $(`tab-${name}`).addEventListener("click", () => choose({ tab: name === TABS[0] ? null : name }));
   roving(elementAt("#packets [role=tablist]"), "[role=tab]", "horizontal");
   narrow.addEventListener("change", fillRows);
-  addEventListener("resize", () => tabOf() === "ladder" && fillRows());
+  addEventListener("resize", refit);
+  paper(refit);
   listenFrame();
+  listenDock();
   onChoice(showPackets);
 }

@@ -7,8 +7,8 @@ import { elementAt } from "../elements.js";
 const SPACE_MOST = 8e6; // px; browsers limit the height of elements, so that a longer list scrolls by a share
 
 // Makes the rows of a scrolled container: `draw(first, count)` draws `count` rows from `first` on, each `row()` px high, at most
-// `most`, below a head of `head` px. Returns functions that set the number of rows and bring a row into scroll.
-/** @param {HTMLElement} container @param {{ row: () => number, head: number, most: number }} sizes @param {(first: number, count: number) => void} draw */
+// `most()`, below a head of `head` px. Returns functions that set the number of rows and bring a row into scroll.
+/** @param {HTMLElement} container @param {{ row: () => number, head: number, most: () => number }} sizes @param {(first: number, count: number) => void} draw */
 export function virtualRows(container, { row, head, most }, draw) {
   const space = elementAt(".space", container), scroll = { total: 0, count: 0, first: 0, set: /** @type {number | null} */ (null) };
   const below = () => Math.max(0, scroll.total - scroll.count);
@@ -32,7 +32,7 @@ export function virtualRows(container, { row, head, most }, draw) {
     /** @param {number} total @param {number} shown */
     fill(total, shown) {
       scroll.total = total;
-      scroll.count = Math.min(most, total);
+      scroll.count = Math.min(most(), total);
       container.style.height = `${head + row() * Math.max(1, scroll.count)}px`;
       space.style.height = `${Math.min(SPACE_MOST, head + row() * Math.max(1, total))}px`;
       if (shown >= 0) moveTo(shown - Math.floor(scroll.count / 2));
