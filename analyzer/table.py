@@ -354,6 +354,25 @@ class Table(Iterable[Row]):
         sums = array("d", self._core.time_sums(start, width, names, base_ns, bin_ns, bins))
         return [sums[place : place + bins] for place in range(0, len(sums), bins)]
 
+    def _flow_sums(
+        self,
+        names: list[str],
+        base_ns: int,
+        bin_ns: int,
+        bins: int,
+        most: int,
+        time: Sequence[str] = ("start_ns", "width_ns"),
+    ) -> tuple[array[int], array[int], list[array[float]]] | None:
+        """Returns what _time_sums() does, of each flow: the flow and the bin of each entry that is not 0, in the order of
+        flows and bins, and its sums; None if there are more than `most`."""
+        from array import array
+
+        entries = self._core.flow_sums([*time, "flow", *names], base_ns, bin_ns, bins, most)
+        if entries is None:
+            return None
+        flows, places, sums = array("I", entries[0]), array("I", entries[1]), array("d", entries[2])
+        return flows, places, [sums[at : at + len(flows)] for at in range(0, len(sums), len(flows) or 1)]
+
     def _of_flows(self, flows: list[int], most: int) -> Table[Row]:
         """Returns the first `most` rows of these flows, of a table of ASKED_TABLES."""
         return Table(self._core.of_flows(flows, most))

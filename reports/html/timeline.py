@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timeline of a capture: throughput of all flows, losses and packets that the capture missed, in bins of one width."""
+"""The timeline of a capture, in bins of one width: rates of all flows and of each, losses, packets that the capture missed."""
 
 from __future__ import annotations
 
 from array import array
+from collections import Counter
+from itertools import chain
+from operator import sub
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS
-from wiretale.reports.html.packing import encoded
+from wiretale.reports.html.flow_columns import FLOWS_MOST, REAL_BYTES
+from wiretale.reports.html.packing import Column, encoded, planes
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -17,6 +21,13 @@ BIN_LEAST_NS = 1_000_000  # of the series table
 STEPS = (1, 2, 5)
 SECOND_NS = 1_000_000_000
 PLACES = ("upstream", "downstream")  # of losses
+SUMS_MOST = 400_000  # bins of flows in the page, 3 to 5 bytes each; if there are more, the bins are wider
+SUMS_EXACT = 100_000  # of them with five digits, else two
+WIDER = (1, 2, 5, 10, 20, 50, 100)  # bins of the timeline that one of a flow covers
+COUNTS_MOST = 200_000  # bins of flows with a loss, or with a segment that the capture missed
+ROUNDED = (1 << 15, 0xFFFF0000)  # half of the bits of a float32 that are dropped, and those kept
+
+Counts = Counter[tuple[int, int]]  # by flow and bin
 
 
 def bin_width(span_ns: int) -> int:
@@ -35,24 +46,31 @@ def span_of(trace: Trace) -> tuple[int, int] | None:
     return (min(firsts), max(lasts)) if firsts else None
 
 
-def event_counts(trace: Trace, start_ns: int, width_ns: int, bins: int) -> tuple[list[int], list[int]]:
-    """Returns for each bin the losses that are not proven spurious, at the time of their retransmissions or of the next numbered
-    packet, and the segments that were acknowledged but not captured."""
+def event_counts(trace: Trace, start_ns: int, width_ns: int, bins: int) -> tuple[Counts, Counts]:
+    """Returns the losses that are not proven spurious, at the time of their retransmissions or of the next numbered packet, and
+    the segments that were acknowledged but not captured."""
     words = trace.transfers.words
     retransmissions, places = {words[name] for name in RETRANSMISSIONS}, {words[name] for name in PLACES}
     block_lost, unseen = words["block_lost"], words["acked_unseen_segment"]
-    lost, missed = [0] * bins, [0] * bins
+    lost: Counts = Counter()
+    missed: Counts = Counter()
     packed = trace.events._packed_columns([(name, "B", 0, 1) for name in ("kind", "place", "spurious")])
     times = array("d", trace.events._packed("time_ns", "d"))
-    flows, legs = array("I", trace.events._packed("flow", "I")), trace.transfers.legs
+    flows = array("I", trace.events._packed("flow", "I"))
     for kind, place, spurious, time_ns, flow in zip(*packed, times, flows, strict=True):
-        if flow in legs:
-            continue
         is_lost = kind == block_lost or (kind in retransmissions and place in places and spurious != 1)
         number = (time_ns - start_ns) / width_ns
         if (is_lost or kind == unseen) and 0 <= number < bins:
-            (lost if is_lost else missed)[int(number)] += 1
+            (lost if is_lost else missed)[flow, int(number)] += 1
     return lost, missed
+
+
+def sums_of_counts(counts: Counts, bins: int, legs: frozenset[int]) -> list[int]:
+    """Returns the counts in each bin, without those of flows of which another leg is judged."""
+    sums = [0] * bins
+    for (flow, number), count in counts.items():
+        sums[number] += 0 if flow in legs else count
+    return sums
 
 
 def sums_of_judged(trace: Trace, start_ns: int, width_ns: int, bins: int) -> list[array[float]]:
@@ -72,6 +90,51 @@ def sums_of_judged(trace: Trace, start_ns: int, width_ns: int, bins: int) -> lis
     return sums
 
 
+def steps_of(numbers: array[int]) -> Column:
+    """Returns the differences of consecutive numbers, which are small; those below zero begin again at 2^32."""
+    steps = map(sub, numbers, chain((0,), numbers))
+    return planes("I", array("I", (step & 0xFFFFFFFF for step in steps)).tobytes())
+
+
+def packed_sums(sums: array[float]) -> Column:
+    """Returns sums as float32, with two digits if there are many."""
+    reals = array("f", sums)
+    if len(reals) <= SUMS_EXACT:
+        return planes("f", reals.tobytes(), REAL_BYTES)
+    half, mask = ROUNDED
+    return planes("f", array("I", [(bits + half) & mask for bits in array("I", reals.tobytes())]).tobytes(), 2)
+
+
+def packed_counts(counts: Counts) -> dict[str, Column]:
+    """Returns flow, bin and count of each."""
+    ordered = sorted(counts.items())
+    return {
+        "flows": steps_of(array("I", [flow for (flow, _), _ in ordered])),
+        "bins": steps_of(array("I", [number for (_, number), _ in ordered])),
+        "counts": planes("I", array("I", [count for _, count in ordered]).tobytes()),
+    }
+
+
+def sums_by_flow(trace: Trace, start_ns: int, width_ns: int, bins: int) -> dict[str, Any] | None:
+    """Returns bytes and packets of each flow in each bin in which it has any, and how many bins of the timeline such a bin
+    covers; None if the page has not all flows, or if even the widest bins are too many."""
+    if len(trace.flows) > FLOWS_MOST:
+        return None
+    for wider in WIDER:
+        by_bin = trace.series._flow_sums(["bytes", "packets"], start_ns, wider * width_ns, -(-bins // wider), SUMS_MOST)
+        if by_bin is None:
+            continue
+        flows, numbers, (sizes, packets) = by_bin
+        return {
+            "wider": wider,
+            "flows": steps_of(flows),
+            "bins": steps_of(numbers),
+            "bytes": packed_sums(sizes),
+            "packets": packed_sums(packets),
+        }
+    return None
+
+
 def timeline(trace: Trace, base_ns: int) -> dict[str, Any] | None:
     """Returns the bins, with times in seconds since `base_ns`; None if no packet of a flow has a time, or if there is one bin."""
     span = span_of(trace)
@@ -84,7 +147,9 @@ def timeline(trace: Trace, base_ns: int) -> dict[str, Any] | None:
         return None
     sizes, judged_lost = sums_of_judged(trace, start_ns, width_ns, bins)
     full = any(row["code"] == "events-dropped" for row in trace.findings.rows())
-    lost, missed = event_counts(trace, start_ns, width_ns, bins)
+    by_flow, legs = event_counts(trace, start_ns, width_ns, bins), trace.transfers.legs
+    lost, missed = (sums_of_counts(counts, bins, legs) for counts in by_flow)
+    few = not full and all(len(counts) <= COUNTS_MOST for counts in by_flow)
     if full:  # the series count every loss, but also those that a later packet proved spurious
         lost = [round(count) for count in judged_lost]
     return {
@@ -95,4 +160,11 @@ def timeline(trace: Trace, base_ns: int) -> dict[str, Any] | None:
         "rates": encoded(array("f", [8 * size * SECOND_NS / width_ns for size in sizes]).tobytes()),
         "lost": encoded(array("I", lost).tobytes()),
         "missed": encoded(array("I", missed).tobytes()),
+        "legs": sorted(legs),
+        "by_flow": sums_by_flow(trace, start_ns, width_ns, bins),
+        "counts_by_flow": {
+            name: packed_counts(counts) for name, counts in zip(("lost", "missed"), by_flow, strict=True)
+        }
+        if few
+        else None,
     }

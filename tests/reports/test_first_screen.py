@@ -326,3 +326,13 @@ def test_colors_of_one_plot_differ_for_every_sight(page: Page, samples: Path, tm
         for name in texts:
             assert contrast(colors[name], colors["bg"]) >= 4.5, (scheme, name)
     assert len(papers) == 2
+
+
+def test_layers_of_the_timeline_that_touch_differ_for_every_sight(page: Page, samples: Path, tmp_path: Path) -> None:
+    page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"))
+    for scheme in ("light", "dark"):
+        page.page.emulate_media(color_scheme=scheme)
+        stack = [token(page, f"stack-{number}") for number in range(1, 7)]
+        touching = [*pairwise(stack), *zip(stack, stack[2:], strict=False)]  # one between them may be empty
+        for sight in [first for first in SIGHTS if first != "tritanopia"]:
+            assert min(difference(first, second, sight) for first, second in touching) >= 14, (scheme, sight)

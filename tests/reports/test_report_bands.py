@@ -115,7 +115,7 @@ def test_parts_that_share_a_color_fill_half_of_the_height(opened: Page) -> None:
 # --- the lane of waits ----------------------------------------------------------------------------------------------
 
 
-def timeline_title(page: Page, seconds: float) -> str:
+def wait_words(page: Page, seconds: float) -> str:
     """The words of the timeline with the mouse in the lane of waits at a time."""
     page.page.evaluate("document.getElementById('timeline').scrollIntoView({block: 'center'})")
     at: dict[str, Any] = page.page.evaluate(
@@ -126,15 +126,15 @@ def timeline_title(page: Page, seconds: float) -> str:
     )
     page.page.mouse.move(at["x"] - 3, at["y"])
     page.page.mouse.move(at["x"], at["y"], steps=2)
-    return str(page.page.evaluate("document.getElementById('timeline').title"))
+    return str(page.page.evaluate("document.querySelector('#timeline-tip .waits').textContent"))
 
 
 def test_the_lane_shows_waits_for_server_and_client(page: Page, tmp_path: Path) -> None:
     """Requests at 0.1 s and every 0.92 s; the server takes 800 ms behind a round trip of 20 ms, the client pauses 100 ms."""
     report = wiretale.analyze(SAMPLES / "findings" / "slow-server.pcap.gz").report(tmp_path / "report.html")
     page.open(report, "#flow=0")
-    assert timeline_title(page, 0.5) == "0.11–0.91 s: waits for the server (800 ms)"
-    assert timeline_title(page, 0.97) == "0.92–1.02 s: waits for the client (100 ms)"
+    assert wait_words(page, 0.5) == "0.11–0.91 s: waits for the server (800 ms)"
+    assert wait_words(page, 0.97) == "0.92–1.02 s: waits for the client (100 ms)"
     assert page.page.inner_text("#traffic-legend").split("\n")[0].startswith("flow 0 waits for the server")
     assert page.page.evaluate("document.querySelectorAll('#timeline .wait').length") == 2
 
@@ -144,7 +144,7 @@ def test_the_lane_shows_stalls(page: Page, tmp_path: Path) -> None:
     row = next(row for row in trace.time_spans(0).rows() if row["part"] == "loss")
     page.open(trace.report(tmp_path / "report.html"), "#flow=0")
     base = int(page.page.evaluate("data.base"))
-    assert "stalled or recovering" in timeline_title(page, ((row["start_ns"] + row["end_ns"]) / 2 - base) / 1e9)
+    assert "stalled or recovering" in wait_words(page, ((row["start_ns"] + row["end_ns"]) / 2 - base) / 1e9)
 
 
 def test_the_lane_is_of_the_chosen_flow(page: Page, tmp_path: Path) -> None:

@@ -101,6 +101,19 @@ struct time_sums {
 /* Writes the sums. A row outside the bins counts for nothing, one across their ends in part. */
 void time_sums(const struct table *table, const struct time_sums *sums);
 
+/* Sums of each flow over time: an entry for each bin in which it has any. */
+struct flow_sums {
+    struct time_sums sums; /* `out` is room for one flow */
+    unsigned flow;         /* column */
+    size_t most, count;    /* entries */
+    uint32_t *flows, *in_bins;
+    double *values; /* `most` of each column */
+};
+
+/* Writes the entries, those of a flow in order of time. Returns false if there are more than
+ * `most`. */
+bool flow_sums(const struct table *table, struct flow_sums *each);
+
 /* --- packet_pack.c ------------------------------------------------------------------------- */
 
 /* Packs the packets table for the report's page: one stream of numbers per column.

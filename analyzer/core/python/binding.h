@@ -142,5 +142,6 @@ PyObject *table_nonzero(PyObject *self, PyObject *names);
 PyObject *table_held_columns(PyObject *self, PyObject *unused);
 PyObject *table_packed(PyObject *self, PyObject *args);
 PyObject *table_time_sums(PyObject *self, PyObject *args);
+PyObject *table_flow_sums(PyObject *self, PyObject *args);
 
 #endif

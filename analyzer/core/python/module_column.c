@@ -4,6 +4,7 @@
  * column that it needs (table_next_of()). The GIL is held, unless a pass creates no objects.
  *
  * For many rows packed() or Arrow should be used: column() creates an object per row. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/vocabulary.h"
@@ -11,6 +12,8 @@
 #include "python/binding.h"
 
 #define TIME_BINS_MAX 100000
+#define FLOW_SUMS_MAX 10000000
+#define NAMED         3 /* columns of flow_sums() that are not summed: times, then the flow */
 
 /* A path equals os.fsdecode(): bytes that are not UTF-8 become surrogates, so that os.fsencode()
  * restores it. In other texts string_table_add() has replaced malformed bytes already, and
@@ -360,13 +363,14 @@ PyObject *table_packed(PyObject *self, PyObject *args) {
     return list;
 }
 
-/* Finds the columns of the names, which must be of integers. */
-static bool find_integers(const struct table *table, PyObject *names, unsigned *columns) {
+/* Finds the columns of the names, which must be of integers from the place `first` on. */
+static bool find_integers(const struct table *table, PyObject *names, Py_ssize_t first,
+                          unsigned *columns) {
     for (Py_ssize_t i = 0; i < PyList_Size(names); i++) {
         int column = table_find_column(table, PyList_GetItem(names, i));
         if (column < 0)
             return false;
-        if (table->schema->columns[column].type != TYPE_INT) {
+        if (i >= first && table->schema->columns[column].type != TYPE_INT) {
             PyErr_Format(PyExc_ValueError, "column %U is not of integers",
                          PyList_GetItem(names, i));
             return false;
@@ -394,7 +398,7 @@ PyObject *table_time_sums(PyObject *self, PyObject *args) {
     Py_ssize_t count = PyList_Size(names);
     if (count > COLUMNS_MAX || bin_ns <= 0 || bins <= 0 || bins > TIME_BINS_MAX)
         return PyErr_Format(PyExc_ValueError, "too many columns, or bins out of range");
-    if (!find_integers(table, names, columns))
+    if (!find_integers(table, names, 0, columns))
         return NULL;
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, count * bins * (Py_ssize_t)sizeof(double));
     if (!bytes)
@@ -405,4 +409,66 @@ PyObject *table_time_sums(PyObject *self, PyObject *args) {
     sums.out = (double *)(void *)PyBytes_AsString(bytes);
     Py_BEGIN_ALLOW_THREADS time_sums(table, &sums);
     Py_END_ALLOW_THREADS return bytes;
+}
+
+/* Returns (flows, bins, values) of the entries; NULL without memory. */
+static PyObject *flow_entries(const struct flow_sums *each) {
+    Py_ssize_t numbers = (Py_ssize_t)(each->count * sizeof(uint32_t));
+    Py_ssize_t column = (Py_ssize_t)(each->count * sizeof(double));
+    PyObject *values =
+        PyBytes_FromStringAndSize(NULL, column * (Py_ssize_t)each->sums.column_count);
+    if (!values)
+        return NULL;
+    for (size_t i = 0; i < each->sums.column_count; i++)
+        memcpy(PyBytes_AsString(values) + (Py_ssize_t)i * column, each->values + i * each->most,
+               (size_t)column);
+    return Py_BuildValue("y#y#N", (const char *)each->flows, numbers, (const char *)each->in_bins,
+                         numbers, values);
+}
+
+/* Computes the entries in memory of its own. */
+static PyObject *flow_sums_of(const struct table *table, struct flow_sums *each) {
+    const struct time_sums *sums = &each->sums;
+    each->sums.out = malloc(sums->column_count * sums->bins * sizeof(double));
+    each->values = malloc(sums->column_count * each->most * sizeof(double));
+    each->flows = malloc(each->most * sizeof(uint32_t));
+    each->in_bins = malloc(each->most * sizeof(uint32_t));
+    PyObject *entries = NULL;
+    bool whole = false;
+    if (each->sums.out && each->values && each->flows && each->in_bins) {
+        Py_BEGIN_ALLOW_THREADS whole = flow_sums(table, each);
+        Py_END_ALLOW_THREADS entries = whole ? flow_entries(each) : Py_NewRef(Py_None);
+    } else {
+        PyErr_NoMemory();
+    }
+    free(each->sums.out), free(each->values), free(each->flows), free(each->in_bins);
+    return entries;
+}
+
+/* flow_sums([start, width, flow, name, ...], base_ns, bin_ns, bins, most): three bytes objects, the
+ * flow and the bin of each entry, and its sums, a column after the other; None if there are more
+ * entries than `most` (flow_sums in export.h). */
+PyObject *table_flow_sums(PyObject *self, PyObject *args) {
+    const struct table *table = table_of(self);
+    unsigned columns[COLUMNS_MAX];
+    PyObject *names;
+    long long base_ns, bin_ns;
+    Py_ssize_t bins, most;
+    if (!PyArg_ParseTuple(args, "O!LLnn", &PyList_Type, &names, &base_ns, &bin_ns, &bins, &most))
+        return NULL;
+    Py_ssize_t count = PyList_Size(names);
+    if (count <= NAMED || count > COLUMNS_MAX || bin_ns <= 0 || bins <= 0 || bins > TIME_BINS_MAX)
+        return PyErr_Format(PyExc_ValueError, "too few or too many columns, or bins out of range");
+    if (most <= 0 || most > FLOW_SUMS_MAX)
+        return PyErr_Format(PyExc_ValueError, "entries out of range");
+    if (!find_integers(table, names, NAMED - 1, columns))
+        return NULL;
+    struct flow_sums each = {
+        .sums = {.start = columns[0], .width = columns[1], .base_ns = base_ns, .bin_ns = bin_ns},
+        .flow = columns[2],
+        .most = (size_t)most,
+    };
+    each.sums.bins = (size_t)bins, each.sums.columns = columns + NAMED;
+    each.sums.column_count = (size_t)(count - NAMED);
+    return flow_sums_of(table, &each);
 }

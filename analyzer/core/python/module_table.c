@@ -367,6 +367,7 @@ static PyMethodDef table_methods[] = {
     METHOD("rows_by_flow", table_rows_by_flow, METH_O, "How many rows each of so many flows has."),
     METHOD("packed", table_packed, METH_VARARGS, "Columns as typed arrays."),
     METHOD("time_sums", table_time_sums, METH_VARARGS, "Sums of columns over time."),
+    METHOD("flow_sums", table_flow_sums, METH_VARARGS, "Sums of columns over time, of each flow."),
     METHOD("of_flows", table_of_flows, METH_VARARGS, "The first rows of some flows, copied."),
     METHOD("packet_streams", table_packet_streams, METH_VARARGS, "Packets of flows, packed."),
     METHOD("json", table_json_method, METH_VARARGS,

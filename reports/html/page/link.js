@@ -2,7 +2,7 @@
 // The choice: what a reader selected. The link holds it, each change is a step of the history that Back undoes, and an edited link
 // is obeyed. A part of the page changes the choice by choose(), and draws it in a function that it gives to onChoice().
 //
-// #flow=3&with=5,9&t=1.5-2.25&y=sequence:0-90000&finding=2&frame=7&only=port:443&toggled=window&during=1-3&size=rate:120&tab=ladder&find=10.0.0.1
+// #flow=3&with=5,9&t=1.5-2.25&y=sequence:0-90000&finding=2&frame=7&only=port:443&toggled=window&during=1-3&size=rate:120&tab=ladder&find=10.0.0.1&stack=port
 import { $, data } from "./plotly.js";
 import { whole } from "./units.js";
 
@@ -20,6 +20,7 @@ const UNCHOSEN = {
   find: "", // words of the search
   only: [], // facets that flows must have to be selected, as "port:443"
   during: null, // seconds since the base of the page: the brush of the timeline, in which flows must live to be selected
+  stack: null, // "server", "client", "port" or "cause": what the timeline is stacked by
   group: null, // "client", "server" or "port": what the list of flows is grouped by
 };
 /** @type {Choice} */
@@ -86,7 +87,7 @@ function link() {
   if (choice.during) parts.push(`during=${spanText(choice.during, 9)}`);
   for (const series of choice.toggled) parts.push(`toggled=${encodeURIComponent(series)}`);
   for (const [panel, height] of Object.entries(choice.size)) parts.push(`size=${panel}:${height}`);
-  for (const name of /** @type {const} */ (["tab", "find", "group"])) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
+  for (const name of /** @type {const} */ (["tab", "find", "stack", "group"])) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
   return `#${parts.join("&")}`;
 }
 
@@ -123,6 +124,7 @@ function linked() {
     size: Object.fromEntries(sizes.map(([panel, height]) => [panel, Number(height)])),
     tab: named("tab")[0] ?? null,
     find: named("find")[0] ?? "",
+    stack: named("stack")[0] ?? null,
     group: named("group")[0] ?? null,
   });
 }

@@ -21,6 +21,7 @@ interface Choice {
   group: string | null;
   only: string[]; // facets, as "port:443"
   during: Span | null; // seconds since the base of the page
+  stack: string | null; // what the timeline is stacked by
 }
 type Change = Partial<Choice>;
 type LinkedChoice = Omit<Choice, "flow"> & { flow: number | string | null }; // of a link, whose flow may be no number
@@ -31,6 +32,7 @@ type Packed = string; // gzip in base64
 type PackedArray = [string, Packed]; // code of the array
 type PackedPlanes = [string, number, Packed]; // and how many byte planes are kept
 type PackedTable = Record<string, PackedArray | PackedPlanes>;
+type PackedCounts = Record<"flows" | "bins" | "counts", PackedPlanes>; // flows and bins as steps
 type PackedSpans = Record<"flows" | "counts" | "parts" | "gaps" | "lengths", PackedPlanes>;
 interface PackedPackets { count: number; flows: number[]; streams: Record<string, [number, Packed]>; cut: boolean }
 interface PackedFlows {
@@ -111,12 +113,21 @@ interface Course {
 interface PlotlyFigure { data: Trace[]; layout: Layout; config?: object; choices?: Way[] }
 interface Way { label: string; traces: Record<string, unknown[]> }
 
+interface PackedTimeline {
+  start: number; first: number; last: number; width: number; // seconds
+  rates: Packed;
+  lost: Packed;
+  missed: Packed;
+  legs: number[]; // flows of which another leg is judged
+  by_flow: { wider: number; flows: PackedPlanes; bins: PackedPlanes; bytes: PackedPlanes; packets: PackedPlanes } | null; // bins of so many of the timeline
+  counts_by_flow: Record<"lost" | "missed", PackedCounts> | null;
+}
 interface PageData {
   base: string; // ns since the epoch
   served: boolean;
   flows: PackedFlows;
   times: PackedTimes;
-  timeline: { start: number; first: number; last: number; width: number; rates: Packed; lost: Packed; missed: Packed } | null;
+  timeline: PackedTimeline | null;
   again: { command: string; filter: string; start: string; end: string };
   cut: { command: string; flows: boolean };
   findings: Finding[];
@@ -276,6 +287,10 @@ declare const Plotly: {
 // --- parts of the page -------------------------------------------------------------------------------------------
 
 interface Traffic { first: number; width: number; from: number; to: number; rates: Float32Array; lost: Uint32Array; missed: Uint32Array }
+interface FlowSums { wider: number; rows: Int32Array; bins: Uint32Array; bytes: Numbers; packets: Numbers } // an entry for each bin of a flow
+interface FlowCounts { rows: Int32Array; bins: Uint32Array; counts: Numbers }
+interface Layer { words: string; facet: string; rates: Float32Array } // of the stacked timeline; facet is "" if it has none
+interface DrawnTraffic { rates: Float32Array; lost: Uint32Array; missed: Uint32Array; layers: Layer[]; flows: number | null; isCounted: boolean } // flows: how many are selected; isCounted: lanes are of them
 type Part = "server" | "network" | "client" | "transfer";
 interface Elements {
   find: HTMLInputElement;
@@ -285,6 +300,7 @@ interface Elements {
   rtt: Plot;
   delay: Plot;
   pair: HTMLSelectElement;
+  "stack-by": HTMLSelectElement;
   keys: HTMLDialogElement;
   distributions: HTMLDetailsElement;
 }

@@ -19,6 +19,7 @@ import { $, data, loadPlotly } from "../plotly.js";
 import { paper } from "../print.js";
 import { startChips } from "../selection/chips.js";
 import { isSelection, selectedRows } from "../selection/selection.js";
+import { startRangeFacts } from "../selection/range_facts.js";
 import { startTimeBar } from "../selection/time_bar.js";
 import { momentText, whole } from "../units.js";
 import { drawCommands } from "./commands.js";
@@ -129,6 +130,7 @@ async function start() {
   onChoice(drawCommands);
   startOverlaid();
   onChoice(show);
+  startRangeFacts();
   listenForFindings();
   listenPackets();
   await begin(firstAboutFlow() ? evidenceChoice(firstAboutFlow()) : { flow: tables.flows.number[ordered()[0]] }, (number) => tables.flows.rowOf(number) >= 0);

@@ -71,7 +71,7 @@ function describeFinding(changed) {
 function completed(found) {
   if (found.flow !== null) return found;
   const shown = { ...found, ...evidenceChoice(found.finding) }, selects = found.only.length > 0 || found.find !== "" || found.during !== null;
-  if (shown.flow !== null || !(selects || found.group)) return shown;
+  if (shown.flow !== null || !(selects || found.group || found.stack)) return shown;
   const flow = largestSelected(found) ?? tables.flows.number[ordered()[0]] ?? null;
   return { ...found, flow, range: found.range ?? found.during };
 }

@@ -1,25 +1,28 @@
 // @ts-check
-// The timeline of all traffic: throughput as steps, lanes of losses and of segments that the capture missed, pins of findings, and
-// a brush that chooses the range of everything below.
+// The timeline of the traffic that is selected: throughput as steps or as a stack, lanes of losses and of segments that the capture missed,
+// pins of findings, and a brush that chooses the range of everything below.
 import { element, svgShape } from "../elements.js";
 import { LEAST, PLOT_KEYS, roving } from "../keys.js";
-import { choice, continueStep, hasAny, onChoice, trimmed } from "../link.js";
+import { choice, choose, continueStep, hasAny, onChoice, trimmed } from "../link.js";
 import { $, data } from "../plotly.js";
 import { PAPER, onPaper } from "../print.js";
+import { binsPerSum, hasFlowSums, loadFlowSums } from "../selection/flow_sums.js";
 import { isCauseSelected, select } from "../selection/selection.js";
+import { drawnTraffic, stackOf } from "../selection/stacked.js";
 import { duration, whole } from "../units.js";
 import { CHART, canvas, legendItem, loadTraffic, sinceStart, sizeCanvas, ticksWithin, timeStep, traffic, trafficTime, trafficX, unitOf } from "./chart.js";
 import { findingOf } from "./evidence.js";
 import { causesListed, markCause } from "./findings.js";
 import { showCause } from "./show.js";
-import { drawWaits, listenToWaits, waitLegend, waitsOf } from "./waits.js";
+import { listenToTip } from "./traffic_tip.js";
+import { drawWaits, waitLegend, waitsOf } from "./waits.js";
 
 const GRIP_PX = 8; // from an edge of the brush, within which a drag moves this edge
 const BRUSH_LEAST_PX = 3; // less is a click
 const PIN_PX = 28;
 const SPAN_LEAST_PX = 2; // of the line over a single frame
 /** @type {Lane[]} */
-const LANES = [["lost", "lost", "lost segments"], ["missed", "missed", "acknowledged, but not in the capture"]];
+const LANES = [["lost", "lost", "lost"], ["missed", "missed", "not captured"]];
 
 // --- drawing ---------------------------------------------------------------------------------------------------
 
@@ -32,24 +35,41 @@ function stepPaths(rates, most) {
   return { line, area: `${line}V${CHART.height}H${x(0)}Z` };
 }
 
-/** @param {Element} svg */
-function drawThroughput(svg) {
-  const highest = traffic.rates.reduce((a, b) => Math.max(a, b), 0), unit = unitOf(highest);
+// Draws the layers of a stack, each from the top of the one below.
+/** @param {Element} svg @param {Layer[]} layers @param {number} most */
+function drawLayers(svg, layers, most) {
+  const y = (/** @type {number} */ rate) => (CHART.height * (1 - rate / most)).toFixed(1), x = (/** @type {number} */ i) => trafficX(traffic.from + i * traffic.width).toFixed(1);
+  let below = new Float32Array(traffic.rates.length);
+  layers.forEach(({ rates }, at) => {
+    const top = below.map((rate, i) => rate + rates[i]);
+    let there = `M${x(0)} ${y(top[0])}`, back = "";
+    top.forEach((rate, i) => { there += `V${y(rate)}H${x(i + 1)}`; });
+    for (let i = below.length - 1; i >= 0; i--) back += `V${y(below[i])}H${x(i)}`;
+    svg.append(svgShape("path", { class: `stack-${at + 1}`, d: `${there}${back}Z` }));
+    below = top;
+  });
+}
+
+/** @param {Element} svg @param {DrawnTraffic} drawn */
+function drawThroughput(svg, { rates, layers }) {
+  const highest = rates.reduce((a, b) => Math.max(a, b), 0), unit = unitOf(highest);
   const { ticks } = ticksWithin(0, highest / unit.scale || 1, 4), most = Math.max(highest, (ticks.at(-1) ?? 0) * unit.scale) * 1.04 || 1;
   for (const tick of ticks) {
     const y = CHART.height * (1 - (tick * unit.scale) / most);
     svg.append(svgShape("path", { class: "grid", d: `M${canvas.gutter} ${y}H${canvas.width}` }));
     svg.append(svgShape("text", { x: canvas.gutter - 8, y: y + 4, "text-anchor": "end" }, trimmed(tick, 3) || "0"));
   }
-  const { line, area } = stepPaths(traffic.rates, most);
-  svg.append(svgShape("path", { class: "area", d: area }), svgShape("path", { class: "steps", d: line }));
+  const { line, area } = stepPaths(rates, most);
+  if (layers.length) drawLayers(svg, layers, most);
+  else svg.append(svgShape("path", { class: "area", d: area }));
+  svg.append(svgShape("path", { class: "steps", d: line }));
   return unit.name;
 }
 
 // Draws a lane of counts; its highest bar has the height of the lane.
-/** @param {Element} svg @param {Lane} lane @param {number} top */
-function drawLane(svg, [name, label], top) {
-  const counts = traffic[name], most = counts.reduce((a, b) => Math.max(a, b), 0);
+/** @param {Element} svg @param {Lane} lane @param {Uint32Array} counts @param {number} top */
+function drawLane(svg, [name, label], counts, top) {
+  const most = counts.reduce((a, b) => Math.max(a, b), 0);
   svg.append(svgShape("text", { x: canvas.gutter - 8, y: top + CHART.lane - 2, "text-anchor": "end" }, label));
   let bars = "";
   counts.forEach((count, i) => {
@@ -76,21 +96,44 @@ function binText(seconds) {
   return duration(Math.round(seconds * 1e9));
 }
 
+// Returns the legend of the stack; a layer selects its flows.
+/** @param {Layer[]} layers */
+function stackLegend(layers) {
+  return layers.map(({ words, facet }, i) => {
+    const item = legendItem(`stack-${i + 1}`, facet ? "" : words);
+    if (!facet) return item;
+    const button = element("button", { type: "button", className: "plain", textContent: words });
+    button.dataset.only = facet;
+    button.setAttribute("aria-pressed", String(choice.only.includes(facet)));
+    item.append(button);
+    return item;
+  });
+}
+
+// Says whose traffic is drawn, and in which unit and bins.
+/** @param {DrawnTraffic} drawn @param {string} unit */
+function describeTraffic({ flows, isCounted }, unit) {
+  const coarse = flows !== null || stackOf() ? binsPerSum() : 1, lanes = isCounted ? "" : " · losses of all traffic";
+  $("h-traffic").textContent = flows === null ? "All traffic" : `Traffic of ${whole(flows)} ${flows === 1 ? "flow" : "flows"}`;
+  $("traffic-unit").textContent = `IP ${unit}, ${binText(coarse * traffic.width)} bins${lanes}`;
+}
+
 export function drawTimeline() {
-  const place = $("timeline");
+  const place = $("timeline"), drawn = drawnTraffic();
   sizeCanvas(onPaper() ? PAPER.width : place.clientWidth);
-  const lanes = LANES.filter(([name]) => traffic[name].some(Boolean));
+  const lanes = LANES.filter(([name]) => drawn[name].some(Boolean));
   const waits = waitsOf(choice.flow), count = lanes.length + Number(waits.length > 0);
   const height = CHART.height + count * (CHART.lane + CHART.gap) + CHART.axis, laneTop = (/** @type {number} */ i) => CHART.height + CHART.gap + i * (CHART.lane + CHART.gap);
   const svg = svgShape("svg", { width: canvas.width, height, "aria-hidden": "true" });
   drawAxis(svg, height - CHART.axis);
-  const unit = drawThroughput(svg);
-  lanes.forEach((lane, i) => drawLane(svg, lane, laneTop(i)));
+  const unit = drawThroughput(svg, drawn);
+  lanes.forEach((lane, i) => drawLane(svg, lane, drawn[lane[0]], laneTop(i)));
   drawWaits(svg, waits, laneTop(lanes.length));
   svg.append(svgShape("path", { id: "in-view" }), svgShape("path", { id: "brush" }), svgShape("path", { id: "grips" }));
   place.replaceChildren(svg);
-  $("traffic-unit").textContent = `IP ${unit}, ${binText(traffic.width)} bins${onPaper() ? "" : " · drag to choose a range"}`;
-  $("traffic-legend").replaceChildren(...lanes.map(([name, , text]) => legendItem(name, `${text} (at most ${whole(traffic[name].reduce((a, b) => Math.max(a, b), 0))} in ${binText(traffic.width)})`)), ...waitLegend(waits));
+  describeTraffic(drawn, unit);
+  $("traffic-legend").replaceChildren(...stackLegend(drawn.layers), ...lanes.map(([name, , text]) => legendItem(name, `${text}, at most ${whole(drawn[name].reduce((a, b) => Math.max(a, b), 0))}`)), ...waitLegend(waits));
+  $("stack-by").value = stackOf() ?? "";
   drawBrush(choice.during);
   drawPins();
 }
@@ -214,12 +257,15 @@ function brushWithKeys(place) {
 export async function startTimeline() {
   if (!data.timeline) return;
   await loadTraffic();
+  await loadFlowSums();
+  $("stack-by").hidden = !hasFlowSums() || data.flows.held < 2;
+  $("stack-by").addEventListener("change", () => choose({ stack: $("stack-by").value || null }));
   drawTimeline();
   brushWithPointer($("timeline"));
   brushWithKeys($("timeline"));
-  listenToWaits($("timeline"));
+  listenToTip($("timeline"));
   onChoice((changed) => {
-    if (hasAny(changed, ["flow", "only", "find"])) return drawTimeline();
+    if (hasAny(changed, ["flow", "only", "find", "stack"])) return drawTimeline();
     if (changed.has("during")) drawPins();
     if (hasAny(changed, ["during", "range"])) drawBrush(choice.during);
   });

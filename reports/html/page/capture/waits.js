@@ -62,17 +62,9 @@ export function waitLegend(waits) {
 
 // Returns the words of the wait at a place of the drawing; empty beside the lane.
 /** @param {number} x @param {number} y */
-function waitWords(x, y) {
+export function waitWords(x, y) {
   const { waits, top } = lane, time = trafficTime(x);
   if (!waits.length || y < top || y > top + CHART.lane) return "";
   const near = trafficTime(x + 1) - time, found = waits.findLast(({ from, to }) => from - near <= time && time < to + near);
   return found ? `${momentText(found.from, found.to)}: ${WAITS[found.kind]} (${duration((found.to - found.from) * 1e9)})` : "";
-}
-
-/** @param {HTMLElement} place */
-export function listenToWaits(place) {
-  place.addEventListener("pointermove", (event) => {
-    const box = place.getBoundingClientRect();
-    place.title = waitWords(event.clientX - box.left, event.clientY - box.top);
-  });
 }

@@ -1,6 +1,6 @@
 // @ts-check
 // The selection: the flows that the reader wants, by words of the search, by facets (a host, a port, a cause …) and by the brush of the
-// timeline. Pins, bar, causes, list and plots ask selectedRows() or isSelected(); the rates of the timeline are those of all traffic.
+// timeline. Timeline, pins, bar, causes, list and plots ask selectedRows() or isSelected().
 // Values of one facet are alternatives.
 import { tables } from "../capture/tables.js";
 import { choice, choose, chosenFlow } from "../link.js";
