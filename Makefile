@@ -9,6 +9,8 @@ FUZZ_SECONDS ?= 60
 
 export PYTHON CC
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Each of five processes would otherwise rewrite the assertions of all tests at each run.
+export PYTHONDONTWRITEBYTECODE =
 
 PY = $(VENV)/bin/python
 say = @echo "==> $(1)"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures that all tests share: samples, captures made by others, a browser, a link, and the program itself.
 
-Tests of an `xdist_group` run one after another in one process. The group "live" has traffic in real time, where two tests
-would slow each other down. The other groups share a browser, a build, a link or all samples; they wait for conditions and not
+Tests of an `xdist_group` run one after another in one process. The group "live" has traffic whose rates and delays are
+measured, where two tests would slow each other down. The group "counted" has real traffic, too, of which packets, drops and
+words are compared. It and the other groups, which share a browser, a build, a link or all samples, wait for conditions and not
 for times, so that they may run beside it. Tests marked `alone` measure times that a busy machine changes: no other test runs
 beside them.
 """
@@ -49,7 +50,7 @@ TURNS = Turns()
 
 #: A machine that is busy with others holds up a browser or a sender; a defect fails in each run.
 HELD_UP = {"browser", "link", "path"}  # fixtures
-HELD_UP_GROUPS = {"live", "experiment", "capture", "traffic-ends", "narrow-link", "lab-owner"}
+HELD_UP_GROUPS = {"live", "counted", "experiment", "capture", "traffic-ends", "narrow-link", "lab-owner"}
 
 
 def can_be_held_up(item: pytest.Item) -> bool:

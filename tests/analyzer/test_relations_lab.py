@@ -15,7 +15,7 @@ from processes import wait_until
 from routed_hosts import ENDS, ROUTER, capture, namespaces, run
 
 pytestmark = [
-    pytest.mark.xdist_group("live"),
+    pytest.mark.xdist_group("counted"),
     needs.marked(needs.programs("ip", "nft", "tcpdump"), needs.network_namespaces()),
 ]
 

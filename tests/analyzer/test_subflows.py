@@ -156,7 +156,7 @@ ip -n {c} mptcp endpoint add 10.77.1.3 dev eth0 subflow
 """
 
 
-@pytest.mark.xdist_group("live")
+@pytest.mark.xdist_group("counted")
 @needs.marked(
     needs.programs("ip", "tcpdump"),
     needs.network_namespaces(),

@@ -22,7 +22,7 @@ from three_points import NEEDED, POINTS, captured
 from wiretale.analyzer.causes.cause import CERTAINTIES
 from wiretale.analyzer.causes.registry import CAUSES
 
-pytestmark = [pytest.mark.xdist_group("live"), NEEDED]
+pytestmark = [pytest.mark.xdist_group("counted"), NEEDED]
 
 TABLE = Path(__file__).with_name("lab.tsv")
 ROWS = {row["situation"]: row for row in csv.DictReader(TABLE.read_text("utf-8").splitlines(), delimiter="\t")}

@@ -21,7 +21,7 @@ from processes import wait_until
 from wiretale.analyzer.compare.comparison import compare_captures
 from wiretale.traffic.program import program_path
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("counted")
 
 ENDS = ROOT / "tests" / "support" / "models" / "block_ends.py"
 COUNT = 4000

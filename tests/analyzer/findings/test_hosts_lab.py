@@ -15,7 +15,7 @@ from dropping_path import NamespacePath
 from processes import output
 
 pytestmark = [
-    pytest.mark.xdist_group("live"),
+    pytest.mark.xdist_group("counted"),
     needs.marked(needs.programs("ip", "ping", "tcpdump", "ethtool", "sysctl"), needs.network_namespaces()),
 ]
 

@@ -36,7 +36,7 @@ def short_plan(loss: str) -> Plan:
     return replace(plan, scenario=replace(plan.scenario, name=f"short{loss.strip()}", **links), connections=connections)
 
 
-@pytest.mark.xdist_group("live")
+@pytest.mark.xdist_group("counted")
 def test_every_request_is_there_with_its_outcome_and_time(tmp_path: Path) -> None:
     """With loss a part of the time may be wrong (docs/measured/exchanges.md), but no request and no outcome."""
     needs.skip_without(missing(), needs.network_namespaces())

@@ -153,7 +153,7 @@ def data_row(file: Path) -> Row:
     return row
 
 
-@pytest.mark.xdist_group("live")
+@pytest.mark.xdist_group("counted")
 @pytest.mark.parametrize(
     ("control", "mss", "mille"),
     [*((name, MSS, 20) for name in CONTROLS), ("cubic", 524, 20), ("cubic", MSS, 100)],

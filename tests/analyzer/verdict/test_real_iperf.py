@@ -19,7 +19,7 @@ import wiretale
 from dropping_path import PORT, RECEIVER, DroppingPath
 from numbered_payloads import jitter_of
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("counted")
 
 Row = dict[str, Any]
 # Neither iperf3's first packet nor iperf2's last ones, which have negative numbers.

@@ -27,7 +27,7 @@ from dropping_path import ON_ONE, PORT, RECEIVER, DroppingPath
 from numbered_payloads import jitter_of
 from processes import wait_until
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("counted")
 
 LAUNCH = "gst-launch-1.0"
 RECORDED = Path(__file__).parent / "recorded"

@@ -38,7 +38,7 @@ def test_a_ratio_is_of_named_to_true(true_s: float, named_s: float | None, ratio
     assert not outside([replace(scored, states=False)])
 
 
-@pytest.mark.xdist_group("live")
+@pytest.mark.xdist_group("counted")
 def test_a_server_that_waits_is_named_with_the_time_that_it_takes(tmp_path: Path) -> None:
     needs.skip_without(missing(), needs.network_namespaces())
     (pair,) = (pair for pair in draw_pairs(7, 1) if pair.kind == "slow server")

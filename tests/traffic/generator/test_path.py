@@ -19,7 +19,7 @@ from dropping_path import ON_ONE, RECEIVER, DroppingPath
 from processes import wait_until
 from traffic_ends import Report, program, receiving, send, send_raw, sending
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("counted")
 
 Row = dict[str, Any]
 TO_RECEIVER = "ip daddr 10.213.2.1"

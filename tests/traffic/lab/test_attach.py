@@ -16,7 +16,7 @@ import needs
 from lab_bench import NEEDED, truth_rows, wiretale_lab
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user cannot attach a namespace")
-pytestmark = [pytest.mark.xdist_group("live"), NEEDED, needs.marked(needs.programs("nsenter")), NEEDS_ROOT]
+pytestmark = [pytest.mark.xdist_group("counted"), NEEDED, needs.marked(needs.programs("nsenter")), NEEDS_ROOT]
 ECHO = """
 import socket, sys
 sock = socket.socket(socket.AF_INET6 if ":" in sys.argv[2] else socket.AF_INET, socket.SOCK_DGRAM)

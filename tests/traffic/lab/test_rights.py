@@ -18,7 +18,7 @@ from wiretale.traffic.lab import rights, state
 from wiretale.traffic.lab.lifecycle import lab_down, lab_status
 from wiretale.traffic.lab.state import Lab, find_lab, forget_lab, known_labs, save_lab, state_folder
 
-pytestmark = pytest.mark.xdist_group("live")
+pytestmark = pytest.mark.xdist_group("counted")
 
 
 @pytest.fixture
