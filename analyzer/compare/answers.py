@@ -18,6 +18,12 @@ NOTHING_SHARED = (
     "Losses below are packets that only one capture has."
 )
 
+DIFFERENT_TRAFFIC = (
+    "Each capture lacks a quarter or more of the packets that the other one proves: they probably show different traffic, or "
+    "parts of it. Don't trust the losses below."
+)
+LACKING_SHARE, PACKETS_LEAST = 0.25, 20
+
 
 def tracer_stage(ledger: Ledger) -> Stage | None:
     """Returns the tracer's stage of a ledger."""
@@ -78,10 +84,22 @@ def remedy(comparison: Comparison) -> str | None:
     return f"For those {where}: {REMEDIES[place]}."
 
 
+def of_different_traffic(comparison: Comparison) -> bool:
+    """Returns whether, in a direction, every capture lacks so many packets that losses of captures don't explain it."""
+    return not any(point.dropped for point in comparison.points) and any(
+        ledger.unit == "packets"
+        and len(ledger.stages) > 1
+        and all(stage.had >= PACKETS_LEAST and stage.missed >= LACKING_SHARE * stage.had for stage in ledger.stages)
+        for ledger in comparison.ledgers
+    )
+
+
 def answers(comparison: Comparison) -> Iterator[str]:
     """Yields the answers, one sentence each."""
     if len(comparison.points) > 1 and all(clock.evidence == "none" for clock in comparison.clocks):
         yield NOTHING_SHARED
+    elif of_different_traffic(comparison):
+        yield DIFFERENT_TRAFFIC
     for ledger in comparison.ledgers:
         yield loss_sentence(ledger)
     for ledger in comparison.ledgers:

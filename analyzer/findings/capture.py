@@ -90,8 +90,8 @@ def table_full(table: str, unit: str, **page: Any) -> Rule:
     "value; all packets before it are analyzed.",
     unknown="The content of the rest. Flows that were open then look unfinished.",
     weakens="Everything that ends near the damage: connection states, unanswered requests, the last time bins.",
-    sentence="The capture could not be read to its end: {damage}.",
-    headline=("{sentence}", "The capture could not be read to its end: {file}."),
+    sentence="{file} could be read only up to {damage}.",
+    headline=("{sentence}", "{file} could not be read to its end."),
     advice="Copy the file again, or let the capture finish; `pcapfix` or `editcap` may recover the rest.",
 )
 def capture_damaged(transfers: Transfers) -> Matches:
@@ -103,7 +103,8 @@ def capture_damaged(transfers: Transfers) -> Matches:
     for row in files.values():
         cited = first_packet(row, "damage_frame") if row["damage_frame"] else []
         name = PurePath(row["file"]).name  # the folders may name a person or a customer
-        yield Match(damage=f"{name}{(row['damage'] or '').removeprefix(row['file'])}", file=name, cited=cited)
+        damage = (row["damage"] or "").removeprefix(row["file"]).removeprefix(": at ")
+        yield Match(damage=damage, file=name, cited=cited)
 
 
 @capture_finding(
@@ -232,8 +233,8 @@ def overlapping(transfers: Transfers) -> list[InterfaceRow]:
     code="several-points",
     title="Several capture points read as one",
     unit="packets",
-    computed="Two files or interfaces must overlap for half of the shorter one's time, and 10 packets or more, a "
-    "fifth of those with data, must occur again as copies (directions.network_duplicates, blocks_duplicate).",
+    computed="Two files or interfaces must overlap for half of the shorter one's time. At least 10 packets, a fifth of those "
+    "with data, must occur again as copies (directions.network_duplicates, blocks_duplicate).",
     unknown="Whether a network does copy a fifth of all packets. If two capture points are less than 1 ms apart, or a "
     "router is between, the copies are reported as mirror-duplicates instead.",
     weakens="Duplicates, reordering, loss locations, rates and RTTs of flows that both capture points saw.",
@@ -299,15 +300,15 @@ def port_text(
     title="Packets stored more than once",
     severity="info",
     unit="packets",
-    computed="The same TCP packet (IPv4 ID, sequence number, timestamps, checksum) again within 1 ms, or at any time with "
-    "other link addresses and another TTL, because a router is between two capture ports "
+    computed="The same TCP packet (IPv4 ID, sequence number, timestamps, checksum) comes again within 1 ms. If a router is "
+    "between two capture ports, its copy has other link addresses and another TTL, and may come at any time "
     "(interfaces.mirror_duplicates, table second_ports).",
     unknown="Duplicates in another VLAN or tunnel, which are other flows, and duplicates of UDP packets without numbers.",
     weakens="Packets and wire bytes of flows and interfaces, which include the duplicates.",
     sentence="The capture stored {count:packet} of {flow_count:TCP flow} more than once[: {ports}][. {count:~The duplicate "
     "does|Duplicates do} not count in any other verdict or in throughput].",
-    advice="Capture or mirror one port, or one direction of each; in the file, `editcap -d` removes duplicates of one "
-    "port, and a filter by link address (`ether src`) keeps one side of a router.",
+    advice="Capture or mirror one port, or one direction of each. In the file, `editcap -d` removes duplicates of one port, "
+    "and a filter by link address (`ether src`) keeps one side of a router.",
 )
 def mirror_duplicates(transfers: Transfers) -> Matches:
     rows = list(interfaces_with(transfers, "mirror_duplicates"))

@@ -136,10 +136,9 @@ def reset(transfers: Transfers) -> Matches:
     code="idle-reset",
     title="Connections reset after an idle period",
     unit="connections",
-    computed="Flows in the state reset. Both directions must have been idle for 30 s or more until one end resumed, "
-    "and the RST must follow within 5 s, without another "
-    "packet of its sender after the idle period. An end that sends a RST out of its own idle period does not count, nor does "
-    "one that had closed the connection with FIN before.",
+    computed="Flows in the state reset. Both directions must have been idle for 30 s or more until one end resumed. The RST "
+    "must follow within 5 s, without another packet of its sender after the idle period. An end that sends a RST out of its "
+    "own idle period does not count. Neither does one that had closed the connection with FIN before.",
     unknown="Who sent the RST: a middlebox forges both ends. Compare the TTL of the RST (directions.ttl_min) with the "
     "others.",
     sentence="{count:connection} {ends} {count:~was|were} reset after an idle period of up to {longest}[: a NAT or "
@@ -170,8 +169,8 @@ def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
     code="path-mtu-black-hole",
     title="Path MTU black hole",
     unit="seconds",
-    computed="Segments of 1,200 bytes or more must be retransmitted three times or more, in two RTOs or more, none of "
-    "that size may be acknowledged (directions.unacked_bytes), and the other end must answer small packets.",
+    computed="Segments of 1,200 bytes or more must be retransmitted at least three times, in at least two RTOs. None of that "
+    "size may be acknowledged (directions.unacked_bytes), and the other end must answer small packets.",
     unknown="The hop with the small MTU. A receiver that drops large packets for another reason looks the same.",
     sentence="{name} retransmitted segments of {size:byte} of payload {times:time}[, and none was acknowledged, while small "
     "packets pass][: the path MTU is probably smaller][. {icmp}].",
@@ -226,8 +225,8 @@ def gap_in(transfers: Transfers, row: DirectionRow) -> list[Cited]:
     code="never-arrived",
     title="Data that never arrived",
     unit="seconds",
-    computed="At the end of a flow, the receiver has reported data above a hole by SACK, neither it nor the capture has the "
-    "bytes of the hole (directions.missing_bytes), and the hole was open for 1 s or more (directions.missing_ns).",
+    computed="At the end of a flow, the receiver has reported data above a hole by SACK. Neither it nor the capture has the "
+    "bytes of the hole (directions.missing_bytes), which was open for 1 s or more (directions.missing_ns).",
     unknown="Whether the sender repeated the data, because no retransmission passed the capture point.",
     sentence="{name}: {size} of payload never arrived[: the receiver reports the hole by SACK, and nothing filled it for "
     "{time}][. {reason}].",

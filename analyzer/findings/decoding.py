@@ -182,9 +182,9 @@ def undecoded_counts(transfers: Transfers) -> list[tuple[str, int]]:
     title="Protocols that are not decoded",
     severity="warning; info up to 1% of the packets",
     unit="packets",
-    computed="Packets of link types, EtherTypes, PPP and IP protocols that wiretale does not decode and that may carry "
-    "IP (decode_stops.protocol), and datagrams to the UDP port of an encapsulation that contain an IP header. Protocols "
-    "that never carry IP, such as ARP and LLDP, do not count. Above 1% this finding comes first.",
+    computed="Packets of link types, EtherTypes, PPP and IP protocols that may carry IP and that wiretale does not decode "
+    "(decode_stops.protocol). So are datagrams to the UDP port of an encapsulation that contain an IP header. Protocols that "
+    "never carry IP, such as ARP and LLDP, do not count. Above 1% this finding comes first.",
     unknown="The flows within those packets.",
     weakens="Everything: the other direction of a flow, its losses or all of it may be within those packets. The "
     "findings one-way, capture-missed, syn-unanswered, half-open and keep-alive-unanswered are left out above 1%, and scans "

@@ -88,13 +88,13 @@ def is_overload(transfers: Transfers, p: float) -> bool:
     severity=BY_COST,
     unit="bytes",
     layer="of IP payload",
-    computed="With three incomplete datagrams or more: p is the share of missing fragments (by the usual number of "
-    "fragments of complete datagrams), compared with the share of lost datagrams and with 1-(1-p)^n of independent "
-    "losses of n fragments. A full queue is reported if, of six incomplete datagrams or more, half (and 1/n) lack "
-    "only their end, because the fragments of a datagram arrive at once and fill it, or if 25% of the fragments or more "
-    "are lost and the received rate is level: it varies by less than 25% and by less than half of the variance that random "
-    "losses cause. The cost is the received bytes of incomplete datagrams, which datagrams without fragments would not "
-    "waste; the amplification is these bytes and the lost ones per lost fragment.",
+    computed="At least three datagrams are incomplete. p is the share of missing fragments, by the usual number of fragments "
+    "in complete datagrams. It is compared with the share of lost datagrams and with 1-(1-p)^n of independent losses of n "
+    "fragments. A full queue is reported if, of at least six incomplete datagrams, half (and 1/n) lack only their end: the "
+    "fragments of a datagram arrive at once and fill it. It is also reported if at least 25% of the fragments are lost and "
+    "the received rate is level. That rate varies by less than 25%, and its variance is less than half of what random losses "
+    "cause. The cost is the received bytes of incomplete datagrams, which datagrams without fragments would not waste. The "
+    "amplification is these bytes and the lost ones per lost fragment.",
     unknown="Datagrams of which no fragment passed the capture point. Datagrams of very different sizes make p "
     "inexact.",
     sentence="About {p} of fragments{ends} were lost before the capture point, but {share} of datagrams of {each:fragment}[: a "

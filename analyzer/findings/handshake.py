@@ -58,10 +58,10 @@ def scan_match(transfers: Transfers, scan: Scan) -> Match:
     code="scan",
     title="Port scan or host scan",
     unit="connections",
-    computed="Connection attempts of one host without payload. 15 or more ports of a host, or 25 or more hosts at one "
-    "port, must have refused or not answered, and the attempts must be half or more of the TCP flows that the host "
-    "began. If the capture may hide the answers of any host (as in syn-unanswered), only refusals count. No other finding "
-    "counts these attempts or their retransmitted SYNs.",
+    computed="Connection attempts of one host without payload. At least 15 ports of a host, or 25 hosts at one port, must "
+    "have refused or not answered. The attempts must be at least half of the TCP flows that the host began. If the capture "
+    "may hide the answers of any host (as in syn-unanswered), only refusals count. No other finding counts these attempts or "
+    "their retransmitted SYNs.",
     unknown="Whether the scan was permitted. A host whose way to many servers is blocked looks the same.",
     sentence="{source} scanned {extent} in {count:connection attempt}[: {outcome}].",
     advice="Find the program that scans (a vulnerability scanner, a monitor, malware); each port that answered is open.",
@@ -100,8 +100,9 @@ def are_signed(transfers: Transfers, flows: list[int]) -> bool:
     title="Connection attempts without an answer",
     unit="connections",
     computed="Flows in the state syn_sent: they hold nothing but SYNs. Those of a scan are in that finding. They do not "
-    "count if the capture may hide the answer: more than 1% of all packets, or any packets between the same hosts, were not "
-    "decoded; or the capture has one direction only of all connections, or of those between the same hosts." + GROUPED,
+    "count if the capture may hide the answer. Either more than 1% of all packets, or any packets between the same hosts, were "
+    "not decoded. Or the capture has only one direction of all connections, or of those between the same hosts."
+    + GROUPED,
     unknown="Whether an answer took another path, or the capture ended too early.",
     sentence="{count:connection attempt} {ends} got no answer at the capture point[{beside}][: {cause}].",
     advice="{advice}",
@@ -250,9 +251,9 @@ def gaps_of(met: Sequence[MetOld]) -> list[Span]:
     code="port-reuse",
     title="Ports used again too soon",
     unit="seconds",
-    computed="A segment that is no SYN-ACK answered a SYN, whose sender reset that and sent a SYN from the same port "
-    "again (relations.kind is reuse), until it opened a connection or the attempts ended. The cost is "
-    "the time from the first SYN to the last.",
+    computed="A segment that is no SYN-ACK answered a SYN, and the SYN's sender reset that (relations.kind is reuse). It sent "
+    "SYNs from the same port until one opened a connection or the attempts ended. The cost is the time from the first SYN to "
+    "the last.",
     unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
     sentence="{count:SYN} met an old connection of its ports that {host} still held[: an ACK of it answered the SYN, an RST "
     "followed, and {outcome}].",

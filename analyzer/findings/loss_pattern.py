@@ -245,18 +245,17 @@ def evidence_of(transfers: Transfers, losses: Sequence[Loss]) -> list[Cited]:
     title="Pattern of losses",
     severity="info",
     unit="percent",
-    computed="From six losses, the first that fits. Tail drop at the end of bursts: wiretale's blocks are missing "
-    "around pauses, and 90% of five bursts or more begin with a multiple of their size, so the end is missing. "
-    "Start-of-burst: 60% come within 10 ms (or two time bins) after 50 ms or more without a packet, and little of the "
-    "traffic does. Tail drop: RTTs just before losses are at least 1.3 times the least and rank among the highest "
-    "(0.75 on average; 0.5 by chance); for wiretale's blocks, their own delay is near the greatest; or more is "
-    "offered than the path carries (udp-above-path). Periodic: gaps between runs of losses vary by less than 20%, in "
-    "time or in frames. Bursty: two packets or more per run on average, or gaps that vary twice as much as by chance. "
-    "Otherwise random.",
-    unknown="Which end of a burst was lost if bursts have different sizes. RTTs need ACKs and include only queues "
-    "after the capture point. At most 5,000 losses are examined, and none if datagrams lack fragments, because whole "
-    "datagrams do not show the pattern of fragments, or if RTOs are more than half as many as the losses, because the "
-    "sender's timer then spaces the losses. Transfers of a shared-queue have that finding.",
+    computed="From six losses, the first that fits. Tail drop at the end of bursts: wiretale's blocks are missing around "
+    "pauses, and 90% of five bursts or more begin with a multiple of their size, so the end is missing. Start-of-burst: 60% "
+    "come within 10 ms (or two time bins) after 50 ms or more without a packet, and little of the traffic does. Tail drop: "
+    "RTTs just before losses are at least 1.3 times the minimum and rank among the highest (0.75 on average; 0.5 by chance). "
+    "For wiretale's blocks, their own delay is near the maximum. Or more is offered than the path carries (udp-above-path). "
+    "Periodic: gaps between runs of losses vary by less than 20%, in time or in frames. Bursty: two packets or more per run "
+    "on average, or gaps that vary twice as much as by chance. Otherwise random.",
+    unknown="Which end of a burst was lost if bursts have different sizes. RTTs need ACKs and include only queues after the "
+    "capture point. At most 5,000 losses are examined. None is if datagrams lack fragments, because whole datagrams do not "
+    "show the pattern of fragments. Nor if RTOs are more than half as many as the losses, because the sender's timer then "
+    "spaces them. Transfers of a shared-queue have that finding.",
     sentence="{name}: the pattern of its {lost:loss|losses}{placed} is {word}[: {reason}].",
     summary="have a known pattern of losses",
     advice="{advice}",
@@ -310,10 +309,10 @@ def reordered_segments(transfers: Transfers, transfer: Transfer) -> list[tuple[C
     title="Extent of reordering",
     severity="warning if it caused spurious retransmissions, else info",
     unit="percent",
-    computed="For each reordered segment, the frames between it and the packet that overtook it: an upper bound of "
-    "the extent of RFC 4737 section 4.2.1, because frames of other flows and directions count too. Reported from "
-    "three reordered segments, or if one is three frames late, because after three TCP assumes a loss (RFC 5681). "
-    "Spurious retransmissions and duplicate ACKs of the transfer are shown beside it.",
+    computed="For each reordered segment, the frames between it and the packet that overtook it. That is an upper bound of "
+    "the extent in RFC 4737 section 4.2.1, because frames of other flows and directions count too. Reported from three "
+    "reordered segments, or if one is three frames late, because after three TCP assumes a loss (RFC 5681). Spurious "
+    "retransmissions and duplicate ACKs of the transfer are shown beside it.",
     unknown="Which duplicate ACK belongs to which reordered segment. The extent in captures of several files, because "
     "frames are counted within a file.",
     sentence="{name}: reordered segments came up to {extent:frame} after the one that overtook them[ (an upper bound "

@@ -64,10 +64,10 @@ def bit_rate(size: float, ns: float) -> float:
     unit="seconds",
     delays=True,
     computed="With 30 RTT samples or more: the median RTT must exceed the least, of all flows of hosts and service, by 5 ms "
-    "or more, and by at least the "
-    "RTT of the path. The transfer must have had data to send for 25% of transfer time or more, without the pauses of "
-    "RTOs, and the queue must hold two full packets of it or more. The queue in bytes is that delay times the rate in "
-    "that time, at most the greatest flight. A queue must delay by more than timestamps go backward (time-backward).",
+    "or more, and by at least the RTT of the path. The transfer must have had data to send for at least 25% of transfer time, "
+    "without the pauses of RTOs. The queue must hold at least two full packets of it. The queue in bytes is that delay times "
+    "the rate in that time, at most the greatest flight. A queue must delay by more than timestamps go backward "
+    "(time-backward).",
     unknown="Queues before the capture point; a receiver that delays ACKs; a least RTT that already includes the "
     "queue. Delays of a flow that asks and waits for answers are not examined, because they may be the other host's.",
     sentence="{name} has an RTT of {usual} under load[ (99th percentile {high})], {least} without[: a queue after the "
@@ -169,10 +169,10 @@ def overload_of(transfers: Transfers, transfer: Transfer) -> Overload | None:
     title="More offered than the path carries",
     severity=BY_COST,
     unit="bytes",
-    computed="2% of the numbered packets or more must be missing, half of the time bins or more must have losses, and "
-    "the received rate must be level: it varies by less than 25% and (below 25% of loss) by less than half of the "
-    "variance that random losses cause. The offer is the received packets plus the missing numbers. "
-    "The cost is the bytes of the missing packets.",
+    computed="At least 2% of the numbered packets must be missing, and at least half of the time bins must have losses. The "
+    "received rate must be level: it varies by less than 25%. Below 25% of loss, its variance must be less than half of what "
+    "random losses cause. The offer is the received packets plus the missing numbers. The cost is the bytes of the missing "
+    "packets.",
     unknown="Losses after the capture point. A policer and a full queue differ only in delay.",
     sentence="{name} offered {offered} on the wire[, and {received} arrived, level all the time][: more than the path "
     "before the capture point carries].[ {share} was lost.][{delay}]",
@@ -292,10 +292,10 @@ def microburst_match(transfers: Transfers, row: InterfaceRow, buffers: dict[floa
     title="Microbursts",
     severity="info",
     computed="The fullest 1 ms, 100 µs and 10 µs of an interface (interfaces.burst_*_bytes, exact), compared with its mean "
-    "rate. A port of rate R must hold the bytes of a window less those that it sends meanwhile. Reported if the rate in 1 ms is "
-    "four times the mean or more, and either a port of 1, 10 or 40 Gbit/s that carries the mean needs a buffer of 100 kB or "
-    "more, or the burst has 20 kB and a transfer lost six packets or more. The sender is that of most bytes in the time bins "
-    "around the burst.",
+    "rate. A port of rate R must hold the bytes of a window less those that it sends meanwhile. Reported if the rate in 1 ms "
+    "is at least four times the mean. In addition, a port of 1, 10 or 40 Gbit/s that carries the mean must need a buffer of "
+    "100 kB. Or the burst has 20 kB and a transfer lost at least six packets. The sender is that of most bytes in the time "
+    "bins around the burst.",
     unknown="The rate of the port that the burst meets. Both directions of the interface count together. Interfaces with "
     "super-segments have no such finding, because their packets were not on the wire at that moment.",
     sentence="{interface} carried {burst} of frames in its fullest 1 ms[ ({peak}, {factor} times its mean of "

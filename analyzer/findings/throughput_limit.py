@@ -38,16 +38,17 @@ limit_finding = partial(finding, unit="seconds")
 
 ACCOUNTING = (
     "Each gap between two data segments is attributed to what its sender waited for in its own view (directions.time_*, the "
-    "same account as flows.time_*), if the direction has 8 packets or more. TSecr shows that view at any capture point: the "
-    "newest ACK that the sender had processed (RFC 7323); without timestamps, the newest that passed the sender's RTT before. "
-    "docs/tables.md has the rules (Where the time went). Shares are of the life of the flow without the time in which nobody "
-    "waited; the pauses of the sender of a flow without turns count. "
+    "same account as flows.time_*), if the direction has at least 8 packets. TSecr shows that view at any capture point: it is "
+    "the newest ACK that the sender had processed (RFC 7323). Without timestamps, it is the newest that passed the sender's RTT "
+    "before. docs/tables.md has the rules (Where the time went). Shares are of the life of the flow without the time in which "
+    "nobody waited; the pauses of the sender of a flow without turns count. "
 )
 SENDER_VIEW = (
-    "Without timestamps, a queue between the sender and the capture point looks like the network; the time is unknown if it "
-    "may hide a full window or spread single writes for more than a tenth of the time, if the sender may have paced the "
-    "segments that filled the window for so long, or if the RTT to the sender is unknown. It is unknown, too, if a shaper in "
-    "the sender's host and too little data may have been the limit in turns: fewer than 10 segments in flight, with PSH. "
+    "Without timestamps, a queue between the sender and the capture point looks like the network. The time is unknown if such "
+    "a queue may hide a full window, or spread single writes, for more than a tenth of the time. It is unknown if the sender "
+    "may have paced the segments that filled the window for so long, or if the RTT to the sender is unknown. It is unknown, "
+    "too, if a shaper in the sender's host and too little data may have been the limit in turns: fewer than 10 segments in "
+    "flight, with PSH. "
 )
 
 
@@ -181,10 +182,9 @@ def timeout_advice(transfers: Transfers, transfer: Transfer) -> str:
     code="timeout-stalls",
     title="Stalled in retransmission timeouts",
     severity="warning if stalled for 1 s or 25% of transfer time, else info; info if all RTOs are suspected",
-    computed="Sums the idle time before each RTO (directions.rto_idle_ns, RFC 6298), since the latest of: last "
-    "transmission of the segment, last ACK that advanced, reopening of a zero window; for a suspected RTO, since the "
-    "previous data. The evidence is the frames before and "
-    "after the longest stalls (waits); the filter selects them.",
+    computed="Sums the idle time before each RTO (directions.rto_idle_ns, RFC 6298). It begins with the latest of: last "
+    "transmission of the segment, last ACK that advanced, reopening of a zero window. For a suspected RTO, it begins with the "
+    "previous data. The evidence is the frames before and after the longest stalls (waits); the filter selects them.",
     unknown="How long the sender would have waited without the loss.",
     sentence="{name} stalled {time} ({share} of transfer time) in {timeouts}{suspected}: no ACK triggered fast retransmit.",
     headline=("{name} stalled {time}{life} in {timeouts}[{suspected}][: no ACK triggered fast retransmit].",),
@@ -405,8 +405,8 @@ def bulk(transfers: Transfers) -> Iterator[tuple[Transfer, LimitingLoss | None]]
     code="loss-limited-window",
     title="Congestion window limited by loss",
     computed="Data must be in flight, or in recovery, for half of transfer time or more (directions.time_network_ns, "
-    "time_loss_ns), RTTs must not exceed the least of all flows between the hosts, and six segments or more must be lost: one "
-    "in as many round trips as segments are in flight (goodput times RTT), or more. A congestion window that a loss has "
+    "time_loss_ns). RTTs must not exceed the minimum of all flows between the hosts. At least six segments must be lost, and "
+    "at least one in as many round trips as segments are in flight (goodput times RTT). A congestion window that a loss has "
     "reduced does not grow back in that time (RFC 5681, 9438).",
     unknown="The rate without the losses. BBR hardly reduces its window after a loss. The cause of each loss.",
     sentence="{name} reached {rate}: with {loss} of its segments lost, {pace}, the "
@@ -515,11 +515,11 @@ def carries(transfer: Transfer, flight: float) -> bool:
     code="send-buffer-limited",
     title="Send buffer limited",
     severity="warning from 25% of transfer time, else info",
-    computed="In the sender's view, flight must not grow beyond one level for 8 round trips or more, while the receive window "
-    "has room, no segment is lost and no queue makes round trips longer, and data must come in bursts with a long gap in each "
-    "round trip (directions.time_send_buffer_ns). A congestion window would grow (RFC 5681, 9438); BBR "
-    "and a path that is full leave no gaps. Reported from 10% of transfer time, for 1 MB or more, if the rate is that of 40% "
-    "of this flight or more in each round trip: else the rest of it stands in a queue.",
+    computed="In the sender's view, flight must not grow beyond one level for at least 8 round trips. Meanwhile the receive "
+    "window has room, no segment is lost and no queue makes round trips longer. Data must come in bursts with a long gap in "
+    "each round trip (directions.time_send_buffer_ns). A congestion window would grow (RFC 5681, 9438); BBR and a path that "
+    "is full leave no gaps. Reported from 10% of transfer time, for 1 MB or more, if the rate is at least 40% of this flight "
+    "in each round trip. Otherwise, some of it stands in a queue.",
     unknown="Whether the application has a window of its own (HTTP/2, SSH, SMB) and waits for its peer, which looks the "
     "same. A send buffer that holds as much as the path, or more, looks like the path.",
     sentence="{name} waited {time} ({share} of transfer time) for room in its send buffer: flight did not exceed {most} of "

@@ -67,7 +67,8 @@ def tcp_sentence(figures: Figures) -> str:
     most, timed_bps = show_rate(figures["tcp"]["max_payload_bps"]), figures["tcp_with_timestamps_bps"]
     if timed_bps is None:
         return f"TCP carries {most} of payload at most."
-    return f"TCP carries {show_rate(timed_bps)} of payload at most with timestamps, as most hosts send; {most} without."
+    timed = f"{show_rate(timed_bps)} of payload at most with TCP timestamps, the default of most hosts"
+    return f"TCP carries {timed}; {most} without."
 
 
 def path_sentences(path: Figures) -> Iterator[str]:

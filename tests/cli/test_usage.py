@@ -72,6 +72,10 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
         ("-q t.pcap", "-q is an option of analyze: wiretale analyze FILE -q;"),
         ("--report r.html t.pcap", "--report is an option of analyze: wiretale analyze FILE --report FILE;"),
         ("analyze t.pcap --version", "--version is an option of wiretale itself: wiretale --version;"),
+        (
+            "cluster day",
+            "there is no command 'cluster': analyze files on several machines with wiretale analyze FILES --cluster",
+        ),
         ("frobnicate", "there is no command 'frobnicate' (expected analyze, view,"),
         ("lab upp", "there is no command 'upp' (did you mean up?); see `wiretale lab --help`"),
         ("analyze --jsn x", "there is no option --jsn (did you mean --json?); see `wiretale analyze --help`"),

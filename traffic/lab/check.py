@@ -75,14 +75,14 @@ def measure(trial: Trial, folder: Path) -> dict[str, Any]:
         "overruns": overruns,
         "not_delivered": row["not_delivered"],
         **{f"error_us_{name}": round(row[name], 1) for name in ("median", "p99", "max")},
-        "as_promised": not trial.promised or (is_precise and not overruns),
+        "within_limits": not trial.promised or (is_precise and not overruns),
     }
 
 
 def verdict(trials: list[dict[str, Any]]) -> str:
     """Returns the result in a sentence."""
     carried = max((trial["carried_bps"] for trial in trials if not trial["overruns"]), default=0)
-    precise = [trial for trial in trials if trial["as_promised"]]
+    precise = [trial for trial in trials if trial["within_limits"]]
     promise = f"delay errors of {MEDIAN_MOST_US} µs (median) and {P99_MOST_US} µs (p99)"
     if len(precise) < len(trials):
         return f"This machine, with its current load, exceeds {promise} at 100 Mbit/s: use slower links or more cores."
@@ -99,7 +99,7 @@ def check_lab() -> dict[str, Any]:
         "schema": "wiretale.lab-check/1",
         "wiretale": __version__,
         "cores": os.cpu_count(),
-        "as_promised": all(trial["as_promised"] for trial in trials),
+        "within_limits": all(trial["within_limits"] for trial in trials),
         "trials": trials,
         "verdict": verdict(trials),
     }

@@ -130,8 +130,9 @@ def flows_of(rows: Sequence[DatagramRow]) -> list[int]:
     "needs all {each} of its fragments, so {multiple} times as many are lost.",
     advice="Send datagrams that fit the path MTU (`iperf3 -l 1448`, at most 1,472 bytes over IPv4): then one lost packet costs "
     "one datagram.",
-    shows="Three incomplete datagrams or more between two hosts, any fragment of which may be missing; p is the share of missing "
-    "fragments by the usual number of a complete datagram, and 1-(1-p)^n the share of datagrams that independent losses cost.",
+    shows="At least three datagrams between two hosts are incomplete; any fragment may be missing. p is the share of missing "
+    "fragments, counted by the usual number in a complete datagram. 1-(1-p)^n is the share of datagrams that independent "
+    "losses cost.",
     rivals={
         "fragments-dropped": "datagrams in fragments do arrive",
         "random-loss": "whole datagrams are lost, not fragments of them",

@@ -59,8 +59,8 @@ def without_data(case: Case, silences: Sequence[Silence]) -> list[Silence]:
     "host and network work; the program behind the port {probably}{hangs}{full}.",
     advice="Look at the program on {server}: stuck threads, a full pool, a lock (`ss -ltn`: Recv-Q of the listener; a stack dump "
     "with `py-spy dump`, `jstack` or `gdb -p`).",
-    shows="Requests that the server's kernel acknowledged, without one byte of an answer for 5 s or longer and three times "
-    "longer than its slowest answer, or clients that gave up after the same time of 1 s or more (finding request-unanswered).",
+    shows="The server's kernel acknowledged requests, but not one byte of an answer came for 5 s and for three times its "
+    "slowest answer. Or clients gave up after the same time of 1 s or more (finding request-unanswered).",
     rivals={
         "peer-gone": "the requests are acknowledged",
         "mtu-black-hole": "no gap in the server's data, by SACK or sequence number",

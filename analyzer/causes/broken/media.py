@@ -49,8 +49,8 @@ def is_unicast(address: str) -> bool:
     sentence="The call is {probably}one-way: {rtp:RTP packet} left{source} for {target}{private} in {time}, and {instead}.",
     advice="Compare the address in the SDP of each end with the one that its packets come from: use ICE or STUN, symmetric RTP "
     "at the session border controller, no SIP ALG; open the RTP ports in both directions.",
-    shows="An RTP stream of 250 packets or more to one host from which no RTP comes back on any port, while SIP messages of one "
-    "of both hosts pass in both directions. Proven if the other end's RTP comes to the same port from another address.",
+    shows="An RTP stream of at least 250 packets goes to a host that returns no RTP on any port. Meanwhile SIP messages of "
+    "one of the two hosts pass in both directions. Proven if the other end's RTP comes to the same port from another address.",
     rivals={"one-direction": "SIP passes in both directions"},
     unknown="Whether the other end sends (hold, a muted announcement): its SDP, or a capture there, shows it.",
     explains=("one-way",),

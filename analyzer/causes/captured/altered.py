@@ -33,8 +33,8 @@ def ports_str(case: Case) -> str:
     sentence="{again:packet was|packets were} captured twice{where}: {count:connection passed|connections passed} two capture "
     "points, and {count:~counts|count} once.",
     advice="Mirror one port, or one direction of each; `editcap -d` removes the copies of one port.",
-    shows="The same TCP packet (IP ID, sequence number, checksum) again within half a round trip, with other link addresses, "
-    "another VLAN or a TTL that is lower by a router; or a second flow with the same first sequence numbers and times.",
+    shows="The same TCP packet (IP ID, sequence number, checksum) comes again within half a round trip, with other link "
+    "addresses, another VLAN or a TTL lower by one router. Or a second flow has the same first sequence numbers and times.",
     rivals={
         "routing-loop": "there are two copies, always; a loop makes more, each with a lower TTL",
         "random-loss": "a retransmission has a new IP ID, and comes after a round trip",
@@ -108,9 +108,9 @@ def offload(case: Case) -> Matches:
     title="The capture clock was set",
     sentence="The capture clock {jumped} by {furthest}{times}, so {wrong}; nobody waited then.",
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
-    shows="A packet has an earlier timestamp than the one before it in the file, by 100 µs or more. Or the TCP "
-    "timestamps of both ends show it: in one instant they fall behind the capture's clock, by 200 ms or more and by half "
-    "of that time or more, and do not catch up (flows.clock_jump_ns). Such a time is no part of waits for answers.",
+    shows="A packet's timestamp is at least 100 µs earlier than that of the packet before it in the file. Or the TCP "
+    "timestamps of both ends show it. In one instant they fall behind the capture's clock, by at least 200 ms and half of "
+    "that time, and do not catch up (flows.clock_jump_ns). Such a time is no part of waits for answers.",
     rivals={
         "stall": "the TSvals of both ends jump against the capture's clock in one instant",
         "outage": "the time goes back, or the TSvals of both ends do not advance in it",

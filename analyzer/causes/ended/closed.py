@@ -369,8 +369,8 @@ def acknowledged(connection: Connection, fin: EndingRow) -> int:
     "and reset what was still under way: it {probably}refuses the upload (too large, not permitted, or too slow).",
     advice="Read the last message of {host} before its FIN (Follow TCP Stream) and its log: a limit of the size (Postfix "
     "`message_size_limit`, nginx `client_max_body_size`) or of the time, a missing login, a filter, a full disk.",
-    shows="The server sends FIN when 10 kB or more of a request have come for 20 ms or longer and more is under way, and resets "
-    "what comes then; the client has closed nothing.",
+    shows="At least 10 kB of a request have come for 20 ms or longer, and more is under way, when the server sends a FIN. It "
+    "resets what comes then; the client has closed nothing.",
     rivals={
         "close-race": "the request had begun long before the FIN",
         "reset-by-peer": "a FIN came before the RST",

@@ -152,8 +152,8 @@ def words_of(group: Sequence[GivenUp]) -> Words:
     "{open_time} (CLOSE-WAIT){beside}; it will run out of sockets.",
     advice="Let the program on {host} close its socket when the client has closed (end of file); `ss -tanp state close-wait` "
     "shows which process it is.",
-    shows="Three connections or more of which the client's FIN was acknowledged 10 s or longer before the end of the capture, "
-    "without a FIN, RST or byte of the server since.",
+    shows="On at least three connections, the client's FIN was acknowledged 10 s or longer before the end of the capture. "
+    "Since then, the server has sent no FIN, RST or byte.",
     rivals={
         "hung-server": "the requests were answered before",
         "cut-open": "the halves stay open for 10 s and more",

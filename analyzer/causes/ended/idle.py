@@ -108,8 +108,8 @@ def cut_filter(group: Sequence[Cut]) -> str:
     "{they} reset.",
     advice="Let the server keep idle connections longer than the client does (nginx `keepalive_timeout 75s`), and let the "
     "client repeat idempotent requests (RFC 9110 section 9.2.2).",
-    shows="The server's FIN after a pause of 1 s or more does not acknowledge a request that was sent before the FIN can have "
-    "arrived, and a RST of the server answers it.",
+    shows="After a pause of 1 s or more, the server's FIN does not acknowledge a request that was sent before the FIN can "
+    "have arrived. A RST of the server answers that request.",
     rivals={
         "idle-timeout": "the request leaves before the FIN can arrive",
         "reset-by-peer": "a FIN comes first",
@@ -149,8 +149,8 @@ def close_race(case: Case) -> Matches:
     sentence="{who} {probably}{cut} {connections} after {idle}: {met}{harmless}.",
     advice="Send keep-alives sooner (`net.ipv4.tcp_keepalive_time=120`, SO_KEEPALIVE), let the client drop pooled connections "
     "before that time, or raise the idle timeout (AWS NLB: `tcp.idle_timeout.seconds`).",
-    shows="The first packet after a pause of 4.5 s or more gets a RST within 5 s, or after a FIN that had arrived 1 s or more "
-    "into a pause, and no connection to that server survived as long a pause.",
+    shows="The first packet after a pause of 4.5 s or more gets a RST within 5 s. Or it follows a FIN that had arrived at "
+    "least 1 s into a pause. No connection to that server survived a pause as long.",
     rivals={
         "nat-forgot": "nothing at all comes back",
         "close-race": "the request leaves before the FIN can arrive",

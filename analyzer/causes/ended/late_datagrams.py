@@ -92,9 +92,9 @@ def belated_groups(case: Case) -> dict[tuple[str, str, int | None], list[Belated
     "asked again{again}, and the last ones came when it had closed its port.",
     advice="Let the client wait longer than {longest} before it asks again (`snmpwalk -t`, RADIUS and DNS `timeout`), or find "
     "out why {host} needs so long.",
-    shows="Requests of one size from one port of a client, sent twice or more, 200 ms apart or more; the first answer comes "
-    "after the second request, and the client rejects the last one by ICMP 'port unreachable', because it had "
-    "closed its port. Two such flows or more to one server, other than DNS.",
+    shows="A client sends a request of one size from one port at least twice, 200 ms or more apart. The first answer comes "
+    "after the second request. The client rejects the last answer by ICMP 'port unreachable', because it had closed its port. "
+    "At least two such flows to one server; DNS doesn't count.",
     rivals={
         "udp-silent": "the answers come, too late",
         "late-datagrams": "the client had asked again before the first answer",

@@ -66,8 +66,8 @@ def answered_counts(case: Case, flows: set[int]) -> dict[int, int]:
     advice="Raise the limit at {host} or before it (nginx `keepalive_requests`, Apache `MaxKeepAliveRequests`, a pool's "
     "requests per connection), let it announce the close (`Connection: close` in its last answer), and let the client repeat a "
     "request that meets one.",
-    shows="Two connections to a server or more that it ends, by FIN or RST, within 1 s of the last packet, all after the same "
-    "number of answered requests (10 or more), while the next request is on the way; no connection to it has more.",
+    shows="A server ends at least two connections, by FIN or RST, within 1 s of the last packet, while the next request is on "
+    "its way. All end after the same number of answered requests (at least 10), which no other connection to it exceeds.",
     rivals={
         "reset-by-peer": "the connections ended at the same count, whatever the time",
         "close-race": "the connections were not idle",

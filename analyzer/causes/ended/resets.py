@@ -156,9 +156,9 @@ def reset_filter(group: Sequence[Reset]) -> str:
     sentence="A device{where}, not {end}, {probably}reset {count:connection}{server}: {signs}.",
     advice="Look at the log of the firewall, IPS, content filter or load balancer on the way (`traceroute -T -p {port} {host}` "
     "shows the hops); a capture at {host} shows that it sent no RST.",
-    shows="The RST has another TTL than the packets of its host before (by 2 or more, or with a second sign), comes "
-    "sooner than 60% of the round trip to that host, or has an IP ID out of its run. Or the host goes on sending (Weaver, "
-    "Sommer, Paxson 2009).",
+    shows="The RST has another TTL than its host's earlier packets (by at least 2, or with a second sign). Or it comes sooner "
+    "than 60% of the round trip to that host, or its IP ID doesn't fit. Or the host goes on sending (Weaver, Sommer, Paxson "
+    "2009).",
     rivals={
         "reset-by-peer": "TTL and IP ID are in the host's own run, and the time suffices for a round trip",
         "idle-timeout": "no pause before separates the connections that were reset",
@@ -306,7 +306,7 @@ def without_bytes(case: Case) -> list[int]:
     "sent{beside}: it {probably}{why}.",
     advice="Look at the log of {host}, at how many connections it admits (a PLC or printer: often 1 to 8) and from which "
     "clients, and of a proxy, whether its servers are up.",
-    shows="Three connections or more of a client are reset by the server 0.5 s at most after the handshake, with the TTL of its "
+    shows="The server resets at least three connections of a client within 0.5 s of the handshake, with the TTL of its "
     "SYN-ACK, before either end sent a byte.",
     rivals={
         "refused": "the handshake was complete",

@@ -76,9 +76,9 @@ def is_timeout(group: Sequence[Ended]) -> bool:
     "client's last message: it {probably}got no keep-alive within its timeout.",
     advice="Let the client send a message of the session sooner than every {silent} (RTSP: GET_PARAMETER or OPTIONS with the "
     "Session header, or RTCP receiver reports; the answer to SETUP has the timeout), or raise the timeout of the server.",
-    shows="A server closes a connection 10 s or longer after the client's last message, and a stream of 100 datagrams or more "
-    "between both that began meanwhile ends within 0.5 s of that: twice or more after the same time (5%), or once after a usual "
-    "one (30, 60, 90 s and others, to 2%).",
+    shows="A server closes a connection at least 10 s after the client's last message. A stream of at least 100 datagrams "
+    "between both, which began meanwhile, ends within 0.5 s of that. It happens at least twice after the same time (5%), or "
+    "once after a usual one (30, 60, 90 s and others, to 2%).",
     rivals={
         "closed-by-timer": "a stream that was running ended with the connection",
         "client-gave-up": "the server closes first",

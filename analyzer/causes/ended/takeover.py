@@ -90,8 +90,8 @@ def pairs_of(sessions: list[Session]) -> dict[tuple[str, str], list[Session]]:
     "connected, {probably}because both use one {identity}.",
     advice="Give {first} and {second} each their own {identity}: the server ends the older session when the same one "
     "connects again, so they keep ending each other's.",
-    shows="Four connections or more of two clients to one server, each 1 s old or more, that end within 200 ms after the other "
-    "client connected, and so do four of five of their connections.",
+    shows="Two clients have at least four connections to one server, each at least 1 s old, that end within 200 ms after the "
+    "other client connected. So do four of five of their connections.",
     rivals={
         "idle-timeout": "each connection ends when the other client connects, after whatever time",
         "closed-by-timer": "the ends follow the connections of the other client",
@@ -152,8 +152,8 @@ def replaced(case: Case, sessions: list[Session]) -> list[Session]:
     "the next one began.",
     advice="Let the programs on {client} share one connection (a gateway or proxy of the protocol), let each close before the "
     "next one connects, or raise the limit of {host} (a PLC, printer or converter often admits 1 to 4).",
-    shows="Four connections or more of one client, each 1 s old or more, that the server resets within 200 ms after the client's "
-    "next one began, and so do four of five of its connections.",
+    shows="A client has at least four connections, each at least 1 s old, that the server resets within 200 ms after the "
+    "client's next one began. So do four of five of their connections.",
     rivals={
         "session-takeover": "all connections are of one client",
         "reset-by-peer": "each reset follows the next connection, after whatever time",

@@ -150,8 +150,8 @@ def waits_for_close(group: Sequence[Closed]) -> bool:
     "times in a row: its answers {probably}do not say where they end, so that the client waits for the close.",
     advice="Let {server} send `Content-Length` or chunks (or close at once, as `Connection: close` promises), or let the client "
     "stop at the end of the content.",
-    shows="Three connections or more of a client with one request each, answered, and closed by the server always the same time "
-    "after the answer (5%), 0.8 to 10 s; the next connection of the client begins within 0.3 s of each close.",
+    shows="At least three connections of a client carry one answered request each. The server closes each of them 0.8 to 10 s "
+    "after the answer, always after the same time (5%). The client's next connection begins within 0.3 s of each close.",
     rivals={
         "slow-server": "the answer had come before the pause",
         "client-pause": "the client goes on when the server closes, each time",
@@ -194,9 +194,10 @@ def late_close(case: Case) -> Matches:
     sentence="The server {server} closed each of {count:connection} of {client} {silent} after {the_last} message, "
     "and the client connected again{soon}: {why}.",
     advice="{advice}",
-    shows="Three connections or more of a client that the server closes 10 s or longer after the client's last message, or "
-    "after the last byte of either end, always after the same time (5%) and not with an answer, and that the client opens again "
-    "within 5% of that time (of MQTT: 1.5 s or longer, times that differ by 25% at most, and opened again within that time).",
+    shows="The server closes at least three connections of a client 10 s or longer after the client's last message, or after "
+    "the last byte of either end. It is always the same time (5%) and not with an answer. The client opens each again within "
+    "5% of that time. For MQTT, the times are 1.5 s or longer, may differ by 25%, and the client reconnects within one of "
+    "them.",
     rivals={
         "client-gave-up": "the server closes first",
         "idle-timeout": "no request met the close",

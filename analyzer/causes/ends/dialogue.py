@@ -101,9 +101,9 @@ def trips_match(talk: Talk, requests: int, trips: int, closing_ns: float = 0.0, 
     sentence="Each of {requests} requests to {server} opened a new connection{tls}, {about} round trips of {rtt} each time: "
     "{spent}.",
     advice="Keep connections open: HTTP keep-alive, a connection pool, TLS session resumption.",
-    shows="Ten connections or more of a client to a service, one after another, each with three requests or fewer (messages "
-    "of a TLS handshake included); round trips and handshakes are half of the time or more. The end of a connection counts "
-    "not, because nobody waits for it: a client opens the next one meanwhile.",
+    shows="A client opens at least ten connections to a service, one after another, each with at most three requests (TLS "
+    "handshake messages included). Round trips and handshakes are at least half of the time. The end of a connection doesn't "
+    "count, because nobody waits for it: a client opens the next one meanwhile.",
     rivals={
         "slow-server": "its share of the time is in the account; round trips are more",
         "long-path": "the number of round trips makes the time, not one of them",
@@ -136,9 +136,8 @@ def reconnects(case: Case) -> Matches:
     sentence="{lost}; {spent} went into {requests} round trips of {rtt}, one request after the other: {server} itself needs "
     "{each} for an answer.",
     advice="Batch or pipeline the requests to {server}, or open several connections.",
-    shows="Ten requests or more of a connection, never two at once; their least round trips are half of the time in which "
-    "somebody waited, or more, and more than the time of client, server and queues together. A warning from 20 requests and 1 "
-    "s on.",
+    shows="A connection has at least ten requests, never two at once. Their minimum round trips are at least half of the time "
+    "in which somebody waited, and more than client, server and queues together. A warning from 20 requests and 1 s on.",
     rivals={
         "slow-server": "answers come after the least round trip",
         "long-path": "the number of round trips makes the time, not one of them",
@@ -209,11 +208,12 @@ def remaining_str(talk: Talk, remaining_ns: float) -> str:
     sentence="The client took the time: it paused {paused} in all between {requests} answers of {server} and its next "
     "requests; server and network needed {remaining}.",
     advice="Profile the client between its requests (`perf top`, its disk): it computes, waits for something else, or sleeps.",
-    shows="The client's own time before and within requests is 60% or more of the time in which somebody waited, over "
-    "20 requests and 3 s. It is a note if there are fewer requests, if the last one was never answered, or if three "
-    "clients or more of one service pause. So it is if the pauses take less than a quarter of the capture, or the flows "
-    "have less than a quarter of its packets: the capture is about other traffic. Pauses above 5 s, those of a timer "
-    "(equal to 5%, or the middle half of them to 20% from 50 ms on) and terminals at which a person types are idle time.",
+    shows="The client's own time before and within requests is at least 60% of the time in which somebody waited, over 20 "
+    "requests and 3 s. It is a note if there are fewer requests, if the last one was never answered, or if at least three "
+    "clients of one service pause. So it is if the pauses take less than a quarter of the capture, or the flows have less "
+    "than a quarter of its packets: the capture is about other traffic. Some pauses are idle time: those above 5 s, and of "
+    "terminals at which a person types. So are those of a timer: equal to 5%, or the middle half of them to 20% from 50 ms "
+    "on.",
     rivals={
         "slow-server": "the answers come in the server's own time, which is short",
         "zero-window": "the window was open",
@@ -335,16 +335,15 @@ def acked_ns(talk: Talk) -> float:
     "{thought} later. Nothing was lost; {spent} went into the network.",
     advice="Move the server nearer or cache near the client, keep connections open, and use TLS 1.3, so that fewer round "
     "trips are needed.",
-    shows="The handshake of each connection takes 200 ms or more, round trips and queues are half of the time or more, and "
-    "there are fewer than 10 requests in a connection. Kernels answer SYNs and requests at once, so that this time is the "
-    "network's.",
+    shows="The handshake of each connection takes 200 ms or more, and round trips and queues are at least half of the time. A "
+    "connection has fewer than 10 requests. Kernels answer SYNs and requests at once, so this time is the network's.",
     rivals={
         "slow-server": "its kernel's SYN-ACK takes as long as the answer",
         "serial-requests": "there are few requests",
         "bufferbloat": "every handshake takes as long",
     },
-    unknown="Whether the path is long (1 ms for 100 km and back, 480 ms by satellite) or a queue stood all the time, if no "
-    "shorter round trip is in the file.",
+    unknown="Whether the path is long (1 ms for 100 km and back, 480 ms by satellite), or a queue stood all the time. A "
+    "shorter round trip in the file would tell.",
 )
 def long_path(case: Case) -> Matches:
     for talk in talks(case):

@@ -184,8 +184,8 @@ def late_turns(case: Case, hosts: Collection[str]) -> dict[tuple[str, int | None
     sentence="The server {server} let its clients wait {waited} in the middle of {count:connection}: meanwhile its own DNS "
     "questions{names} got no answer.",
     advice="{repair}",
-    shows="A server answers 1 s late or more, and 70% of 80% of these waits lie within its own questions of DNS that got no "
-    "answer, until a resolver gives them up (5 s after the last).",
+    shows="A server answers at least 1 s late. In 80% of these waits, 70% of the time lies within its own unanswered DNS "
+    "questions, until a resolver gives up (5 s after the last).",
     rivals={
         "slow-server": "its own questions begin and end with the waits",
         "late-greeting": "the server had spoken before",

@@ -70,8 +70,8 @@ def late_of(requests: Requests) -> list[Late]:
     "requests wait at once and the answers belong to earlier ones; its usual answer takes {usual}.",
     advice="Find out what {host} does at these moments (its cycle, its serial line, other clients), and let the client wait "
     "longer than {longest}, or match answers by their transaction number.",
-    shows="In a connection whose requests have one size, the client sends three or more of them 100 ms apart or more, before the "
-    "first is answered, and the answer takes five times as long as usual.",
+    shows="On a connection with requests of one size, the client sends at least three, 100 ms or more apart, before the first "
+    "is answered. The answer takes five times as long as usual.",
     rivals={
         "client-pause": "the server owes an answer in these pauses",
         "slow-server": "the client did not wait for the answer: it asked again",

@@ -54,8 +54,8 @@ def accepted_beside(case: Case) -> dict[tuple[str, int], list[Slow]]:
     "networks came within {within} and passed no router (TTL {ttl}), while their answers took {took}. A fast handshake says "
     "nothing about servers and path behind the proxy.",
     advice="Find the proxy (compare `traceroute -T -p {port}` with `traceroute -I`), and capture behind it.",
-    shows="Servers of three networks or more (16 bits of public IPv4 addresses) answer with an initial TTL (64, 128 or 255), "
-    "as does the client, so that no router lies between; their answers take ten handshakes or more, and 200 ms.",
+    shows="Servers in at least three networks (16 bits of public IPv4 addresses) answer with an initial TTL (64, 128 or 255), "
+    "as does the client: no router lies between. Their answers take at least ten handshakes, and 200 ms.",
     rivals={
         "slow-server": "hosts of unrelated networks are not on one link: something there answers in their name",
         "long-path": "the handshake takes no time",

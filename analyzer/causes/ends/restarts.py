@@ -114,12 +114,12 @@ def restarts_by_time(case: Case, requests: Requests, rtt_ns: float) -> tuple[lis
     "pause grew over round trips of {rtt}, though more had been in flight before, which took {spent}.",
     advice="Set `net.ipv4.tcp_slow_start_after_idle=0` at {host}, or send small messages often enough that the connection "
     "does not go idle.",
-    shows="Answers after pauses of 300 ms or more begin with 16 segments or fewer in flight and double each round "
-    "trip, three or more and 80% of those after a pause, though answers before had reached 1.8 times as much; nothing is "
+    shows="After pauses of 300 ms or more, answers begin with at most 16 segments in flight and double each round trip, "
+    "though earlier ones had reached 1.8 times as much. At least three answers do, and 80% of those after a pause; nothing is "
     "lost. A sender that was idle for longer than its retransmission timer begins anew (RFC 5681 section 4.1). In long "
-    "captures, whose time bins are wider than half of a round trip, the answers take as many round trips (four or more, to "
-    "0.35) as flights do that double from 10 segments. As much was in flight at its most as before their last round trip, "
-    "and windows held nothing back. Below 1 s in all it is a note.",
+    "captures, time bins are wider than half of a round trip. Then answers must take as many round trips (at least four, to "
+    "0.35) as flights that double from 10 segments. As much was in flight at its most as before their last round trip, and "
+    "windows held nothing back. Below 1 s in all it is a note.",
     rivals={
         "slow-start": "the connection had carried more at once",
         "slow-server": "ACKs release the data, and the server has it at once",

@@ -163,12 +163,11 @@ def granted_windows(case: Case) -> Matches:
     advice="Raise that window at {receiver}: HTTP/2 stream and connection window (`SETTINGS_INITIAL_WINDOW_SIZE`, gRPC "
     "flow control, nginx `http2_body_preread_size`), SSH (HPN-SSH), SMB credits, more or larger reads (`sftp -R 256 -B 262144`, "
     "NFS `rsize`); or use several connections.",
-    shows="As send-buffer, and the receiver sends a small message (300 bytes or less on average) at least once for two "
-    "flights, as programs do that grant leave to send; a program that only receives sends none. Or requests for parts of a "
-    "file, so many at a time: the flight of 10 round trips or more never exceeds a whole number (64 at most) of the bytes "
-    "that pass for each small message, while that would fill 60% of them or more, without a loss. Or the 65,535 bytes of "
-    "HTTP/2 pass for each message of 100 bytes or less. The receive window is half as large again, and 40% of the time or "
-    "more is round trips.",
+    shows="As send-buffer, and the receiver sends a small message (at most 300 bytes on average) at least once for two "
+    "flights, as programs do that grant leave to send. A program that only receives sends none. Or it requests parts of a "
+    "file, so many at a time. Over at least 10 round trips, the flight never exceeds a whole number (at most 64) of the bytes "
+    "per small message, and fills at least 60% of them without a loss. Or the 65,535 bytes of HTTP/2 pass for each message of "
+    "at most 100 bytes. The receive window is half as large again, and at least 40% of the time is round trips.",
     rivals={
         "send-buffer": "the receiver's messages come with the flights",
         "small-window": "the window of TCP has room",
@@ -210,8 +209,8 @@ def application_window(case: Case) -> Matches:
     sentence="{sender} {probably}has a send buffer of {most} only, which holds it to {rate}: never more is in flight at a "
     "round trip of {rtt}, though window, path and queue are free. {waited} were spent waiting for room.",
     advice="Do not set SO_SNDBUF at {sender}, and check `net.ipv4.tcp_wmem`; `ss -ti` there shows sndbuf_limited.",
-    shows="The flight stays at one level for eight round trips or more, below the window, without loss or a queue, with a gap "
-    "in each round trip, for 10% of the time or more (finding send-buffer-limited). A congestion window would grow.",
+    shows="The flight stays at one level for at least eight round trips, below the window, without loss or a queue. It leaves "
+    "a gap in each round trip, for at least 10% of the time (finding send-buffer-limited). A congestion window would grow.",
     rivals={
         "app-limited": "ACKs release the next data",
         "small-window": "the window has room",
@@ -261,8 +260,8 @@ def send_buffer(case: Case) -> Matches:
     sentence="The application at {sender} is the limit: it had nothing to send for {waited}, and neither loss nor window nor "
     "path held it back.",
     advice="Profile the program that sends at {sender}: its disk (`iostat -x`), its CPU (`perf top`), its own rate limit.",
-    shows="The sender had no data to send, although all was acknowledged or the window had room, for half of the time or more "
-    "of a transfer of 1 MB or more in one direction (finding sender-idle), or of one request or answer of 1 MB or more.",
+    shows="For at least half of the time, the sender had no data to send, although all was acknowledged or the window had "
+    "room (finding sender-idle). It was a transfer of at least 1 MB in one direction, or one request or answer of that size.",
     rivals={
         "send-buffer": "no ACK releases the next data",
         "slow-server": "no request is open",

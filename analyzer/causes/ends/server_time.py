@@ -138,9 +138,9 @@ def asked_meanwhile(case: Case, stop: Stop) -> str | None:
     sentence="The server {server} stopped for {stopped} within {answers}: the first bytes came {began} after the request, the "
     "rest only then{why}.",
     advice="{repair}",
-    shows="Between two parts of an answer the server is silent for 2 s or longer, which is 90% of all its pauses within that "
-    "answer, and the connection's last silence; nothing is lost meanwhile. Answers of HTTP count, and those of an SMB server "
-    "(port 445) that sends its last message to another client within 100 ms of the request: it waits for that client's oplock "
+    shows="Between two parts of an answer the server is silent for 2 s or longer. That is 90% of all its pauses within that "
+    "answer and the connection's last silence, and nothing is lost meanwhile. HTTP answers count, and those of an SMB server "
+    "(port 445) that sends its last message to another client within 100 ms of the request. It waits for that client's oplock "
     "or lease. Elsewhere it may be a message that the server pushes.",
     rivals={
         "slow-server": "the answer had begun",

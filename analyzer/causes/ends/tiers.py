@@ -227,11 +227,12 @@ def repair_of(case: Case, inquiry: Inquiry) -> str:
     title="A server waits for another one",
     sentence="{subject}: {nested} of {whose} answers lie inside {questions} {asker}to {other}, {each} each{unanswered}{itself}.",
     advice="{repair}",
-    shows="While the server lets its clients wait, it waits for another server itself, or for several at one port: in 80% of "
-    "the slow requests or more, such requests take 70% of the wait or more. Or each of 80%, three at least, encloses a request "
-    "of its own that takes 30% of the time or more, from the same host or from one that asks a slow server. That is no "
-    "coincidence if fewer than half enclose one once the times are shifted by 0.4 to 2.3 waits. The server is a proxy if it "
-    "needs a tenth of the time itself at most, and both sides have equal sizes or HTTP. The time counts once, for both servers.",
+    shows="While the server lets its clients wait, it waits for another server itself, or for several at one port. In at "
+    "least 80% of the slow requests, such requests take at least 70% of the wait. Or each of 80%, three at least, encloses a "
+    "request of its own that takes at least 30% of the time, from the same host or from one that asks a slow server. That is "
+    "no coincidence if fewer than half enclose one once the times are shifted by 0.4 to 2.3 waits. The server is a proxy if "
+    "it needs a tenth of the time itself at most, and both sides have equal sizes or HTTP. The time counts once, for both "
+    "servers.",
     rivals={
         "slow-server": "the server's own part of the wait is small, or told beside",
         "nagle-delack": "the server waits for an answer, not for an ACK",

@@ -64,8 +64,8 @@ def opened_by_probes(case: Case, flow: int, side: int) -> int:
     "{sender} learned by a probe that there was room. {waited} were spent waiting so.",
     advice="Update the TCP stack of {host}: it should send a window update when its program has read (RFC 9293 section "
     "3.8.6.2.2). A larger receive buffer makes such waits fewer.",
-    shows="A window of 0 opened again five times or more, and in 80% or more in answer to a probe (1.25 round trips and "
-    "5 ms behind it at most): a receiver that sends updates opens it when its program has read.",
+    shows="A window of 0 opened again at least five times, and in 80% or more of these in answer to a probe (at most 1.25 "
+    "round trips and 5 ms after it). A receiver that sends updates opens it when its program has read.",
     rivals={
         "zero-window": "the first probe finds room, so that the program had read before",
         "small-window": "the sender waits for a timer, not for a round trip",
@@ -112,10 +112,10 @@ def no_window_update(case: Case) -> Matches:
     sentence="{receiver} {probably}reads too slowly: {window}{end}.",
     advice="Look at the program that should read on {receiver}, not at the network: `ss -tm` (Recv-Q), a busy CPU, a slow "
     "disk, a printer without paper.",
-    shows="The receiver announced a window of 0, or below one full segment and half of its largest, for half or more "
-    "of the time in which its window limited the sender. Or the window shrank to 40% of its first size. Or, captured at "
-    "the receiver (0.1 ms to it and back), it acknowledged data late while all of its window was full. A failure if it "
-    "stayed shut for the last 5 s.",
+    shows="The receiver announced a window of 0, or below one full segment and half of its largest, for at least half of the "
+    "time in which its window limited the sender. Or the window shrank to 40% of its first size. Or, captured at the receiver "
+    "(0.1 ms to it and back), it acknowledged data late while all of its window was full. A failure if it stayed shut for the "
+    "last 5 s.",
     rivals={
         "bottleneck": "a capture at the receiver has no queue after it, and the data under way fills the window",
         "tail-loss": "the sender had no leave to send, so that no timer of a loss ran",
@@ -341,8 +341,8 @@ def not_of_scaling(transfer: Transfer) -> str:
     sentence="{who}: at most 64 KiB can be in flight, {most} at a round trip of {rtt}. {waited} were spent waiting for the "
     "window.",
     advice="Look at the TCP normalizer of the firewall, and at `net.ipv4.tcp_window_scaling` (1) of both ends.",
-    shows="One of both SYNs lacks the option (RFC 7323 section 2.2), and the window of 64 KiB (48 KiB at least) limited the "
-    "transfer for 10% of the time or more. Three NOPs in a row or more in the SYN stand where a device removed it.",
+    shows="One of both SYNs lacks the option (RFC 7323 section 2.2). The window of 64 KiB (48 KiB at least) limited the "
+    "transfer for 10% of the time or more. Three or more NOPs in a row in the SYN stand where a device removed it.",
     rivals={
         "small-window": "both SYNs would have the option",
         "zero-window": "the window stays open",
@@ -388,8 +388,8 @@ def no_window_scaling(case: Case) -> Matches:
     "for it.",
     advice="Do not set SO_RCVBUF at {receiver}; raise `net.ipv4.tcp_rmem` to twice the rate times the round trip "
     "(Windows: `autotuninglevel=normal`).",
-    shows="The next segment did not fit the window for 10% of the time or more (finding receive-window-limited), the window "
-    "was open, both SYNs scale (or the window never reached 75% of the 64 KiB that need no scaling), and no queue stood. If "
+    shows="The next segment did not fit the window for 10% of the time or more (finding receive-window-limited), though the "
+    "window was open. Both SYNs scale, or the window never reached 75% of the 64 KiB that need no scaling. No queue stood. If "
     "the round trip would let more pass (25% of the time), the receiver probably opens the window late.",
     rivals={
         "zero-window": "the window stays open",

@@ -140,7 +140,7 @@ def damaged_packets(case: Case) -> Matches:
     "outside of the data that was sent, so losses end in {timeouts:timeout}{price}.",
     advice="Turn sequence randomization off on that firewall (Cisco ASA: `set connection random-sequence-number disable`), or "
     "SACK at one end (`net.ipv4.tcp_sack=0`).",
-    shows="Three ACKs or more whose SACK blocks are outside of the data that was sent, all shifted by one constant: their "
+    shows="At least three ACKs have SACK blocks outside of the data that was sent, all shifted by one constant. Their "
     "distances from the acknowledged byte differ by less than a receive window (directions.sacks_outside, sack_shift_spread).",
     rivals={
         "random-loss": "SACK would have repaired the losses without a timeout",

@@ -57,9 +57,9 @@ def is_held(case: Case, transfer: Transfer) -> bool:
     "point: its packets leave evenly, though nothing was lost, the window has room, and round trips stay at {rtt}.",
     advice="Look at {source}: `tc -s qdisc show` (tbf, htb, fq maxrate: overlimits, backlog), the rate limit of its container, "
     "machine or cloud instance, and `ss -ti` (pacing_rate).",
-    shows="Packets longer than a segment show that the capture is in the sending host. The path seems the limit "
-    "(finding path-limited), but nothing is lost, round trips do not grow (99 of 100 by 10%, or 1 ms at most), and no "
-    "window is full. Ten time bins or more have the same bytes (to 5%), from the second on.",
+    shows="Packets longer than a segment show that the capture is in the sending host. The path seems the limit (finding "
+    "path-limited). But nothing is lost, no window is full, and round trips do not grow (99 of 100 by at most 10%, or 1 ms). "
+    "At least ten time bins have the same bytes (to 5%), from the second on.",
     rivals={
         "bottleneck": "a link after the capture point would make round trips grow",
         "send-buffer": "the flight has no gap in each round trip",

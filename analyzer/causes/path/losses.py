@@ -112,10 +112,10 @@ def repair_of(case: Case, lossy: Lossy) -> Repair | None:
     sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where} in bursts of "
     "up to {longest}, and {sender} repairs them one at a time: each next one follows {step} later, {reason}{price}.",
     advice="{advice}",
-    shows="Losses that were due within 5 ms or two round trips of each other are repaired one by one, each 30 ms and "
-    "10 round trips or more after the one before. That happens three times or more, in most such cases, and always after "
-    "the same time (the middle half to 20%). A sender that knows of several holes (SACK) fills them within a round trip, "
-    "and doubles a timer that brought no ACK.",
+    shows="Losses that were due within 5 ms or two round trips of each other are repaired one by one. Each repair comes at "
+    "least 30 ms and 10 round trips after the one before. That happens at least three times, in most such cases, and always "
+    "after the same time (the middle half to 20%). A sender that knows of several holes (SACK) fills them within a round "
+    "trip, and doubles a timer that brought no ACK.",
     rivals={
         "random-loss": "the segments are lost at once, and repaired one by one",
         "tail-loss": "several timers in a row, each for one segment of the same burst",
@@ -186,16 +186,16 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
     "segments ({lost} of {sent}) and queued none{steady}.",
     advice="Compare the rate with the contract (`show policy-map interface`), and shape just below it at the sender: `tc qdisc "
     "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",
-    shows="15 losses or more, in as many round trips; three round trips may have half of them at most, and the overshoot of "
-    "slow start does not count. The same rate of payload passes between losses that are two round trips or more apart: the "
-    "median is 80% of the 90th percentile or more. Faster bursts of 4 packets or more pass before a loss, but not after one: "
-    "from a loss to the next, at most 4 packets pass beyond the rate (in 95%; in 90% of all times after a loss). The bytes "
-    "between losses vary more or less than they would by chance. Round trips do not grow at losses (by the time of 2 packets, "
-    "or 0.5 ms); if the losses are before the capture point, bursts of 4 packets in 1 ms exceed the rate there. Or the bucket "
-    "is large: for four round trips before the first of 30 losses or more, half as much again passes as in any later time bin "
-    "with losses, and that later rate is even (to 20%). Or the bucket never fills again: from the first of 30 losses or more "
-    "on, 60 packets or more pass at one rate, from which they stray by 4 at most, and before it four times as much had passed "
-    "in the time.",
+    shows="There are at least 15 losses in as many round trips. Three round trips may have half of them at most; the "
+    "overshoot of slow start does not count. The same rate of payload passes between losses that are at least two round trips "
+    "apart: the median is at least 80% of the 90th percentile. Faster bursts of at least 4 packets pass before a loss, but "
+    "not after one. From a loss to the next, at most 4 packets pass beyond the rate (in 95%; in 90% of all times after a "
+    "loss). The bytes between losses vary more or less than they would by chance. Round trips do not grow at losses (by the "
+    "time of 2 packets, or 0.5 ms). If the losses are before the capture point, bursts of 4 packets in 1 ms exceed the rate "
+    "there. Or the bucket is large. For four round trips before the first of at least 30 losses, half as much again passes as "
+    "in any later time bin with losses, and that later rate is even (to 20%). Or the bucket never fills again. From the first "
+    "of at least 30 losses on, 60 or more packets pass at one rate, from which they stray by at most 4. Before it, four times "
+    "as much had passed in the time.",
     rivals={
         "bottleneck": "round trips do not grow before the losses, and bursts faster than the rate pass",
         "random-loss": "no more than the rate passes between two losses",
@@ -260,8 +260,8 @@ def tails_of(case: Case, lossy: Lossy) -> int:
     "{tails:~a timer|timers}.",
     advice="Repair the loss {where}; until then keep tail loss probes on (`net.ipv4.tcp_early_retrans=3`), or lower "
     "`rto_min` on a LAN.",
-    shows="Half of the losses or more are of the last data sent, repaired by an RTO or a tail loss probe, without a duplicate "
-    "ACK: three at least, or fewer if their timers took half of the time that all losses cost.",
+    shows="At least half of the losses are of the last data sent, repaired by an RTO or a tail loss probe without a duplicate "
+    "ACK. There are at least three, or fewer if their timers took half of the time that all losses cost.",
     rivals={
         "random-loss": "half of the losses or more are of the last segment, after which the sender waits for its timer",
         "outage": "what was sent shortly before and after arrived",
@@ -348,8 +348,8 @@ def marking_of(lossy: Lossy) -> str:
     "path of {rtt} that queues nothing: the ends of an Ethernet link may differ in duplex, or a cable is bad{price}.",
     advice="Read both ends of each link {where}: `ethtool IF` (Duplex: Half?), late collisions and FCS errors in "
     "`ethtool -S IF`; let both ends negotiate.",
-    shows="5% of the segments or more, 30 at least, are lost in one direction, one at a time, on a path of 10 ms or less whose "
-    "round trips do not grow at losses. No packet proves it: the counters of the ports decide.",
+    shows="At least 5% of the segments, and 30, are lost in one direction, one at a time. The path takes at most 10 ms, and "
+    "its round trips do not grow at losses. No packet proves it: the counters of the ports decide.",
     rivals={
         "policer": "what passes between two losses has no bound",
         "bottleneck": "round trips do not grow at losses",
@@ -396,10 +396,10 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
     title="Losses on the path",
     sentence="{amount} {route}{numbers} {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}{sackless}",
     advice="{advice}",
-    shows="Lost segments or numbered packets that no other cause separates from those that passed: not by size, port, "
-    "checksum, time, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are "
-    "random. Three pairs of hosts or more that lose alike on one side of the capture point (to a factor of 4 from their median) "
-    "are told as one, if they are most of those whose transfers would show such a share.",
+    shows="Segments or numbered packets are lost, and no other cause separates them from those that passed: not by size, "
+    "port, checksum, time, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are "
+    "random. Some pairs of hosts lose alike on one side of the capture point (to a factor of 4 from their median). At least "
+    "three are told as one, if they are most of those whose transfers would show such a share.",
     rivals={
         "policer": "what passes between two losses has no bound",
         "bottleneck": "round trips do not grow before the losses",

@@ -82,9 +82,9 @@ def marked_of(transfer: Transfer) -> Marked | None:
     "segments under way and reaches {rate}.",
     advice="Find the device {where} that sets CE (`tcpdump -v 'ip[1] & 3 = 3'` at each hop: a rewritten TOS byte, an AQM with a "
     "threshold of 0); until then `sysctl net.ipv4.tcp_ecn=0` at an end.",
-    shows="95% of the receiver's packets echo a mark, or 98% of the sender's data come marked, 30 at least. Meanwhile "
-    "nothing is lost, round trips do not grow (by 15%, or 2 ms), and at most 8 segments are under way: a queue marks some "
-    "packets, when it is there.",
+    shows="At least 30 packets: 95% of the receiver's echo a mark, or 98% of the sender's data come marked. Meanwhile nothing "
+    "is lost, round trips do not grow (by 15%, or 2 ms), and at most 8 segments are under way. A queue marks some packets, "
+    "when it is there.",
     rivals={
         "bottleneck": "round trips stay: no queue stands",
         "policer": "nothing is lost",

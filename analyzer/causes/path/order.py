@@ -54,10 +54,10 @@ def needless_of(case: Case, transfer: Transfer) -> int:
     sentence="{share}{route} out of order{late}{reason}{needless}{price}.",
     advice="Balance load per flow {where}, not per packet: `xmit_hash_policy layer3+4` of a bond, `ip load-sharing "
     "per-destination` of a router.",
-    shows="Segments that fill a gap and are older by TSval or IP ID than the packet that overtook them "
-    "(directions.out_of_order), 0.1% or more, or any that made the sender repeat data needlessly. From 10% on links of unequal "
-    "delay must carry the flow packet by packet. After the capture point: three times or more a few fast "
-    "retransmissions of data that had arrived (DSACK, timestamps).",
+    shows="Segments fill a gap and are older by TSval or IP ID than the packet that overtook them (directions.out_of_order). "
+    "They are at least 0.1%, or made the sender repeat data needlessly. From 10% on, links of unequal delay must carry the "
+    "flow packet by packet. After the capture point, it shows at least three times as a few fast retransmissions of data that "
+    "had arrived (DSACK, timestamps).",
     rivals={
         "random-loss": "what fills a gap is older than the packet after it, not a retransmission",
         "stall": "single packets are late, not all of a time",

@@ -362,10 +362,10 @@ def is_always_lossy(group: list[Silence]) -> bool:
     sentence="The path between {near} and {far} was {probably}down {times}: nothing got through for {length}, what was sent "
     "was lost, and {who} went on by timers.",
     advice="Read the logs of switches and routers at {clock}: link flaps, spanning tree, VRRP, routing.",
-    shows="For 0.3 s and 4 round trips or more no packet of a host came in any flow of the two, and three "
-    "segments or more that were due in that time were lost; then traffic went on. Two connections were silent, or timers "
-    "repeated data twice without success, or (at the receiver) a timer ended 1 s or more and 20 segments or "
-    "IP IDs of that time were missing.",
+    shows="For 0.3 s and 4 round trips or more, no packet of a host came in any flow of the two; then traffic went on. At "
+    "least three segments that were due in that time were lost. And two connections were silent, or timers repeated data "
+    "twice without success. Or, at the receiver, a timer ended after 1 s or more, and at least 20 segments or IP IDs of that "
+    "time were missing.",
     rivals={
         "stall": "what was sent in that time is lost, not late",
         "tail-loss": "several segments in a row are lost, and all flows of both hosts are silent",
@@ -420,10 +420,10 @@ def clock_of(case: Case, silence: Silence) -> str:
     "{needless}.",
     advice="Look at the link that holds packets back at {clock}: a radio that scans or hands over, ARQ, a paused virtual "
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
-    shows="For 0.2 s and 4 round trips or more, no packet of one host came in any flow of the two hosts, although four packets "
-    "or more were under way (below 0.3 s: were sent in that time). Nothing was lost. A round trip took 70% of that time or "
-    "more, and data was repeated needlessly; a long round trip alone may be an ACK that waited for data. At the receiver, what "
-    "the sender's timer repeated meanwhile comes right after the silence.",
+    shows="For 0.2 s and 4 round trips or more, no packet of one host came in any flow of the two hosts, although at least "
+    "four packets were under way. (Below 0.3 s, they must have been sent in that time.) Nothing was lost. A round trip took "
+    "at least 70% of that time, and data was repeated needlessly; a long round trip alone may be an ACK that waited for data. "
+    "At the receiver, what the sender's timer repeated meanwhile comes right after the silence.",
     rivals={
         "outage": "nothing of that time was lost",
         "bufferbloat": "round trips are long once, whatever is in flight",

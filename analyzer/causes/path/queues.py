@@ -74,9 +74,9 @@ def pings_between(case: Case, hosts: frozenset[str]) -> list[int]:
     "{usual} (up to {high}){pings}, and everything behind it waits.",
     advice="Put a fair queue with AQM before that link, just below its rate: `tc qdisc replace dev IF root cake bandwidth "
     "{below}`.",
-    shows="The median round trip of a transfer that has data to send exceeds the least of all flows of its hosts by 20 ms and by "
-    "the round trip itself (finding bufferbloat). Losses at its top are effects. Its bytes are the 99th percentile of the delay "
-    "times the rate on the wire of all transfers.",
+    shows="A transfer has data to send, and its median round trip exceeds the minimum of all flows of its hosts by 20 ms and "
+    "by the round trip itself (finding bufferbloat). Losses at its top are effects. Its bytes are the 99th percentile of the "
+    "delay times the rate on the wire of all transfers.",
     rivals={
         "stall": "round trips are long for most of the transfer, not once",
         "random-loss": "round trips grow before the losses",
@@ -196,8 +196,8 @@ def starts_together(times: Iterable[int]) -> float:
     "lost, and the connections waited up to {waited} for timers, though a round trip takes {rtt}.",
     advice="Stagger the requests or limit how many run at once; on a LAN also lower the timer (`ip route change … "
     "rto_min 5ms`).",
-    shows="Four transfers or more to one host lose segments, half of their answers or more begin within 5 ms of three others, "
-    "and they wait for timers of 10 round trips or more.",
+    shows="At least four transfers to one host lose segments and wait for timers of 10 round trips or more. At least half of "
+    "their answers begin within 5 ms of three others.",
     rivals={
         "bufferbloat": "between the bursts the queue is empty: the round trip is the least again",
         "random-loss": "the losses fall into the moments at which answers start together",
@@ -314,8 +314,9 @@ def is_busy(transfer: Transfer) -> bool:
     sentence="{what}.{sackless}",
     advice="{advice}",
     shows="The path limits a transfer (findings path-limited, wire-full, udp-above-path), or its losses come when round trips "
-    "have grown: packets sent at losses have round trips that rank 0.7 among all (0.5 by chance) and exceed the least by 10%, or "
-    "the pattern is tail drop. A TCP transfer must have a link busy, or stand in a queue, for a quarter of its time.",
+    "have grown. Then packets sent at losses have round trips that rank 0.7 among all (0.5 by chance) and exceed the minimum "
+    "by 10%, or the pattern is tail drop. A TCP transfer must have a link busy, or stand in a queue, for a quarter of its "
+    "time.",
     rivals={
         "policer": "round trips grow before the losses: packets are queued",
         "random-loss": "the losses come when the queue is full",

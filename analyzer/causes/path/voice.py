@@ -128,9 +128,9 @@ def voice_behind_transfer(case: Case) -> Matches:
     "and {lost}; {probably}a queue or a radio before the capture point holds them.",
     advice="Capture at {source}: if it sends evenly, look for the queue on the way (Wi-Fi, an uplink without priority for "
     "DSCP EF); if not, at its CPU. A longer jitter buffer of {target} hides it.",
-    shows="The transit times of a stream of small packets (RTP timestamps beside times of capture) differ by 100 ms to "
-    "1 s and by twice as much as in the other direction. The jitter is 5 ms or more, at the end (RFC 3550) or in the mean, and "
-    "1% of the packets at most is lost. Clocks that differ by 200 ppm are allowed for.",
+    shows="The transit times of a stream of small packets (RTP timestamps beside times of capture) differ by 100 ms to 1 s, "
+    "and by twice as much as in the other direction. The jitter is at least 5 ms, at the end (RFC 3550) or in the mean, and "
+    "at most 1% of the packets is lost. Clocks that differ by 200 ppm are allowed for.",
     rivals={
         "voice-behind-transfer": "no transfer of the same sender fills the path meanwhile",
         "random-loss": "the packets come late, and are not lost",

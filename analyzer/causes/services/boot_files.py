@@ -65,9 +65,9 @@ def ignored_answers(transfers: dict[int, list[FlowRow]]) -> dict[tuple[str, str]
     title="A TFTP transfer never begins",
     sentence="{what}.",
     advice="{advice}",
-    shows="A request to UDP 69, and the packets of the server to the port that asked: three or more, all of the same "
-    "size, and none back, so that the client acknowledges nothing. Or three requests or more of one client without any "
-    "packet to its port.",
+    shows="A request goes to UDP 69, and the server sends at least three packets, all of one size, to the port that asked. "
+    "None comes back, so the client acknowledges nothing. Or a client sends at least three requests and no packet comes to "
+    "its port.",
     rivals={
         "one-direction": "requests of the client are in the capture, and packets to it",
         "udp-silent": "the server answers, from another port, as TFTP does",

@@ -78,8 +78,8 @@ def hung_up(requests: Sequence[ExchangeRow], waiting: ExchangeRow) -> bool:
     "{end}.",
     advice="Compare the Contact and Record-Route of the 200 OK with what {caller} can reach, and look where it sends the ACK: a "
     "private address in Contact, a SIP ALG or a NAT entry that is gone sends it astray.",
-    shows="A final response 2xx to an INVITE, sent four times or more, without an ACK of the caller (RFC 3261 section 13.3.1.4: "
-    "it is repeated for 32 s, then the call ends).",
+    shows="A final 2xx response to an INVITE is sent at least four times without an ACK from the caller. RFC 3261 section "
+    "13.3.1.4: it is repeated for 32 s, then the call ends.",
     rivals={
         "sip-silent": "the INVITE was answered, and the caller's packets come",
         "one-direction": "the INVITE of the caller is in the capture",
@@ -190,9 +190,9 @@ def refusals(case: Case) -> Iterator[tuple[str, list[ExchangeRow]]]:
     title="Calls or registrations are refused",
     sentence="{server} refuses {count} of {client} with {code} ({meaning}){tries}.",
     advice="{advice}",
-    shows="The last response to an INVITE or REGISTER of a target is an error of the client or of the server, and none of its "
-    "requests succeeded; 401 or 407 counts from the second on, because the first asks for the password. Busy, declined, "
-    "cancelled and unanswered calls do not count.",
+    shows="The last response to an INVITE or REGISTER of a target is a client or server error, and none of its requests "
+    "succeeded. 401 and 407 count from the second on, because the first asks for the password. Busy, declined, cancelled and "
+    "unanswered calls do not count.",
     rivals={"sip-silent": "the server answers"},
     unknown="The reason in the server: its log, or the Reason and Warning headers of the response.",
 )

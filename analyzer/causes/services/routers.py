@@ -58,8 +58,8 @@ def cited(rows: Iterable[AnnouncerRow]) -> list[Cited]:
     "go on side by side for {time}, with priority {priorities}.",
     advice="Let the routers hear each other: the same VLAN at both ports, no filter or IGMP snooping on 224.0.0.18, the same "
     "version, password and interval. `show vrrp` on each shows what it receives.",
-    shows="Advertisements of one virtual router, with the same group and first virtual address, of two routers or more in one "
-    "VLAN, three or more of each, side by side for 3 s or more. A change of the master has them one after the other.",
+    shows="At least two routers in one VLAN advertise the same virtual router, with the same group and first virtual address. "
+    "Each does so at least three times, side by side for 3 s or more. When the master changes, they come one after the other.",
     rivals={
         "duplicate-address": "both send the advertisements of one virtual router",
         "outage": "both go on all the time",

@@ -48,8 +48,8 @@ STUCK_SYNS = 4  # of an attempt without an answer, and connections meanwhile, wh
     "one of several paths fails.",
     advice="Look for these ports on the way and at both ends (`conntrack -L -p tcp --orig-port-src {port}`), delete the entry "
     "(`conntrack -D`), or connect again from another port. In Kubernetes such an entry is made while a service has no endpoint.",
-    shows="One to three attempts of a client at a port, of four SYNs or more each, stay without an answer, while four other "
-    "connections of that client or more are established meanwhile, each at its first SYN.",
+    shows="One to three attempts of a client at a port, each of at least four SYNs, get no answer. Meanwhile at least four "
+    "other connections of that client are established, each at its first SYN.",
     rivals={
         "accept-queue": "all other SYNs of that time were answered at once",
         "random-loss": "all SYNs of one attempt are lost, and none of the others",
@@ -112,9 +112,9 @@ def at_first_syn(case: Case, queue: Queue, attempt: int) -> int:
     sentence="{what} {outcome}, while {open:other|others} connected[{unserved}]; its accept queue {is_full}.",
     advice="Look on {host} at `ss -lnt` (is Recv-Q at its limit, Send-Q?) and `nstat -az TcpExtListenOverflows`; find what "
     "keeps the program from accepting, or raise its listen() backlog and `net.core.somaxconn`.",
-    shows="A port leaves attempts without an answer, or answers them only after repeated SYNs, while it answers others at the "
-    "same time; or it repeats SYN-ACKs after the handshake and the client repeats its first data. It is likely if "
-    "connections to the port were open when those attempts began.",
+    shows="A port leaves attempts unanswered, or answers them only after repeated SYNs, while it answers others at the same "
+    "time. Or it repeats SYN-ACKs after the handshake and the client repeats its first data. It is likely if connections to "
+    "the port were open when those attempts began.",
     rivals={
         "filtered": "the port answers others in the same time",
         "random-loss": "data of these hosts is not lost in the same measure",
@@ -316,8 +316,8 @@ def switches(silent: list[int], connections: list[int]) -> int:
     "answer to any of their {syns:SYN}, the other {open} lost nothing, and no load explains it.",
     advice="Try several source ports (`mtr -T -P {port} {host}`), and look at the members of the load balancer or link bundle "
     "(`show etherchannel load-balance`); take the bad one out.",
-    shows="A port leaves all SYNs of some attempts without an answer, four or more, while no other connection is open, and "
-    "at least four others are established at once and lose nothing.",
+    shows="A port answers no SYN of some attempts, at least four, while no other connection is open. At least four other "
+    "attempts are established at once and lose nothing.",
     rivals={
         "accept-queue": "no other connection was open when the attempts began",
         "random-loss": "all SYNs of these attempts are lost, and nothing of the others, their first SYN included",

@@ -98,8 +98,8 @@ def is_circle(rows: list[ExchangeRow]) -> bool:
     "{codes}{names}, and never with a page.",
     advice="`curl -vL` shows the Location headers. Often a proxy ends TLS and the server redirects to HTTPS again "
     "(X-Forwarded-Proto), or a login cookie is not accepted.",
-    shows="All requests of a client to a server, ten to 60, are answered with 301, 302, 303, 307 or 308; the next one follows "
-    "within 0.5 s, and after four requests at most their sizes come again. Browsers give up after 20, curl after 50.",
+    shows="All requests of a client to a server, 10 to 60, are answered with 301, 302, 303, 307 or 308. The next one follows "
+    "within 0.5 s, and their sizes repeat after at most four requests. Browsers give up after 20, curl after 50.",
     rivals={"error-answers": "a redirect is no error by itself", "serial-requests": "the Location headers decide"},
     unknown="The addresses in the redirects: a test that asks for one redirected page again and again looks the same.",
 )
@@ -134,10 +134,10 @@ def redirect_loop(case: Case) -> Matches:
     title="Answers that are errors",
     sentence="{server} answers, but with errors: {count} of {total:{noun}} got {codes}{after}{names}{ending}.",
     advice="{what}",
-    shows="Answers of DNS with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH, and of HTTP with a status from 500 on, "
-    "or one that refuses the request itself, such as 400 and 413. A 401 or 407 counts if no request with a login follows, "
-    "403 and 404 if half of the answers of a server are such. Below a tenth of the requests to a server, and 1 s, it is a "
-    "note. Pauses of 0.4 s or more after 429 and 503 are part of the wait.",
+    shows="DNS answers with SERVFAIL, REFUSED, FORMERR, NOTIMP or NOTAUTH; HTTP answers with a status of 500 or above, or one "
+    "that refuses the request itself, such as 400 and 413. A 401 or 407 counts if no request with a login follows, 403 and "
+    "404 if half of a server's answers are such. Below a tenth of the requests to a server, and 1 s, it is a note. Pauses of "
+    "0.4 s or more after 429 and 503 are part of the wait.",
     rivals={"dns-tcp-blocked": "no question of the server itself stayed without an answer"},
     unknown="What failed behind the server, and all that TLS hides.",
 )

@@ -190,8 +190,8 @@ def is_slow(rows: list[FlowRow]) -> bool:
     sentence="{host} gets {count:SYN-ACK} of {servers} for connections that it never began, and resets them: {probably}"
     "backscatter of a SYN flood against {target}, whose senders forge its address; it does no harm here.",
     advice="Nothing to repair: drop them at the firewall (state INVALID) if they are many, and tell whoever runs {target}.",
-    shows="Ten connections or more of a host, over 1 s or longer, begin with a SYN-ACK to it, and it resets each: a "
-    "host that had sent the SYN on another way would accept it. It connects to none of these servers itself, and scans nobody.",
+    shows="At least ten connections of a host, over 1 s or longer, begin with a SYN-ACK to it, and it resets each. A host "
+    "that had sent the SYN by another path would accept it. It connects to none of these servers itself, and scans nobody.",
     rivals={
         "asymmetric-path": "the host resets the SYN-ACKs: it has not sent the SYNs",
         "reset-by-peer": "no connection was open",

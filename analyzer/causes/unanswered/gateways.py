@@ -76,8 +76,8 @@ def is_announced(case: Case, address: str, move: Move) -> bool:
     "({syns:SYN}{time}) got no answer since; {who} probably still {sends} to the MAC address of the previous master.",
     advice="Let the new master announce the address again (keepalived `garp_master_refresh`, `vrrp_garp_lower_prio_repeat`), or "
     "give all masters the virtual MAC address (`use_vmac`); until then `ip neigh flush to {address}` on {client} helps.",
-    shows="The master of a VRRP group changes, connections to its virtual address stay without an answer from then on that were "
-    "answered before, and no ARP packet of the address is in the capture in the 10 s after the change.",
+    shows="The master of a VRRP group changes. From then on, connections to its virtual address get no answer, though earlier "
+    "ones did. In the 10 s after the change, the capture has no ARP packet of that address.",
     rivals={
         "host-down": "a master announces the address all the time",
         "filtered": "connections to it opened before the change",

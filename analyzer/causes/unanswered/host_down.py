@@ -54,8 +54,8 @@ NETWORK_BITS = {4: 16, 6: 32}  # hosts that differ in these do not fail together
     "({syns:SYN}{time}), while {open} to other ports opened.",
     advice="`traceroute -T -p {port} {host}` shows where the SYNs end. Ask the provider, or who runs the firewall, to allow TCP "
     "{port} outbound, or use a port that is open: for mail, a relay on port 587.",
-    shows="A client's SYNs to one port of three hosts or more, in several networks, all stay without an answer, repeats "
-    "included; it opens no connection to that port anywhere, but others. From port 1024 on, no other port stays silent, as those "
+    shows="A client's SYNs to one port of at least three hosts in several networks all stay unanswered, repeats included. It "
+    "opens no connection to that port anywhere, but does to others. From port 1024 on, no other port stays silent, as those "
     "of peers do.",
     rivals={
         "host-down": "hosts of several networks do not fail together",
@@ -166,9 +166,9 @@ def strangers_of(case: Case, client: str) -> list[ExchangeRow]:
     "{count:ARP request}, while each host of its own /24 that it asks for does.",
     advice="Compare the mask of {client} with that of a neighbor (`ip addr`, `ipconfig`; DHCP option 1); what is for {host} "
     "belongs to the router.",
-    shows="ARP requests of one client for three hosts or more in two networks or more beyond the 24 bits of its own "
-    "address all stay without a reply, although the client repeats them. Nobody there sends ARP, and all that it asks for "
-    "within its 24 bits answer.",
+    shows="A client asks by ARP for at least three hosts in at least two networks outside the 24 bits of its own address. All "
+    "stay unanswered, although it repeats them. Nobody there sends ARP, and everyone that it asks for within its 24 bits "
+    "answers.",
     rivals={"host-down": "only hosts of other networks are silent, and all of them"},
     unknown="Whether the network is wider and all these hosts are off: the mask of a neighbor tells.",
     explains=("arp-unanswered",),

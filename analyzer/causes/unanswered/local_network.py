@@ -133,9 +133,9 @@ def arp_of(case: Case, address: str) -> list[Numbered]:
     title="No address from DHCP",
     sentence="{what}.",
     advice="{advice}",
-    shows="A client repeats its Discover and gets no Offer. Or a server answers its Request with a NAK and it gets no "
-    "address afterwards. Or the Offer is in the capture and the client repeats its Request without an ACK or NAK, or sends "
-    "three Discovers or more, each of which gets an Offer, and no Request.",
+    shows="A client repeats its Discover and gets no Offer. Or a server answers its Request with a NAK and it gets no address "
+    "afterwards. Or the Offer is in the capture, and the client's repeated Request gets neither ACK nor NAK. Or it sends at "
+    "least three Discovers, each of which gets an Offer, and no Request.",
     rivals={"one-direction": "the client repeats its Discover with the same id, as after an Offer that it never saw"},
     unknown="At the client, whether the server is down or has no free address, or the relay is missing.",
 )
@@ -364,9 +364,9 @@ def leases_str(server: str, rows: list[ExchangeRow]) -> str:
     title="Multicast stops because its membership ends",
     sentence="{sentence}",
     advice="{advice}",
-    shows="A stream to a group ends 255 to 320 s after its last membership report, although the capture goes on, and no IGMP "
-    "query came since, or nobody answered those that came. A switch that snoops forgets a member after 260 s (RFC 3376 section "
-    "8.4).",
+    shows="A stream to a group ends 255 to 320 s after its last membership report, although the capture goes on. No IGMP "
+    "query came since, or nobody answered those that came. A switch that snoops forgets a member after 260 s (RFC 3376 "
+    "section 8.4).",
     rivals={"outage": "other streams go on, and the end comes as long after the report as a membership lasts"},
     unknown="Whether the source stopped at that moment by itself; a new report would bring the stream back.",
 )

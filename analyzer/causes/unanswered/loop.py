@@ -154,8 +154,9 @@ def expired_match(case: Case, target: str, errors: Sequence[EventRow]) -> Match:
     "sends each once.",
     advice="Find the two ports of one switch that learn the same MAC address in turn (`show mac address-table`, logs of MAC "
     "flapping), and unplug one; then turn on spanning tree and `bpduguard`.",
-    shows="ARP broadcasts or neighbor solicitations of a host pass 100 times or more, 50 times a second, each ten times or more "
-    "within 100 ms (neighbors.claims against the requests in exchanges). Those of two hosts or more at the same port prove it.",
+    shows="ARP broadcasts or neighbor solicitations of a host pass at least 100 times, at 50 per second, and each at least "
+    "ten times within 100 ms (neighbors.claims against the requests in exchanges). Two or more such hosts on the same port "
+    "prove it.",
     rivals={
         "copies": "mirror ports store each packet twice or four times",
         "routing-loop": "no router forwards ARP, and no TTL falls",

@@ -56,8 +56,8 @@ def tries_of(rows: Sequence[ExchangeRow]) -> str:
     sentence="The DNS {servers} {answered} nothing: {count:question}{tries} got no answer{names}{alive}.",
     advice="Ask it from another place: `dig @{server} {name} +tries=1`; meanwhile add a second nameserver with `options "
     "timeout:1 rotate`.",
-    shows="All questions to a server stay open, although they were repeated or 5 s have passed, and the capture shows that "
-    "packets to the client are in it: another flow has both directions, or ARP replies came.",
+    shows="Every question to a server stays open, although it was repeated or 5 s have passed. The capture does see packets "
+    "to the client: another flow has both directions, or ARP replies came.",
     rivals={
         "one-direction": "an ARP reply or any other packet to the client is in the capture",
         "refused": "no ICMP error 'port unreachable' came",
@@ -180,8 +180,8 @@ def lookups_of(case: Case) -> tuple[list[Lookup], int]:
     title="DNS answers one of two questions",
     sentence="{type} questions to {server} stay {probably}unanswered {beside}: {count} of {lookups:lookup} {price}.",
     advice="{what}",
-    shows="Two questions of one name leave a client within 50 ms; one is answered at once, the other, always of the same type, "
-    "only after the client asked again, or never. Two such lookups or more; four prove it.",
+    shows="Two questions for one name leave a client within 50 ms. One is answered at once; the other, always of the same "
+    "type, only after the client asked again, or never. At least two such lookups; four prove it.",
     rivals={
         "dns-silent": "the other question of the same name was answered in milliseconds",
         "random-loss": "it is always the same type, never the other",
@@ -254,8 +254,8 @@ def type_words(kind: str, other: str, rows: list[ExchangeRow], failed: int, toge
     title="DNS over TCP does not pass",
     sentence="{what}.",
     advice="Open TCP 53 to {server} (RFC 7766); `dig +tcp @{server} {name}` tests it. EDNS size 1232 avoids some truncation.",
-    shows="A DNS server truncates its answer (TC), and the TCP connection to port 53 that follows gets no "
-    "answer or a RST; or a DNS server that answers with SERVFAIL opens such a connection to another server, without an answer.",
+    shows="A DNS server truncates its answer (TC), and the TCP connection to port 53 that follows gets no answer or a RST. Or "
+    "a DNS server that answers SERVFAIL opens such a connection to another server and gets no answer.",
     rivals={
         "filtered": "only DNS over TCP fails: UDP 53 of the server answers, or its other ports",
         "fragments-dropped": "the answer came whole, with the TC bit",
@@ -394,8 +394,8 @@ def is_just_before(row: ExchangeRow, later: ExchangeRow) -> bool:
     "exist, such as {example}, before {name} itself was asked for; that took {each} of each lookup.",
     advice="End the name with a dot (`{name}.`), or lower `ndots` (`options ndots:1` in resolv.conf, `dnsConfig` of a Kubernetes "
     "pod, whose default is 5), or cache names near the client.",
-    shows="Three lookups or more whose name is answered, each after questions for the same name with two suffixes or more, all "
-    "answered with NXDOMAIN within the 2 s before; these are half of the client's questions or more.",
+    shows="At least three lookups succeed only after the same name was asked for with two or more suffixes, all answered "
+    "NXDOMAIN within the 2 s before. These make up half or more of the client's questions.",
     rivals={
         "error-answers": "the name itself exists",
         "dns-silent": "each question is answered",

@@ -127,9 +127,10 @@ def rejects(error: tuple[str, str | None] | None, question: FlowRow) -> bool:
     title="Answers come from another address",
     sentence="{server} {probably}answers from another address: {answers} came from {elsewhere}, so that {client} {does}.",
     advice="{advice}",
-    shows="While a SYN stays without an answer, another address sends a SYN-ACK to the same port of the client, which resets it "
-    "or ignores it: proven if it acknowledges that SYN. Or the same UDP service of another address sends to a port from which "
-    "nothing else was asked: proven if the client rejects it by ICMP 'port unreachable', else twice or more.",
+    shows="While a SYN stays unanswered, another address sends a SYN-ACK to the client's port, and the client resets or "
+    "ignores it. Proven if it acknowledges that SYN. Or the same UDP service on another address sends to a port from which "
+    "nothing else was asked. That is proven if the client rejects it by ICMP 'port unreachable'; otherwise it must happen "
+    "twice.",
     rivals={
         "host-down": "the answers are in the capture, from another address",
         "refused": "the client itself rejects the answers, and no RST or ICMP error of the server came",

@@ -182,8 +182,8 @@ def refused_data(case: Case) -> dict[tuple[str, str], list[FlowRow]]:
     "command (PASV or EPSV), while the control connection works; the port {probably}leads nowhere.",
     advice="Publish and forward the passive ports of the server one to one, through NAT and containers (vsftpd `pasv_min_port` "
     "and `pasv_max_port`, Docker `-p 40000-40009:40000-40009`), or let it listen on the address that it names.",
-    shows="A RST answers the SYN to a high port of an FTP server, within 1 s after the server answered a command of that client "
-    "on its control connection (port 21).",
+    shows="A RST answers the SYN to a high port of an FTP server. Within 1 s before, the server answered a command of that "
+    "client on its control connection (port 21).",
     rivals={
         "refused": "the attempt follows an answer of the FTP server, whose control connection works",
         "ftp-wrong-address": "the host answers, by RST",

@@ -62,9 +62,8 @@ def stuck_servers(case: Case) -> dict[tuple[str, int], list[FlowRow]]:
     sentence="{what}.",
     advice="Compare `ip route get` at both ends and make the path symmetric, or let the firewall see both directions; on "
     "Linux `net.ipv4.conf.all.rp_filter=2`.",
-    shows="A client sends its SYN, then an ACK of a SYN-ACK that the capture does not have, and repeats its first data three "
-    "times or more on the ladder of the RTO, so that nothing of it arrives. Or SYN-ACKs pass, and the "
-    "client repeats its SYN.",
+    shows="A client sends its SYN, then acknowledges a SYN-ACK that the capture doesn't have. It repeats its first data at "
+    "least three times at RTO intervals, so nothing of it arrives. Or SYN-ACKs pass, and the client repeats its SYN.",
     rivals={
         "one-direction": "in a capture of one direction the client goes on with new data",
         "host-down": "the client acknowledges a SYN-ACK, so the host answered",
@@ -209,9 +208,9 @@ def networks(hosts: Iterable[str]) -> int:
     sentence="{dead} here: none of {count:{tries}} was answered{report}, and each client then waited {wait} before it connected "
     "over {instead}{names}.",
     advice="{advice}",
-    shows="No connection over IPv6 is established, and after each attempt one over IPv4 to the same port does within 3 s (RFC "
-    "8305), or within 3 s of the last SYN if the client tried more addresses, or until its next SYN would be due. Two attempts "
-    "or more.",
+    shows="No connection over IPv6 is established. After each attempt, one over IPv4 to the same port is, within 3 s of the "
+    "attempt (RFC 8305). If the client tried several addresses, the 3 s run from its last SYN; otherwise the limit may also "
+    "be when its next SYN would be due. At least two attempts.",
     rivals={"host-down": "the same clients connect over IPv4 at once"},
     unknown="Whether the route, a firewall or the servers drop IPv6.",
     explains=("syn-unanswered",),

@@ -311,8 +311,8 @@ def closed_udp_ports(case: Case) -> Matches:
     title="Port blocked by a firewall",
     sentence="{who} {blocks} {ports} of {host}: {evidence}[{beside}].",
     advice="{what}",
-    shows="An ICMP error that forbids, or 'port unreachable' about a SYN; a RST with another TTL than the host's; or SYNs to a "
-    "port that answers nobody, repeated by their clients, while other ports or pings of the host answer.",
+    shows="An ICMP error says 'prohibited', or 'port unreachable' about a SYN. Or a RST comes with a TTL that isn't the "
+    "host's. Or a port answers nobody's SYNs, repeats included, while the host's other ports or pings answer.",
     rivals={
         "host-down": "another port of the host, or a ping, is answered",
         "accept-queue": "that port answers nobody in the whole capture",

@@ -66,10 +66,10 @@ def service_of(row: FlowRow) -> str | None:
     title="UDP service does not answer",
     sentence="{server} answers none of {count} {requests} of {client}{time}, {state}.",
     advice="{todo}",
-    shows="Three datagrams or more to a service that answers each (NTP, SNMP, RADIUS, Kerberos, IKE, OpenVPN), or "
-    "handshake initiations of WireGuard by their size. None of them gets an answer or an ICMP error, while other packets "
-    "come to the client or from the server. It is a note if another server of that service (NTP, RADIUS, Kerberos) answers "
-    "the client, unless the same server answers other ports of the client meanwhile: then the port is the reason.",
+    shows="At least three datagrams go to a service that answers each (NTP, SNMP, RADIUS, Kerberos, IKE, OpenVPN), or are "
+    "WireGuard handshake initiations by their size. None of them gets an answer or an ICMP error, while other packets come to "
+    "the client or from the server. It is a note if another server of that service (NTP, RADIUS, Kerberos) answers the "
+    "client. That doesn't apply if the same server answers other ports of the client meanwhile: then the port is the reason.",
     rivals={
         "one-direction": "other packets come to the client, or from the server",
         "refused": "no ICMP error 'port unreachable' came",

@@ -147,9 +147,9 @@ retransmission_unlocated = CountRule(
     events=RETRANSMISSIONS,
     unplaced=True,
     computed="Retransmissions that are neither lost at a known place nor proven spurious "
-    "(directions.unplaced_retransmissions), because ACKs were not captured, the snap length cut their options, the "
-    "connection has no SACK, its receiver sends no DSACK, more gaps were open at once than wiretale keeps (4,096), or the "
-    "first transmission precedes the capture.",
+    "(directions.unplaced_retransmissions). ACKs were not captured, the snap length cut their options, the connection has no "
+    "SACK, or its receiver sends no DSACK. Or more gaps were open at once than wiretale keeps (4,096), or the first "
+    "transmission precedes the capture.",
     unknown="Where the segments were lost, and whether they were.",
     sentence="{name}: {answer}[. Whether and where {count:~the segment was|the segments were} "
     "lost cannot be determined from this capture because {reason}].",
@@ -203,9 +203,8 @@ damaged_packets = CountRule(
     computed="Packets captured whole whose TCP, UDP or ICMP checksum is wrong, while more packets of the direction have right "
     "ones (directions.checksum_errors, rules V14). Checksums that the capturing host leaves to its adapter do not count, nor "
     "does data that its receiver acknowledged.",
-    unknown="Which device damaged them, and damage after the capture point. Ethernet's FCS reveals most damage on a cable; "
-    "one who sees a right FCS and a wrong checksum should suspect the memory, the adapter or the driver of a device that "
-    "forwards them.",
+    unknown="Which device damaged them, and damage after the capture point. Ethernet's FCS reveals most damage on a cable. If "
+    "the FCS is right and the checksum is wrong, suspect the memory, adapter or driver of a device that forwards them.",
     sentence="{name}: {count} of {whole:packet} arrived damaged[ ({share}, wrong {protocol} checksum)][ and {count:~is|are} "
     "discarded by {destination}: a fault of a device or cable before the capture point, not congestion].",
     summary="sent packets that arrived damaged",
@@ -240,9 +239,9 @@ spurious = CountRule(
     column="spurious_retransmissions",
     events=RETRANSMISSIONS,
     spurious=True,
-    computed="Retransmissions proven spurious by DSACK (RFC 2883), by an echoed timestamp (RFC 3522) or by an ACK "
-    "that had passed the capture point before. ACKs were lost after the capture point if the sender repeated data long after "
-    "they had passed, its timestamps show that it had received none of them (RFC 7323), and it echoed none later "
+    computed="Retransmissions proven spurious by DSACK (RFC 2883), by an echoed timestamp (RFC 3522) or by an ACK that had "
+    "passed the capture point before. ACKs were lost after the capture point if the sender repeated data long after they had "
+    "passed. Its timestamps must show that it had received none of them (RFC 7323), and that it echoed none later "
     "(directions.acks_lost_downstream).",
     unknown="Spurious retransmissions without such proof. Whether ACKs were lost or late, without timestamps. SYN-ACKs after "
     "their handshake are in accept-deferred.",

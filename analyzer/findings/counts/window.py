@@ -75,7 +75,7 @@ congestion_marks = CountRule(
     events=("congestion_mark",),
     unit="packets",
     severity="info",
-    computed="IP packets marked Congestion Experienced (RFC 3168), unless all of a direction are: then its sender may have "
+    computed="IP packets marked Congestion Experienced (RFC 3168), unless all of a direction are. Then its sender may have "
     "set the mark, and none of its packets says that it is ECN-capable.",
     unknown="Which router marked them.",
     sentence="{name}: a router marked {count:packet} as Congestion Experienced[ (ECN)][: the sender slows down as after "

@@ -377,13 +377,12 @@ def took(times: list[float]) -> Words:
     title="Slow server",
     severity="warning if the time above 200 ms is 10% of the time in which somebody waited, else info",
     computed="Server time of a turn (exchanges.server_ns): from the last byte of a request to the first byte of its response, "
-    "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 "
-    "slowest turns' flows, by server. TLS handshakes are turns, too. Stalls by loss "
-    "do not count as server time, if the capture shows the loss, nor do times for half of which the client sent data (80 kbit/s) "
-    "to the server over another connection, because the server may have waited for that data, nor those of servers that push, "
-    "hold requests, or wait for a person (flows.server_talk). Connections count if "
-    "the handshake, HTTP, TLS or the only port of a service shows who is the client (flows.client); without a handshake no "
-    "saving is stated.",
+    "less the least round trip between capture point and server. Requests from 200 ms on are counted, over the 500 slowest "
+    "turns' flows, by server. TLS handshakes are turns, too. Stalls by loss do not count as server time, if the capture shows "
+    "the loss. If the client sent data (80 kbit/s) to the server over another connection for half of the time, it does not "
+    "count: the server may have waited for that data. Servers that push, hold requests, or wait for a person do not count "
+    "(flows.server_talk). Connections count if the handshake, HTTP, TLS or the only port of a service shows who is the client "
+    "(flows.client); without a handshake no saving is stated.",
     unknown="What the server did: it may have computed, asked another server, or held the request on purpose (long "
     "polling). If the first segment of a response is lost before the capture point, and no later one shows the gap, the "
     "server's RTO counts as server time.",

@@ -167,12 +167,12 @@ def flows_of(transfers: Transfers, group: Sequence[Silence]) -> list[FlowRow]:
     severity="warning if the protocol or port wants an answer; info for others, and for one of a connection whose others were "
     "answered, if it is no call of NFS",
     unit="requests",
-    computed="Requests on TCP connections that the server acknowledged and never answered (exchanges.outcome): the client waited "
-    "5 s or longer and three times longer than for any other answer of that server, or gave up after 200 ms or more. A request "
-    "counts if it is HTTP, TLS or NFS, goes to a port below 1,024, or is the first on a connection to a database, queue, proxy "
-    "or remote desktop. Of other protocols, one counts if earlier ones on its "
-    "connection were answered, or several to one server; if clients gave up, only if they did so after the same time. Ports of "
-    "services that answer nothing (syslog, statsd, graphite, GELF, fluentd, raw printing) do not count.",
+    computed="Requests on TCP connections that the server acknowledged and never answered (exchanges.outcome). The client "
+    "waited at least 5 s and three times longer than for any other answer of that server, or gave up after 200 ms or more. A "
+    "request counts if it is HTTP, TLS or NFS, goes to a port below 1,024, or is the first on a connection to a database, "
+    "queue, proxy or remote desktop. Of other protocols, one counts if earlier ones on its connection were answered, or "
+    "several to one server; if clients gave up, only if they did so after the same time. Ports of services that answer "
+    "nothing (syslog, statsd, graphite, GELF, fluentd, raw printing) do not count.",
     unknown="Whether the application hangs, or holds the request on purpose (long polling, a subscription). A proxy that "
     "acknowledges is the server of its connection.",
     sentence="The server {server} never answered {count:request}[{what}], although it acknowledged {them}: {clients} "

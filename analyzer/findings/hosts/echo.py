@@ -109,9 +109,9 @@ def is_conclusive(transfers: Transfers, pings: Pings) -> bool:
     severity="warning if 5% or more, three in a row or all were lost, else info",
     unit="packets",
     computed="ICMP echo requests (RFC 792, RFC 4443) of one host to another without a reply (exchanges of kind icmp_echo, "
-    "outcome unanswered or error), sent 1 s or more before the end of the capture. If none was answered, they do not count if "
-    "the capture may hide the answer, as in syn-unanswered, or if there are fewer than three. Requests with different TTLs are "
-    "those of traceroute, and do not count. The cost is their number. The first 50,000 requests are examined.",
+    "outcome unanswered or error), sent 1 s or more before the end of the capture. If none was answered, there must "
+    "be three, and the capture must not hide the answer, as in syn-unanswered. Requests with different TTLs are those of "
+    "traceroute, and do not count. The cost is their number. The first 50,000 requests are examined.",
     unknown="Whether the request or its reply was lost; whether the host answers pings at all.",
     sentence="{server} answered {answered} of {count:ping} from {client}[: {share} lost][{errors}][{outages}].",
     advice="{what}",

@@ -87,8 +87,8 @@ def stopped_after(group: GroupRow, flow: FlowRow, end_ns: int | None) -> int | N
     code="multicast-stopped",
     title="A multicast stream stopped without a report",
     unit="seconds",
-    computed="A stream of 100 packets or more to a group that ends 255 to 320 s after the last membership report of the group, "
-    "although the capture goes on, if no IGMP query came since (groups.query_ns), or nobody answered those that came. A switch "
+    computed="A stream of at least 100 packets to a group ends 255 to 320 s after the group's last membership report, "
+    "although the capture goes on. No IGMP query came since (groups.query_ns), or nobody answered those that came. A switch "
     "that snoops forgets a member after 260 s (RFC 3376 section 8.4). The cost is the time without the stream.",
     unknown="Whether the source ended by itself at that moment.",
     sentence="Multicast {group} stopped {after} after the last membership report: {reason}, so a switch forgets the member.",

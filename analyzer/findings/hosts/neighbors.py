@@ -79,10 +79,10 @@ def is_shown(transfers: Transfers, rows: Sequence[ExchangeRow]) -> bool:
     severity="warning if replies to the host that asks are in the capture, and few addresses did not reply to it; else info",
     unit="seconds",
     computed="ARP requests (RFC 826) and neighbor solicitations (RFC 4861) without a reply (exchanges of kind arp and nd, "
-    "outcome unanswered), if the host asked three times or more and nothing of the address that it asked for is in the "
-    "capture, or if a reply to it came at another time. Probes and announcements (RFC 5227) expect no reply and do not "
-    "count, nor do hosts that got no reply from 25 addresses or more. The cost is the time in which a host waited. The first "
-    "50,000 exchanges are examined.",
+    "outcome unanswered). The host asked at least three times, and nothing of the address that it asked for is in the "
+    "capture, or a reply to it came at another time. Probes and announcements (RFC 5227) expect no reply and do not count, "
+    "nor do hosts that got no reply from 25 addresses or more. The cost is the time in which a host waited. The first 50,000 "
+    "exchanges are examined.",
     unknown="Whether the host is off, in another VLAN, or has another address; replies at another port of the switch.",
     sentence="{target} answered none of {count:{kind}} from {askers}[ in {waited}]{before}.",
     advice="Check that {target} is up and in this subnet: its VLAN, its netmask, and `ip neigh show {target}` of {asker}.",

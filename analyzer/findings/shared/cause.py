@@ -139,16 +139,14 @@ def lost_time(members: Iterable[Member]) -> float | None:
     severity="warning if recovery and RTOs take 1% of the flows' time or more, else info",
     unit="seconds",
     computed="The 50 largest flows, each with three losses or more. The capture is cut into spans of a median RTT (three "
-    "handshake RTTs for losses before the capture point), halved until losses are in a quarter of a transfer's spans or less. A "
-    "group grows from the two transfers that lose most often in the "
-    "same spans: another one joins if, in the spans of its losses, 1.5 times as many members lose as in all spans, and three "
-    "standard errors more, in three at least. "
-    "Two alone must lose together three times, with a probability by chance of 0.1% at most. The first "
-    "losses of a transfer do not count for this, because flows that begin together overshoot together. The rate is the "
-    "members' wire bytes from the first loss to the last: the mean without those lost, or after the queue the rate that a "
-    "tenth of the time exceeds. The delay is the growth of the RTT from "
-    "the least to the 99th percentile; it is a full queue if the median has grown by 30% and 1 ms too. The cost is the sum of "
-    "the members' time in recovery and RTOs. The losses of members at that "
+    "handshake RTTs for losses before the capture point), halved until losses are in a quarter of a transfer's spans or less. "
+    "A group grows from the two transfers that lose most often in the same spans. Another one joins if, in the spans of its "
+    "losses, 1.5 times as many members lose as in all spans. They must exceed that by three standard errors, in at least "
+    "three spans. Two alone must lose together three times, with a probability by chance of 0.1% at most. The first losses of "
+    "a transfer do not count for this, because flows that begin together overshoot together. The rate is the members' wire "
+    "bytes from the first loss to the last: the mean without those lost, or after the queue the rate that a tenth of the time "
+    "exceeds. The delay is the growth of the RTT from the least to the 99th percentile; it is a full queue if the median has "
+    "grown by 30% and 1 ms too. The cost is the sum of the members' time in recovery and RTOs. The losses of members at that "
     "place have no other finding.",
     unknown="Other traffic in the queue, which is not in its rate. The delay of a queue before the capture point. Queues of "
     "flows of more than one capture file. Members that lose seldom.",

@@ -52,10 +52,10 @@ def place_of(row: RelationRow, flow: FlowRow, judged: FlowRow) -> str:
     title="Conversations captured at several places",
     severity="info",
     scope="capture",
-    computed="Flows of which the table of relations has another leg (relations.judged): the same TCP connection under other "
-    "tags, in a tunnel, or with addresses that a NAT rewrote, by its first sequence numbers, TSvals and times; the same "
-    "datagrams under other tags, by their number, size and times. The leg with the most packets is judged. Other findings, "
-    "sums and shares leave out the others; the flow tables list them.",
+    computed="Flows of which the table of relations has another leg (relations.judged). It is the same TCP connection under "
+    "other tags, in a tunnel, or behind a NAT, by its first sequence numbers, TSvals and times. Or it has the same datagrams "
+    "under other tags, by their number, size and times. The leg with the most packets is judged. Other findings, sums and "
+    "shares leave out the others; the flow tables list them.",
     unknown="Legs of datagrams behind a NAT; legs of connections whose sequence numbers a firewall rewrites; datagrams of "
     "multicast, because a host sends such packets on each of its links.",
     sentence="{count:flow repeats|flows repeat} the packets of {judged} at another place[: {places}][. Each conversation is "

@@ -168,10 +168,10 @@ def sharing_words(transfers: Transfers, rated: Sequence[tuple[float, Transfer]],
     title="Unequal shares of the path",
     severity="warning if a transfer that the path limits would be faster with an equal share, else info",
     unit="seconds",
-    computed="Transfers of 1 MB or more between the same two hosts must overlap for half of the shorter duration. The "
-    "finding compares their rates in the common time by Jain's index (sum x)^2 / (n sum x^2). Reported below 0.8. If the "
-    "path limits two TCP transfers or more for half of their time, and loss recovery and RTOs take 10% at most, the cost is "
-    "the time that an equal share among these would save the slowest in the common time.",
+    computed="Transfers of 1 MB or more between the same two hosts must overlap for half of the shorter duration. The finding "
+    "compares their rates in the common time by Jain's index (sum x)^2 / (n sum x^2). Reported below 0.8. The path must limit "
+    "at least two TCP transfers for half of their time, and loss recovery and RTOs may take at most 10%. Then the cost is the "
+    "time that an equal share among these would save the slowest in the common time.",
     unknown="Whether they share a bottleneck at all, and the other traffic on it.",
     sentence="{count} transfers from {source} to {destination} shared {total} on the wire{time} unequally[: {shares}; Jain's "
     "index is {index} (1 is equal)].[{mixed}][{equal}]",
@@ -246,10 +246,10 @@ def ethernet_speed(transfers: Transfers, members: Sequence[Transfer]) -> float |
     without_packets="a mean rate over the whole transfer",
     title="Full link",
     severity="info",
-    computed="Frames of all transfers (1% of the capture's bytes or more each) from one host to another in their "
-    "common time, with preambles, checksums and gaps: together they must reach 98.5% to 101% of an Ethernet speed (10 "
-    "Mbit/s to 100 Gbit/s), in 20 time bins or more. For a single transfer it is the mean of the middle half of its "
-    "time bins, which must be level.",
+    computed="Frames of all transfers (1% of the capture's bytes or more each) from one host to another in their common time, "
+    "with preambles, checksums and gaps. Together they must reach 98.5% to 101% of an Ethernet speed (10 Mbit/s to 100 "
+    "Gbit/s), in at least 20 time bins. For a single transfer it is the mean of the middle half of its time bins, which must "
+    "be level.",
     unknown="Whether the link has that speed: a paced sender looks the same. Other frames on the link; frames that an "
     "offload merged count once.",
     sentence="{who} an Ethernet of {speed}[: {share} is payload ({payload}), {overhead} is headers, preambles, "
@@ -320,11 +320,11 @@ def filled_by(transfers: Transfers, transfer: Transfer) -> Filled | None:
     severity="warning",
     unit="seconds",
     delays=True,
-    computed="Numbered packets that contain their sending time must wait 30 ms or more longer than the fastest of them before "
-    "the capture point (directions.delay_variation_ns), their TTL or hop limit must be that of a sender (64, 128 or 255), so "
-    "that no router is between, and while they are sent, other transfers of the same source or destination must have half of "
-    "the wire bytes or more, with a level sum in 20 time bins or more. A queue that is filled by others is then before the "
-    "capture point.",
+    computed="Numbered packets that contain their sending time must wait at least 30 ms longer than the fastest of them "
+    "before the capture point (directions.delay_variation_ns). Their TTL or hop limit must be that of a sender (64, 128 or "
+    "255): no router is between. Meanwhile, other transfers of the same source or destination must have at least half of the "
+    "wire bytes, with a level sum in at least 20 time bins. A queue that is filled by others is then before the capture "
+    "point.",
     unknown="Whether the queue is in the sender's host or in the next switch; a clock that drifts. Whether the program "
     "offered more than it sent: if its send buffer is full, it must wait for this queue, and nothing is lost.",
     sentence="{name} sent {rate} on the wire[; its packets waited up to {wait} longer than the fastest before the capture point, "

@@ -90,7 +90,8 @@ def next_str(trace: Trace) -> str:
         return f"wiretale {words} --cause {answer.cause}"
     if answer.findings:
         return f"wiretale {words} --finding {trace.findings[answer.findings[0] - 1]['code']}"
-    return f"wiretale view {words}"
+    is_empty = not any(row["packets"] for row in trace.interfaces.rows())
+    return f"wiretale {'info' if is_empty else 'view'} {words}"
 
 
 def closing(trace: Trace, width: int, notes: bool) -> Iterator[RenderableType]:

@@ -115,6 +115,8 @@ def wrong_choice(name: str, value: str, choices: list[str]) -> str:
     """Returns the message for a value that is not one of the choices."""
     if name not in ("COMMAND", "ACTION"):
         return f"{name} {value!r}: expected {one_of(choices)}"
+    if value == "cluster":
+        return "there is no command 'cluster': analyze files on several machines with wiretale analyze FILES --cluster"
     near = get_close_matches(value, choices, 1)
     return f"there is no command {value!r} " + (
         f"(did you mean {near[0]}?)" if near else f"(expected {one_of(choices)})"
