@@ -92,8 +92,8 @@ def is_overload(transfers: Transfers, p: float) -> bool:
     "in complete datagrams. It is compared with the share of lost datagrams and with 1-(1-p)^n of independent losses of n "
     "fragments. A full queue is reported if, of at least six incomplete datagrams, half (and 1/n) lack only their end: the "
     "fragments of a datagram arrive at once and fill it. It is also reported if at least 25% of the fragments are lost and "
-    "the received rate is level. That rate varies by less than 25%, and its variance is less than half of what random losses "
-    "cause. The cost is the received bytes of incomplete datagrams, which datagrams without fragments would not waste. The "
+    "the received rate is level. That rate varies by less than 25%, and its variance is less than half of that of random losses. "
+    "The cost is the received bytes of incomplete datagrams, which datagrams without fragments would not waste. The "
     "amplification is these bytes and the lost ones per lost fragment.",
     unknown="Datagrams of which no fragment passed the capture point. Datagrams of very different sizes make p "
     "inexact.",

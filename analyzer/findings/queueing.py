@@ -170,8 +170,8 @@ def overload_of(transfers: Transfers, transfer: Transfer) -> Overload | None:
     severity=BY_COST,
     unit="bytes",
     computed="At least 2% of the numbered packets must be missing, and at least half of the time bins must have losses. The "
-    "received rate must be level: it varies by less than 25%. Below 25% of loss, its variance must be less than half of what "
-    "random losses cause. The offer is the received packets plus the missing numbers. The cost is the bytes of the missing "
+    "received rate must be level: it varies by less than 25%. Below 25% of loss, its variance must be less than half of that "
+    "of random losses. The offer is the received packets plus the missing numbers. The cost is the bytes of the missing "
     "packets.",
     unknown="Losses after the capture point. A policer and a full queue differ only in delay.",
     sentence="{name} offered {offered} on the wire[, and {received} arrived, level all the time][: more than the path "

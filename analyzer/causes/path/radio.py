@@ -160,9 +160,9 @@ def total_bps(case: Case) -> float:
     advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
     "compare a cable, another driver, and pings from another host.",
     shows="At least five pings and 5% of a pair took 100 ms and 20 times the minimum. At least 30% were answered about as "
-    "fast as the minimum, within 10 ms, three or more right after a late one; hardly any lie in between. Or the answers to at "
-    "least 20 pings, which come at any time, all come in one beat of 1 to 10 beacon intervals (102.4 ms), and none waits "
-    "longer. Less than 500 kbit/s was captured.",
+    "fast as the minimum, within 10 ms, three or more right after a late one; hardly any took a time in between. Or the "
+    "answers to at least 20 pings, which come at any time, all come in one beat of 1 to 10 beacon intervals (102.4 ms), and "
+    "none waits longer. Less than 500 kbit/s was captured.",
     rivals={
         "bufferbloat": "hardly anything was sent, and the next ping is fast at once: a queue drains gradually",
         "outage": "every packet arrives, late",
