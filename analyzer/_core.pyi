@@ -152,5 +152,11 @@ def seek_read(path: str, points: bytes, store: int, offset: int, size: int, /) -
 def packet_rows(rows: list[tuple[int | None, ...]], /) -> Table:
     """A packets table with these rows, each with all columns in order."""
 
+def time_columns(
+    parts: Iterator[Table], flows: list[tuple[int, int, int, int, int, int]], chosen: list[int], most: int, /
+) -> tuple[Table, dict[str, bytes]]:
+    """The first `most` packets of the chosen flows, and flows by columns of time (analyzer/core/export/export.h), each as flow,
+    begin and width in ns, columns, main direction, and what is drawn (0 TCP, 1 payload, 2 packets)."""
+
 def schemas() -> list[tuple[str, str, list[tuple[str, str, str, str, bool]]]]: ...
 def libraries() -> dict[str, str]: ...

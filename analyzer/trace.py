@@ -55,6 +55,8 @@ if TYPE_CHECKING:
     from wiretale.analyzer.query import QueryResult
 
 STEP_PACKETS = 65_536  # some ms
+#: a flow that is drawn by columns of time: flow, begin_ns, width_ns, columns, main direction, kind (0 TCP, 1 payload, 2 packets)
+ColumnFlow = tuple[int, int, int, int, int, int]
 
 ERRORS: dict[str, type[WiretaleError]] = {"usage": UsageError, "unreadable": InputError, "memory": InputError}
 Stamp = tuple[int, int, int, int] | None  # device, inode, size, mtime
@@ -388,6 +390,28 @@ class Trace:
         again = self._read_again(ReadingMode(packets=flows, packet_rows_most=most, time_spans=True))
         self.totals["packets_rows_dropped"] = again.totals()["packets_rows_dropped"]
         return Table(again.table("packets")), Table(again.table("time_spans"))
+
+    def _packets_and_columns(
+        self, flows: list[int], most: int, drawn: list[ColumnFlow]
+    ) -> tuple[Table[rows.PacketRow], Table[rows.TimeSpanRow], dict[str, bytes]]:
+        """Returns the packets of flows, at most `most`, the time_spans of all these flows, and those that are drawn by columns of
+        time (_core.time_columns), in one reading."""
+        if not drawn:
+            return *self._packets_and_spans(flows, most), {}
+        numbers = [*flows, *(flow for flow, *_ in drawn)]
+        if self._kept:
+            kept = self._kept.table("packets")
+            packets, streams = _core.time_columns(iter([kept]), drawn, flows, most)
+            return Table(packets), Table(self._kept.table("time_spans"))._of_flows(numbers, ROWS_MAX), streams
+        self.check_readable()
+        mode = ReadingMode(packets=numbers, packet_rows_most=ROWS_MAX, time_spans=True, first=self._core)
+        with core_errors():
+            again = _core.Analysis(self.inputs, self.inputs, self.options, mode)
+            packets, streams = _core.time_columns(packets_in_parts(again), drawn, flows, most)
+        self.check_readable()
+        self._check_flows(again)
+        self.totals["packets_rows_dropped"] = 0
+        return Table(packets), Table(again.table("time_spans")), streams
 
     def _read_again(self, mode: ReadingMode) -> _core.Analysis:
         self.check_readable()

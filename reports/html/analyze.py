@@ -27,6 +27,7 @@ from wiretale.reports.html.flow_columns import flow_columns
 from wiretale.reports.html.frames import frame_data, without_bytes
 from wiretale.reports.html.packing import base_time, encoded, numbered_words, packed_table
 from wiretale.reports.html.time_bands import SPANS_MOST, TURNS_MOST, band_words, packed_turns, spans_of_flows
+from wiretale.reports.html.time_columns import column_flows, packed_columns
 from wiretale.reports.html.timeline import timeline
 from wiretale.reports.phrases import choose_flows, drops_of
 
@@ -104,13 +105,14 @@ def file_names(trace: Trace) -> list[str]:
     return names if len(set(names)) == len(set(files)) else list(map(page_name, files))
 
 
-NO_PACKETS: dict[str, Any] = {"count": 0, "flows": [], "streams": {}, "cut": False}
+NO_PACKETS: dict[str, Any] = {"count": 0, "flows": [], "streams": {}, "cut": False, "columns": None}
 
 
 def packed_packets(
     trace: Trace, ranked: Sequence[int], sizes: Sequence[int], base_ns: int, served: bool
 ) -> tuple[dict[str, Any], Table | None, Table | None]:
-    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h, their table, and their time_spans.
+    """Returns the packets of the flows that fit, packed as in analyzer/core/export/export.h, and the others by columns of time;
+    the table of these packets, and the time_spans of both.
 
     If the first flow alone is too large, it returns the first packets of this flow; if the page is served, only time_spans.
     """
@@ -120,10 +122,13 @@ def packed_packets(
         return NO_PACKETS, None, trace.time_spans(ranked[:FLOWS_LARGEST])
     cut = sizes[ranked[0]] > PACKETS_MOST
     flows = [ranked[0]] if cut else fitting_flows(ranked, sizes, PACKETS_MOST)
-    table, spans = trace._packets_and_spans(flows, PACKETS_MOST)
+    whole = set() if cut else set(flows)
+    drawn = column_flows(trace, [flow for flow in ranked if flow not in whole and sizes[flow] > 1], sizes)
+    table, spans, columns = trace._packets_and_columns(flows, PACKETS_MOST, drawn)
     count, streams = table._packet_streams(flows, base_ns)
     packed = {name: [len(data), encoded(data)] for name, data in streams.items()}
-    return {"count": count, "flows": flows, "cut": cut, "streams": packed}, table, spans
+    about = {"count": count, "flows": flows, "cut": cut, "streams": packed}
+    return {**about, "columns": packed_columns(drawn, columns, base_ns) if drawn else None}, table, spans
 
 
 def bands_data(
@@ -165,7 +170,8 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
             packed[name] = packed_table(table, fields(columns), fitting[name], base_ns)
         packets, packet_rows, spans = packed_packets(trace, ranked, sizes, base_ns, served)
         dissected = beside.submit(frame_data, trace, packet_rows, base_ns, served) if frames else None
-        with_spans = ranked[:FLOWS_LARGEST] if served else packets["flows"]  # flows whose spans were made
+        # Flows whose spans were made; the page has those of as many as fit.
+        with_spans = ranked[:FLOWS_LARGEST] if served else ranked
         limited = [] if spans is None else fitting_flows(with_spans, spans._rows_by_flow(len(sizes)), SPANS_MOST)
         bands = bands_data(trace, spans, ranked, limited, base_ns)
         traffic = timeline(trace, base_ns)

@@ -73,14 +73,19 @@ def test_a_flow_larger_than_the_page_is_cut_and_says_so(
 ) -> None:
     monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", 50)
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
-    page.open(trace.report(tmp_path / "report.html"))
+    page.open(trace.report(tmp_path / "report.html"), "#flow=0&t=0.0-0.05")
     assert page.page.evaluate("data.packets.count") == 50
     packets = trace.flows.column("packets")[0]
     assert f"first 50 of the {packets:,} packets of this flow" in page.page.inner_text("#note")
     assert page.frames("data") and max(page.frames("data")) <= 50
+    page.page.evaluate("location.hash = '#flow=0'")
+    page.until("document.getElementById('view-note').textContent.includes('least and greatest of each')")
+    sent = max(row["sequence"] + row["payload_bytes"] for row in trace.packets(0) if row["payload_bytes"])
+    assert page.page.evaluate("Math.max(...view.all.data.y2)") == sent
+    assert page.complaints == []
 
 
-def test_a_flow_whose_packets_the_page_lacks_has_its_sequence_by_bins(
+def test_a_flow_whose_packets_the_page_lacks_has_its_sequence_by_columns(
     page: Page, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", 1)
@@ -91,8 +96,8 @@ def test_a_flow_whose_packets_the_page_lacks_has_its_sequence_by_bins(
     largest = max(sizes, key=lambda flow: sizes[flow])
     page.page.evaluate(f"location.hash = '#flow={largest}'")
     page.until(f"document.body.dataset.flow === '{largest}'")
-    drawn = [point.value for point in page.drawn() if point.trace == "progress"]
-    assert drawn == sorted(drawn) and drawn[0] == 0 and drawn[-1] == pytest.approx(sizes[largest], rel=0.01)
+    assert page.page.evaluate("[Math.min(...view.all.data.y), Math.max(...view.all.data.y2)]") == [0, sizes[largest]]
+    assert "least and greatest of each" in page.page.inner_text("#note")
     assert page.complaints == []
 
 

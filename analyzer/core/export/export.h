@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables out of the core: as Arrow streams, JSON, typed arrays, sums over time, and packets for the
- * report. */
+/* Tables out of the core: as Arrow streams, JSON, typed arrays, sums over time, and packets and
+ * columns of time for the report. */
 #ifndef WIRETALE_EXPORT_H
 #define WIRETALE_EXPORT_H
 
@@ -168,11 +168,28 @@ enum packet_known {
     PACKET_SACK = 128, /* requires PACKET_ACK */
 };
 
+/* Zigzag varints, one after another. */
+struct number_stream {
+    uint8_t *bytes;
+    size_t used, room;
+};
+
+#define VARINT_MAX 10 /* bytes */
+/* Makes room for so many further numbers; returns false without memory. */
+static inline bool number_stream_reserve(struct number_stream *stream, size_t numbers) {
+    return list_grow(&stream->bytes, &stream->room, stream->used + numbers * VARINT_MAX, 1);
+}
+
+/* There must be room. */
+static inline void number_stream_put(struct number_stream *stream, int64_t value) {
+    uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+    for (; bits >= 0x80; bits >>= 7)
+        stream->bytes[stream->used++] = (uint8_t)bits | 0x80;
+    stream->bytes[stream->used++] = (uint8_t)bits;
+}
+
 struct packet_streams {
-    struct {
-        uint8_t *bytes;
-        size_t used, room;
-    } streams[STREAM_COUNT];
+    struct number_stream streams[STREAM_COUNT];
     uint64_t packets; /* packed packets: those with a time stamp, of a flow in the list */
 };
 
@@ -183,5 +200,78 @@ extern const char *const packet_stream_names[STREAM_COUNT];
 bool packet_pack(const struct table *packets, const uint32_t *flows, size_t count, int64_t base_ns,
                  struct packet_streams *out);
 void packet_streams_free(struct packet_streams *streams);
+
+/* --- time_columns.c ------------------------------------------------------------------------ */
+
+/* The picture of flows whose packets are not in the page: for each of equal columns of time the
+ * least and greatest of each series of the figure, and the bytes of IP. Of TCP one direction is
+ * drawn, the main one.
+ *
+ *   STREAM         A NUMBER FOR                IS
+ *   scale          each flow, each of          bits by which values of it are shifted to the right
+ *                  enum column_scale
+ *   filled         each flow                   columns with packets
+ *   column         each of these               columns without packets before it
+ *   known          each of these               bits of enum column_range: which of the following
+ *   NAME_least     each known range            least, minus what column_ranges predicts
+ *   NAME_size      each known range            greatest minus least
+ *   flight_last    each known flight           the last value minus the least
+ *   ip0, ip1       each column with packets    bytes of the direction until its end, minus those
+ *                                              until the end of the one before
+ *
+ * The least is rounded down and the greatest up. Times are in ns, as time_code() makes them. */
+/* clang-format off */
+#define COLUMN_RANGES(X)                                                                           \
+    X(data) X(again) X(ack) X(window) X(sack) X(flight) X(room) X(rtt0) X(rtt1) X(other)           \
+    X(spacing0) X(spacing1)
+/* clang-format on */
+
+enum column_range {
+#define X(name) RANGE_##name,
+    COLUMN_RANGES(X)
+#undef X
+        RANGE_COUNT
+};
+
+enum column_scale { SCALE_POSITION, SCALE_FLIGHT, SCALE_ROOM, SCALE_IP0, SCALE_IP1, SCALE_COUNT };
+
+enum column_stream {
+    COLUMNS_scale,
+    COLUMNS_filled,
+    COLUMNS_column,
+    COLUMNS_known,
+    COLUMNS_flight_last,
+    COLUMNS_ip0,
+    COLUMNS_ip1,
+#define X(name) COLUMNS_##name##_least, COLUMNS_##name##_size,
+    COLUMN_RANGES(X)
+#undef X
+        COLUMN_STREAM_COUNT
+};
+
+extern const char *const column_stream_names[COLUMN_STREAM_COUNT];
+
+/* What the sequence panel of a flow shows: stream positions, payload so far, or packets so far. */
+enum drawn_kind { DRAWN_TCP, DRAWN_PAYLOAD, DRAWN_PACKETS };
+
+#define TIME_COLUMNS_MOST (1u << 20) /* of all flows */
+
+struct column_flow {
+    uint32_t flow;
+    int64_t begin_ns, width_ns; /* of a column, above 0 */
+    uint32_t count;             /* columns, above 0 */
+    uint8_t main;               /* direction whose data are drawn, of TCP */
+    uint8_t kind;               /* enum drawn_kind */
+};
+
+struct time_columns;
+/* Returns NULL without memory, or if there are more than TIME_COLUMNS_MOST columns. */
+struct time_columns *time_columns_open(const struct column_flow *flows, size_t count);
+/* Adds a row of packets, which must come in order; others than those of the flows are ignored. */
+void time_columns_add(struct time_columns *columns, const struct row *row);
+/* Packs all flows. Returns false without memory; the streams must be freed in either case. */
+bool time_columns_pack(const struct time_columns *columns,
+                       struct number_stream out[static COLUMN_STREAM_COUNT]);
+void time_columns_close(struct time_columns *columns);
 
 #endif

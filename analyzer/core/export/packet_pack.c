@@ -8,10 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define VARINT_MAX 10 /* bytes */
 /* columns sack_start, sack_end and those of further blocks, which end before flags */
 #define SACK_BLOCKS ((packets_flags - packets_sack_start) / 2)
-#define ROOM_LEAST  (SACK_BLOCKS * VARINT_MAX) /* of a stream, for the numbers of a packet */
 #define NOT_LISTED  UINT32_MAX
 
 const char *const packet_stream_names[STREAM_COUNT] = {
@@ -35,19 +33,12 @@ struct packing {
 
 /* make_rooms() has reserved the space. */
 static void put(struct packing *packing, enum packet_stream stream, int64_t value) {
-    uint64_t bits = (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
-    uint8_t *out = packing->out->streams[stream].bytes + packing->out->streams[stream].used;
-    uint8_t *begin = out;
-    for (; bits >= 0x80; bits >>= 7)
-        *out++ = (uint8_t)bits | 0x80;
-    *out++ = (uint8_t)bits;
-    packing->out->streams[stream].used += (size_t)(out - begin);
+    number_stream_put(&packing->out->streams[stream], value);
 }
 
 static bool make_rooms(struct packet_streams *out) {
     for (unsigned i = 0; i < STREAM_COUNT; i++)
-        if (!list_grow(&out->streams[i].bytes, &out->streams[i].room,
-                       out->streams[i].used + ROOM_LEAST, 1))
+        if (!number_stream_reserve(&out->streams[i], SACK_BLOCKS))
             return false;
     return true;
 }

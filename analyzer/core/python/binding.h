@@ -104,6 +104,8 @@ PyObject *module_seek_points(PyObject *module, PyObject *args);
 PyObject *module_seek_read(PyObject *module, PyObject *args);
 /* _core.packet_rows(list) (module_index.c). */
 PyObject *module_packet_rows(PyObject *module, PyObject *list);
+/* _core.time_columns(parts, flows, chosen, most) (module_columns.c). */
+PyObject *module_time_columns(PyObject *module, PyObject *args);
 /* Wraps a finished table and keeps a reference to its owner. */
 PyObject *table_wrap(PyObject *owner, const struct table *table);
 /* The same for a table from malloc(), which is freed with the object, or now if NULL is returned.
@@ -125,6 +127,8 @@ static inline const struct table *table_of(PyObject *self) {
     return ((struct table_object *)self)->table;
 }
 
+/* Returns the table of any object; NULL if it is none. */
+const struct table *binding_table(PyObject *object);
 /* Returns a column's index, or -1 with KeyError set. */
 int table_find_column(const struct table *table, PyObject *name);
 /* Returns a value as an object (new reference), None if it is null. Texts and addresses are

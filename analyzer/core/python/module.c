@@ -407,6 +407,8 @@ static PyMethodDef module_methods[] = {
     METHOD("seek_read", module_seek_read, METH_VARARGS,
            "Bytes of a compressed file, decompressed from the point before them."),
     METHOD("packet_rows", module_packet_rows, METH_O, "A packets table with these rows."),
+    METHOD("time_columns", module_time_columns, METH_VARARGS,
+           "Packets of tables, and flows by columns of time, packed."),
     METHOD("libraries", module_libraries, METH_NOARGS, "Versions of the libraries in use."),
     {0},
 };

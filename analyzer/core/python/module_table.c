@@ -43,6 +43,10 @@ PyObject *table_wrap_own(PyObject *owner, struct table *own) {
     return self;
 }
 
+const struct table *binding_table(PyObject *object) {
+    return PyObject_TypeCheck(object, table_type) ? table_of(object) : NULL;
+}
+
 void table_free_own(struct table *own) {
     if (own)
         table_free(own);

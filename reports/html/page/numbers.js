@@ -18,7 +18,7 @@ export const loadTable = (columns) => eachValue(columns, async (column) => (colu
 
 // Returns a reader of zigzag varints; doubles hold them exactly up to 2^53.
 /** @param {Uint8Array} bytes */
-function reader(bytes) {
+export function reader(bytes) {
   let at = 0;
   return () => {
     let value = 0, scale = 1, byte;

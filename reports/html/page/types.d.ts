@@ -34,7 +34,8 @@ type PackedPlanes = [string, number, Packed]; // and how many byte planes are ke
 type PackedTable = Record<string, PackedArray | PackedPlanes>;
 type PackedCounts = Record<"flows" | "bins" | "counts", PackedPlanes>; // flows and bins as steps
 type PackedSpans = Record<"flows" | "counts" | "parts" | "gaps" | "lengths", PackedPlanes>;
-interface PackedPackets { count: number; flows: number[]; streams: Record<string, [number, Packed]>; cut: boolean }
+interface PackedColumns { flows: PackedPlanes; begins: PackedPlanes; widths: PackedPlanes; mains: PackedPlanes; streams: Record<string, Packed> }
+interface PackedPackets { count: number; flows: number[]; streams: Record<string, [number, Packed]>; cut: boolean; columns: PackedColumns | null }
 interface PackedFlows {
   count: number; // of the capture
   held: number; // of them in the page
@@ -237,11 +238,22 @@ interface Points {
   row?: number[] | Uint32Array; // of the packets
   text?: (k: number) => string;
   bin?: boolean;
+  width?: number; // seconds of a column of time, whose least and greatest value are y and y2
+  last?: Float64Array; // of each column
   shift?: number; // seconds that were added to x
   spans?: BandSpan[];
 }
 interface GrowingPoints extends Points { x: number[]; y: number[]; y2?: number[]; frame: FrameOrBin[]; capture: number[]; texts: string[] }
 interface RateLine extends Points { x: number[]; y: number[]; frame: Span[]; capture: number[]; text: (k: number) => string; shift: number }
+interface RangeOfColumns { places: Uint32Array; least: Float64Array; most: Float64Array; last: Float64Array | null } // of those that have it
+interface ColumnsOfFlow {
+  begin: number; // seconds
+  width: number; // of a column
+  main: number;
+  at: Uint32Array; // columns with packets
+  ip: Float64Array[]; // by direction the bytes until each of them, and of all
+  ranges: Record<string, RangeOfColumns>;
+}
 type Drawn = [series: Series, source: Points, i: number]; // a point of a series
 type PointsByKey = Record<string, Points>;
 interface BandSpan { band: Band; merged: boolean; from: number; to: number }

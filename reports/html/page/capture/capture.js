@@ -13,6 +13,7 @@ import { begin, choice, choose, chosenFlow, continueStep, hasAny, onChoice } fro
 import { list, listMore, makeHead, markRows, ordered, startGroups } from "../list/flow_list.js";
 import { loadTimes } from "../list/flow_times.js";
 import { againCommand, flowAt, loadFlows } from "../list/flows.js";
+import { columnWords, columnsOf, loadColumns } from "../flow/series/columns.js";
 import { loadPackets, loadTable } from "../numbers.js";
 import { listenPackets } from "../packets/packets.js";
 import { $, data, loadPlotly } from "../plotly.js";
@@ -36,12 +37,12 @@ function noteFor(f) {
   if (f.packets === 1 && (data.served || place !== undefined)) return "One packet: nothing to draw over time.";
   if (data.served) return fetchedNote();
   if (place === undefined) {
-    const drawn = taken.drawable ? "the figure uses the series table" : "it cannot be drawn";
+    const own = columnsOf(f), drawn = own ? `the figure has the ${columnWords(own)}` : taken.drawable ? "the figure uses the series table" : "it cannot be drawn";
     return `The page has ${whole(data.packets.count)} packets, of the flows with the most problems and the largest ones, but not of this flow: ${drawn}. A report with its packets:`;
   }
   const held = p.rows(2 * place).length + p.rows(2 * place + 1).length;
   if (data.packets.cut && held < f.packets) {
-    return `The page has the first ${whole(held)} of the ${whole(f.packets)} packets of this flow; the throughput covers all. ` +
+    return `The page has the first ${whole(held)} of the ${whole(f.packets)} packets of this flow, and of all the least and greatest in columns of time. ` +
       "Use --start and --end for a report with the others.";
   }
   return taken.drawable ? "" : "This flow cannot be drawn over time.";
@@ -124,7 +125,7 @@ async function start() {
   startGroups();
   startChips();
   startTimeBar();
-  const [series, datagrams, events, blocks, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadTable(data.events), loadTable(data.blocks), loadPackets(data.packets), loadPlotly()]);
+  const [series, datagrams, events, blocks, packets] = await Promise.all([loadTable(data.series), loadTable(data.datagrams), loadTable(data.events), loadTable(data.blocks), loadPackets(data.packets), loadPlotly(), loadColumns(data.packets.columns)]);
   holdTables({ series, datagrams, events, blocks, packets });
   listen();
   onChoice(drawCommands);

@@ -102,6 +102,7 @@ export function wordsOutside(panel, range) {
     if (most <= high) continue;
     if (series.key === "window") parts.push(`window edge ${prefixed(least > high ? least - high : most - high, "B")} above this view ↑`);
     else if (series.key === "room") parts.push(`receive window ${least > high && least < most ? "from " : ""}${prefixed(least > high ? least : most, "B")} ↑`);
+    else if (source.width && panel.unit === "ms") parts.push(`to ${duration(most * 1e6)} ↑`);
     else if (!isLine(series) && panel.unit === "ms") parts.push(`${whole(countAbove(source, start, end, high))} above, to ${duration(most * 1e6)} ↑`);
   }
   return parts.join(" · ");

@@ -129,7 +129,7 @@ const UNITS = { bytes: (value) => prefixed(value, "B"), "bit/s": (value) => pref
 /** @param {Series} series @param {Panel} panel @param {Points} source @param {number} time */
 function isLeftOut(series, panel, source, time) {
   if (series.flow !== undefined && panel.name !== "sequence" && time > source.x[source.x.length - 1]) return true;
-  if (series.mode === "marks") return panel.unit !== "ms" || source.row === undefined;
+  if (series.mode === "marks") return panel.unit !== "ms" || (source.row === undefined && !source.width);
   return series.mode === "bars" ? series.key !== "data" : series.key === "window";
 }
 

@@ -15,6 +15,7 @@ import { isOverlaid, isRelative, shownDirection } from "./drawn_flows.js";
 import { LEAST_HEIGHT, MOST_HEIGHT, STEP_PX, heightOfPanel, isLine, isLog, isOpen, isShown, nameOfSeries, panelsWithData, rankInLegend, seriesOf, taken, view, wholeView, xOf } from "./figure.js";
 import { savePicture } from "./picture.js";
 import { extremesOf } from "./series/extremes.js";
+import { columnWords, columnsOf } from "./series/columns.js";
 import { ARROWS } from "./series/points.js";
 import { AVERAGES, BINS, shownBin } from "./series/rates.js";
 
@@ -224,9 +225,9 @@ const boxesIn = (list) => list.querySelectorAll("input");
 /** @param {Flow} f */
 function viewTools(f) {
   const p = tables.packets, place = p.places.get(f.flow), [from, to] = view.range, timeOf = (/** @type {number} */ row) => p.time[row];
-  const first = firstAtOrAfter(taken.order, from, timeOf), count = place === undefined ? 0 : firstAtOrAfter(taken.order, to, timeOf) - first;
+  const own = isOverlaid() ? undefined : columnsOf(f), first = firstAtOrAfter(taken.order, from, timeOf), count = place === undefined ? 0 : firstAtOrAfter(taken.order, to, timeOf) - first;
   const span = choice.range || !count ? to - from : p.time[taken.order[first + count - 1]] - p.time[taken.order[first]]; // a whole flow has no margins
-  $("view-note").textContent = isOverlaid() ? overlayNote(to - from) : place === undefined ? "" : `${timeSpan(span)}, ${whole(count)} ${count === 1 ? "packet" : "packets"}${fetched.bucket > 1 ? "" : ", every one drawn"}`;
+  $("view-note").textContent = isOverlaid() ? overlayNote(to - from) : own ? `${timeSpan(to - from)}, ${columnWords(own)}` : place === undefined ? "" : `${timeSpan(span)}, ${whole(count)} ${count === 1 ? "packet" : "packets"}${fetched.bucket > 1 ? "" : ", every one drawn"}`;
   $("whole-flow").hidden = !choice.range && !Object.keys(choice.vertical).length;
   const both = !isOverlaid() && f.protocol === "tcp" && place !== undefined && p.rows(2 * place).length && p.rows(2 * place + 1).length;
   $("turn").hidden = !both;

@@ -12,6 +12,7 @@ import { againCommand, flowAt, nameOf } from "../list/flows.js";
 import { $, data } from "../plotly.js";
 import { whole } from "../units.js";
 import { FLOW_SHAPES, FLOW_SYMBOLS, RELATIVE, beginOf, colorOfFlow, drawnFlows, isListed, isOverlaid, isRelative, placeOfFlow } from "./drawn_flows.js";
+import { columnWords, columnsOf } from "./series/columns.js";
 import { seriesData } from "./series/rates.js";
 
 /** @type {ReturnType<typeof roving>} */
@@ -112,6 +113,8 @@ function lackOf(flow) {
   if (!isListed(flow)) return OF_FLOWS.rowless;
   const f = flowAt(tables.flows.rowOf(flow)), held = packetsOfFlow(flow);
   if (held) return isCutOf(f, held) ? (data.served ? `thinned to some of each ${whole(held.bucket)} packets` : "only the first packets are in the page") : "";
+  const own = columnsOf(f);
+  if (own) return `${OF_FLOWS.lacking}: ${columnWords(own)}`;
   return `${OF_FLOWS.lacking}: ${Object.keys(seriesData(flow, f.main)).length ? "bins of the series table" : "not drawn"}`;
 }
 

@@ -17,6 +17,7 @@ import { placeMark } from "./mark.js";
 import { settle } from "./canvas/moving.js";
 import { MARKS_OF_LINE, overlaidRates, takeOverlaid } from "./series/overlaid_series.js";
 import { flowData } from "./series/panels.js";
+import { columnsOf } from "./series/columns.js";
 import { merged } from "./series/points.js";
 import { rateData } from "./series/rates.js";
 
@@ -63,13 +64,13 @@ function traceOf(series, source, dense, axis, own) {
 
 // --- ranges -----------------------------------------------------------------------------------------------------
 
-/** @param {Record<string, { x: ArrayLike<number> }>} full @returns {Span} */
+/** @param {Record<string, { x: ArrayLike<number>, width?: number }>} full @returns {Span} */
 function extent(full) {
   let from = Infinity, to = -Infinity;
-  for (const { x } of Object.values(full)) {
+  for (const { x, width = 0 } of Object.values(full)) {
     if (!x.length) continue;
     from = Math.min(from, x[0]);
-    to = Math.max(to, x[x.length - 1]);
+    to = Math.max(to, x[x.length - 1] + width);
   }
   if (!(to >= from)) return [0, 1];
   const margin = (to - from) * 0.01 || 0.001;
@@ -92,8 +93,8 @@ export async function draw() {
   for (const panel of used) makeRoomForWords(panel, view.vertical[panel.name]);
   setView({ stack: stacked(used, drawHeads(f, used, own)) });
   const made = used.flatMap((panel, i) => seriesOf(panel).map((series) => ({ series, source: view.all[series.key], place: i })));
-  const points = made.reduce((sum, { source }) => sum + countIn(source), 0);
-  const dense = points <= DRAWN_MOST ? [] : made.filter(({ series, source }) => isDense(series, source));
+  const points = made.reduce((sum, { source }) => sum + (source.width ? 0 : countIn(source)), 0);
+  const dense = made.filter(({ series, source }) => source.width || (points > DRAWN_MOST && isDense(series, source)));
   const traces = made.map((one) => traceOf(one.series, one.source, dense.includes(one), axisKey(one.place), own));
   setView({ dense: dense.length > 0 });
   const layout = layoutFor(used, own);
@@ -111,7 +112,7 @@ export async function draw() {
 // Computes the series of a flow.
 /** @param {Flow} f */
 function takeFlow(f) {
-  const p = tables.packets, place = p.places.get(f.flow), rows = place === undefined ? [new Uint32Array(), new Uint32Array()] : [p.rows(2 * place), p.rows(2 * place + 1)];
+  const p = tables.packets, place = columnsOf(f) ? undefined : p.places.get(f.flow), rows = place === undefined ? [new Uint32Array(), new Uint32Array()] : [p.rows(2 * place), p.rows(2 * place + 1)];
   const order = merged(rows, p.time);
   /** @type {Record<string, { x: number[] }>} */
   const ends = {};
@@ -133,7 +134,7 @@ export const forgetSeries = () => { takenFor = null; };
 // Takes the series of the chosen flow, unless they are those in view.
 /** @param {Flow} f */
 export function takeChosen(f) {
-  const wanted = [choice.flow, shownDirection(f), isRelative(), ...choice.with].join();
+  const wanted = [choice.flow, shownDirection(f), isRelative(), Boolean(columnsOf(f)), ...choice.with].join();
   if (takenFor !== wanted) takeFlow(f);
   takenFor = wanted;
 }

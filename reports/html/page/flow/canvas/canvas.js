@@ -14,10 +14,10 @@ const DOT_PX = 2, LINE_PX = 1.5;
 const SACK_OPACITY = 128;
 const held = { canvas: /** @type {HTMLCanvasElement | null} */ (null) };
 
-// Returns the places of the points in a range.
+// Returns the places of the points in a range, with a column of time of which it has a part.
 /** @param {Points} source @param {Span} range @returns {Span} */
-export function placesIn({ x }, [from, to]) {
-  const start = firstAtOrAfter(x, from);
+export function placesIn({ x, width = 0 }, [from, to]) {
+  const next = firstAtOrAfter(x, from), start = next && x[next - 1] + width > from ? next - 1 : next;
   return [start, Math.max(start, firstAtOrAfter(x, to))];
 }
 
@@ -87,12 +87,16 @@ function newCanvas() {
   return canvas;
 }
 
+/** @param {Series} series */
+const isBar = (series) => series.mode === "bars";
+
 /** @param {Raster} raster @param {Series} series @param {Points} source @param {number} place @param {number} sharp @param {Colors} own */
 function drawSeries(raster, series, source, place, sharp, own) {
   const panel = view.used[place], { plot, bottom } = view.stack.places[place], [start, end] = placesIn(source, view.range);
   raster.choosePanel({ top: Math.round(plot * sharp), bottom: Math.round(bottom * sharp), range: view.range, vertical: view.vertical[panel.name], log: isLog(panel) });
   const color = inked(own[series.color], series.key === "sack" ? SACK_OPACITY : 255);
-  if (series.mode === "bars") raster.bars(source, start, end, color);
+  if (source.width && !isLine(series)) raster.blocks(source, start, end, Math.round((isBar(series) ? 1 : DOT_PX) * sharp), color);
+  else if (isBar(series)) raster.bars(source, start, end, color);
   else if (isLine(series)) raster.line(source, { straight: series.mode === "lines", fill: series.fill, dash: series.dash, thick: Math.round(LINE_PX * sharp), color });
   else raster.marks(source, start, end, Math.round(DOT_PX * sharp), color);
 }

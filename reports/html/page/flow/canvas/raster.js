@@ -108,22 +108,31 @@ export class Raster {
     }
   }
 
+  // Draws columns of time: what their least and greatest value enclose, so many pixels high at least.
+  /** @param {Points} source @param {number} start @param {number} end @param {number} tall @param {number} color */
+  blocks({ x, y, y2 = y, width = 0 }, start, end, tall, color) {
+    for (let k = start; k < end; k++) {
+      const first = this.rowOf(y2[k]), last = Math.max(this.rowOf(y[k]), first + tall - 1), from = Math.max(0, this.columnOf(x[k])), to = Math.max(from + 1, this.columnOf(x[k] + width));
+      for (let column = from; column < Math.min(to, this.width); column++) this.paint(column, first, last, color);
+    }
+  }
+
   // Draws a line, in steps or straight from point to point, and the area below it if it is filled.
   /** @param {Points} source @param {{ straight: boolean, fill: boolean, dash: string, thick: number, color: number }} look */
   line(source, { straight, fill, dash, thick, color }) {
-    const { x, y } = source, extremes = extremesOf(source), area = (color & 0xffffff) + FILL * 2 ** 24, span = this.to - this.from, zero = this.rowOf(0);
-    const last = Math.min(this.width - 1, this.columnOf(x[x.length - 1]));
+    const { x, y, width = 0, last: lasting = y } = source, extremes = extremesOf(source), area = (color & 0xffffff) + FILL * 2 ** 24, span = this.to - this.from, zero = this.rowOf(0);
+    const last = Math.min(this.width - 1, this.columnOf(x[x.length - 1] + width));
     // The value at a time, before the point i and after the one before it; NaN if there is none.
     const valueAt = (/** @type {number} */ time, /** @type {number} */ i) => {
       if (i === 0) return NaN;
-      if (!straight || i === x.length) return straight ? NaN : y[i - 1];
+      if (!straight || i === x.length) return straight ? NaN : lasting[i - 1];
       return y[i - 1] + ((y[i] - y[i - 1]) * (time - x[i - 1])) / (x[i] - x[i - 1] || 1);
     };
     let at = firstAtOrAfter(x, this.from);
     for (let column = 0; column <= last; column++) {
       const begin = this.from + (span * column) / this.width, end = this.from + (span * (column + 1)) / this.width, next = nextFrom(x, end, at);
       const ends = [valueAt(begin, at), valueAt(end, next)];
-      let { least, greatest } = extremes.of(at, next);
+      let { least, greatest } = extremes.of(at && x[at - 1] + width > begin ? at - 1 : at, next);
       for (const value of straight || next === at ? ends : ends.slice(0, 1)) {
         if (value < least) least = value;
         if (value > greatest) greatest = value;

@@ -8,9 +8,10 @@ import { data } from "../../plotly.js";
 import { prefixed } from "../../units.js";
 import { FLOW_SYMBOLS, colorOfFlow, drawnFlows, placeOfFlow, shiftOf, shownDirection } from "../drawn_flows.js";
 import { setTaken } from "../figure.js";
+import { columnSeries, columnsOf, highestByte } from "./columns.js";
 import { flightData } from "./panels.js";
 import { ARROWS, packetText, picked, put, rowsOf, sorted } from "./points.js";
-import { EDGE, binsOf, forgetBin, rateIn, seriesData } from "./rates.js";
+import { EDGE, binsOf, columnRates, forgetBin, rateIn, seriesData } from "./rates.js";
 import { isRetransmission, packetOf, verdictText } from "./verdicts.js";
 
 const RETRANSMITTED = "retransmitted";
@@ -60,9 +61,17 @@ function ofPackets(f, held) {
   return tcp ? { ...found, ...retransmittedIn(f, p, rows, main) } : found;
 }
 
-/** @param {Flow} f */
+/** @param {Flow} f @param {ColumnsOfFlow} own @returns {Record<string, Points | undefined>} */
+function columnsOfOverlaid(f, own) {
+  const found = columnSeries(f, own), { throughput0, throughput1 } = columnRates(own, [own.begin, own.begin + own.width * (own.at[own.at.length - 1] + 1)]);
+  return { sequence: highestByte(own), flight: found.flight, rate: shownDirection(f) ? throughput1 : throughput0, rtt: found[`rtt${own.main}`] };
+}
+
+/** @param {Flow} f @returns {Record<string, Points | undefined>} */
 function ofBins(f) {
-  const main = shownDirection(f), found = seriesData(f.flow, main);
+  const main = shownDirection(f), own = columnsOf(f);
+  if (own) return columnsOfOverlaid(f, own);
+  const found = seriesData(f.flow, main);
   return { sequence: found.progress, flight: found.flight, rate: found[`throughput${main}`], rtt: found[`rtt${main}`] };
 }
 

@@ -7,6 +7,7 @@ import { data } from "../../plotly.js";
 import { whole } from "../../units.js";
 import { bandData } from "../bands.js";
 import { shownDirection } from "../drawn_flows.js";
+import { columnSeries, columnsOf } from "./columns.js";
 import { merged, packetText, picked, put, rowsOf, sacksOf, sorted } from "./points.js";
 import { seriesData } from "./rates.js";
 import { lossData, markData } from "./verdicts.js";
@@ -252,6 +253,8 @@ export function flowData(f) {
   /** @type {PointsByKey} */
   const found = { ...blockData(f.flow), ...datagramData(f.flow), ...lossData(f.flow), ...(tcp ? bandData(f.flow) : {}) };
   if (tcp) for (const key of Object.keys(found)) if (key.startsWith("number") || key === "missing" || key.startsWith("jitter")) delete found[key];
+  const own = columnsOf(f);
+  if (own) return { ...found, ...columnSeries(f, own) };
   if (place === undefined) return { ...found, ...seriesData(f.flow, main) };
   const held = packetsOfFlow(f.flow), numbered = found.number0 || found.number1;
   if (!held) return found;

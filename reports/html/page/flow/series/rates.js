@@ -6,6 +6,7 @@ import { KNOWN, firstAtOrAfter } from "../../numbers.js";
 import { duration, prefixed } from "../../units.js";
 import { axisOrigin, shownDirection } from "../drawn_flows.js";
 import { taken } from "../figure.js";
+import { bytesUntil, columnsOf, columnRateKeys } from "./columns.js";
 import { ARROWS, put, rowsOf } from "./points.js";
 
 export const BINS = [0, 1e-4, 1e-3, 1e-2, 0.1, 1, 10]; // seconds; 0: by the view
@@ -114,11 +115,29 @@ export function rateIn(p, rows, bins, text, shift = 0, { name, of } = { name: "i
   return Object.assign(made, { shift });
 }
 
-// Returns the throughput of a flow in a view, by its packets.
+// Returns the throughput in a view of a flow by its columns of time, of which a bin has some.
+/** @param {ColumnsOfFlow} own @param {Span} range */
+export function columnRates(own, range) {
+  const { begin, width, at } = own, columns = at[at.length - 1] + 1, wanted = setting("bin", 0) || (range[1] - range[0]) / BINS_USUAL[1];
+  const step = Math.max(1, Math.ceil(wanted / width - EDGE), Math.ceil((range[1] - range[0]) / width / BINS_MOST)), bin = (shown.bin = step * width), average = setting("average", 1), lead = average - 1;
+  const place = Math.floor(Math.max(0, range[0] - begin) / bin), count = Math.max(0, Math.ceil(Math.min(columns * width, range[1] - begin) / bin - EDGE) - place);
+  /** @type {PointsByKey} */
+  const found = {};
+  for (const key of count ? columnRateKeys(own) : []) {
+    const bits = Float64Array.from({ length: count + lead }, (_, k) => 8 * (bytesUntil(own, key, (place - lead + k + 1) * step) - bytesUntil(own, key, (place - lead + k) * step)));
+    const words = key === "acked" ? "acknowledged" : `of IP ${ARROWS[Number(key)]}`, made = rateLine(bits, begin + (place - lead) * bin, { bin, average }, (rate) => `${prefixed(rate, "bit/s")} ${words}`);
+    for (const list of [made.x, made.y, made.frame, made.capture]) list.splice(0, lead);
+    found[key === "acked" ? key : `throughput${key}`] = made;
+  }
+  return found;
+}
+
+// Returns the throughput of a flow in a view, by its packets or columns of time.
 /** @param {Flow} f @param {Span} range */
 export function rateData(f, range) {
-  const held = packetsOfFlow(f.flow);
+  const held = packetsOfFlow(f.flow), own = columnsOf(f);
   forgetBin();
+  if (own) return columnRates(own, range);
   if (!held || isCutOf(f, held)) return {};
   const { p, rows } = held;
   /** @param {number} row */
