@@ -8,7 +8,7 @@ import { whole } from "../../units.js";
 import { bandData } from "../bands.js";
 import { shownDirection } from "../drawn_flows.js";
 import { columnSeries, columnsOf } from "./columns.js";
-import { merged, packetText, picked, put, rowsOf, sacksOf, sorted } from "./points.js";
+import { atPackets, merged, packetText, picked, put, rowsOf, sacksOf, sorted } from "./points.js";
 import { seriesData } from "./rates.js";
 import { lossData, markData } from "./verdicts.js";
 
@@ -80,18 +80,32 @@ class Scoreboard {
   }
 }
 
+const FORGOTTEN_MOST = 4096;
+
 // The greatest value of a span of time until now: values that a later one reaches are forgotten.
 class Greatest {
-  /** @type {Span[]} */
-  recent = []; // [time, value]
+  /** @type {number[]} */
+  times = [];
+  /** @type {number[]} */
+  values = [];
+  first = 0; // of those that count: the ones before are forgotten together
 
   /** @param {number} time @param {number} value @param {number} span */
   add(time, value, span) {
-    const { recent } = this;
-    while (recent.length && recent[recent.length - 1][1] <= value) recent.pop();
-    recent.push([time, value]);
-    while (recent[0][0] < time - span) recent.shift();
-    return recent[0][1];
+    const { times, values } = this;
+    while (values.length > this.first && values[values.length - 1] <= value) {
+      times.pop();
+      values.pop();
+    }
+    times.push(time);
+    values.push(value);
+    while (times[this.first] < time - span) this.first++;
+    if (this.first > FORGOTTEN_MOST) {
+      times.splice(0, this.first);
+      values.splice(0, this.first);
+      this.first = 0;
+    }
+    return values[this.first];
   }
 }
 
@@ -100,10 +114,9 @@ class Greatest {
 // the receiver there is no estimate, because nearly all that is in flight is before the capture point.
 /** @param {Packets} p @param {Uint32Array[]} rows @param {number} direction */
 export function flightData(p, rows, direction) {
-  const board = new Scoreboard(), greatest = new Greatest(), order = merged(rows, p.time);
-  /** @type {Record<"flight" | "room" | "flights" | "rooms" | "cwnd", number[]>} */
-  const { flight, room, flights, rooms, cwnd } = { flight: [], room: [], flights: [], rooms: [], cwnd: [] };
-  let sent = 0, acked = 0, begun = false, rtt = 0;
+  const board = new Scoreboard(), greatest = new Greatest(), order = merged(rows, p.time), flight = new Uint32Array(order.length), room = new Uint32Array(order.length);
+  const flights = new Float64Array(order.length), rooms = new Float64Array(order.length), cwnd = new Float64Array(order.length);
+  let sent = 0, acked = 0, begun = false, rtt = 0, points = 0, windows = 0, most = 0, mostOfRound = 0;
   for (const i of order) {
     const known = p.known[i];
     if (p.who[i] % 2 === direction) {
@@ -115,21 +128,24 @@ export function flightData(p, rows, direction) {
       if (known & KNOWN.rtt) rtt = p.rtt[i] / 1e3;
       if (known & KNOWN.ack && p.ack[i] > acked) board.acknowledge((acked = p.ack[i]));
       if (known & KNOWN.sack) for (const block of sacksOf(p, i)) if (block[0] > acked) board.add(block);
-      if (known & KNOWN.window) { room.push(i); rooms.push(p.window[i]); }
+      if (known & KNOWN.window) {
+        room[windows] = i;
+        rooms[windows++] = p.window[i];
+      }
     }
     if (!begun) continue;
-    flight.push(i);
-    flights.push(Math.max(0, sent - acked));
-    const most = greatest.add(p.time[i], Math.max(0, sent - acked - board.bytes), rtt);
-    cwnd.push(rtt ? most : NaN);
+    flight[points] = i;
+    flights[points] = Math.max(0, sent - acked);
+    const ofRound = greatest.add(p.time[i], Math.max(0, sent - acked - board.bytes), rtt);
+    most = Math.max(most, flights[points]);
+    if (rtt) mostOfRound = Math.max(mostOfRound, ofRound);
+    cwnd[points++] = rtt ? ofRound : NaN;
   }
-  if (!flights.some((value) => value > 0)) return {};
-  /** @param {number[]} list */
-  const at = (list) => { let k = 0; return () => list[k++]; };
+  if (!most) return {};
+  const at = flight.subarray(0, points);
   /** @type {PointsByKey} */
-  const found = { flight: picked(p, flight, at(flights)) };
-  if (cwnd.some((value) => value > 0) && isBesideSender(p, rows, direction)) found.cwnd = picked(p, flight, at(cwnd));
-  found.room = picked(p, room, at(rooms));
+  const found = { flight: atPackets(p, at, flights.subarray(0, points)), room: atPackets(p, room.subarray(0, windows), rooms.subarray(0, windows)) };
+  if (mostOfRound > 0 && isBesideSender(p, rows, direction)) found.cwnd = atPackets(p, at, cwnd.subarray(0, points));
   return found;
 }
 
@@ -149,7 +165,8 @@ function roundTrips(p, rows, main) {
   for (const d of [0, 1]) found["rtt" + (1 - d)] = picked(p, rows[d].filter((i) => p.known[i] & KNOWN.rtt), (i) => p.rtt[i]);
   const { x, y } = found["rtt" + main];
   if (x.length > 1) {
-    const least = Array.from(y).reduce((a, b) => Math.min(a, b));
+    let least = Infinity;
+    for (let k = 0; k < y.length; k++) if (y[k] < least) least = y[k];
     found.least = { x: [x[0], x[x.length - 1]], y: [least, least], frame: [null, null], capture: [0, 0] };
   }
   return found;

@@ -47,18 +47,32 @@ export function packetText(p, i, tcp) {
   return `${parts.join(", ") || size}${known & KNOWN.flags ? ` [${flagText(p.flags[i])}]` : ""}`;
 }
 
-// Returns a series with a point for each of some packets.
-/** @template {Uint32Array | number[]} R @param {Packets} p @param {R} rows @param {(row: number) => number} y @param {(row: number) => number} [y2] */
-export function picked(p, rows, y, y2) {
-  const out = { x: new Float64Array(rows.length), y: new Float64Array(rows.length), frame: new Float64Array(rows.length), capture: new Uint16Array(rows.length), row: rows, y2: y2 && Float64Array.from(rows, y2) };
-  for (let k = 0; k < rows.length; k++) {
-    out.x[k] = p.time[rows[k]];
-    out.y[k] = y(rows[k]);
-    out.frame[k] = p.frame[rows[k]];
-    out.capture[k] = p.capture[rows[k]];
-  }
-  return out;
+// Returns a series with a point for each of some packets, whose frames are looked up when somebody asks for them.
+/** @template {Uint32Array | number[]} R @param {Packets} p @param {R} rows @param {Float64Array} y @param {Float64Array} [y2] */
+export function atPackets(p, rows, y, y2) {
+  const x = new Float64Array(rows.length);
+  for (let k = 0; k < rows.length; k++) x[k] = p.time[rows[k]];
+  /** @type {Float64Array | null} */
+  let frames = null;
+  /** @type {Uint16Array | null} */
+  let captures = null;
+  return {
+    x, y, y2, row: rows,
+    get frame() { return (frames ??= Float64Array.from(rows, (i) => p.frame[i])); },
+    get capture() { return (captures ??= Uint16Array.from(rows, (i) => p.capture[i])); },
+  };
 }
+
+/** @param {Uint32Array | number[]} rows @param {(row: number) => number} value */
+function amountsOf(rows, value) {
+  const values = new Float64Array(rows.length);
+  for (let k = 0; k < rows.length; k++) values[k] = value(rows[k]);
+  return values;
+}
+
+// The same, with the values that functions have of a packet.
+/** @template {Uint32Array | number[]} R @param {Packets} p @param {R} rows @param {(row: number) => number} y @param {(row: number) => number} [y2] */
+export const picked = (p, rows, y, y2) => atPackets(p, rows, amountsOf(rows, y), y2 && amountsOf(rows, y2));
 
 // Returns the rows of both directions in order of time.
 /** @param {Uint32Array[]} sides @param {Float64Array} time */
