@@ -235,3 +235,26 @@ def test_a_call_of_which_one_end_is_not_heard(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [{"answered": True}, {"packets": 200}, {"port": 554}])
 def test_media_of_both_ends_a_ring_tone_and_a_stream_are_no_one_way_call(more: Any, tmp_path: Path) -> None:
     assert "one-way-media" not in causes_of(of_timed(lambda: drawn.call(**more)), tmp_path)
+
+
+def test_an_end_of_a_call_that_falls_silent(tmp_path: Path) -> None:
+    answer = trace_of(of_timed(drawn.falls_silent), tmp_path).answer
+    assert (
+        answer.cause == "media-stops" and "No RTP of 10.0.0.20 came any more after the first 7.98 s" in answer.sentence
+    )
+
+
+@pytest.mark.parametrize("more", [{"held": True}, {"until": 1000}, {"until": 1200}, {"until": 100}])
+def test_a_call_on_hold_and_its_last_seconds_are_no_silence(more: dict[str, Any], tmp_path: Path) -> None:
+    assert "media-stops" not in causes_of(of_timed(lambda: drawn.falls_silent(**more)), tmp_path)
+
+
+def test_one_end_that_is_not_heard_any_more(tmp_path: Path) -> None:
+    answer = trace_of(of_wire(drawn.unheard), tmp_path).answer
+    assert answer.cause == "one-direction-cut", answer.sentence
+    assert "once the other end had closed" in answer.sentence and "repeated 5 segments" in answer.sentence
+
+
+@pytest.mark.parametrize("more", [{"heard": True}, {"repeats": 2}, {"answered": True}])
+def test_losses_that_end_and_a_silent_peer_cut_no_direction(more: dict[str, Any], tmp_path: Path) -> None:
+    assert "one-direction-cut" not in causes_of(of_wire(lambda: drawn.unheard(**more)), tmp_path)

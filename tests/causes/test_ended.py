@@ -490,3 +490,9 @@ def test_two_clients_end_each_others_session(tmp_path: Path) -> None:
 )
 def test_sessions_that_nobody_takes_over(timed: drawn.Timed, tmp_path: Path) -> None:
     assert "session-takeover" not in causes_of(drawn.of_timed(lambda: timed), tmp_path)
+
+
+@pytest.mark.parametrize(("more", "is_end"), [({}, True), ({"controlled": False}, False), ({"closes": False}, False)])
+def test_a_reset_that_ends_a_test_fails_nobody(more: dict[str, bool], is_end: bool, tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: drawn.end_of_a_test(**more)), tmp_path)
+    assert ("reset-by-peer" not in rows) == is_end

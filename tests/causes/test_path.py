@@ -19,8 +19,9 @@ import wiretale
 from causes_ends import late_reader, names_behind
 from finding_captures import of_wire
 from plain_wire import ACK, MSS, PSH, Connection, Wire, sack
+from wiretale.analyzer.causes.path.loss_moments import Moment, later_losses
 from wiretale.analyzer.causes.path.lossy import Lossy, pooled
-from wiretale.analyzer.findings.transfers import Transfer
+from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Transfer
 from wiretale.analyzer.rows import CauseRow
 
 Make = Callable[[Path], Path]
@@ -79,6 +80,28 @@ def test_a_policer_is_told_of_flights_at_line_rate(behind: bool, tmp_path: Path)
     policer = paths.Policer(bucket=60_000, tokens=60_000)
     row = first(of_wire(lambda: paths.rounds(policer.drops, GROWING, behind, each=1000)), tmp_path)
     assert row["code"] == "policer" and " at 10 Mbit/s after bursts" in row["sentence"], row["sentence"]
+
+
+def test_the_losses_of_slow_start_are_told_from_those_after_it() -> None:
+    """The moments of most of the first ones are not known."""
+    first = [Moment(1e9 + 1e6 * n, 1e6, MSS, n, 2e9 + 1e6 * n) for n in range(40)]
+    afterwards = [Moment(9e9 + 1e7 * n, 5e6 + 1e4 * n, MSS, 50 + n, 10e9 + 1e7 * n) for n in range(60)]
+    words = {name: number for number, name in enumerate(RETRANSMISSIONS)}
+    repeats = [2e9 + 1e6 * n for n in range(200)] + [moment.shown_ns for moment in afterwards]
+    trace = SimpleNamespace(words=words, events=lambda flows, *names: [(0, 0, time_ns) for time_ns in repeats])
+    transfer = SimpleNamespace(row={"flow": 0, "direction": 0})
+    assert later_losses(cast(Any, trace), cast(Any, transfer), [*first, *afterwards], 4e7) == afterwards
+    repeats.extend([10e9] * 60)  # of those the moments are not known
+    assert not later_losses(cast(Any, trace), cast(Any, transfer), [*first, *afterwards], 4e7)
+
+
+@pytest.mark.parametrize(("room", "drop", "is_full"), [(16.0, 0.0, True), (400.0, 0.02, False)])
+def test_a_short_queue_that_is_always_full_overflows(room: float, drop: float, is_full: bool, tmp_path: Path) -> None:
+    """Round trips at losses are as long as all others."""
+    path = one_queue.Path(50e6, room, drop)
+    causes = wiretale.analyze(paths.through(path, 0.5, 2.0).write(tmp_path / "capture.pcap")).causes
+    codes = [row["code"] for row in causes]
+    assert ("bottleneck" in codes, "random-loss" in codes) == (is_full, not is_full)
 
 
 def line_rate(flights: list[int], share: float = 0.02) -> Callable[[], Wire]:

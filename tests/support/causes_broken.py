@@ -240,6 +240,36 @@ def call(answered: bool = False, packets: int = 600, port: int = 5060) -> Timed:
     return timed
 
 
+def falls_silent(until: int = 400, packets: int = 1200, held: bool = False) -> Timed:
+    """A call whose second end sends no more packets after so many; as it stops, an INVITE may put the call on hold."""
+    ends, back = IP(src="10.0.0.5", dst="10.0.0.20"), IP(src="10.0.0.20", dst="10.0.0.5")
+    text = "INVITE sip:a@b SIP/2.0\r\nCall-ID: 7@b\r\nCSeq: {} INVITE\r\nFrom: <sip:c@b>;tag=1\r\nTo: <sip:a@b>\r\n\r\n"
+    turns = [(0.0, 1), *([(0.2 + until * 0.02, 2)] if held else [])]
+    timed: Timed = [
+        (at, ether(ends / UDP(sport=5060, dport=5060) / Raw(text.format(turn).encode()))) for at, turn in turns
+    ]
+    for number in range(packets):
+        for network, ssrc, ports in ((ends, 7, (16_384, 20_000)), (back, 9, (20_000, 16_384)))[: 1 + (number < until)]:
+            head = struct.pack("!BBHII", 0x80, 8, number, 160 * number, ssrc)
+            datagram = network / UDP(sport=ports[0], dport=ports[1]) / Raw(head + bytes(160))
+            timed.append((0.2 + number * 0.02 + ssrc * 0.0001, ether(datagram)))
+    return timed
+
+
+def unheard(heard: bool = False, repeats: int = 5, answered: bool = False) -> Wire:
+    """A server closes, and nothing of the client arrives any more: the server repeats its FIN, which the client acknowledges each
+    time, the client its own one, unless the server is as silent; or the server hears the acknowledgments."""
+    link = Connection(Wire(by_time=True)).open()
+    link.send(21, 0, 0, 300, PSH | ACK).send(43, 1, 0, 500, PSH | ACK, 300).send(43.1, 0, 300, ack=500)
+    link.send(60, 1, 500, 24, PSH | FIN | ACK, 300).send(60.1, 0, 300, 24, PSH | FIN | ACK, 525)
+    for turn in range(repeats):
+        later = 300.0 * 2**turn
+        if not heard:
+            link.send(60 + later, 1, 500, 24, PSH | FIN | ACK, 300).send(60.2 + later, 0, 325, ack=525)
+        link.send(75 + later, 0, 300, 24, PSH | FIN | ACK, 525)
+    return link.send(90 + 300.0 * 2**repeats, 1, 525, ack=325).wire if answered else link.wire
+
+
 EXAMPLES: dict[str, Make] = {
     "routing-loop": of_timed(circling),
     "bridge-loop": of_timed(storm),
@@ -248,6 +278,8 @@ EXAMPLES: dict[str, Make] = {
         lambda: datagrams(60, lambda number, index: number % 12 == 3 and index == number % 24 // 12)
     ),
     "one-way-media": of_timed(call),
+    "media-stops": of_timed(falls_silent),
+    "one-direction-cut": of_wire(unheard),
     "mtu-black-hole": of_wire(lambda: wires.stuck(False)),
     "hung-server": of_wire(hung),
     "nat-forgot": of_wire(forgotten),

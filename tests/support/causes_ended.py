@@ -543,6 +543,25 @@ def taken_over(clients: int = 2, times: int = 8, after: float = 0.006, open_for:
     return sorted(timed, key=lambda each: each[0])
 
 
+def end_of_a_test(controlled: bool = True, closes: bool = True) -> Wire:
+    """A stream of 3 s to a server, which resets it; another connection to the same port began before it, waits meanwhile, talks
+    after it and closes."""
+    wire = Wire(by_time=True)
+    if controlled:
+        link = Connection(wire, 40_000, server_port=5201).open()
+        link.send(21, 0, 0, 37, PSH | ACK).send(42, 1, 0, 1, PSH | ACK, 37).send(42.1, 0, 37, ack=1)
+        if closes:
+            link.send(3_090, 0, 37, 1, PSH | ACK, 1).send(3_115, 1, 1, 1, PSH | ACK, 38).send(3_115.1, 0, 38, ack=2)
+            link.send(3_120, 0, 38, flags=FIN | ACK, ack=2).send(3_141, 1, 2, flags=FIN | ACK, ack=39).send(
+                3_141.1, 0, 39, ack=3
+            )
+    stream = Connection(wire, 40_001, server_port=5201).open(60.0)
+    for number in range(300):
+        stream.data(90 + 10.0 * number, number * MSS).ack(110.1 + 10.0 * number, (number + 1) * MSS)
+    stream.data(3_090, 300 * MSS)
+    return stream.send(3_111, 1, 0, flags=RST | ACK, ack=300 * MSS).wire
+
+
 EXAMPLES: dict[str, Make] = {
     "session-takeover": of_timed(taken_over),
     "late-datagrams": of_timed(answers_too_late),

@@ -7,7 +7,7 @@ from itertools import chain
 
 from scapy.all import BOOTP, DHCP, DNS, DNSQR, IP, TCP, UDP, Packet, Raw, fragment
 
-from attempt_wire import COOKIE, RTT, Ends, many
+from attempt_wire import COOKIE, LADDER, RTT, Ends, many
 from crafted import Timed, ether
 from dhcp_wire import lease
 from finding_captures import CAPTURES, Make, of_timed
@@ -97,6 +97,27 @@ def one_bad_link() -> Timed:
     return all_of(
         *((ends.syns if i % 2 else ends.connects)(5.0 * i) for i, ends in enumerate(many(8))),
     )
+
+
+def held_ports(count: int = 3, since: float = 50.0, others: int = 6, vain: int = 0) -> Timed:
+    """Ports that are used again so many s after their connection closed, without an answer until the client gives up; beside them
+    other ports that connect, or not."""
+    talk = all_of(*(ends.connects(1.0 * i) for i, ends in enumerate(many(count))))
+    for i, ends in enumerate(many(count)):
+        syn = {"seq": 77_000, "options": [("MSS", 1460), ("WScale", 7)]}
+        talk += [ends.segment(since + i + later, False, "S", **syn) for later in LADDER]
+        talk.append(ends.segment(since + i + 25, False, "R", seq=77_001))
+    talk += all_of(*(ends.connects(since + i) for i, ends in enumerate(many(others, 41000))))
+    return talk + all_of(*(ends.syns(since + i) for i, ends in enumerate(many(vain, 43000))))
+
+
+def contested(hosts: int = 3) -> Timed:
+    """A host whose address another one claims, too: the answers to its SYNs go there."""
+    machines = [
+        answers(at, "10.0.4.50", mac=mac) for at, mac in ((0.0005, "02:00:00:00:00:50"), (0.001, "02:00:00:00:00:77"))
+    ]
+    attempts = (Ends(45000 + i, 443, "10.0.4.50", f"203.0.113.{9 + i}").syns(1.0 + i) for i in range(hosts))
+    return all_of([asks(0.0, "10.0.4.50"), *machines], *attempts)
 
 
 def stuck_ports(working: int = 6, ladder: tuple[float, ...] = (0.0, 1.0, 3.0, 7.0, 15.0), late: int = 0) -> Timed:
@@ -420,6 +441,7 @@ EXAMPLES: dict[str, Make] = {
     "accept-queue": of_timed(full_queue),
     "bad-member": of_timed(one_bad_link),
     "port-reuse": CAPTURES["port-reuse"],
+    "time-wait": of_timed(held_ports),
     "egress-filtered": of_timed(no_mail),
     "host-down": of_timed(far_host_down),
     "refused": of_timed(closed_port),

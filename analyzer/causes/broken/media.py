@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls whose media passes in one direction only."""
+"""Calls whose media passes in one direction only, from the begin or from some moment on."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 STREAMS_MAX, SIGNALS_MAX = 500, 2000
 PACKETS_MIN = 250  # 5 s of a call; a ring tone before the answer is one-way, too
 SIP_PORTS = (5060, 5061)
+ENDED_NS, ENDED_RATIO = 10_000_000_000, 20  # one direction alone, and to its longest pause before
+HOLD_NS = 3_000_000_000  # from a further INVITE, which puts the call on hold or moves it
 
 
 def sender_of(case: Case, flow: FlowRow) -> DirectionRow:
@@ -120,4 +122,68 @@ def one_way_match(stream: FlowRow, row: DirectionRow) -> Match:
         private=", a private address," if is_private and not ipaddress.ip_address(row["source"]).is_private else "",
         time=show_duration(duration_of(row)),
         instead="none came back here, although SIP passes in both directions",
+    )
+
+
+@cause(
+    code="media-stops",
+    title="One end of a call falls silent",
+    sentence="No RTP of {source} came any more after the first {passed} of the call, while {other} went on for {alone}: "
+    "{source} {probably}stopped sending, and nobody hears it.",
+    advice="Capture at {source}: if it goes on sending, look for what drops its packets from then on (a NAT entry, a media proxy "
+    "that changes ports); else look at its log at that time.",
+    shows="RTP of both ends passes in one flow, 250 packets or more of each; then that of one end stays away for 10 s or more, "
+    "20 times its longest pause before, while the other's goes on. No INVITE came within 3 s, which would put the call on hold.",
+    rivals={
+        "one-way-media": "both directions passed before",
+        "outage": "the other direction goes on",
+        "one-direction": "the other direction came the same way before",
+    },
+    unknown="Whether that end stopped, or its packets are dropped before the capture point.",
+)
+def media_stops(case: Case) -> Matches:
+    numbers = case.transfers.flows_where("application", "rtp")[:STREAMS_MAX]
+    for stream in case.transfers.without_legs(map(case.flow, numbers)):
+        sides = [case.direction(stream["flow"], side) for side in (0, 1)]
+        ended, other = sorted(sides, key=lambda row: row["last_ns"] or 0)
+        if stream["one_way"] or not has_stopped(ended, other) or is_put_on_hold(case, ended):
+            continue
+        pause = show_duration(ended["idle_ns_max"] or 0)
+        alone_ns = (other["last_ns"] or 0) - (ended["last_ns"] or 0)
+        yield Match(
+            certainty="likely",
+            place="before",
+            flows=[stream["flow"]],
+            failed=1,
+            waited_ns=alone_ns,
+            frames=[Cited(stream["first_frame"], stream["first_ns"], stream["flow"], stream["first_capture"])],
+            packets=ended["packets"],
+            filter=flow_filter(stream),
+            proof=f"{plural(ended['packets'], 'packet')} without a pause above {pause}, then none",
+            excluded={"one-way-media": "both directions passed before", "outage": "the other direction goes on"},
+            undecided={"one-direction": f"Capture at {ended['source']}: does it go on sending, on another way?"},
+            source=ended["source"],
+            other=f"that of {other['source']}",
+            passed=show_duration(duration_of(ended)),
+            alone=show_duration(alone_ns),
+        )
+
+
+def has_stopped(ended: DirectionRow, other: DirectionRow) -> bool:
+    """Returns whether the packets of one direction stay away while those of the other go on."""
+    first, last, ends = ended["first_ns"], ended["last_ns"], other["last_ns"]
+    if first is None or last is None or ends is None or min(ended["packets"], other["packets"]) < PACKETS_MIN:
+        return False
+    pause = max(ended["idle_ns_max"] or 0, other["idle_ns_max"] or 0)
+    return is_unicast(ended["destination"]) and ends - last >= max(ENDED_NS, ENDED_RATIO * pause)
+
+
+def is_put_on_hold(case: Case, ended: DirectionRow) -> bool:
+    """Returns whether an INVITE came when a direction ended."""
+    last, ends = ended["last_ns"] or 0, {ended["source"], ended["destination"]}
+    return any(
+        row["type"] == "INVITE"
+        and {row["client"], row["server"]} & ends
+        and abs((row["asked_ns"] or 0) - last) <= HOLD_NS
+        for row in case.exchanges("kind", "sip")
     )

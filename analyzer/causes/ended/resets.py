@@ -26,6 +26,7 @@ RTT_MIN_NS = 1_000_000  # shorter ones prove nothing
 ID_STEP_MAX = 2000  # of a counter that all connections of a host share
 AT_ONCE_NS = 5_000_000  # resets of a process that died
 ACCEPTED_NS, ACCEPTED_MIN, ACCEPTED_MAX = 500_000_000, 3, 2_000  # since the SYN-ACK; connections
+CONTROL_NS, WAITED_SHARE = 2_000_000_000, 0.8  # around a stream; of its time
 EFFECTS = ("reset", "idle-reset", "retransmission-unlocated", "request-unanswered", "lost-downstream", "slow-server")
 
 
@@ -241,9 +242,35 @@ def reset_by_peer(case: Case) -> Matches:
     def sender(reset: Reset) -> tuple[tuple[str, int | None], bool]:
         return reset.connection.server, reset.row["direction"] == reset.connection.server_side
 
-    resets = [reset for reset in open_resets(case) if not reset.is_forged]
+    resets = [reset for reset in open_resets(case) if not reset.is_forged and not is_end_of_test(case, reset)]
     for (server, is_server), group in largest_groups(resets, sender):
         yield own_match(case, group, is_server, max(len(case.connections.to_server(server)), len(group)))
+
+
+def is_end_of_test(case: Case, reset: Reset) -> bool:
+    """Returns whether a reset ends a stream that another connection to the same port controls, which was opened just before,
+    waited meanwhile and closes after it (a test of iperf3)."""
+    stream = reset.connection.flow
+    began, ended = stream["first_ns"], reset.row["time_ns"]
+    if stream["exchange"] != "streaming" or began is None or ended is None:
+        return False
+    for flow in map(case.flow, case.connections.to_server(reset.connection.server)):
+        first, last, waited = flow["first_ns"], flow["last_ns"], flow["pause_ns"]
+        if (
+            flow["state"] != "closed"
+            or flow["source"] != stream["source"]
+            or first is None
+            or last is None
+            or waited is None
+        ):
+            continue
+        if (
+            0 <= began - first <= CONTROL_NS
+            and 0 <= last - ended <= CONTROL_NS
+            and waited >= WAITED_SHARE * (ended - began)
+        ):
+            return True
+    return False
 
 
 def own_match(case: Case, group: Sequence[Reset], is_server: bool, total: int) -> Match:

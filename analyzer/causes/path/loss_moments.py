@@ -36,6 +36,7 @@ BUCKET_MIN = 4.0  # full packets
 BY_CHANCE, CHANCE_ERROR = 0.15, 2.0  # from 1, the variation of the bytes between losses at random; times its error
 STEADY_GROWTH, STEADY_NS = 0.3, 2_000_000  # of the least round trip; two frames at 10 Mbit/s: no queue that matters
 FULL_RANK, FULL_GROWTH = 0.7, 0.1  # of round trips at losses among all, 0.5 by chance; of the least
+HELD_GROWTH, HELD_LOSSES = 2.0, 30  # of the least, in a short queue that is always full
 QUEUED_PACKETS, QUEUED_MIN_NS, QUEUED_SHARE = 2.0, 500_000, 0.2  # of round trips before losses, above the least
 SPENT_LOSSES_MIN, SPENT_GAP_RTTS, SPENT_TIMES, SPENT_SHARE = 30, 12.0, 1.5, 0.05  # losses; of the bytes that pass
 SPENT_BINS, SPENT_RTTS, SPENT_BINS_AFTER, SPENT_EVEN = 4, 4.0, 6, 0.2  # before, after; variation
@@ -181,14 +182,27 @@ def are_longer(trips: TripsAtLosses, beyond_ns: float) -> bool:
     return sum(rtt > limit for rtt in trips.most) > QUEUED_SHARE * len(trips.most)
 
 
+def are_held(moments: Sequence[Moment], rtt: float) -> bool:
+    """Returns whether the bytes between losses are those of one rate, and not those of chance."""
+    rates = rates_between(moments, max(SPAN_RTTS * rtt, SPAN_MIN_NS)) if len(moments) >= HELD_LOSSES else []
+    rate = quantile(rates, RATE_QUANTILE)
+    is_level = rate > 0 and quantile(rates, 0.5) >= LEVEL_MIN * rate
+    return is_level and is_bounded(moments, rate, max(moment.size for moment in moments))
+
+
 def growth_at_losses(transfers: Transfers, transfer: Transfer, place: str) -> float | None:
-    """Returns by how much the round trips of packets that were sent at losses exceed the least, ns, if they rank high among all:
-    a queue was full then. None if they stay near the least; NaN if neither is known: before the capture point none shows it."""
-    trips = round_trips_at(transfers, transfer, moments_of(transfers, transfer, place))
+    """Returns by how much the round trips of packets that were sent at losses exceed the least, ns, if a queue was full then:
+    they rank high among all, or are several times the least while one rate passes. None if they stay near the least; NaN if
+    neither is known: before the capture point none shows it."""
+    moments = moments_of(transfers, transfer, place)
+    trips = round_trips_at(transfers, transfer, moments)
     if place != "downstream" or not trips.usual:
         return math.nan
     least, growth = min(trips.all), median_of(trips.usual) - min(trips.all)
-    if mean_rank(trips.usual, trips.all) >= FULL_RANK and growth >= max(FULL_GROWTH * least, QUEUED_MIN_NS):
+    if growth >= max(FULL_GROWTH * least, QUEUED_MIN_NS) and (
+        mean_rank(trips.usual, trips.all) >= FULL_RANK
+        or (growth >= HELD_GROWTH * least and are_held(moments, float(transfer.path_rtt_ns or 0)))
+    ):
         return growth
     return math.nan if are_longer(trips, max(STEADY_GROWTH * least, STEADY_NS)) else None
 
@@ -333,12 +347,39 @@ def drained_bucket(transfers: Transfers, transfer: Transfer, place: str) -> Toke
     return TokenBucket(8e9 * rate, first.passed_bytes, 8e9 * first.passed_bytes / before_ns)
 
 
+def later_losses(transfers: Transfers, transfer: Transfer, every: Sequence[Moment], rtt: float) -> list[Moment]:
+    """Returns the losses after the first ones, in which slow start met the limit; none if the moments of many are not known."""
+    until_ns = episode_end(every, SPENT_GAP_RTTS * rtt) if every else math.inf
+    later = [moment for moment in every if moment.due_ns > until_ns]
+    since_ns = later[0].shown_ns if later else math.inf
+    kinds = {transfers.words[name] for name in RETRANSMISSIONS}
+    events = transfers.events([transfer.row["flow"]], "direction", "kind", "time_ns")
+    shown = sum(
+        direction == transfer.row["direction"] and kind in kinds and time_ns >= since_ns
+        for direction, kind, time_ns in events
+    )
+    return later if later and are_known(later, shown) else []
+
+
 def token_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenBucket | None:
-    """Returns the bucket that explains the losses of a transfer at a place; None if none does."""
+    """Returns the bucket that explains the losses of a transfer at a place, or those after the first ones; None if none does."""
     every, rtt = moments_of(transfers, transfer, place), float(transfer.path_rtt_ns or 0)
-    if not rtt or not are_known(every, transfer.lost):
+    if not rtt:
         return None
-    moments = without_overshoot(every, rtt)
+    bucket = (
+        bucket_of(transfers, transfer, place, every, without_overshoot(every, rtt))
+        if are_known(every, transfer.lost)
+        else None
+    )
+    later = [] if bucket else later_losses(transfers, transfer, every, rtt)
+    return bucket or (bucket_of(transfers, transfer, place, every, later) if later else None)
+
+
+def bucket_of(
+    transfers: Transfers, transfer: Transfer, place: str, every: Sequence[Moment], moments: Sequence[Moment]
+) -> TokenBucket | None:
+    """Returns the bucket that explains some losses of a transfer; None if none does."""
+    rtt = float(transfer.path_rtt_ns or 0)
     if len(moments) < LOSSES_MIN or not are_spread(moments, rtt):
         return None
     rates = rates_between(moments, max(SPAN_RTTS * rtt, SPAN_MIN_NS))
@@ -346,7 +387,7 @@ def token_bucket(transfers: Transfers, transfer: Transfer, place: str) -> TokenB
     if not rate > 0 or quantile(rates, 0.5) < LEVEL_MIN * rate or not is_bounded(moments, rate, size):
         return None
     passed = passed_at_ends(transfers, transfer, place, every)
-    if quantile(bursts_after(passed, every, rate), AFTER_QUANTILE) > EMPTY_MAX * size:
+    if quantile(bursts_after(passed, moments, rate), AFTER_QUANTILE) > EMPTY_MAX * size:
         return None
     bucket = max(bursts_before(passed, moments, rate), default=0.0)
     if bucket < BUCKET_MIN * size or is_queued(transfers, transfer, place, moments, rate, size):

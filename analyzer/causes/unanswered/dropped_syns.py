@@ -45,6 +45,7 @@ OPTION_ADVICE = {
 EFFECTS_OF_SYNS = ("lost-upstream", "lost-downstream", "timeout-stalls", "retransmission-unlocated")
 HALF = 1 << 31
 FORGOTTEN_NS = 60_000_000_000  # tcp_tw_recycle compares TSvals for a minute
+HELD_NS = 240_000_000_000  # of TIME_WAIT at most
 
 
 def offers_of(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
@@ -290,3 +291,66 @@ def port_reuse(case: Case) -> Matches:
             outcome=outcome_of(met),
             proof="an ACK of an old connection answered the SYN",
         )
+
+
+def ports_reused(case: Case, host: SilentHost, port: int) -> dict[int, float]:
+    """Returns the attempts at a port from source ports whose connection to it had closed, with the time since its last packet;
+    none if such a port connected as often."""
+    since = {
+        row["flow"]: float(row["delay_ns"])
+        for row in case.trace.relations
+        if row["kind"] == "reuse" and row["delay_ns"] is not None and case.flow(row["other"])["state"] == "closed"
+    }
+    of = {flow: since[flow] for flow in of_clients(case, host, port) if 0 <= since.get(flow, -1) <= HELD_NS}
+    silent = {flow: ns for flow, ns in of.items() if flow in set(host.flows)}
+    return silent if 2 * len(silent) > len(of) else {}
+
+
+@cause(
+    code="time-wait",
+    title="SYNs from ports used again too soon are ignored",
+    sentence="{host} ignored {all} {count:attempt} of {client} from ports whose last connection had ended {since} before, while "
+    "{opened:connection} from other ports came about: it probably still held the old ones (TIME_WAIT), and the client, or a NAT "
+    "before it, uses its ports again too soon.",
+    advice="Keep a port unused for a minute (four for Windows) where the ports are chosen: a NAT with more ports or addresses, a "
+    "wider `net.ipv4.ip_local_port_range`, timestamps at both ends. Connections that the client closes first leave nothing at "
+    "{machine}.",
+    shows="Two attempts or more without an answer, all from source ports whose connection to the same port had closed within "
+    "four minutes; two connections or more from other ports are established.",
+    rivals={
+        "accept-queue": "the port separates them: those from other ports connect at once",
+        "paws-refused": "without the port there is no difference between those that connect and the others",
+        "bad-member": "the port was used before in each case",
+        "stale-entry": "a capture at the server shows whether the SYNs arrive there",
+    },
+    unknown="Whether the server or a firewall on the way holds the old connection.",
+    explains=("syn-unanswered",),
+)
+def time_wait(case: Case) -> Matches:
+    for host in silent_hosts(case):
+        for port in host.ports:
+            at_port = host.at_ports([port])
+            reused = ports_reused(case, host, port) if host.open_ports[port] >= CASES_MIN else {}
+            opened = host.open_ports[port] - len(reused)
+            if min(len(reused), opened) < CASES_MIN or len(reused) < len(at_port.flows):
+                continue
+            case.claimed.update(reused)
+            shortest, longest = (show_duration(ns) for ns in (min(reused.values()), max(reused.values())))
+            yield Match(
+                certainty="likely",
+                place="server",
+                proof=f"all {plural(len(reused), 'attempt')} came from ports of closed connections",
+                excluded={
+                    "accept-queue": f"{plural(opened, 'connection')} from other ports came about",
+                    "bad-member": "the port was used before in each case",
+                },
+                undecided={"stale-entry": f"Capture at {host.address}: do these SYNs arrive?"},
+                host=endpoint_str(host.address, port),
+                machine=host.address,
+                client=at_port.client,
+                all="both" if len(reused) == 2 else "all",
+                count=len(reused),
+                since=shortest if shortest == longest else f"{shortest} to {longest}",
+                opened=opened,
+                **attempt_fields(case, at_port, "syn-unanswered") | {"attempts": len(reused) + opened},
+            )

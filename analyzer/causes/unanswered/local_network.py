@@ -70,6 +70,7 @@ def duplicate_address(case: Case) -> Matches:
         address, requests = rows[0]["address"], max(row["conflicts"] for row in rows)
         cited_by = [each for each in findings if cites(each, rows)]
         effects = [*about_host(case, address, *FAILURES), *arp_of(case, address)]
+        case.claimed.update(flow for each in effects for flow in unanswered_of(each))
         yield Match(
             certainty="proven",
             place="server",
@@ -82,7 +83,7 @@ def duplicate_address(case: Case) -> Matches:
             excluded={"host-down": "the address answers, from two machines"},
             address=address,
             **conflict_words(rows),
-            **conflict_costs(effects),
+            **conflict_costs(case, address, effects),
         )
 
 
@@ -96,14 +97,23 @@ def conflict_words(rows: list[NeighborRow]) -> dict[str, Any]:
     }
 
 
-def conflict_costs(effects: list[Numbered]) -> dict[str, Any]:
+def unanswered_of(finding: Numbered) -> list[int]:
+    """Returns the attempts of a finding about SYNs without an answer."""
+    return [flow for flow, _ in finding.finding.flows] if finding.finding.code == "syn-unanswered" else []
+
+
+def conflict_costs(case: Case, address: str, effects: list[Numbered]) -> dict[str, Any]:
     """Returns what failed because of it."""
     lost = sum(each.finding.failed or 0 for each in effects if each.finding.code == "echo-unanswered")
+    vain = [flow for each in effects for flow in unanswered_of(each)]
+    is_asker = bool(vain) and all(case.flow(flow)["source"] == address for flow in vain)
     return {
         "failed": sum(each.finding.failed or 0 for each in effects),
         "waited_ns": max((each.finding.waited_ns or 0 for each in effects), default=0) or None,
         "lost": f"{plural(lost, 'ping')} got no answer"
         if lost
+        else f"{plural(len(vain), 'connection attempt')} from it got no answer, which went to the other one"
+        if is_asker
         else "connections to it fail when the other one answers",
     }
 

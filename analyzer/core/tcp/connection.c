@@ -83,18 +83,33 @@ bool starts_new_connection(const struct tcp_connection *connection, unsigned dir
     return !simultaneous;
 }
 
+/* Whether the initiator sent its SYN, and nothing is known of the other end. If the initiator
+ * acknowledged data, that took a path that was not captured. */
+static bool is_alone(const struct tcp_connection *connection) {
+    const struct tcp_stream *from = &connection->streams[0], *to = &connection->streams[1];
+    return from->syn_seen && !connection->syn_ack_seen && !to->base_known && !to->snd_una_known;
+}
+
+/* Returns the state of a connection that an end reset. One that repeated its SYN without
+ * an answer may tell the other end that it gives up. */
+static int state_of_reset(const struct tcp_connection *connection) {
+    const struct tcp_stream *from = &connection->streams[0], *to = &connection->streams[1];
+    if (from->syns > 1 && !to->resets && is_alone(connection))
+        return WORD_SYN_SENT;
+    return connection->refused ? WORD_REFUSED : WORD_RESET;
+}
+
 int connection_state(const struct tcp_connection *connection) {
     const struct tcp_stream *from = &connection->streams[0], *to = &connection->streams[1];
     if (from->fin_seen && to->fin_seen)
         return WORD_CLOSED;
     if (connection->reset)
-        return connection->refused ? WORD_REFUSED : WORD_RESET;
+        return state_of_reset(connection);
     if (from->fin_seen || to->fin_seen)
         return WORD_HALF_CLOSED;
     if (from->syn_seen && connection->syn_ack_seen)
         return connection->handshake_ack_seen ? WORD_ESTABLISHED : WORD_SYN_RECEIVED;
-    /* If the initiator acknowledged data, that took a path that was not captured. */
-    if (from->syn_seen && !to->base_known && !to->snd_una_known)
+    if (is_alone(connection))
         return WORD_SYN_SENT;
     return from->syn_seen || to->syn_seen ? WORD_ESTABLISHED : WORD_MIDSTREAM;
 }
