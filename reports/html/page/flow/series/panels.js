@@ -116,7 +116,7 @@ class Greatest {
 export function flightData(p, rows, direction) {
   const board = new Scoreboard(), greatest = new Greatest(), order = merged(rows, p.time), flight = new Uint32Array(order.length), room = new Uint32Array(order.length);
   const flights = new Float64Array(order.length), rooms = new Float64Array(order.length), cwnd = new Float64Array(order.length);
-  let sent = 0, acked = 0, begun = false, rtt = 0, points = 0, windows = 0, most = 0, mostOfRound = 0;
+  let sent = 0, acked = 0, begun = false, rtt = 0, points = 0, windows = 0;
   for (const i of order) {
     const known = p.known[i];
     if (p.who[i] % 2 === direction) {
@@ -137,15 +137,13 @@ export function flightData(p, rows, direction) {
     flight[points] = i;
     flights[points] = Math.max(0, sent - acked);
     const ofRound = greatest.add(p.time[i], Math.max(0, sent - acked - board.bytes), rtt);
-    most = Math.max(most, flights[points]);
-    if (rtt) mostOfRound = Math.max(mostOfRound, ofRound);
     cwnd[points++] = rtt ? ofRound : NaN;
   }
-  if (!most) return {};
+  if (!flights.some((value) => value > 0)) return {};
   const at = flight.subarray(0, points);
   /** @type {PointsByKey} */
   const found = { flight: atPackets(p, at, flights.subarray(0, points)), room: atPackets(p, room.subarray(0, windows), rooms.subarray(0, windows)) };
-  if (mostOfRound > 0 && isBesideSender(p, rows, direction)) found.cwnd = atPackets(p, at, cwnd.subarray(0, points));
+  if (cwnd.some((value) => value > 0) && isBesideSender(p, rows, direction)) found.cwnd = atPackets(p, at, cwnd.subarray(0, points));
   return found;
 }
 
