@@ -181,12 +181,13 @@ void reassembly_close(struct reassembly *table) {
     free(table);
 }
 
-void reassembly_renumber(struct reassembly *table, const uint32_t *numbers, unsigned bits) {
+void reassembly_forget_flows(struct reassembly *table, const uint32_t *numbers, unsigned bits) {
     for (unsigned list = 0; list < 2; list++)
         for (struct datagram *datagram = table->lists[list].oldest; datagram;
              datagram = datagram->newer)
-            if (datagram->counted && datagram->flow != FLOW_NONE)
-                datagram->flow = numbers[datagram->flow >> bits];
+            if (datagram->counted && datagram->flow != FLOW_NONE &&
+                numbers[datagram->flow >> bits] == FLOW_NONE)
+                datagram->flow = FLOW_NONE;
 }
 
 uint32_t reassembly_count(const struct reassembly *table) {

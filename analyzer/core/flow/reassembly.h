@@ -98,9 +98,9 @@ bool datagram_wait(struct reassembly *table, struct datagram *datagram,
 
 /* Reports and frees the datagrams whose time has passed at `now_ns`, the complete ones first. */
 void reassembly_expire(struct reassembly *table, int64_t now_ns);
-/* Gives the flows of all datagrams new numbers: by the present one without its lower bits,
- * FLOW_NONE for a flow whose rows are gone. */
-void reassembly_renumber(struct reassembly *table, const uint32_t *numbers, unsigned bits);
+/* Forgets the flows of datagrams for which a list has FLOW_NONE, by number without its lower bits.
+ */
+void reassembly_forget_flows(struct reassembly *table, const uint32_t *numbers, unsigned bits);
 /* Returns the number of datagrams that are kept. */
 uint32_t reassembly_count(const struct reassembly *table);
 /* Returns the position at which the oldest datagram that is complete was completed, or the oldest

@@ -89,7 +89,7 @@ static bool open_shards(struct updater *updater, unsigned bits, bool small) {
     }
     for (unsigned i = 0; updater->shards && i < SHARDS; i++)
         updater->owners[i] = &updater->shards[i >> (SHARD_BITS - bits)];
-    return updater->shards;
+    return updater->shards && flow_numbers_open(&updater->numbers);
 }
 
 /* Returns the number of processors on which this process may run. */
@@ -183,6 +183,8 @@ static void close_shards(struct updater *updater) {
             free(shard->groups[t].list);
         free(shard->firsts);
         free(shard->begins);
+        free(shard->begun);
+        free(shard->spare);
     }
     if (updater->shards)
         pool_memory_close(&updater->pool_memory);
@@ -284,8 +286,7 @@ void finish_reading(struct analysis *analysis) {
 
 void note_totals(struct analysis *analysis) {
     const struct row_sink *rows = rows_of(analysis);
-    for (unsigned i = 0; i < 1u << analysis->updater.numbers.shard_bits; i++)
-        analysis->totals.flows += analysis->updater.shards[i].flow_count;
+    analysis->totals.flows = analysis->updater.numbers.count;
     analysis->totals.evicted_datagrams = analysis->updater.evicted_datagrams;
     analysis->totals.evicted_flows = analysis->updater.evicted_flows;
     analysis->totals.packet_rows_dropped = analysis->updater.packet_rows_dropped;

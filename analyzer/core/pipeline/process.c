@@ -239,7 +239,7 @@ void process_batch(struct analysis *analysis, struct batch *batch) {
     analysis->totals.bytes_read = batch->marks[batch->mark_count - 1].bytes_read;
     analysis->totals.packets += batch->count;
     analysis->packets += batch->count + 1;
-    updater->workers[0].sink.out_of_memory |= batch->out_of_memory;
+    updater->workers[0].sink.out_of_memory |= batch->out_of_memory || !flow_numbers_add(updater);
     for (unsigned i = 1; i < updater->worker_count; i++)
         updater->workers[0].sink.out_of_memory |= updater->workers[i].sink.out_of_memory;
 }
@@ -334,7 +334,9 @@ static bool end_flows(struct analysis *analysis) {
     struct updater *updater = &analysis->updater;
     if (analysis->mode.shard && analysis->timed) /* packets of others may have advanced it */
         analysis->now_ns = max64(analysis->now_ns, analysis->mode.clock_ns);
-    end_all_datagrams(analysis);
+    end_all_datagrams(analysis); /* more flows may begin */
+    if (!flow_numbers_add(updater))
+        return false;
     if (is_near_limit(analysis, NULL))
         return end_flows_in_order(analysis);
     if (!reserve_groups(updater))
@@ -365,7 +367,7 @@ static bool join_rows(struct analysis *analysis) {
                 count_mirrored(first, (uint32_t)k, worker->mirrored[k]);
     }
     done = done && row_sink_join(&first->sink, &analysis->local_rows);
-    return done && flow_numbers_set(&first->sink, updater);
+    return done && flow_numbers_order(&first->sink, updater);
 }
 
 void complete_rows(struct analysis *analysis) {

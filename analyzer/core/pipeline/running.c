@@ -2,9 +2,11 @@
 /* An analysis to which files are added as they come. Between two files the rows of the flows that
  * ended are taken, and their memory with them; what is left is the state of open flows.
  *
- * A flow has its number only while it is open: the flows that are left get new ones, so that
- * numbers and lists do not grow with the time. Rows that an open flow has already (events, blocks,
- * exchanges, datagrams) are copied, and the places by which it may amend its events change. */
+ * The rows that are taken have numbers of their own, in the order of their flows, and the final
+ * numbers of open flows close up behind them. A flow keeps its number in its shard, which another
+ * one may have when its rows are taken, so that lists do not grow with the time. Rows that an open
+ * flow has already (events, blocks, exchanges, datagrams) are copied, and the places by which it
+ * may amend its events change. */
 #include <stdlib.h>
 
 #include "base/bytes.h"
@@ -20,16 +22,8 @@ struct moved_row {
     uint64_t from, to; /* places */
 };
 
-struct open_flow {
-    uint64_t first; /* flow_first() */
-    struct flow *flow;
-};
-
 /* What is left of an analysis when the rows of the others are taken. */
 struct rest_of_flows {
-    struct open_flow *flows;
-    size_t count;
-    uint32_t *numbers[SHARDS]; /* by number in the shard: the new one, FLOW_NONE if it ended */
     struct moved_row *events;
     size_t event_count, event_room;
 };
@@ -38,52 +32,82 @@ static unsigned shard_count(const struct analysis *analysis) {
     return 1u << analysis->updater.numbers.shard_bits;
 }
 
-static int compare_first(const void *left, const void *right) {
-    const struct open_flow *a = left, *b = right;
-    return a->first < b->first ? -1 : a->first > b->first;
-}
-
 static int compare_moved(const void *left, const void *right) {
     const struct moved_row *a = left, *b = right;
     return a->from < b->from ? -1 : a->from > b->from;
 }
 
-static void free_rest(struct rest_of_flows *rest) {
-    free(rest->flows);
-    free(rest->events);
-    for (unsigned i = 0; i < SHARDS; i++)
-        free(rest->numbers[i]);
+/* Returns the place of the final number of a flow, by its provisional one. */
+static uint32_t *final_number(const struct flow_numbers *numbers, uint32_t provisional) {
+    unsigned bits = numbers->shard_bits;
+    return &numbers->final[provisional & ((1u << bits) - 1)][provisional >> bits];
 }
 
-/* Lists the open flows and gives them new numbers. Returns false without memory. */
-static bool list_open(struct analysis *analysis, struct rest_of_flows *rest) {
-    struct updater *updater = &analysis->updater;
-    unsigned bits = updater->numbers.shard_bits;
-    uint32_t place = 0, next[SHARDS] = {0};
-    rest->flows = malloc(((size_t)live_flows(updater) + 1) * sizeof *rest->flows);
-    for (unsigned i = 0; rest->flows && i < shard_count(analysis); i++) {
-        size_t size = ((size_t)updater->shards[i].flow_count + 1) * sizeof **rest->numbers;
-        if (!(rest->numbers[i] = malloc(size)))
-            return false;
-        memset(rest->numbers[i], UINT8_MAX, size); /* FLOW_NONE */
+/* Lists the provisional numbers of all flows in the order of their final ones. NULL without memory.
+ */
+static uint32_t *list_flows(const struct analysis *analysis) {
+    const struct flow_numbers *numbers = &analysis->updater.numbers;
+    uint32_t *list = calloc((size_t)numbers->count + 1, sizeof *list);
+    for (uint32_t s = 0; list && s < shard_count(analysis); s++)
+        for (uint32_t i = 0; i < analysis->updater.shards[s].flow_count; i++)
+            if (numbers->final[s][i] != FLOW_NONE)
+                list[numbers->final[s][i]] = i << numbers->shard_bits | s;
+    return list;
+}
+
+/* Begins numbers in which no flow has one. Returns false without memory. */
+static bool begin_numbers(struct analysis *analysis) {
+    struct flow_numbers *numbers = &analysis->updater.numbers;
+    bool done = flow_numbers_open(numbers);
+    for (unsigned i = 0; done && i < shard_count(analysis); i++) {
+        struct shard *shard = &analysis->updater.shards[i];
+        shard->final_room = 0;
+        done = list_grow(&numbers->final[i], &shard->final_room, (size_t)shard->flow_count + 1,
+                         sizeof **numbers->final);
+        if (done)
+            memset(numbers->final[i], UINT8_MAX, shard->flow_count * sizeof **numbers->final);
     }
-    for (struct flow *flow; rest->flows && (flow = flow_memory_next(updater->memory, &place));)
-        rest->flows[rest->count++] = (struct open_flow){flow_first(updater, flow), flow};
-    if (!rest->flows)
-        return false;
-    qsort(rest->flows, rest->count, sizeof *rest->flows, compare_first);
-    for (size_t i = 0; i < rest->count; i++) {
-        uint32_t number = rest->flows[i].flow->number, shard = number & ((1u << bits) - 1);
-        rest->numbers[shard][number >> bits] = next[shard]++ << bits | shard;
-        updater->shards[shard].firsts[number >> bits] = FLOW_IS_OPEN;
+    return done;
+}
+
+/* Gives the numbers to the flows that ended and to those that are open, each in their order. The
+ * latter are known by a number. Returns false without memory. */
+static bool divide_numbers(struct analysis *analysis, struct flow_numbers *ended,
+                           const uint32_t *flows, size_t count) {
+    struct flow_numbers *open = &analysis->updater.numbers;
+    for (size_t i = 0; i < count; i++) {
+        struct shard *shard = &analysis->updater.shards[flows[i] & (shard_count(analysis) - 1)];
+        if (*final_number(open, flows[i]) != FLOW_NONE) {
+            *final_number(open, flows[i]) = open->count++;
+            continue;
+        }
+        *final_number(ended, flows[i]) = ended->count++;
+        if (!list_grow(&shard->spare, &shard->spare_room, shard->spare_count + 1,
+                       sizeof *shard->spare))
+            return false;
+        shard->spare[shard->spare_count++] = flows[i] >> open->shard_bits;
     }
     return true;
 }
 
-static uint32_t number_now(const struct analysis *analysis, const struct rest_of_flows *rest,
-                           uint32_t before) {
-    unsigned bits = analysis->updater.numbers.shard_bits;
-    return rest->numbers[before & ((1u << bits) - 1)][before >> bits];
+/* Moves the numbers of the flows that ended to `ended`. Others have FLOW_NONE from now on, or a
+ * number of an open flow. Returns false without memory. */
+static bool take_numbers(struct analysis *analysis, struct flow_numbers *ended) {
+    struct updater *updater = &analysis->updater;
+    uint32_t place = 0, count = updater->numbers.count, *flows = list_flows(analysis);
+    *ended = updater->numbers;
+    ended->count = 0;
+    bool done = begin_numbers(analysis) && flows;
+    for (struct flow *flow; done && (flow = flow_memory_next(updater->memory, &place));)
+        *final_number(&updater->numbers, flow->number) = 0;
+    done = done && divide_numbers(analysis, ended, flows, count);
+    for (unsigned i = 0; done && i < shard_count(analysis); i++)
+        if (updater->shards[i].datagrams)
+            reassembly_forget_flows(updater->shards[i].datagrams, updater->numbers.final[i],
+                                    updater->numbers.shard_bits);
+    updater->eviction.current = false; /* it has numbers that others may have now */
+    free(flows);
+    return done;
 }
 
 /* --- rows of open flows ------------------------------------------------------------------------
@@ -110,14 +134,12 @@ static void move_rows(struct analysis *analysis, struct rest_of_flows *rest, str
     table->flows = NULL; /* the numbers before are read */
     for (uint64_t i = 0; table_next(table, &cursor, &row); i++) {
         struct row_order order = table->order[i];
-        uint32_t now =
-            row_known(&row, 0) ? number_now(analysis, rest, (uint32_t)row.value[0]) : FLOW_NONE;
-        if (now == FLOW_NONE) {
+        uint32_t *now = final_number(&analysis->updater.numbers, (uint32_t)row.value[0]);
+        if (!row_known(&row, 0) || *now == FLOW_NONE) {
             table->order[left++] = order;
             continue;
         }
         struct moved_row moved = {.from = order.place};
-        row.value[0] = now;
         copy_texts(sink, table, &row);
         sink->out_of_memory |= !table_add_ordered(&sink->tables[number], &row, &order);
         moved.to = order.place;
@@ -156,27 +178,12 @@ static void move_events(const struct rest_of_flows *rest, struct flow *flow) {
     }
 }
 
-/* Brings the state of the flows that are open to their new numbers. */
-static void renumber(struct analysis *analysis, struct rest_of_flows *rest) {
-    struct updater *updater = &analysis->updater;
-    unsigned bits = updater->numbers.shard_bits;
+static void move_all_events(const struct analysis *analysis, struct rest_of_flows *rest) {
+    uint32_t place = 0;
     if (rest->event_count)
         qsort(rest->events, rest->event_count, sizeof *rest->events, compare_moved);
-    for (unsigned i = 0; i < shard_count(analysis); i++) {
-        struct shard *shard = &updater->shards[i];
-        if (shard->datagrams)
-            reassembly_renumber(shard->datagrams, rest->numbers[i], bits);
-        shard->flow_count = 0;
-    }
-    for (size_t i = 0; i < rest->count; i++) {
-        struct flow *flow = rest->flows[i].flow;
-        struct shard *shard = updater->owners[shard_of_flow(flow->hash)];
-        flow->number = number_now(analysis, rest, flow->number);
-        shard->firsts[flow->number >> bits] = rest->flows[i].first;
-        shard->flow_count++;
+    for (struct flow *flow; (flow = flow_memory_next(analysis->updater.memory, &place));)
         move_events(rest, flow);
-    }
-    updater->eviction.current = false;
 }
 
 /* --- taking ------------------------------------------------------------------------------------
@@ -185,18 +192,15 @@ static void renumber(struct analysis *analysis, struct rest_of_flows *rest) {
 /* Moves the rows, and what is counted with them, into an analysis of their own, which is finished.
  */
 static void move_out(struct analysis *analysis, struct analysis *taken) {
-    struct updater *updater = &analysis->updater;
     struct row_sink *rows = &taken->updater.workers[0].sink;
     *rows = *rows_of(analysis);
     rows->encapsulations = NULL;
-    taken->updater.numbers = updater->numbers;
-    updater->numbers.final = NULL;
-    rows->numbers = &taken->updater.numbers;
     for (unsigned i = 0; i < TABLE_COUNT; i++) {
         rows->tables[i].texts = &rows->texts;
         rows->tables[i].filled = NULL;
     }
     taken->totals = analysis->totals;
+    taken->totals.flows = taken->updater.numbers.count;
     analysis->totals = (struct analysis_totals){.near_limit = analysis->totals.near_limit};
 }
 
@@ -240,12 +244,12 @@ struct analysis *analysis_take(struct analysis *analysis, struct error *error) {
     struct rest_of_flows rest = {0};
     error->kind = ERROR_NONE;
     end_reading(analysis);
-    bool done = taken && list_open(analysis, &rest);
+    bool done = taken && take_numbers(analysis, &taken->updater.numbers);
     uint32_t first = analysis->input.counts.first;
     if (done) {
+        rows_of(analysis)->numbers = &taken->updater.numbers;
         complete_rows(analysis);
         note_totals(analysis);
-        analysis->totals.flows -= rest.count;
         move_out(analysis, taken);
         done = begin_rows(analysis);
         struct row_sink *rows = rows_of(taken);
@@ -253,12 +257,12 @@ struct analysis *analysis_take(struct analysis *analysis, struct error *error) {
             move_rows(analysis, &rest, &rows->tables[ordered[i]], ordered[i]);
             rows->tables[ordered[i]].flows = rows->numbers;
         }
-        renumber(analysis, &rest);
+        move_all_events(analysis, &rest);
         done = done && row_sink_sort(rows);
         number_interfaces(analysis->input.files, first, rows, &taken->interfaces);
         done = done && !rows->out_of_memory && !rows_of(analysis)->out_of_memory;
     }
-    free_rest(&rest);
+    free(rest.events);
     if (done)
         return taken;
     analysis_close(taken);

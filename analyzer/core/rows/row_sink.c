@@ -90,17 +90,17 @@ void row_sink_settle(struct row_sink *sink) {
 }
 
 bool row_sink_order_groups(struct row_sink *sink, enum table_number number,
-                           struct table_groups *const shards[], const struct flow_place *flows,
-                           size_t count) {
+                           struct table_groups *const shards[]) {
     struct table *table = &sink->tables[number];
     table->filled = NULL;
     if (!table->grouped || !table->row_count)
         return true;
-    if (!table_groups_reserve(&table->groups, count))
+    if (!table_groups_reserve(&table->groups, sink->numbers->count))
         return false;
-    for (size_t i = 0; i < count; i++)
-        if (flows[i].number < shards[flows[i].shard]->count)
-            table->groups.list[i] = shards[flows[i].shard]->list[flows[i].number];
+    for (unsigned s = 0; s < 1u << sink->numbers->shard_bits; s++)
+        for (size_t i = 0; i < shards[s]->count; i++)
+            if (shards[s]->list[i].size)
+                table->groups.list[sink->numbers->final[s][i]] = shards[s]->list[i];
     return true;
 }
 

@@ -87,19 +87,12 @@ void row_sink_use_groups(struct row_sink *sink, struct table_groups groups[stati
 /* Moves the rows of another sink, which is empty then. Returns false without memory. */
 bool row_sink_join(struct row_sink *sink, struct row_sink *other);
 
-/* A flow by the packet that began it. */
-struct flow_place {
-    uint64_t at;
-    uint32_t shard, number; /* in its shard */
-};
-
-/* Puts the groups of a grouped table into the order of the flows, from those of each shard. Returns
- * false without memory. */
+/* Puts the groups of a grouped table, by the numbers of flows in their shards, into the order of
+ * the final numbers. Returns false without memory. */
 bool row_sink_order_groups(struct row_sink *sink, enum table_number number,
-                           struct table_groups *const shards[], const struct flow_place *flows,
-                           size_t count);
+                           struct table_groups *const shards[]);
 
-/* Sorts the rows, once all are added and all flows have their final numbers. */
+/* Sorts the rows, once all are added. */
 void row_sink_settle(struct row_sink *sink);
 
 /* Begins the rows of a flow in a grouped table. Returns false without memory. */

@@ -101,9 +101,10 @@ struct row_order {
     uint64_t place;
 };
 
-/* Numbers of flows: each shard counts its own until all flows are known. */
+/* Numbers of flows: each shard counts its own during a batch. */
 struct flow_numbers {
     unsigned shard_bits; /* lower bits of a provisional number: the shard */
+    uint32_t count;      /* the next final number */
     uint32_t **final;    /* by shard and provisional number; NULL if these are final */
 };
 

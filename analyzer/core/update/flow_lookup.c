@@ -4,8 +4,8 @@
  * A flow ends for one of four reasons: silence (flow_due_ns), a SYN that opens a new connection on
  * the same ports, eviction at the limit of live flows, or the end of the capture. Silence is
  * checked at the next packet of the flow as well as by flow_expire(), so that the result does not
- * depend on when the table is swept. A shard numbers its flows in the order of processing; all
- * flows get their final numbers at the end. */
+ * depend on when the table is swept. A shard numbers its flows in the order of processing; they
+ * get their final numbers after the batch (flow_numbers.c). */
 #include <stddef.h>
 #include <string.h>
 
@@ -133,9 +133,14 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
     struct shard *shard = worker->shard;
     struct pair_choice *choice = worker->updater->choice;
     unsigned bits = worker->updater->numbers.shard_bits;
-    uint32_t number = choice ? pair_choice_number(choice, shard->flow_count) : shard->flow_count;
+    uint32_t number = choice               ? pair_choice_number(choice, shard->flow_count)
+                      : shard->spare_count ? shard->spare[shard->spare_count - 1]
+                                           : shard->flow_count;
+    uint32_t before = number < shard->flow_count ? number : shard->flow_count;
+    size_t begun = shard->begun_count + (number - before) + 1;
     if (number >= UINT32_MAX >> bits ||
         !list_grow(&shard->firsts, &shard->first_room, (size_t)number + 1, sizeof *shard->firsts) ||
+        !list_grow(&shard->begun, &shard->begun_room, begun, sizeof *shard->begun) ||
         !note_begin(worker, shard, packet))
         return NULL;
     struct flow *flow = flow_table_add(shard->flows, hash, key, packet->time_ns + TCP_ENDED_NS);
@@ -143,8 +148,14 @@ static struct flow *add_flow(struct worker *worker, uint32_t hash, const struct 
         return NULL;
     uint64_t of_datagram = worker->sweep ? worker->sink.minor >> ORDER_BITS : 0;
     uint64_t first = worker->sink.at | (of_datagram & (ORDER_PHASE(1) - 1));
-    while (shard->flow_count <= number) /* those between are of other pairs */
-        shard->firsts[shard->flow_count++] = first;
+    for (uint32_t i = before; i <= number; i++) { /* those before it are of other pairs */
+        shard->firsts[i] = first;
+        shard->begun[shard->begun_count++] = i;
+    }
+    if (number == shard->flow_count || choice)
+        shard->flow_count = number + 1;
+    else
+        shard->spare_count--;
     flow->number = number << bits | shard->number;
     return flow;
 }

@@ -37,9 +37,12 @@ struct shard {
     struct table_groups groups[TABLE_COUNT]; /* rows of flows by their number in the shard */
     uint64_t *firsts;                        /* row_sink.at when a flow began, by number */
     struct flow_begin *begins;               /* likewise, if they are wanted */
-    size_t first_room, begin_room;
+    uint32_t *begun;                         /* numbers of the flows that have no final one yet */
+    uint32_t *spare;                         /* numbers that flows had whose rows were taken */
+    size_t first_room, begin_room, final_room, spare_room, spare_count;
+    size_t begun_room, begun_count;
     struct pool pool;    /* of the lists of its flows and datagrams */
-    uint32_t flow_count; /* number of the next flow */
+    uint32_t flow_count; /* the next number that no flow had yet */
     uint32_t number;     /* of the shard */
 };
 
@@ -260,10 +263,14 @@ void count_mirrored(struct worker *worker, uint32_t interface, uint64_t copies);
 void flow_release(struct worker *worker, struct flow *flow);
 
 /* flow_numbers.c */
-#define FLOW_IS_OPEN UINT64_MAX /* in shard.firsts, while the rows of the others are taken */
-/* Gives all flows but those that are open their final numbers, and the joined rows the order of
- * these. Returns false without memory. */
-bool flow_numbers_set(struct row_sink *sink, struct updater *updater);
+/* Gives the flows that began since the last call their final numbers. Returns false without memory.
+ */
+bool flow_numbers_add(struct updater *updater);
+/* Gives the joined rows the order of the final numbers, when all of them are added. Returns false
+ * without memory. */
+bool flow_numbers_order(struct row_sink *sink, struct updater *updater);
+/* Begins the numbers anew, whose bits of the shard are set. Returns false without memory. */
+bool flow_numbers_open(struct flow_numbers *numbers);
 void flow_numbers_free(struct flow_numbers *numbers);
 
 /* sequence_update.c: numbered datagrams, and blocks in TCP streams. */

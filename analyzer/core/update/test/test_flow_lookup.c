@@ -50,6 +50,7 @@ static void close_updater(void) {
     for (unsigned i = 0; i < OPENED; i++) {
         flow_table_close(shards[i].flows);
         free(shards[i].firsts);
+        free(shards[i].begun);
     }
     flow_memory_close(updater.memory);
     pool_memory_close(&updater.pool_memory);
