@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import one_of
+from wiretale.reports.figures.axes import range_of
+from wiretale.reports.figures.lanes import evidence_of, evidence_shapes, evidence_traces, lane_trace
 from wiretale.reports.figures.picture import WIDTH_PX
 from wiretale.reports.figures.points import KEPT, FlowPoints, Points
 from wiretale.reports.figures.styles import (
@@ -17,12 +19,13 @@ from wiretale.reports.figures.styles import (
     DRAWN_PANELS,
     GRID,
     INK,
+    LANE,
     POSITIONS,
-    axis_title_of,
     height_of,
     panel_names,
+    title_of,
 )
-from wiretale.reports.html.figures import Panel, Series
+from wiretale.reports.html.figures import Panel, Series, axis_key, panel_heads
 from wiretale.reports.html.packing import base_time
 
 if TYPE_CHECKING:
@@ -30,12 +33,11 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.trace import Trace
 
-TOP_PX, BOTTOM_PX, BETWEEN_PX, LEFT_PX, RIGHT_PX = 40, 48, 22, 76, 210
+TOP_PX, BOTTOM_PX, BETWEEN_PX, LEFT_PX, RIGHT_PX = 64, 48, 28, 52, 220
 MOST_EACH = KEPT * (WIDTH_PX - LEFT_PX - RIGHT_PX)  # points of each series: a column of time for each of pixels
-OFTEN_OUTSIDE = ("window", "room")  # the receiver's; they set no range, because they would squeeze the sender's
-MARGIN = 0.05  # of a range
 MS_LETTERS = 23  # of a time with milliseconds
 FRAME = "frame %{customdata}<br>"
+POINT_LEAST = 0.004  # share of the range that the band of a single packet takes
 
 
 def chosen_panels(asked_panels: Sequence[str], drawn: set[str], flow: int) -> list[Panel]:
@@ -59,17 +61,9 @@ def bars(values: Sequence[Any], ends: Sequence[Any]) -> list[Any]:
     return [value for pair in zip(values, ends, strict=True) for value in (*pair, None)]
 
 
-def range_of(panel: Panel, points: dict[str, Points]) -> list[float] | None:
-    """Returns the range of a panel; None if Plotly should choose it."""
-    keys = [series.key for series in DRAWN if series.panel == panel.name and series.key in points]
-    sizing = [points[key] for key in keys if key not in OFTEN_OUTSIDE]
-    if not sizing or len(sizing) == len(keys):
-        return None
-    values = [y for line in sizing for y in (*line.y, *(high for high in line.y2 if high is not None))]
-    positions = panel.name in POSITIONS
-    low, high = min(values) if positions else 0, max(values)
-    margin = MARGIN * (high - low) or 1.0
-    return [low - margin if positions else low, high + margin]
+def axes_of(number: int) -> dict[str, str]:
+    """Returns the axis and the legend of the panel with this number, for a trace."""
+    return {"yaxis": axis_key(number), "legend": numbered("legend", number)}
 
 
 def trace_of(series: Series, points: Points, number: int) -> dict[str, Any]:
@@ -80,7 +74,7 @@ def trace_of(series: Series, points: Points, number: int) -> dict[str, Any]:
         x, y = bars(x, x), bars(y, [low if high is None else high for low, high in zip(y, points.y2, strict=True)])
         frames, texts = bars(frames, frames), bars(texts, texts)
     trace: dict[str, Any] = {"type": "scatter", "name": series.name, "meta": series.key, "x": x, "y": y}
-    trace |= {"yaxis": numbered("y", number), "legend": numbered("legend", number), "showlegend": True}
+    trace |= {**axes_of(number), "showlegend": True}
     if series.mode == "marks":
         line = {"width": 2, "color": color}  # of shapes that are lines
         trace |= {
@@ -93,6 +87,11 @@ def trace_of(series: Series, points: Points, number: int) -> dict[str, Any]:
         shape = "hv" if series.mode == "steps" else "linear"
         width = series.size if is_bar else 1.5
         trace |= {"mode": "lines", "line": {"color": color, "dash": series.dash, "width": width, "shape": shape}}
+        if series.fill:
+            trace |= {
+                "fill": "tozeroy",
+                "fillcolor": f"rgba({', '.join(str(int(color[at : at + 2], 16)) for at in (1, 3, 5))}, 0.13)",
+            }
     hover = "%{y:,}"
     if any(text is not None for text in texts):
         trace["text"], hover = texts, "%{text}"
@@ -118,19 +117,34 @@ def layout_of(panels: Sequence[Panel], points: dict[str, Points], title: str, si
     top = 0
     for number, panel in enumerate(panels, start=1):
         below = top + height_of(panel)
-        layout[numbered("legend", number)] = {"x": 1.01, "y": 1 - top / inner, "yanchor": "top", "tracegroupgap": 0}
+        place = (
+            {"y": max(0.0, 1 - below / inner), "yanchor": "bottom"}
+            if panel.name == LANE
+            else {"y": 1 - top / inner, "yanchor": "top"}
+        )
+        layout[numbered("legend", number)] = {"x": 1.01, "tracegroupgap": 0, **place}
         layout[numbered("yaxis", number)] = {
-            "title": {"text": axis_title_of(panel)},
+            "title": {"text": title_of(panel)},
             "domain": [max(0.0, 1 - below / inner), 1 - top / inner],
             "type": "log" if panel.log else "linear",
             "rangemode": "normal" if panel.name in POSITIONS else "tozero",
-            "range": range_of(panel, points),
             "zeroline": False,
             "exponentformat": "SI",
             "gridcolor": GRID,
+            **axis_of(panel, points),
         }
         top = below + BETWEEN_PX
+    layout["meta"] = {"panels": [panel.name for panel in panels]}
+    layout["annotations"] = panel_heads(layout)  # which takes the titles
     return layout
+
+
+def axis_of(panel: Panel, points: dict[str, Points]) -> dict[str, Any]:
+    """Returns the range of the axis of a panel; the lane of the time has no values."""
+    if panel.name == LANE:
+        return {"range": [0, 1], "showticklabels": False, "showgrid": False, "ticks": ""}
+    keys = [series.key for series in DRAWN if series.panel == panel.name and series.key in points]
+    return {"range": list(range_of(panel, {key: points[key] for key in keys}))}
 
 
 def make_figure(trace: Trace, flow: int, panels: Sequence[str], most: int | None) -> Figure:
@@ -142,10 +156,17 @@ def make_figure(trace: Trace, flow: int, panels: Sequence[str], most: int | None
 
     name = trace.flow(flow).name
     with FlowPoints(trace, flow, None if most is None else max(MOST_EACH, most // len(DRAWN))) as points:
-        points_by_key = points.all()
-    panels_drawn = chosen_panels(panels, {series.panel for series in DRAWN if series.key in points_by_key}, flow)
+        points_by_key, lasted_ns = points.all(), points.lasted_ns()
+        lanes = points.lanes(lasted_ns // WIDTH_PX)
+    panels_with_data = {series.panel for series in DRAWN if series.key in points_by_key} | ({LANE} if lanes else set())
+    panels_drawn = chosen_panels(panels, panels_with_data, flow)
     places = {panel.name: number for number, panel in enumerate(panels_drawn, start=1)}
     series_drawn = [series for series in DRAWN if series.key in points_by_key and series.panel in places]
     traces = [trace_of(series, points_by_key[series.key], places[series.panel]) for series in series_drawn]
+    if LANE in places:
+        traces += [lane_trace(lane, axes_of(places[LANE])) for lane in lanes]
+    causes = evidence_of(trace, flow)
+    traces += evidence_traces(causes, axes_of(1))
     since = f"seconds since {show_time(base_time(trace))[:MS_LETTERS]}"
-    return go.Figure(traces, layout_of(panels_drawn, points_by_key, name.replace("<", "&lt;"), since))
+    layout = layout_of(panels_drawn, points_by_key, name.replace("<", "&lt;"), since)
+    return go.Figure(traces, {**layout, "shapes": evidence_shapes(causes, POINT_LEAST * lasted_ns / 1e9)})

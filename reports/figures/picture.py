@@ -23,7 +23,9 @@ from urllib.parse import unquote_to_bytes
 from wiretale.analyzer.errors import MissingToolError, UsageError, WiretaleError
 from wiretale.analyzer.units import one_of, plural
 from wiretale.reports.export.destination import output_file
-from wiretale.reports.figures.styles import panel_names
+from wiretale.reports.figures.axes import value_ticks
+from wiretale.reports.figures.styles import LANE, panel_names
+from wiretale.reports.html.figures import PANELS, axis_key
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -36,6 +38,7 @@ INSTALL = "run `apt-get install chromium`, or `pip install kaleido` and `plotly_
 WIDTH_PX = 1200
 SCALE = 2  # of PNG
 SECONDS_MOST = 120
+PANEL_OF = {panel.name: panel for panel in PANELS if panel.name != LANE}
 FLAGS = ("--headless", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run")
 
 DRAWING = """<!doctype html><meta charset="utf-8"><body><div id="plot"></div><script>{plotly}</script><script>
@@ -170,9 +173,24 @@ def by_kaleido(figure: Figure, form: str) -> bytes:
         raise MissingToolError(f"kaleido drew no picture ({reason}): {INSTALL}") from None
 
 
+def with_ticks(figure: Figure) -> Figure:
+    """Returns the figure of a flow with round ticks in the unit that the head of each panel names: nobody zooms a picture."""
+    from plotly import graph_objects as go
+
+    still, names = go.Figure(figure), (figure.layout.meta or {}).get("panels", ())
+    for number, name in enumerate(names, start=1):
+        if (panel := PANEL_OF.get(name)) is None:
+            continue
+        key = axis_key(number).replace("y", "yaxis")
+        ticks, texts, unit = value_ticks(panel, still.layout[key].range)
+        still.layout[key].update(tickvals=ticks, ticktext=texts)
+        still.update_annotations({"text": f"<b>{panel.title}</b> {unit}"}, selector={"name": key})
+    return still
+
+
 def picture(figure: Figure, form: str) -> bytes:
     """Returns a picture of the figure in one of FORMATS. Raises MissingToolError if no program can draw it."""
-    browser = find_browser()
+    browser, figure = find_browser(), with_ticks(figure)
     if browser is None:
         return by_kaleido(figure, form)
     with TemporaryDirectory(prefix="wiretale-", ignore_cleanup_errors=True) as folder:

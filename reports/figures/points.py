@@ -10,9 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import floor, log10
 from typing import TYPE_CHECKING
 
+from wiretale.analyzer.options import PACKETS_MAX
 from wiretale.analyzer.query import connect
+from wiretale.reports.figures.lanes import Lane, lanes_of
 from wiretale.reports.figures.styles import MARK_OF
 from wiretale.reports.html.packing import base_time
 
@@ -20,6 +23,15 @@ if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
 
 KEPT = 4  # points of a column
+# Bins of the throughput, as in page/flow/series/rates.js.
+BINS_USUAL, PACKETS_PER_BIN = (12, 160), 4
+WITH_MARGINS, LEAST_NS = 1.02, 2_000_000  # the range of the page of a whole flow
+
+
+def round_step(value: float) -> float:
+    """Returns the least of 1, 2 and 5 times a power of ten that is not below a value."""
+    power = 10.0 ** floor(log10(value))
+    return power * next((step for step in (1, 2, 5) if step * power >= value * (1 - 1e-9)), 10)
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,16 @@ BINS = """
 SELECT start_ns + {after} AS time_ns, {y} AS y, NULL AS y2, NULL AS frame, NULL AS text FROM series
 WHERE flow = {flow} AND direction = {direction}
 """
+# Bits per second in bins, whose width is that of the page.
+RATES = """
+SELECT {base_ns} + every.k * {bin_ns} AS time_ns, coalesce(bits, 0) * 1e9 / {bin_ns} AS y, NULL AS y2, NULL AS frame, NULL AS text
+FROM (SELECT unnest(range({first}, {last} + 2)) AS k) AS every
+LEFT JOIN (SELECT (time_ns - {base_ns}) // {bin_ns} AS k, 8 * sum({bytes})::DOUBLE AS bits FROM {source} GROUP BY 1) AS filled
+    ON filled.k = least(every.k, {last})
+"""
+ADVANCES = """(SELECT time_ns, top - lag(top) OVER (ORDER BY time_ns, capture, frame) AS advance FROM (
+    SELECT time_ns, capture, frame, max(acknowledged) OVER (ORDER BY time_ns, capture, frame ROWS UNBOUNDED PRECEDING) AS top
+    FROM flow_packets WHERE direction = {answering} AND acknowledged IS NOT NULL AND time_ns IS NOT NULL))"""
 PACKETS = "SELECT time_ns, {y} AS y, {y2} AS y2, frame, {text} AS text FROM flow_packets WHERE {where}"
 SACKS = " UNION ALL ".join(
     f"SELECT time_ns, {name}_start AS y, {name}_end AS y2, frame, format('SACK {{:,}} to {{:,}}', {name}_start, {name}_end) AS "
@@ -164,7 +186,43 @@ class FlowPoints:
         numbers = f"SELECT count(*) FROM blocks WHERE flow = {flow} AND complete_ns IS NOT NULL"
         self.is_numbered = not self.is_tcp and self.connection.execute(numbers).fetchall() != [(0,)]
         if self.has_packets:
-            self.connection.register("flow_packets", trace.packets(flow).with_integers())
+            packets, spans = trace._packets_and_spans([flow], PACKETS_MAX)
+            self.connection.register("flow_packets", packets.with_integers())
+            self.connection.register("flow_spans", spans.with_integers())
+        self.bins = self.find_bins() if self.has_packets else None
+
+    def find_bins(self) -> dict[str, int] | None:
+        """Returns the bins of the throughput, as the page has them of all packets: width, first and last; None without times."""
+        ends = "SELECT min(time_ns), max(time_ns), count(time_ns) FROM flow_packets"
+        ((first_ns, last_ns, count),) = self.connection.execute(ends).fetchall()
+        if first_ns is None:
+            return None
+        bins = min(BINS_USUAL[1], max(BINS_USUAL[0], count / PACKETS_PER_BIN))
+        bin_ns = max(1, round(round_step(max((last_ns - first_ns) * WITH_MARGINS, LEAST_NS) / bins)))
+        first, last = ((ns - self.base_ns) // bin_ns for ns in (first_ns, last_ns))
+        return {"base_ns": self.base_ns, "bin_ns": bin_ns, "first": first, "last": last}
+
+    def lasted_ns(self) -> int:
+        """Returns the time from the first packet to the last, at least 1 ns."""
+        return max(1, (self.bins["last"] - self.bins["first"] + 1) * self.bins["bin_ns"]) if self.bins else 1
+
+    def lanes(self, column_ns: int) -> list[Lane]:
+        """Returns where the time of a TCP flow went, in spans of at least about a column."""
+        return lanes_of(self.connection, self.base_ns, column_ns) if self.is_tcp and self.has_packets else []
+
+    def rates(self) -> Iterator[tuple[str, str]]:
+        """Yields the throughput of packets: of each direction, and of acknowledged bytes."""
+        if not self.bins:
+            return
+        for direction in (0, 1):
+            source = f"(FROM flow_packets WHERE direction = {direction} AND time_ns IS NOT NULL)"
+            if self.connection.execute(f"SELECT count(*) FROM {source}").fetchall() != [(0,)]:
+                yield f"throughput{direction}", RATES.format(bytes="ip_bytes", source=source, **self.bins)
+        advances = ADVANCES.format(answering=1 - self.main)
+        if self.is_tcp and self.connection.execute(f"SELECT count(*) FROM {advances} WHERE advance > 0").fetchall() != [
+            (0,)
+        ]:
+            yield "acked", RATES.format(bytes="advance", source=advances, **self.bins)
 
     def __enter__(self) -> FlowPoints:
         return self
@@ -190,9 +248,11 @@ class FlowPoints:
 
     def queries(self) -> Iterator[tuple[str, str]]:
         """Yields the key of each series, and the SQL of its points."""
+        yield from self.rates()
         for direction in (0, 1):
             where = {"flow": self.flow, "direction": direction}
-            yield f"throughput{direction}", STEPS.format(y="throughput_bps", **where)
+            if not self.has_packets:
+                yield f"throughput{direction}", STEPS.format(y="throughput_bps", **where)
             if self.has_packets:  # an ACK completes the sample of the other direction
                 sample = f"direction = {1 - direction} AND rtt_ns IS NOT NULL"
                 yield f"rtt{direction}", PACKETS.format(y="rtt_ns / 1e6", y2="NULL", text="NULL", where=sample)

@@ -20,14 +20,19 @@ import needs
 import wiretale
 from checkout import SAMPLES
 from plain_wire import Wire, block
-from wiretale.reports.figures.picture import by_kaleido, picture
+from report_page import Page
+from wiretale.reports.figures.picture import by_kaleido, picture, with_ticks
 from wiretale.reports.figures.points import FlowPoints, Points
 from wiretale.reports.figures.styles import COLORS, DRAWN, PAGE_ONLY
 from wiretale.reports.html.figures import SERIES
+from wiretale.reports.html.finding_rows import finding_rows
+from wiretale.reports.html.first_screen import cause_flows
 from wiretale.reports.html.offline_page import part
+from wiretale.reports.html.packing import base_time
 
 LOSSES = SAMPLES / "tcp_losses.pcap"
 NOTEBOOK = SAMPLES.parent / "docs" / "notebook.ipynb"
+BESIDE = {"parts", "evidence"}  # of the figure, which are no series of points
 BROWSER = needs.marked(needs.programs("chromium"), needs.browser(), needs.plain_processes())
 
 
@@ -149,7 +154,7 @@ def test_every_flow_of_every_sample_has_a_figure_of_known_series(sample: Path) -
         with FlowPoints(trace, row["flow"], None) as points:
             drawn = points.all()
         figure = trace.figure(row["flow"])
-        assert {curve.meta for curve in figure.data} == drawn.keys() & keys != set()
+        assert {curve.meta for curve in figure.data} - BESIDE == drawn.keys() & keys != set()
         assert {key.split("_")[0] for key in drawn.keys() - keys} <= {
             "gap",
             "suspected",
@@ -160,20 +165,81 @@ def test_every_flow_of_every_sample_has_a_figure_of_known_series(sample: Path) -
             "ack",
         }
         for curve in figure.data:
-            assert len(curve.x) == len(curve.y) == len(curve.customdata if curve.customdata is not None else curve.x)
+            assert (
+                len(curve.x or ())
+                == len(curve.y or ())
+                == len(curve.customdata if curve.customdata is not None else curve.x)
+            )
 
 
 def test_panels_are_chosen_and_named() -> None:
     trace = wiretale.analyze(LOSSES)
     both = trace.flow(0).plot("rtt", "throughput")
-    assert {curve.meta for curve in both.data} == {"rtt0", "rtt1", "least", "throughput0", "throughput1"}
-    assert [both.layout.yaxis.title.text, both.layout.yaxis2.title.text] == ["Throughput, bit/s", "Round trip, ms"]
+    keys = {"rtt0", "rtt1", "least", "throughput0", "throughput1", "acked"}
+    assert {curve.meta for curve in both.data} - {"evidence"} == keys
+    assert [head.text for head in both.layout.annotations] == ["<b>Throughput</b> bit/s", "<b>Round trip</b> ms"]
     with pytest.raises(wiretale.UsageError, match=r"^panel 'nothing': expected sequence, numbers"):
         trace.figure(0, "nothing")
     with pytest.raises(wiretale.UsageError, match=r"flow 0 has no data for it \(expected sequence, flight"):
         trace.figure(0, "fragments")
     with pytest.raises(wiretale.UsageError, match="flow 1: expected a number"):
         trace.figure(1)
+
+
+@BROWSER
+@pytest.mark.parametrize("sample", ["tcp_losses", "udp_blocks", "vlan_ipv6", "ip_fragments"])
+def test_a_figure_has_what_the_page_draws(sample: str, page: Page, tmp_path: Path) -> None:
+    trace = wiretale.analyze(SAMPLES / f"{sample}.pcap")
+    page.open(trace.report(tmp_path / "report.html"), "#flow=0")
+    shown = page.page.evaluate(
+        "Object.fromEntries(Object.entries(view.all).map(([key, s]) => [key, [[...s.x], [...s.y]]]))"
+    )
+    panels = page.page.evaluate("panelsWithData().map((panel) => panel.name)")
+    figure = trace.figure(0, most=None)
+    assert figure.layout.meta["panels"] == panels
+    assert {curve.meta for curve in figure.data} - {"evidence"} == shown.keys() & {series.key for series in DRAWN}
+    for curve in figure.data:
+        if curve.meta.startswith("throughput") or curve.meta == "acked":
+            by_page = dict(zip(*shown[curve.meta], strict=True))
+            for second, rate in zip(curve.x[:-1], curve.y[:-1], strict=True):
+                near = min(by_page, key=lambda x: abs(x - second))
+                assert abs(near - second) < 1e-9 and by_page[near] == pytest.approx(rate, abs=1), (curve.meta, second)
+
+
+def test_the_lane_of_a_figure_is_the_account_of_time() -> None:
+    trace = wiretale.analyze(LOSSES)
+    figure, spans = trace.figure(0), trace.time_spans(0).rows()
+    seconds = {row["part"]: 0.0 for row in spans}
+    for row in spans:
+        seconds[row["part"]] += (row["end_ns"] - row["start_ns"]) / 1e9
+    lanes = [curve for curve in figure.data if curve.meta == "parts"]
+    sums = [sum(end - start for start, end in zip(curve.x[::6], curve.x[1::6], strict=True)) for curve in lanes]
+    assert sums == pytest.approx(sorted(seconds.values(), reverse=True), abs=1e-6)
+
+
+def test_a_figure_has_a_band_for_each_cause_with_a_time() -> None:
+    trace = wiretale.analyze(SAMPLES / "udp_blocks.pcap")
+    figure, listed = trace.figure(0), cause_flows(trace, finding_rows(trace, base_time(trace), False))
+    bands = [shape for shape in figure.layout.shapes if shape.name == "evidence"]
+    names = [curve.name.replace("<br>", " ") for curve in figure.data if curve.meta == "evidence"]
+    parts = [entry for entry in listed if 0 in entry["flows"] and entry["from"] is not None]
+    assert 0 < len(bands) == len(names) <= len(parts)
+    for band, name in zip(bands, names, strict=True):
+        entry = listed[int(name.split()[0]) - 1]
+        assert name.endswith(entry["title"])
+        assert band.x0 <= entry["from"] <= entry["to"] <= band.x1 < entry["to"] + 0.01
+
+
+def test_a_picture_has_round_ticks_in_the_unit_of_its_head() -> None:
+    still = with_ticks(wiretale.analyze(LOSSES).figure(0, "sequence", "rtt", "throughput"))
+    heads = {head.name: head.text for head in still.layout.annotations}
+    assert heads == {
+        "yaxis": "<b>Sequence</b> kB",
+        "yaxis2": "<b>Throughput</b> Mbit/s",
+        "yaxis3": "<b>Round trip</b> ms",
+    }
+    assert still.layout.yaxis.tickvals == (0, 100_000, 200_000, 300_000)
+    assert still.layout.yaxis.ticktext == ("0", "100", "200", "300")
 
 
 def test_a_figure_without_packets_has_the_series_of_bins() -> None:
@@ -185,7 +251,7 @@ def test_a_figure_without_packets_has_the_series_of_bins() -> None:
 
 def test_colors_are_those_of_the_page() -> None:
     light = part("page.css").partition("@media")[0]
-    tokens = dict(re.findall(r"--([a-z]+): (#[0-9a-f]{6})", light))
+    tokens = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", light))
     assert {name: tokens[name] for name in COLORS} == COLORS
     assert {series.color for series in SERIES} <= COLORS.keys()
     assert {series.key for series in SERIES} > PAGE_ONLY
@@ -244,13 +310,11 @@ def test_pictures_of_the_command_show_the_flow(wiretale_run: Any, tmp_path: Path
     assert svg.tag == "{http://www.w3.org/2000/svg}svg"
     classes = [element.get("class", "") for element in svg.iter()]
     assert sum(name.startswith("trace scatter") for name in classes) >= 8
-    assert {"by timeout", "Round trip, ms", "Sequence, bytes"} <= {
-        "".join(element.itertext()) for element in svg.iter()
-    }
+    assert {"by timeout", "Round trip ms", "Sequence kB"} <= {"".join(element.itertext()) for element in svg.iter()}
     pdf = (tmp_path / "flow.pdf").read_bytes()
     assert pdf.startswith(b"%PDF-") and len(re.findall(rb"/Type\s*/Page\b", pdf)) == 1
     width, height = map(float, re.findall(rb"/MediaBox\s*\[0 0 ([\d.]+) ([\d.]+)\]", pdf)[0])
-    assert width == pytest.approx(900, abs=2) and height < width
+    assert width == pytest.approx(900, abs=2) and height < 1.2 * width
     assert has_colors((tmp_path / "flow.png").read_bytes(), 20)
 
 
@@ -264,7 +328,7 @@ def test_a_name_for_all_pictures(wiretale_run: Any, tmp_path: Path) -> None:
     done = wiretale_run("analyze", SAMPLES / "timeouts.pcap", *figures, "-o", tmp_path / "flow-{flow}-{panel}.svg")
     assert done.returncode == 0
     assert {path.name for path in tmp_path.iterdir()} == {"flow-0-sequence-rtt.svg", "flow-1-rtt.svg"}
-    assert {"Sequence, bytes", "Round trip, ms"} <= svg_titles(tmp_path / "flow-0-sequence-rtt.svg")
+    assert {"Sequence kB", "Round trip ms"} <= svg_titles(tmp_path / "flow-0-sequence-rtt.svg")
     assert "Sequence, bytes" not in svg_titles(tmp_path / "flow-1-rtt.svg")
 
 
@@ -278,9 +342,9 @@ def test_no_picture_is_written_if_one_cannot_be_drawn(wiretale_run: Any, tmp_pat
 @BROWSER
 def test_text_of_a_capture_is_text_in_a_picture() -> None:
     figure = wiretale.analyze(LOSSES).figure(0, "rtt")
-    figure.layout.yaxis.title.text = "</script><script>document.title = 'run'</script>"
+    figure.layout.title.text = "</script><script>document.title = 'run'</script>"
     drawn = picture(figure, "svg").decode()
-    assert "<script" not in drawn and "Round trip" not in drawn
+    assert "<script" not in drawn and "document.title" in drawn
 
 
 @BROWSER
