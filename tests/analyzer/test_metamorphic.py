@@ -347,9 +347,9 @@ def null_without_acks() -> set[str]:
 
     names, above = set(), False
     for name, _, _, meaning, _ in next(columns for table, _, columns in _core.schemas() if table == "directions"):
-        if "null" not in meaning:
+        if "null" not in meaning.lower():
             continue
-        same = re.search(r"null as (\w+)", meaning)
+        same = re.search(r"[Nn]ull as (\w+)", meaning)
         if not same:
             above = bool(ABSENT.search(meaning))
         elif same[1] not in ("above", "there"):

@@ -39,8 +39,8 @@ def suspects(case: Case) -> dict[int, list[Numbered]]:
     "{blocked}. {first} stopped reading first.",
     advice="Let the program on {first} read while it sends: a second thread, or non-blocking I/O with `poll`. Larger "
     "buffers only move the limit.",
-    shows="Both receivers of a connection had no room for a segment at the same time, for 5 s and half of its life or more, "
-    "and both had sent data. The one whose window was full for longer stopped reading first.",
+    shows="Both receivers of a connection had no room for a segment at the same time, for 5 s and at least half of its life. "
+    "Both had sent data. The one whose window was full for longer stopped reading first.",
     rivals={
         "zero-window": "the other end, too, has data that it cannot send",
         "hung-server": "it answers, until the client's window is full",

@@ -72,8 +72,8 @@ def whole_datagrams(case: Case, pair: Pair) -> int:
     "{lost} arrived with the first fragment alone{beside}.",
     advice="Send messages that fit the path MTU, or use TCP (SIP: RFC 3261 section 18.1.1; DNS: an EDNS size of 1,232; IKE: RFC "
     "7383), or let the firewall pass or reassemble fragments (RFC 8900).",
-    shows="Three fragmented datagrams or more from one host to another of which the first fragment arrives and no later one, "
-    "with at most 3% exceptions.",
+    shows="Of at least three fragmented datagrams from one host to another, the first fragment arrives and no later one, with "
+    "at most 3% exceptions.",
     rivals={
         "fragment-loss": "no datagram in fragments is complete, and always the later ones are missing",
         "mtu-black-hole": "the packets may be fragmented (no DF)",

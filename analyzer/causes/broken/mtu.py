@@ -60,9 +60,9 @@ def told_by(case: Case, flow: int) -> tuple[str, int] | None:
     sentence="{what}",
     advice="Let ICMP 'fragmentation needed' and IPv6 'packet too big' pass, or clamp the MSS at the tunnel or router; "
     "`net.ipv4.tcp_mtu_probing=1` helps the sender (RFC 4821). `ping -M do -s {ping} {host}` finds the size that passes.",
-    shows="At the sender: segments of one size are sent three times or more in two timeouts, none of that size is acknowledged, "
-    "and smaller packets pass. At the receiver: SACK shows a hole of full segments that nothing fills. A connection "
-    "that opens and stays empty for 3 s, as all others to its server do, is only a possibility.",
+    shows="At the sender: segments of one size are sent at least three times in two timeouts, none of that size is "
+    "acknowledged, and smaller packets pass. At the receiver: SACK shows a hole of full segments that nothing fills. If a "
+    "connection opens and stays empty for 3 s, as all others to its server do, that is only a possibility.",
     rivals={
         "random-loss": "the size separates what is lost from what passes",
         "hung-server": "the hole shows that the sender sent data",

@@ -76,8 +76,8 @@ def silent_end(silences: Sequence[Silence]) -> str:
     "{probably}forgot the idle {count:~connection|connections}.",
     advice="Send keep-alives more often than every {idle} (SO_KEEPALIVE, `net.ipv4.tcp_keepalive_time=120`), or raise the idle "
     "timeout of the NAT or firewall.",
-    shows="After 25 s or more without a packet, data or three keep-alives of one end get no answer for 3 s or more, and the "
-    "connection ends so. No connection to that server survived as long a pause.",
+    shows="After at least 25 s without a packet, data or three keep-alives of one end get no answer for 3 s or more, and so "
+    "the connection ends. No connection to that server survived a pause as long.",
     rivals={
         "peer-gone": "a new connection to the server is established while the old one is silent",
         "idle-timeout": "an end, or a device that says so, sends RST or FIN; here nothing comes back",
@@ -141,8 +141,8 @@ def forgotten(victims: Sequence[Silence], harmless: int, fresh: Connection | Non
     sentence="{end} {probably}went away or lost its network{when}: {repeats} in {silent} got no answer{beside}.",
     advice="Look at the console and the log of {host} at that time: a crash, a restart, a cable or a firewall that began to "
     "drop. TCP_USER_TIMEOUT (RFC 5482) lets clients fail sooner.",
-    shows="Data in mid-connection is repeated in three timeouts or more over 3 s or more and nothing comes back to the end. Or "
-    "the capture has one end alone, which repeats one segment in pauses that double: it hears no ACK either.",
+    shows="Data in mid-connection is repeated in at least three timeouts over 3 s or more, and nothing comes back to the end. "
+    "Or the capture has only one end, which repeats a segment in pauses that double: it hears no ACK either.",
     rivals={
         "nat-forgot": "no pause of 25 s before, or a new connection fails, too",
         "mtu-black-hole": "small segments fail, too, or large ones were acknowledged before",

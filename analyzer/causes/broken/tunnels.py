@@ -44,8 +44,8 @@ def one_way_tunnels(case: Case) -> Iterator[FlowRow]:
     "{time} and none came from it, although it answers IKE.",
     advice="Allow IP protocol 50 (ESP) from {target} in the firewalls and NATs on the way, or force UDP encapsulation (NAT-T, "
     "port 4500); if a capture at {target} shows none leaving, compare its policies and routes with those of {source}.",
-    shows="Ten ESP packets or more in 5 s or more from one host to another, and none back, while IKE (UDP 500 or 4500) passes "
-    "between both in both directions.",
+    shows="At least ten ESP packets in 5 s or more go from one host to another, and none comes back. IKE (UDP 500 or 4500) "
+    "passes between both in both directions.",
     rivals={"one-direction": "IKE of the same two hosts passes in both directions"},
     unknown="Whether the other end sends ESP at all: a capture there shows it.",
     explains=("one-way",),

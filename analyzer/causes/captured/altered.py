@@ -86,7 +86,7 @@ def place_str(case: Case, row: RelationRow) -> str:
     sentence="The host captured before its adapter segmented: {count:packet is|packets are} longer than the link MTU, so packet "
     "counts, sizes and checksums are not those of the wire.",
     advice="Capture on another machine, or first run `ethtool -K {device} tso off gso off gro off lro off`.",
-    shows="Three IP packets or more that are longer than any frame of the path.",
+    shows="At least three IP packets are longer than any frame of the path.",
     rivals={"mss-clamp": "segments of one size, none above the negotiated MSS"},
     unknown="The packets on the wire: their number, spacing and headers.",
 )

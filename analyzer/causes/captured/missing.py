@@ -78,7 +78,7 @@ def capture_drops(case: Case) -> Matches:
     sentence="The capture has only one direction of {count:TCP connection}[ ({share} of the packets)]: gaps and repeats show, "
     "round trips and the place of losses do not.",
     advice="Mirror both directions of the port (receive and transmit), or capture where both directions pass.",
-    shows="All packets of connections come from one end, although they show that the other one answered.",
+    shows="All packets of connections come from one end, although they show that the other end answered.",
     rivals={
         "peer-gone": "acknowledgment numbers advance, so the other end answers",
         "asymmetric-path": "the handshake succeeds at both ends",
@@ -170,7 +170,7 @@ def not_decoded(case: Case) -> Matches:
     title="The capture ends in the middle",
     sentence="The capture ends in the middle: {count:request}{since} {count:~was|were} still open.",
     advice="Capture longer, with a ring of files (`-b filesize:`).",
-    shows="Requests that were open at the end for less than three times the usual wait (exchanges.outcome is cut_off).",
+    shows="Some requests were open at the end for less than three times the usual wait (exchanges.outcome is cut_off).",
     rivals={"hung-server": "an open request has waited longer than answers of that server take"},
 )
 def cut_open(case: Case) -> Matches:

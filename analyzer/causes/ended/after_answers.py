@@ -73,9 +73,9 @@ def behind_answers(case: Case) -> list[Behind]:
     advice="See whether these answers are whole (Content-Length, the last chunk), and look at the log of {host} for an exception "
     "in the middle of an answer. A server that closes before it has read all of a request resets, too: let it read the request "
     "to its end first.",
-    shows="Two connections or more to a server that it resets itself (with its own TTL), without a FIN, 200 ms at most after the "
-    "last byte of an answer. It is a failure if others ended otherwise, or the client had not acknowledged the answer; else a "
-    "note.",
+    shows="The server itself (with its own TTL) resets at least two connections, without a FIN, at most 200 ms after the last "
+    "byte of an answer. It is a failure if others ended otherwise, or the client had not acknowledged the answer; otherwise "
+    "it is a note.",
     rivals={
         "reset-by-peer": "the last request had an answer",
         "reset-by-device": "the RST has the TTL of the server",

@@ -252,9 +252,9 @@ def reason_words(greeted: int, of_client: int) -> Words:
     "without state sent it.",
     advice="Capture at {host}: does it send that FIN, and does what comes after it arrive? A firewall must keep a connection of "
     "which one end has closed its half.",
-    shows="An end sends FIN and nothing after it, while the other one sends new data and repeats it in three timeouts or more. "
-    "Nothing failed if the first had taken data before and the other one closed as well. A host "
-    "that has closed its half acknowledges data, one without the socket resets it (RFC 9293 section 3.10.7).",
+    shows="One end sends a FIN and nothing after it, while the other sends new data and repeats it in at least three "
+    "timeouts. Nothing failed if the first had taken data before and the other closed as well. A host that has closed its "
+    "half acknowledges data; one without the socket resets it (RFC 9293 section 3.10.7).",
     rivals={
         "peer-gone": "it closed before it fell silent",
         "close-race": "data that crosses a FIN is acknowledged, or reset",

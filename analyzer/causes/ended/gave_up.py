@@ -94,8 +94,8 @@ def given_up(case: Case) -> list[GivenUp]:
     "{answers} came, after {late}, and reset {them}.",
     advice="Raise the client's timeout above the slowest answer ({late}; `curl --max-time`, `proxy_read_timeout`, a driver's "
     "socket timeout), or find out why {server} takes so long.",
-    shows="A client closes 0.2 s or more after its request, the server's answer comes later, and the client resets it. A wait "
-    "that is the same each time (5%) or a round number of seconds is a timeout.",
+    shows="A client closes at least 0.2 s after its request. The server's answer comes later, and the client resets it. A "
+    "wait that is the same each time (5%) or a round number of seconds is a timeout.",
     rivals={
         "reset-by-peer": "the client's FIN comes before its RST",
         "hung-server": "the answer comes, too late",

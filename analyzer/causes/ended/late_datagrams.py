@@ -135,7 +135,8 @@ def late_udp_answers(case: Case) -> Matches:
     sentence="{count:late datagram} found {ports} of {hosts} closed, and {hosts} answered with ICMP 'port unreachable': the "
     "{count:~program|programs} had what {count:~it|they} wanted, or had given up. Nobody waited for {count:~it|them}.",
     advice="Nothing to do, unless the client gives up too early: compare its timeout with the times of the answers.",
-    shows="ICMP 'port unreachable' from the client of a UDP flow about its own port, after its last datagram, ten times at most.",
+    shows="The client of a UDP flow sends ICMP 'port unreachable' about its own port, after its last datagram, at most ten "
+    "times.",
     rivals={
         "refused": "the client refuses, not the server: the port had been in use",
         "filtered": "the error comes from the end itself",

@@ -227,8 +227,8 @@ def what_happened(case: Case, group: Sequence[Reset], is_server: bool) -> str:
     sentence="{end} itself {probably}reset {count:connection}{of} with a request open, {after} after the last packet: {what}.",
     advice="Look at the log of {host} at that second (a crash, a full disk, `dmesg | grep -i oom`), and at "
     "`nstat -az TcpExtTCPAbortOnData TcpExtTCPAbortOnClose`.",
-    shows="A RST ends a connection without a FIN while a request is unanswered or unacknowledged, and neither its TTL nor its "
-    "IP ID nor its time shows a device. A RST without ACK, window and timestamps comes from a host without the socket.",
+    shows="A RST ends a connection without a FIN while a request is unanswered or unacknowledged. Its TTL, IP ID and time all "
+    "fit the host. A RST without ACK, window and timestamps comes from a host without the socket.",
     rivals={
         "reset-by-device": "TTL, IP ID and time are the host's own",
         "client-gave-up": "no FIN of the client comes first",

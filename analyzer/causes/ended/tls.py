@@ -133,7 +133,7 @@ def ended_at_once(case: Case, row: ExchangeRow) -> bool:
     "HTTP{refusal}.",
     advice="Let the client speak plain text to port {port} (`http://` instead of `https://`), or use the port that has TLS; "
     "`curl -v http://{host}:{port}/` shows what it speaks.",
-    shows="A ClientHello is the first data of a connection, and what answers it is neither a ServerHello nor an alert; then the "
+    shows="A ClientHello is the first data of a connection, and its answer is neither a ServerHello nor an alert. Then the "
     "server closes, or the client sends an alert.",
     rivals={
         "tls-refused": "no ServerHello and no alert of the server came, so no version or cipher was refused",
@@ -183,7 +183,7 @@ def sizes_str(rows: Sequence[ExchangeRow]) -> str:
     title="TLS handshake refused",
     sentence="{meaning}: {who} ended {handshakes}{server} with {alert}.",
     advice="{todo}",
-    shows="An alert of the handshake that is no close_notify (handshakes.alert). RFC 8446 section 6.2 has the meaning.",
+    shows="The handshake has an alert other than close_notify (handshakes.alert). RFC 8446 section 6.2 has the meaning.",
     rivals={
         "reset-by-device": "an alert came, and no RST right after the ClientHello",
         "hung-server": "an answer came",

@@ -73,8 +73,8 @@ def belongs(case: Case, connection: FlowRow, stray: FlowRow) -> bool:
     "such connection and resets it.",
     advice="Let the device that translates {address} drop what it cannot assign (conntrack state INVALID: `iptables -I FORWARD "
     "-m conntrack --ctstate INVALID -j DROP`), or take it leniently (`nf_conntrack_tcp_be_liberal=1`).",
-    shows="Segments with data and no SYN, of another address than the server's, come to the ports of an open connection, and the "
-    "client resets them.",
+    shows="Segments with data and no SYN come to the ports of an open connection from an address other than the server's, and "
+    "the client resets them.",
     rivals={
         "answer-elsewhere": "the handshake came from the address that was asked",
         "reset-by-peer": "the client reset segments of another address first",

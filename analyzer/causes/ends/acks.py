@@ -88,8 +88,8 @@ def words_of(case: Case, row: DirectionRow) -> Words:
     "{waited} were spent waiting for such ACKs.",
     advice="Give {sender} a larger send buffer (no SO_SNDBUF) or window, or turn off delayed ACKs at the receiver (Windows "
     "`TcpAckFrequency=1`, Linux route `quickack 1`).",
-    shows="As nagle-delack, but all segments are full (90% of the segment size on average), so that no short segment is held: "
-    "the sender's limit is. A device with a single buffer sends one full segment at a time, eight times or more.",
+    shows="As nagle-delack, but all segments are full (90% of the segment size on average). No short segment is held, so the "
+    "limit is the sender's. A device with a single buffer sends one full segment at a time, at least eight times.",
     rivals={
         "nagle-delack": "no short segment is held back: all are full",
         "tail-loss": "nothing is repeated",
@@ -126,8 +126,8 @@ def delack_tail(case: Case) -> Matches:
     sentence="{sender} writes messages in small pieces and holds each next piece back until the last is acknowledged (Nagle), "
     "and {receiver} delays that ACK by {timer}: {waited}.",
     advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).",
-    shows="Waits of 30 ms or more after short segments, until a pure ACK releases the next data at once; 120 ms and 10% of "
-    "the time or more (finding delayed-ack).",
+    shows="After short segments, the sender waits at least 30 ms, until a pure ACK releases the next data at once. The waits "
+    "are 120 ms and 10% of the time or more (finding delayed-ack).",
     rivals={
         "delack-tail": "the held segment is short, and not the last of a full flight",
         "slow-server": "the ACK that ends the wait carries no data",

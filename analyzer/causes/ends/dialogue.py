@@ -285,9 +285,9 @@ def expecting(case: Case) -> dict[tuple[str, str | None], list[tuple[Requests, i
     sentence="{each} to {server} {probably}waits {timer}: the client asks with Expect: 100-continue, the server does not "
     "answer that, and the client sends the content when its timer expires: {waited}.",
     advice="Send no Expect header (`curl -H 'Expect:'`), or let the server answer it with `100 Continue`.",
-    shows="The head of an HTTP request has `Expect: 100-continue` (RFC 9110 section 10.1.1), and the content follows 300 ms "
-    "later or more without a byte of the server. Proven if the pauses are equal to 5%, or last as long as curl's (1 s) or "
-    ".NET's (350 ms).",
+    shows="The head of an HTTP request has `Expect: 100-continue` (RFC 9110 section 10.1.1). The content follows at least 300 "
+    "ms later, without a byte from the server in between. Proven if the pauses are equal to 5%, or last as long as curl's (1 "
+    "s) or .NET's (350 ms).",
     rivals={
         "client-pause": "the pauses are equal, or a known timer of this header",
         "slow-server": "the server sent nothing, and the client went on without it",

@@ -63,8 +63,9 @@ def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
     title="The server greets late",
     sentence="The server {server} let {count:connection} wait {waited} for its greeting, from the handshake on{why}.",
     advice="{repair}",
-    shows="After the handshake nobody sends anything for 1 s or longer; then the server speaks first (FTP, SSH, mail, databases) "
-    "and the client goes on. If 70% of the waits lie within the server's own questions to another host, those are the reason.",
+    shows="After the handshake nobody sends anything for at least 1 s. Then the server speaks first (FTP, SSH, mail, "
+    "databases) and the client goes on. If 70% of the waits lie within the server's own questions to another host, those are "
+    "the reason.",
     rivals={
         "slow-server": "no request was open: the server speaks first",
         "client-pause": "the client had nothing to say before the greeting",

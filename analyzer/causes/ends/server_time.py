@@ -33,8 +33,8 @@ BROKEN_NS = 100_000_000  # between a request and the message of the server to an
     "{network}.",
     advice="Look at what {host} does for each request: synchronous disk writes (NFS `sync` and COMMIT, database commits, "
     "iSCSI: `iostat -x`), its CPU, its own lookups. Fewer or larger requests help, too.",
-    shows="20 requests or more of a client to a service, each answered in less than 200 ms. The server's part of them "
-    "is 60% or more of the time in which somebody waited, 2 s or more, and twice the network's for half of them.",
+    shows="A client makes at least 20 requests to a service, each answered in less than 200 ms. The server's part is at least "
+    "60% of the time in which somebody waited, and 2 s. For half of the requests, it is twice the network's.",
     rivals={
         "serial-requests": "the answers come long after the least round trip",
         "slow-server": "no answer takes 200 ms, as a rule",

@@ -83,9 +83,9 @@ def slow_of(case: Case) -> list[Slow]:
     sentence="{servers} {probably}took {took}{median} to answer {requests}{together}: {spent}{network}.",
     advice="Look at the program on {host} for these requests: its log of slow requests, its load, its garbage collection, "
     "`strace -f -T -p PID`.",
-    shows="The server answers 200 ms or more after the least round trip from the request (exchanges.server_ns), for 10% of "
-    "the time in which somebody waited. Several servers are one entry. If the answers "
-    "of three connections or more come together, to 5% of the wait, three or more each time, the whole program stopped.",
+    shows="The server answers at least 200 ms, beyond the minimum round trip, after the request (exchanges.server_ns), for "
+    "10% of the time in which somebody waited. Several servers are one entry. If the answers of at least three connections "
+    "come together, to 5% of the wait, three or more each time, the whole program stopped.",
     rivals={
         "slow-dependency": "no request of its own lies within the waits, as far as the file has them",
         "tail-loss": "a lost answer is repeated after an RTO, and its IP ID is missing",
@@ -135,7 +135,7 @@ def slow_names(case: Case, flows: Collection[int]) -> dict[str, list[ExchangeRow
     sentence="The DNS server {server} {probably}took {took}{median} to answer {requests}: clients waited {waited} for "
     "names{fastest}.",
     advice="Use a resolver that caches near the clients, and look at the forwarders of {server}.",
-    shows="Questions that were asked once and answered 100 ms later or more, for 1 s in all or more (finding dns-slow). "
+    shows="Questions that were asked once are answered at least 100 ms later, for at least 1 s in all (finding dns-slow). "
     "Proven if the same server answered another question in a fifth of the median.",
     rivals={
         "bufferbloat": "no transfer of the client fills a queue at that time",

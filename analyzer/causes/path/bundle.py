@@ -110,8 +110,8 @@ def alternate(lossy: Sequence[Lossy], clean: Sequence[Transfer]) -> bool:
     "bad{price}.",
     advice="Compare the error counters of each member link {where} (`show etherchannel summary`, `ethtool -S`), and take the bad "
     "one out; `iperf3 --cport` with several ports shows which connections use it.",
-    shows="Three connections or more of two hosts and one service lose three segments or more each, at one side of the "
-    "capture point, and three or more lose none. These began in turns, and at the same rate would have lost 20 in all, 3 "
+    shows="Between two hosts, at least three connections of one service lose at least three segments each, at one side of the "
+    "capture point, and at least three lose none. These began in turns, and at the same rate would have lost 20 in all, 3 "
     "each.",
     rivals={
         "random-loss": "at the same rate the others would have lost as much",

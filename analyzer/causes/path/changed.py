@@ -42,8 +42,8 @@ def ignored_rows(case: Case) -> Iterator[int]:
     sentence="{source} sent {count:packet} to {destination} with a wrong {layer} checksum, and the receiver ignored every one"
     "{success}: {what}an offload bug of the sender{price}.",
     advice="Turn the offload off at {source}: `ethtool -K DEVICE tx off`{tunnel}.",
-    shows="Three packets or more of a TCP direction have a wrong checksum, their own or that of a VXLAN or other UDP tunnel "
-    "around them. It is not the bare sum of the pseudo-header, the receiver acknowledged none of them "
+    shows="At least three packets of a TCP direction have a wrong checksum, their own or that of a VXLAN or other UDP tunnel "
+    "around them. It is not the bare sum of the pseudo-header. The receiver acknowledged none of them "
     "(directions.checksums_ignored), and they were retransmitted.",
     rivals={
         "damaged-packets": "the checksum is wrong in all packets of a kind, not in a few",
@@ -97,8 +97,8 @@ def ignored_match(flow: FlowRow, row: DirectionRow, ignored: int, has_right: boo
     "faulty cable, module or memory before the capture point, not congestion{price}.",
     advice="Compare the error counters of each port and module from {source} to the capture point (`ethtool -S`), and "
     "`nstat -az TcpInCsumErrors` at {destination}; replace the part after which they rise.",
-    shows="TCP or UDP checksums that are wrong in some of the packets of a direction, right in more, and whose data "
-    "the sender repeats (finding damaged-packets).",
+    shows="TCP or UDP checksums are wrong in some packets of a direction and right in more, and the sender repeats the data "
+    "of the wrong ones (finding damaged-packets).",
     rivals={
         "random-loss": "the packets are in the capture, with a wrong checksum",
         "offload": "a checksum that is left to the adapter is the sum of the pseudo-header, or in all packets of the host",
@@ -252,8 +252,8 @@ def found_by(case: Case, lossy: Lossy) -> EventRow | None:
     sentence="The router {router} told {source} that at most {mtu} bytes pass, and {source} sent {lost:segment} again in smaller "
     "packets: path MTU discovery works as it should.",
     advice="Nothing to repair. If it disturbs, clamp the MSS to {mss} bytes at that router.",
-    shows="ICMP errors 'fragmentation needed' or 'packet too big' about a transfer, and nearly all of its losses within 1 s of "
-    "these; the transfer went on.",
+    shows="ICMP errors 'fragmentation needed' or 'packet too big' are about a transfer, and nearly all of its losses are "
+    "within 1 s of these. The transfer went on.",
     rivals={
         "mtu-black-hole": "the sender heeds the error, and the transfer goes on",
         "random-loss": "a router reported what it dropped, and why",

@@ -43,9 +43,9 @@ def is_at_receiver(lossy: Lossy) -> bool:
     "itself dropped {count:~it|them}: it acknowledged {count:~it|them} only when they came again{price}.",
     advice="At {host}, read `nstat -az TcpExtTCPRcvQDrop TcpExtTCPBacklogDrop TcpExtPruneCalled` and the counters of its "
     "firewall (`nft list ruleset`); raise `net.ipv4.tcp_rmem`, or let the program read faster.",
-    shows="The capture was made on the receiving machine: its own packets have no checksum yet (90%), those of the sender have a "
-    "right one. Three segments or more that arrived there were repeated, and neither an ACK nor a DSACK shows that they had been "
-    "taken.",
+    shows="The capture was made on the receiving machine: its own packets have no checksum yet (90%), and the sender's have a "
+    "right one. At least three segments that arrived there were repeated, and neither an ACK nor a DSACK shows that they had "
+    "been taken.",
     rivals={
         "random-loss": "the segments are in a capture of the receiving machine",
         "damaged-packets": "their checksums are right",

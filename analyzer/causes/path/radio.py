@@ -48,8 +48,9 @@ def signal_words(signal: int | None) -> tuple[str, str, str]:
     title="Wi-Fi frames that are repeated",
     sentence="{share} of the {total} data frames {of_station} are 802.11 retries{signal}: {reason}.",
     advice="{remedy} (`iw dev wlan0 station dump`, 5 GHz instead of 2.4 GHz).",
-    shows="25% of 100 data frames or more have the retry bit; from 10% on it is a note. The signal is the mean of the station "
-    "with the most retries, from radiotap. From -75 dBm down distance is the reason, from -65 dBm up interference.",
+    shows="At least 25% of 100 or more data frames have the retry bit; from 10% on it is a note. The signal is the mean of "
+    "the station with the most retries, from radiotap. At -75 dBm or below, distance is the reason; at -65 dBm or above, "
+    "interference.",
     rivals={"copies": "the retry bit is set: the station repeated them, not the capture"},
     unknown="Frames that the monitor did not hear. On the wire beyond the access point only jitter shows.",
     explains=("network-duplicates", "unknown-duplicates", "jitter"),

@@ -72,7 +72,7 @@ def ignored_answers(transfers: dict[int, list[FlowRow]]) -> dict[tuple[str, str]
         "one-direction": "requests of the client are in the capture, and packets to it",
         "udp-silent": "the server answers, from another port, as TFTP does",
     },
-    unknown="Whether the client got the packet and did not like it, or it was dropped on the way.",
+    unknown="Whether the client got the packet and rejected it, or it was dropped on the way.",
     explains=("one-way",),
 )
 def tftp_not_begun(case: Case) -> Matches:
@@ -177,9 +177,9 @@ def lockstep_of(case: Case, row: FlowRow) -> Lockstep | None:
     advice="Load large files by HTTP (iPXE, UEFI HTTP boot), or negotiate larger blocks (`blksize`, 1428 fit an Ethernet "
     "frame in a tunnel) and several at once (`windowsize`, RFC 7440) at {client} and {server}; put the boot server near its "
     "clients.",
-    shows="A request to UDP 69 and a flow from its server to the port that asked, with 100 blocks or more and as many "
-    "ACKs of 4 bytes. A block takes 2 ms or more and all take 3 s, evenly (their number in a time bin varies by half at "
-    "most): no timer of a lost block.",
+    shows="After a request to UDP 69, a flow from its server to the port that asked has at least 100 blocks and as many ACKs "
+    "of 4 bytes. A block takes at least 2 ms and all take 3 s, evenly (their number in a time bin varies by half at most): no "
+    "timer of a lost block.",
     rivals={
         "random-loss": "a lost block waits for a timer of a second or more, and no such pause is there",
         "slow-server": "a ping of the server takes as long as a block",

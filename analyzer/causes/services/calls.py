@@ -133,8 +133,8 @@ def silent_requests(case: Case) -> list[ExchangeRow]:
     sentence="{server} answers no SIP {method} of {client}: {sent} in {time} got no response{beside}.",
     advice="Capture at {server}: whether the requests arrive. If they do, it ignores them (an unknown peer, a stopped service); "
     "else a firewall drops UDP 5060, or requests above the MTU are lost in fragments.",
-    shows="An INVITE, REGISTER or OPTIONS, sent four times or more, without any response, not even a provisional one, while the "
-    "server or others send packets to the client.",
+    shows="An INVITE, REGISTER or OPTIONS, sent at least four times, gets no response, not even a provisional one. Meanwhile "
+    "the server or others send packets to the client.",
     rivals={
         "one-direction": "other packets come to the client, or from the server",
         "sip-no-ack": "no response came at all",

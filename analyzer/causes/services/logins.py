@@ -65,8 +65,8 @@ def users_of(rows: Sequence[ExchangeRow]) -> str:
     "{users}: {what} probably never arrive.",
     advice="Let fragments of UDP {client} to {server} pass (firewall, NAT, tunnel), and compare the MTU of the way; or lower the "
     "size of EAP fragments at the client, or Framed-MTU, to 1,200 bytes or less. RADIUS over TLS avoids it.",
-    shows="Two requests or more of one client, each repeated, all of 1,280 bytes or more, without an answer, while all smaller "
-    "ones (four or more) are answered. The certificate of EAP-TLS makes such requests.",
+    shows="At least two requests of one client, each repeated and of 1,280 bytes or more, get no answer, while all smaller "
+    "ones (at least four) do. The certificate of EAP-TLS makes such requests.",
     rivals={
         "radius-silent": "the size separates the two without an exception",
         "udp-silent": "the server answers smaller requests of the same client",
@@ -110,7 +110,7 @@ def radius_large(case: Case) -> Matches:
     "in up to {time}.",
     advice="Look at the log of {server} for these requests: it says nothing if the shared secret is wrong, the client is "
     "unknown, or its own directory (LDAP, a proxy) does not answer in time.",
-    shows="Requests of a client, each sent twice or more, without an answer within 3 s, while the server answers others.",
+    shows="Requests of a client, each sent at least twice, get no answer within 3 s, while the server answers others.",
     rivals={
         "udp-silent": "the server answers other requests of this client",
         "radius-large": "smaller requests stay unanswered, too",
@@ -150,7 +150,7 @@ def radius_silent(case: Case) -> Matches:
     shows="Access-Reject for a user who gets no Access-Accept. It is a note if the user is rejected once and "
     "others are accepted.",
     rivals={"radius-silent": "the server answers"},
-    unknown="The reason: the server does not tell it.",
+    unknown="The reason: the server doesn't give it.",
 )
 def radius_rejected(case: Case) -> Matches:
     rows = [row for row in case.exchanges("kind", "radius") if row["name"]]

@@ -222,8 +222,8 @@ def refused_match(case: Case, each: Refusals) -> Match:
     title="A time server has no time",
     sentence="The NTP server {server} {says}: {count} to {clients} {is_so}, so that nobody takes its time.",
     advice="{advice}",
-    shows="All answers of a time server, two or more, say that it is not synchronized (leap 3 or stratum 16), or are a kiss of "
-    "death (stratum 0).",
+    shows="All answers of a time server, at least two, say that it is not synchronized (leap 3 or stratum 16), or are a kiss "
+    "of death (stratum 0).",
     rivals={"udp-silent": "it answers"},
     unknown="Why it has no time: its own servers may not answer, or it was just started.",
 )

@@ -100,7 +100,7 @@ def two_masters(case: Case) -> Matches:
     "there, and clients may send through either.",
     advice="Find the port of the one that does not belong there by its MAC address (a home router, or a host that shares its "
     "connection), and turn its router advertisements off; RA guard on the switches keeps others away.",
-    shows="Router advertisements with a lifetime above 0 of two routers or more in one VLAN, the least prefixes of which differ. "
+    shows="At least two routers in one VLAN send router advertisements with a lifetime above 0 whose lowest prefixes differ. "
     "Routers that announce the same prefix share the work; a lifetime of 0 offers no way out.",
     rivals={"second-dhcp": "the routers announce themselves; no DHCP server does"},
     unknown="Which of them belongs there, and whether the LAN has two networks on purpose.",
@@ -134,7 +134,7 @@ def second_router(case: Case) -> Matches:
     advice="Find the port of {mac} (`show mac address-table`, `ethtool -S`): its host or switch cannot keep up. Look "
     "there for the slow receiver, and turn flow control off (`ethtool -A eth0 rx off tx off`) if one port "
     "should not hold up others.",
-    shows="Ten PAUSE frames or more of one sender that ask for a pause.",
+    shows="One sender asks for a pause in at least ten PAUSE frames.",
     rivals={"zero-window": "the frames stop the whole link, and not one connection"},
     unknown="How long the link stood still: a pause ends early, and its length depends on the link's rate. Most adapters keep "
     "these frames from the capture.",
@@ -163,8 +163,8 @@ def pause_frames(case: Case) -> Matches:
     title="802.1X does not open the port",
     sentence="{what}.",
     advice="{advice}",
-    shows="EAPOL-Start of a station, twice or more, without an EAP message of the switch; or EAP-Failure to a station that sent "
-    "its identity, and no Success afterwards.",
+    shows="A station sends EAPOL-Start at least twice, without an EAP message from the switch. Or it sends its identity and "
+    "gets EAP-Failure, and no Success afterwards.",
     rivals={"radius-rejected": "the switch itself does not answer, or the capture has no RADIUS"},
     unknown="Whether the port is set up for 802.1X at all, and the reason of a failure.",
 )

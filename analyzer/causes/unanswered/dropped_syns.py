@@ -84,9 +84,8 @@ def passed_options(case: Case, last: Sequence[str | None]) -> set[tuple[str, str
     title="SYNs with an option are dropped",
     sentence="{what}{price}.",
     advice="{advice}",
-    shows="SYNs with Fast Open, ECN, multipath TCP or a signature stay without an answer, and their repeats without it are "
-    "answered, while no SYN with it is. Two such connections or more; four prove it. Or all SYNs to a port are signed and none "
-    "is answered.",
+    shows="SYNs with Fast Open, ECN, multipath TCP or a signature get no answer, while their repeats without it do, and no "
+    "SYN with it does. At least two such connections; four prove it. Or all SYNs to a port are signed and none is answered.",
     rivals={
         "accept-queue": "the option separates the SYNs that are answered from the others",
         "random-loss": "the option separates them",
@@ -220,8 +219,8 @@ def of_clients(case: Case, host: SilentHost, port: int) -> list[int]:
     "timestamp than its last accepted one, and all {opened} that connected have a higher one.",
     advice="Set `net.ipv4.tcp_tw_recycle=0` on {machine} (gone since Linux 4.12; `nstat TcpExtPAWSPassive` counts the drops); "
     "until then `net.ipv4.tcp_timestamps=0` at the clients.",
-    shows="All attempts without an answer have a lower TSval than the last connection from the same address, and all that "
-    "connected have a higher one. Two of each or more; four of each prove it.",
+    shows="All unanswered attempts have a lower TSval than the last connection from the same address, and all that connected "
+    "have a higher one. At least two of each; four of each prove it.",
     rivals={
         "accept-queue": "the timestamp separates them, whatever the load",
         "option-dropped": "both have timestamps",
@@ -263,8 +262,8 @@ def paws_refused(case: Case) -> Matches:
     "and {outcome}.",
     advice="Wait longer before the client reuses a port: widen `net.ipv4.ip_local_port_range`, keep connections open, or enable "
     "`net.ipv4.tcp_tw_reuse` with timestamps.",
-    shows="A segment that is no SYN-ACK answers a SYN, its sender resets that, and a SYN from the same port then opens the "
-    "connection, or meets the old one again.",
+    shows="A segment other than a SYN-ACK answers a SYN, and the SYN's sender resets that. Then a SYN from the same port "
+    "opens the connection, or meets the old one again.",
     rivals={"accept-queue": "the SYN was answered at once, by an old connection of the same ports"},
     unknown="Why the server still had the old connection; a firewall that kept its entry answers nothing.",
 )

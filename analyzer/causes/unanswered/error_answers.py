@@ -232,7 +232,7 @@ def refused_first(rows: list[ExchangeRow]) -> list[ExchangeRow]:
     "login, which takes {waited} more.",
     advice="Let the client send its login at once (`Authorization` in the first request, a token, a session cookie), and keep "
     "connections open: NTLM and Negotiate log in once for each connection.",
-    shows="Three answers of a server or more, and 30% of them, have status 401 or 407, and another answer to the same client "
+    shows="At least three answers of a server, and 30% of them, have status 401 or 407, and another answer to the same client "
     "follows.",
     rivals={"error-answers": "a request is answered in the end"},
     unknown="All that TLS hides.",

@@ -104,8 +104,8 @@ def without_scale(case: Case, flood: Flood) -> list[int]:
     "[{cookies}].",
     advice="Filter the flood upstream; on {host} look at `nstat -az TcpExtSyncookiesSent`, raise "
     "`net.ipv4.tcp_max_syn_backlog`, and keep `net.ipv4.tcp_timestamps=1`, in which cookies carry the window scale.",
-    shows="100 SYNs or more to one port, 100 a second or more, of which at least 90% are never completed. If the server repeats "
-    "no SYN-ACK it keeps no state (SYN cookies, RFC 4987); without timestamps its cookies lose window scaling and SACK.",
+    shows="At least 100 SYNs arrive at one port, 100 a second, and at least 90% of them are never completed. A server that "
+    "repeats no SYN-ACK keeps no state (SYN cookies, RFC 4987). Without timestamps, its cookies lose window scaling and SACK.",
     rivals={
         "accept-queue": "the final ACK of these handshakes is missing",
     },
@@ -196,7 +196,7 @@ def is_slow(rows: list[FlowRow]) -> bool:
         "asymmetric-path": "the host resets the SYN-ACKs: it has not sent the SYNs",
         "reset-by-peer": "no connection was open",
     },
-    unknown="Whether a scanner on the host, or another host with its address, sent the SYNs on another way.",
+    unknown="Whether a scanner on the host, or another host with its address, sent the SYNs by another path.",
     explains=("reset", "one-way", "retransmission-unlocated", "half-open", "spurious"),
 )
 def backscatter(case: Case) -> Matches:

@@ -166,14 +166,14 @@ def is_one_host(address: str) -> bool:
     "answer {connections} of clients of other networks.",
     advice="Compare the gateway in the settings of {host} with the router's address (`ip route`, `ipconfig`), then the router's "
     "cable and VLAN.",
-    shows="ARP requests of one host for an address of its own network get no reply. The host sends nothing to other networks "
-    "(24 bits) and leaves SYNs of their clients without an answer, but none of its neighbors'.",
+    shows="A host's ARP requests for an address of its own network get no reply. The host sends nothing to other networks (24 "
+    "bits), and leaves SYNs from there unanswered, but none from its neighbors.",
     rivals={
         "host-down": "the host that is silent asks for the router",
         "bad-member": "the networks of the clients separate what fails",
         "filtered": "the host asks for the router in order to answer",
     },
-    unknown="Whether the address is the gateway: the settings of the host tell.",
+    unknown="Whether the address is the gateway: the host's settings show it.",
     explains=("arp-unanswered", *EFFECTS),
 )
 def no_gateway(case: Case) -> Matches:

@@ -170,7 +170,7 @@ def strangers_of(case: Case, client: str) -> list[ExchangeRow]:
     "stay unanswered, although it repeats them. Nobody there sends ARP, and everyone that it asks for within its 24 bits "
     "answers.",
     rivals={"host-down": "only hosts of other networks are silent, and all of them"},
-    unknown="Whether the network is wider and all these hosts are off: the mask of a neighbor tells.",
+    unknown="Whether the network is wider and all these hosts are off: a neighbor's mask shows it.",
     explains=("arp-unanswered",),
 )
 def wrong_mask(case: Case) -> Matches:
@@ -211,9 +211,9 @@ def mask_match(client: str, beyond: list[ExchangeRow], cited_by: list[Numbered])
     title="Host down or not there",
     sentence="{host} {is_down}: {evidence}{beside}.",
     advice="{what}",
-    shows="ARP requests or neighbor solicitations that the address asked for never answers, although replies to the "
-    "asker are in the capture. Or an ICMP error 'host unreachable' is about its connections. Or there are SYNs, repeated "
-    "by their clients, to a host of which the capture has no packet at all.",
+    shows="ARP requests or neighbor solicitations get no answer from the address asked for, although replies to the asker are "
+    "in the capture. Or an ICMP error 'host unreachable' is about its connections. Or clients repeat SYNs to a host of which "
+    "the capture has no packet at all.",
     rivals={
         "filtered": "from afar a host that is off and a firewall that drops all packets to it look alike; an ICMP error or ARP "
         "decides",

@@ -311,7 +311,7 @@ def network_of(row: ExchangeRow) -> str:
     "belong there{effect}.",
     advice="Find the port of the one that does not belong there (`show mac address-table`; often a home router) and unplug it; "
     "DHCP snooping on the switches keeps others away.",
-    shows="Two servers or more confirm addresses that have no network (24 bits) in common, in one VLAN, and one of them at least "
+    shows="In one VLAN, at least two servers confirm addresses that have no network (24 bits) in common. At least one of them "
     "answers the clients itself, without a relay.",
     rivals={
         "dhcp-no-lease": "each client gets an address",
@@ -450,9 +450,9 @@ def late_of(rows: list[ExchangeRow], starts: Mapping[str, list[Start]]) -> list[
     "could leave.",
     advice="If {mac} answers for other hosts (proxy ARP), turn its delay off: `sysctl net.ipv4.neigh.IF.proxy_delay=0`; else "
     "look for a host or radio that sleeps, or a busy CPU.",
-    shows="Two ARP requests or more were asked once, and one MAC address answered them 200 ms later or more, as half "
-    "of all that it answers. A flow to the address began within 100 ms of the answer, with a round trip of half of the "
-    "wait or less.",
+    shows="At least two ARP requests were asked once, and one MAC address answered them 200 ms later or more, as it does half "
+    "of all that it answers. A flow to the address began within 100 ms of the answer, and its round trip takes at most half "
+    "of the wait.",
     rivals={
         "host-down": "every request is answered",
         "stall": "half of its answers or more are late, whatever else passes",

@@ -49,13 +49,13 @@ HOSTS_MIN = 2  # whose broadcasts multiply: one alone may send them
     sentence="Packets to {target} {probably}circle between routers: {how}.",
     advice="Compare the routes to {target} on the routers that `traceroute {target}` names in turn: each points to the other "
     "(often a default route against an aggregate without a discard route).",
-    shows="A packet passes five times or more with the same IP ID and size and a lower TTL each time (table loops). Off the "
-    "loop: two routers or more report in turn that the TTL of packets ran out which were sent with a TTL of 32 or more.",
+    shows="A packet passes at least five times with the same IP ID and size, and a lower TTL each time (table loops). Off the "
+    "loop, at least two routers report in turn that the TTL ran out, of packets that were sent with a TTL of 32 or more.",
     rivals={
         "copies": "copies of a mirror port have one TTL or two, and pass twice",
         "bridge-loop": "the TTL falls, so routers forward it",
     },
-    unknown="Off the loop, which routers it has, beside those that report.",
+    unknown="Off the loop: its routers, other than those that report.",
     explains=EFFECTS,
 )
 def routing_loop(case: Case) -> Matches:
@@ -162,7 +162,7 @@ def expired_match(case: Case, target: str, errors: Sequence[EventRow]) -> Match:
         "routing-loop": "no router forwards ARP, and no TTL falls",
         "duplicate-address": "all copies have one MAC address",
     },
-    unknown="Of one host alone, whether it sends them itself. Where the loop is: ports of the switches show it.",
+    unknown="If only one host loops, whether it sends them itself. Where the loop is: the ports of the switches show it.",
 )
 def bridge_loop(case: Case) -> Matches:
     for (_, vlan), rows in grouped(storming(case), lambda row: (row["capture"], row["vlan"])).items():

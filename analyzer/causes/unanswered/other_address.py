@@ -227,8 +227,8 @@ def returned(case: Case) -> dict[tuple[str, str, int], list[tuple[FlowRow, FlowR
     advice="Let the NAT translate the source as well when it sends packets back into their own network (hairpin NAT: "
     "`iptables -t nat -A POSTROUTING -s {host} -d {host} -j MASQUERADE`, and on a bridge `hairpin on` at the port), or let the "
     "host use its inner address (split DNS, /etc/hosts).",
-    shows="SYNs without an answer that pass the capture point a second time within 10 ms, with their own source as the "
-    "destination (a leg of the same connection).",
+    shows="Unanswered SYNs pass the capture point a second time within 10 ms, with their own source as the destination (a leg "
+    "of the same connection).",
     rivals={
         "host-down": "the address was translated: the SYNs came back",
         "answer-elsewhere": "nothing answers, because the host takes its own address for a forgery",

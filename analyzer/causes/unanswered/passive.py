@@ -72,8 +72,8 @@ def named_by(case: Case, host: SilentHost, commands: list[Command]) -> str | Non
     "{count:data connection} to it right after a command ({syns}{time}) got no answer, while the control connection works.",
     advice="Set the external address of the server (vsftpd `pasv_address`, ProFTPD `MasqueradeAddress`, FileZilla Server: "
     "passive mode settings), or let the client use EPSV (`curl --ftp-skip-pasv-ip`).",
-    shows="SYNs to high ports of a host that is not heard of, each within 1 s after an FTP server of another address answered a "
-    "command of that client.",
+    shows="SYNs go to high ports of a host that is never heard from. Each follows within 1 s after an FTP server at another "
+    "address answered a command of that client.",
     rivals={"host-down": "each attempt follows an answer of the FTP server, whose control connection works"},
     unknown="The address in the PASV answer itself, which the tables do not have.",
     explains=("syn-unanswered",),
@@ -123,8 +123,8 @@ def passive_control(case: Case, host: SilentHost, commands: list[Command]) -> li
     "EPSV), got no answer ({syns}{time}), while the control connection works: a firewall or NAT {probably}drops {ports}.",
     advice="Open the passive ports of the server in its firewall and forward them (vsftpd `pasv_min_port` and `pasv_max_port`; "
     "with TLS no helper of a firewall can find them), and look whether its answers leave by the same way as those of port 21.",
-    shows="SYNs to high ports of an FTP server get no answer, each within 1 s after the server answered a command of that client "
-    "on its control connection (port 21).",
+    shows="SYNs to high ports of an FTP server get no answer. Each follows within 1 s after the server answered a command of "
+    "that client on its control connection (port 21).",
     rivals={
         "hung-server": "the server waits for the data connection, which it answers with silence on the control connection",
         "host-down": "its control connection works",
@@ -243,8 +243,8 @@ def controlled(case: Case, host: SilentHost, server: str) -> list[int]:
     "{probably}drops {them}.",
     advice="Let {client} use passive mode (PASV or EPSV), or let its firewall and NAT follow FTP (a helper, an ALG; not within "
     "TLS).",
-    shows="SYNs from port 20 of a host get no answer from a client that is heard on its control connection (port 21) with that "
-    "host meanwhile or later.",
+    shows="SYNs from port 20 of a host get no answer from a client. Meanwhile or later, that client is heard on its control "
+    "connection (port 21) to the host.",
     rivals={
         "host-down": "the client is there: its control connection works",
         "filtered": "they are of the server, from port 20",

@@ -446,8 +446,8 @@ def connections_between(case: Case, client: str, host: str) -> list[FlowRow]:
     sentence="{host} is {probably}up, but a firewall drops pings: none of {count:ping} from {client} was answered, while "
     "{open} of the same client to it opened.",
     advice="Nothing is wrong if pings are forbidden there; test with a port instead: `nc -vz {host} {port}`.",
-    shows="Three small pings or more of a client to a host, none answered, and TCP connections between the same two that came "
-    "about. The host was heard 60 s before the first ping at the earliest, and no data to it lacks an ACK. It is sure if the "
+    shows="At least three small pings of a client to a host get no answer, while TCP connections between the two were "
+    "established. The host was heard at most 60 s before the first ping, and no data to it lacks an ACK. It is sure if the "
     "host was heard after three of the pings, on a connection that began before the last one.",
     rivals={
         "host-down": "the host accepts connections of the same client",

@@ -238,9 +238,9 @@ def fallbacks_of(case: Case, silent: Sequence[FlowRow]) -> list[Fallback]:
     "went on over TCP {waited} later, which was answered at once.",
     advice="Allow UDP {port} out and its answers in, or reject it with an ICMP error in place of dropping it, so that browsers "
     "turn to TCP at once; or turn QUIC off in the browser.",
-    shows="Initials of QUIC to a server, repeated, without any answer or ICMP error, and TCP to the same server and port that "
-    "succeeds within 30 s. Two servers or more: likely that the way drops UDP. It is a note if TCP followed within 500 ms. No "
-    "QUIC of that client is answered.",
+    shows="QUIC Initials to a server, repeats included, get no answer and no ICMP error, while TCP to the same server and "
+    "port succeeds within 30 s. With at least two servers, the path probably drops UDP. It is a note if TCP followed within "
+    "500 ms. No QUIC of that client is answered.",
     rivals={
         "one-direction": "TCP of the same hosts passes in both directions",
         "udp-silent": "several servers answer none, and all of them answer TCP",
@@ -332,8 +332,8 @@ def silent_ports(case: Case) -> Iterator[tuple[str, str, int, Port]]:
     "{answered} from its other ports do: a NAT {probably}keeps an old entry for that port.",
     advice="Delete the entry (`conntrack -D -p udp --orig-port-src {port}`) or let the client use a new port; on "
     "Kubernetes it points to a DNS pod that is gone.",
-    shows="Four queries or more of one client port without an answer, and four or more of other ports of that client to the same "
-    "server, all answered.",
+    shows="At least four queries from one client port get no answer, while at least four from other ports of that client to "
+    "the same server all do.",
     rivals={
         "dns-silent": "the server answers queries from other ports",
         "dns-one-type": "the port separates them, whatever the type",

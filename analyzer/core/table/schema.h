@@ -32,9 +32,9 @@
     X(snaplen, INT, "bytes", "snap length; null if unlimited or not in the file")                  \
     X(time_resolution_ns, KNOWN(DURATION), "ns", "time stamp resolution; 0 if finer than 1 ns")    \
     X(clock_tick_ns, DURATION, "ns",                                                               \
-      "tick of the clock: the least time between two packets, once eight had the time of the "     \
-      "packet before and eight came one tick later; null if it is not known, or if times are "     \
-      "missing")                                                                                   \
+      "tick of the clock: the least time between two packets, once eight had the time of "         \
+      "the packet before and eight came one tick later. Null if it is not known, or if "           \
+      "times are missing")                                                                         \
     X(packets, KNOWN(INT), "packets", "packets analyzed (after --filter, --start, --end)")         \
     X(bytes, KNOWN(INT), "bytes", "their lengths on the wire, link header included, without FCS")  \
     X(captured_bytes, KNOWN(INT), "bytes", "bytes of them in the file")                            \
@@ -72,10 +72,10 @@
     X(backward_frame, INT, "frame", "the first frame with such a step; null without one")          \
     X(backward_frame_ns, TIME, "ns", "its time; null without one")                                 \
     X(burst_10us_bytes, INT, "bytes",                                                              \
-      "bytes of the fullest 10 µs: of all packets from one packet on, in both directions; a "     \
-      "packet with an earlier time than the one before it counts at the latest time; null if a "   \
-      "time is missing, if the clock's tick or a step back is longer, or if 1 ms has more than "   \
-      "262,144 packets")                                                                           \
+      "bytes of the fullest 10 µs: of all packets from one packet on, in both directions. A "     \
+      "packet with an earlier time than the one before it counts at the latest time. Null "        \
+      "if a time is missing, if the clock's tick or a step back is longer, or if 1 ms has "        \
+      "more than 262,144 packets")                                                                 \
     X(burst_100us_bytes, INT, "bytes", "the same of 100 µs")                                       \
     X(burst_1ms_bytes, INT, "bytes", "the same of 1 ms")                                           \
     X(burst_ns, TIME, "ns", "first packet of that 1 ms; null if burst_1ms_bytes is")               \
@@ -211,30 +211,30 @@
     X(wire_bytes, KNOWN(INT), "bytes", "both directions; see directions.wire_bytes")               \
     X(payload_bytes, INT, "bytes", "both directions; see directions.payload_bytes")                \
     X(handshake_rtt_ns, DURATION, "ns",                                                            \
-      "TCP: from the last SYN to the ACK of the SYN-ACK, which is the RTT of the whole path at "   \
-      "any capture point; null unless all three were captured and the SYN-ACK once; QUIC: the "    \
-      "sum of handshakes.server_rtt_ns and client_rtt_ns")                                         \
+      "TCP: from the last SYN to the ACK of the SYN-ACK, which is the RTT of the whole path "      \
+      "at any capture point. Null unless all three were captured and the SYN-ACK once. "           \
+      "QUIC: the sum of handshakes.server_rtt_ns and client_rtt_ns")                               \
     X(one_way, KNOWN(BOOL), "", "only one direction was captured")                                 \
     X(icmp_errors, KNOWN(INT), "packets", "ICMP errors that quote a packet of this flow")          \
     X(client, INT, "",                                                                             \
-      "TCP: direction of the client, which sends the requests: by the handshake, by the messages " \
-      "of HTTP or TLS, or by the only port that is a service's (base/service_ports.h); null if "   \
-      "none of them shows it, and for other protocols")                                            \
+      "TCP: direction of the client, which sends the requests, by the handshake, the "             \
+      "messages of HTTP or TLS, or the only port that is a service's "                             \
+      "(base/service_ports.h). Null if none of them shows it, and for other protocols")            \
     X(exchange, WORD, "",                                                                          \
       "TCP: turns if payload alternates between requests and responses (exchanges.turn), "         \
-      "pipelined if an endpoint mostly sends while data to it is under way, streaming if one "     \
-      "direction alone has payload; null without payload, if one direction was captured, and for " \
-      "other protocols")                                                                           \
+      "pipelined if an endpoint mostly sends while data to it is under way, streaming if "         \
+      "only one direction has payload. Null without payload, if one direction was captured, "      \
+      "and for other protocols")                                                                   \
     X(server_talk, WORD, "",                                                                       \
-      "TCP: why the server's waits of 200 ms and more are no answer times: pushed, it sends by "   \
-      "its "                                                                                       \
-      "own clock or when something happens, and the client replies; held, it keeps requests for "  \
-      "a fixed time (long polls); typed, a person acts at the client (ports of SSH, RDP, ...), "   \
-      "whose pauses are idle time, too; null if they may be, or without turns")                    \
+      "TCP: why the server's waits of 200 ms and more are no answer times. pushed: it sends "      \
+      "by its own clock or when something happens, and the client replies. held: it keeps "        \
+      "requests for a fixed time (long polls). typed: a person acts at the client (ports of "      \
+      "SSH, RDP, ...), whose pauses are idle time, too. Null if they may be answer times, "        \
+      "or without turns")                                                                          \
     X(time_connecting_ns, DURATION, "ns",                                                          \
-      "TCP: of last_ns - first_ns, from the SYN until the handshake was complete, or to the last " \
-      "attempt; null for other protocols, without times, and if one direction was captured; the "  \
-      "parts of the time sum to it")                                                               \
+      "TCP: of last_ns - first_ns, from the SYN until the handshake was complete, or to the "      \
+      "last attempt. Null for other protocols, without times, and if one direction was "           \
+      "captured. The parts of the time sum to it")                                                 \
     X(time_client_ns, DURATION, "ns",                                                              \
       "the client, which sends the requests, let pass: before a request and within it; null as "   \
       "above")                                                                                     \
@@ -293,9 +293,9 @@
       "TCP: retransmitted segments with data, SYN or FIN: seen before, or filling a gap that "     \
       "was lost upstream; the sum of the four kinds and those of unknown cause")                   \
     X(fast_retransmissions, INT, "packets",                                                        \
-      "TCP: after three duplicate ACKs (RFC 5681), SACK of three segments above (RFC 6675), a "    \
-      "segment one RTT later (RACK, RFC 8985), or in the recovery that follows; null if the "      \
-      "other direction was not captured")                                                          \
+      "TCP: after three duplicate ACKs (RFC 5681), SACK of three segments above (RFC 6675), "      \
+      "a segment one RTT later (RACK, RFC 8985), or in the recovery that follows. Null if "        \
+      "the other direction was not captured")                                                      \
     X(timeout_retransmissions, INT, "packets",                                                     \
       "TCP: after an RTO without a loss signal (RFC 6298), and go-back-N after it; null as "       \
       "above")                                                                                     \
@@ -306,9 +306,9 @@
     X(probe_retransmissions, INT, "packets",                                                       \
       "TCP: tail loss probes (RFC 8985 section 7); null as above")                                 \
     X(spurious_retransmissions, INT, "packets",                                                    \
-      "TCP: retransmissions proven unnecessary by DSACK (RFC 2883), an echoed timestamp (RFC "     \
-      "3522), or an earlier acknowledgment; null as above, and if TCP options of the ACKs were "   \
-      "truncated and a retransmission has no known place")                                         \
+      "TCP: retransmissions proven unnecessary by DSACK (RFC 2883), an echoed timestamp "          \
+      "(RFC 3522), or an earlier acknowledgment. Null as above, and if TCP options of the "        \
+      "ACKs were truncated and a retransmission has no known place")                               \
     X(unplaced_retransmissions, INT, "packets",                                                    \
       "TCP: retransmissions that are neither lost at a known place nor proven spurious (rule "     \
       "V7.8); lost_upstream and lost_downstream are too small by up to this number")               \
@@ -353,10 +353,10 @@
     X(syn_fin_lost_upstream, INT, "packets", "TCP: the same of lost_upstream")                     \
     X(syn_fin_lost_downstream, INT, "packets", "TCP: the same of lost_downstream; null as there")  \
     X(wire_mss, INT, "bytes",                                                                      \
-      "TCP: largest payload of a segment on the wire: the lesser MSS of both SYNs, less 12 bytes " \
-      "of timestamps, or what the path carries if it is less (rule V13.3); without them, the "     \
-      "unit "                                                                                      \
-      "of the captured sizes (rule V13.2); null if that is not proven, or without data")           \
+      "TCP: largest payload of a segment on the wire: the lesser MSS of both SYNs, less 12 "       \
+      "bytes of timestamps, or what the path carries if it is less (rule V13.3). Without "         \
+      "the SYNs, it is the unit of the captured sizes (rule V13.2). Null if that is not "          \
+      "proven, or without data")                                                                   \
     X(wire_segments, INT, "segments",                                                              \
       "TCP: data_packets on the wire, less duplicates of the network or a mirror port. If the "    \
       "capture has super-segments (TSO, GSO, GRO, LRO), each is as many segments as it needs of "  \
@@ -376,9 +376,9 @@
       "sent "                                                                                      \
       "on another path; null if the other direction was not captured")                             \
     X(missing_bytes, INT, "bytes",                                                                 \
-      "TCP: data that never arrived: at the end of the flow the receiver reported data above it "  \
-      "by SACK and lacked these bytes, and the capture has not seen them (rule V7.12); null as "   \
-      "above, and without SACK or if its options were truncated")                                  \
+      "TCP: data that never arrived. At the end of the flow the receiver reported data "           \
+      "above it by SACK and lacked these bytes, and the capture has not seen them (rule "          \
+      "V7.12). Null as above, and without SACK or if its options were truncated")                  \
     X(missing_ns, DURATION, "ns",                                                                  \
       "TCP: time from the first packet that showed such a hole to the last packet of the flow; "   \
       "null "                                                                                      \
@@ -397,9 +397,9 @@
     X(duplicate_acks, INT, "packets",                                                              \
       "TCP acknowledgments sent in this direction that repeat the one before (RFC 5681)")          \
     X(acks_lost_downstream, INT, "packets",                                                        \
-      "TCP acknowledgments sent in this direction that were lost between the capture point and "   \
-      "their receiver, at least: it repeated the data, and its timestamps show that it had "       \
-      "received none of them (rule V6.7); null without timestamps of both ends")                   \
+      "TCP acknowledgments sent in this direction that were lost between the capture point "       \
+      "and their receiver, at least. It repeated the data, and its timestamps show that it "       \
+      "had received none of them (rule V6.7). Null without timestamps of both ends")               \
     X(sack_acks, INT, "packets",                                                                   \
       "TCP acknowledgments sent in this direction with SACK blocks; null if options were "         \
       "truncated")                                                                                 \
@@ -417,13 +417,12 @@
     X(zero_window_ns, DURATION, "ns",                                                              \
       "TCP: time during which this direction announced a receive window of 0")                     \
     X(low_window_ns, DURATION, "ns",                                                               \
-      "TCP: time during which this direction announced a receive window below one full segment "   \
-      "of "                                                                                        \
-      "the other end, and below half of its largest, 0 included, until the window opened or the "  \
-      "flow ended; null if the scale is unknown")                                                  \
+      "TCP: time during which this direction announced a receive window below one full "           \
+      "segment of the other end, and below half of its largest, 0 included. It ends when "         \
+      "the window opened or the flow ended. Null if the scale is unknown")                         \
     X(window_shut_ns, DURATION, "ns",                                                              \
-      "TCP: time from the packet that announced such a window, or one of 0, to the end of the "    \
-      "flow, if the window did not open again; null if it did, or was never low")                  \
+      "TCP: time from the packet that announced such a window, or one of 0, to the end of "        \
+      "the flow, if the window did not open again. Null if it did, or was never low")              \
     X(window_full, INT, "packets",                                                                 \
       "TCP: segments that fill the receive window; null if its scale is unknown")                  \
     X(window_probes, INT, "packets", "TCP: zero-window probes")                                    \
@@ -477,9 +476,9 @@
       " if it was not seen")                                                                       \
     X(window_scale, INT, "", "TCP: shift that this sender announced; null if it was not seen")     \
     X(syn_nops, INT, "",                                                                           \
-      "TCP: most NOP options in a row in its SYN; ends write at most two to align the next "       \
-      "option, so from three on a device wrote them over an option; null if no SYN was seen"       \
-      " whole, or one without an MSS")                                                             \
+      "TCP: most NOP options in a row in its SYN. Ends write at most two to align the next "       \
+      "option, so from three on a device wrote them over an option. Null if no SYN was seen "      \
+      "whole, or one without an MSS")                                                              \
     X(sack_permitted, BOOL, "", "TCP: announced in its SYN; null if no SYN was seen")              \
     X(timestamps, BOOL, "", "TCP: segments have RFC 7323 timestamps; null without segments")       \
     X(initial_sequence, INT, "",                                                                   \
@@ -512,9 +511,9 @@
       "TCP segments with a signature: MD5 (RFC 2385) or AO (RFC 5925); null if options were "      \
       "truncated")                                                                                 \
     X(checksum_errors, INT, "packets",                                                             \
-      "TCP, UDP, ICMP: packets that had been damaged before the capture point: their checksum is " \
-      "wrong, and those of more others are right (rules V14); null if none was verified, or if "   \
-      "wrong ones show no damage")                                                                 \
+      "TCP, UDP, ICMP: packets that had been damaged before the capture point. Their "             \
+      "checksum is wrong, and those of more others are right (rules V14). Null if none was "       \
+      "verified, or if wrong ones show no damage")                                                 \
     X(checksums_verified, KNOWN(INT), "packets",                                                   \
       "packets whose checksum was verified: captured whole, and no fragments")                     \
     X(checksums_offloaded, KNOWN(INT), "packets",                                                  \
@@ -522,9 +521,8 @@
       "wrong without showing damage")                                                              \
     X(checksums_ignored, INT, "packets",                                                           \
       "TCP: packets whose checksum is wrong, or that of a tunnel around them, of which the "       \
-      "receiver acknowledged no SYN and no payload; null if it acknowledged one, and if the "      \
-      "other "                                                                                     \
-      "direction was not captured")                                                                \
+      "receiver acknowledged no SYN and no payload. Null if it acknowledged one, and if the "      \
+      "other direction was not captured")                                                          \
     X(ttl_min, INT, "hops", "least TTL or hop limit")                                              \
     X(ttl_max, INT, "hops", "greatest")                                                            \
     X(dscp, INT, "", "DSCP of the first packet")                                                   \
@@ -606,9 +604,9 @@
     X(router, ADDRESS, "", "ICMP error: router or host that sent it; null for other kinds")        \
     X(blocks, INT, "", "block_lost and block_gap: missing numbers in a row; null for other kinds") \
     X(due_ns, TIME, "ns",                                                                          \
-      "when the data should have passed: of a retransmission, its last transmission before, or "   \
-      "the packet that showed the loss upstream; of reordering, the packet that overtook it; "     \
-      "null for other kinds, or if unknown")                                                       \
+      "when the data should have passed: of a retransmission, its last transmission before, "      \
+      "or the packet that showed the loss upstream; of reordering, the packet that overtook "      \
+      "it. Null for other kinds, or if unknown")                                                   \
     X(due_bytes, INT, "bytes",                                                                     \
       "of a retransmission: payload of its direction that had passed before due_ns, "              \
       "retransmissions included; null likewise")
@@ -873,9 +871,9 @@
     X(alert_ns, TIME, "ns", "its time; null without one, or if it has none")                       \
     X(duration_ns, DURATION, "ns",                                                                 \
       "from the ClientHello to the Finished that ends the handshake: the client's, or the "        \
-      "server's in a full handshake of TLS 1.2; null if it is not within the first 16 kB of its "  \
-      "direction, or if early data was offered, which looks like it. QUIC: from the client's "     \
-      "first Initial to its first 1-RTT packet")                                                   \
+      "server's in a full handshake of TLS 1.2. Null if it is not within the first 16 kB of "      \
+      "its direction, or if early data was offered, which looks like it. QUIC: from the "          \
+      "client's first Initial to its first 1-RTT packet")                                          \
     X(round_trips, INT, "", "round trips of the handshake; null if it did not end")                \
     X(server_ns, DURATION, "ns",                                                                   \
       "time in which the client waited for the server's messages, without the least RTT to the "   \
@@ -923,9 +921,9 @@
       "a final response to INVITE that waits for its ACK; eapol: a message of 802.1X; service: a " \
       "login or command that a service accepts or refuses in its first bytes")                     \
     X(within, INT, "",                                                                             \
-      "flows row of the connection whose handshake (its row connect) is the parent: of a request " \
-      "in this connection, or of a question of DNS that its client asked before it connected to "  \
-      "an address of the answer; null for connect, and if no such handshake is known")             \
+      "flows row of the connection whose handshake (its row connect) is the parent of this "       \
+      "row: a request in it, or a DNS question that its client asked before it connected to "      \
+      "an address of the answer. Null for connect, and if no such handshake is known")             \
     X(capture, KNOWN(INT), "",                                                                     \
       "interfaces row of the first request; of a flow, that of its first packet")                  \
     X(client, ADDRESS, "", "who asked; null if it has no address yet")                             \
@@ -959,10 +957,9 @@
       "first packet of the answer; null without one, if its number exceeds 32 bits, and for "      \
       "connect")                                                                                   \
     X(waited_ns, DURATION, "ns",                                                                   \
-      "from the first packet of the request to the answer; without one, to the last query of "     \
-      "DNS, "                                                                                      \
-      "the last packet of a handshake or the end of the connection; null without times, if the "   \
-      "connection stayed open, and of services that speak first")                                  \
+      "from the first packet of the request to the answer. Without one, to the last query "        \
+      "of DNS, the last packet of a handshake or the end of the connection. Null without "         \
+      "times, if the connection stayed open, and of services that speak first")                    \
     X(outcome, KNOWN(WORD), "",                                                                    \
       "answered; error: the answer is an error, which code names (HTTP from 500 on); refused: "    \
       "RST in reply to the SYN; reset or closed: the server did that instead; abandoned: the "     \
@@ -993,8 +990,8 @@
       "DNS: the answer was too long for its datagram (TC, RFC 1035 section 4.1.1), so that the "   \
       "client should ask again over TCP; null without an answer, and for others")                  \
     X(turn, INT, "",                                                                               \
-      "number of the request in its TCP connection, from 0; the messages of a TLS handshake are "  \
-      "turns, too; null for connect and DNS, and for HTTP in a connection that does not "          \
+      "number of the request in its TCP connection, from 0; the messages of a TLS handshake "      \
+      "are turns, too. Null for connect and DNS, and for HTTP in a connection that does not "      \
       "alternate (flows.exchange)")                                                                \
     X(last_frame, INT, "frame",                                                                    \
       "last packet with data of the response, or of the request without one; null as asked_frame") \
@@ -1006,15 +1003,14 @@
       "of request_ns: pauses in which the client had nothing more to send, and neither an ACK, "   \
       "the receive window nor a loss held it back; null if a suspected RTO may hide one")          \
     X(network_ns, DURATION, "ns",                                                                  \
-      "round trip between capture point and server: the least sample of the flow, or the time "    \
-      "to the response if that is less, or the time to the ACK of the request if that is 200 ms "  \
-      "more, which no delayed-ACK timer explains; null if there is no response, or if no ACK "     \
-      "shows it: the handshake's, or one without data")                                            \
+      "round trip between capture point and server: the least sample of the flow, or the "         \
+      "time to the response if that is less. If the time to the ACK of the request is 200 "        \
+      "ms more, which no delayed-ACK timer explains, it is that. Null if there is no "             \
+      "response, or if no ACK shows it: the handshake's, or one without data")                     \
     X(server_ns, DURATION, "ns",                                                                   \
-      "server time: from the last byte of the request to the first captured of the response, "     \
-      "less network_ns; null as above, and if IPv4 IDs or an ACK without data show that its "      \
-      "first "                                                                                     \
-      "transmission may be lost between server and capture point")                                 \
+      "server time: from the last byte of the request to the first captured of the "               \
+      "response, less network_ns. Null as above, and if IPv4 IDs or an ACK without data "          \
+      "show that its first transmission may be lost between server and capture point")             \
     X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
     X(response_ns, DURATION, "ns",                                                                 \
       "response spread: from its first byte to its last, without retransmission_*_ns; null "       \
@@ -1023,12 +1019,11 @@
       "of response_ns: pauses in which the server had nothing more to send, and neither an ACK, "  \
       "the receive window nor a loss held it back; null if a suspected RTO may hide one")          \
     X(pause_ns, DURATION, "ns",                                                                    \
-      "client's pause before the request: since the last byte of the response before, less the "   \
-      "least round trip between capture point and client; null in the first turn, after one "      \
-      "that could not be divided, if that round trip is unknown, or if IPv4 IDs or an ACK "        \
-      "without "                                                                                   \
-      "data show that the first transmission of the request may be lost between client and "       \
-      "capture point")                                                                             \
+      "client's pause before the request: since the last byte of the response before, less "       \
+      "the least round trip between capture point and client. Null in the first turn, after "      \
+      "one that could not be divided, or if that round trip is unknown. Null, too, if IPv4 "       \
+      "IDs or an ACK without data show that the first transmission of the request may be "         \
+      "lost between client and capture point")                                                     \
     X(client_network_ns, DURATION, "ns",                                                           \
       "round trip between capture point and client before the request: that which pause_ns is "    \
       "without, or the whole time if that is less; null as pause_ns")                              \
