@@ -7,7 +7,7 @@ import base64
 import math
 import random
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import pytest
 
@@ -15,9 +15,10 @@ import wiretale
 from plain_wire import Connection, Wire
 from report_page import Page
 
+SENDER = {"light": (0x2A, 0x35, 0x40), "dark": (0xE4, 0xEA, 0xF0)}
 NEAR = 2  # px, by which lines are wider and smoothed
 # Of each column of pixels in a box of a picture the first and the last row that has the color of the sender.
-EXTENTS = """async ([picture, left, top, width, height]) => {
+EXTENTS = """async ([picture, left, top, width, height, color]) => {
   const bytes = Uint8Array.from(atob(picture), (letter) => letter.charCodeAt(0));
   const image = await createImageBitmap(new Blob([bytes]));
   const canvas = new OffscreenCanvas(image.width, image.height), context = canvas.getContext("2d");
@@ -27,8 +28,8 @@ EXTENTS = """async ([picture, left, top, width, height]) => {
     let first = -1, last = -1;
     for (let y = 0; y < height; y++) {
       const at = 4 * (y * width + x);
-      const off = Math.abs(data[at] - 0x2a) + Math.abs(data[at + 1] - 0x35) + Math.abs(data[at + 2] - 0x40);
-      if (off < 150) [first, last] = [first < 0 ? y : first, y];
+      const off = Math.abs(data[at] - color[0]) + Math.abs(data[at + 1] - color[1]) + Math.abs(data[at + 2] - color[2]);
+      if (off < 200) [first, last] = [first < 0 ? y : first, y];
     }
     lines.push([first, last]);
   }
@@ -123,10 +124,21 @@ def panel_of(page: Page, name: str) -> Panel:
     return Panel(left, top, right - left, bottom - top, times, values)
 
 
-def drawn_rows(page: Page, panel: Panel) -> list[tuple[int, int]]:
+def throughput(trace: wiretale.Trace, bin_s: float) -> Steps:
+    """Bits per second of the sender's packets, in bins from the begin of the capture to its end."""
+    packets, sums = trace.packets(0), dict[int, int]()
+    base = packets[0]["time_ns"] or 0
+    for ns, side, size in zip(*map(packets.column, ("time_ns", "direction", "ip_bytes")), strict=True):
+        place = math.floor((ns - base) / 1e9 / bin_s + 1e-6)
+        sums[place] = sums.get(place, 0) + size * (side == 0)
+    rates = [8 * sums.get(place, 0) / bin_s for place in range(max(sums) + 1)]
+    return [(place * bin_s, rate, rate) for place, rate in enumerate([*rates, rates[-1]])]
+
+
+def drawn_rows(page: Page, panel: Panel, scheme: str) -> list[tuple[int, int]]:
     box = [round(panel.left), round(panel.top), round(panel.width), round(panel.height)]
     picture = base64.b64encode(page.page.screenshot()).decode()
-    return [(first, last) for first, last in page.page.evaluate(EXTENTS, [picture, *box])]
+    return [(first, last) for first, last in page.page.evaluate(EXTENTS, [picture, *box, SENDER[scheme]])]
 
 
 def is_near(ends: tuple[float, float], column: int, pictured: dict[int, tuple[float, float]]) -> bool:
@@ -139,23 +151,39 @@ def is_near(ends: tuple[float, float], column: int, pictured: dict[int, tuple[fl
     )
 
 
-@pytest.mark.parametrize(("packets", "in_page"), [(10, 10), (10_000, 10_000), (500_000, 500_000), (10_000, 1_000)])
+@pytest.mark.parametrize(
+    ("packets", "in_page", "scheme"),
+    [
+        (10, 10, "light"),
+        (10_000, 10_000, "light"),
+        (500_000, 500_000, "light"),
+        (10_000, 1_000, "light"),
+        (10_000, 10_000, "dark"),
+    ],
+)
 def test_each_panel_shows_every_packet(
-    packets: int, in_page: int, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    packets: int,
+    in_page: int,
+    scheme: Literal["light", "dark"],
+    page: Page,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The page has all packets, or the least and greatest of columns of time."""
+    page.page.emulate_media(color_scheme=scheme)
     monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", in_page)
     trace = wiretale.analyze(transfer(packets, tmp_path / "transfer.pcap"))
     toggled = "".join(f"&toggled={name}" for name in ALONE)
     page.open(trace.report(tmp_path / "report.html"), f"#flow=0{toggled}")
     page.page.evaluate("document.getElementById('plot').scrollIntoView()")
     page.page.evaluate("document.querySelectorAll('.panel-label, .panel-edge').forEach((words) => words.remove())")
-    for name, steps in series_of(trace).items():
+    bins = {"rate": throughput(trace, page.page.evaluate("shownBin()"))} if packets == in_page else {}
+    for name, steps in {**series_of(trace), **bins}.items():
         panel = panel_of(page, name)
-        expected_rows = expected(steps, panel, is_step=name == "flight")
+        expected_rows = expected(steps, panel, is_step=name in ("flight", "rate"))
         drawn = {
             column: (float(first), float(last))
-            for column, (first, last) in enumerate(drawn_rows(page, panel))
+            for column, (first, last) in enumerate(drawn_rows(page, panel, scheme))
             if first >= 0
         }
         missing = [column for column, ends in expected_rows.items() if not is_near(ends, column, drawn)]
