@@ -188,7 +188,7 @@ int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t 
     return bytes;
 }
 
-void range_set_set_event(struct range_set *list, int64_t now_ns, uint64_t event) {
+void range_set_set_event(struct range_set *list, int64_t now_ns, struct flow_event *event) {
     for (uint32_t i = 0; i < list->count && list->gaps[i].acked; i++)
         if (list->gaps[i].acked_ns == now_ns)
             list->gaps[i].event = event;

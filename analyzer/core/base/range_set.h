@@ -10,15 +10,17 @@
 #define GAPS_MOST       4096u /* every second segment of a window of 1 Gbit/s and 100 ms */
 #define GAPS_ACKED_MOST 16u   /* kept for data that the capture stored after its ACK */
 
+struct flow_event; /* tcp/segment.h */
+
 struct gap {
     int64_t start, end; /* stream positions, [start, end) */
     int64_t opened_ns;
-    uint64_t seen_bytes;   /* of the stream, retransmitted ones too, before that */
-    uint64_t event;        /* row of the event that reports its acknowledgment */
-    uint32_t opener_frame; /* of the segment that opened it */
-    uint32_t tsval;        /* TSval of that segment */
-    uint16_t ip_id;        /* IPv4 ID of that segment; 0 proves nothing */
-    bool timestamps;       /* tsval is known */
+    uint64_t seen_bytes;      /* of the stream, retransmitted ones too, before that */
+    struct flow_event *event; /* that reports its acknowledgment, or NULL */
+    uint32_t opener_frame;    /* of the segment that opened it */
+    uint32_t tsval;           /* TSval of that segment */
+    uint16_t ip_id;           /* IPv4 ID of that segment; 0 proves nothing */
+    bool timestamps;          /* tsval is known */
     bool acked;       /* the receiver has the bytes, although the capture point did not see them */
     int64_t acked_ns; /* ns; valid if acked */
 };
@@ -52,7 +54,7 @@ struct gap_fill range_set_fill(struct range_set *list, int64_t start, int64_t en
 int64_t range_set_acknowledge(struct range_set *list, int64_t position, int64_t now_ns,
                               struct pool *pool);
 /* Sets the event of the gaps that were acknowledged at `now_ns`. */
-void range_set_set_event(struct range_set *list, int64_t now_ns, uint64_t event);
+void range_set_set_event(struct range_set *list, int64_t now_ns, struct flow_event *event);
 
 /* Returns the index of the first gap that ends above `position`, `count` if there is none. */
 uint32_t range_set_first_above(const struct range_set *list, int64_t position);

@@ -28,7 +28,7 @@ static struct damaged_data *next_damaged(const struct segment_context *seg,
 
 NOINLINE void note_damage(struct segment_context *seg, int64_t start, int64_t end) {
     bool certain = seg->damage == DAMAGE_CERTAIN;
-    uint64_t event = EVENT_NONE;
+    struct flow_event *event = NULL;
     if (certain)
         event = emit_event(seg, &(struct event){.kind = WORD_CHECKSUM_ERROR,
                                                 .place = WORD_UPSTREAM,
@@ -65,10 +65,9 @@ NOINLINE void settle_damage(struct segment_context *seg, int64_t position) {
         if (entry->end > position)
             continue;
         if (entry->certain)
-            amend_event(seg->sink, entry->event,
-                        &(struct event){.kind = WORD_CHECKSUM_ERROR,
-                                        .place = WORD_CAPTURE,
-                                        .evidence = WORD_ACKNOWLEDGED});
+            amend_event(entry->event, &(struct event){.kind = WORD_CHECKSUM_ERROR,
+                                                      .place = WORD_CAPTURE,
+                                                      .evidence = WORD_ACKNOWLEDGED});
         seg->effect.damage_delivered++;
         drop_damaged(recovery, i);
     }

@@ -49,7 +49,8 @@ static inline bool flow_key_equals(const struct flow_key *a, const struct flow_k
 
 /* A gap in numbered packets; late packets may still fill it. */
 struct gap_event {
-    uint64_t frame, event; /* row of events */
+    uint64_t frame;
+    struct flow_event *event; /* NULL if it was not kept */
     uint64_t missing;
 };
 #define GAPS 8u
@@ -116,7 +117,7 @@ struct flow {
     uint32_t next; /* in its expiry slot, or in the free list */
     uint32_t previous;
     uint32_t slot;
-    uint32_t event_count; /* events written for the flow */
+    uint32_t event_count; /* of the list */
     bool live;
     bool swapped;            /* the initiator is the key's second end */
     bool listed_packets : 1; /* its packets go into the packets table */
@@ -124,14 +125,15 @@ struct flow {
     bool with_blocks : 1; /* its streams may consist of blocks: one does, or the user gave a block
                              size */
     bool closed : 1;      /* by two FINs without anything unusual, which `endings` has no longer */
-    bool ports_known;     /* the first packet had them, so that 0 is a port */
-    bool timed;           /* first_ns and last_ns are times of its packets */
-    bool ended;           /* it has a FIN or RST */
-    uint8_t initiator_evidence;
-    bool has_half;          /* direction `half_direction` has other encapsulations than the key: */
-    uint8_t half_direction; /* one that began with the answer to a packet of the other direction */
-    uint16_t half_path;     /* their number */
-    uint16_t icmp_error;    /* cause of the last ICMP error (events.cause) */
+    bool ports_known : 1; /* the first packet had them, so that 0 is a port */
+    bool ended : 1;       /* it has a FIN or RST */
+    bool has_half : 1; /* direction `half_direction` has other encapsulations than the key: one */
+    uint8_t half_direction : 1; /* that began with the answer to a packet of the other direction */
+    bool timed : 1;             /* first_ns and last_ns are times of its packets */
+    uint8_t initiator_evidence : 2;
+    uint16_t half_path;        /* number of those encapsulations */
+    uint16_t icmp_error;       /* cause of the last ICMP error (events.cause) */
+    struct flow_event *events; /* the newest first */
     int64_t first_ns, last_ns;
     uint64_t last_frame;
     /* Fields that few packets change. */

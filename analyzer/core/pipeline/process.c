@@ -175,10 +175,10 @@ static void process_shard(void *context, unsigned worker, uint32_t part) {
 static uint64_t sum_rows(struct updater *updater, enum table_number number) {
     uint64_t sum = 0;
     for (unsigned i = 0; i < updater->worker_count; i++)
-        sum += updater->workers[i].sink.tables[number].row_count;
+        sum += row_sink_own(&updater->workers[i].sink, number);
     for (unsigned i = 0; i < updater->worker_count; i++) {
         struct row_sink *sink = &updater->workers[i].sink;
-        sink->elsewhere[number] = sum - sink->tables[number].row_count;
+        sink->elsewhere[number] = sum - row_sink_own(sink, number);
     }
     return sum;
 }

@@ -5,8 +5,7 @@
  * The rows that are taken have numbers of their own, in the order of their flows, and the final
  * numbers of open flows close up behind them. A flow keeps its number in its shard, which another
  * one may have when its rows are taken, so that lists do not grow with the time. Rows that an open
- * flow has already (events, blocks, exchanges, datagrams) are copied, and the places by which it
- * may amend its events change. */
+ * flow has already (blocks, exchanges, datagrams) are copied; its events are no rows yet. */
 #include <stdlib.h>
 
 #include "base/bytes.h"
@@ -14,27 +13,11 @@
 #include "pipeline/state.h"
 
 /* Tables with rows of flows that are open. */
-static const enum table_number ordered[] = {TABLE_events, TABLE_blocks, TABLE_exchanges,
-                                            TABLE_datagrams};
+static const enum table_number ordered[] = {TABLE_blocks, TABLE_exchanges, TABLE_datagrams};
 #define ORDERED (sizeof ordered / sizeof *ordered)
-
-struct moved_row {
-    uint64_t from, to; /* places */
-};
-
-/* What is left of an analysis when the rows of the others are taken. */
-struct rest_of_flows {
-    struct moved_row *events;
-    size_t event_count, event_room;
-};
 
 static unsigned shard_count(const struct analysis *analysis) {
     return 1u << analysis->updater.numbers.shard_bits;
-}
-
-static int compare_moved(const void *left, const void *right) {
-    const struct moved_row *a = left, *b = right;
-    return a->from < b->from ? -1 : a->from > b->from;
 }
 
 /* Returns the place of the final number of a flow, by its provisional one. */
@@ -125,8 +108,7 @@ static void copy_texts(struct row_sink *sink, const struct table *table, struct 
 }
 
 /* Moves the rows of open flows from a complete table to the rows of the first worker. */
-static void move_rows(struct analysis *analysis, struct rest_of_flows *rest, struct table *table,
-                      enum table_number number) {
+static void move_rows(struct analysis *analysis, struct table *table, enum table_number number) {
     struct row_sink *sink = rows_of(analysis);
     struct table_cursor cursor = {0};
     struct row row;
@@ -139,51 +121,10 @@ static void move_rows(struct analysis *analysis, struct rest_of_flows *rest, str
             table->order[left++] = order;
             continue;
         }
-        struct moved_row moved = {.from = order.place};
         copy_texts(sink, table, &row);
         sink->out_of_memory |= !table_add_ordered(&sink->tables[number], &row, &order);
-        moved.to = order.place;
-        if (number != TABLE_events)
-            continue;
-        if (list_grow(&rest->events, &rest->event_room, rest->event_count + 1, sizeof moved))
-            rest->events[rest->event_count++] = moved;
-        else
-            sink->out_of_memory = true;
     }
     table->row_count = left;
-}
-
-static void move_event(const struct rest_of_flows *rest, uint64_t *event) {
-    const struct moved_row key = {.from = *event}, *found = NULL;
-    if (*event != EVENT_NONE && rest->event_count)
-        found = bsearch(&key, rest->events, rest->event_count, sizeof key, compare_moved);
-    *event = found ? found->to : EVENT_NONE;
-}
-
-/* Changes the places of the events of a flow that later packets may amend. */
-static void move_events(const struct rest_of_flows *rest, struct flow *flow) {
-    for (unsigned side = 0; side < 2; side++) {
-        struct tcp_stream *stream = &flow->tcp.streams[side];
-        struct tcp_recovery_state *recovery = stream->recovery;
-        for (unsigned i = 0; flow->key.protocol == IP_UDP && i < GAPS; i++)
-            move_event(rest, &flow->udp[side].gaps[i].event);
-        if (flow->key.protocol != IP_TCP)
-            continue;
-        for (unsigned i = 0; i < stream->gaps.count; i++)
-            move_event(rest, &stream->gaps.gaps[i].event);
-        for (unsigned i = 0; recovery && i < recovery->record_count; i++)
-            move_event(rest, &recovery->records[i].event);
-        for (unsigned i = 0; recovery && i < recovery->damaged_count; i++)
-            move_event(rest, &recovery->damaged[i].event);
-    }
-}
-
-static void move_all_events(const struct analysis *analysis, struct rest_of_flows *rest) {
-    uint32_t place = 0;
-    if (rest->event_count)
-        qsort(rest->events, rest->event_count, sizeof *rest->events, compare_moved);
-    for (struct flow *flow; (flow = flow_memory_next(analysis->updater.memory, &place));)
-        move_events(rest, flow);
 }
 
 /* --- taking ------------------------------------------------------------------------------------
@@ -204,8 +145,8 @@ static void move_out(struct analysis *analysis, struct analysis *taken) {
     analysis->totals = (struct analysis_totals){.near_limit = analysis->totals.near_limit};
 }
 
-/* Begins rows and counts anew. */
-static bool begin_rows(struct analysis *analysis) {
+/* Begins rows and counts anew, with so many events of open flows. */
+static bool begin_rows(struct analysis *analysis, uint64_t events_kept) {
     struct updater *updater = &analysis->updater;
     struct reader_input *input = &analysis->input;
     for (unsigned i = 0; i < updater->worker_count; i++) {
@@ -221,6 +162,7 @@ static bool begin_rows(struct analysis *analysis) {
         worker->mirrored_room = 0;
         worker->pairs = NULL;
     }
+    rows_of(analysis)->events_kept = events_kept;
     local_free(&analysis->local);
     row_sink_free(&analysis->local_rows);
     open_local(analysis);
@@ -241,7 +183,6 @@ static void end_reading(struct analysis *analysis) {
 struct analysis *analysis_take(struct analysis *analysis, struct error *error) {
     struct analysis_totals *totals;
     struct analysis *taken = analysis_empty(&totals);
-    struct rest_of_flows rest = {0};
     error->kind = ERROR_NONE;
     end_reading(analysis);
     bool done = taken && take_numbers(analysis, &taken->updater.numbers);
@@ -251,18 +192,16 @@ struct analysis *analysis_take(struct analysis *analysis, struct error *error) {
         complete_rows(analysis);
         note_totals(analysis);
         move_out(analysis, taken);
-        done = begin_rows(analysis);
         struct row_sink *rows = rows_of(taken);
+        done = begin_rows(analysis, rows->events_kept);
         for (unsigned i = 0; done && i < ORDERED; i++) {
-            move_rows(analysis, &rest, &rows->tables[ordered[i]], ordered[i]);
+            move_rows(analysis, &rows->tables[ordered[i]], ordered[i]);
             rows->tables[ordered[i]].flows = rows->numbers;
         }
-        move_all_events(analysis, &rest);
         done = done && row_sink_sort(rows);
         number_interfaces(analysis->input.files, first, rows, &taken->interfaces);
         done = done && !rows->out_of_memory && !rows_of(analysis)->out_of_memory;
     }
-    free(rest.events);
     if (done)
         return taken;
     analysis_close(taken);

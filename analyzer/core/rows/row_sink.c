@@ -48,13 +48,15 @@ void row_set_mac(struct row_sink *sink, struct row *row, unsigned column, const 
     row_set_text(sink, row, column, text);
 }
 
-uint64_t row_sink_add(struct row_sink *sink, enum table_number number, const struct row *row) {
-    struct row_order order = {.at = sink->at, .minor = sink->minor};
-    if (!table_add_ordered(&sink->tables[number], row, &order)) {
+void row_sink_add_at(struct row_sink *sink, enum table_number number, const struct row *row,
+                     const struct row_order *order) {
+    if (!table_add_ordered(&sink->tables[number], row, order))
         sink->out_of_memory = true;
-        return PLACE_NONE;
-    }
-    return order.place;
+}
+
+void row_sink_add(struct row_sink *sink, enum table_number number, const struct row *row) {
+    const struct row_order order = {.at = sink->at, .minor = sink->minor};
+    row_sink_add_at(sink, number, row, &order);
 }
 
 _Static_assert(sizeof(struct judged_sums) % sizeof(struct traffic_sum) == 0, "sums alone");
@@ -72,6 +74,7 @@ bool row_sink_join(struct row_sink *sink, struct row_sink *other) {
     bool done = true;
     judged_add(&sink->judged, &other->judged);
     sink->events_dropped += other->events_dropped;
+    sink->events_kept += other->events_kept;
     sink->blocks_dropped += other->blocks_dropped;
     sink->exchanges_dropped += other->exchanges_dropped;
     sink->out_of_memory |= other->out_of_memory;

@@ -16,7 +16,7 @@
 
 /* row_sink.at: the number of a packet, then what was done there. Phases come after the packet. */
 #define ORDER_BITS     20u
-#define ORDER_QUOTED   UINT64_C(1)           /* an ICMP error, for the flow that it quotes */
+#define ORDER_QUOTED   (UINT64_C(1) << 17)   /* an ICMP error, for the flow that it quotes */
 #define ORDER_PHASE(n) ((uint64_t)(n) << 18) /* 1 and 2: datagrams end; 3: flows end */
 
 /* The measures for which traffic is judged, as bits. */
@@ -68,6 +68,10 @@ struct row_sink {
     bool out_of_memory;
     uint64_t events_dropped, blocks_dropped, exchanges_dropped; /* rows above a bound */
     uint64_t elsewhere[TABLE_COUNT]; /* rows of the other sinks, before the batch at hand */
+    /* Events of open flows: begun less ended by this worker, modulo the range. */
+    uint64_t events_kept;
+    uint64_t events_at,
+        events_here; /* the position of the last event, and events before it there */
 };
 
 /* A worker's way to the rows. */
@@ -104,15 +108,22 @@ static inline bool begin_flow_group(struct row_sink *sink, enum table_number num
     return begun;
 }
 
-/* Returns the rows of a table that is bounded, of all sinks. */
-static inline uint64_t row_sink_rows(const struct row_sink *sink, enum table_number number) {
-    return sink->tables[number].row_count + sink->elsewhere[number];
+/* Returns the rows of a table that is bounded, with those that are still events of a flow. */
+static inline uint64_t row_sink_own(const struct row_sink *sink, enum table_number number) {
+    uint64_t kept = number == TABLE_events ? sink->events_kept : 0;
+    return sink->tables[number].row_count + kept;
 }
 
-/* Adds a row to events, blocks, exchanges or datagrams; returns its place, by which it can be
- * amended.
- */
-uint64_t row_sink_add(struct row_sink *sink, enum table_number number, const struct row *row);
+/* The same of all sinks. */
+static inline uint64_t row_sink_rows(const struct row_sink *sink, enum table_number number) {
+    return row_sink_own(sink, number) + sink->elsewhere[number];
+}
+
+/* Adds a row to events, blocks, exchanges or datagrams. */
+void row_sink_add(struct row_sink *sink, enum table_number number, const struct row *row);
+/* The same at a position. */
+void row_sink_add_at(struct row_sink *sink, enum table_number number, const struct row *row,
+                     const struct row_order *order);
 
 /* Adds a row to another table at once. */
 static inline void add_row(struct row_sink *sink, enum table_number number, const struct row *row) {

@@ -14,13 +14,14 @@
 #define MAX_EXCHANGE_ROWS   4000000u /* in all */
 
 /* event_rows.c */
-/* Writes an event; `flow` is NULL for one of the capture itself. Returns its row, EVENT_NONE if a
- * bound is reached; then the event is counted. */
-uint64_t event_write(struct row_writer *writer, struct flow *flow, unsigned direction,
-                     const struct packet_info *packet, const struct event *event);
-/* Replaces kind, place and evidence of a row, and spurious if it is set. Does nothing to
- * EVENT_NONE. */
-void event_amend(struct row_sink *sink, uint64_t row, const struct event *event);
+/* Keeps an event of a flow, or adds the row of one of the capture itself, without a flow. Returns
+ * what is kept, NULL if a bound is reached; then the event is counted. */
+struct flow_event *event_write(struct row_writer *writer, struct flow *flow, unsigned direction,
+                               const struct packet_info *packet, const struct event *event);
+/* Adds the rows of the events of a flow that is over. */
+void event_rows_add(struct row_sink *sink, struct flow *flow);
+/* Frees the events of a flow. */
+void events_free(struct row_writer *writer, struct flow *flow);
 
 /* How a flow ended. */
 struct flow_end {

@@ -60,25 +60,6 @@ static const uint8_t *unpack_row(const uint8_t *in, struct row *row, const struc
     return end;
 }
 
-/* Applies the changes of a row in the order of their calls, so that the last one wins. */
-static void apply_amendments(const struct table *table, uint64_t number, struct row *row) {
-    size_t low = 0, high = table->amendment_count;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (table->amendments[middle].row < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < table->amendment_count && table->amendments[low].row == number; low++) {
-        const struct amendment *amendment = &table->amendments[low];
-        if (amendment->null)
-            row_unset(row, amendment->column);
-        else
-            row_set(row, amendment->column, amendment->value);
-    }
-}
-
 static const struct table_part *part_at(const struct table *table, uint64_t place) {
     uint64_t part = place >> PART_SHIFT;
     return part == table->part ? &table->own : &table->others[part];
@@ -175,15 +156,12 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
     if (cursor->row == table->row_count)
         return false;
     find_row(table, cursor);
-    uint64_t name = table->order ? cursor->place : cursor->row;
     const uint8_t *from, *end = next_at(table, cursor, columns, row, &from);
     if (end) {
         cursor->place += (uint64_t)(end - from);
         cursor->of_record = 0;
         cursor->sum = 0;
     }
-    if (table->amendment_count)
-        apply_amendments(table, name, row);
     set_others(table, cursor, columns, row);
     if (table->interfaces)
         number_interfaces(table, row);
@@ -205,7 +183,7 @@ static void held_by_rows(const struct table *table, struct row *held) {
             held->known[w] |= row.known[w];
 }
 
-/* Reads the masks of packed rows, of a table without amendments. */
+/* Reads the masks of packed rows. */
 static void held_by_masks(const struct table *table, struct row *held) {
     struct table_cursor cursor = {0};
     uint64_t known[MASK_WORDS];
@@ -234,18 +212,10 @@ static void held_by_masks(const struct table *table, struct row *held) {
 
 void table_held(const struct table *table, struct row *held) {
     *held = (struct row){0};
-    if (table->records || table->amendment_count)
+    if (table->records)
         held_by_rows(table, held);
     else
         held_by_masks(table, held);
-}
-
-static uint64_t rows_before(const struct table *table, size_t group) {
-    size_t mark = group / MARK_GROUPS < table->mark_count ? group / MARK_GROUPS : 0;
-    uint64_t rows = table->mark_count ? table->marks[mark] : 0;
-    for (size_t i = mark * MARK_GROUPS; i < group; i++)
-        rows += table->groups.list[i].size;
-    return rows;
 }
 
 /* Moves a cursor to the last mark at or before row `number`. */
@@ -266,8 +236,6 @@ uint32_t table_enter_group(const struct table *table, struct table_cursor *curso
     *cursor = (struct table_cursor){.group = group};
     if (group >= table->groups.count || !table->groups.list[group].size)
         return 0;
-    if (table->amendment_count)
-        cursor->row = rows_before(table, group);
     enter_next_group(table, cursor);
     return cursor->left;
 }

@@ -564,8 +564,8 @@
       "TCP: the bytes in flight that time_send_buffer_ns means, in the view of the sender; null "  \
       "if there was no such time")
 
-/* In the order of packets. Later packets amend rows (table_amend()), because a DSACK or a late
- * original can change a verdict. The flow must be the first column. */
+/* In the order of packets. Rows are written when their flow ends, because a DSACK or a late
+ * original can change a verdict (tcp/segment.h). The flow must be the first column. */
 #define EVENTS_COLUMNS(X)                                                                          \
     X(flow, INT, "", "flows row; null for an event of the capture itself")                         \
     X(direction, INT, "", "of the packet; null for an event of the capture itself")                \
@@ -822,8 +822,7 @@
       "offload")                                                                                   \
     X(block_bytes, INT, "bytes", "length of the first of them; the last may be shorter")
 
-/* In the order of packets. A verdict can be amended, as in events. The flow must be the first
- * column. */
+/* In the order of packets. The flow must be the first column. */
 #define BLOCKS_COLUMNS(X)                                                                          \
     X(flow, KNOWN(INT), "", "flows row")                                                           \
     X(direction, KNOWN(INT), "", "direction of the flow")                                          \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Brings a table that is complete into the order of its readers. Rows stay where they are: only the
- * lists of their places and of their changes are sorted, and groups of rows are marked. */
+ * lists of their places are sorted, and groups of rows are marked. */
 #include <stdlib.h>
 
 #include "table/table.h"
@@ -12,17 +12,6 @@ static int compare_rows(const void *left, const void *right) {
     if (a->minor != b->minor)
         return a->minor < b->minor ? -1 : 1;
     return a->place < b->place ? -1 : a->place > b->place;
-}
-
-/* qsort() is not stable, so the order of the calls is part of the key. The changes of one row at
- * one time are of one part. */
-static int compare_amendments(const void *left, const void *right) {
-    const struct amendment *a = left, *b = right;
-    if (a->row != b->row)
-        return a->row < b->row ? -1 : 1;
-    if (a->at != b->at)
-        return a->at < b->at ? -1 : 1;
-    return a->index < b->index ? -1 : a->index > b->index;
 }
 
 /* A row is found by a binary search over the marks and a few steps. Without memory for them, all
@@ -40,7 +29,6 @@ static void mark_groups(struct table *table) {
         table->marks = marks;
 }
 
-/* Rows are mostly in order already; apply_amendments() uses binary search. */
 void table_settle(struct table *table) {
     bool sorted = true;
     if (table->grouped)
@@ -49,9 +37,6 @@ void table_settle(struct table *table) {
         sorted = compare_rows(&table->order[i - 1], &table->order[i]) <= 0;
     if (!sorted)
         qsort(table->order, table->row_count, sizeof *table->order, compare_rows);
-    if (table->amendment_count)
-        qsort(table->amendments, table->amendment_count, sizeof *table->amendments,
-              compare_amendments);
 }
 
 struct sort_key {

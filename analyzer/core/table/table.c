@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The schemas of all tables, and rows that are added, changed and joined. Packing cannot fail; only
+/* The schemas of all tables, and rows that are added and joined. Packing cannot fail; only
  * growth of the arena and of the lists can. */
 #include "table/table.h"
 
@@ -53,7 +53,6 @@ void table_free(struct table *table) {
     free(table->groups.list);
     free(table->marks);
     free(table->order);
-    free(table->amendments);
     free(table->late);
 }
 
@@ -163,13 +162,13 @@ bool table_add(struct table *table, const struct row *row) {
     return true;
 }
 
-bool table_add_ordered(struct table *table, const struct row *row, struct row_order *order) {
+bool table_add_ordered(struct table *table, const struct row *row, const struct row_order *order) {
     uint64_t offset;
     if (!list_grow(&table->order, &table->order_room, table->row_count + 1, sizeof *table->order) ||
         !add_at(table, row, &offset))
         return false;
-    order->place = place_of(table, offset);
-    table->order[table->row_count - 1] = *order;
+    table->order[table->row_count - 1] =
+        (struct row_order){order->at, order->minor, place_of(table, offset)};
     return true;
 }
 
@@ -188,16 +187,6 @@ uint8_t *table_add_record(struct table *table, const struct record_kind *kind, s
     return place;
 }
 
-bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column, bool known,
-                 int64_t value) {
-    if (!list_grow(&table->amendments, &table->amendment_room, table->amendment_count + 1,
-                   sizeof *table->amendments))
-        return false;
-    uint32_t index = (uint32_t)table->amendment_count++;
-    table->amendments[index] = (struct amendment){row, at, value, index, (uint16_t)column, !known};
-    return true;
-}
-
 /* Columns are named so. */
 bool table_find_interfaces(struct table *table) {
     static const char suffix[] = "capture";
@@ -214,37 +203,22 @@ bool table_find_interfaces(struct table *table) {
     return found;
 }
 
-/* Appends the lists of another part. */
-static bool join_lists(struct table *table, struct table *other) {
+bool table_join(struct table *table, struct table *other) {
     uint64_t rows = table->row_count + other->row_count;
-    size_t amendments = table->amendment_count + other->amendment_count;
-    if ((other->order &&
-         !list_grow(&table->order, &table->order_room, rows, sizeof *table->order)) ||
-        !list_grow(&table->amendments, &table->amendment_room, amendments,
-                   sizeof *table->amendments))
+    if (!other->row_count)
+        return true;
+    if (!table->others && !(table->others = calloc(PARTS_MOST, sizeof *table->others)))
+        return false;
+    if (other->order && !list_grow(&table->order, &table->order_room, rows, sizeof *table->order))
         return false;
     if (other->order)
         memcpy(table->order + table->row_count, other->order,
                other->row_count * sizeof *other->order);
-    if (other->amendment_count)
-        memcpy(table->amendments + table->amendment_count, other->amendments,
-               other->amendment_count * sizeof *other->amendments);
     table->row_count = rows;
-    table->amendment_count = amendments;
-    return true;
-}
-
-bool table_join(struct table *table, struct table *other) {
-    if (!other->row_count && !other->amendment_count)
-        return true;
-    if (!table->others && !(table->others = calloc(PARTS_MOST, sizeof *table->others)))
-        return false;
-    if (!join_lists(table, other))
-        return false;
     table->others[other->part] = other->own;
     table->records = table->records ? table->records : other->records;
     other->own = (struct table_part){0};
-    other->row_count = other->amendment_count = 0;
+    other->row_count = 0;
     return true;
 }
 

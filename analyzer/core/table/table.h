@@ -27,7 +27,6 @@
 
 #define PARTS_MOST 64u /* workers */
 #define PART_SHIFT 48u /* a place is the part, then the offset in its arena */
-#define PLACE_NONE UINT64_MAX
 
 struct string_table {
     struct arena arenas[PARTS_MOST]; /* by part; before string_table_join() only that of `part` */
@@ -59,16 +58,6 @@ struct row {
     uint64_t known[(COLUMNS_MAX + 63) / 64]; /* bit i: value[i] is not null */
     /* A REAL as its bits, a WORD or TEXT as its number, a BOOL as 0 or 1. */
     int64_t value[COLUMNS_MAX];
-};
-
-/* A later change of a value of a row that was already added. */
-struct amendment {
-    uint64_t row; /* its number, or its place in an ordered table */
-    uint64_t at;  /* the change with the greatest one wins, or the last of several */
-    int64_t value;
-    uint32_t index; /* in the order of calls */
-    uint16_t column;
-    bool null;
 };
 
 struct table_cursor;
@@ -147,8 +136,6 @@ struct table {
     size_t order_room;
     const struct flow_numbers *flows; /* of an ordered table, whose first column is the flow */
     bool by_flow;                     /* an ordered table is sorted by it */
-    struct amendment *amendments;
-    size_t amendment_count, amendment_room;
     const struct interface_range *interfaces; /* by which those columns are numbered, else NULL */
     uint64_t interface_columns[(COLUMNS_MAX + 63) / 64];
     uint32_t *late; /* by row, the values of a column that is known after the pass; NULL: none */
@@ -199,15 +186,9 @@ bool table_add(struct table *table, const struct row *row);
 uint8_t *table_add_record(struct table *table, const struct record_kind *kind, size_t size,
                           uint32_t rows);
 
-/* Adds a row at a position among the rows of all parts; `order->place` is set to its place, by
- * which it can be amended. Returns false without memory. */
-bool table_add_ordered(struct table *table, const struct row *row, struct row_order *order);
-
-/* Changes a value, to null unless it is `known`, of a row; readers see it after table_settle().
- * Rows of an ordered table are named by their place, others by their number. Of several changes,
- * the one with the greatest `at` wins. Returns false without memory. */
-bool table_amend(struct table *table, uint64_t row, uint64_t at, unsigned column, bool known,
-                 int64_t value);
+/* Adds a row at a position among the rows of all parts, whose place is set. Returns false without
+ * memory. */
+bool table_add_ordered(struct table *table, const struct row *row, const struct row_order *order);
 
 /* Sets the columns that are numbers of interfaces. Returns whether there are some. */
 bool table_find_interfaces(struct table *table);
@@ -221,11 +202,11 @@ static inline void table_set_late(struct table *table, unsigned column, uint32_t
     table->late_column = column;
 }
 
-/* Moves the rows and amendments of another part of the same table into it; the other is empty
- * then. Its groups stay, as they belong to the caller. Returns false without memory. */
+/* Moves the rows of another part of the same table into it; the other is empty then. Its groups
+ * stay, as they belong to the caller. Returns false without memory. */
 bool table_join(struct table *table, struct table *other);
 
-/* Sorts ordered rows and amendments, and marks groups. Must be called after the last of them. */
+/* Sorts ordered rows, and marks groups. Must be called after the last of them. */
 void table_settle(struct table *table);
 
 #define SORT_COLUMNS_MOST 4u
@@ -255,7 +236,7 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
 void table_held(const struct table *table, struct row *held);
 
 /* Moves a cursor to the first row of a group. Returns the number of its rows, 0 if the group has
- * none; the caller must then not read. If the table was amended, the rows before are counted. */
+ * none; the caller must then not read. */
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group);
 
 /* The same for the rows of a flow in a table that is sorted by flow (by_flow). */

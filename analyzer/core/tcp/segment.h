@@ -50,11 +50,11 @@ struct icmp_report {
     const uint8_t *router; /* address that sent it */
 };
 
-/* A row of `events`. WORD_NONE is null. */
+/* A row of `events` later. WORD_NONE is null. */
 struct event {
     enum word kind, place, evidence, cause;
     int8_t spurious;      /* enum tcp_spurious */
-    bool cause_withdrawn; /* of amend(): the row has none any more */
+    bool cause_withdrawn; /* of amend_event(): it has none any more */
     int64_t bytes;
     uint64_t related_frame;         /* 0 if none */
     int64_t due_ns;                 /* 0 if unknown */
@@ -63,6 +63,52 @@ struct event {
     const char *detail;             /* NULL: the text of the cause */
     const struct icmp_report *icmp; /* NULL if none */
 };
+
+#define EVENT_DETAIL_MAX 104 /* bytes with the final NUL; a longer text is cut */
+
+/* What few events have. */
+struct event_extra {
+    uint64_t minor, blocks;
+    uint32_t mtu;
+    uint16_t size;   /* bytes that are used, up to the end of `detail` */
+    uint8_t version; /* 0 without a router */
+    uint8_t router[16];
+    char detail[EVENT_DETAIL_MAX]; /* "" if it is that of a cause */
+};
+
+/* An event of a flow that is open. It stays with the flow until that ends, because later packets
+ * may amend it, such as a DSACK (RFC 2883). */
+struct flow_event {
+    struct flow_event *before; /* of the flow, NULL without one */
+    struct event_extra *extra; /* NULL without one */
+    uint64_t at, frame, related_frame;
+    int64_t time_ns, bytes, due_ns, due_bytes;
+    uint32_t capture;
+    uint16_t kind, place, evidence, cause; /* enum word */
+    uint16_t detail;                       /* the cause whose text it has */
+    bool time_known;
+    uint8_t direction;
+    int8_t spurious;
+};
+
+/* Replaces kind, place and evidence, and spurious and cause if they are set; WORD_NONE becomes
+ * null. Cause and detail become null if they are withdrawn. Does nothing to NULL. */
+static inline void amend_event(struct flow_event *kept, const struct event *event) {
+    if (!kept)
+        return;
+    kept->kind = (uint16_t)event->kind;
+    kept->place = (uint16_t)event->place;
+    kept->evidence = (uint16_t)event->evidence;
+    if (event->spurious != SPURIOUS_NOT_ASKED)
+        kept->spurious = event->spurious;
+    if (event->cause != WORD_NONE)
+        kept->cause = (uint16_t)event->cause;
+    if (!event->cause_withdrawn)
+        return;
+    kept->cause = kept->detail = WORD_NONE;
+    if (kept->extra)
+        kept->extra->detail[0] = '\0';
+}
 
 struct segment_context {
     struct tcp_connection *connection;
@@ -81,13 +127,10 @@ struct segment_context {
     struct segment_effect effect;
 };
 
-/* Receives events as they happen, and what amends them later. */
+/* Receives events as they happen. */
 struct event_sink {
-    /* Returns the event's row for amend(), or EVENT_NONE if it was not written. */
-    uint64_t (*event)(const struct segment_context *seg, const struct event *event);
-    /* Replaces kind, place and evidence of a row, and spurious and cause if they are set; WORD_NONE
-     * becomes null. Cause and detail become null if they are withdrawn. */
-    void (*amend)(const struct event_sink *sink, uint64_t row, const struct event *event);
+    /* Returns the event for amend_event(), NULL if it was not kept. */
+    struct flow_event *(*event)(const struct segment_context *seg, const struct event *event);
     /* Adds mirror duplicates to the count of this interface; -1 if a packet is no longer one. */
     void (*mirrored)(const struct event_sink *sink, uint32_t interface, int copies);
     void *context; /* the caller's */
@@ -121,18 +164,14 @@ static inline bool is_syn_or_fin(const struct segment_context *seg, int64_t star
     return !seg->packet->payload_bytes || (start < 0 && seg->tcp->flags & TCP_SYN);
 }
 
-/* Returns the event's row, EVENT_NONE if it was not written. */
-static inline uint64_t emit_event(const struct segment_context *seg, const struct event *event) {
+/* Returns NULL if it was not kept. */
+static inline struct flow_event *emit_event(const struct segment_context *seg,
+                                            const struct event *event) {
     return seg->sink->event(seg, event);
 }
 
-static inline uint64_t emit_kind(const struct segment_context *seg, enum word kind, int64_t bytes) {
-    return emit_event(seg, &(struct event){.kind = kind, .bytes = bytes});
-}
-
-static inline void amend_event(const struct event_sink *sink, uint64_t row,
-                               const struct event *event) {
-    sink->amend(sink, row, event);
+static inline void emit_kind(const struct segment_context *seg, enum word kind, int64_t bytes) {
+    emit_event(seg, &(struct event){.kind = kind, .bytes = bytes});
 }
 
 /* Adds the segment's data, which ends at `end` and takes `length` of the sequence space, to the

@@ -25,7 +25,6 @@
 #include "tcp/time_account.h"
 #include "tcp/unacked_segments.h"
 
-#define EVENT_NONE       UINT64_MAX /* the row of an event that was not written */
 #define MAX_FINGERPRINTS 32u  /* per half-connection: a duplicate follows within a few packets */
 #define MAX_RECORDS      256u /* verdicts per half-connection that can still be amended */
 #define MAX_SACK_RANGES  4u
@@ -96,8 +95,8 @@ struct super_segments {
 
 /* Data with a wrong checksum that was neither retransmitted nor acknowledged since. */
 struct damaged_data {
-    int64_t start, end; /* stream positions */
-    uint64_t event;     /* row in `events`, EVENT_NONE unless it is certain */
+    int64_t start, end;       /* stream positions */
+    struct flow_event *event; /* NULL unless it is certain, or if it was not kept */
     uint32_t frame;
     bool certain;
 };
@@ -108,7 +107,7 @@ struct retransmission_record {
     int64_t time_ns;
     int64_t first_ns; /* of the first transmission, 0 if unknown */
     int64_t late_ns;  /* delay of the first transmission if its ACK answers that; 0 if unknown */
-    uint64_t event;   /* row in `events`, or EVENT_NONE */
+    struct flow_event *event; /* NULL if it was not kept */
     union {
         uint64_t long_bytes; /* of a retransmission: long_bytes() of start to end */
         uint64_t ip_bytes;   /* of a duplicate */

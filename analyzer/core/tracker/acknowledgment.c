@@ -37,7 +37,6 @@ static NOINLINE void acknowledge_unseen(struct segment_context *seg, struct tcp_
                               .end = position,
                               .opened_ns = now,
                               .acked_ns = now,
-                              .event = EVENT_NONE,
                               .opener_frame = seg->frame,
                               .acked = true};
             unseen += position - receiver->snd_nxt;
@@ -49,10 +48,10 @@ static NOINLINE void acknowledge_unseen(struct segment_context *seg, struct tcp_
     if (!unseen)
         return;
     recovery_state(seg, receiver)->unseen_bytes += (uint64_t)unseen;
-    uint64_t event = emit_event(seg, &(struct event){.kind = WORD_ACKED_UNSEEN_SEGMENT,
-                                                     .place = WORD_CAPTURE,
-                                                     .evidence = WORD_ACKS,
-                                                     .bytes = unseen});
+    struct flow_event *event = emit_event(seg, &(struct event){.kind = WORD_ACKED_UNSEEN_SEGMENT,
+                                                               .place = WORD_CAPTURE,
+                                                               .evidence = WORD_ACKS,
+                                                               .bytes = unseen});
     range_set_set_event(&receiver->gaps, now, event);
 }
 

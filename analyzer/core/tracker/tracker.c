@@ -42,7 +42,7 @@ static struct gap gap_below(const struct segment_context *seg, int64_t start, in
                         .opened_ns = seg->packet->time_ns,
                         .seen_bytes = seen_bytes(seg->sender),
                         .acked_ns = seg->packet->time_ns,
-                        .event = EVENT_NONE,
+                        .event = NULL,
                         .opener_frame = seg->frame,
                         .tsval = has_timestamps(seg) ? seg->tcp->timestamp_value : 0,
                         .ip_id = seg->packet->ip_id,

@@ -45,13 +45,9 @@ static NOINLINE void take_mirrored(struct worker *worker, const struct packet_in
         worker->sink.out_of_memory = true;
 }
 
-static uint64_t log_event(const struct segment_context *seg, const struct event *event) {
+static struct flow_event *log_event(const struct segment_context *seg, const struct event *event) {
     return event_write(&((struct worker *)seg->sink->context)->rows, seg->flow,
                        segment_direction(seg), seg->packet, event);
-}
-
-static void amend_row(const struct event_sink *sink, uint64_t row, const struct event *event) {
-    event_amend(((struct worker *)sink->context)->rows.sink, row, event);
 }
 
 static void amend_mirrored(const struct event_sink *sink, uint32_t interface, int copies) {
@@ -60,7 +56,7 @@ static void amend_mirrored(const struct event_sink *sink, uint32_t interface, in
 
 /* The TCP trackers have no access to rows or workers: they report through these. */
 struct event_sink worker_events(struct worker *worker) {
-    return (struct event_sink){log_event, amend_row, amend_mirrored, worker};
+    return (struct event_sink){log_event, amend_mirrored, worker};
 }
 
 /* A flow that gets no rows has the empty pool: its lists stay empty and cost no memory. */
@@ -484,6 +480,7 @@ void flow_release(struct worker *worker, struct flow *flow) {
     if (flow->application)
         application_release(worker, flow);
     course_free(flow, worker->rows.pool);
+    events_free(&worker->rows, flow);
     pool_release(worker->rows.pool, flow->fragments, 2, sizeof *flow->fragments);
     pool_release(worker->rows.pool, flow->checksums, 2, sizeof *flow->checksums);
 }
@@ -509,7 +506,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
     const struct flow_end ending = {end, worker->now_ns};
     if (tcp && (with_rows || flow->tcp.spans)) {
         for (unsigned number = 0; number < 2; number++) {
-            settle_unheard_acks(&worker->events, &flow->tcp, &flow->tcp.streams[number]);
+            settle_unheard_acks(&flow->tcp, &flow->tcp.streams[number]);
             settle_verdicts(&worker->events, &flow->tcp, &flow->tcp.streams[number],
                             flow->directions[number].first_ns);
         }
@@ -535,6 +532,7 @@ void flow_finish(struct worker *worker, struct flow *flow, enum word end) {
             application_finish(worker, flow, &ending);
         if (is_icmp(flow->key.protocol))
             echo_end(worker, flow, &ending);
+        event_rows_add(worker->rows.sink, flow);
     } else {
         time_rows_add(worker->rows.sink, flow);
         if (worker->updater->identified)

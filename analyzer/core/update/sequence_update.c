@@ -3,8 +3,8 @@
  * and TCP. Writes events, rows of blocks, and the columns of flows and directions.
  *
  * sequence/ detects the format and judges each number; it reports to listeners, whose context is a
- * struct block_place. A row of blocks is written before its number is judged: it begins as
- * delivered and is amended. Over UDP a block is one datagram; over TCP it spans segments, and is
+ * struct block_place. A row of blocks begins as delivered and is written when its number is
+ * judged. Over UDP a block is one datagram; over TCP it spans segments, and is
  * delayed (head of line) but never lost. Memory per direction is bounded by sequence/ and GAPS, and
  * rows of blocks by MAX_BLOCK_ROWS. */
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct block_place {
     struct flow *flow;
     const struct packet_info *packet;
     unsigned direction;
-    uint64_t row; /* row of its block, EVENT_NONE if it is none */
+    struct row *row; /* of its block, NULL if it is none */
 };
 
 /* The verdict on a block, by the kind of its event. */
@@ -32,32 +32,28 @@ static const enum word verdict_words[WORD_COUNT] = {
 
 /* Remembers the latest GAPS events of loss. An older one can no longer be amended, although the
  * counters still follow a late packet. */
-static void note_gap(struct udp_stream *stream, const struct sequence_event *event, uint64_t row) {
+static void note_gap(struct udp_stream *stream, const struct sequence_event *event,
+                     struct flow_event *kept) {
     stream->gaps[stream->next_gap] =
-        (struct gap_event){.frame = event->frame, .event = row, .missing = event->count};
+        (struct gap_event){.frame = event->frame, .event = kept, .missing = event->count};
     stream->next_gap = (stream->next_gap + 1) % GAPS;
 }
 
 /* A late packet takes back its loss. If a gap is complete then, its event becomes block_gap. */
-static void take_gap_back(struct worker *worker, struct udp_stream *stream, uint64_t frame) {
+static void take_gap_back(struct udp_stream *stream, uint64_t frame) {
     for (unsigned i = 0; i < GAPS; i++) {
         /* The newest first: an older one may have the same frame number in another file. */
         struct gap_event *gap = &stream->gaps[(stream->next_gap + GAPS - 1 - i) % GAPS];
         if (!gap->missing || gap->frame != frame)
             continue;
         if (!--gap->missing)
-            event_amend(worker->rows.sink, gap->event, &(struct event){.kind = WORD_BLOCK_GAP});
+            amend_event(gap->event, &(struct event){.kind = WORD_BLOCK_GAP});
         return;
     }
 }
 
-static void amend_verdict(struct row_sink *sink, uint64_t row, enum word verdict) {
-    if (!table_amend(&sink->tables[TABLE_blocks], row, sink->at, blocks_verdict, true, verdict))
-        sink->out_of_memory = true;
-}
-
 /* A sequence_listener function. The verdict may concern a packet some packets before the current
- * one: the event then has that packet's frame and time, and no row of blocks is amended. */
+ * one: the event then has that packet's frame and time, and its row of blocks is written. */
 static void emit_sequence_event(void *context, const struct sequence_event *event) {
     struct block_place *place = context;
     struct packet_info info = *place->packet;
@@ -72,19 +68,20 @@ static void emit_sequence_event(void *context, const struct sequence_event *even
     else
         snprintf(detail, sizeof detail, "number %llu", (unsigned long long)event->sequence);
     bool missing = event->kind == WORD_BLOCK_LOST || event->kind == WORD_BLOCK_GAP;
-    uint64_t row = event_write(&place->worker->rows, place->flow, place->direction, &info,
-                               &(struct event){.kind = event->kind,
-                                               .related_frame = event->related_frame,
-                                               .blocks = missing ? event->count : 0,
-                                               .detail = detail});
+    struct flow_event *kept =
+        event_write(&place->worker->rows, place->flow, place->direction, &info,
+                    &(struct event){.kind = event->kind,
+                                    .related_frame = event->related_frame,
+                                    .blocks = missing ? event->count : 0,
+                                    .detail = detail});
     struct udp_stream *stream = &place->flow->udp[place->direction];
     if (event->kind == WORD_BLOCK_LOST)
-        note_gap(stream, event, row);
+        note_gap(stream, event, kept);
     else if (event->kind == WORD_BLOCK_OUT_OF_ORDER)
-        take_gap_back(place->worker, stream, event->related_frame);
+        take_gap_back(stream, event->related_frame);
     enum word verdict = verdict_words[event->kind];
-    if (verdict != WORD_NONE && place->row != EVENT_NONE && event->frame == place->packet->frame)
-        amend_verdict(place->worker->rows.sink, place->row, verdict);
+    if (verdict != WORD_NONE && place->row && event->frame == place->packet->frame)
+        row_set(place->row, blocks_verdict, verdict);
 }
 
 /* Sets the columns of all blocks. A stream may have no header that numbers it. */
@@ -99,14 +96,12 @@ static void begin_row(struct row *row, const struct block_place *place, uint64_t
     row_set(row, blocks_verdict, verdict);
 }
 
-static uint64_t add_block_row(const struct worker *worker, const struct row *row) {
+static void add_block_row(const struct worker *worker, const struct row *row) {
     struct row_sink *sink = worker->rows.sink;
-    uint64_t number = EVENT_NONE;
     if (row_sink_rows(sink, TABLE_blocks) < MAX_BLOCK_ROWS)
-        number = row_sink_add(sink, TABLE_blocks, row);
+        row_sink_add(sink, TABLE_blocks, row);
     else
         sink->blocks_dropped++;
-    return number;
 }
 
 /* Latency is the difference of two clocks, the capture's and the sender's, so it may be negative.
@@ -118,22 +113,21 @@ static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool co
     row_set_if(row, blocks_latency_ns, complete && sent_known, complete_ns - (int64_t)sent_ns);
 }
 
-/* Adds the row of a datagram that is one block. Returns EVENT_NONE if it has no block header: other
+/* Sets the row of a datagram that is one block. Returns false if it has no block header: other
  * formats have no rows. */
-static uint64_t add_datagram(const struct block_place *place,
-                             const struct sequence_payload *payload) {
+static bool set_row(struct row *row, const struct block_place *place,
+                    const struct sequence_payload *payload) {
     const struct packet_info *packet = place->packet;
     struct block_header header;
-    struct row row;
     if (!block_read_header(&header, payload->bytes, payload->captured))
-        return EVENT_NONE;
-    begin_row(&row, place, header.sequence, header.length, WORD_DELIVERED);
-    row_set(&row, blocks_stream, header.stream);
-    row_set_if(&row, blocks_first_ns, packet->time_known, packet->time_ns);
-    put_sent(&row, true, header.sent_ns, packet->time_known, packet->time_ns);
-    row_set(&row, blocks_first_frame, (int64_t)packet->frame);
-    row_set(&row, blocks_last_frame, (int64_t)packet->frame);
-    return add_block_row(place->worker, &row);
+        return false;
+    begin_row(row, place, header.sequence, header.length, WORD_DELIVERED);
+    row_set(row, blocks_stream, header.stream);
+    row_set_if(row, blocks_first_ns, packet->time_known, packet->time_ns);
+    put_sent(row, true, header.sent_ns, packet->time_known, packet->time_ns);
+    row_set(row, blocks_first_frame, (int64_t)packet->frame);
+    row_set(row, blocks_last_frame, (int64_t)packet->frame);
+    return true;
 }
 
 NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned number,
@@ -142,8 +136,9 @@ NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow,
     struct sequence_track *track = &flow->udp[number].sequence;
     if (track->given_up)
         return;
-    struct block_place place = {worker, flow, info, number, EVENT_NONE};
-    place.row = add_datagram(&place, payload);
+    struct row row;
+    struct block_place place = {worker, flow, info, number, NULL};
+    place.row = set_row(&row, &place, payload) ? &row : NULL;
     struct sequence_packet packet = {.time_ns = info->time_ns,
                                      .frame = info->frame,
                                      .payload = *payload,
@@ -151,6 +146,8 @@ NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow,
                                      .time_known = info->time_known};
     struct sequence_listener listener = {emit_sequence_event, &place};
     sequence_take(track, &packet, worker->rows.pool, &listener);
+    if (place.row)
+        add_block_row(worker, &row);
 }
 
 static void emit_block(void *context, const struct block_stream *blocks,
@@ -205,7 +202,7 @@ NOINLINE void sequence_update_segment(struct worker *worker, struct flow *flow, 
         blocks_of(worker, flow, stream, headed ? &header : NULL, effect, packet->payload_bytes);
     if (!blocks || !packet->payload_bytes)
         return;
-    struct block_place place = {worker, flow, packet, number, EVENT_NONE};
+    struct block_place place = {worker, flow, packet, number, NULL};
     struct block_listener listener = {emit_block, &place};
     block_stream_take(blocks,
                       &(struct block_segment){.start = effect->sequence,
@@ -239,7 +236,7 @@ static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned 
                              struct row *row, struct slowest *slowest) {
     struct sequence_track *track = &flow->udp[number].sequence;
     struct packet_info last = {.capture = flow->first_capture};
-    struct block_place place = {worker, flow, &last, number, EVENT_NONE};
+    struct block_place place = {worker, flow, &last, number, NULL};
     struct sequence_listener listener = {emit_sequence_event, &place};
     struct sequence_summary sum;
     sequence_summary(track, &listener, &sum);
@@ -264,7 +261,7 @@ static void finish_stream(struct worker *worker, struct flow *flow, unsigned num
     /* If it carries no blocks, block_stream_finish() must write no rows of unfinished ones. */
     blocks->lost = is_no_block(blocks);
     struct packet_info last = {.capture = flow->first_capture};
-    struct block_place place = {worker, flow, &last, number, EVENT_NONE};
+    struct block_place place = {worker, flow, &last, number, NULL};
     uint64_t delivered = blocks->delivered;
     block_stream_finish(blocks, &(struct block_listener){emit_block, &place});
     if (blocks->lost)

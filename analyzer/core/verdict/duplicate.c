@@ -87,7 +87,7 @@ static void record_duplicate(struct segment_context *seg, int64_t start, int64_t
                           .evidence = seg->packet->ip_id ? WORD_IP_ID : WORD_SIGNATURE,
                           .bytes = seg->packet->payload_bytes,
                           .related_frame = duplicate->frame};
-    uint64_t row = emit_event(seg, &event);
+    struct flow_event *kept_event = emit_event(seg, &event);
     recovery->mirror_duplicates += mirror;
     recovery->third_duplicates += duplicate->third;
     seg->effect.mirrored |= mirror;
@@ -100,7 +100,7 @@ static void record_duplicate(struct segment_context *seg, int64_t start, int64_t
     remember_verdict(seg,
                      (struct retransmission_record){.start = data ? start : NO_POSITION,
                                                     .end = data ? end : NO_POSITION,
-                                                    .event = row,
+                                                    .event = kept_event,
                                                     .ip_bytes = seg->packet->ip_bytes,
                                                     .kind = (uint16_t)event.kind,
                                                     .duplicate = true,

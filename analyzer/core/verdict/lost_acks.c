@@ -32,7 +32,7 @@ static int64_t usual_way_ns(const struct tcp_connection *connection,
 }
 
 /* Ends the wait for an echo. `lost`: the number of ACKs, 0 if it is not known that they were. */
-static void end_wait(const struct event_sink *sink, struct tcp_stream *data, uint32_t lost) {
+static void end_wait(struct tcp_stream *data, uint32_t lost) {
     struct tcp_recovery_state *recovery = data->recovery;
     recovery->acks_lost += lost;
     recovery->unheard = (struct unheard_acks){0};
@@ -41,7 +41,7 @@ static void end_wait(const struct event_sink *sink, struct tcp_stream *data, uin
         struct retransmission_record *record = &recovery->records[i];
         if (record->unheard && lost)
             amend_event(
-                sink, record->event,
+                record->event,
                 &(struct event){.kind = record->kind,
                                 .evidence = record->dsacked ? WORD_DSACK : WORD_ACKNOWLEDGED,
                                 .cause = WORD_LOST_ACK});
@@ -58,7 +58,7 @@ static bool take_late_echo(const struct segment_context *seg, struct tcp_recover
         (int32_t)(echo - unheard->last_tsval) > 0)
         return false;
     recovery->acks_late_ns = seg->packet->time_ns;
-    end_wait(seg->sink, seg->sender, 0);
+    end_wait(seg->sender, 0);
     return true;
 }
 
@@ -156,14 +156,13 @@ NOINLINE void take_echo(const struct segment_context *seg) {
         take_late_echo(seg, data->recovery))
         return;
     uint32_t count = count_unheard(seg->connection, data);
-    end_wait(seg->sink, data, shows_loss(seg, count) ? count : 0);
+    end_wait(data, shows_loss(seg, count) ? count : 0);
 }
 
-void settle_unheard_acks(const struct event_sink *sink, const struct tcp_connection *connection,
-                         struct tcp_stream *stream) {
+void settle_unheard_acks(const struct tcp_connection *connection, struct tcp_stream *stream) {
     if (!stream->awaits_echo)
         return;
     uint32_t count = count_unheard(connection, stream);
     bool lost = is_long(&stream->recovery->unheard, stream, count);
-    end_wait(sink, stream, lost ? count : 0);
+    end_wait(stream, lost ? count : 0);
 }

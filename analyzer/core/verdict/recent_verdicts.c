@@ -83,10 +83,10 @@ void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery
     record->spurious = true;
 }
 
-void retract_loss(const struct event_sink *sink, struct tcp_stream *stream,
-                  struct retransmission_record *record, enum word evidence) {
+void retract_loss(struct tcp_stream *stream, struct retransmission_record *record,
+                  enum word evidence) {
     set_lost(stream, stream->recovery, record, false);
-    amend_event(sink, record->event,
+    amend_event(record->event,
                 &(struct event){.kind = record->kind,
                                 .evidence = evidence,
                                 .spurious = record->spurious ? SPURIOUS_YES : SPURIOUS_UNKNOWN,
@@ -95,13 +95,12 @@ void retract_loss(const struct event_sink *sink, struct tcp_stream *stream,
     record->damaged = false;
 }
 
-void leave_loss_open(const struct event_sink *sink, struct tcp_stream *stream,
-                     struct retransmission_record *record) {
+void leave_loss_open(struct tcp_stream *stream, struct retransmission_record *record) {
     enum word evidence = record->kind == WORD_FAST_RETRANSMISSION      ? WORD_ACKS
                          : record->kind == WORD_TIMEOUT_RETRANSMISSION ? WORD_TIME
                                                                        : WORD_NONE;
     record->place_unknown = true;
-    retract_loss(sink, stream, record, evidence);
+    retract_loss(stream, record, evidence);
 }
 
 /* Without a captured SYN, negative positions are those of data before the capture. */
@@ -153,8 +152,8 @@ static bool was_retransmitted_before(const struct tcp_recovery_state *recovery,
     return false;
 }
 
-void mark_spurious(const struct event_sink *sink, struct tcp_stream *stream,
-                   struct retransmission_record *record, enum word evidence) {
+void mark_spurious(struct tcp_stream *stream, struct retransmission_record *record,
+                   enum word evidence) {
     struct tcp_recovery_state *recovery = stream->recovery;
     if (record->spurious && evidence != WORD_DSACK)
         return;
@@ -163,7 +162,7 @@ void mark_spurious(const struct event_sink *sink, struct tcp_stream *stream,
     if (evidence == WORD_TIMESTAMPS && record->frame == recovery->rto_frame &&
         record->time_ns == recovery->rto_ns)
         recovery->rto_undone |= !was_retransmitted_before(recovery, record);
-    retract_loss(sink, stream, record, evidence);
+    retract_loss(stream, record, evidence);
 }
 
 /* --- mirror duplicates ----------------------------------------------------------------------- */
@@ -214,7 +213,7 @@ static void settle_third(const struct event_sink *sink, struct tcp_stream *strea
     record->kind = WORD_MIRROR_DUPLICATE;
     stream->recovery->network_duplicates--;
     set_mirrored(sink, stream->recovery, record, true);
-    amend_event(sink, record->event,
+    amend_event(record->event,
                 &(struct event){.kind = WORD_MIRROR_DUPLICATE,
                                 .place = WORD_CAPTURE,
                                 .evidence = record->ip_id ? WORD_IP_ID : WORD_SIGNATURE});
@@ -230,7 +229,7 @@ static void settle_duplicate(const struct event_sink *sink, const struct tcp_con
     record->kind = WORD_UNKNOWN_DUPLICATE;
     set_mirrored(sink, stream->recovery, record, false);
     stream->recovery->unknown_duplicates++;
-    amend_event(sink, record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
+    amend_event(record->event, &(struct event){.kind = WORD_UNKNOWN_DUPLICATE});
 }
 
 /* --- the ring -------------------------------------------------------------------------------- */
@@ -240,7 +239,7 @@ static void settle_record(const struct event_sink *sink, const struct tcp_connec
                           bool throughout) {
     settle_duplicate(sink, connection, stream, record, throughout);
     if (lacks_evidence(connection, stream, record))
-        leave_loss_open(sink, stream, record);
+        leave_loss_open(stream, record);
 }
 
 /* Returns the time of the last packet of the receiver that tells something. */
@@ -264,7 +263,7 @@ void settle_verdicts(const struct event_sink *sink, const struct tcp_connection 
         bool silent = unanswered && !record->upstream && !record->reported_missing &&
                       sign_ns < record->time_ns; /* V7.11 */
         if (record->lost && (silent || (is_syn(stream, record) && (unanswered || early))))
-            leave_loss_open(sink, stream, record);
+            leave_loss_open(stream, record);
     }
 }
 
@@ -279,7 +278,7 @@ static void forget(const struct segment_context *seg, struct tcp_recovery_state 
     bool unanswered = is_syn(seg->sender, record);                /* V7.5 */
     bool maybe_held = record->start < recovery->maybe_held_below; /* V7.4 */
     if (record->lost && !record->upstream && (unanswered || maybe_held))
-        leave_loss_open(seg->sink, seg->sender, record);
+        leave_loss_open(seg->sender, record);
 }
 
 /* Returns the entry for a new record, NULL without memory. */

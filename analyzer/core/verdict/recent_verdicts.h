@@ -41,24 +41,24 @@ void set_mirrored(const struct event_sink *sink, struct tcp_recovery_state *reco
 void set_spurious(struct tcp_stream *stream, struct tcp_recovery_state *recovery,
                   struct retransmission_record *record, bool spurious);
 
-/* The functions that amend have the sink and no segment, because the end of the connection settles
- * verdicts, too. */
+/* The functions that amend have no segment, because the end of the connection settles verdicts,
+ * too.
+ */
 
 /* Keeps a verdict on the current segment, with its time, frame, IP ID and TSval. If the ring
  * is full, the oldest record is settled with the evidence of that time. */
 void remember_verdict(const struct segment_context *seg, struct retransmission_record record);
 
 /* Rule V7.3: the record's bytes were not lost. */
-void retract_loss(const struct event_sink *sink, struct tcp_stream *stream,
-                  struct retransmission_record *record, enum word evidence);
+void retract_loss(struct tcp_stream *stream, struct retransmission_record *record,
+                  enum word evidence);
 
 /* Rules V7.4 to V7.9: whether they were lost cannot be determined. */
-void leave_loss_open(const struct event_sink *sink, struct tcp_stream *stream,
-                     struct retransmission_record *record);
+void leave_loss_open(struct tcp_stream *stream, struct retransmission_record *record);
 
 /* Rules V6: the retransmission is proven spurious. */
-void mark_spurious(const struct event_sink *sink, struct tcp_stream *stream,
-                   struct retransmission_record *record, enum word evidence);
+void mark_spurious(struct tcp_stream *stream, struct retransmission_record *record,
+                   enum word evidence);
 
 /* Returns whether so many packets of the direction were duplicated that only a mirror can be the
  * cause. */
@@ -78,7 +78,6 @@ void settle_verdicts(const struct event_sink *sink, const struct tcp_connection 
 
 /* lost_acks.c: decides at the end of the connection whether ACKs that the sender did not receive
  * were lost (rule V6.7). */
-void settle_unheard_acks(const struct event_sink *sink, const struct tcp_connection *connection,
-                         struct tcp_stream *stream);
+void settle_unheard_acks(const struct tcp_connection *connection, struct tcp_stream *stream);
 
 #endif

@@ -234,10 +234,9 @@ NOINLINE bool classify_gap_fill(struct segment_context *seg, int64_t start, int6
         if (order > 0 || (order == 0 && !just_acked))
             return record_fill(seg, start, end, gap, evidence, false);
         recovery_state(seg, seg->sender)->capture_reordered++;
-        amend_event(seg->sink, gap->event,
-                    &(struct event){.kind = WORD_CAPTURED_OUT_OF_ORDER,
-                                    .place = WORD_CAPTURE,
-                                    .evidence = order ? evidence : WORD_TIME});
+        amend_event(gap->event, &(struct event){.kind = WORD_CAPTURED_OUT_OF_ORDER,
+                                                .place = WORD_CAPTURE,
+                                                .evidence = order ? evidence : WORD_TIME});
         return false;
     }
     enum fill_order verdict;
@@ -272,7 +271,7 @@ static bool is_late_original(struct segment_context *seg, int64_t start, int64_t
                                     .bytes = end - start,
                                     .related_frame = fill->frame,
                                     .cause = WORD_AFTER_RETRANSMISSION});
-    retract_loss(seg->sink, seg->sender, fill, evidence); /* V7.3 */
+    retract_loss(seg->sender, fill, evidence); /* V7.3 */
     return true;
 }
 

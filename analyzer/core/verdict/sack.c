@@ -21,7 +21,7 @@ static void prove_network_duplicate(struct segment_context *seg,
     record->kind = WORD_NETWORK_DUPLICATE;
     set_mirrored(seg->sink, recovery, record, false);
     recovery->network_duplicates++;
-    amend_event(seg->sink, record->event,
+    amend_event(record->event,
                 &(struct event){.kind = WORD_NETWORK_DUPLICATE, .evidence = WORD_DSACK});
 }
 
@@ -62,7 +62,7 @@ static void process_dsack(struct segment_context *seg, int64_t start, int64_t en
             continue;
         record->dsacked = found = true;
         if (!record->needed) /* else the network duplicated it */
-            mark_spurious(seg->sink, seg->receiver, record, WORD_DSACK);
+            mark_spurious(seg->receiver, record, WORD_DSACK);
         end = record->start; /* one record per byte of the report */
     }
 }
@@ -97,12 +97,12 @@ static void judge_answer(const struct segment_context *seg, struct tcp_recovery_
         !is_faster_than_rtt(seg, record, many))
         return;
     if (record->reported_missing || seg->receiver->rtt.count == 1) {
-        leave_loss_open(seg->sink, seg->receiver, record);
+        leave_loss_open(seg->receiver, record);
         return;
     }
     if (record->kind == WORD_FAST_RETRANSMISSION && record->first_ns)
         recovery->reorder_ns = max64(recovery->reorder_ns, late_by(seg, record->first_ns));
-    mark_spurious(seg->sink, seg->receiver, record, WORD_TIME);
+    mark_spurious(seg->receiver, record, WORD_TIME);
 }
 
 /* --- SACK ------------------------------------------------------------------------------------ */
@@ -286,11 +286,11 @@ static void settle(struct segment_context *seg, struct tcp_recovery_state *recov
     recovery->unsettled--;
     record->needed = record->newer_tsval && echo == ECHO_THIS && !may_be_dsacked(seg, record);
     if (!record->upstream && echo == ECHO_EARLIER)
-        mark_spurious(seg->sink, seg->receiver, record, WORD_TIMESTAMPS);
+        mark_spurious(seg->receiver, record, WORD_TIMESTAMPS);
     else if (echo == ECHO_UNKNOWN)
         judge_answer(seg, recovery, record);
     if (is_skipped(seg, record))
-        leave_loss_open(seg->sink, seg->receiver, record);
+        leave_loss_open(seg->receiver, record);
     note_delivered(seg, recovery, record);
 }
 
@@ -343,7 +343,7 @@ NOINLINE void process_repeated_ack(struct segment_context *seg) {
         if (!retransmit_may_be_spurious(seg, record))
             continue;
         record->dsacked = true;
-        mark_spurious(seg->sink, seg->receiver, record, WORD_ACKS);
+        mark_spurious(seg->receiver, record, WORD_ACKS);
         return;
     }
 }
