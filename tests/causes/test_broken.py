@@ -258,3 +258,14 @@ def test_one_end_that_is_not_heard_any_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [{"heard": True}, {"repeats": 2}, {"answered": True}])
 def test_losses_that_end_and_a_silent_peer_cut_no_direction(more: dict[str, Any], tmp_path: Path) -> None:
     assert "one-direction-cut" not in causes_of(of_wire(lambda: drawn.unheard(**more)), tmp_path)
+
+
+@pytest.mark.parametrize(("passing", "is_dropped"), [(0, True), (3, False)])
+def test_packets_of_several_segments_that_vanish(passing: int, is_dropped: bool, tmp_path: Path) -> None:
+    """If some of them pass, their size does not matter."""
+    trace = trace_of(of_wire(lambda: drawn.merged_lost(passing=passing)), tmp_path)
+    assert (trace.answer.cause == "offload-dropped") is is_dropped
+    assert not is_dropped or trace.answer.sentence.startswith(
+        "Only single segments pass: 10.0.0.1:40000 → 10.0.0.2:80 hands over packets of up to 5,840 bytes of payload (TSO, GSO), "
+        "and none of them was acknowledged, while 12 segments of 1,460 bytes that a timer repeated alone got through."
+    )

@@ -96,6 +96,33 @@ def test_an_idle_timeout_without_a_sign_is_likely(tmp_path: Path) -> None:
     assert "or the server itself, probably cut the idle connection after 412 s" in row["sentence"]
 
 
+def test_a_server_that_restarted_under_idle_connections(tmp_path: Path) -> None:
+    rows = causes_of(drawn.EXAMPLES["server-restarted"], tmp_path)
+    assert set(rows) == {"server-restarted"}
+    row = rows["server-restarted"]
+    assert (row["certainty"], row["failed"], row["place"]) == ("likely", 3, "server")
+    assert row["sentence"] == (
+        "The server 10.0.0.2:6379 probably restarted while its clients were idle: 3 connections had been used 10 to 12.5 s "
+        "before, and at the next request it knew none of them any more and reset them within 20.2 ms, while it accepts new ones."
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"pauses": (10_000, 10_100, 10_200)},
+        {"survives": True},
+        {"near": False},
+        {"pauses": (60_000, 72_000, 90_000)},
+        {"pauses": (10_000,)},
+    ],
+    ids=["pauses of one length", "one survives", "at no common moment", "long pauses", "one connection"],
+)
+def test_an_idle_timeout_is_no_restart(changed: dict[str, Any], tmp_path: Path) -> None:
+    rows = causes_of(of_talks(lambda: drawn.restarted(**changed)), tmp_path)
+    assert "server-restarted" not in rows and "idle-timeout" in rows
+
+
 def test_a_request_that_crossed_the_close(tmp_path: Path) -> None:
     rows = causes_of(drawn.EXAMPLES["close-race"], tmp_path)
     assert set(rows) == {"close-race"}
@@ -258,15 +285,35 @@ def test_resets_after_answers_that_nobody_misses(changed: dict[str, Any], tmp_pa
     assert "reset-behind-answer" not in causes_of(wire, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changed", "certainty"),
+    [
+        ({}, "likely"),
+        ({"step": 0}, "possible"),
+        ({"rest_ms": 500.0}, None),
+        ({"closes": False}, None),
+        ({"count": 2}, None),
+    ],
+    ids=["unlike sizes", "one size", "other times", "the client closes", "two"],
+)
+def test_answers_that_end_after_one_time(changed: dict[str, Any], certainty: str | None, tmp_path: Path) -> None:
+    rows = causes_of(of_wire(lambda: drawn.cut_answers(**changed)), tmp_path)
+    row = rows.get("answer-time-limit")
+    assert (row and row["certainty"]) == certainty
+    assert row is None or row["sentence"].startswith(
+        "The server 10.0.0.2:80 ended each of 3 answers 15 s after the request, while "
+    )
+
+
 def test_a_server_of_one_connection(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["one-at-a-time"], tmp_path)["one-at-a-time"]
     assert (row["certainty"], row["failed"], row["place"]) == ("likely", 6, "server")
     assert "it reset 6 of 7 connections within 3 ms after the next one began" in row["sentence"]
 
 
-@pytest.mark.parametrize("changed", [{"by_server": False}, {"after_ms": -900.0}, {"count": 4}])
+@pytest.mark.parametrize("changed", [{"by_server": False}, {"after_ms": -900.0}, {"count": 4}, {"closes": True}])
 def test_connections_that_follow_each_other(changed: dict[str, Any], tmp_path: Path) -> None:
-    """The client resets, the server did so before the next one, or few connections."""
+    """The client resets, the server did so before the next one, few connections, or the server had closed."""
     assert "one-at-a-time" not in causes_of(of_wire(lambda: drawn.by_turns(**changed)), tmp_path)
 
 

@@ -14,7 +14,8 @@ from causes_broken import of_timed
 from causes_refusals import datagrams, lines, talk
 from crafted import Timed
 
-CODES = {"service-refused", "time-refused", "only-smb1"}
+IN_FTP = ("> 220 ftp", "USER web", "> 331 p", "PASS x", "> 230 in")
+CODES = {"bgp-closed", "service-refused", "time-refused", "only-smb1"}
 
 
 def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
@@ -48,6 +49,28 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
         (
             talk(5432, drawn.postgresql(b"FATAL", b"53300", b"remaining connection slots", before=drawn.LOGGED_IN)),
             'The PostgreSQL server 10.2.0.2 refuses the login of app: it answered 10.0.0.1 "53300 remaining connection slots"',
+        ),
+        (
+            talk(6432, drawn.postgresql(b"FATAL", b"08P01", b"SSL required")),
+            'The PostgreSQL server 10.2.0.2 refuses the login of app: it answered 10.0.0.1 "08P01 SSL required"',
+        ),
+        (
+            talk(21, lines(*IN_FTP, "PORT 127,0,0,1,200,1", "> 500 I won't open a connection to 127.0.0.1")),
+            "The FTP server 10.2.0.2 refuses a command at PORT: it answered 10.0.0.1 \"500 I won't open",
+        ),
+        (
+            talk(179, drawn.bgp(4, 0)),
+            'The router 10.2.0.2 ended the BGP session with 10.0.0.1 by a NOTIFICATION, "hold timer expired": it got no '
+            "KEEPALIVE or UPDATE of 10.0.0.1 within the hold time.",
+        ),
+        (
+            talk(179, drawn.bgp(2, 2, by_client=True)),
+            'The router 10.0.0.1 ended the BGP session with 10.2.0.2 by a NOTIFICATION, "bad peer AS": the AS of 10.2.0.2 is not '
+            "the one that 10.0.0.1 has for it.",
+        ),
+        (
+            talk(179, drawn.bgp(3, 77)),
+            'The router 10.2.0.2 ended the BGP session with 10.0.0.1 by a NOTIFICATION, "UPDATE mess',
         ),
         (
             talk(
@@ -132,6 +155,9 @@ def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str,
             *talk(445, drawn.smb_login(0), 15.0, 40_001),
         ],  # first without a name
         talk(6380, lines("PING", "> -NOAUTH no")),  # no port of a known service
+        talk(21, lines(*IN_FTP, "EPRT |1|10.0.0.1|51201|", "> 500 unknown", "PORT 10,0,0,1,200,1", "> 200 ok")),
+        talk(6433, drawn.postgresql(b"FATAL", b"08P01", b"SSL required")),
+        talk(179, drawn.bgp(0, 0)),
     ],
 )
 def test_what_is_granted_later_or_usual_is_no_refusal(timed: Timed, tmp_path: Path) -> None:

@@ -17,17 +17,22 @@ from causes_unanswered import (
     active_mode,
     all_of,
     asks_name,
+    at_the_host,
     contested,
+    dead_first_server,
     deaf_service,
     deaf_to_a_port,
     elsewhere,
     full_queue,
+    gateway,
     half_open_vpn,
     held_ports,
+    ignored_refusals,
     no_mail,
     one_port,
     one_type,
     other_address,
+    overloaded,
     passive_mode,
     refused_by_turns,
     refused_data,
@@ -382,6 +387,15 @@ SAID = {
     "refused, and nothing else of the host": Said(
         lambda: refused(61, elsewhere()), "refused", "likely", ("Probably nothing listens", "or a firewall before it")
     ),
+    "refused by RSTs that acknowledge nothing": Said(
+        ignored_refusals,
+        "reset-ignored",
+        "proven",
+        ("refuses 2 connections", "repeats its SYN 3 times", "7.02 s"),
+        ("refused",),
+    ),
+    "refused, and tried again": Said(lambda: ignored_refusals(wrong=0), "refused", "proven"),
+    "refused once by a RST that acknowledges nothing": Said(lambda: ignored_refusals(ladder=(0.0,)), "refused"),
     "refused beside BGP": Said(
         lambda: beside_own_ttl(179, 1), "refused", "likely", ("Probably nothing listens", "or a firewall before it")
     ),
@@ -604,6 +618,49 @@ SAID = {
         "likely",
         ("4 of 11 connections", "accepts too slowly"),
         ("random-loss",),
+    ),
+    "a server that is overloaded": Said(
+        overloaded,
+        "accept-queue",
+        "likely",
+        ("4 of 8 connections", "is probably full", "and it took 779 ms to answer each of 8 requests"),
+    ),
+    "a server that is slow, and late SYNs": Said(lambda: overloaded(12.0), "slow-server"),
+    "a proxy before a silent server": Said(
+        gateway,
+        "error-answers",
+        "proven",
+        ("2 of 3 HTTP requests got status 504", "10.3.0.9:8080 behind it left 2 requests unans"),
+    ),
+    "a proxy before a host that is down": Said(
+        lambda: gateway("dropped"), "error-answers", "proven", ("because 10.3.0.9:8080 behind it answers no SYN",)
+    ),
+    "a proxy before a port that is closed": Said(
+        lambda: gateway("refused", status=b"502 Bad Gateway"),
+        "error-answers",
+        "proven",
+        ("10.3.0.9:8080 behind it refuses",),
+    ),
+    "a proxy beside a server that hangs at other times": Said(
+        lambda: gateway("elsewhere", later=1.5), "error-answers", "proven", ("status 504 after 4 s (app.example).",)
+    ),
+    "the first of two DNS servers is down": Said(
+        dead_first_server, "dns-silent", "likely", ("4 questions got no answer; after 2 s each another one was asked",)
+    ),
+    "the second server is asked for another reason": Said(
+        lambda: dead_first_server(after=60.0),
+        "dns-silent",
+        "likely",
+        ("5 questions got no answer; it is probably down",),
+    ),
+    "SYNs that the host itself drops": Said(
+        at_the_host,
+        "filtered",
+        "likely",
+        ("The host itself probably drops TCP 8443", "9 SYNs of 10.0.0.1", "within 20 µs"),
+    ),
+    "SYNs that something before the host drops": Said(
+        lambda: at_the_host(0.0004), "filtered", "likely", ("A firewall probably drops TCP 8443 of 10.2.0.2",)
     ),
     "late SYNs to an idle port": Said(
         lambda: late_syns(4), "accept-queue", "possible", ("4 of 8 connections", "a device limits new connections")

@@ -14,7 +14,7 @@ from causes_ends import Dialogue
 from crafted import ether, write_timed
 from finding_captures import of_wire
 from neighbor_wire import asks
-from plain_wire import ACK, FIN, PSH, RST, SYN, Connection, Wire, sack, syn_options
+from plain_wire import ACK, FIN, MSS, PSH, RST, SYN, Connection, Wire, sack, syn_options
 
 Make = Callable[[Path], Path]
 Timed = list[tuple[float, Packet]]
@@ -270,7 +270,27 @@ def unheard(heard: bool = False, repeats: int = 5, answered: bool = False) -> Wi
     return link.send(90 + 300.0 * 2**repeats, 1, 525, ack=325).wire if answered else link.wire
 
 
+def merged_lost(rounds: int = 12, passing: int = 0) -> Wire:
+    """A sender whose packets of four segments vanish; only the one that its timer repeats gets through. `passing`: of how many of
+    these packets one arrives; 0: none."""
+    link, at, now = Connection(Wire()).open(0, 1.0), 0, 2.0
+    for turn in range(rounds):
+        link.send(now, 0, at, 4 * MSS)
+        if passing and turn % passing == 0:
+            at += 4 * MSS
+            link.ack(now + 1, at)
+            now += 1.1
+            continue
+        now += 210
+        link.send(now, 0, at, MSS)
+        at += MSS
+        link.ack(now + 1, at)
+        now += 1.1
+    return link.wire
+
+
 EXAMPLES: dict[str, Make] = {
+    "offload-dropped": of_wire(merged_lost),
     "routing-loop": of_timed(circling),
     "bridge-loop": of_timed(storm),
     "fragments-dropped": of_timed(lambda: datagrams(7, lambda number, index: index > 0)),

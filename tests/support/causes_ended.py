@@ -81,6 +81,30 @@ def cut(
     return talks
 
 
+def restarted(
+    pauses: tuple[float, ...] = (10_000, 10_700, 12_500), survives: bool = False, near: bool = True
+) -> list[Talk]:
+    """Connections that are idle for so long; the server resets the next request of each, and accepts another connection.
+    `survives`: one more is used all the time; `near`: the pauses have a moment in common."""
+    talks = []
+    for i, pause in enumerate((*pauses, *([0] if survives else []), -1)):
+        talk = Talk(
+            ends=(("10.0.0.1", 40_001 + i), ("10.0.0.2", 6379)), isn=(1000 * (i + 1), 500_000), timestamps=False
+        )
+        start = 20_000 if pause < 0 else 10 * i if near else 15_000 * i
+        talk.open()
+        for turn in range(8 if pause == 0 else 1):
+            at = 25 + 3_000 * turn
+            talk.data(at, 20 * turn, 20, ack=5 * turn).send(at + 20, 1, 5 * turn, 5, 20 * (turn + 1))
+            talk.send(at + 20.1, 0, 20 * (turn + 1), ack=5 * (turn + 1))
+        if pause > 0:
+            talk.data(45.1 + pause, 20, 20, ack=5).send(65.3 + pause, 1, 5, ack=None, flags="R", window=0)
+        for packet in talk.packets:
+            packet.time += start / 1000
+        talks.append(talk)
+    return talks
+
+
 def closing(after_ms: float, count: int = 3, keep_ms: float = 5_000.0, usual: int = 5) -> Wire:
     """A server that closes idle connections after `keep_ms`, 20 ms away; the next request leaves `after_ms` after its FIN did."""
     wire = Wire(by_time=True)
@@ -269,8 +293,8 @@ def reset_behind(resets: int = 2, total: int = 4, reads: bool = True, after_ms: 
     return wire
 
 
-def by_turns(count: int = 7, after_ms: float = 3.0, by_server: bool = True) -> Wire:
-    """Connections of one client, each reset (or by the client) when the next one has begun."""
+def by_turns(count: int = 7, after_ms: float = 3.0, by_server: bool = True, closes: bool = False) -> Wire:
+    """Connections of one client, each reset (or by the client) when the next one has begun; `closes`: after a FIN."""
     wire = Wire()
     for i in range(count):
         start = 3_000.0 * i
@@ -280,6 +304,8 @@ def by_turns(count: int = 7, after_ms: float = 3.0, by_server: bool = True) -> W
             link.send(at, 0, 12 * turn, 12, PSH | ACK, ack=29 * turn)
             link.send(at + 5, 1, 29 * turn, 29, PSH | ACK, ack=12 * (turn + 1))
         side, ends = (1, (116, 48)) if by_server else (0, (48, 116))
+        if closes:
+            link.send(start + 2_990, 1, 116, flags=FIN | ACK, ack=48)
         if i < count - 1:
             link.send(start + 3_000 + after_ms, side, ends[0], flags=RST | ACK, window=0, ack=ends[1])
     return wire
@@ -456,6 +482,28 @@ def timed_out(
     return wire
 
 
+def cut_answers(
+    after_ms: float = 15_000.0, count: int = 3, step: int = 40, closes: bool = True, rest_ms: float = 0.0
+) -> Wire:
+    """Answers of 20 segments a second that end a time after the request, by a FIN of the server or of the client; `step`: by
+    how many segments each is larger; `rest_ms`: how much later each ends than the one before."""
+    wire = Wire()
+    for i in range(count):
+        start, size = 20_000.0 * i, MSS
+        link = Connection(wire, 40_001 + i, server_port=80).open(start, 1.0).send(start + 2, 0, 0, 300, PSH | ACK)
+        segments, end = 300 + step * i, after_ms + rest_ms * i
+        for number in range(segments):
+            at = start + 50 + number * (end - 100) / segments
+            link.send(at, 1, number * size, size, ack=300).send(at + 0.1, 0, 300, ack=(number + 1) * size)
+        ends = ((segments * size, 300), (300, segments * size))
+        first = (1, 0) if closes else (0, 1)
+        last = start + 2 + end
+        link.send(last, first[0], ends[not closes][0], flags=FIN | ACK, ack=ends[not closes][1])
+        link.send(last + 0.5, first[1], ends[not closes][1], flags=FIN | ACK, ack=ends[not closes][0] + 1)
+        link.send(last + 1, first[0], ends[not closes][0] + 1, ack=ends[not closes][1] + 1)
+    return wire
+
+
 def closing_late(quiet_ms: float = 5_000.0, next_ms: float = 60.0, count: int = 4) -> Wire:
     """Connections with one request each, answered at once; the server closes later, and the client opens the next one then."""
     wire, start = Wire(), 0.0
@@ -571,12 +619,14 @@ EXAMPLES: dict[str, Make] = {
     "tls-refused": of_timed(lambda: tls_handshake(0, ALERT)),
     "close-race": of_wire(lambda: closing(-5)),
     "idle-timeout": of_talks(lambda: cut(ttl=61, spared_ms=300_000)),
+    "server-restarted": of_talks(restarted),
     "client-gave-up": of_wire(impatient),
     "close-wait": of_wire(leaking),
     "reset-by-device": of_talks(lambda: aborted(ttl=61, reply=0.4, socket=False, hops=12)),
     "reset-by-peer": of_talks(aborted),
     "closed-by-timer": of_wire(timed_out),
     "late-close": of_wire(closing_late),
+    "answer-time-limit": of_wire(cut_answers),
     "not-greeted": of_wire(ungreeted),
     "reset-at-once": of_wire(dropped_at_once),
     "upload-cut": of_wire(cut_short),

@@ -209,7 +209,20 @@ def phone() -> Timed:
     return timed
 
 
+def bgp(code: int, subcode: int, by_client: bool = False) -> list[Said]:
+    """Both routers open a session, keep it alive, and one ends it by a NOTIFICATION, in the segment of another message."""
+
+    def message(kind: int, body: bytes = b"") -> bytes:
+        return b"\xff" * 16 + struct.pack("!HB", 19 + len(body), kind) + body
+
+    opens = message(1, struct.pack("!BHH4sB", 4, 65_001, 180, b"\n\0\0\1", 0))
+    alive, ends = message(4), message(3, bytes([code, subcode]))
+    talks = [Said(opens), Said(opens + alive, True), Said(alive), Said(alive, True)]
+    return [*talks, Said(alive + ends, not by_client)] if code else talks
+
+
 EXAMPLES = {
+    "bgp-closed": of_timed(lambda: talk(179, bgp(4, 0))),
     "service-refused": of_timed(lambda: talk(389, ldap(8))),
     "only-smb1": of_timed(lambda: cut_short(445, smb_1(b"NT LM 0.12"))),
     "time-refused": of_timed(lambda: ntp(3, 16)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from scapy.all import BOOTP, DHCP, DNS, DNSQR, IP, TCP, UDP, Packet, Raw, fragment
+from scapy.all import BOOTP, DHCP, DNS, DNSQR, ICMP, IP, TCP, UDP, Packet, Raw, fragment
 
 from attempt_wire import COOKIE, LADDER, RTT, Ends, many
 from crafted import Timed, ether
@@ -17,11 +17,17 @@ NAMESERVER = "10.0.0.53"
 
 
 def asks_name(
-    at: float, number: int, kind: str = "A", name: str = "a.example", port: int = 4000, client: str = "10.0.0.1"
+    at: float,
+    number: int,
+    kind: str = "A",
+    name: str = "a.example",
+    port: int = 4000,
+    client: str = "10.0.0.1",
+    server: str = NAMESERVER,
 ) -> tuple[float, Packet]:
     """A DNS question."""
     message = DNS(id=number, rd=1, qd=DNSQR(qname=name, qtype=kind))
-    return at, ether(IP(src=client, dst=NAMESERVER) / UDP(sport=port, dport=53) / message)
+    return at, ether(IP(src=client, dst=server) / UDP(sport=port, dport=53) / message)
 
 
 def tells_name(
@@ -33,10 +39,11 @@ def tells_name(
     client: str = "10.0.0.1",
     code: int = 0,
     truncated: bool = False,
+    server: str = NAMESERVER,
 ) -> tuple[float, Packet]:
     """Its answer."""
     message = DNS(id=number, qr=1, rcode=code, tc=int(truncated), qd=DNSQR(qname=name, qtype=kind))
-    return at, ether(IP(src=NAMESERVER, dst=client) / UDP(sport=53, dport=port) / message)
+    return at, ether(IP(src=server, dst=client) / UDP(sport=53, dport=port) / message)
 
 
 def elsewhere(at: float = 0.5, count: int = 1) -> Timed:
@@ -46,6 +53,32 @@ def elsewhere(at: float = 0.5, count: int = 1) -> Timed:
 
 def all_of(*talks: Timed) -> Timed:
     return list(chain.from_iterable(talks))
+
+
+def dead_first_server(after: float = 2.0, count: int = 5) -> Timed:
+    """Lookups that ask a server without an answer first, and another one a time later."""
+    talk: Timed = elsewhere()
+    for i in range(count):
+        at, name, port = 1.0 + 10 * i, f"{i}.example", 4000 + i
+        talk += [
+            asks_name(at, i, name=name, port=port),
+            asks_name(at + after, i, name=name, port=port, server="10.0.0.54"),
+        ]
+        talk.append(tells_name(at + after + 0.01, i, name=name, port=port, server="10.0.0.54"))
+    return talk
+
+
+def at_the_host(reply: float = 0.00002) -> Timed:
+    """SYNs to a port that answers nobody, and pings of another client that the host answers in a time."""
+    pings = [packet for i in range(3) for packet in pings_of(i + 1.0, i, reply)]
+    return all_of(pings, *(ends.syns(i) for i, ends in enumerate(many(3, server_port=8443))))
+
+
+def pings_of(at: float, number: int, reply: float) -> Timed:
+    """A ping and its reply a time later."""
+    there = IP(src="10.2.0.1", dst="10.2.0.2") / ICMP(type=8, id=9, seq=number) / Raw(bytes(40))
+    back = IP(src="10.2.0.2", dst="10.2.0.1") / ICMP(type=0, id=9, seq=number) / Raw(bytes(40))
+    return [(at, ether(there)), (at + reply, ether(back))]
 
 
 def far_host_down() -> Timed:
@@ -63,6 +96,16 @@ def closed_port() -> Timed:
     )
 
 
+def ignored_refusals(count: int = 2, wrong: int = 1, ladder: tuple[float, ...] = (0.0, 1.0, 3.0, 7.0)) -> Timed:
+    """Attempts whose SYNs are answered by RSTs, and repeated nevertheless. Their acknowledgment number is off by `wrong`."""
+    talk = Ends(45000, 443).connects(0.2)
+    for i, ends in enumerate(many(count, server_port=8080)):
+        for later in ladder:
+            at = 1 + 20 * i + later
+            talk += [ends.syn(at), ends.segment(at + RTT, True, "RA", seq=0, ack=1001 - wrong)]
+    return talk
+
+
 def refused_by_turns(each: int = 1, count: int = 18) -> Timed:
     """Connections of which two are accepted for each that is refused, in turn or in rows as long."""
     return all_of(
@@ -74,6 +117,56 @@ def full_queue() -> Timed:
     """Three connections that stay open, and four that get no SYN-ACK."""
     occupied = [packet for i, ends in enumerate(many(3)) for packet in [ends.syn(i / 10), *ends.accepts(i / 10 + RTT)]]
     return all_of(occupied, *(ends.syns(1 + i / 10) for i, ends in enumerate(many(4, 41000))))
+
+
+def overloaded(work: float = 0.8) -> Timed:
+    """A server that works on one request at a time, for so long; every other connection is accepted only at its second SYN."""
+    talk: Timed = []
+    for i, ends in enumerate(many(8)):
+        at, tries = 0.5 * i, 1 + i % 2
+        talk += [ends.syn(at + later) for later in range(tries)]
+        opened = at + tries - 1 + RTT
+        talk += ends.accepts(opened)
+        talk.append(ends.segment(opened + 0.001, False, "PA", data=bytes(100), seq=1001, ack=5001))
+        talk.append(ends.segment(opened + 0.021, True, "A", seq=5001, ack=1101))
+        talk.append(ends.segment(opened + work, True, "PA", data=bytes(400), seq=5001, ack=1101))
+        talk.append(ends.segment(opened + work + 0.001, False, "FA", seq=1101, ack=5401))
+        talk.append(ends.segment(opened + work + 0.021, True, "FA", seq=5401, ack=1102))
+        talk.append(ends.segment(opened + work + 0.022, False, "A", seq=1102, ack=5402))
+    return talk
+
+
+def gateway(behind: str = "silent", later: float = 0.001, status: bytes = b"504 Gateway Time-out") -> Timed:
+    """A proxy answers two requests of three with an error after 4 s, because a server behind it is silent, cannot be reached or
+    refuses, asked a time after the proxy was; or `behind` is another client's server, which is slow at another time."""
+    request: bytes = b"GET / HTTP/1.1\r\nHost: app.example\r\n\r\n"
+    talk: Timed = []
+    for i, waits in enumerate((0.02, 4.0, 4.0)):
+        at, front = 10.0 * i, Ends(40_000 + i, 80)
+        back = Ends(51_000 + i, 8080, "10.2.0.2", "10.3.0.9")
+        talk += [front.syn(at), *front.accepts(at + 0.002)]
+        since = at + 0.003
+        line = b"HTTP/1.1 " + (status if waits > 1 else b"200 OK") + b"\r\nContent-Length: 0\r\n\r\n"
+        answered = since + (0.001 if behind == "refused" and waits > 1 else waits)
+        talk.append(front.segment(since, False, "PA", data=request, seq=1001, ack=5001))
+        talk.append(front.segment(answered, True, "PA", data=line, seq=5001, ack=1001 + len(request)))
+        if behind == "refused" and waits > 1:
+            talk += back.refused(since + 0.0001, after=0.0008)
+        elif behind == "dropped" and waits > 1:
+            talk += back.syns(since + later, (0.0, 1.0, 3.0))
+        elif behind in ("silent", "elsewhere"):
+            begin = since + later
+            talk += [back.syn(begin), *back.accepts(begin + 0.001)]
+            talk.append(back.segment(begin + 0.0015, False, "PA", data=request, seq=1001, ack=5001))
+            talk.append(back.segment(begin + 0.0025, True, "A", seq=5001, ack=1001 + len(request)))
+            end = begin + waits - 0.004
+            if waits < 1:
+                talk.append(back.segment(end - 0.001, True, "PA", data=line, seq=5001, ack=1001 + len(request)))
+            got = len(line) if waits < 1 else 0
+            talk.append(back.segment(end, False, "FA", seq=1001 + len(request), ack=5001 + got))
+            talk.append(back.segment(end + 0.001, True, "FA", seq=5001 + got, ack=1002 + len(request)))
+            talk.append(back.segment(end + 0.0011, False, "A", seq=1002 + len(request), ack=5002 + got))
+    return talk
 
 
 def clients_behind_nat() -> Timed:
@@ -445,5 +538,6 @@ EXAMPLES: dict[str, Make] = {
     "egress-filtered": of_timed(no_mail),
     "host-down": of_timed(far_host_down),
     "refused": of_timed(closed_port),
+    "reset-ignored": of_timed(ignored_refusals),
     "filtered": of_timed(silent_port),
 }

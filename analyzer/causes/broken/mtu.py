@@ -30,6 +30,7 @@ EMPTY_MIN_NS = 3_000_000_000  # for which a connection that was opened stayed em
 EMPTY_FLOWS_MAX = 200
 ICMP_MAX, GAPS_MAX = 200, 200
 CHECKSUMS_MIN = 3  # packets with a wrong checksum: the receiver has them, and ignores them
+ALONE_MIN, ALONE_SHARE = 5, 1.2  # RTOs; of their segments, what else may have passed
 LARGE_MIN, GAP_MIN_NS = 1200, 1_000_000_000  # bytes of a segment; of the life of a flow with a hole
 
 
@@ -193,6 +194,61 @@ def at_receiver(case: Case, finding: Numbered) -> Match | None:
         ping=ping_str(case, row["flow"], packet_bytes(case, row, size)),
         host=row["destination"],
     )
+
+
+def sent_alone(case: Case, row: DirectionRow) -> int:
+    """Returns how many single segments got through that a timer sent, if nothing else did of a sender whose packets are larger in
+    the capture; 0 otherwise."""
+    size, timeouts = row["wire_mss"] or 0, row["timeouts"] or 0
+    passed = (row["unique_bytes"] or 0) - (row["unacked_bytes"] or 0)
+    is_merged = size >= LARGE_MIN and (row["segment_max"] or 0) >= 2 * size
+    return timeouts if is_merged and passed <= ALONE_SHARE * timeouts * size else 0
+
+
+@cause(
+    code="offload-dropped",
+    title="Only single segments pass (offload)",
+    sentence="Only single segments pass: {name} hands over packets of up to {size:byte} of payload (TSO, GSO), and none of them "
+    "was acknowledged, while {count} of {mss:byte} that a timer repeated alone got through. A forwarder or driver after the "
+    "capture point probably drops what is larger than one segment: {waited} went into timers.",
+    advice="Turn TSO and GSO off on {host} (`ethtool -K IF tso off gso off`), or GRO and LRO on the machine that forwards, and "
+    "look at the drop counters of its driver.",
+    shows="A direction whose packets carry several segments (offload) advances by one segment for each RTO, five times or more, "
+    "and by nothing else (20% more at most).",
+    rivals={
+        "random-loss": "the size separates what passes from what is lost",
+        "tail-loss": "no packet of several segments ever arrived",
+        "mtu-black-hole": "full segments pass",
+    },
+    unknown="Which machine drops them. At the receiver, only that each segment comes an RTO after the one before.",
+    explains=EFFECTS,
+)
+def offload_dropped(case: Case) -> Matches:
+    for number, timeouts in case.transfers.counts["timeouts"]:
+        flow, direction = divmod(number, 2)
+        if timeouts < ALONE_MIN or flow in case.flows_of():
+            continue
+        row = case.direction(flow, direction)
+        alone, waited_ns = sent_alone(case, row), row["rto_idle_ns"] or 0
+        if alone:
+            yield Match(
+                certainty="likely",
+                place="after",
+                flows=[(flow, direction)],
+                failed=1,
+                waited_ns=waited_ns,
+                bytes=row["unacked_bytes"],
+                filter=flow_filter(case.flow(flow)),
+                proof=f"{plural(alone, 'RTO')}, each of which moved one segment",
+                excluded={"random-loss": "only single segments pass", "mtu-black-hole": "full segments pass"},
+                undecided={"tail-loss": f"the same transfer with TSO and GSO off on {row['source']}"},
+                name=flow_str(row),
+                size=row["segment_max"],
+                count=plural(alone, "segment"),
+                mss=row["wire_mss"],
+                waited=show_duration(waited_ns),
+                host=row["source"],
+            )
 
 
 def is_empty(connection: Connection, end_ns: int) -> bool:

@@ -13,6 +13,7 @@ from wiretale.analyzer.causes.ended import (
     late_datagrams,
     request_limit,
     resets,
+    restarted,
     streams,
     takeover,
     timer,
@@ -23,6 +24,6 @@ from wiretale.analyzer.causes.ended import (
 CHAPTER = "Ended too early"
 #: in the order of tests
 MODULES: tuple[ModuleType, ...] = (
-    *(untranslated, tls, takeover, request_limit, idle, gave_up),
+    *(untranslated, tls, takeover, request_limit, restarted, idle, gave_up),
     *(resets, closed, after_answers, streams, timer, late_datagrams),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that reset a connection right behind an answer."""
+"""Servers that reset a connection right behind an answer, or end all answers after the same time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
-from wiretale.analyzer.causes.ended.timer import last_messages
+from wiretale.analyzer.causes.ended.timer import Closed, closed_connections, last_messages, spread
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 BEHIND_NS = 200_000_000  # from the last byte of an answer to the RST
 RESETS_MIN = 2
+CUTS_MIN, CUT_MIN_NS, CUT_SPREAD = 3, 4_500_000_000, 1.005  # answers that end after one time
+WHOLE = 0.005  # of a time that is a number of seconds, as settings are
+GOING_NS = 1_000_000_000  # before the end, in which the answer still went on
+UNLIKE = 1.02  # sizes of answers: those of a stream that is paced have one
 
 
 class Behind(NamedTuple):
@@ -117,10 +121,72 @@ def behind_match(group: Sequence[Behind], total: int) -> Match:
         excluded=gave_up | {"reset-by-peer": "the last request had an answer"} if is_cut else gave_up,
         undecided={} if is_cut else {"reset-by-peer": "the log of the server: whether the answer was whole"},
         server=server_str(connections),
+        after=times_str([max(each.after_ns, 1) for each in group]),
         count=f"{len(group):,} of {plural(total, 'connection')}"
         if len(group) < total
         else f"all {total:,} connections",
-        after=times_str([max(each.after_ns, 1) for each in group]),
         loss=loss_str(is_cut, is_failure),
         host=connections[0].server[0],
+    )
+
+
+def is_at_one_time(group: Sequence[Closed]) -> bool:
+    """Returns whether answers that went on to their end all ended the same time after the request, a number of seconds."""
+    times = [each.silent_ns for each in group]
+    seconds = round(min(times, default=0) / 1e9)
+    return (
+        len(group) >= CUTS_MIN
+        and min(times) >= CUT_MIN_NS
+        and spread(times) <= CUT_SPREAD
+        and all(abs(ns / 1e9 - seconds) <= WHOLE * seconds for ns in times)
+        and all(0 <= each.quiet_ns <= GOING_NS for each in group)
+    )
+
+
+@cause(
+    code="answer-time-limit",
+    title="Answers end after a fixed time",
+    sentence="The server {server} ended {count} {after} after the request, while it still sent: {probably}a timeout of it, or of "
+    "a proxy before it, cuts its answers{sizes}.",
+    advice="Compare the size with what the answer promises (Content-Length), and look for a time limit of {seconds} at {host} "
+    "and each proxy or load balancer before it (Envoy `timeout` of a route, 15 s if it is not set; ALB; a worker's time limit).",
+    shows="The server closes at least three connections in the middle of an answer, whose last data came within 1 s. Each ends "
+    "the same whole number of seconds after its request (0.5%), 5 s or more. It is only possible if the answers have one size, "
+    "as those of a paced stream have.",
+    rivals={
+        "app-limited": "all answers end after the same time",
+        "closed-by-timer": "the answer went on to the end",
+        "client-gave-up": "the server closes first",
+    },
+    unknown="Whether the answers were whole.",
+    explains=("sender-idle", "slow-start", "path-limited"),
+)
+def answer_time_limit(case: Case) -> Matches:
+    going = [each for each in closed_connections(case) if each.quiet_ns <= GOING_NS and each.silent_ns >= CUT_MIN_NS]
+    for server, group in largest_groups(going, lambda each: each.connection.server):
+        if is_at_one_time(group):
+            yield limited_match(server[0], group)
+
+
+def limited_match(host: str, group: Sequence[Closed]) -> Match:
+    """Returns the match of answers of one server that ended after one time."""
+    connections, times = [each.connection for each in group], [each.silent_ns for each in group]
+    sizes = [connection.directions[connection.server_side]["unique_bytes"] or 1 for connection in connections]
+    are_unlike = spread(sizes) > UNLIKE
+    return Match(
+        certainty="likely" if are_unlike else "possible",
+        place="server",
+        flows=[connection.number for connection in connections],
+        waited_ns=sum(times),
+        members=len(group),
+        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        proof=f"FIN of the server {times_str(times)} after each request, right behind data",
+        excluded={"client-gave-up": "the server closes first", "closed-by-timer": "data came to the end"},
+        undecided={"app-limited": "the length that the answers promise: are they whole?"},
+        server=server_str(connections),
+        host=host,
+        count=f"each of {plural(len(group), 'answer')}",
+        after=times_str(times),
+        seconds=show_duration(round(min(times) / 1e9) * 1e9),
+        sizes="" if are_unlike else ", if they are not whole (they have one size)",
     )

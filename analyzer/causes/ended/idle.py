@@ -155,6 +155,7 @@ def close_race(case: Case) -> Matches:
         "nat-forgot": "nothing at all comes back",
         "close-race": "the request leaves before the FIN can arrive",
         "reset-by-peer": "the length of the pause separates requests that are reset from those that are answered",
+        "server-restarted": "the pauses have a common length, or a connection that was in use survived",
     },
     unknown="Without another TTL or too soon a reply, whether the server or a device before it cut the connection.",
     explains=EFFECTS,

@@ -137,8 +137,8 @@ def replaced(case: Case, sessions: list[Session]) -> list[Session]:
     resets = {row["flow"]: row["direction"] for row in reversed(case.connections.resets)}
 
     def is_reset(session: Session) -> bool:
-        side = resets.get(session.flow)
-        return side is not None and side == case.connections[session.flow].server_side
+        side, connection = resets.get(session.flow), case.connections[session.flow]
+        return side == connection.server_side and not any(row["fins"] for row in connection.directions)
 
     pairs = pairwise(sessions)
     at_once = [session for session, later in pairs if 0 <= session.last_ns - later.first_ns <= AFTER_NS]
@@ -153,9 +153,10 @@ def replaced(case: Case, sessions: list[Session]) -> list[Session]:
     advice="Let the programs on {client} share one connection (a gateway or proxy of the protocol), let each close before the "
     "next one connects, or raise the limit of {host} (a PLC, printer or converter often admits 1 to 4).",
     shows="A client has at least four connections, each at least 1 s old, that the server resets within 200 ms after the "
-    "client's next one began. So do four of five of their connections.",
+    "client's next one began, without a FIN of either end. So do four of five of their connections.",
     rivals={
         "session-takeover": "all connections are of one client",
+        "close-race": "nobody had closed before the RST",
         "reset-by-peer": "each reset follows the next connection, after whatever time",
     },
     unknown="Whether one program connects again or several take turns.",

@@ -15,13 +15,14 @@ from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.findings.transfers import Transfer
-    from wiretale.analyzer.rows import DirectionRow
+    from wiretale.analyzer.rows import DirectionRow, FlowRow
 
 CLOSED_SHARE = 0.5  # of the time that a window limited: with more it was closed, else small
 SHUT_NS = 5_000_000_000  # a window that stayed shut for so long at the end failed
 LOW_LEAST_NS = 200_000_000
 FILLED = 0.8  # of the window: a flight at this level is held by it
 SHRUNK, GROWN, BINS_LEAST = 0.4, 0.8, 10  # of the largest window; time bins with a window
+LONG_NS = 60_000_000_000  # of a connection: servers limit the time of an answer to a minute or more
 LATE_SHARE = 0.25  # of the time that a transfer waited for a window that the path would refill sooner
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
 PROBED_LEAST, PROBED_SHARE = 5, 0.8  # openings in answer to probes; of all
@@ -151,7 +152,7 @@ def zero_window(case: Case) -> Matches:
             excluded=not_of_window(back, is_shut),
             receiver=endpoint_str(back["source"], back["source_port"]),
             window=f"its receive window had no room for a segment for {parts_str(closed_ns, life_ns)}",
-            end=window_end(is_shut, row["unacked_bytes"]),
+            end=window_end(is_shut, case.flow(flow), row, back),
         )
 
     for each, transfer in transfers_of(case, "receive-window-limited"):
@@ -163,6 +164,14 @@ def zero_window(case: Case) -> Matches:
         window = full_at_receiver(case, transfer) if transfer.row["flow"] not in explained else None
         if window:
             yield late_reader(case, transfer, window)
+
+
+def closed_str(flow: FlowRow, row: DirectionRow, back: DirectionRow) -> str:
+    """`; 10.0.0.2 closed first`: a sender that closes a long connection to a slow reader, and has the last word then."""
+    is_by_sender = flow["state"] == "closed" and (row["last_ns"] or 0) > (back["last_ns"] or 0)
+    if (duration_of(flow) or 0) < LONG_NS or not (is_by_sender or (row["resets"] and not back["fins"])):
+        return ""
+    return f"; {row['source']} closed first, perhaps before all was sent"
 
 
 def full_at_receiver(case: Case, transfer: Transfer) -> float | None:
@@ -235,11 +244,11 @@ def shrunk_match(case: Case, finding: Numbered, transfer: Transfer, first: float
     )
 
 
-def window_end(is_shut: bool, unacked: int | None) -> str:
-    """Returns what came of a window that stayed shut."""
+def window_end(is_shut: bool, flow: FlowRow, row: DirectionRow, back: DirectionRow) -> str:
+    """Returns what came of a window that stayed shut, or of a long connection with one."""
     if not is_shut:
-        return ""
-    return "; then it did not answer any more" if unacked else ", and it never opened again"
+        return closed_str(flow, row, back)
+    return "; then it did not answer any more" if row["unacked_bytes"] else ", and it never opened again"
 
 
 def not_of_window(back: DirectionRow, is_shut: bool) -> dict[str, str]:

@@ -166,8 +166,14 @@ NEEDED = {
     "POP3 command": ("", "USER", "PASS", "APOP"),
     "FTP command": ("", "USER", "PASS", "RETR", "STOR", "APPE", "LIST", "MLSD", "NLST", "PORT", "EPRT", "PASV", "EPSV"),
 }
-#: without it a client may go on to this
-INSTEAD = {"STARTTLS": "MAIL", "PORT": "PASV", "EPRT": "PASV", "PASV": "EPSV", "EPSV": "PASV"}
+#: without it a client may go on to one of these
+INSTEAD = {
+    "STARTTLS": ("MAIL",),
+    "PORT": ("PASV", "EPSV"),
+    "EPRT": ("PORT", "PASV", "EPSV"),
+    "PASV": ("EPSV", "PORT"),
+    "EPSV": ("PASV", "EPRT", "PORT"),
+}
 FTP_DATA = ("PORT", "EPRT", "PASV")  # without which no file and no list comes
 FTP_FAILURES = ("421", "425", "426", "451", "452", "530", "552", "553")
 

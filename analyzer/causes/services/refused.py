@@ -91,8 +91,8 @@ def is_success(row: ExchangeRow) -> bool:
 
 def enough_of(row: ExchangeRow) -> list[tuple[str | None, ...]]:
     """Returns what makes a refusal harmless if it succeeds later: the same, or what goes on without it."""
-    instead = INSTEAD.get(word_of(row)) if is_command(row) else None
-    return [whom_of(row), *([(*whom_of(row)[:3], instead)] if instead else [])]
+    instead = INSTEAD.get(word_of(row), ()) if is_command(row) else ()
+    return [whom_of(row), *((*whom_of(row)[:3], word) for word in instead)]
 
 
 def whom_of(row: ExchangeRow) -> tuple[str | None, ...]:

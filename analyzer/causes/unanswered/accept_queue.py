@@ -22,14 +22,15 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import (
     first_syns,
     silent_hosts,
 )
-from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.cost import Span, union_ns
+from wiretale.analyzer.findings.exchanges.turns import took
 from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.findings.shared.servers import ends_of, family
 from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.findings.attempts import Retried
     from wiretale.analyzer.rows import FlowRow
 
@@ -37,6 +38,8 @@ SLOW_MIN, SLOW_SHARE = 3, 0.2  # connections after repeated SYNs, and their shar
 LOSS_RATIO = 0.2  # of the repeated data to the attempts that fail: above, the path loses packets of all kinds
 LOADED = 0.8  # of the attempts without an answer began while a connection was open
 MEMBERS_MIN = 4  # attempts without an answer, and connections
+UNLESS = " (unless a device limits connections to it)"
+ATTEMPTS_SHARE = 0.5  # of the time that answers took, in attempts: a server with so many is rather full than slow
 STUCK_SYNS = 4  # of an attempt without an answer, and connections meanwhile, whose first SYN was answered
 
 
@@ -109,12 +112,13 @@ def at_first_syn(case: Case, queue: Queue, attempt: int) -> int:
 @cause(
     code="accept-queue",
     title="Accept queue full",
-    sentence="{what} {outcome}, while {open:other|others} connected[{unserved}]; its accept queue {is_full}.",
+    sentence="{what} {outcome}, while {open:other|others} connected[{unserved}]; its accept queue {is_full}[{slow}].",
     advice="Look on {host} at `ss -lnt` (is Recv-Q at its limit, Send-Q?) and `nstat -az TcpExtListenOverflows`; find what "
     "keeps the program from accepting, or raise its listen() backlog and `net.core.somaxconn`.",
     shows="A port leaves attempts unanswered, or answers them only after repeated SYNs, while it answers others at the same "
     "time. Or it repeats SYN-ACKs after the handshake and the client repeats its first data. It is likely if connections to "
-    "the port were open when those attempts began.",
+    "the port were open when those attempts began. Slow answers of the server are told with it, unless its clients waited more "
+    "than twice as long for them as for SYN-ACKs.",
     rivals={
         "filtered": "the port answers others in the same time",
         "random-loss": "data of these hosts is not lost in the same measure",
@@ -122,6 +126,7 @@ def at_first_syn(case: Case, queue: Queue, attempt: int) -> int:
         "option-dropped": "no option separates them",
         "syn-flood": "the handshakes of the others were completed",
         "host-down": "the port answers others in the same time",
+        "slow-server": "clients wait before the server has accepted them, too",
     },
     unknown="At the client, whether a rate limit or a full connection table of a firewall drops the SYNs.",
     explains=("syn-unanswered", "accept-deferred", "request-unanswered"),
@@ -175,6 +180,11 @@ class Queue(NamedTuple):
     def quiet(self) -> list[int]:
         """The attempts without an answer."""
         return self.silent.flows if self.silent else []
+
+    @property
+    def silent_spans(self) -> list[Span]:
+        """The times of these."""
+        return self.silent.spans if self.silent else []
 
     @property
     def flows(self) -> list[int]:
@@ -251,13 +261,36 @@ def repeated_share(case: Case, rows: Sequence[FlowRow]) -> float:
     return max(repeated, 0) / max(sum(side["data_packets"] or 0 for side in sides), 1)
 
 
+class Slowness(NamedTuple):
+    """The slow answers of a server whose clients wait for its SYN-ACKs as well."""
+
+    findings: list[Numbered]
+    waited: list[Span]
+    text: str
+
+
+def slowness_of(case: Case, queue: Queue) -> Slowness:
+    """Returns the slow answers of a server, unless its clients waited for them much longer than for its SYN-ACKs."""
+    flows = set(queue.connections)
+    findings = [each for each in case.findings("slow-server") if all(flow in flows for flow, _ in each.finding.flows)]
+    by_flow = {flow["flow"]: server for server in case.transfers.turns.slow_servers for flow in server.flows}
+    server = by_flow[findings[0].finding.flows[0][0]] if findings else None
+    tried_ns = math.fsum([*(each.waited.ns for each in queue.slow), *(span.ns for span in queue.silent_spans)])
+    if server is None or tried_ns < ATTEMPTS_SHARE * math.fsum(server.slow):
+        return Slowness([], [], "")
+    words = took(server.slow)
+    return Slowness(
+        findings, server.waited, f", and it took {words['took']}{words['median']} to answer {words['requests']}"
+    )
+
+
 def of_queue(case: Case, queue: Queue) -> Match:
     """Returns the match of a server whose connections fail as those of a full accept queue do."""
     (host, port), flows = queue.server, queue.flows
     unserved = about(case, queue.connections, "request-unanswered")
     requests = sum(each.finding.failed or 0 for each in unserved)
     server, is_loaded = endpoint_str(host, port), queue.load >= LOADED
-    hindered = f"{queue.hindered:,} of {plural(queue.total, 'connection')}"
+    hindered, slow = f"{queue.hindered:,} of {plural(queue.total, 'connection')}", slowness_of(case, queue)
     return Match(
         certainty="likely" if is_loaded else "possible",
         place="server",
@@ -265,13 +298,12 @@ def of_queue(case: Case, queue: Queue) -> Match:
             *about(case, flows, "syn-unanswered", "syn-lost", "accept-deferred"),
             *effects_of_syns(case, flows),
             *unserved,
+            *slow.findings,
         ],
         flows=flows,
         failed=len(queue.quiet),
         attempts=queue.total,
-        waited_ns=union_ns(
-            [*(queue.silent.spans if queue.silent else []), *(handshake.waited for handshake in queue.slow)]
-        ),
+        waited_ns=union_ns([*queue.silent_spans, *(handshake.waited for handshake in queue.slow), *slow.waited]),
         frames=[
             *(first_syns(case, queue.silent) if queue.silent else []),
             *(event.packet for handshake in queue.slow for event in handshake.lost[:1]),
@@ -290,10 +322,13 @@ def of_queue(case: Case, queue: Queue) -> Match:
         },
         host=host,
         what=f"{server} accepts too slowly: {hindered}" if is_loaded else f"{hindered} to {server}",
-        is_full="is probably full" if is_loaded else "may be full, or a device limits new connections",
+        is_full=f"is probably full{'' if unserved else UNLESS}"
+        if is_loaded
+        else "may be full, or a device limits new connections",
         outcome=queue.outcome,
         open=len(queue.connections) - len(queue.slow),
         unserved=f", and {plural(requests, 'request')} there got no answer either" if unserved else "",
+        slow=slow.text,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import PROBABLY, Certainty, Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.silent_hosts import ATTEMPTS_MAX, about, cut_off, spans_of, syns_of
-from wiretale.analyzer.findings.cost import union_ns
+from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import REQUEST, SHOWN
 from wiretale.analyzer.findings.exchanges.application import (
     FAILURES,
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 DNS_PORT = 53
 ASKED_AGAIN_NS = 900_000_000  # a client asks again after 1 s or more (RFC 1035 section 4.2.1)
+FALLBACK_NS = 30_000_000_000  # after which a client asks for a name anew
 SAME_TIME_NS = 50_000_000  # between the questions of one lookup
 QUESTIONS_PROVEN, QUESTIONS_MIN = 4, 2
 EXCEPTIONS_MOST = 0.03
@@ -50,10 +51,36 @@ def tries_of(rows: Sequence[ExchangeRow]) -> str:
     return f" ({plural(sent, 'query', 'queries')} in {show_duration(ns)})" if sent > len(rows) and ns > 0 else ""
 
 
+def fallbacks_of(case: Case, rows: Sequence[ExchangeRow]) -> list[Span]:
+    """Returns the times from questions without an answer to the same ones of the same client to a server that answers."""
+    names = {(row["client"], row["name"], row["type"]) for row in rows}
+    later: dict[tuple[str | None, ...], list[int]] = defaultdict(list)
+    for row in queries_of(case.transfers):
+        key = (row["client"], row["name"], row["type"])
+        if key in names and row["answered_ns"] is not None and row["asked_ns"] is not None:
+            later[key].append(row["asked_ns"])
+    spans = []
+    for row in rows:
+        asked_ns, times = row["asked_ns"] or 0, later[row["client"], row["name"], row["type"]]
+        next_ns = min((ns for ns in times if ns > asked_ns), default=None)
+        if next_ns is not None and ASKED_AGAIN_NS <= next_ns - asked_ns <= FALLBACK_NS:
+            spans.append(Span(asked_ns, next_ns))
+    return spans
+
+
+def fallback_str(spans: Sequence[Span], count: int) -> str:
+    """`; after 2 s each another one was asked, which answers`; empty if most of so many questions were not asked again."""
+    if 2 * len(spans) <= count:
+        return ""
+    times = sorted(span.ns for span in spans)
+    each = " each" if len(spans) > 1 else ""
+    return f"; after {show_duration(times[len(times) // 2])}{each} another one was asked, which answers"
+
+
 @cause(
     code="dns-silent",
     title="DNS server does not answer",
-    sentence="The DNS {servers} {answered} nothing: {count:question}{tries} got no answer{names}{alive}.",
+    sentence="The DNS {servers} {answered} nothing: {count:question}{tries} got no answer{names}{fallback}{alive}.",
     advice="Ask it from another place: `dig @{server} {name} +tries=1`; meanwhile add a second nameserver with `options "
     "timeout:1 rotate`.",
     shows="Every question to a server stays open, although it was repeated or 5 s have passed. The capture does see packets "
@@ -77,6 +104,7 @@ def dns_silent(case: Case) -> Matches:
     if not rows:
         return
     servers, sent = list(dict.fromkeys(str(row["server"]) for row in rows)), sum(row["attempts"] for row in rows)
+    fallbacks = fallbacks_of(case, rows)
     is_alive = all(is_heard(case, server) for server in servers)
     yield Match(
         certainty="proven" if is_alive else "likely",
@@ -85,7 +113,7 @@ def dns_silent(case: Case) -> Matches:
         flows=list(dict.fromkeys(flows_of(rows))),
         failed=len(rows),
         attempts=len(rows),
-        waited_ns=union_ns(waits_of(rows)),
+        waited_ns=union_ns([*waits_of(rows), *fallbacks]),
         frames=packets_of_questions(case, rows),
         packets=sent,
         filter="dns",
@@ -99,6 +127,7 @@ def dns_silent(case: Case) -> Matches:
         count=len(rows),
         tries=tries_of(rows),
         names="" if answering else ", so no name resolves",
+        fallback=fallback_str(fallbacks, len(rows)),
         server=servers[0],
         name=str(rows[0]["name"]),
         **server_words(servers, is_alive),

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 FORBIDDEN = ("prohibited", "host_prohibited", "network_prohibited")
 NO_PORT = "port_unreachable"
 PROBE_PORTS = range(33434, 33535)  # of traceroute, which wants the error
+IGNORED_SYNS = 1
+AT_HOST_NS = 50_000  # in which only the host at which a capture was made answers, or a container on it
 SYNS_MIN, PINGS_MIN, PING_BYTES = 2, 3, 500  # of payload: larger pings test the path MTU
 HEARD_NS = 60_000_000_000  # before the first ping: a host that was heard then is probably still up
 TURNS_MIN = 4  # connections between refusals
@@ -177,6 +179,47 @@ def ttls_of(case: Case, hosts: set[str], without: set[int]) -> dict[str, dict[bo
 
 
 @cause(
+    code="reset-ignored",
+    title="The client ignores the refusal",
+    sentence="{server} refuses {count} by RSTs that do not acknowledge the SYN, so that {client} ignores them: it repeats its "
+    "SYN {repeats:time}, and gives up after {waited} in place of at once.",
+    advice="Repair the TCP of {host}, or of the device that answers for it: a RST to a SYN must acknowledge its sequence number "
+    "plus one (RFC 9293 section 3.5.2). Nothing listens there.",
+    shows="RSTs with an ACK answer the SYNs of a connection, and none acknowledges the SYN (directions.acks_out_of_range), which "
+    "the client repeats.",
+    rivals={"refused": "the client goes on, because no RST acknowledges its SYN"},
+    unknown="Whether the host sends such RSTs, or a device rewrites sequence numbers of SYNs and not of RSTs.",
+    explains=("connection-refused", "timeout-stalls"),
+)
+def reset_ignored(case: Case) -> Matches:
+    for server in refused_servers(case):
+        ignored = [flow for flow in server.flows[:ATTEMPTS_MAX] if is_ignored(case, flow)]
+        if ignored and len(ignored) == len(server.flows[:ATTEMPTS_MAX]):
+            case.claimed.update(server.flows)
+            spans = spans_of(map(case.flow, ignored))
+            yield Match(
+                certainty="proven",
+                place="server",
+                proof=f"no RST acknowledges the SYN, and {plural(len(ignored), 'client')} went on with it",
+                excluded={"refused": "the client went on with its SYNs"},
+                **fields_of(case, server, len(server.flows) + server.opened),
+                server=server.server,
+                host=server.host,
+                client=case.flow(ignored[0])["source"],
+                count=plural(len(server.flows), "connection"),
+                repeats=max((case.direction(flow, 0)["syns"] or 0) - 1 for flow in ignored),
+                waited=show_duration(max(span.ns for span in spans)),
+            )
+
+
+def is_ignored(case: Case, flow: int) -> bool:
+    """Returns whether no RST of an attempt acknowledges its SYN, which was repeated."""
+    client, server = case.direction(flow, 0), case.direction(flow, 1)
+    is_wrong = (server["acks_out_of_range"] or 0) >= max(server["resets"] or 0, 1)
+    return is_wrong and (client["syns"] or 0) > IGNORED_SYNS
+
+
+@cause(
     code="refused",
     title="Connections refused",
     sentence="{subject}: {evidence}.",
@@ -312,7 +355,8 @@ def closed_udp_ports(case: Case) -> Matches:
     sentence="{who} {blocks} {ports} of {host}: {evidence}[{beside}].",
     advice="{what}",
     shows="An ICMP error says 'prohibited', or 'port unreachable' about a SYN. Or a RST comes with a TTL that isn't the "
-    "host's. Or a port answers nobody's SYNs, repeats included, while the host's other ports or pings answer.",
+    "host's. Or a port answers nobody's SYNs, repeats included, while the host's other ports or pings answer. If "
+    "these answer within 50 µs, the capture was made at the host itself, which drops the SYNs.",
     rivals={
         "host-down": "another port of the host, or a ping, is answered",
         "accept-queue": "that port answers nobody in the whole capture",
@@ -389,9 +433,40 @@ def by_icmp(case: Case, host: SilentHost, errors: Sequence[Refusal]) -> Match:
     )
 
 
+def answer_ns(case: Case, host: SilentHost) -> int | None:
+    """Returns the shortest time in which a host answered pings or SYNs at the capture point; None if it answered none."""
+    pings = (row["waited_ns"] for row in case.exchanges("kind", "icmp_echo") if row["server"] == host.address)
+    flows = (flow for port in host.open_ports for flow in case.connections.to_server((host.address, port))[:TURNS_MIN])
+    trips = (case.direction(flow, 0)["rtt_ns_min"] for flow in flows)
+    return min((ns for ns in (*pings, *trips) if ns), default=None)
+
+
+def by_the_host_itself(case: Case, host: SilentHost, near_ns: int) -> Match:
+    """Returns the match of a host that gets SYNs to a port, as far as its quick answers to others show, and drops them."""
+    port, others = host.ports[0], f"answers others within {show_duration(near_ns)}"
+    return Match(
+        certainty="likely",
+        place="server",
+        excluded={"host-down": f"{host.address} {others}", "refused": "no RST came"},
+        undecided={"accept-queue": f"`ss -ltn` on {host.address}: a full queue"},
+        proof=f"{plural(host.syns, 'SYN')}{host.time} without an answer at a capture point where the host {others}",
+        **attempt_fields(case, host, "syn-unanswered", "icmp-errors"),
+        who="The host itself",
+        blocks="probably drops",
+        ports=ports_str(host.ports),
+        host=host.address,
+        evidence=f"{plural(host.syns, 'SYN')} of {host.client}{host.time} arrive there, where it {others}, and get no answer",
+        beside=beside(host, port),
+        what=f"Look on {host.address} at its rules (`nft list ruleset`), and at rp_filter: it drops packets whose way back to "
+        f"{host.client} leads out of another interface (`nstat -az TcpExtIPReversePathFilter`, `ip route get {host.client}`).",
+    )
+
+
 def by_silence(case: Case, host: SilentHost) -> Match:
     """Returns the match of a port that answers nobody while its host answers."""
-    port = host.ports[0]
+    port, near_ns = host.ports[0], answer_ns(case, host)
+    if near_ns is not None and near_ns <= AT_HOST_NS:
+        return by_the_host_itself(case, host, near_ns)
     return Match(
         certainty="likely",
         place="path",

@@ -21,6 +21,8 @@ void redis_read(struct service_message *message, struct service_bytes bytes);
 void smtp_read(struct service_message *message, struct service_bytes bytes);
 void ftp_read(struct service_message *message, struct service_bytes bytes);
 void pop3_read(struct service_message *message, struct service_bytes bytes);
+/* bgp.c */
+void bgp_read(struct service_message *message, struct service_bytes bytes);
 /* modbus.c */
 void modbus_read(struct service_message *message, struct service_bytes bytes);
 /* datagrams.c */

@@ -18,6 +18,10 @@ static service_reader *datagram_reader(uint16_t port) {
     }
 }
 
+static service_reader *rare_stream_reader(uint16_t port) {
+    return port == 179 ? bgp_read : redis_read;
+}
+
 static service_reader *stream_reader(uint16_t port) {
     switch (port) {
     case 21: return ftp_read;
@@ -34,7 +38,7 @@ static service_reader *stream_reader(uint16_t port) {
     case 3389: return rdp_read;
     case 5432:
     case 6432: return postgresql_read; /* PgBouncer */
-    default: return redis_read;
+    default: return rare_stream_reader(port);
     }
 }
 
@@ -114,7 +118,8 @@ void service_take(struct local_exchanges *local, const struct local_packet *plac
     struct service_bytes bytes = {headers->payload, headers->payload_captured};
     struct service_message message = {.from_client = known, .step = STEP_NONE};
     read(&message, bytes);
-    if (stream && (message.step == STEP_ASKS) != known)
+    bool either = read == bgp_read; /* end may say no */
+    if (stream && !either && (message.step == STEP_ASKS) != known)
         return; /* bytes of a long answer or request that look like the other */
     bool file = read == tftp_read;
     if (message.step == STEP_ASKS) {

@@ -12,6 +12,11 @@
 #include "decode/headers.h"
 #include "exchange/exchange.h"
 
+/* BGP, PgBouncer */
+static inline bool is_rare_service_port(uint16_t port) {
+    return port == 179 || port == 6432;
+}
+
 static inline bool is_service_port(uint16_t port) {
     switch (port) {
     case 21:
@@ -28,7 +33,7 @@ static inline bool is_service_port(uint16_t port) {
     case 3389:
     case 5432:
     case 6379: return true;
-    default: return port == 6432; /* PgBouncer */
+    default: return is_rare_service_port(port);
     }
 }
 

@@ -500,7 +500,9 @@
     X(fins, INT, "packets", "TCP segments with FIN")                                               \
     X(resets, INT, "packets", "TCP segments with RST")                                             \
     X(acks_out_of_range, INT, "packets",                                                           \
-      "TCP acknowledgments far outside the data sent, which are ignored")                          \
+      "TCP acknowledgments far outside the data sent, and those of RSTs that answer a SYN "        \
+      "without "                                                                                   \
+      "acknowledging it: they are ignored")                                                        \
     X(ecn_ce, KNOWN(INT), "packets", "IP packets marked Congestion Experienced")                   \
     X(ecn_echo, INT, "packets", "TCP segments with ECE (not SYN)")                                 \
     X(ecn_cwr, INT, "packets", "TCP segments with CWR (not SYN)")                                  \

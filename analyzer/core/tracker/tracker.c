@@ -335,10 +335,25 @@ NOINLINE void complete_handshake(struct segment_context *seg, const struct tcp_h
         connection->handshake_rtt_ns = rtt;
 }
 
+/* A RST that acknowledges something else than the SYN is ignored by its sender (RFC 9293 section
+ * 3.5.2), which goes on with its SYNs. */
+static bool answers_syn(const struct tcp_stream *opener, const struct tcp_header *tcp) {
+    uint32_t acknowledged = tcp->acknowledgment - opener->isn;
+    return !(tcp->flags & TCP_ACK) || !opener->isn_known ||
+           (acknowledged && acknowledged <= 1 + opener->unique_bytes);
+}
+
+/* A server whose SYN-ACK was not captured accepted the SYN nevertheless if its client acknowledged
+ * it. */
 static void take_reset(struct segment_context *seg) {
     struct tcp_connection *connection = seg->connection;
-    connection->refused |=
-        seg->receiver->syn_seen && !connection->syn_ack_seen && !seg->sender->syn_seen;
+    if (seg->receiver->syn_seen && !connection->syn_ack_seen && !seg->sender->syn_seen) {
+        connection->refused |= !seg->sender->snd_una_known;
+        struct tcp_recovery_state *recovery =
+            answers_syn(seg->receiver, seg->tcp) ? NULL : recovery_state(seg, seg->sender);
+        if (recovery)
+            recovery->acks_out_of_range++;
+    }
     connection->reset = true;
     connection->reset_first |= !seg->sender->fin_seen && !seg->receiver->fin_seen;
     seg->sender->resets++;
