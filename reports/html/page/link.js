@@ -17,6 +17,7 @@ const UNCHOSEN = {
   toggled: [], // names of series whose visibility is not the usual one
   size: {}, // height of each panel that was resized, and of the dock, px
   tab: null, // name of the tab below the plots
+  match: "", // filter of the packet list
   find: "", // words of the search
   only: [], // facets that flows must have to be selected, as "port:443"
   during: null, // seconds since the base of the page: the brush of the timeline, in which flows must live to be selected
@@ -87,7 +88,7 @@ function link() {
   if (choice.during) parts.push(`during=${spanText(choice.during, 9)}`);
   for (const series of choice.toggled) parts.push(`toggled=${encodeURIComponent(series)}`);
   for (const [panel, height] of Object.entries(choice.size)) parts.push(`size=${panel}:${height}`);
-  for (const name of /** @type {const} */ (["tab", "find", "stack", "group"])) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
+  for (const name of /** @type {const} */ (["tab", "match", "find", "stack", "group"])) if (choice[name]) parts.push(`${name}=${encodeURIComponent(choice[name])}`);
   return `#${parts.join("&")}`;
 }
 
@@ -123,6 +124,7 @@ function linked() {
     toggled: named("toggled"),
     size: Object.fromEntries(sizes.map(([panel, height]) => [panel, Number(height)])),
     tab: named("tab")[0] ?? null,
+    match: named("match")[0] ?? "",
     find: named("find")[0] ?? "",
     stack: named("stack")[0] ?? null,
     group: named("group")[0] ?? null,

@@ -17,6 +17,7 @@ interface Choice {
   toggled: string[]; // names of series and settings
   size: Record<string, number>; // px, by panel
   tab: string | null;
+  match: string; // of the packet list
   find: string;
   group: string | null;
   only: string[]; // facets, as "port:443"
@@ -224,6 +225,7 @@ interface BlockTable {
 }
 interface TurnTable { flow: Uint32Array; asked_ns: Float64Array; request_ns: Float64Array; network_ns: Float64Array; server_ns: Float64Array; pause_ns: Float64Array }
 interface Tables { flows: Flows; packets: Packets; series: SeriesTable; datagrams: DatagramTable; events: EventTable; blocks: BlockTable }
+type PacketTest = { kind: "side"; side: number; without: boolean } | { kind: "number"; column: string; sign: string; number: number; without: boolean } | { kind: "text"; sought: string; without: boolean };
 interface FetchedPackets { question: string; packets: Packets; of: number; bucket: number; begin: number | null }
 
 // --- the figure of a flow ----------------------------------------------------------------------------------------
@@ -306,6 +308,7 @@ interface DrawnTraffic { rates: Float32Array; lost: Uint32Array; missed: Uint32A
 type Part = "server" | "network" | "client" | "transfer";
 interface Elements {
   find: HTMLInputElement;
+  match: HTMLInputElement;
   flows: HTMLTableElement;
   groups: HTMLTableElement;
   plot: Plot;

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { DATA, listeners, visited } from "./page.js";
 import { begin, choice, choose, chosenFlow, completeLinks, continueStep, endStep, onChoice, setting, turned, withSetting } from "../../../reports/html/page/link.js";
 
-const NOTHING = { flow: 3, with: [], range: null, vertical: {}, finding: null, frame: null, toggled: [], size: {}, tab: null, find: "", group: null, only: [], during: null };
+const NOTHING = { flow: 3, with: [], range: null, vertical: {}, finding: null, frame: null, toggled: [], size: {}, tab: null, match: "", find: "", group: null, only: [], during: null };
 const heard = [];
 onChoice((changed) => heard.push([...changed].sort()));
 await begin({ flow: 3 }, (flow) => flow >= 0 && flow < 10);
@@ -42,6 +42,7 @@ const CHOICES = [
   { size: { rate: 40, rtt: 2000 } },
   { size: { dock: 300 } },
   { tab: "ladder" },
+  { match: "len>1000 -\"lost upstream\" → a&b=c#d" },
   { find: "10.0.0.1 tcp & [::1]:80=#%" },
   { group: "client" },
   { only: ["client:10.0.0.1", "server:2001:db8::1", "verdict:blocks lost", "cause:2"] },

@@ -2,6 +2,7 @@
 // The dock: while a packet is chosen, list and frame stay at the lower edge of the window, below the plots. Its upper edge is dragged, or
 // moved by keys; its height is in the link.
 import { elementAt } from "../elements.js";
+import { isTyped } from "../keys.js";
 import { choice, choose, continueStep } from "../link.js";
 import { $ } from "../plotly.js";
 import { onPaper } from "../print.js";
@@ -84,5 +85,5 @@ export function listenDock() {
   $("dock-edge").addEventListener("pointerdown", dragEdge);
   $("dock-edge").addEventListener("keydown", edgeKeys);
   $("undock").addEventListener("click", () => choose({ frame: null }));
-  $("packets").addEventListener("keydown", (event) => event.key === "Escape" && isDocked() && choose({ frame: null }));
+  $("packets").addEventListener("keydown", (event) => event.key === "Escape" && isDocked() && !isTyped(event) && choose({ frame: null }));
 }

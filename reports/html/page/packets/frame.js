@@ -4,6 +4,7 @@
 import { frameCut } from "../capture/commands.js";
 import { tables } from "../capture/tables.js";
 import { copy, targetOf } from "../elements.js";
+import { numberText, packetKey } from "../flow/series/payload_numbers.js";
 import { flagText, sacksOf } from "../flow/series/points.js";
 import { roving } from "../keys.js";
 import { choice, chosenFlow } from "../link.js";
@@ -11,7 +12,7 @@ import { endOf } from "../list/flows.js";
 import { KNOWN, firstAtOrAfter } from "../numbers.js";
 import { $, data, inflate } from "../plotly.js";
 import { duration, whole } from "../units.js";
-import { PHRASES, eventsAt, evidenceOf, kindOf, listed, packetKey, placeOf, relatedText, repeatedText, repeatsOf, rowOfPacket, secondsText } from "./listed.js";
+import { PHRASES, blockOf, eventsAt, evidenceOf, kindOf, listed, placeOf, relatedText, repeatedText, repeatsOf, rowOfPacket, secondsText } from "./listed.js";
 
 const HEX_ROW = 16;
 const OPEN_LAYER = /^(Transmission Control|User Datagram|Stream Control|Datagram Congestion|Internet Control)/;
@@ -23,7 +24,7 @@ let stopAtNode = () => {};
 
 // --- data of the page ------------------------------------------------------------------------------------------------
 
-async function loadFrames() {
+export async function loadFrames() {
   if (shownFrame.places) return;
   const { list, bytes, trees } = data.frames;
   shownFrame.bytes = bytes ? new Uint8Array(await inflate(bytes)) : new Uint8Array();
@@ -38,6 +39,15 @@ async function loadFrames() {
 }
 
 export const forgetFrames = () => { shownFrame.places = null; };
+
+// Returns the words of a decoded frame, a line for each field; "" if the page does not have it decoded.
+/** @param {number} capture @param {number} frame */
+export function decodedWords(capture, frame) {
+  /** @type {(nodes: TreeNode[]) => string} */
+  const words = (nodes) => nodes.map(([label, , , below]) => `${label}\n${below ? words(below) : ""}`).join("");
+  const held = shownFrame.places?.get(packetKey(capture, frame));
+  return held && shownFrame.trees[held.number] ? words(shownFrame.trees[held.number]) : "";
+}
 
 // Returns a frame of the page: that of the capture of the chosen packet, or the first one with this number. Its bytes are
 // [from, from + kept) of `bytes`.
@@ -203,6 +213,7 @@ function frameFacts(i) {
   const at = firstAtOrAfter(listed.all, i);
   if (at > 0) facts.push(["Since the packet before", duration(Math.max(0, p.time[i] - p.time[listed.all[at - 1]]) * 1e9)]);
   facts.push(["From", ends[back]], ["To", ends[1 - back]], ["IP packet", `${whole(p.ip[i])} bytes`], ["Payload", `${whole(p.size[i])} bytes`]);
+  if (blockOf(i) >= 0) facts.push(["Numbered", numberText(blockOf(i))]);
   if (known & KNOWN.fragment) facts.push(["Fragment at", `${whole(p.offset[i])} bytes`]);
   if (known & KNOWN.flags) facts.push(["Flags", flagText(p.flags[i]) || "none"]);
   if (known & KNOWN.sequence) facts.push(["Stream position", `${whole(p.sequence[i])} to ${whole(p.sequence[i] + p.size[i])}`]);
@@ -232,7 +243,7 @@ const frameFilter = () => `frame.number == ${choice.frame}`;
 
 /** @param {HeldFrame | null} found */
 function frameNote(found) {
-  if (choice.frame === null) return listed.items.length ? "Choose a packet in the list, in the ladder or in the plot." : "";
+  if (choice.frame === null) return listed.ranged.length ? "Choose a packet in the list, in the ladder or in the plot." : "";
   if (!found && listed.place < 0) return "This frame is not among the packets of the page.";
   const { list, decoded: trees, made_by: maker, reason } = data.frames, cutShort = found && found.kept < found.captured ? `; the page has the first ${whole(found.kept)}` : "";
   if (!found) return reason && !list.length ? reason : `The page has the bytes of ${whole(list.length)} frames${trees ? `, decoded by ${maker}` : ""}, but not of this one.`;

@@ -4,13 +4,14 @@
 import { tables } from "../capture/tables.js";
 import { isDocked, rowsInDock } from "../dock/dock.js";
 import { SVG, elementAt } from "../elements.js";
+import { numberText } from "../flow/series/payload_numbers.js";
 import { flagText, sacksOf } from "../flow/series/points.js";
 import { chosenFlow } from "../link.js";
 import { endOf } from "../list/flows.js";
 import { KNOWN } from "../numbers.js";
 import { $ } from "../plotly.js";
 import { whole } from "../units.js";
-import { PHRASES, eventsAt, isLost, kindOf, listed, packetVerdict, pauseText, secondsText } from "./listed.js";
+import { PHRASES, blockOf, eventsAt, isLost, kindOf, listed, packetVerdict, pauseText, secondsText } from "./listed.js";
 
 const LADDER_ROW = 28, LADDER_ENDS = 24; // px
 export const LADDER = { row: () => LADDER_ROW, head: 0, most: () => (isDocked() ? rowsInDock(LADDER_ROW, LADDER_ENDS, false) : 20) };
@@ -46,6 +47,7 @@ function ladderLabel(i) {
   if (known & KNOWN.flags && p.flags[i] & 7) parts.push(flagText(p.flags[i]));
   if (tcp && p.size[i]) parts.push(`${whole(p.sequence[i])} + ${whole(p.size[i])}`);
   else if (!tcp) parts.push(`${whole(p.size[i])} bytes`);
+  if (blockOf(i) >= 0) parts.push(numberText(blockOf(i)));
   if (known & KNOWN.ack && !p.size[i]) parts.push(`ack ${whole(p.ack[i])}`);
   if (known & KNOWN.sack) parts.push(`SACK ${sacksOf(p, i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")}`);
   const events = eventsAt(i).map((event) => PHRASES[kindOf(event)] || kindOf(event).replaceAll("_", " "));

@@ -3,6 +3,7 @@
 //
 // An item of the list is the row of a packet, or ~row for the pause before that packet.
 import { tables } from "../capture/tables.js";
+import { blockOfPacket, numberText, packetKey } from "../flow/series/payload_numbers.js";
 import { flagText, rowsOf, sacksOf } from "../flow/series/points.js";
 import { KNOWN, firstAtOrAfter } from "../numbers.js";
 import { data } from "../plotly.js";
@@ -23,11 +24,11 @@ const QUIET = new Set(["duplicate_ack", "keep_alive", "keep_alive_ack", "window_
 /** @type {Record<string, string>} */
 const EVIDENCE = { dsack: "DSACK", timestamps: "TCP timestamps", ip_id: "IPv4 IDs", acks: "ACKs", acknowledged: "an earlier ACK", signature: "equal headers", time: "time" };
 /**
- * What is listed: the packets from which, their rows and items, events by the packet that they are at or whose bytes they repeat, rows by
- * capture and frame, and the row of the chosen packet.
- * @type {{ source: Packets | null, all: Uint32Array, items: Int32Array, count: number, events: Map<number, number[]>, repeats: Map<number, number[]>, packets: Map<number, number>, place: number }}
+ * What is listed: the packets from which, their rows, those of the range, and items; events by the packet that they are at or whose bytes
+ * they repeat, and rows by capture and frame, and the row of the chosen packet.
+ * @type {{ source: Packets | null, all: Uint32Array, ranged: Uint32Array, items: Int32Array, count: number, events: Map<number, number[]>, repeats: Map<number, number[]>, packets: Map<number, number>, place: number }}
  */
-export const listed = { source: null, all: new Uint32Array(), items: new Int32Array(), count: 0, events: new Map(), repeats: new Map(), packets: new Map(), place: -1 };
+export const listed = { source: null, all: new Uint32Array(), ranged: new Uint32Array(), items: new Int32Array(), count: 0, events: new Map(), repeats: new Map(), packets: new Map(), place: -1 };
 /** @param {Partial<typeof listed>} change */
 export const setListed = (change) => Object.assign(listed, change);
 
@@ -49,10 +50,13 @@ function pauseLeast(rows) {
   return Math.max(PAUSE_FACTOR * (between[between.length >> 1] ?? 0), Math.min(PAUSE_LEAST, PAUSE_SHARE * spanned), 1e-6);
 }
 
+/** @param {Uint32Array} all @param {Span | null} range */
+export const rowsWithin = (all, range) => (range ? all.filter((i) => tables.packets.time[i] >= range[0] && tables.packets.time[i] <= range[1]) : all);
+
 // Returns the packets in a range and the pauses between them.
 /** @param {Uint32Array} all @param {Span | null} range */
 export function itemsOf(all, range) {
-  const { time } = tables.packets, rows = range ? all.filter((i) => time[i] >= range[0] && time[i] <= range[1]) : all;
+  const { time } = tables.packets, rows = rowsWithin(all, range);
   const least = pauseLeast(rows), pauses = [];
   for (let k = 1; k < rows.length; k++) if (time[rows[k]] - time[rows[k - 1]] >= least) pauses.push(k);
   const items = new Int32Array(rows.length + pauses.length);
@@ -73,10 +77,10 @@ export const pauseText = (item) => {
   return `${duration((time[~item] - time[listed.all[at - 1]]) * 1e9)} without a packet`;
 };
 
-/** @param {number} capture @param {number} frame */
-export const packetKey = (capture, frame) => capture * 2 ** 40 + frame;
 /** @param {number} i */
 export const eventsAt = (i) => listed.events.get(packetKey(tables.packets.capture[i], tables.packets.frame[i])) || [];
+/** @param {number} i */
+export const blockOf = (i) => blockOfPacket(tables.packets.capture[i], tables.packets.frame[i]);
 /** @param {number} event */
 export const kindOf = (event) => data.words.kind[tables.events.kind[event]];
 /** @param {number} event */
@@ -159,7 +163,7 @@ export const isLost = (i) => repeatsOf(i).some((event) => placeOf(event) === "do
 // Returns the text of a packet without a verdict: flags, SACK blocks, or whether it acknowledges new data.
 /** @param {number} i */
 function plainText(i) {
-  const p = tables.packets, known = p.known[i], parts = [];
+  const p = tables.packets, known = p.known[i], parts = blockOf(i) < 0 ? [] : [numberText(blockOf(i))];
   if (known & KNOWN.fragment) parts.push(`fragment at ${whole(p.offset[i])}`);
   if (known & KNOWN.flags && p.flags[i] & 7) parts.push(flagText(p.flags[i]));
   if (known & KNOWN.sack) parts.push(`SACK ${sacksOf(p, i).map(([from, to]) => `${whole(from)}–${whole(to)}`).join(", ")}`);
@@ -177,7 +181,7 @@ export function packetVerdict(i) {
   const texts = [...events.map(eventText), ...repeats.map(repeatedText)];
   if (!texts.length) return { shape: "", text: plainText(i), weight: "quiet" };
   const shape = (loud !== undefined && SHAPES[kindOf(loud)]) || (isLost(i) ? "–" : "");
-  const plain = QUIET.has(kindOf(events[0] ?? repeats[0])) && tables.packets.known[i] & KNOWN.sack ? plainText(i) : "";
+  const plain = blockOf(i) >= 0 || (QUIET.has(kindOf(events[0] ?? repeats[0])) && tables.packets.known[i] & KNOWN.sack) ? plainText(i) : "";
   return { shape, text: [...texts, plain].filter(Boolean).join("; "), weight: shape ? "alarm" : loud === undefined && !repeats.length ? "quiet" : "plain" };
 }
 

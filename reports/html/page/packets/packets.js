@@ -6,13 +6,15 @@ import { elementAt, targetOf } from "../elements.js";
 import { markPacket, placeMark } from "../flow/mark.js";
 import { roving } from "../keys.js";
 import { choice, choose, chosenFlow, continueStep, hasAny, onChoice } from "../link.js";
+import { flagText } from "../flow/series/points.js";
 import { KNOWN } from "../numbers.js";
 import { $, data } from "../plotly.js";
 import { paper } from "../print.js";
 import { whole } from "../units.js";
-import { listenFrame, showFrame } from "./frame.js";
+import { parsedFilter, passes } from "./filter.js";
+import { decodedWords, listenFrame, loadFrames, showFrame } from "./frame.js";
 import { LADDER, drawLadder, showEnds } from "./ladder.js";
-import { indexEvents, itemsOf, listed, mergedRows, packetVerdict, pauseText, secondsText, setListed } from "./listed.js";
+import { blockOf, indexEvents, itemsOf, listed, mergedRows, packetVerdict, pauseText, rowsWithin, secondsText, setListed } from "./listed.js";
 import { virtualRows } from "./rows.js";
 
 const narrow = matchMedia("(max-width: 760px)"); // packets.css
@@ -56,7 +58,7 @@ function packetRow(i) {
   packetCell(row, String(p.frame[i]), "n frame-number");
   packetCell(row, secondsText(p.time[i]), "n");
   packetCell(row, directionArrow(i));
-  packetCell(row, tcp && (p.size[i] || p.flags[i] & 7) ? whole(p.sequence[i]) : "", "n");
+  packetCell(row, tcp ? (p.size[i] || p.flags[i] & 7 ? whole(p.sequence[i]) : "") : blockOf(i) < 0 ? "" : whole(tables.blocks.sequence[blockOf(i)]), "n");
   packetCell(row, p.size[i] ? whole(p.size[i]) : "", "n wide");
   packetCell(row, p.known[i] & KNOWN.ack ? whole(p.ack[i]) : "", "n wide");
   const verdict = packetCell(row, "", `v ${weight}`), mark = document.createElement("i");
@@ -87,15 +89,40 @@ const tabOf = () => (choice.tab !== null && TABS.includes(choice.tab) ? choice.t
 /** @param {number} count @param {number} all */
 function packetCountText(count, all) {
   if (tables.packets.places.get(chosenFlow()) === undefined) return "The packets of this flow are not in the page.";
-  const some = `${whole(count)} ${count === 1 ? "packet" : "packets"}${choice.range ? ` of ${whole(all)} in range` : ""}`;
+  const { wrong, tests } = parsedFilter(choice.match), ranged = choice.range ? ` of ${whole(all)} in range` : "";
+  if (wrong) return wrong;
+  const some = tests.length ? `${whole(count)} of ${whole(listed.ranged.length)} match` : `${whole(count)} ${count === 1 ? "packet" : "packets"}${ranged}`;
   if (data.served && fetched.bucket > 1) return `${some} stand for ${whole(fetched.of)}: a shorter range lists each`;
   if (choice.frame === null) return some;
-  return `${some} · ${listed.place < 0 ? `frame ${choice.frame} is not among them` : `frame ${choice.frame} chosen`}`;
+  return `${some} · frame ${choice.frame} ${placeInList(choice.frame) < 0 ? "is not among them" : "chosen"}`;
 }
 
-function fillLists() {
-  const { items, count } = itemsOf(listed.all, choice.range);
-  setListed({ items, count });
+// Returns what a filter is to know of a packet.
+/** @param {number} i */
+function typedPacket(i) {
+  const p = tables.packets, known = p.known[i];
+  const isKnown = { sequence: known & KNOWN.sequence, ack: known & KNOWN.ack, window: known & KNOWN.window, rtt: known & KNOWN.rtt };
+  return {
+    side: p.who[i] % 2,
+    /** @param {string} column */
+    numberOf: (column) => {
+      if (column === "number") return blockOf(i) < 0 ? null : tables.blocks.sequence[blockOf(i)];
+      const name = /** @type {"time" | "frame" | "size" | "ip" | keyof typeof isKnown} */ (column);
+      return name in isKnown && !isKnown[/** @type {keyof typeof isKnown} */ (name)] ? null : p[name][i];
+    },
+    text: () => `${packetVerdict(i).text}\n${known & KNOWN.flags ? flagText(p.flags[i]) : ""}\n${decodedWords(p.capture[i], p.frame[i])}`,
+  };
+}
+
+// Lists the packets of the range that the filter passes, in which pauses would be misleading.
+async function fillLists() {
+  const { tests, wrong } = parsedFilter(choice.match), ranged = rowsWithin(listed.all, choice.range);
+  if (tests.length) await loadFrames();
+  const passed = tests.length && !wrong ? ranged.filter((i) => passes(tests, typedPacket(i))) : null;
+  const { items, count } = passed ? { items: Int32Array.from(passed), count: passed.length } : itemsOf(listed.all, choice.range);
+  setListed({ ranged, items, count });
+  $("match").value = $("match") === document.activeElement ? $("match").value : choice.match;
+  $("match").setAttribute("aria-invalid", String(wrong !== ""));
   $("packet-rows").setAttribute("aria-rowcount", String(items.length + 1));
 }
 
@@ -104,6 +131,12 @@ function fillLists() {
 function placeInList(frame) {
   const { items } = listed, { frame: frames } = tables.packets;
   return frame === null ? -1 : items.findIndex((item) => item >= 0 && frames[item] === frame);
+}
+
+// Returns the row of the chosen frame among the packets of the range, whether the filter passes it or not; -1 if it is none of them.
+function chosenRow() {
+  const { ranged } = listed, { frame: frames } = tables.packets, at = placeInList(choice.frame);
+  return at >= 0 ? listed.items[at] : ranged.find((i) => frames[i] === choice.frame) ?? -1;
 }
 
 function showTabs() {
@@ -124,7 +157,7 @@ function fillRows() {
 // Draws the list and the ladder of the chosen flow and range, with the chosen frame in view.
 /** @param {Set<keyof Choice>} changed */
 async function showPackets(changed) {
-  if (!hasAny(changed, ["flow", "range", "frame", "tab", "size"])) return;
+  if (!hasAny(changed, ["flow", "range", "frame", "tab", "size", "match"])) return;
   const wasDocked = $("packets").classList.contains("docked");
   placeDock();
   const place = tables.packets.places.get(chosenFlow());
@@ -134,11 +167,11 @@ async function showPackets(changed) {
     setListed({ source: tables.packets, all });
     indexEvents(chosenFlow());
   }
-  const other = changed.has("flow") || changed.has("range");
-  if (other) fillLists();
+  const other = hasAny(changed, ["flow", "range", "match"]);
+  if (other) await fillLists();
   showTabs();
   const at = placeInList(choice.frame), rows = rowsOfTab[tabOf()];
-  setListed({ place: listed.items[at] ?? -1 });
+  setListed({ place: chosenRow() });
   $(`panel-${tabOf()}`).hidden = !listed.items.length;
   if (other || hasAny(changed, ["tab", "size"]) || wasDocked !== isDocked()) fillRows();
   else rows.show(at < 0 ? rows.first() : at);
@@ -205,6 +238,10 @@ export function listenPackets() {
   narrow.addEventListener("change", fillRows);
   addEventListener("resize", refit);
   paper(refit);
+  $("match").addEventListener("input", () => {
+    continueStep(); // however many letters, it is one step of the history
+    return choose({ match: $("match").value.trim() });
+  });
   listenFrame();
   listenDock();
   onChoice(showPackets);

@@ -8,6 +8,7 @@ import { whole } from "../../units.js";
 import { bandData } from "../bands.js";
 import { shownDirection } from "../drawn_flows.js";
 import { columnSeries, columnsOf } from "./columns.js";
+import { numberText } from "./payload_numbers.js";
 import { atPackets, merged, packetText, picked, put, rowsOf, sacksOf, sorted } from "./points.js";
 import { seriesData } from "./rates.js";
 import { lossData, markData } from "./verdicts.js";
@@ -189,7 +190,6 @@ function packetsSoFar(p, rows) {
 
 /** @type {Record<string, string>} */
 const NUMBER_OF = { out_of_order: "number_late", duplicate: "number_copy", late: "number_bad", corrupt: "number_bad" };
-const NO_STREAM = 65535;
 
 // Numbered payloads: number against time, ranges of numbers that never came, delay, and jitter.
 /** @param {number} flow */
@@ -200,8 +200,7 @@ function blockData(flow) {
   for (const i of rowsOf(b, flow)) {
     if (Number.isNaN(b.complete_ns[i])) continue;
     const verdict = data.words.verdict[b.verdict[i]] || "", x = b.complete_ns[i] / 1e3, d = b.direction[i] ? 1 : 0;
-    const text = `number ${whole(b.sequence[i])}${b.stream[i] < NO_STREAM ? ` of stream ${b.stream[i]}` : ""}${verdict && verdict !== "delivered" ? `, ${verdict.replaceAll("_", " ")}` : ""}`;
-    const at = { frame: b.last_frame[i], capture: b.capture[i], text };
+    const at = { frame: b.last_frame[i], capture: b.capture[i], text: numberText(i) };
     put(found, NUMBER_OF[verdict] || `number${d}`, x, b.sequence[i], at);
     if (!Number.isNaN(b.latency_ns[i])) put(found, "latency", x, b.latency_ns[i] / 1e6, at);
     if (b.head_of_line_ns[i] > 0) put(found, "waited", x, b.head_of_line_ns[i] / 1e6, at);

@@ -2,6 +2,7 @@
 // Points of series, and tables by flow. A series has x (seconds), y, frame, and for bars y2; `row` is the packet of a point.
 import { KNOWN } from "../../numbers.js";
 import { whole } from "../../units.js";
+import { blockOfPacket, numberText } from "./payload_numbers.js";
 
 /** @type {[number, string][]} */
 const FLAG_LETTERS = [[2, "SYN"], [1, "FIN"], [4, "RST"], [8, "PSH"], [16, "ACK"], [32, "URG"], [64, "ECE"], [128, "CWR"]];
@@ -36,7 +37,7 @@ export const sacksOf = (p, i) => p.sacks.get(i) ?? [];
 // Returns the words for a packet in the tip of the crosshair.
 /** @param {Packets} p @param {number} i @param {boolean} tcp */
 export function packetText(p, i, tcp) {
-  const size = `${whole(p.size[i])} bytes of payload`, known = p.known[i];
+  const known = p.known[i], block = blockOfPacket(p.capture[i], p.frame[i]), size = `${block < 0 ? "" : `${numberText(block)}, `}${whole(p.size[i])} bytes of payload`;
   if (!tcp) return known & KNOWN.fragment ? `${size}, fragment at ${whole(p.offset[i])}` : size;
   const parts = [];
   if (p.size[i] && known & KNOWN.sequence) parts.push(`segment ${whole(p.sequence[i])} + ${whole(p.size[i])}`);
