@@ -26,6 +26,7 @@ from wiretale.reports.html.first_screen import cause_flows, facts, findings, flo
 from wiretale.reports.html.flow_columns import flow_columns
 from wiretale.reports.html.frames import frame_data, without_bytes
 from wiretale.reports.html.packing import base_time, encoded, numbered_words, packed_table
+from wiretale.reports.html.requests import request_rows
 from wiretale.reports.html.time_bands import SPANS_MOST, TURNS_MOST, band_words, packed_turns, spans_of_flows
 from wiretale.reports.html.time_columns import column_flows, packed_columns
 from wiretale.reports.html.timeline import timeline
@@ -41,6 +42,7 @@ STYLES = (
     "capture/small.css",
     "packets/packets.css",
     "dock/dock.css",
+    "waterfall/waterfall.css",
     "flow/panels.css",
     "flow/overlaid.css",
 )
@@ -139,6 +141,7 @@ def bands_data(
     return {
         "spans": None if spans is None else spans_of_flows(spans, limited, base_ns),
         "turns": packed_turns(trace, turned, base_ns),
+        "requests": request_rows(trace, ranked, base_ns),
         "bands": band_words(),
     }
 

@@ -144,6 +144,7 @@ interface PageData {
   blocks: PackedTable;
   spans: PackedSpans | null;
   turns: PackedTable;
+  requests: { rows: Packed; held: number; of: number };
   bands: Band[];
   words: Record<string, string[]>;
   packets: PackedPackets;
@@ -225,6 +226,16 @@ interface BlockTable {
 }
 interface TurnTable { flow: Uint32Array; asked_ns: Float64Array; request_ns: Float64Array; network_ns: Float64Array; server_ns: Float64Array; pause_ns: Float64Array }
 interface Tables { flows: Flows; packets: Packets; series: SeriesTable; datagrams: DatagramTable; events: EventTable; blocks: BlockTable }
+// An exchange, or a handshake of TLS or QUIC, with what is known of it (reports/html/requests.py); times in ns since the base of the page.
+interface ExchangeRow {
+  kind: string; flow?: number; within?: number; client?: string; server?: string; name?: string; type?: string; outcome?: string; code?: string; turn?: number;
+  frame?: number; asked?: number; response_bytes?: number; duration?: number; waited?: number; request?: number; request_pause?: number; network?: number;
+  server_time?: number; response?: number; response_pause?: number; pause?: number; client_network?: number; retransmission_client?: number;
+  retransmission_network?: number; retransmission_server?: number;
+}
+interface RequestPart { part: string; from: number; to: number } // seconds; to Infinity: still open
+interface Connection { lookups: ExchangeRow[]; connect?: ExchangeRow; tls?: ExchangeRow; secured?: number; used?: boolean }
+interface PageRequest { flow: number | null; frame: number | null; client: string; label: string; result: string; failed: boolean; bytes: number | null; parts: RequestPart[]; from: number; to: number }
 type PacketTest = { kind: "side"; side: number; without: boolean } | { kind: "number"; column: string; sign: string; number: number; without: boolean } | { kind: "text"; sought: string; without: boolean };
 interface FetchedPackets { question: string; packets: Packets; of: number; bucket: number; begin: number | null }
 

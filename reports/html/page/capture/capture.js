@@ -23,6 +23,7 @@ import { isSelection, selectedRows } from "../selection/selection.js";
 import { startRangeFacts } from "../selection/range_facts.js";
 import { startTimeBar } from "../selection/time_bar.js";
 import { momentText, whole } from "../units.js";
+import { loadRequests } from "../waterfall/waterfall.js";
 import { drawCommands } from "./commands.js";
 import { firstAboutFlow, startFindings } from "./findings.js";
 import { evidenceChoice, listenForFindings } from "./show.js";
@@ -118,6 +119,7 @@ async function start() {
   await loadTimes(data.times);
   holdSpans(await loadSpans(data.spans));
   await loadTurns();
+  await loadRequests();
   makeHead();
   list();
   await startTimeline();

@@ -11,6 +11,7 @@ import { KNOWN } from "../numbers.js";
 import { $, data } from "../plotly.js";
 import { paper } from "../print.js";
 import { whole } from "../units.js";
+import { WATERFALL, drawWaterfall, listenWaterfall, placeOfRequest, requestsText, takeRequests } from "../waterfall/waterfall.js";
 import { parsedFilter, passes } from "./filter.js";
 import { decodedWords, listenFrame, loadFrames, showFrame } from "./frame.js";
 import { LADDER, drawLadder, showEnds } from "./ladder.js";
@@ -20,7 +21,7 @@ import { virtualRows } from "./rows.js";
 const narrow = matchMedia("(max-width: 760px)"); // packets.css
 const LISTED = { row: () => (narrow.matches ? 32 : 24), head: 28, most: () => (isDocked() ? rowsInDock(LISTED.row(), LISTED.head, narrow.matches) : 22) }; // px, px, rows
 const PAGE_STEP = 25; // packets
-const TABS = ["packets", "ladder"];
+const TABS = ["packets", "ladder", "waterfall"];
 /** @type {Record<string, ReturnType<typeof virtualRows>>} */
 let rowsOfTab = {}; // what virtualRows() returned
 
@@ -148,10 +149,14 @@ function showTabs() {
   }
 }
 
-// Draws the list or the ladder anew, with the chosen frame in view.
+// Returns how many rows the shown tab has, and the place of the chosen frame among them.
+const rowsShown = () => (tabOf() === "waterfall" ? { total: takeRequests(), at: placeOfRequest() } : { total: listed.items.length, at: placeInList(choice.frame) });
+
+// Draws the rows of the shown tab anew, with the chosen frame in view.
 function fillRows() {
+  const { total, at } = rowsShown();
   if (tabOf() === "ladder") showEnds();
-  rowsOfTab[tabOf()].fill(listed.items.length, placeInList(choice.frame));
+  rowsOfTab[tabOf()].fill(total, at);
 }
 
 // Draws the list and the ladder of the chosen flow and range, with the chosen frame in view.
@@ -170,12 +175,13 @@ async function showPackets(changed) {
   const other = hasAny(changed, ["flow", "range", "match"]);
   if (other) await fillLists();
   showTabs();
-  const at = placeInList(choice.frame), rows = rowsOfTab[tabOf()];
+  const { total, at } = rowsShown(), rows = rowsOfTab[tabOf()];
   setListed({ place: chosenRow() });
-  $(`panel-${tabOf()}`).hidden = !listed.items.length;
+  $(`panel-${tabOf()}`).hidden = !total;
+  $("match").hidden = tabOf() === "waterfall";
   if (other || hasAny(changed, ["tab", "size"]) || wasDocked !== isDocked()) fillRows();
   else rows.show(at < 0 ? rows.first() : at);
-  $("packet-count").textContent = packetCountText(listed.count, listed.all.length);
+  $("packet-count").textContent = tabOf() === "waterfall" ? requestsText() : packetCountText(listed.count, listed.all.length);
   markChosen();
   await showFrame();
   if (changed.has("frame")) revealMark();
@@ -225,6 +231,7 @@ export function listenPackets() {
   rowsOfTab = {
     packets: virtualRows($("packet-rows"), LISTED, drawTable),
     ladder: virtualRows($("ladder-rows"), LADDER, drawLadder),
+    waterfall: virtualRows($("waterfall-rows"), WATERFALL, drawWaterfall),
   };
   for (const id of ["packet-rows", "ladder-rows"]) {
     $(id).addEventListener("keydown", packetKeys);
@@ -242,6 +249,7 @@ export function listenPackets() {
     continueStep(); // however many letters, it is one step of the history
     return choose({ match: $("match").value.trim() });
   });
+  listenWaterfall();
   listenFrame();
   listenDock();
   onChoice(showPackets);
