@@ -157,6 +157,14 @@ class Queries:
         sql = f"SELECT {SELECTED} FROM {self._file('packets.parquet')} WHERE row >= ? AND row < ? ORDER BY row"
         return Packets(self._fetch(sql, span.first, span.end)[1], count, 1)
 
+    def carrying(self, flow: int, from_ns: int | None, to_ns: int | None, most: int) -> Packets:
+        """Returns the first `most` packets with payload of a flow in a range; `of` counts all of them."""
+        span = self.rows_between(flow, from_ns, to_ns)
+        source = f"{self._file('packets.parquet')} WHERE row >= ? AND row < ? AND payload_bytes > 0"
+        ((count,),) = self._fetch(f"SELECT count(*) FROM {source}", span.first, span.end)[1]
+        sql = f"SELECT {SELECTED} FROM {source} ORDER BY row LIMIT {most}"
+        return Packets(self._fetch(sql, span.first, span.end)[1], count, 1)
+
     def beginning(self, flow: int) -> list[tuple[int, int]]:
         """Returns interface and frame of the first packets of a flow, and of the first one of each direction, by frame."""
         span = self.span(flow)

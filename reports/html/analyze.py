@@ -43,6 +43,7 @@ STYLES = (
     "packets/packets.css",
     "dock/dock.css",
     "waterfall/waterfall.css",
+    "stream/stream.css",
     "flow/panels.css",
     "flow/overlaid.css",
 )

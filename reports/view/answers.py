@@ -18,13 +18,16 @@ from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
 from wiretale.analyzer.frames.dissect import Tree, dissect
 from wiretale.analyzer.frames.raw_frames import RawFrame
 from wiretale.analyzer.index.capture_index import CaptureIndex
+from wiretale.analyzer.index.packet_store import PACKET_COLUMNS
 from wiretale.analyzer.index.queries import Queries
 from wiretale.reports.html.analyze import TABLES, fields
 from wiretale.reports.html.frames import BYTES_KEPT, described
 from wiretale.reports.html.packing import TIMES, encoded
 from wiretale.reports.html.time_bands import packed_spans, span_fields
 
+CAPTURE, FRAME = map(PACKET_COLUMNS.index, ("capture", "frame"))
 FRAME_ROOM = 16 * 2**20  # bytes of a frame
+STREAM_FRAMES, STREAM_ROOM = 400, 2**20  # packets with payload, bytes of their frames
 NUMBER_MOST = 2**62  # a number of the page
 
 
@@ -54,7 +57,7 @@ class Answers:
         self._index = index
         self._queries = Queries(index)
         self._base_ns: int = index.about["base_ns"]
-        self.by_path = {"packets": self.packets, "tables": self.tables, "frame": self.frame}
+        self.by_path = {"packets": self.packets, "tables": self.tables, "frame": self.frame, "stream": self.stream}
 
     def close(self) -> None:
         self._queries.close()
@@ -109,6 +112,25 @@ class Answers:
         if raw is None or raw[1] is None:
             raise InputError(f"frame {frame:,} has no packet")
         return RawFrame(interface, frame, *raw[1])
+
+    def stream(self, query: Mapping[str, str]) -> dict[str, Any]:
+        """flow, from, to: the first packets with payload of a flow in a range, packed as `packets`, and the bytes of their
+        frames, of each `kept`; `of` counts all packets with payload."""
+        self._index.check()
+        flow = required(query, "flow")
+        packets = self._queries.carrying(flow, *self._range(query), STREAM_FRAMES)
+        kept, parts, room = [], [], STREAM_ROOM
+        for row in packets.rows:
+            raw = self._raw(int(row[CAPTURE] or 0), int(row[FRAME] or 0)).data[:room] if room else b""
+            kept.append(len(raw))
+            parts.append(raw)
+            room -= len(raw)
+        count, streams = _core.packet_rows(packets.rows).packet_streams([flow], self._base_ns)
+        packed = {name: [len(data), encoded(data)] for name, data in streams.items()}
+        return {
+            **{"count": count, "flows": [flow], "cut": False, "streams": packed},
+            **{"of": packets.of, "kept": kept, "bytes": encoded(b"".join(parts)) if parts else ""},
+        }
 
     def frame(self, query: Mapping[str, str]) -> dict[str, Any]:
         """interface, frame, flow: bytes and tshark's tree of a frame, as the frames of a report.

@@ -36,7 +36,7 @@ from report_page import Page
 
 pytestmark = pytest.mark.xdist_group("view")
 SECONDS = 60
-ANSWERS = ("packets?flow=0", "tables?flow=0", "frame?interface=0&frame=1")
+ANSWERS = ("packets?flow=0", "tables?flow=0", "frame?interface=0&frame=1", "stream?flow=0")
 
 
 @dataclass

@@ -236,6 +236,9 @@ interface ExchangeRow {
 interface RequestPart { part: string; from: number; to: number } // seconds; to Infinity: still open
 interface Connection { lookups: ExchangeRow[]; connect?: ExchangeRow; tls?: ExchangeRow; secured?: number; used?: boolean }
 interface PageRequest { flow: number | null; frame: number | null; client: string; label: string; result: string; failed: boolean; bytes: number | null; parts: RequestPart[]; from: number; to: number }
+interface SoughtPayload { ip: number; size: number; ports: Span; protocol: string } // bytes of the IP packet and of its payload
+interface Segment { side: number; from: number; size: number; time: number; frame: number | null; bytes: Uint8Array | null } // null: the page has no bytes of it
+interface Piece extends Segment { kind: "bytes" | "elsewhere" | "gap" }
 type PacketTest = { kind: "side"; side: number; without: boolean } | { kind: "number"; column: string; sign: string; number: number; without: boolean } | { kind: "text"; sought: string; without: boolean };
 interface FetchedPackets { question: string; packets: Packets; of: number; bucket: number; begin: number | null }
 

@@ -19,7 +19,7 @@ let asked = 0; // questions about packets
 
 // Returns an answer of the program. Errors are shown, because a capture that changed needs another analysis.
 /** @param {string} name @param {Record<string, number | string | null>} query */
-async function answerTo(name, query) {
+export async function answerTo(name, query) {
   const words = Object.entries(query).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
   const response = await fetch(`${name}?${words.join("&")}`).catch(() => /** @type {null} */ (null));
   const answer = response ? await response.json() : { error: "wiretale view has ended: start it again" };
@@ -30,7 +30,7 @@ async function answerTo(name, query) {
 
 // Returns the range of a flow's own times, in ns. A shift can be of whole milliseconds until the first packet is known.
 /** @param {number} flow */
-function fetchedRange(flow) {
+export function fetchedRange(flow) {
   if (!choice.range) return { from: null, to: null };
   const shift = shiftOf(flow), [from, to] = choice.range.map((time) => time - shift), beside = (to - from) * BESIDE + (shift ? ROUNDED : 0);
   return { from: Math.floor((from - beside) * NS), to: Math.ceil((to + beside) * NS) };

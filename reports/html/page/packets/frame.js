@@ -40,6 +40,15 @@ export async function loadFrames() {
 
 export const forgetFrames = () => { shownFrame.places = null; };
 
+// Returns a function to the bytes of a frame that the page holds; null of others.
+export async function heldFrames() {
+  await loadFrames();
+  return (/** @type {number} */ capture, /** @type {number} */ frame) => {
+    const held = shownFrame.places?.get(packetKey(capture, frame));
+    return held ? shownFrame.bytes.subarray(held.from, held.from + held.kept) : null;
+  };
+}
+
 // Returns the words of a decoded frame, a line for each field; "" if the page does not have it decoded.
 /** @param {number} capture @param {number} frame */
 export function decodedWords(capture, frame) {

@@ -10,6 +10,7 @@ import { flagText } from "../flow/series/points.js";
 import { KNOWN } from "../numbers.js";
 import { $, data } from "../plotly.js";
 import { paper } from "../print.js";
+import { listenStream, showStream } from "../stream/stream.js";
 import { whole } from "../units.js";
 import { WATERFALL, drawWaterfall, listenWaterfall, placeOfRequest, requestsText, takeRequests } from "../waterfall/waterfall.js";
 import { parsedFilter, passes } from "./filter.js";
@@ -21,7 +22,7 @@ import { virtualRows } from "./rows.js";
 const narrow = matchMedia("(max-width: 760px)"); // packets.css
 const LISTED = { row: () => (narrow.matches ? 32 : 24), head: 28, most: () => (isDocked() ? rowsInDock(LISTED.row(), LISTED.head, narrow.matches) : 22) }; // px, px, rows
 const PAGE_STEP = 25; // packets
-const TABS = ["packets", "ladder", "waterfall"];
+const TABS = ["packets", "ladder", "waterfall", "stream"];
 /** @type {Record<string, ReturnType<typeof virtualRows>>} */
 let rowsOfTab = {}; // what virtualRows() returned
 
@@ -155,14 +156,18 @@ const rowsShown = () => (tabOf() === "waterfall" ? { total: takeRequests(), at: 
 // Draws the rows of the shown tab anew, with the chosen frame in view.
 function fillRows() {
   const { total, at } = rowsShown();
+  if (tabOf() === "stream") return;
   if (tabOf() === "ladder") showEnds();
   rowsOfTab[tabOf()].fill(total, at);
 }
 
+// The stream is that of the packets which the filter passes.
+const streamRows = () => Uint32Array.from(listed.items.filter((item) => item >= 0));
+
 // Draws the list and the ladder of the chosen flow and range, with the chosen frame in view.
 /** @param {Set<keyof Choice>} changed */
 async function showPackets(changed) {
-  if (!hasAny(changed, ["flow", "range", "frame", "tab", "size", "match"])) return;
+  if (!hasAny(changed, ["flow", "range", "frame", "tab", "size", "match"]) && !(tabOf() === "stream" && changed.has("toggled"))) return;
   const wasDocked = $("packets").classList.contains("docked");
   placeDock();
   const place = tables.packets.places.get(chosenFlow());
@@ -178,10 +183,11 @@ async function showPackets(changed) {
   const { total, at } = rowsShown(), rows = rowsOfTab[tabOf()];
   setListed({ place: chosenRow() });
   $(`panel-${tabOf()}`).hidden = !total;
-  $("match").hidden = tabOf() === "waterfall";
+  $("match").hidden = tabOf() === "waterfall" || (tabOf() === "stream" && data.served);
   if (other || hasAny(changed, ["tab", "size"]) || wasDocked !== isDocked()) fillRows();
-  else rows.show(at < 0 ? rows.first() : at);
-  $("packet-count").textContent = tabOf() === "waterfall" ? requestsText() : packetCountText(listed.count, listed.all.length);
+  else rows?.show(at < 0 ? rows.first() : at);
+  const counted = tabOf() === "waterfall" ? requestsText() : tabOf() === "stream" ? await showStream(streamRows()) : packetCountText(listed.count, listed.all.length);
+  $("packet-count").textContent = counted;
   markChosen();
   await showFrame();
   if (changed.has("frame")) revealMark();
@@ -250,6 +256,7 @@ export function listenPackets() {
     return choose({ match: $("match").value.trim() });
   });
   listenWaterfall();
+  listenStream();
   listenFrame();
   listenDock();
   onChoice(showPackets);

@@ -11,10 +11,10 @@ import { duration, prefixed, whole } from "../units.js";
 import { REQUEST_PARTS, requestsOf } from "./requests.js";
 
 const REQUEST_ROW = 24, REQUEST_ROW_PHONE = 32, REQUEST_HEAD = 28, REQUESTS_MOST = 20; // px, px, px, rows
-const TICK_ROOM = 80, BAR_LEAST = 1; // px
+const TICK_ROOM = 80, BAR_LEAST = 1, DRAG_LEAST = 5; // px
 const phone = matchMedia("(max-width: 760px)");
-/** @type {{ all: PageRequest[], rows: PageRequest[], client: string, range: Span }} */
-const waterfall = { all: [], rows: [], client: "", range: [0, 1] };
+/** @type {{ all: PageRequest[], rows: PageRequest[], client: string, range: Span, dragged: boolean }} */
+const waterfall = { all: [], rows: [], client: "", range: [0, 1], dragged: false };
 const requestRow = () => (phone.matches ? REQUEST_ROW_PHONE : REQUEST_ROW);
 export const WATERFALL = { row: requestRow, head: REQUEST_HEAD, most: () => (isDocked() ? rowsInDock(requestRow(), REQUEST_HEAD + $("waterfall-legend").offsetHeight, phone.matches) : REQUESTS_MOST) };
 
@@ -33,6 +33,8 @@ export function takeRequests() {
   const own = waterfall.all.filter((request) => request.client === client), rows = own.filter((request) => !choice.range || isWithin(request, choice.range));
   const from = Math.min(...rows.map((request) => request.from)), to = Math.max(...rows.map((request) => request.to));
   Object.assign(waterfall, { client, rows, range: choice.range ?? [from, to > from ? to : from + 1e-6] });
+  const parts = new Set(rows.flatMap((request) => request.parts.map(({ part }) => part)));
+  $("waterfall-legend").replaceChildren(...Object.keys(REQUEST_PARTS).filter((part) => parts.has(part)).map((part) => legendItem(`time-${part}`, REQUEST_PARTS[part])));
   return rows.length;
 }
 
@@ -42,10 +44,12 @@ export function requestsText() {
   return `${whole(rows.length)} ${rows.length === 1 ? "request" : "requests"} of ${client} in ${whole(flows)} ${flows === 1 ? "flow" : "flows"}${held < of ? `; the page has ${whole(held)} of ${whole(of)} exchanges` : ""}`;
 }
 
-// Returns the place of the chosen packet's request: that of its frame, else the last of its flow that began before it; -1 without one.
+// Returns the place of the chosen packet's request: the last one of its flow that was sent before, or the first one; -1 without one.
 export function placeOfRequest() {
-  const { rows } = waterfall, flow = chosenFlow(), exact = rows.findIndex((request) => request.flow === flow && request.frame === choice.frame);
-  return exact >= 0 || choice.frame === null ? exact : rows.findLastIndex((request) => request.flow === flow && (request.frame ?? Infinity) <= (choice.frame ?? 0));
+  const { rows } = waterfall, flow = chosenFlow(), frame = choice.frame;
+  if (frame === null) return -1;
+  const at = rows.findLastIndex((request) => request.flow === flow && (request.frame ?? Infinity) <= frame);
+  return at < 0 ? rows.findIndex((request) => request.flow === flow) : at;
 }
 
 // Returns the parts of a request in words, as "server 50 ms, round trip 20 ms".
@@ -93,7 +97,7 @@ function requestCells(request, at) {
 }
 
 // Draws the ticks of the time axis in the head.
-function drawAxis() {
+function drawRequestAxis() {
   const [low, high] = waterfall.range, head = elementAt("#waterfall-rows .request-axis"), room = head.clientWidth;
   const { step, ticks } = ticksWithin(low, high, Math.max(1, Math.floor(room / TICK_ROOM)), timeStep);
   head.replaceChildren(...ticks.map((tick, k) => {
@@ -105,13 +109,12 @@ function drawAxis() {
 
 /** @param {number} first @param {number} count */
 export function drawWaterfall(first, count) {
-  const body = document.createElement("tbody"), parts = new Set(waterfall.rows.flatMap((request) => request.parts.map(({ part }) => part)));
+  const body = document.createElement("tbody");
   body.setAttribute("role", "rowgroup");
-  $("waterfall-legend").replaceChildren(...Object.keys(REQUEST_PARTS).filter((part) => parts.has(part)).map((part) => legendItem(`time-${part}`, REQUEST_PARTS[part])));
   $("waterfall-rows").setAttribute("aria-rowcount", String(waterfall.rows.length + 1));
   for (let at = first; at < first + count; at++) body.append(requestCells(waterfall.rows[at], at));
   elementAt("tbody", $("waterfall-rows")).replaceWith(body);
-  drawAxis();
+  drawRequestAxis();
   if (body.querySelector("[aria-selected=true]")) $("waterfall-rows").setAttribute("aria-activedescendant", `request-${placeOfRequest()}`);
   else $("waterfall-rows").removeAttribute("aria-activedescendant");
 }
@@ -124,13 +127,47 @@ function chooseRequest(at) {
   choose({ flow: request.flow, frame: request.frame, range: choice.range });
 }
 
+// Chooses a range of time by a drag over the bars, and a request by a click.
+/** @param {PointerEvent} event */
+function dragTime(event) {
+  const cell = targetOf(event).closest(".request-time");
+  if (!cell || event.button !== 0 || event.pointerType === "touch") return;
+  const [low, high] = waterfall.range, box = cell.getBoundingClientRect(), place = $("waterfall-rows"), shade = element("div", { className: "request-drag" });
+  /** @param {PointerEvent} now */
+  const timesTo = (now) => [event.clientX, now.clientX].map((x) => low + (high - low) * Math.max(0, Math.min(1, (x - box.left) / box.width))).sort((a, b) => a - b);
+  /** @param {PointerEvent} now */
+  const move = (now) => {
+    const [from, to] = timesTo(now), frame = place.getBoundingClientRect();
+    Object.assign(shade.style, { left: `${box.left - frame.left + (box.width * (from - low)) / (high - low)}px`, width: `${(box.width * (to - from)) / (high - low)}px`, top: `${place.scrollTop}px`, height: `${place.clientHeight}px` });
+    place.append(shade);
+  };
+  const finish = (/** @type {PointerEvent} */ end) => {
+    for (const [name, listen] of /** @type {const} */ ([["pointermove", move], ["pointerup", finish], ["pointercancel", finish]])) removeEventListener(name, listen);
+    shade.remove();
+    const [from, to] = timesTo(end);
+    if (end.type !== "pointerup" || Math.abs(end.clientX - event.clientX) < DRAG_LEAST) return;
+    waterfall.dragged = true; // the click that ends a drag chooses no request
+    setTimeout(() => {
+      waterfall.dragged = false;
+      choose({ range: [from, to], vertical: {} });
+    });
+  };
+  event.preventDefault();
+  place.focus({ preventScroll: true });
+  addEventListener("pointermove", move);
+  addEventListener("pointerup", finish);
+  addEventListener("pointercancel", finish);
+}
+
 /** @type {Record<string, number>} */
 const REQUEST_STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -Infinity, End: Infinity };
 
 export function listenWaterfall() {
+  $("waterfall-rows").addEventListener("pointerdown", dragTime);
+  $("waterfall-rows").addEventListener("dblclick", (event) => targetOf(event).closest(".request-time") && choose({ range: choice.during, vertical: {} }));
   $("waterfall-rows").addEventListener("click", (event) => {
     const row = targetOf(event).closest("[data-request]");
-    if (row) chooseRequest(Number(row.dataset.request));
+    if (row && !waterfall.dragged) chooseRequest(Number(row.dataset.request));
   });
   $("waterfall-rows").addEventListener("keydown", (event) => {
     const step = REQUEST_STEPS[event.key];
