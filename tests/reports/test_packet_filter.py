@@ -63,7 +63,7 @@ def test_verdicts_are_searched_and_the_filter_is_in_the_link(page: Page, samples
     page.page.locator("#match").press("Escape")  # clears the filter, and the frame stays
     page.until("!location.hash.includes('match') && location.hash.includes('frame=155')")
     page.page.go_back()
-    page.until(f"({FRAMES}).length === 1 && document.getElementById('match').value === 'timeout'")
+    page.until(f"({FRAMES}).length === 1 && document.getElementById('match').value === '\"fast retransmission\"'")
     page.page.locator("#match").fill("len>x")
     page.until("document.getElementById('packet-count').textContent === 'len> needs a number'")
     page.page.click("#tab-ladder")
@@ -77,7 +77,8 @@ def test_verdicts_are_searched_and_the_filter_is_in_the_link(page: Page, samples
 @needs.TSHARK
 def test_the_decoded_frame_is_searched(page: Page, samples: Path, tmp_path: Path) -> None:
     page.open(wiretale.analyze(samples / "tcp_losses.pcap").report(tmp_path / "report.html"), "#flow=0")
-    page.page.locator("#match").press_sequentially('"urgent pointer" -SYN')
+    assert page.page.inner_text("#packet-count") == "342 packets"
+    page.page.locator("#match").press_sequentially('"Src Port" -SYN')
     page.until("location.hash.includes('SYN')")
     held: list[int] = page.page.evaluate("data.frames.list.map(({ frame }) => frame)")
     assert len(held) > 50 and page.until(LISTED) == sorted(frame for frame in held if frame > 2)

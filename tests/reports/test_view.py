@@ -630,3 +630,16 @@ def test_flows_that_are_not_in_the_page_are_found_and_drawn(crowd: Path, page: P
             row["flow"] == first for row in trace.events.rows()
         )
         assert not page.complaints
+
+
+def test_the_stream_is_read_from_the_capture(viewer: Viewer, page: Page, capture: Path) -> None:
+    flow, base = 0, wiretale.analyze(capture).interfaces.rows()[0]["first_ns"]
+    carrying = [row for row in wiretale.analyze(capture).packets([flow]).rows() if row["payload_bytes"]]
+    assert base is not None
+    answer = json.loads(viewer.ask(f"{viewer.path}stream?flow={flow}")[1])
+    assert answer["of"] == len(carrying) and answer["count"] == len(answer["kept"]) == min(400, len(carrying))
+    assert len(gzip.decompress(base64.b64decode(answer["bytes"]))) == sum(answer["kept"]) <= 2**20
+    in_browser(viewer, page, f"#flow={flow}&tab=stream")
+    page.until("document.querySelector('#stream pre')")
+    assert page.page.evaluate("document.getElementById('packet-count').textContent.includes('bytes in the capture')")
+    assert page.complaints == [] and all(url.startswith("http://127.0.0.1") for url in page.requests)

@@ -49,13 +49,17 @@ export async function heldFrames() {
   };
 }
 
-// Returns the words of a decoded frame, a line for each field; "" if the page does not have it decoded.
+// Returns the words of a decoded frame: a line for each layer, and for each field above the transport, because every packet has the names of
+// the fields below; "" if the page does not have it decoded.
 /** @param {number} capture @param {number} frame */
 export function decodedWords(capture, frame) {
   /** @type {(nodes: TreeNode[]) => string} */
   const words = (nodes) => nodes.map(([label, , , below]) => `${label}\n${below ? words(below) : ""}`).join("");
   const held = shownFrame.places?.get(packetKey(capture, frame));
-  return held && shownFrame.trees[held.number] ? words(shownFrame.trees[held.number]) : "";
+  const tree = held && shownFrame.trees[held.number];
+  if (!tree) return "";
+  const transport = tree.findLastIndex(([label]) => OPEN_LAYER.test(label));
+  return tree.map((node, layer) => (transport >= 0 && layer > transport ? words([node]) : `${node[0]}\n`)).join("");
 }
 
 // Returns a frame of the page: that of the capture of the chosen packet, or the first one with this number. Its bytes are

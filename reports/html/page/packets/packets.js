@@ -123,7 +123,7 @@ async function fillLists() {
   const passed = tests.length && !wrong ? ranged.filter((i) => passes(tests, typedPacket(i))) : null;
   const { items, count } = passed ? { items: Int32Array.from(passed), count: passed.length } : itemsOf(listed.all, choice.range);
   setListed({ ranged, items, count });
-  $("match").value = $("match") === document.activeElement ? $("match").value : choice.match;
+  if ($("match").value.trim() !== choice.match) $("match").value = choice.match;
   $("match").setAttribute("aria-invalid", String(wrong !== ""));
   $("packet-rows").setAttribute("aria-rowcount", String(items.length + 1));
 }

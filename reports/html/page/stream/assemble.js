@@ -30,7 +30,7 @@ function covered(segments, begin, end) {
 // Returns one direction of a stream: bytes that the page has, else the segment that had them, else a gap in the capture. A piece is at the
 // time at which all before it had come.
 /** @param {Segment[]} segments @param {number | null} begin @returns {Piece[]} */
-function inOrder(segments, begin) {
+function deliveredPieces(segments, begin) {
   if (!segments.length) return [];
   const first = begin ?? segments.reduce((least, { from }) => Math.min(least, from), Infinity), last = segments.reduce((most, { from, size }) => Math.max(most, from + size), -Infinity);
   const held = covered(segments.filter(({ bytes }) => bytes), first, last), without = segments.filter(({ bytes }) => !bytes).sort((a, b) => a.from - b.from);
@@ -56,7 +56,7 @@ function inOrder(segments, begin) {
 /** @param {Segment[]} segments @param {boolean} isStream @param {number | null} begin */
 export function assembled(segments, isStream, begin) {
   /** @type {Piece[]} */
-  const pieces = isStream ? [0, 1].flatMap((side) => inOrder(segments.filter((one) => one.side === side), begin)) : segments.map((one) => ({ ...one, kind: one.bytes ? "bytes" : "elsewhere" }));
+  const pieces = isStream ? [0, 1].flatMap((side) => deliveredPieces(segments.filter((one) => one.side === side), begin)) : segments.map((one) => ({ ...one, kind: one.bytes ? "bytes" : "elsewhere" }));
   const order = pieces.map((piece, k) => ({ piece, k })).sort((a, b) => a.piece.time - b.piece.time || a.k - b.k);
   /** @type {Piece[]} */
   const joined = [];

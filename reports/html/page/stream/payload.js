@@ -7,14 +7,14 @@ const HIDING = /(?![\n\t])[\p{C}\p{Zl}\p{Zp}\ufffd]/gu; // controls, formats, su
 const MARKS = /(\p{M}{3})\p{M}+/gu; // accents upon accents
 
 /** @param {Uint8Array} bytes @param {number} at */
-const word = (bytes, at) => bytes[at] * 256 + bytes[at + 1];
+const twoBytes = (bytes, at) => bytes[at] * 256 + bytes[at + 1];
 
 // Returns whether a transport header with these ports ends where the payload begins.
 /** @param {Uint8Array} bytes @param {number} at @param {SoughtPayload} packet */
 function hasHeaderBefore(bytes, at, { size, ports, protocol }) {
   /** @param {number} from */
-  const hasPorts = (from) => from >= 0 && ((word(bytes, from) === ports[0] && word(bytes, from + 2) === ports[1]) || (word(bytes, from) === ports[1] && word(bytes, from + 2) === ports[0]));
-  if (protocol === "udp") return hasPorts(at - UDP_HEADER) && word(bytes, at - UDP_HEADER + 4) === size + UDP_HEADER;
+  const hasPorts = (from) => from >= 0 && ((twoBytes(bytes, from) === ports[0] && twoBytes(bytes, from + 2) === ports[1]) || (twoBytes(bytes, from) === ports[1] && twoBytes(bytes, from + 2) === ports[0]));
+  if (protocol === "udp") return hasPorts(at - UDP_HEADER) && twoBytes(bytes, at - UDP_HEADER + 4) === size + UDP_HEADER;
   if (protocol !== "tcp") return false;
   for (let header = TCP_HEADER; header <= TCP_HEADER_MOST; header += 4) if (hasPorts(at - header) && bytes[at - header + 12] >> 4 === header / 4) return true;
   return false;
@@ -28,7 +28,7 @@ export function payloadStart(bytes, packet) {
   for (let at = bytes.length - IPV4_HEADER; at >= 0; at--) {
     const version = bytes[at] >> 4, begin = at + ip - size;
     if (begin > bytes.length || (version !== 4 && version !== 6)) continue;
-    const length = version === 4 ? word(bytes, at + 2) : at + IPV6_HEADER <= bytes.length ? word(bytes, at + 4) + IPV6_HEADER : NaN;
+    const length = version === 4 ? twoBytes(bytes, at + 2) : at + IPV6_HEADER <= bytes.length ? twoBytes(bytes, at + 4) + IPV6_HEADER : NaN;
     const isOffloaded = length === (version === 4 ? 0 : IPV6_HEADER); // the card was to fill it in
     if ((length === ip || isOffloaded) && hasHeaderBefore(bytes, begin, packet)) return begin;
   }

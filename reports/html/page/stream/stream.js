@@ -13,14 +13,14 @@ import { whole } from "../units.js";
 import { assembled } from "./assemble.js";
 import { payloadStart, shownHex, shownText } from "./payload.js";
 
-const PACKETS_READ = 20_000, BYTES_SHOWN = 65_536, PIECES_SHOWN = 2_000;
+const PACKETS_READ = 20_000, BYTES_SHOWN = 65_536, PIECES_SHOWN = 2_000, LINE = 18; // px
 const STREAM_HEX = "stream:hex"; // in the link
 const streamAsked = { ticket: 0, text: "" };
 const isHex = () => choice.toggled.includes(STREAM_HEX);
 
 // Returns the segments of packets with payload, of whose frames `bytesOf` returns the bytes.
 /** @param {Packets} p @param {ArrayLike<number>} rows @param {(i: number) => Uint8Array | null} bytesOf @returns {Segment[]} */
-function segmentsOf(p, rows, bytesOf) {
+function payloadSegments(p, rows, bytesOf) {
   const row = tables.flows.rowOf(chosenFlow()), protocol = knownWord("protocol", row), f = tables.flows;
   const ports = /** @type {Span} */ ([f.source_port[row], f.destination_port[row]].map((port) => (port === NO_PORT ? -1 : port)));
   return Array.from(rows).flatMap((i) => {
@@ -36,14 +36,14 @@ function segmentsOf(p, rows, bytesOf) {
 async function takeSegments(rows) {
   if (!data.served) {
     const carrying = rows.filter((i) => tables.packets.size[i] > 0), frames = await heldFrames();
-    return { segments: segmentsOf(tables.packets, carrying.subarray(0, PACKETS_READ), (i) => frames(tables.packets.capture[i], tables.packets.frame[i])), of: Math.max(0, carrying.length - PACKETS_READ) };
+    return { segments: payloadSegments(tables.packets, carrying.subarray(0, PACKETS_READ), (i) => frames(tables.packets.capture[i], tables.packets.frame[i])), of: Math.max(0, carrying.length - PACKETS_READ) };
   }
   const answer = await answerTo("stream", { flow: chosenFlow(), ...fetchedRange(chosenFlow()) });
   if (!answer) return null;
   const p = await loadPackets(answer), bytes = answer.bytes ? new Uint8Array(await inflate(answer.bytes)) : new Uint8Array();
   let at = 0;
   const places = /** @type {number[]} */ (answer.kept).map((kept) => [at, (at += kept)]);
-  return { segments: segmentsOf(p, Uint32Array.from(p.time.keys()), (i) => (places[i][1] > places[i][0] ? bytes.subarray(...places[i]) : null)), of: answer.of - answer.count };
+  return { segments: payloadSegments(p, Uint32Array.from(p.time.keys()), (i) => (places[i][1] > places[i][0] ? bytes.subarray(...places[i]) : null)), of: answer.of - answer.count };
 }
 
 /** @param {Piece} piece */
@@ -97,7 +97,8 @@ export async function showStream(rows) {
   if (!taken) return (streamAsked.text = "");
   const row = tables.flows.rowOf(chosenFlow()), isStream = knownWord("protocol", row) === "tcp", pieces = assembled(taken.segments, isStream, choice.range ? null : 0);
   drawPieces(pieces, isStream);
-  $("stream").querySelector(".chosen")?.scrollIntoView({ block: "nearest" });
+  const chosen = $("stream").querySelector(".chosen"), { scrollTop, clientHeight } = $("stream");
+  if (chosen && (chosen.offsetTop < scrollTop || chosen.offsetTop > scrollTop + clientHeight - LINE)) $("stream").scrollTop = chosen.offsetTop - LINE;
   const held = pieces.reduce((sum, { kind, size }) => sum + (kind === "bytes" ? size : 0), 0), all = pieces.reduce((sum, { size }) => sum + size, 0);
   const more = taken.of > 0 ? `; ${whole(taken.of)} further packets are not read` : "";
   streamAsked.text = all ? `${whole(held)} of ${whole(all)} bytes ${data.served ? "in the capture" : "in the page"}${more}` : "No payload";
