@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { DATA, listeners, visited } from "./page.js";
 import { begin, choice, choose, chosenFlow, completeLinks, continueStep, endStep, onChoice, setting, turned, withSetting } from "../../../reports/html/page/link.js";
 
-const NOTHING = { flow: 3, with: [], range: null, vertical: {}, finding: null, frame: null, toggled: [], size: {}, tab: null, match: "", find: "", group: null, only: [], during: null };
+const NOTHING = { flow: 3, with: [], range: null, vertical: {}, finding: null, frame: null, toggled: [], size: {}, tab: null, match: "", find: "", stack: null, group: null, only: [], during: null };
 const heard = [];
 onChoice((changed) => heard.push([...changed].sort()));
 await begin({ flow: 3 }, (flow) => flow >= 0 && flow < 10);
