@@ -29,29 +29,29 @@ SERVER_TIME = {"server_ns": "server_time"}  # the server is another member
 
 def numbers_of(table: Table, flows: Sequence[int], most: int) -> list[int]:
     """Returns the numbers of the first `most` rows of some flows."""
-    wanted, numbers = set(flows).__contains__, array("I", table._packed("flow", "I"))
-    return list(compress(range(len(numbers)), map(wanted, numbers)))[:most]
+    numbers = array("I", table._packed("flow", "I"))
+    return list(compress(range(len(numbers)), map(set(flows).__contains__, numbers)))[:most]
 
 
 def request_row(row: Any, base_ns: int) -> dict[str, Any]:
     """Returns what the page draws of an exchange, without what is null."""
-    shown = {"flow": row["flow"], "frame": row["asked_frame"], "asked": row["asked_ns"] - base_ns}
-    shown |= {name: row[name] for name in WORDS}
-    shown |= {SERVER_TIME.get(name, name.removesuffix("_ns")): row[name] for name in DURATIONS}
-    return {name: value for name, value in shown.items() if value is not None}
+    drawn_row = {"flow": row["flow"], "frame": row["asked_frame"], "asked": row["asked_ns"] - base_ns}
+    drawn_row |= {name: row[name] for name in WORDS}
+    drawn_row |= {SERVER_TIME.get(name, name.removesuffix("_ns")): row[name] for name in DURATIONS}
+    return {name: value for name, value in drawn_row.items() if value is not None}
 
 
 def handshake_rows(trace: Trace, flows: set[int], base_ns: int) -> Iterator[dict[str, Any]]:
     """Yields the handshakes of flows: of TLS the duration, of QUIC all of it, because no exchange is about it."""
     for row in trace.handshakes._rows_at(numbers_of(trace.handshakes, sorted(flows), ROWS_MOST)):
-        shown = {"kind": f"handshake_{row['protocol']}", "flow": row["flow"], "duration": row["duration_ns"]}
+        handshake = {"kind": f"handshake_{row['protocol']}", "flow": row["flow"], "duration": row["duration_ns"]}
         if row["protocol"] == "quic":
             (flow,) = trace.flows.rows(row["flow"], row["flow"] + 1)
             if flow["first_ns"] is None:
                 continue
-            shown |= {"client": flow["source"], "server": flow["destination"], "name": row["server_name"]}
-            shown |= {"asked": flow["first_ns"] - base_ns, "frame": row["client_hello_frame"]}
-        yield {name: value for name, value in shown.items() if value is not None}
+            handshake |= {"client": flow["source"], "server": flow["destination"], "name": row["server_name"]}
+            handshake |= {"asked": flow["first_ns"] - base_ns, "frame": row["client_hello_frame"]}
+        yield {name: value for name, value in handshake.items() if value is not None}
 
 
 def request_rows(trace: Trace, ranked: Sequence[int], base_ns: int) -> dict[str, Any]:
@@ -67,10 +67,10 @@ def request_rows(trace: Trace, ranked: Sequence[int], base_ns: int) -> dict[str,
                 room -= sizes[flow]
         numbers = numbers_of(table, flows, ROWS_MOST)
     rows = [row for row in table._rows_at(numbers) if row["kind"] in KINDS and row["asked_ns"] is not None]
-    shown = [request_row(row, base_ns) for row in rows]
+    drawn_rows = [request_row(row, base_ns) for row in rows]
     drawn = {row["flow"] for row in rows if row["flow"] is not None}
     if len(table) <= ROWS_MOST:
         drawn |= set(ranked)  # those of QUIC have no exchange
-    shown += handshake_rows(trace, drawn, base_ns)
-    text = json.dumps(shown, separators=(",", ":"))
-    return {"rows": encoded(text.encode()) if shown else "", "held": len(numbers), "of": len(table)}
+    drawn_rows += handshake_rows(trace, drawn, base_ns)
+    text = json.dumps(drawn_rows, separators=(",", ":"))
+    return {"rows": encoded(text.encode()) if drawn_rows else "", "held": len(numbers), "of": len(table)}

@@ -119,17 +119,17 @@ class Answers:
         self._index.check()
         flow = required(query, "flow")
         packets = self._queries.carrying(flow, *self._range(query), STREAM_FRAMES)
-        kept, parts, room = [], [], STREAM_ROOM
+        sizes, parts, room = [], [], STREAM_ROOM
         for row in packets.rows:
             raw = self._raw(int(row[CAPTURE] or 0), int(row[FRAME] or 0)).data[:room] if room else b""
-            kept.append(len(raw))
+            sizes.append(len(raw))
             parts.append(raw)
             room -= len(raw)
         count, streams = _core.packet_rows(packets.rows).packet_streams([flow], self._base_ns)
         packed = {name: [len(data), encoded(data)] for name, data in streams.items()}
         return {
             **{"count": count, "flows": [flow], "cut": False, "streams": packed},
-            **{"of": packets.of, "kept": kept, "bytes": encoded(b"".join(parts)) if parts else ""},
+            **{"of": packets.of, "kept": sizes, "bytes": encoded(b"".join(parts)) if parts else ""},
         }
 
     def frame(self, query: Mapping[str, str]) -> dict[str, Any]:

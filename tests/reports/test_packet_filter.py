@@ -37,10 +37,10 @@ def test_typed_filters_leave_the_packets_that_the_table_has(page: Page, samples:
     trace = wiretale.analyze(samples / "tcp_losses.pcap")
     page.open(trace.report(tmp_path / "report.html"), "#flow=0")
     table: list[Any] = trace.packets([0]).rows()
-    for text, wanted in TYPED:
+    for text, passes in TYPED:
         page.page.fill("#match", "")
         page.page.locator("#match").press_sequentially(text)
-        expected = [row["frame"] for row in table if wanted(row)]
+        expected = [row["frame"] for row in table if passes(row)]
         page.until(f"document.getElementById('packet-count').textContent.startsWith('{len(expected)} of 342 match')")
         assert page.page.evaluate(LISTED) == expected, text
         assert page.page.evaluate(FRAMES) == expected[:22] or not expected
@@ -80,8 +80,8 @@ def test_the_decoded_frame_is_searched(page: Page, samples: Path, tmp_path: Path
     assert page.page.inner_text("#packet-count") == "342 packets"
     page.page.locator("#match").press_sequentially('"Src Port" -SYN')
     page.until("location.hash.includes('SYN')")
-    held: list[int] = page.page.evaluate("data.frames.list.map(({ frame }) => frame)")
-    assert len(held) > 50 and page.until(LISTED) == sorted(frame for frame in held if frame > 2)
+    decoded: list[int] = page.page.evaluate("data.frames.list.map(({ frame }) => frame)")
+    assert len(decoded) > 50 and page.until(LISTED) == sorted(frame for frame in decoded if frame > 2)
 
 
 def test_numbered_packets_show_their_number(page: Page, samples: Path, tmp_path: Path) -> None:

@@ -29,8 +29,8 @@ NAME = "www.example"
 def lookup() -> Timed:
     question, port = DNSQR(qname=NAME), {"sport": 4000, "dport": 53}
     answer = DNS(id=7, qr=1, qd=question, an=DNSRR(rrname=NAME, rdata=SERVER))
-    asked = ether(IP(src=CLIENT, dst="10.0.0.53") / UDP(**port) / DNS(id=7, rd=1, qd=question))
-    return [(0.0, asked), (0.1, ether(IP(src="10.0.0.53", dst=CLIENT) / UDP(sport=53, dport=4000) / answer))]
+    query = ether(IP(src=CLIENT, dst="10.0.0.53") / UDP(**port) / DNS(id=7, rd=1, qd=question))
+    return [(0.0, query), (0.1, ether(IP(src="10.0.0.53", dst=CLIENT) / UDP(sport=53, dport=4000) / answer))]
 
 
 def fetched(port: int, begin: float, path: str, think: float, status: str = "200 OK") -> Timed:
@@ -71,12 +71,12 @@ def test_requests_have_the_parts_of_their_time(page: Page, report: Path) -> None
     assert first["cells"][:3] == ["1", f"GET {NAME}", "200"] and second["cells"][:3] == ["2", f"GET {NAME}", "503"]
     assert first["told"] == "900 ms: name lookup 100 ms, connecting 100 ms, round trip 100 ms, server 400 ms"
     assert second["told"] == "1 s: connecting 100 ms, round trip 100 ms, server 700 ms"
-    whole = 2.0  # seconds, of the axis
+    axis = 2.0  # seconds
     places = {
         "lookup": (0, 0.1), "connecting": (0.2, 0.3), "path": (0.4, 0.45), "server": (0.45, 0.85),
     }  # fmt: skip
     for part, begin, end in first["parts"][:4]:
-        assert [begin * whole, end * whole] == pytest.approx(places[part], abs=0.02)
+        assert [begin * axis, end * axis] == pytest.approx(places[part], abs=0.02)
     assert page.page.inner_text("#packet-count") == f"2 requests of {CLIENT} in 2 flows"
     legend = page.page.locator("#waterfall-legend span").all_inner_texts()
     assert legend == ["name lookup", "connecting", "round trip", "server"]
@@ -88,10 +88,10 @@ def test_a_request_is_chosen_and_a_range_is_dragged(page: Page, report: Path) ->
     page.open(report, "#flow=1&tab=waterfall")
     page.page.locator("#waterfall-rows tr[data-request='1'] td:nth-child(2)").click()
     page.until("location.hash.includes('flow=2') && location.hash.includes('frame=')")
-    asked = int(page.page.evaluate("choice.frame"))
+    request_frame = int(page.page.evaluate("choice.frame"))
     assert page.until("document.body.dataset.flow === '2'")
     assert [row["chosen"] for row in page.page.evaluate(ROWS)] == [False, True]
-    assert page.page.inner_text("#h-frame") == f"Frame {asked}" and page.page.is_visible("#undock")
+    assert page.page.inner_text("#h-frame") == f"Frame {request_frame}" and page.page.is_visible("#undock")
     page.page.focus("#waterfall-rows")
     page.page.keyboard.press("ArrowUp")
     page.until("document.body.dataset.flow === '1' && location.hash.includes('flow=1')")
@@ -101,8 +101,8 @@ def test_a_request_is_chosen_and_a_range_is_dragged(page: Page, report: Path) ->
     page.drag((bar["x"] + bar["width"] * 0.25, y), (bar["x"] + bar["width"] * 0.4, y))
     page.until("choice.range && choice.range[0] > 0.4")
     assert page.page.evaluate("choice.range") == pytest.approx([0.5, 0.8], abs=0.02)
-    (only,) = page.until(ROWS)
-    assert [part for part, *_ in only["parts"]] == ["server"] and only["parts"][0][1:] == pytest.approx(
+    (single,) = page.until(ROWS)
+    assert [part for part, *_ in single["parts"]] == ["server"] and single["parts"][0][1:] == pytest.approx(
         [0, 1], abs=0.01
     )
     page.page.locator("#waterfall-rows .request-bar").dblclick()

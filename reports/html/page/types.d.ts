@@ -233,6 +233,7 @@ interface ExchangeRow {
   server_time?: number; response?: number; response_pause?: number; pause?: number; client_network?: number; retransmission_client?: number;
   retransmission_network?: number; retransmission_server?: number;
 }
+type ExchangeTime = "asked" | "waited" | "request" | "request_pause" | "network" | "server_time" | "response" | "response_pause" | "pause" | "client_network" | "retransmission_client" | "retransmission_network" | "retransmission_server";
 interface RequestPart { part: string; from: number; to: number } // seconds; to Infinity: still open
 interface Connection { lookups: ExchangeRow[]; connect?: ExchangeRow; tls?: ExchangeRow; secured?: number; used?: boolean }
 interface PageRequest { flow: number | null; frame: number | null; client: string; label: string; result: string; failed: boolean; bytes: number | null; parts: RequestPart[]; from: number; to: number }

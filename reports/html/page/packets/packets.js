@@ -164,19 +164,31 @@ function fillRows() {
 // The stream is that of the packets which the filter passes.
 const streamRows = () => Uint32Array.from(listed.items.filter((item) => item >= 0));
 
+// Takes the packets of the chosen flow.
+function takePackets() {
+  const { packets } = tables, place = packets.places.get(chosenFlow());
+  const all = place === undefined ? new Uint32Array() : mergedRows(packets.rows(2 * place), packets.rows(2 * place + 1));
+  setListed({ source: packets, all });
+  indexEvents(chosenFlow());
+}
+
+// Returns what is said of the shown tab; the stream is drawn before.
+function tabText() {
+  if (tabOf() === "waterfall") return requestsText();
+  return tabOf() === "stream" ? showStream(streamRows()) : packetCountText(listed.count, listed.all.length);
+}
+
+/** @param {Set<keyof Choice>} changed */
+const concernsPackets = (changed) => hasAny(changed, ["flow", "range", "frame", "tab", "size", "match"]) || (tabOf() === "stream" && changed.has("toggled"));
+
 // Draws the list and the ladder of the chosen flow and range, with the chosen frame in view.
 /** @param {Set<keyof Choice>} changed */
 async function showPackets(changed) {
-  if (!hasAny(changed, ["flow", "range", "frame", "tab", "size", "match"]) && !(tabOf() === "stream" && changed.has("toggled"))) return;
+  if (!concernsPackets(changed)) return;
   const wasDocked = $("packets").classList.contains("docked");
   placeDock();
-  const place = tables.packets.places.get(chosenFlow());
   $("packets").hidden = false;
-  if (changed.has("flow") || listed.source !== tables.packets) {
-    const all = place === undefined ? new Uint32Array() : mergedRows(tables.packets.rows(2 * place), tables.packets.rows(2 * place + 1));
-    setListed({ source: tables.packets, all });
-    indexEvents(chosenFlow());
-  }
+  if (changed.has("flow") || listed.source !== tables.packets) takePackets();
   const other = hasAny(changed, ["flow", "range", "match"]);
   if (other) await fillLists();
   showTabs();
@@ -186,8 +198,7 @@ async function showPackets(changed) {
   $("match").hidden = tabOf() === "waterfall" || (tabOf() === "stream" && data.served);
   if (other || hasAny(changed, ["tab", "size"]) || wasDocked !== isDocked()) fillRows();
   else rows?.show(at < 0 ? rows.first() : at);
-  const counted = tabOf() === "waterfall" ? requestsText() : tabOf() === "stream" ? await showStream(streamRows()) : packetCountText(listed.count, listed.all.length);
-  $("packet-count").textContent = counted;
+  $("packet-count").textContent = await tabText();
   markChosen();
   await showFrame();
   if (changed.has("frame")) revealMark();

@@ -11,37 +11,43 @@ const ASKED = new Set(["http", "turn", "service", "sip", "radius", "dhcp"]); // 
 const QUIET_OUTCOMES = new Set(["answered", "cut_off", "farewell"]);
 const LOOKUP_NEAR = 1; // seconds between an answer of DNS and the connection that it was for
 
+/** A time of an exchange in ns; 0 if it is not known. @param {ExchangeRow} row @param {ExchangeTime} name */
+const nsOf = (row, name) => row[name] ?? 0;
 /** @param {ExchangeRow} row */
-const askedAt = (row) => (row.asked ?? 0) / NS;
+const askedAt = (row) => nsOf(row, "asked") / NS;
+/** @param {ExchangeRow} row */
+const answeredAt = (row) => (nsOf(row, "asked") + nsOf(row, "waited")) / NS;
+/** @param {ExchangeRow} row */
+const stallsOf = (row) => nsOf(row, "retransmission_client") + nsOf(row, "retransmission_network") + nsOf(row, "retransmission_server");
 
 // Returns the parts of a request's time. Half of the round trip to the server is before its time, and half after; of pauses within a
 // request or response it is not known where they were.
 /** @param {ExchangeRow} row @returns {RequestPart[]} */
 function partsOfRow(row) {
-  const begin = askedAt(row), lost = (row.retransmission_client ?? 0) + (row.retransmission_network ?? 0) + (row.retransmission_server ?? 0);
+  const begin = askedAt(row), network = nsOf(row, "network"), server = nsOf(row, "server_time");
   /** @type {RequestPart[]} */
   const parts = [];
-  let time = begin - ((row.client_network ?? 0) + (row.pause ?? 0)) / NS;
+  let time = begin - (nsOf(row, "client_network") + nsOf(row, "pause")) / NS;
   const add = (/** @type {string} */ part, /** @type {number} */ ns) => {
     if (ns > 0) parts.push({ part, from: time, to: (time += ns / NS) });
   };
-  add("client", row.pause ?? 0);
-  add("path", row.client_network ?? 0);
+  add("client", nsOf(row, "pause"));
+  add("path", nsOf(row, "client_network"));
   time = begin;
   if (row.network === undefined || row.server_time === undefined) {
     add("waiting", row.waited ?? Infinity);
     return parts;
   }
-  add("transfer", (row.request ?? 0) - (row.request_pause ?? 0));
-  add("client", row.request_pause ?? 0);
-  const early = Math.max(0, Math.min(lost, (row.waited ?? 0) - (row.request ?? 0) - row.network - row.server_time));
+  const early = Math.max(0, Math.min(stallsOf(row), nsOf(row, "waited") - nsOf(row, "request") - network - server)); // before the answer
+  add("transfer", nsOf(row, "request") - nsOf(row, "request_pause"));
+  add("client", nsOf(row, "request_pause"));
   add("loss", early);
-  add("path", row.network / 2);
-  add("server", row.server_time);
-  add("path", row.network / 2);
-  add("transfer", (row.response ?? 0) - (row.response_pause ?? 0));
-  add("server", row.response_pause ?? 0);
-  add("loss", lost - early);
+  add("path", network / 2);
+  add("server", server);
+  add("path", network / 2);
+  add("transfer", nsOf(row, "response") - nsOf(row, "response_pause"));
+  add("server", nsOf(row, "response_pause"));
+  add("loss", stallsOf(row) - early);
   return parts;
 }
 
@@ -67,42 +73,66 @@ function partsBefore({ lookups, connect, tls, secured }) {
   return [...lookups.map((row) => wholePart("lookup", row)), ...(connect ? [wholePart("connecting", connect)] : []), ...(tls ? [wholePart("tls", tls, secured)] : [])];
 }
 
+/** @param {Map<number, Connection>} connections @param {number} flow */
+function connectionOf(connections, flow) {
+  const held = connections.get(flow) ?? { lookups: [] };
+  connections.set(flow, held);
+  return held;
+}
+
+// Returns whether the answer to a question of DNS came shortly before a connection.
+/** @param {ExchangeRow} row @param {ExchangeRow | undefined} connect */
+const isShortlyBefore = (row, connect) => connect !== undefined && answeredAt(row) <= askedAt(connect) && askedAt(connect) - answeredAt(row) < LOOKUP_NEAR;
+
 // Returns the connections by their flows: rows of connect and TLS, the duration of TLS, and lookups shortly before.
 /** @param {ExchangeRow[]} rows */
 function connectionsIn(rows) {
   /** @type {Map<number, Connection>} */
   const connections = new Map();
-  const of = (/** @type {number} */ flow) => connections.get(flow) ?? connections.set(flow, { lookups: [] }).get(flow) ?? { lookups: [] };
   for (const row of rows) {
     if (row.flow === undefined) continue;
-    if (row.kind === "connect") of(row.flow).connect = row;
-    if (row.kind === "tls") of(row.flow).tls = row;
-    if (row.kind === "handshake_tls") of(row.flow).secured = row.duration;
+    if (row.kind === "connect") connectionOf(connections, row.flow).connect = row;
+    if (row.kind === "tls") connectionOf(connections, row.flow).tls = row;
+    if (row.kind === "handshake_tls") connectionOf(connections, row.flow).secured = row.duration;
   }
   for (const row of rows) {
-    const connect = row.kind === "dns" && row.within !== undefined ? connections.get(row.within)?.connect : undefined, answered = askedAt(row) + (row.waited ?? 0) / NS;
-    if (row.within !== undefined && connect && answered <= askedAt(connect) && askedAt(connect) - answered < LOOKUP_NEAR) of(row.within).lookups.push(row);
+    const connection = row.kind === "dns" && row.within !== undefined ? connections.get(row.within) : undefined;
+    if (connection && isShortlyBefore(row, connection.connect)) connection.lookups.push(row);
   }
   return connections;
 }
+
+// Returns when the handshake of TLS had ended, in which further turns are no requests.
+/** @param {Connection | undefined} connection */
+const secureFrom = (connection) => (connection?.tls ? askedAt(connection.tls) + (connection.secured ?? nsOf(connection.tls, "waited")) / NS : -Infinity);
+
+// Returns a request with its connection's handshakes if it is the first one.
+/** @param {ExchangeRow} row @param {Connection | undefined} connection @param {string} name */
+function requestWithin(row, connection, name) {
+  const before = connection && !connection.used ? partsBefore(connection) : [];
+  if (connection) connection.used = true;
+  return requestOf(row, [...before, ...partsOfRow(row).filter(({ to }) => !before.length || to > askedAt(row))], name);
+}
+
+/** @param {ExchangeRow} row @param {Connection | undefined} connection */
+const isRequest = (row, connection) => ASKED.has(row.kind) && row.outcome !== "farewell" && askedAt(row) >= secureFrom(connection);
+
+/** @param {ExchangeRow} row @param {Connection | undefined} connection */
+const nameOfRequest = (row, connection) => row.name || connection?.tls?.name || row.server || "";
 
 // Returns the requests of exchanges, in order of their begin.
 /** @param {ExchangeRow[]} rows */
 export function requestsOf(rows) {
   const connections = connectionsIn(rows), merged = new Set([...connections.values()].flatMap(({ lookups }) => lookups)), found = [];
-  const secureFrom = (/** @type {Connection | undefined} */ connection) => (connection?.tls ? askedAt(connection.tls) + (connection.secured ?? connection.tls.waited ?? 0) / NS : -Infinity);
   for (const row of [...rows].sort((a, b) => askedAt(a) - askedAt(b))) {
-    const connection = row.flow === undefined ? undefined : connections.get(row.flow), name = row.name || connection?.tls?.name || row.server || "";
+    const connection = connections.get(row.flow ?? -1), name = nameOfRequest(row, connection);
     if (row.kind === "dns" && !merged.has(row)) found.push(requestOf(row, [wholePart("lookup", row)], name));
-    if (row.kind === "handshake_quic") found.push(requestOf({ ...row, type: "QUIC" }, [wholePart("tls", row, row.duration)], name));
-    if (!ASKED.has(row.kind) || row.outcome === "farewell" || askedAt(row) < secureFrom(connection)) continue;
-    const before = connection && !connection.used ? partsBefore(connection) : [];
-    if (connection) connection.used = true;
-    found.push(requestOf(row, [...before, ...partsOfRow(row).filter(({ to }) => !before.length || to > askedAt(row))], name));
+    else if (row.kind === "handshake_quic") found.push(requestOf({ ...row, type: "QUIC" }, [wholePart("tls", row, row.duration)], name));
+    else if (isRequest(row, connection)) found.push(requestWithin(row, connection, name));
   }
   for (const connection of connections.values()) {
     const row = connection.tls ?? connection.connect;
-    if (row && !connection.used) found.push(requestOf(row, partsBefore(connection), row.name || row.server || ""));
+    if (row && !connection.used) found.push(requestOf(row, partsBefore(connection), nameOfRequest(row, connection)));
   }
   return found.sort((a, b) => a.from - b.from);
 }
