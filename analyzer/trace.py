@@ -541,10 +541,11 @@ class Trace:
     def _repr_html_(self) -> str:
         from html import escape
 
-        findings_html = self.findings._repr_html_() if len(self.findings) else ""
+        from wiretale.reports.notebook import trace_html
+
         sizes = self.flows["wire_bytes"]
         plot = self._sketch(sizes.index(max(sizes))) if sizes else ""  # of the largest flow
-        return f"<p>{escape(repr(self))}</p>{plot}{self.flows._repr_html_()}{findings_html}"
+        return f"{trace_html(self)}{plot}<p>{escape(repr(self)[1:-1])}</p>{self.flows._repr_html_()}"
 
 
 @contextmanager

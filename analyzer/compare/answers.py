@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.compare.loss_location import PLACES, REMEDIES, Ledger, Stage
@@ -38,6 +38,17 @@ def saw_all(ledger: Ledger) -> bool | None:
     if stage.missed:
         return False
     return True if stage.seen == ledger.sent and ledger.stages[0] is not stage else None
+
+
+def stages_of(ledger: Ledger) -> tuple[object, ...]:
+    """Returns what two ledgers of the same packets share: the counts of their stages, and the losses."""
+    return *((stage.role, stage.had, stage.seen, stage.missed) for stage in ledger.stages), *ledger.lost.items()
+
+
+def distinct(ledgers: Sequence[Ledger]) -> list[Ledger]:
+    """Returns the ledgers without packets that are the blocks of one test, and nothing else."""
+    blocks = {stages_of(ledger) for ledger in ledgers if ledger.unit == "blocks"}
+    return [ledger for ledger in ledgers if ledger.unit != "packets" or stages_of(ledger) not in blocks]
 
 
 def counted(ledger: Ledger, count: int) -> str:
@@ -100,9 +111,10 @@ def answers(comparison: Comparison) -> Iterator[str]:
         yield NOTHING_SHARED
     elif of_different_traffic(comparison):
         yield DIFFERENT_TRAFFIC
-    for ledger in comparison.ledgers:
+    ledgers = distinct(comparison.ledgers)
+    for ledger in ledgers:
         yield loss_sentence(ledger)
-    for ledger in comparison.ledgers:
+    for ledger in ledgers:
         sentence = tracer_sentence(ledger)
         if sentence and (ledger.unit != "packets" or len(comparison.ledgers) <= 2):
             yield sentence

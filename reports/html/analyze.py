@@ -19,6 +19,7 @@ from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
 from wiretale.reports.html import offline_page
+from wiretale.reports.html.answer_times import answer_times
 from wiretale.reports.html.commands import again, cut_start, page_name
 from wiretale.reports.html.figures import flow_figure
 from wiretale.reports.html.finding_rows import cited_flows, finding_rows
@@ -253,6 +254,7 @@ def render(trace: Trace, link_bps: int | None = None, served: bool = False, fram
         flows=len(trace.flows),
         judged=judged.sentence(),
         traffic=data["timeline"] is not None,
+        answers=answer_times(trace),
         time=time_bar(trace),
         findings=findings(trace, data["findings"]),
         captures=[capture_facts(row, served) for row in trace.interfaces.rows(0, CAPTURES_SHOWN)],

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,14 @@ from wiretale.analyzer.diff.courses import ALL, bin_width, can_read_samples, cou
 from wiretale.analyzer.units import plural, show_count, show_duration
 from wiretale.reports import changes
 from wiretale.reports.html import offline_page
+from wiretale.reports.html.compare.packet_links import CaptureReport, report_of
 from wiretale.reports.html.figures import SEVERAL, axis_key, panel_axes, plot, scatter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from wiretale.analyzer.diff.courses import Course, Courses
-    from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
+    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair
     from wiretale.analyzer.diff.run import Run
 
 PAIRS_MOST = 20  # flows of both runs, the most changed first
@@ -126,10 +128,33 @@ def overlay(difference: Difference) -> tuple[list[dict[str, Any]], list[Courses]
     flows = [before for _, before, _ in pairs], [after for _, _, after in pairs]
     pair_courses = [courses(run, flow, width, exact) for run, flow in zip(runs, flows, strict=True)]
     entries = [
-        {"label": label, "A": course_data(pair_courses[0].by_flow[a]), "B": course_data(pair_courses[1].by_flow[b])}
+        {
+            "label": label,
+            "flows": None if a == ALL else {"A": a, "B": b},
+            "A": course_data(pair_courses[0].by_flow[a]),
+            "B": course_data(pair_courses[1].by_flow[b]),
+        }
         for label, a, b in [("all flows", ALL, ALL), *pairs]
     ]
     return entries, pair_courses
+
+
+def reports_of(difference: Difference) -> dict[str, CaptureReport]:
+    """Returns the reports of the runs that are one capture each, by A and B; none if both would have the same."""
+    runs = (("A", difference.before), ("B", difference.after))
+    made = {name: report_of(run.trace._arguments) for name, run in runs if run.trace is not None}
+    reports = {name: report for name, report in made.items() if report}
+    return reports if len({report.name for report in reports.values()}) == len(reports) else {}
+
+
+def finding_links(change: FindingChange, difference: Difference, reports: dict[str, CaptureReport]) -> list[list[str]]:
+    """Returns the runs with the first finding of a change, and its address in their reports."""
+    links = []
+    for name, run, found in (("A", difference.before, change.before), ("B", difference.after, change.after)):
+        if found and name in reports and run.trace is not None:
+            numbers = (row["finding"] for row in run.trace.findings if row["code"] == change.code)
+            links += [[name, reports[name].link(finding=number)] for number in islice(numbers, 1)]
+    return links
 
 
 def pairs_note(difference: Difference) -> str:
@@ -179,14 +204,17 @@ def measure_row(change: Change) -> list[str]:
     return [change.measure.label, show(change.before), show(change.after), absolute, relative, verdict or ""]
 
 
-def finding_row(difference: Difference) -> list[tuple[str, str, str]]:
-    """Returns severity, text and costs of the findings that changed."""
+def finding_rows(
+    difference: Difference, reports: dict[str, CaptureReport]
+) -> list[tuple[str, str, str, list[list[str]]]]:
+    """Returns severity, text and costs of the findings that changed, and links to them."""
     listed = difference.findings[: changes.FINDINGS_SHOWN]
     return [
         (
             (change.after or change.before)[0].severity if change.after else "gone",
             f"{changes.sign_of(change)} {changes.sentence_of(change)}",
             changes.finding_cost(change).strip(),
+            finding_links(change, difference, reports),
         )
         for change in listed
     ]
@@ -195,6 +223,7 @@ def finding_row(difference: Difference) -> list[tuple[str, str, str]]:
 def render(difference: Difference) -> str:
     """Returns the page."""
     entries, pair_courses = overlay(difference)
+    reports = reports_of(difference)
     has_delays = any(entry[run]["delay_samples"] for entry in entries for run in ("A", "B"))
     data = {
         "flows": {"held": len(entries), "count": len(entries)},
@@ -205,6 +234,7 @@ def render(difference: Difference) -> str:
             "delay": distribution_figure("block delay above the least, ms"),
         },
         "width": pair_courses[0].width_s if pair_courses else None,
+        "reports": {name: report.link() for name, report in reports.items()},
     }
     return offline_page.render(
         "diff.html",
@@ -216,12 +246,13 @@ def render(difference: Difference) -> str:
         size_note=difference.size_note().strip(),
         runs=[run_row("A", difference.before), run_row("B", difference.after)],
         times=[changes.time_text(time) for time in difference.times[: changes.TIMES_SHOWN]],
-        findings=finding_row(difference),
+        findings=finding_rows(difference, reports),
         findings_left=max(0, len(difference.findings) - changes.FINDINGS_SHOWN),
         pairs=[entry["label"] for entry in entries],
         pairs_note=pairs_note(difference),
         note=overlay_note(difference, pair_courses),
         has_delays=has_delays,
+        reports=list(reports.values()),
         measures=[measure_row(change) for change in difference.changes],
     )
 

@@ -14,6 +14,8 @@ from wiretale.reports.html.flow_columns import FLOWS_MOST, REAL_BYTES
 from wiretale.reports.html.packing import Column, encoded, planes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wiretale.analyzer.trace import Trace
 
 BINS_LEAST, BINS_MOST = 2, 360
@@ -21,6 +23,9 @@ BIN_LEAST_NS = 1_000_000  # of the series table
 STEPS = (1, 2, 5)
 SECOND_NS = 1_000_000_000
 PLACES = ("upstream", "downstream")  # of losses
+PAUSE_LEAST, PAUSE_LEAST_NS = 0.1, 60 * SECOND_NS  # of the capture, and in ns: a longer pause is cut out of the axis
+CUT_LEAST, CUTS_MOST = 0.5, 6  # of the capture, below which nothing is cut
+BINS_CUT_MOST = 100_000  # with those in pauses
 SUMS_MOST = 400_000  # bins of flows in the page, 3 to 5 bytes each; if there are more, the bins are wider
 SUMS_EXACT = 100_000  # of them with five digits, else two
 WIDER = (1, 2, 5, 10, 20, 50, 100)  # bins of the timeline that one of a flow covers
@@ -30,12 +35,12 @@ ROUNDED = (1 << 15, 0xFFFF0000)  # half of the bits of a float32 that are droppe
 Counts = Counter[tuple[int, int]]  # by flow and bin
 
 
-def bin_width(span_ns: int) -> int:
-    """Returns the least width of 1, 2 or 5 times a power of ten that needs at most BINS_MOST bins."""
+def bin_width(span_ns: int, most: int = BINS_MOST) -> int:
+    """Returns the least width of 1, 2 or 5 times a power of ten that needs at most so many bins."""
     power = BIN_LEAST_NS
     while True:
         for step in STEPS:
-            if span_ns <= BINS_MOST * step * power:
+            if span_ns <= most * step * power:
                 return step * power
         power *= 10
 
@@ -135,12 +140,41 @@ def sums_by_flow(trace: Trace, start_ns: int, width_ns: int, bins: int) -> dict[
     return None
 
 
+def pauses_in(sizes: Sequence[float], width_ns: int) -> list[tuple[int, int]]:
+    """Returns the long pauses, as first bin and the one behind the last; none if they are less than half of the bins."""
+    least = max(PAUSE_LEAST * len(sizes), PAUSE_LEAST_NS / width_ns)
+    long_pauses, begin = [], 0
+    for number, size in enumerate(chain(sizes, (1,))):
+        if size:
+            long_pauses += [(begin, number)] if number - begin >= least else []
+            begin = number + 1
+    long_pauses = sorted(sorted(long_pauses, key=lambda pause: pause[0] - pause[1])[:CUTS_MOST])
+    return long_pauses if sum(last - first for first, last in long_pauses) >= CUT_LEAST * len(sizes) else []
+
+
+def shown_width(trace: Trace, span: tuple[int, int]) -> int:
+    """Returns the width of bins: of the capture without its long pauses, if these are most of it. What is left of it is known as
+    exactly as its bins are narrow, so that they are narrowed until they fit."""
+    span_ns = span[1] - span[0] + 1
+    width_ns = bin_width(span_ns)
+    while span_ns >= PAUSE_LEAST_NS:
+        start_ns = span[0] // width_ns * width_ns
+        bins = (span[1] - start_ns) // width_ns + 1
+        (sizes,) = trace.series._time_sums(["bytes"], start_ns, width_ns, bins)
+        paused = sum(last - first for first, last in pauses_in(sizes, width_ns))
+        narrower_ns = max(bin_width((bins - paused) * width_ns), bin_width(span_ns, BINS_CUT_MOST))
+        if not paused or narrower_ns >= width_ns:
+            break
+        width_ns = narrower_ns
+    return width_ns
+
+
 def timeline(trace: Trace, base_ns: int) -> dict[str, Any] | None:
     """Returns the bins, with times in seconds since `base_ns`; None if no packet of a flow has a time, or if there is one bin."""
     span = span_of(trace)
     if span is None or not len(trace.series):
         return None
-    width_ns = bin_width(span[1] - span[0] + 1)
+    width_ns = shown_width(trace, span)
     start_ns = span[0] // width_ns * width_ns
     bins = (span[1] - start_ns) // width_ns + 1
     if bins < BINS_LEAST:
@@ -157,6 +191,7 @@ def timeline(trace: Trace, base_ns: int) -> dict[str, Any] | None:
         "first": (span[0] - base_ns) / SECOND_NS,
         "last": (span[1] - base_ns) / SECOND_NS,
         "width": width_ns / SECOND_NS,
+        "pauses": pauses_in(sizes, width_ns),
         "rates": encoded(array("f", [8 * size * SECOND_NS / width_ns for size in sizes]).tobytes()),
         "lost": encoded(array("I", lost).tobytes()),
         "missed": encoded(array("I", missed).tobytes()),

@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import zlib
+from html import escape
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -21,6 +22,7 @@ import wiretale
 from checkout import SAMPLES
 from plain_wire import Wire, block
 from report_page import Page
+from wiretale.reports import notebook
 from wiretale.reports.figures.picture import by_kaleido, picture, with_ticks
 from wiretale.reports.figures.points import FlowPoints, Points
 from wiretale.reports.figures.styles import COLORS, DRAWN, PAGE_ONLY
@@ -257,12 +259,25 @@ def test_colors_are_those_of_the_page() -> None:
     assert {series.key for series in SERIES} > PAGE_ONLY
 
 
+def test_a_notebook_shows_answer_bar_and_causes() -> None:
+    trace = wiretale.analyze(LOSSES)
+    html = trace._repr_html_()
+    places = [
+        html.index(escape(text))
+        for text in (trace.answer.sentence, "Where the time went", "Losses at the end of a burst")
+    ]
+    assert places == sorted(places) and html.count(escape(trace.answer.sentence)) == 1
+    assert "loss 302 ms" in html and notebook.COLORS["part-network-deep"] in html
+    tokens = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", part("page.css").partition("@media")[0]))
+    assert {name: tokens[name.removeprefix("part-")] for name in notebook.COLORS} == notebook.COLORS
+
+
 def test_a_notebook_shows_a_small_plot() -> None:
     trace = wiretale.analyze(LOSSES)
     for html in (trace._repr_html_(), trace.flow(0)._repr_html_()):
-        svg = re.search(r"<svg.*</svg>", html, re.DOTALL)
-        assert svg and len(svg[0]) < 40_000
-        drawn = ElementTree.fromstring(svg[0])
+        svg = max(re.findall(r"<svg.*?</svg>", html, re.DOTALL), key=len)
+        assert len(svg) < 40_000
+        drawn = ElementTree.fromstring(svg)
         assert {COLORS["sender"], COLORS["receiver"], COLORS["network"]} <= {
             element.get(name, "") for element in drawn.iter() for name in ("stroke", "fill")
         }
@@ -391,9 +406,15 @@ def test_wrong_figures_are_refused(wiretale_run: Any, words: tuple[str, ...], me
 def test_the_notebook_of_the_documentation_runs() -> None:
     nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
-    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    stored, ran = (nbformat.read(NOTEBOOK, as_version=4) for _ in range(2))
+    nbclient.NotebookClient(ran, timeout=300, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
+    outputs = [output for cell in ran.cells for output in cell.get("outputs", [])]
+    first, printed = (
+        [[cell.outputs[0] for cell in one.cells if cell.get("outputs")][place] for one in (stored, ran)]
+        for place in (0, 1)
+    )
+    assert first[0].data["text/html"] == first[1].data["text/html"] and printed[0].text == printed[1].text
+    assert NOTEBOOK.stat().st_size < 200_000
     assert not [output for output in outputs if output.output_type == "error"]
     kinds = {kind for output in outputs for kind in output.get("data", {})}
     assert "text/html" in kinds and any("plotly" in kind for kind in kinds)

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import wiretale
+from checkout import SAMPLES
 from color_sight import SIGHTS, Color, ciede2000, contrast, difference, from_hex
 from page_faults import violations
 from report_makers import REPORTS
@@ -125,15 +127,15 @@ def test_stages_and_losses_of_a_diagram_answer_the_mouse(page: Page, reports: di
 
 def test_every_trial_can_be_shown_and_the_chosen_button_is_pressed(page: Page, reports: dict[str, Path]) -> None:
     page.open(reports["experiment"])
-    averaged, per_trial = (
-        page.page.locator(".choices button", has_text=text).first for text in ("averaged", "per trial")
+    medians, per_trial = (
+        page.page.locator(".choices button", has_text=text).first for text in ("medians", "per trial")
     )
-    assert averaged.get_attribute("aria-pressed") == "true" and per_trial.get_attribute("aria-pressed") == "false"
+    assert medians.get_attribute("aria-pressed") == "true" and per_trial.get_attribute("aria-pressed") == "false"
     lines = "document.querySelectorAll('#figure-1 .scatterlayer .js-line').length"
-    means = page.page.evaluate(lines)
+    drawn = page.page.evaluate(lines)
     per_trial.click()
-    page.until(f"{lines} > {means}")
-    assert averaged.get_attribute("aria-pressed") == "false" and per_trial.get_attribute("aria-pressed") == "true"
+    page.until(f"{lines} > {drawn}")
+    assert medians.get_attribute("aria-pressed") == "false" and per_trial.get_attribute("aria-pressed") == "true"
 
 
 # --- keys
@@ -315,6 +317,28 @@ def test_colors_of_figures_are_those_of_the_page_and_stand_out_from_either_paper
         for before, color in zip(written, painted, strict=True):
             assert contrast(from_hex(color), from_hex(paper)) >= 3, (scheme, before, color)
         assert (painted == written) == (scheme == "light") and len(set(painted)) == len(written)
+
+
+def test_tables_of_pages_of_several_captures_fit_a_phone(page: Page, reports: dict[str, Path]) -> None:
+    for name in ("compare", "diff", "experiment", "sessions", "lab"):
+        window(page.open(reports[name]), 390, 844)
+        wide = "[...document.querySelectorAll('table')].filter(one => one.scrollWidth > one.parentElement.clientWidth).length"
+        assert page.page.evaluate(f"document.querySelectorAll('table').length > 0 && {wide}") == 0, name
+
+
+def test_frames_and_flows_of_two_captures_open_in_their_reports(page: Page, reports: dict[str, Path]) -> None:
+    folder = reports["compare"].parent
+    wiretale.analyze(folder / "sender.pcap").report(folder / "sender.html")
+    page.open(reports["compare"]).page.locator("a[href='sender.html#frame=6']").click()
+    page.until("document.body.dataset.ready && document.getElementById('h-frame').textContent === 'Frame 6'")
+    wiretale.analyze(SAMPLES / "timeouts.pcap").report(reports["diff"].parent / "timeouts.html")
+    page.open(reports["diff"], "#flow=1&t=0.1-0.5")
+    address = page.page.locator("#packets a").get_attribute("href")
+    assert re.fullmatch(r"timeouts\.html#flow=\d&t=0\.1-0\.5", address)
+    page.page.locator(".signed a").first.click()
+    page.until(
+        "document.body.dataset.ready && location.hash.includes('finding=') && document.querySelector('.finding.on')"
+    )
 
 
 def test_a_page_begins_with_its_answer_and_names_no_folder(reports: dict[str, Path]) -> None:

@@ -11,8 +11,8 @@ from checkout import SAMPLES
 from experiment_results import built_in, stored
 from ideal_link import INTERVAL_NS, lab_row, measured
 from plain_wire import Connection, Wire
+from wiretale.reports.html.experiment.lab import write_lab_report
 from wiretale.reports.html.experiment.page import write_page
-from wiretale.reports.html.lab import write_lab_report
 from wiretale.traffic.experiment.results import read_outcome
 
 

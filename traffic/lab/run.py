@@ -108,7 +108,7 @@ def with_seed(profile: Profile, seed: int | None) -> Profile:
 
 def run_study(name: str, folder: Path, seed: int | None, note: Note) -> dict[str, Any]:
     """Runs all scenarios of a study and writes their report."""
-    from wiretale.reports.html.lab import write_lab_report
+    from wiretale.reports.html.experiment.lab import write_lab_report
 
     rows, bins = [], []
     for profile in study_profiles(STUDIES[name]):
@@ -124,7 +124,7 @@ def run_study(name: str, folder: Path, seed: int | None, note: Note) -> dict[str
 
 def run_single(profile: Profile, folder: Path, note: Note) -> dict[str, Any]:
     """Runs one scenario and writes its report."""
-    from wiretale.reports.html.lab import write_lab_report
+    from wiretale.reports.html.experiment.lab import write_lab_report
 
     row, measured = run_row(profile, folder, note)
     note(

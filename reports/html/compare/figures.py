@@ -24,7 +24,7 @@ DEPTH = 0.3  # distance of the ends of losses below the stages
 CURVE = 24  # points per curve
 LOSS_ENDS = ((), (0.5,), (0.95, 0.3))  # ends of the losses between two stages, by their number
 FEW = 4  # packets; Plotly chooses whole ticks above this
-LABEL_WIDTH = 18  # characters
+LABEL_WIDTH, HEAD_WIDTH = 18, 12  # characters
 LEGEND_WIDTH = 34  # characters that fit on a phone
 COLORS = SEVERAL
 
@@ -81,7 +81,8 @@ def sankey(ledger: Ledger) -> dict[str, Any]:
         name, left, right, foot = stage_name(stage.role), number - BAR, number + BAR, 1 - max(height, THIN)
         text = f"{name}: {stage.had:,} {ledger.unit}{missed}"
         traces.append(area([left, right, right, left], [1, 1, foot, foot], SENDER, text))
-        labels.append(label(number, 1.03, f"<b>{name}</b><br>{show_count(stage.had)}{missed}", yanchor="bottom"))
+        head = "<br>".join(wrap(name, HEAD_WIDTH))
+        labels.append(label(number, 1.03, f"<b>{head}</b><br>{show_count(stage.had)}{missed}", yanchor="bottom"))
     for number, (before, after) in enumerate(pairwise(ledger.stages)):
         height = heights[number + 1]
         text = f"{after.had:,} {ledger.unit} went on"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of an experiment."""
+"""The reports of an experiment and of a lab."""

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import median
 from typing import Any
 
 Row = dict[str, Any]
@@ -60,9 +61,14 @@ class Point:
         return [value for _, value in self.trials]
 
     @property
-    def mean(self) -> float:
-        """The mean of the values."""
-        return fmean(self.values)
+    def median(self) -> float:
+        """The median of the values."""
+        return median(self.values)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Returns the least value that a share of all does not exceed."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def alone(rows: Iterable[Row]) -> list[Row]:

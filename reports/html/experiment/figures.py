@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of an experiment: means with the range of their trials, single trials, and published figures."""
+"""Figures of an experiment: medians with the range of their trials, single trials, and published figures."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from statistics import fmean
+from itertools import islice, zip_longest
+from statistics import fmean, median
 from typing import Any
 
 from wiretale.reports.html.experiment.data import (
@@ -16,6 +17,7 @@ from wiretale.reports.html.experiment.data import (
     longest,
     mix_counts,
     mix_points,
+    percentile,
     points,
     study_title,
 )
@@ -28,8 +30,10 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexag
 FAR_APART = 50  # ratio of values from which an axis is logarithmic
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 TOGETHER_MOST = 24  # figures of sessions over time, at most
-SPREAD = "Lines connect the means of the trials; bars show their range; faint points are single trials."
-BAR_SPREAD = "Means of the trials, with their range."
+BAND = (0.1, 0.9)  # percentiles of trials
+PERCENTILES_FROM = 10  # trials; of fewer, they are the least and the greatest
+SPREAD = "Lines connect the medians of the trials; bars show their range; faint points are single trials."
+SESSION_SPREAD = "A point for each trial; the bar is their median."
 
 
 def figure(title: str, note: str, data: list[Row], **layout: Any) -> Row:
@@ -97,23 +101,24 @@ def error_bars(trials: Sequence[Sequence[float]]) -> Row:
     return {
         "type": "data",
         "symmetric": False,
-        "array": [max(values) - fmean(values) for values in trials],
-        "arrayminus": [fmean(values) - min(values) for values in trials],
+        "array": [max(values) - median(values) for values in trials],
+        "arrayminus": [median(values) - min(values) for values in trials],
         "thickness": 1.2,
         "visible": any(len(values) > 1 for values in trials),
     }
 
 
-def mean_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
-    """Returns means with the range of their trials."""
+def median_line(name: str, line: Sequence[Point], number: int, hover: str) -> Row:
+    """Returns medians with the range of their trials."""
     color = COLORS[number % len(COLORS)]
-    spread = "mean %{y:.4g}, %{customdata[0]:.4g} to %{customdata[1]:.4g} in %{customdata[2]} trials"
+    spread = "median %{y:.4g}, %{customdata[0]:.4g} to %{customdata[1]:.4g} in %{customdata[2]} trials"
     return scatter(
         name,
         [point.x for point in line],
-        [point.mean for point in line],
+        [point.median for point in line],
         f"{name}<br>{hover}<br>{spread}",
         legendgroup=name,
+        meta="summary",
         mode="lines+markers",
         error_y={**error_bars([point.values for point in line]), "width": 4},
         line={"color": color, "width": 2},
@@ -144,20 +149,20 @@ def trial_lines(
 
 
 def trial_choices(data: Sequence[Row]) -> list[Row]:
-    """Returns the views of a figure: means, or a line for each trial; none if each point has one trial."""
+    """Returns the views of a figure: medians, or a line for each trial; none if each point has one trial."""
     if not any(trace.get("meta") == "trial" for trace in data):
         return []
-    averaged, per_trial = [], []
+    together, per_trial = [], []
     for trace in data:
         usual = {"visible": True, "showlegend": True, "opacity": 1.0, **trace}
         look = {name: usual[name] for name in ("visible", "showlegend", "mode", "opacity")}
-        averaged.append(look)
+        together.append(look)
         if trace.get("meta") == "trial":
             look = {**look, "showlegend": True, "mode": "lines+markers"}
-        per_trial.append({**look, "visible": "error_y" not in trace, "opacity": 1.0})
+        per_trial.append({**look, "visible": trace.get("meta") != "summary", "opacity": 1.0})
     return [
         {"label": label, "traces": {name: [look[name] for look in looks] for name in looks[0]}}
-        for label, looks in (("averaged", averaged), ("per trial", per_trial))
+        for label, looks in (("medians", together), ("per trial", per_trial))
     ]
 
 
@@ -182,10 +187,10 @@ def line_figure(
     first: Sequence[Row] = (),
     **layout: Any,
 ) -> Row:
-    """Returns means and trials of every line, after the traces in `first` and before the published lines."""
+    """Returns medians and trials of every line, after the traces in `first` and before the published lines."""
     data = [*first]
     for number, (name, line) in enumerate(lines.items()):
-        data += [mean_line(name, line, number, hover), *trial_lines(name, line, number, hover)]
+        data += [median_line(name, line, number, hover), *trial_lines(name, line, number, hover)]
     data += [published_line(series, number, hover) for number, series in enumerate(published)]
     if published:
         note += (
@@ -197,7 +202,7 @@ def line_figure(
 
 
 def sent_lines(outcome: Outcome) -> list[Row]:
-    """Returns the mean sending rates of UDP by block size, behind the received ones: the distance between them is lost."""
+    """Returns the median sending rates of UDP by block size, behind the received ones: the distance between them is lost."""
     rows = [row for row in alone(outcome.rows) if row["protocol"] == "udp"]
     lines = points(rows, lambda row: row["block_bytes"], "sending_rate_mbit_s")
     look = {"mode": "lines+markers", "line": {"color": MUTED, "width": 1.5, "dash": "dash"}}
@@ -205,8 +210,8 @@ def sent_lines(outcome: Outcome) -> list[Row]:
         scatter(
             f"{name}, sent",
             [point.x for point in line],
-            [point.mean for point in line],
-            f"{name}, sent<br>%{{x}} byte blocks, mean %{{y:.4g}}",
+            [point.median for point in line],
+            f"{name}, sent<br>%{{x}} byte blocks, median %{{y:.4g}}",
             marker={"color": MUTED, "size": 6, "symbol": f"{SYMBOLS[number % len(SYMBOLS)]}-open"},
             **look,
         )
@@ -232,13 +237,13 @@ def against_size(y: str, published_name: str, title: str, y_axis: MakeAxis, outc
 
 
 def throughput_by_time(outcome: Outcome) -> Iterator[Row]:
-    """Yields throughput against elapsed time: means of each size, and every trial."""
+    """Yields throughput against elapsed time: medians of each size, and every trial."""
     rows = [row for row in alone(outcome.rows) if row["elapsed_s"] and row["throughput_mbit_s"]]
     times, rates = (points(rows, lambda row: row["block_bytes"], y) for y in ("elapsed_s", "throughput_mbit_s"))
     if longest(times) < 2:
         return
     note = (
-        "A mark for each block size, labelled with it in bytes: means of its trials, with the range of both; faint points are "
+        "A mark for each block size, labelled with it in bytes: medians of its trials, with the range of both; faint points are "
         "single trials. Elapsed time is from the first to the last block."
     )
     data = []
@@ -254,11 +259,11 @@ def throughput_by_time(outcome: Outcome) -> Iterator[Row]:
 
 def time_line(name: str, times: Sequence[Point], rates: Sequence[Point], number: int) -> Row:
     """Returns marks with error bars in both directions."""
-    line = mean_line(name, rates, number, "%{text} byte blocks, %{x:.4g} s")
+    line = median_line(name, rates, number, "%{text} byte blocks, %{x:.4g} s")
     return {
         **line,
         "mode": "markers+text",
-        "x": [point.mean for point in times],
+        "x": [point.median for point in times],
         "text": [f"{point.x:g}" for point in times],
         "textposition": "top center",
         "textfont": {"size": 10},
@@ -313,29 +318,39 @@ def session_labels(outcome: Outcome) -> dict[tuple[str, str], list[float]]:
     return rates
 
 
-def bars(name: str, places: list[list[str]], trials: list[list[float]], color: str, pattern: str) -> Row:
-    """Returns means as bars, with the range of their trials."""
-    return {
-        "type": "bar",
-        "name": name,
-        "x": places,
-        "y": [fmean(values) for values in trials],
-        "error_y": error_bars(trials),
-        "marker": {"color": color, "pattern": {"shape": pattern}},
-        "hovertemplate": f"%{{x}}<br>{name}: %{{y:.4g}} Mbit/s<extra></extra>",
+def session_marks(name: str, places: list[list[str]], trials: list[list[float]], color: str, symbol: str) -> list[Row]:
+    """Returns a point for each trial of a session, and their median as a short line."""
+    several = any(len(values) > 1 for values in trials)
+    spread = [[session for session, values in zip(axis, trials, strict=True) for _ in values] for axis in places]
+    look = {"legendgroup": name, "mode": "markers"}
+    points_drawn = {
+        **scatter(name, [], [value for values in trials for value in values], f"{name}: %{{y:.4g}} Mbit/s", **look),
+        "x": spread,
+        "opacity": 0.6 if several else 1.0,
+        "marker": {"color": color, "size": 8, "symbol": symbol},
     }
+    if not several:
+        return [points_drawn]
+    middle = {
+        **scatter(name, [], list(map(median, trials)), f"{name}: median %{{y:.4g}} Mbit/s", **look),
+        "x": places,
+        "showlegend": False,
+        "marker": {"color": color, "size": 28, "symbol": "line-ew-open", "line": {"width": 3, "color": color}},
+    }
+    return [points_drawn, middle]
 
 
-def published_bars(published: Sequence[Row], rates: dict[tuple[str, str], list[float]]) -> Row | None:
+def published_marks(published: Sequence[Row], rates: dict[tuple[str, str], list[float]]) -> list[Row]:
     """Returns published throughput of the same sessions, each beside the measured one."""
     labels: dict[str, list[str]] = {}
     for group, label in rates:
         labels.setdefault(group, []).append(label)
     with_label = [row for row in published if row["session"] <= len(labels.get(row["group"], []))]
     if not with_label:
-        return None
+        return []
     places = [[row["group"] for row in with_label], [labels[row["group"]][row["session"] - 1] for row in with_label]]
-    return bars(f"{with_label[0]['name']} (published)", places, [row["trials"] for row in with_label], MUTED, "/")
+    name = f"{with_label[0]['name']} (published)"
+    return session_marks(name, places, [row["trials"] for row in with_label], MUTED, "diamond-open")
 
 
 def has_mix(outcome: Outcome) -> bool:
@@ -348,33 +363,34 @@ def throughput_of_sessions(outcome: Outcome) -> Iterator[Row]:
     if not outcome.together or has_mix(outcome):
         return
     rates = session_labels(outcome)
-    published = published_bars(outcome.published.get("sessions", []), rates)
+    published = published_marks(outcome.published.get("sessions", []), rates)
     places = [[group for group, _ in rates], [label for _, label in rates]]
-    data = [bars("measured", places, list(rates.values()), SENDER, ""), *([published] if published else [])]
+    data = [*session_marks("measured", places, list(rates.values()), SENDER, "circle"), *published]
     yield figure(
         "Throughput of each session",
-        BAR_SPREAD + (" Hatched: published." if published else ""),
+        SESSION_SPREAD + (" Open: published." if published else ""),
         data,
         xaxis={"type": "multicategory", "tickangle": 0},
         yaxis=rate_axis("throughput, Mbit/s", values_of(data, "y")),
         height=400,
-        barmode="group",
     )
 
 
 def sessions_over_time(outcome: Outcome) -> Iterator[Row]:
-    """Yields rates over time of sessions that ran together, and Jain's fairness index."""
-    for entry in outcome.together[:TOGETHER_MOST]:
-        trials = sum(other["group"] == entry["group"] for other in outcome.together)
-        times = [number * entry["bin_s"] for number in range(len(entry["fairness"]) + 1)]
-        data = [
-            over_time(label, times, rates, COLORS[number % len(COLORS)], "y")
-            for number, (label, rates) in enumerate(zip(entry["labels"], entry["rates"], strict=True))
-        ]
+    """Yields rates over time of sessions that ran together, and Jain's fairness index: the trials of a group over each other."""
+    groups: dict[tuple[str, float, tuple[str, ...]], list[Row]] = {}
+    for entry in outcome.together:
+        groups.setdefault((entry["group"], entry["bin_s"], tuple(entry["labels"])), []).append(entry)
+    for (group, bin_s, labels), trials in islice(groups.items(), TOGETHER_MOST):
+        data: list[Row] = []
+        for number, label in enumerate(labels):
+            lines = [entry["rates"][number] for entry in trials]
+            data += overlaid(label, bin_s, lines, COLORS[number % len(COLORS)], "y")
+        data += overlaid("Jain's fairness index", bin_s, [entry["fairness"] for entry in trials], NETWORK, "y2")
         yield figure(
-            f"Sessions over time: {entry['group']}" + (f", trial {entry['trial']}" if trials > 1 else ""),
-            time_note(entry),
-            [*data, over_time("Jain's fairness index", times, entry["fairness"], NETWORK, "y2")],
+            f"Sessions over time: {group}" + (f", {len(trials)} trials" if len(trials) > 1 else ""),
+            time_note(trials),
+            data,
             xaxis=axis("seconds since the first session's start", anchor="y2", rangemode="tozero"),
             yaxis=axis("Mbit/s", rangemode="tozero", domain=[0.34, 1]),
             yaxis2=axis("fairness", range=[0, 1.08], domain=[0, 0.24]),
@@ -382,15 +398,41 @@ def sessions_over_time(outcome: Outcome) -> Iterator[Row]:
         )
 
 
-def time_note(entry: Row) -> str:
-    """Returns the source of the figures, and the definition of the index."""
-    captured = entry["source"] == "capture"
+def overlaid(
+    name: str, bin_s: float, trials: Sequence[Sequence[float | None]], color: str, y_axis: str
+) -> Iterator[Row]:
+    """Yields a line over time; of several trials their median, a band of their spread, and each of them, hidden."""
+    bins = [[value for value in values if value is not None] for values in zip_longest(*trials)]
+    times = [number * bin_s for number in range(len(bins) + 1)]
+    look = {"legendgroup": name}
+    if len(trials) > 1:
+        low, high = ([percentile(values, share) if values else None for values in bins] for share in BAND)
+        edge = {"meta": "summary", "showlegend": False, "hoverinfo": "skip", "hovertemplate": None, **look}
+        for values, more in ((low, {}), (high, {"fill": "tonexty", "opacity": 0.5})):
+            line = over_time(name, times, values, color, y_axis)
+            yield {**line, **edge, **more, "line": {**line["line"], "width": 0}}
+    middle = over_time(name, times, [median(values) if values else None for values in bins], color, y_axis)
+    yield {**middle, **look, **({"meta": "summary"} if len(trials) > 1 else {})}
+    for number, trial in enumerate(trials if len(trials) > 1 else (), 1):
+        line = over_time(f"{name}, trial {number}", times[: len(trial) + 1], trial, color, y_axis)
+        dash = {**line["line"], "dash": DASHES[(number - 1) % len(DASHES)]}
+        yield {**line, **look, "line": dash, "meta": "trial", "visible": False}
+
+
+def time_note(trials: Sequence[Row]) -> str:
+    """Returns the source of the figures, what stands for several trials, and the definition of the index."""
+    entry = trials[0]
+    captured = all(trial["source"] == "capture" for trial in trials)
     source = "Payload that passed the tracer" if captured else "Payload as its sender sent it (no capture)"
-    values = [value for value in entry["fairness"] if value is not None]
+    values = [value for trial in trials for value in trial["fairness"] if value is not None]
     mean = f" Its mean is {fmean(values):.3f}." if values else ""
+    spread = (
+        "from the 10th to the 90th percentile" if len(trials) >= PERCENTILES_FROM else "from the least to the greatest"
+    )
+    bands = f" Lines are the medians of {len(trials)} trials, bands {spread}." if len(trials) > 1 else ""
     return (
-        f"{source}, in bins of {entry['bin_s']:g} s. Jain's index over the sessions that run throughout a bin, if there are "
-        f"at least two: 1 if all get the same rate, 1/n if one of n gets everything.{mean}"
+        f"{source}, in bins of {entry['bin_s']:g} s.{bands} Jain's index over the sessions that run throughout a bin, if there "
+        f"are at least two: 1 if all get the same rate, 1/n if one of n gets everything.{mean}"
     )
 
 
@@ -398,7 +440,7 @@ def over_time(name: str, times: list[float], values: Sequence[float | None], col
     """Returns a line with a step for each bin."""
     line = {"color": color, "width": 1.5, "shape": "hv"}
     closed = [*values, values[-1]]  # up to the end of the last bin
-    look = {"hovertemplate": "%{y:.4g}", "connectgaps": False}
+    look: Row = {"hovertemplate": "%{y:.4g}", "connectgaps": False}
     return {**scatter(name, times, closed, "", mode="lines", yaxis=y_axis, line=line), **look}
 
 

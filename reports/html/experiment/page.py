@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate
 from wiretale.reports.html import offline_page
-from wiretale.reports.html.experiment.data import Outcome, study_title
+from wiretale.reports.html.experiment.data import Outcome, percentile, study_title
 from wiretale.reports.html.experiment.figures import experiment_figures
 
 Row = dict[str, Any]
@@ -167,11 +166,6 @@ def summary_table(outcome: Outcome) -> Row | None:
     }
 
 
-def percentile(values: list[float], share: float) -> float:
-    """Returns the least value that a share of all does not exceed."""
-    return sorted(values)[math.ceil(share * len(values)) - 1]
-
-
 def latency_table(outcome: Outcome) -> Row | None:
     """Returns round trips of ping without and with load, per test; None without pings."""
     tests: dict[str, dict[bool, list[Row]]] = {}
@@ -268,8 +262,13 @@ def render(outcome: Outcome) -> str:
         heading=answer(outcome),
         facts=facts(outcome),
         failures=outcome.failures,
-        findings=findings(outcome),
-        study=outcome.plan["study"],
+        finding_heads=[
+            "finding",
+            f"{outcome.plan['study']}'s network",
+            f"{outcome.plan['study']} (published)",
+            "measured",
+        ],
+        finding_rows=[[row["finding"], row["connection"], row["value"], row["measured"]] for row in findings(outcome)],
         study_title=study_title(outcome.plan["study"] or ""),
         figures=figures,
         table=table(outcome),

@@ -1,7 +1,8 @@
 // @ts-check
 // The report of two runs: the flows that are selected, or all, are drawn over one time axis and as distributions.
+import { element } from "./elements.js";
 import { pageKeys, plotKeys, quietButtons } from "./keys.js";
-import { begin, choice, choose, continueStep, hasAny, onChoice } from "./link.js";
+import { begin, choice, choose, continueStep, hasAny, onChoice, trimmed } from "./link.js";
 import { $, CONFIG, data, inColors, inOwnColors, loadPlotly } from "./plotly.js";
 import { drawn, fitted, paper } from "./print.js";
 import { whole } from "./units.js";
@@ -110,7 +111,18 @@ async function drawDistribution(name) {
   quietButtons($(name));
 }
 
+// Shows the links to the packets of the chosen flows and range in the reports of the runs.
+function linkPackets() {
+  const range = choice.range?.map((time) => trimmed(Math.max(0, time), 6)).join("-"), { flows } = pair();
+  const links = Object.entries(data.reports).map(([run, href]) => {
+    const flow = flows && `flow=${flows[/** @type {"A" | "B"} */ (run)]}`, time = range && `${flow ? "t" : "during"}=${range}`;
+    return element("a", { href: href + [flow, time].filter(Boolean).join("&"), textContent: `packets of ${run}` });
+  });
+  $("packets").replaceChildren(...links.flatMap((link, i) => (i ? [" · ", link] : [link])));
+}
+
 async function draw() {
+  linkPackets();
   $("pair").value = String(choice.flow ?? 0);
   $("pair-name").textContent = pair().label;
   await Promise.all([drawRuns(), drawDistribution("rtt"), drawDistribution("delay")]);

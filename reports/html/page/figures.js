@@ -59,6 +59,7 @@ function choices(place, { choices: ways }) {
 async function start() {
   for (const [id, figure] of Object.entries(data.figures)) choices(plotOf(id), figure);
   pageKeys();
+  for (const rows of document.querySelectorAll(".stacked tbody")) roving(rows, "a", "updown");
   await loadPlotly();
   await draw();
   plotKeys(drawnFigures().filter((place) => place.getAttribute("role") === "group"), wholeView);

@@ -100,7 +100,7 @@ interface Frames {
   made_by: string;
   reason: string;
 }
-interface Pair extends Record<"A" | "B", Course> { label: string }
+interface Pair extends Record<"A" | "B", Course> { label: string; flows: Record<"A" | "B", number> | null }
 interface Course {
   x: number[];
   throughput: (number | null)[];
@@ -117,6 +117,7 @@ interface Way { label: string; traces: Record<string, unknown[]> }
 
 interface PackedTimeline {
   start: number; first: number; last: number; width: number; // seconds
+  pauses: Span[]; // bins, from and to
   rates: Packed;
   lost: Packed;
   missed: Packed;
@@ -152,6 +153,7 @@ interface PageData {
   figure: { panels: (Panel & { axis: number })[]; series: Series[]; plot: PlotlyFigure };
   figures: Record<string, PlotlyFigure>; // of pages of complete figures
   pairs: Pair[]; // of the page of two runs
+  reports: Record<string, string>; // of its runs
   cdfs: Record<string, PlotlyFigure>;
   width: number; // seconds of a bin of two runs
 }
@@ -315,7 +317,8 @@ declare const Plotly: {
 
 // --- parts of the page -------------------------------------------------------------------------------------------
 
-interface Traffic { first: number; width: number; from: number; to: number; rates: Float32Array; lost: Uint32Array; missed: Uint32Array }
+interface AxisPart { from: number; to: number; x: number; wide: number; isCut: boolean } // of the timeline: seconds, px
+interface Traffic { pauses: { from: number; to: number }[]; first: number; width: number; from: number; to: number; rates: Float32Array; lost: Uint32Array; missed: Uint32Array }
 interface FlowSums { wider: number; rows: Int32Array; bins: Uint32Array; bytes: Numbers; packets: Numbers } // an entry for each bin of a flow
 interface FlowCounts { rows: Int32Array; bins: Uint32Array; counts: Numbers }
 interface Layer { words: string; facet: string; rates: Float32Array } // of the stacked timeline; facet is "" if it has none

@@ -9,7 +9,7 @@ import pytest
 
 from ideal_link import INTERVAL_NS, MS, START_NS, ideal_link, lab_row, measured, write_capture
 from wiretale.analyzer.errors import WiretaleError
-from wiretale.reports.html.lab import render
+from wiretale.reports.html.experiment.lab import render
 from wiretale.traffic.lab.flow import measure_flow
 from wiretale.traffic.lab.study import disturbances
 
@@ -81,7 +81,7 @@ def test_the_report_shows_measured_beside_published_offline(tmp_path: Path) -> N
     page = render("a title", [row], [flow.bins])
     head = page.split('id="plotly"')[0]
     assert "162.00" in head and "2,352" in head
-    assert "<td>latency</td>" in head and "latency is not as published" in head
+    assert '<td data-label="differs">latency</td>' in head and "latency is not as published" in head
     assert "The capture before the link dropped 3 packets" in head
     assert "<b>narrow" not in page
     assert "http" not in head.replace("http-equiv", "")

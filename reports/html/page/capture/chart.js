@@ -1,9 +1,12 @@
 // @ts-check
 // The traffic over time that the timeline draws, its scales, and items of its legend.
+import { svgShape } from "../elements.js";
 import { trimmed } from "../link.js";
-import { data, inflate } from "../plotly.js";
+import { $, data, inflate } from "../plotly.js";
 
-export const CHART = { height: 64, lane: 14, gap: 6, axis: 18, gutter: 52, gutterPhone: 40, phone: 760 };
+const TEXT_PX = 13; // height of the text for which these sizes are made
+const SIZES = { height: 64, lane: 14, gap: 6, axis: 18, gutter: 52, gutterPhone: 40, cut: 64 };
+export const CHART = { ...SIZES, phone: 760, letter: 7, scale: 1 };
 const TICK_STEPS = [1, 2, 5];
 const TIME_STEPS = [15, 30, ...[1, 2, 5, 10, 20, 30].map((minutes) => 60 * minutes), ...[1, 2, 3, 6, 12].map((hours) => 3600 * hours)]; // seconds
 
@@ -45,23 +48,82 @@ export function sinceStart(seconds, step, last) {
 export const canvas = { width: 0, gutter: 0 }; // of the drawing, px
 export const traffic = /** @type {Traffic} */ ({}); // seconds since the base of the page, and counts by bin
 
-// Sets the width of the drawing, px.
+// Sets the width of the drawing, px, and its other sizes by the size of its text, which a reader may enlarge.
 /** @param {number} width */
 export function sizeCanvas(width) {
+  const probe = svgShape("svg", { width: 0, height: 0 }), text = /** @type {SVGTextElement} */ (svgShape("text", {}, "0"));
+  probe.append(text);
+  $("timeline").append(probe);
+  const grown = text.getBBox().height / TEXT_PX, scale = grown > 1.1 ? grown : 1;
+  probe.remove();
+  Object.assign(CHART, Object.fromEntries(Object.entries(SIZES).map(([name, size]) => [name, size * scale])), { letter: 7 * scale, scale });
   Object.assign(canvas, { width, gutter: width < CHART.phone - 60 ? CHART.gutterPhone : CHART.gutter });
 }
 
 export async function loadTraffic() {
   if (!data.timeline) return;
-  const { start, first, width, rates, lost, missed } = data.timeline, bins = new Float32Array(await inflate(rates));
+  const { start, first, width, pauses, rates, lost, missed } = data.timeline, bins = new Float32Array(await inflate(rates));
   Object.assign(traffic, { first, width, from: start, to: start + bins.length * width, rates: bins });
   Object.assign(traffic, { lost: new Uint32Array(await inflate(lost)), missed: new Uint32Array(await inflate(missed)) });
+  traffic.pauses = pauses.map((bounds) => bounds.map((bin) => start + bin * width)).map(([from, to]) => ({ from, to }));
+}
+
+// --- the axis: time at one scale, except for long pauses, each of which is a cut ---------------------------------
+
+// Returns the parts of the axis in order, each with its times and its pixels.
+/** @returns {AxisPart[]} */
+function axisParts() {
+  const cut = CHART.cut * Math.min(1, (canvas.width - canvas.gutter) / 2 / CHART.cut / (traffic.pauses.length || 1));
+  const paused = traffic.pauses.reduce((sum, { from, to }) => sum + to - from, 0);
+  const scale = (canvas.width - canvas.gutter - cut * traffic.pauses.length) / (traffic.to - traffic.from - paused);
+  /** @type {AxisPart[]} */
+  const parts = [];
+  let time = traffic.from, x = canvas.gutter;
+  /** @param {number} to @param {boolean} isCut */
+  const add = (to, isCut) => {
+    const wide = isCut ? cut : scale * (to - time);
+    if (to > time) parts.push({ from: time, to, x, wide, isCut });
+    [time, x] = [to, x + wide];
+  };
+  for (const { from, to } of traffic.pauses) {
+    add(from, false);
+    add(to, true);
+  }
+  add(traffic.to, false);
+  return parts;
+}
+
+/** @type {{ width: number, gutter: number, parts: AxisPart[] }} */
+const axis = { width: -1, gutter: -1, parts: [] };
+// The parts for the width of the drawing.
+export function partsOfAxis() {
+  if (axis.width !== canvas.width || axis.gutter !== canvas.gutter) Object.assign(axis, { width: canvas.width, gutter: canvas.gutter, parts: axisParts() });
+  return axis.parts;
 }
 
 /** @param {number} time */
-export const trafficX = (time) => canvas.gutter + ((time - traffic.from) / (traffic.to - traffic.from)) * (canvas.width - canvas.gutter);
+export function trafficX(time) {
+  const parts = partsOfAxis(), part = parts.find(({ to }) => time < to) ?? parts[parts.length - 1];
+  return part.x + ((time - part.from) / (part.to - part.from)) * part.wide;
+}
+
 /** @param {number} x */
-export const trafficTime = (x) => traffic.from + (Math.min(Math.max(x - canvas.gutter, 0), canvas.width - canvas.gutter) / (canvas.width - canvas.gutter)) * (traffic.to - traffic.from);
+export function trafficTime(x) {
+  const parts = partsOfAxis(), within = Math.min(Math.max(x, canvas.gutter), canvas.width);
+  const part = parts.find((one) => within < one.x + one.wide) ?? parts[parts.length - 1];
+  return part.from + ((within - part.x) / part.wide) * (part.to - part.from);
+}
+
+// Returns the steps to draw: each bin, and each pause as one.
+export function stepsOfTraffic() {
+  /** @type {{ bin: number, left: number, right: number }[]} */
+  const steps = [];
+  for (const { from, to, x, wide, isCut } of partsOfAxis()) {
+    const first = Math.round((from - traffic.from) / traffic.width), bins = isCut ? 1 : Math.round((to - from) / traffic.width);
+    for (let i = 0; i < bins; i++) steps.push({ bin: first + i, left: x + (wide * i) / bins, right: x + (wide * (i + 1)) / bins });
+  }
+  return steps;
+}
 
 /** @param {string} kind @param {string} text */
 export function legendItem(kind, text) {

@@ -11,13 +11,19 @@ import { evidenceRange, markedFinding, shownFinding } from "./evidence.js";
 import { firstAboutFlow } from "./findings.js";
 import { tables } from "./tables.js";
 
+// Returns the flow of a packet that the page has, else null.
+/** @param {number} frame @param {number | null} [capture] any if it is not given */
+function flowOfFrame(frame, capture) {
+  const p = tables.packets, at = p.frame.findIndex((one, i) => one === frame && (capture ?? p.capture[i]) === p.capture[i]);
+  return at < 0 ? null : [...p.places.keys()][p.who[at] >> 1];
+}
+
 // Returns the flow in which a finding is shown. One about the capture is shown in the flow of its packet if the page has it, else in
 // the flow in view.
 /** @param {Finding} finding */
 function flowOfFinding({ cited_flow: flow, capture, frames }) {
   if (flow !== null) return flow;
-  const p = tables.packets, at = p.frame.findIndex((frame, i) => frame === frames[0] && p.capture[i] === capture);
-  return (at < 0 ? null : [...p.places.keys()][p.who[at] >> 1]) ?? choice.flow ?? shownFinding(firstAboutFlow())?.cited_flow ?? tables.flows.number[ordered()[0]];
+  return flowOfFrame(frames[0], capture) ?? choice.flow ?? shownFinding(firstAboutFlow())?.cited_flow ?? tables.flows.number[ordered()[0]];
 }
 
 // Returns the choice that shows a finding; nothing if it cannot be shown.
@@ -66,10 +72,12 @@ function describeFinding(changed) {
   }
 }
 
-// A link without a flow is about that of its finding, or about the largest flow of its selection.
+// A link without a flow is about that of its finding or of its frame, or about the largest flow of its selection.
 /** @param {LinkedChoice} found @returns {LinkedChoice} */
 function completed(found) {
   if (found.flow !== null) return found;
+  const flowOfPacket = found.finding === null && found.frame !== null ? flowOfFrame(found.frame) : null;
+  if (flowOfPacket !== null) return { ...found, flow: flowOfPacket };
   const shown = { ...found, ...evidenceChoice(found.finding) }, selects = found.only.length > 0 || found.find !== "" || found.during !== null;
   if (shown.flow !== null || !(selects || found.group || found.stack)) return shown;
   const flow = largestSelected(found) ?? tables.flows.number[ordered()[0]] ?? null;

@@ -10,7 +10,7 @@ import { binsPerSum, hasFlowSums, loadFlowSums } from "../selection/flow_sums.js
 import { isCauseSelected, select } from "../selection/selection.js";
 import { drawnTraffic, stackOf } from "../selection/stacked.js";
 import { duration, whole } from "../units.js";
-import { CHART, canvas, legendItem, loadTraffic, sinceStart, sizeCanvas, ticksWithin, timeStep, traffic, trafficTime, trafficX, unitOf } from "./chart.js";
+import { CHART, canvas, legendItem, loadTraffic, partsOfAxis, sinceStart, sizeCanvas, stepsOfTraffic, ticksWithin, timeStep, traffic, trafficTime, trafficX, unitOf } from "./chart.js";
 import { findingOf } from "./evidence.js";
 import { causesListed, markCause } from "./findings.js";
 import { showCause } from "./show.js";
@@ -29,22 +29,22 @@ const LANES = [["lost", "lost", "lost"], ["missed", "missed", "not captured"]];
 // Returns the steps as the path of a line, and the area below it.
 /** @param {Float32Array} rates @param {number} most */
 function stepPaths(rates, most) {
-  const y = (/** @type {number} */ rate) => (CHART.height * (1 - rate / most)).toFixed(1), x = (/** @type {number} */ i) => trafficX(traffic.from + i * traffic.width).toFixed(1);
-  let line = `M${x(0)} ${y(rates[0])}`;
-  rates.forEach((rate, i) => { line += `V${y(rate)}H${x(i + 1)}`; });
-  return { line, area: `${line}V${CHART.height}H${x(0)}Z` };
+  const y = (/** @type {number} */ rate) => (CHART.height * (1 - rate / most)).toFixed(1), steps = stepsOfTraffic(), begin = steps[0].left.toFixed(1);
+  let line = `M${begin} ${y(rates[0])}`;
+  for (const { bin, right } of steps) line += `V${y(rates[bin])}H${right.toFixed(1)}`;
+  return { line, area: `${line}V${CHART.height}H${begin}Z` };
 }
 
 // Draws the layers of a stack, each from the top of the one below.
 /** @param {Element} svg @param {Layer[]} layers @param {number} most */
 function drawLayers(svg, layers, most) {
-  const y = (/** @type {number} */ rate) => (CHART.height * (1 - rate / most)).toFixed(1), x = (/** @type {number} */ i) => trafficX(traffic.from + i * traffic.width).toFixed(1);
+  const y = (/** @type {number} */ rate) => (CHART.height * (1 - rate / most)).toFixed(1), steps = stepsOfTraffic();
   let below = new Float32Array(traffic.rates.length);
   layers.forEach(({ rates }, at) => {
     const top = below.map((rate, i) => rate + rates[i]);
-    let there = `M${x(0)} ${y(top[0])}`, back = "";
-    top.forEach((rate, i) => { there += `V${y(rate)}H${x(i + 1)}`; });
-    for (let i = below.length - 1; i >= 0; i--) back += `V${y(below[i])}H${x(i)}`;
+    let there = `M${steps[0].left.toFixed(1)} ${y(top[0])}`, back = "";
+    for (const { bin, right } of steps) there += `V${y(top[bin])}H${right.toFixed(1)}`;
+    for (const { bin, left } of steps.slice().reverse()) back += `V${y(below[bin])}H${left.toFixed(1)}`;
     svg.append(svgShape("path", { class: `stack-${at + 1}`, d: `${there}${back}Z` }));
     below = top;
   });
@@ -57,7 +57,7 @@ function drawThroughput(svg, { rates, layers }) {
   for (const tick of ticks) {
     const y = CHART.height * (1 - (tick * unit.scale) / most);
     svg.append(svgShape("path", { class: "grid", d: `M${canvas.gutter} ${y}H${canvas.width}` }));
-    svg.append(svgShape("text", { x: canvas.gutter - 8, y: y + 4, "text-anchor": "end" }, trimmed(tick, 3) || "0"));
+    svg.append(svgShape("text", { x: canvas.gutter - 8, y: y + 4 * CHART.scale, "text-anchor": "end" }, trimmed(tick, 3) || "0"));
   }
   const { line, area } = stepPaths(rates, most);
   if (layers.length) drawLayers(svg, layers, most);
@@ -72,22 +72,44 @@ function drawLane(svg, [name, label], counts, top) {
   const most = counts.reduce((a, b) => Math.max(a, b), 0);
   svg.append(svgShape("text", { x: canvas.gutter - 8, y: top + CHART.lane - 2, "text-anchor": "end" }, label));
   let bars = "";
-  counts.forEach((count, i) => {
-    if (!count) return;
-    const left = trafficX(traffic.from + i * traffic.width), right = trafficX(traffic.from + (i + 1) * traffic.width);
-    const height = Math.max(3, (CHART.lane * count) / most), wide = Math.max(1.5, right - left - 0.5);
+  for (const { bin, left, right } of stepsOfTraffic()) {
+    if (!counts[bin]) continue;
+    const height = Math.max(3, (CHART.lane * counts[bin]) / most), wide = Math.max(1.5, right - left - 0.5);
     bars += `M${left.toFixed(1)} ${top + CHART.lane}v${-height}h${wide.toFixed(1)}v${height}z`;
-  });
+  }
   svg.append(svgShape("path", { class: name, d: bars }));
+}
+
+// Draws a cut: two slanted lines, and how long nothing was sent.
+/** @param {Element} svg @param {AxisPart} part @param {number} top */
+function drawCut(svg, { from, to, x, wide }, top) {
+  const middle = x + wide / 2;
+  svg.append(svgShape("path", { class: "cut", d: [-3, 3].map((aside) => `M${middle + aside - 3} ${top}l6 -12`).join("") }));
+  ["pause", binText(to - from)].forEach((words, i) => svg.append(svgShape("text", { x: middle, y: CHART.height / 2 + 13 * CHART.scale * i, class: "cut-words", "text-anchor": "middle" }, words)));
+}
+
+// Returns the times and words of the ticks of a part: a part behind a cut begins with its time, from which on the others count.
+/** @param {AxisPart} part @param {number} step */
+function ticksOf({ from, to, x }, step) {
+  const isFirst = x <= canvas.gutter, base = isFirst ? traffic.first : from, last = to - base;
+  const { ticks } = ticksWithin(0, last, last / step, () => step), longest = ticks[ticks.length - 1];
+  return ticks.map((tick) => {
+    const words = tick ? sinceStart(tick, step, longest) : isFirst ? "0 s" : sinceStart(Math.round(from - traffic.first), 10, from);
+    return { time: base + tick, words: tick && !isFirst ? `+${words}` : words };
+  });
 }
 
 /** @param {Element} svg @param {number} top */
 function drawAxis(svg, top) {
-  const offset = traffic.first, { step, ticks } = ticksWithin(0, traffic.to - offset, canvas.width < 500 ? 4 : 8, timeStep);
-  for (const tick of ticks) {
-    const x = trafficX(offset + tick), last = x > canvas.width - 16;
+  const shown = partsOfAxis().filter(({ isCut }) => !isCut), all = shown.reduce((sum, { from, to }) => sum + to - from, 0);
+  const { step } = ticksWithin(0, all, canvas.width < 500 ? 4 : 8, timeStep);
+  let room = -Infinity; // the end of the words before
+  for (const { time, words } of shown.flatMap((part) => ticksOf(part, step))) {
+    const x = trafficX(time), isLast = x > canvas.width - 16, wide = CHART.letter * words.length;
     svg.append(svgShape("path", { class: "grid", d: `M${x} 0V${CHART.height}` }));
-    svg.append(svgShape("text", { x: last ? canvas.width : x, y: top + 13, "text-anchor": last ? "end" : tick ? "middle" : "start" }, `${sinceStart(tick, step, ticks[ticks.length - 1])}${tick ? "" : " s"}`));
+    if (x - wide / 2 < room) continue;
+    room = x + wide / 2;
+    svg.append(svgShape("text", { x: isLast ? canvas.width : x, y: top + 13 * CHART.scale, "text-anchor": isLast ? "end" : x - wide / 2 > canvas.gutter ? "middle" : "start" }, words));
   }
 }
 
@@ -115,7 +137,8 @@ function stackLegend(layers) {
 function describeTraffic({ flows, isCounted }, unit) {
   const coarse = flows !== null || stackOf() ? binsPerSum() : 1, lanes = isCounted ? "" : " · losses of all traffic";
   $("h-traffic").textContent = flows === null ? "All traffic" : `Traffic of ${whole(flows)} ${flows === 1 ? "flow" : "flows"}`;
-  $("traffic-unit").textContent = `IP ${unit}, ${binText(coarse * traffic.width)} bins${lanes}`;
+  const cuts = traffic.pauses.length, cut = cuts ? ` · axis cut at ${cuts === 1 ? "a pause" : `${whole(cuts)} pauses`}` : "";
+  $("traffic-unit").textContent = `IP ${unit}, ${binText(coarse * traffic.width)} bins${cut}${lanes}`;
 }
 
 export function drawTimeline() {
@@ -126,6 +149,7 @@ export function drawTimeline() {
   const height = CHART.height + count * (CHART.lane + CHART.gap) + CHART.axis, laneTop = (/** @type {number} */ i) => CHART.height + CHART.gap + i * (CHART.lane + CHART.gap);
   const svg = svgShape("svg", { width: canvas.width, height, "aria-hidden": "true" });
   drawAxis(svg, height - CHART.axis);
+  for (const part of partsOfAxis()) if (part.isCut) drawCut(svg, part, CHART.height);
   const unit = drawThroughput(svg, drawn);
   lanes.forEach((lane, i) => drawLane(svg, lane, drawn[lane[0]], laneTop(i)));
   drawWaits(svg, waits, laneTop(lanes.length));

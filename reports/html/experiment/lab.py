@@ -60,9 +60,18 @@ def lab_figure(bins: Bins, published: dict[str, Any]) -> dict[str, Any]:
     """Returns the panels of a flow, with published figures as horizontal lines; only the first is in the legend."""
     seconds = bins["seconds"]
     traces = [
-        line_trace(
-            series.name, seconds, bins[series.column], series.panel, series.hover, color=series.color, dash=series.dash
-        )
+        {
+            **line_trace(
+                series.name,
+                seconds,
+                bins[series.column],
+                series.panel,
+                series.hover,
+                color=series.color,
+                dash=series.dash,
+            ),
+            "showlegend": series.dash != "solid",  # the heads name the others
+        }
         for series in LINES
     ]
     span = [0, seconds[-1] if seconds else 0]
