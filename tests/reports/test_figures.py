@@ -410,7 +410,7 @@ def test_the_notebook_of_the_documentation_runs() -> None:
     nbclient.NotebookClient(ran, timeout=300, resources={"metadata": {"path": str(NOTEBOOK.parent)}}).execute()
     outputs = [output for cell in ran.cells for output in cell.get("outputs", [])]
     first, printed = (
-        [[cell.outputs[0] for cell in one.cells if cell.get("outputs")][place] for one in (stored, ran)]
+        [[cell.outputs[0] for cell in book.cells if cell.get("outputs")][place] for book in (stored, ran)]
         for place in (0, 1)
     )
     assert first[0].data["text/html"] == first[1].data["text/html"] and printed[0].text == printed[1].text
