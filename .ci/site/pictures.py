@@ -28,6 +28,9 @@ def take_picture(browser: Browser, page_file: Path, top: str, picture: Path, hei
     page = browser.new_page(viewport={"width": WIDTH, "height": height})
     page.goto(page_file.as_uri())
     page.wait_for_timeout(1500)  # Plotly draws after the page has loaded
+    if page.locator("#undock").is_visible():  # the frame of the answer would cover the plots
+        page.locator("#undock").click()
+        page.wait_for_timeout(500)
     if top:
         page.locator(top).first.evaluate("node => scrollTo(0, node.getBoundingClientRect().top - 8)")
         page.wait_for_timeout(500)
