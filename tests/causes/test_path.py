@@ -18,7 +18,7 @@ import transfer_wires as wires
 import wiretale
 from causes_ends import late_reader, names_behind
 from finding_captures import of_wire
-from plain_wire import ACK, MSS, PSH, Connection, Wire, sack
+from plain_wire import ACK, MSS, PSH, RST, Connection, Wire, sack
 from wiretale.analyzer.causes.path.loss_moments import Moment, later_losses
 from wiretale.analyzer.causes.path.lossy import Lossy, pooled
 from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Transfer
@@ -470,3 +470,18 @@ def test_needless_probes_are_a_note(samples: Path) -> None:
     trace = wiretale.analyze(samples / "tail_loss_probes.pcapng")
     (row,) = (row for row in trace.causes if row["code"] == "needless-repeats")
     assert (row["severity"], row["waited_ns"]) == ("info", None)
+
+
+def test_a_transfer_that_never_goes_on_is_no_outage(tmp_path: Path) -> None:
+    """After small messages, no full segment is acknowledged any more, until its sender gives up."""
+    talk = Connection(Wire(by_time=True)).open()
+    for n in range(8):
+        talk.send(30 + 30 * n, 0, 300 * n, 300, PSH | ACK, 60 * n).send(
+            50 + 30 * n, 1, 60 * n, 60, PSH | ACK, 300 * (n + 1)
+        )
+    for n in range(10):
+        talk.send(300 + n / 10, 0, 2400 + n * MSS, MSS, ack=480)
+    for ms in (600, 1_200, 2_400, 4_800, 9_600):
+        talk.send(ms, 0, 2400, MSS, ack=480)
+    talk.send(14_000, 1, 480, 60, PSH | ACK, 2400).send(14_000.1, 0, 2400 + 10 * MSS, flags=RST)
+    assert "outage" not in [row["code"] for row in causes_of(of_wire(lambda: talk.wire), tmp_path)]

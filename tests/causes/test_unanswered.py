@@ -28,6 +28,8 @@ from causes_unanswered import (
     half_open_vpn,
     held_ports,
     ignored_refusals,
+    mostly_refused,
+    mostly_resolved,
     no_mail,
     one_port,
     one_type,
@@ -688,6 +690,15 @@ SAID = {
         "likely",
         ("1 of 7 connections to 10.2.0.2:80 hangs", "5 SYNs", "6 others", "source port 40000"),
         ("accept-queue", "random-loss"),
+    ),
+    "a few connections among refusals": Said(
+        mostly_refused, "refused", "likely", ("One of several servers", "24 connections of 30 were refused")
+    ),
+    "a UDP port that answers by turns": Said(
+        mostly_resolved, "refused", "likely", ("One of several servers behind UDP", "6 of 26 flows")
+    ),
+    "a UDP port that is closed at first": Said(
+        lambda: mostly_resolved(first=6), "refused", "proven", ("Nothing listens on UDP",)
     ),
     "ports used again too soon": Said(
         held_ports,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from itertools import chain
 
-from scapy.all import BOOTP, DHCP, DNS, DNSQR, ICMP, IP, TCP, UDP, Packet, Raw, fragment
+from scapy.all import BOOTP, DHCP, DNS, DNSQR, DNSRR, ICMP, IP, TCP, UDP, Packet, Raw, fragment
 
 from attempt_wire import COOKIE, LADDER, RTT, Ends, many
 from crafted import Timed, ether
@@ -111,6 +111,26 @@ def refused_by_turns(each: int = 1, count: int = 18) -> Timed:
     return all_of(
         *(ends.refused(1.0 + i) if i // each % 3 == 2 else ends.connects(1.0 + i) for i, ends in enumerate(many(count)))
     )
+
+
+def mostly_refused(count: int = 30, each: int = 5) -> Timed:
+    """Connections of which every fifth is accepted."""
+    return all_of(*((ends.refused if i % each else ends.connects)(1.0 + i) for i, ends in enumerate(many(count))))
+
+
+def mostly_resolved(count: int = 30, each: int = 5, first: int = 0) -> Timed:
+    """Questions of which every fifth finds the port closed, or all up to `first`."""
+    talk: Timed = []
+    for i in range(count):
+        query = IP(src="10.0.0.1", dst="10.2.0.53") / UDP(sport=40_000 + i, dport=53)
+        question = query / DNS(id=i, rd=1, qd=DNSQR(qname="a.example"))
+        if i < first or (not first and i % each == 0):
+            reply = IP(src="10.2.0.53", dst="10.0.0.1") / ICMP(type=3, code=3) / Raw(bytes(question))
+        else:
+            back = IP(src="10.2.0.53", dst="10.0.0.1") / UDP(sport=53, dport=40_000 + i)
+            reply = back / DNS(id=i, qr=1, qd=DNSQR(qname="a.example"), an=DNSRR(rrname="a.example", rdata="10.2.0.9"))
+        talk += [(1.0 + i, ether(question)), (1.001 + i, ether(reply))]
+    return talk
 
 
 def full_queue() -> Timed:

@@ -27,6 +27,7 @@ BINS_MIN = 3.0  # bins of a series
 FLOWS_MAX = 200
 RTT_SHARE = 0.7  # of the silence: a round trip as long as it
 LOST_MIN = 3  # segments
+STUCK_TIMERS = 3  # of a transfer that never goes on
 MIN_RTO_NS = 200_000_000
 BREAKS = ("idle", "timeout", "network", "window", "send_buffer")  # what the account may call such a wait
 SHARED_NS = 500_000_000  # of several connections
@@ -356,6 +357,15 @@ def is_always_lossy(group: list[Silence]) -> bool:
     return lost - sum(silence.lost for silence in group) >= LOSSY_SHARE * sent
 
 
+def goes_on(group: list[Silence]) -> bool:
+    """Returns whether any transfer that waited in the silences was acknowledged after them. If it never goes on, all that was
+    ever under way is open at its end."""
+    rows = [each.row for silence in group for each in silence.waiting]
+    return any(
+        (row["timeouts"] or 0) < STUCK_TIMERS or (row["unacked_bytes"] or 0) < (row["flight_max"] or 1) for row in rows
+    )
+
+
 @cause(
     code="outage",
     title="Path down for a while",
@@ -381,7 +391,7 @@ def outage(case: Case) -> Matches:
     for group in grouped(case, has_lost=True):
         flows = {each.row["flow"]: each.side for silence in group for each in silence.waiting}
         longest = max(group, key=lambda each: each.ns)
-        if is_always_lossy(group):
+        if is_always_lossy(group) or not goes_on(group):
             continue
         is_seen = longest.lost >= LOST_MIN
         lost = f"{plural(longest.lost, 'segment')} of that time never arrived"

@@ -85,7 +85,7 @@ class Refused(NamedTuple):
     @property
     def is_by_turns(self) -> bool:
         """Whether the port accepts connections between most refusals, as an address of several servers does, one of them down."""
-        return self.changes >= max(TURNS_MIN, len(self.flows) / 2)
+        return self.changes >= max(TURNS_MIN, min(len(self.flows), self.opened) / 2)
 
     @property
     def server(self) -> str:
@@ -326,27 +326,54 @@ def closed_ports(case: Case) -> dict[tuple[str, int], list[int]]:
     return by_server
 
 
+def answered_between(case: Case, host: str, port: int, refused_flows: Sequence[int]) -> int:
+    """Returns how many flows to a UDP port have packets of both ends, among those that began between the refused ones."""
+    flows = case.trace.flows
+    hosts, ports = flows.column("destination"), array("I", flows._packed("destination_port", "I"))
+    between = range(min(refused_flows) + 1, max(refused_flows))
+    near = [case.flow(flow) for flow in between if ports[flow] == port and hosts[flow] == host]
+    return sum(row["protocol"] == "udp" and not row["one_way"] for row in near)
+
+
 def closed_udp_ports(case: Case) -> Matches:
-    """Yields the hosts that answered datagrams with 'port unreachable' and nothing else."""
+    """Yields the hosts that answered datagrams with 'port unreachable', all of them or some."""
     for (host, port), flows in list(closed_ports(case).items())[:HOSTS_MAX]:
+        served, server = answered_between(case, host, port, flows), f"UDP {endpoint_str(host, port)}"
+        is_by_turns = served >= TURNS_MIN
         rows = [row for row in case.exchanges("kind", "dns") if row["flow"] in set(flows)]
         case.claimed.update(flows)
         yield Match(
-            certainty="proven",
+            certainty="likely" if is_by_turns else "proven",
             place="server",
             findings=about(case, flows, "icmp-errors", "dns-unanswered"),
             flows=flows,
             failed=len(flows),
-            attempts=len(flows),
+            attempts=len(flows) + served * is_by_turns,
             waited_ns=union_ns(waits_of(rows)),
             frames=first_packets(case.transfers, flows),
             filter=any_filter([case.flow(flow) for flow in flows]),
-            excluded={"filtered": f"the ICMP error comes from {host} itself"},
+            excluded={} if is_by_turns else {"filtered": f"the ICMP error comes from {host} itself"},
+            undecided={"filtered": f"the logs of the servers behind {host}: which of them does not listen?"}
+            if is_by_turns
+            else {},
             proof="the host itself answered with ICMP 'port unreachable'",
-            subject=f"Nothing listens on UDP {endpoint_str(host, port)}",
-            evidence=f"the host itself answers with ICMP 'port unreachable' ({plural(len(flows), 'flow')}, nothing else)",
+            **closed_words(server, len(flows), served if is_by_turns else 0),
             what=f"Look on {host} with `ss -lunp 'sport = :{port}'`: the service is stopped, or bound to another address.",
         )
+
+
+def closed_words(server: str, refused_flows: int, served: int) -> dict[str, Any]:
+    """Returns the sentence about a UDP port that refuses, and answers so many between."""
+    if served:
+        return {
+            "subject": f"One of several servers behind {server} probably does not listen",
+            "evidence": f"ICMP 'port unreachable' answered {refused_flows:,} of {refused_flows + served:,} flows, in turn with "
+            "others that got replies",
+        }
+    return {
+        "subject": f"Nothing listens on {server}",
+        "evidence": f"the host itself answers with ICMP 'port unreachable' ({plural(refused_flows, 'flow')}, nothing else)",
+    }
 
 
 @cause(
