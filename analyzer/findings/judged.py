@@ -85,6 +85,23 @@ class Judged(NamedTuple):
             return f"Nothing was judged for {EVERY_MEASURE}: {self._reasons()}."
         return f"Judged: {self.text()}" if self.total.packets else ""
 
+    def parts(self) -> tuple[str, str]:
+        """Returns what was judged in short, and the details; each empty without."""
+        if not self.total.packets:
+            return "", ""
+        if self.nothing:
+            return f"Nothing was judged for {EVERY_MEASURE}.", f"Not judged: {self._reasons()}."
+        shares = [amount.packets / self.total.packets for amount in self.measures.values() if amount.packets]
+        least, most = (show_share(share, 1) for share in (min(shares), max(shares)))
+        packets = (
+            "all packets"
+            if min(shares) == 1
+            else f"{least} of packets"
+            if least == most
+            else f"{least} to {most} of packets"
+        )
+        return f"Judged: {packets}.", self.sentence()
+
     def text(self, reasons: bool = True) -> str:
         """Returns the same without the word `Judged`, and perhaps without what was not judged; empty without a packet."""
         if not self.total.packets:

@@ -242,7 +242,7 @@ def link_shares(trace: Trace, link_bps: int) -> list[dict[str, Any]]:
 
 def render(trace: Trace, link_bps: int | None = None, served: bool = False, frames: bool = True) -> str:
     """Returns the page; `link_bps` is the rate that goodput is compared with. If it is served, it asks for packets."""
-    data, judged = page_data(trace, served, frames), judge(trace)
+    data, (judged, details) = page_data(trace, served, frames), judge(trace).parts()
     return offline_page.render(
         "capture/capture.html",
         data,
@@ -252,7 +252,8 @@ def render(trace: Trace, link_bps: int | None = None, served: bool = False, fram
         facts=facts(trace),
         answer=trace.answer,
         flows=len(trace.flows),
-        judged=judged.sentence(),
+        judged=judged,
+        judged_details=details,
         traffic=data["timeline"] is not None,
         answers=answer_times(trace),
         time=time_bar(trace),

@@ -32,13 +32,12 @@ SEVERITIES = {"error": ("problem", "▲"), "warning": ("warning", "◇"), "info"
 def facts(trace: Trace) -> str:
     """Returns packets, bytes, duration and start of the capture, and whether it dropped packets."""
     rows, span = trace.interfaces.rows(), span_of(trace)
-    drops = [drop_text for row in rows if (drop_text := drops_of(row)) is not None]
-    dropped = "not recorded" if not drops else "none reported" if not sum(drops) else f"{sum(drops):,}"
+    dropped = sum(drops_of(row) or 0 for row in rows)
     parts = [plural(sum(row["packets"] for row in rows), "packet"), show_bytes(sum(row["bytes"] for row in rows))]
     parts.append(
         f"{show_duration(span[1] - span[0])} from {show_time(span[0])[:TIME_LETTERS]} UTC" if span else "no times"
     )
-    return " · ".join([*parts, f"capture drops: {dropped}"])
+    return " · ".join([*parts, *([f"capture drops: {dropped:,}"] if dropped else [])])
 
 
 def time_bar(trace: Trace) -> dict[str, Any] | None:
@@ -63,10 +62,10 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
 
 
 def share_str(entry: Explained, trace: Trace) -> str:
-    """Returns what the cost is a share of: `in 266 transfers`, `50% of 446 ms`; empty if it is unknown."""
+    """Returns what the cost is a share of: `in 266 transfers`, `50%`, `50% of 446 ms`; empty if it is unknown."""
     if entry.cause is not None:
         share = entry.cause["share"]
-        return f"{show_share(share, 1)} of the time" if share and entry.cause["waited_ns"] else ""
+        return show_share(share, 1) if share and entry.cause["waited_ns"] else ""
     if entry.group.is_group:
         return f"in {plural(entry.group.transfers, 'transfer')}"
     row = entry.group.first
@@ -107,6 +106,7 @@ def listed(entry: Explained, trace: Trace, evident: list[dict[str, Any]]) -> dic
         "proof": cause["proof"] if cause and is_answer else "",
         "cost": cost_str(entry),
         "share": share_str(entry, trace),
+        "share_of": "of the time of its flows" if cause else "",
         "advice": entry.advice,
         "code": cause["code"] if cause else entry.group.first["code"],
         "members": [
@@ -140,6 +140,7 @@ def findings(trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "causes": texts[:CAUSES_SHOWN],
         "others": texts[CAUSES_SHOWN:],
+        "further": sum(left.values()),
         "first": FIRST_SHOWN,
         "observations": len(trace.findings),
         "full": FULL_ON_PAPER,
@@ -158,6 +159,30 @@ def span_of_entry(
     return min(firsts, default=None), max(lasts, default=None)
 
 
+def waited_s(entry: Explained) -> float | None:
+    """Returns the seconds that a cause, or findings that none explains, cost; None if it is no time, or unknown."""
+    if entry.cause is not None:
+        waited_ns = entry.cause["waited_ns"]
+        return None if waited_ns is None else waited_ns / 1e9
+    costs = [row["cost"] or 0.0 for row in entry.group.rows if row["cost_unit"] == "seconds"]
+    return math.fsum(costs) if costs else None
+
+
+def single_span(entry: Explained, finding_data: list[dict[str, Any]], members: int) -> tuple[float, float] | None:
+    """Returns the span of a cause of one flow whose evidence overlaps and is about as long as what it cost; else None."""
+    times = [(row["from"], row["to"] or row["from"]) for row in finding_data if row["from"] is not None]
+    if not times or members > 1:
+        return None
+    start, end = min(times)
+    for first, last in sorted(times):
+        if first > end:
+            return None
+        end = max(end, last)
+    waited = waited_s(entry)
+    is_single = len(times) == 1 if waited is None else waited / 2 <= end - start <= 2 * waited
+    return (start, end) if is_single else None
+
+
 def cause_flows(trace: Trace, evident: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Returns for each entry that the page lists its flows, at most 200 of `members`, and its times in seconds: what a
     selection of flows or of a range must have of it."""
@@ -171,7 +196,14 @@ def cause_flows(trace: Trace, evident: list[dict[str, Any]]) -> list[dict[str, A
         flows = list(dict.fromkeys(flows or [flow for row in finding_data for flow in row["flows"]]))
         members = max(len(flows), cause["members"] or 0) if cause else len(flows)
         start, end = span_of_entry(entry, finding_data, base_ns)
-        described.append({"title": title_of(entry), "flows": flows, "members": members, "from": start, "to": end})
+        described.append(
+            {
+                **{"title": title_of(entry), "flows": flows, "members": members, "from": start, "to": end},
+                "main": entry.group.main["finding"] if finding_data else None,
+                "findings": [row["finding"] for row in entry.group.rows],
+                "span": single_span(entry, finding_data, members),
+            }
+        )
     return described
 
 

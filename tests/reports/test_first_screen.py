@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
+import needs
 import wiretale
 from checkout import SAMPLES
 from color_sight import SIGHTS, Color, contrast, difference, from_hex
 from one_queue import through_one_queue
 from plain_wire import Connection, Wire
 from report_page import Page
+from seen_words import seen_words
 from wiretale.reports.html.finding_rows import finding_rows
 from wiretale.reports.html.first_screen import findings
 from wiretale.reports.html.offline_page import with_code
@@ -142,6 +144,38 @@ def test_the_default_flow_is_that_of_the_first_finding(desk: Page) -> None:
     flows = [desk.page.evaluate(f"data.findings[{number - 1}].cited_flow") for number in numbers]
     first = next((flow for flow in flows if flow is not None), 0)
     assert int(desk.page.evaluate("document.body.dataset.flow")) == first
+
+
+def stalled(path: Path, moments: tuple[int, ...]) -> Path:
+    """A transfer of 200 segments, some of which come again after 400 ms."""
+    wire, now = Wire(), 30.0
+    talk = Connection(wire, port=20000).open(0.0)
+    for number in range(200):
+        talk.data(now, 1400 * number, 1400)
+        if number in moments:
+            now += 400.0
+            talk.data(now, 1400 * number, 1400)
+        talk.ack(now + 20.0, 1400 * (number + 1))
+        now += 25.0
+    return wire.write(path)
+
+
+@pytest.mark.parametrize("moments", [(100,), (50, 150)])
+def test_a_page_opens_at_a_single_span_or_at_the_whole_flow(
+    page: Page, tmp_path: Path, moments: tuple[int, ...]
+) -> None:
+    trace = wiretale.analyze(stalled(tmp_path / "stalled.pcap", moments))
+    page.open(trace.report(tmp_path / "report.html"))
+    seen = page.page.evaluate("choice.range")
+    again = [0.001 * (30 + 25 * number + 400 * (place + 1)) for place, number in enumerate(moments)]
+    if len(moments) == 1:
+        assert seen and seen[0] < again[0] - 0.4 and again[0] < seen[1] and seen[1] - seen[0] < 2
+    else:
+        assert seen is None
+    shapes = page.page.evaluate("document.getElementById('plot')._fullLayout.shapes.map(({ name, x0 }) => [name, x0])")
+    marks = [x for name, x in shapes if name == "cited"]
+    assert all(any(x == pytest.approx(time) for x in marks) for time in again), (marks, again)
+    assert page.page.inner_text("#shown") == "Cause 1: Losses at the end of a burst"
 
 
 def test_the_brush_chooses_a_range_and_back_undoes_it(desk: Page) -> None:
@@ -299,6 +333,30 @@ def test_sums_over_time_spread_a_row_over_its_bin(samples: Path) -> None:
     for wrong in (("bytes", 0, 1), ("bytes", 1, 0), ("bytes", 1, 10**6), ("flow_name", 1, 1)):
         with pytest.raises((ValueError, KeyError)):
             series._time_sums([wrong[0]], start, wrong[1], wrong[2])
+
+
+# --- how much there is to read
+
+WORDS_MOST = 150
+# Captures whose first screens have the most words, of all samples and of 36 that others made.
+WORDY = ("capture_drops.pcapng", "timeouts.pcap", "mirror_router.pcap", "reordering.pcap")
+WORDY_SHARED = (
+    *("cases/tls_sgt.pcap", "cases/discard.solaris.dmp.gz", "cases/psc.fddi.dmp.gz", "cases/http_espn_fail.pcapng"),
+    *("field/acks-lost-behind-server.pcap", "questions/duplex_mismatch.pcap.gz", "questions/incast.pcap.gz"),
+)
+
+
+def test_the_first_screen_has_at_most_150_words(desk: Page) -> None:
+    assert 40 < len(seen_words(desk)) <= WORDS_MOST
+
+
+@pytest.mark.parametrize("name", [*WORDY, *WORDY_SHARED])
+def test_the_first_screen_of_a_wordy_capture_has_at_most_150_words(page: Page, name: str, tmp_path: Path) -> None:
+    capture = SAMPLES / name if name in WORDY else needs.shared("labelled") / name
+    page.page.set_viewport_size(DESK)
+    page.open(wiretale.analyze(capture).report(tmp_path / "report.html"))
+    words = seen_words(page)
+    assert 40 < len(words) <= WORDS_MOST, words
 
 
 # --- colors

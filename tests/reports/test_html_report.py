@@ -135,7 +135,7 @@ def test_a_capture_without_packets_has_a_report(page: Page, tmp_path: Path) -> N
     path = tmp_path / "empty.pcap"
     path.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
     page.open(wiretale.analyze(path).report(tmp_path / "report.html"))
-    assert page.page.inner_text("#count") == "0 of 0 flows" and page.complaints == []
+    assert page.page.inner_text("#count") == "0" and page.complaints == []
 
 
 def test_a_page_costs_a_few_bytes_a_packet(tmp_path: Path) -> None:

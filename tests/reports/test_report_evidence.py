@@ -47,7 +47,9 @@ def findings_of(page: Page) -> list[dict[str, Any]]:
 
 
 def shown_text(number: int) -> str:
-    return f"document.getElementById('shown').textContent.startsWith('Finding {number}:')"
+    """Whether the mark is named: a cause by its place and title, another finding by its number and sentence."""
+    named = f"causeOf({number})?.main === {number} ? 'Cause ' : 'Finding {number}:'"
+    return f"document.getElementById('shown').textContent.startsWith({named})"
 
 
 def show(page: Page, number: int) -> None:
@@ -71,7 +73,8 @@ def assert_shows(page: Page, finding: dict[str, Any], number: int) -> dict[str, 
     """The plot of the finding's flow has the evidence in its range, marked, and is in the window."""
     now = viewed(page)
     assert finding["cited_flow"] in (None, now["flow"]) and f"finding={number}" in now["hash"]
-    assert now["shown"].endswith(f": {finding['sentence']}")
+    title = page.page.evaluate(f"causeOf({number})?.main === {number} ? causeOf({number}).title : ''")
+    assert now["shown"].endswith(f": {title or finding['sentence']}")
     assert abs(now["top"]) < VIEW["height"] / 2
     (left, right), (start, end), to = now["range"], now["band"], finding["to"] or finding["from"]
     assert left - NS <= start <= finding["from"] + NS and to - NS <= end and to <= right + NS
@@ -122,7 +125,7 @@ def test_a_stall_is_shown_between_its_frames(page: Page, samples: Path, tmp_path
     assert start == pytest.approx((times[54] - base) * NS, abs=NS) and end == pytest.approx(
         (times[59] - base) * NS, abs=NS
     )
-    assert page.page.inner_text(f"button[data-show='{number}']").startswith("Show 0.")
+    assert page.page.get_attribute(f"button[data-show='{number}']", "title").startswith("Show 0.")
 
 
 def test_frames_of_the_evidence_are_marked(page: Page, samples: Path, tmp_path: Path) -> None:
@@ -160,7 +163,10 @@ def test_the_page_opens_at_the_evidence_of_the_first_finding(page: Page, sample_
     opened = viewed(page)
     lasted = page.page.evaluate("taken.extent")
     assert page.page.evaluate("scrollY") == 0 and f"frame={first['frames'][0]}" in opened["hash"]
-    assert opened["flow"] == first["cited_flow"] and opened["shown"] == f"Finding 1: {first['sentence']}"
+    assert opened["flow"] == first["cited_flow"] and opened["shown"].startswith("Cause 1: ")
+    assert opened["range"] == lasted  # its cause has several spans
+    show(page, 1)
+    opened = viewed(page)
     assert lasted[0] <= opened["range"][0] < opened["band"][0] and opened["band"][1] < opened["range"][1] <= lasted[1]
     page.page.locator("#whole-flow").click()
     page.until("choice.range === null")

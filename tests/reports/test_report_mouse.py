@@ -264,10 +264,10 @@ def test_search_and_links_reach_flows_that_are_not_listed(
     shutil.copy(many, tmp_path / "many.pcap")
     monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", 2000)
     page.open(wiretale.analyze("many.pcap", filter="tcp").report(tmp_path / "report.html"))
-    assert page.page.inner_text("#count") == "200 of 3,000 flows"
+    assert page.page.inner_text("#count") == "200 of 3,000"
     assert page.page.locator("tr[data-flow='2900']").count() == 0
     page.page.fill("#find", "10.1.11.151:22900")
-    assert page.page.inner_text("#count") == "1 of 3,000 flows"
+    assert page.page.inner_text("#count") == "1 of 3,000"
     page.page.click("tr[data-flow='2900']")
     page.until("document.body.dataset.flow === '2900'")
     assert page.hash() == "#flow=2900&find=10.1.11.151%3A22900"

@@ -16,12 +16,14 @@ from plain_wire import Connection
 from report_page import Page
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate
 from wiretale.reports.html import analyze, timeline
+from wiretale.reports.time_account import PARTS
 
 pytestmark = pytest.mark.xdist_group("selection")
 
 DESK = {"width": 1440, "height": 900}
 CHOSEN = "Array.from(selectedRows(), row => tables.flows.number[row])"
 LISTED = "[...document.querySelectorAll('#flows tbody tr[data-flow]')].map(row => Number(row.dataset.flow))"
+WAITED = " + ".join(f"time_{part}_ns" for part in PARTS if part not in ("idle", "unknown"))
 # A value of each facet, and the condition for it.
 FACETS = {
     "host:10.1.1.2": "source = '10.1.1.2' OR destination = '10.1.1.2'",
@@ -30,7 +32,7 @@ FACETS = {
     "port:443": "destination_port = 443",
     "application:tcp": "coalesce(application, protocol) = 'tcp'",
     "cause:1": "flow IN (SELECT flow FROM cause_flows WHERE cause = 1)",
-    "part:queue": "time_queue_ns > 0",
+    "part:queue": f"time_queue_ns >= 0.1 * ({WAITED})",
     "verdict:spurious": "flow IN (SELECT flow FROM directions WHERE spurious_retransmissions > 0)",
 }
 

@@ -68,7 +68,8 @@ interface Finding {
   from: number | null; // seconds since the base of the page
   to: number | null;
 }
-interface CauseFlows { title: string; flows: number[]; members: number; from: number | null; to: number | null } // of a listed cause, in the order of the list
+// A listed cause, in the order of the list: `main` is the finding that Show shows, and `span` its times if it is a single span.
+interface CauseFlows { title: string; flows: number[]; members: number; from: number | null; to: number | null; main: number | null; findings: number[]; span: Span | null }
 interface Facet { words: string; values: (row: number) => string[]; text?: (value: string) => string }
 type Wanted = Pick<Choice, "only" | "find" | "during">;
 interface ShownFinding extends Finding { from: number } // whose times are known
@@ -356,7 +357,7 @@ interface Counted { flow: number; unit: string; runs: number[] }
 interface MemberPicture { name: string; flows: number[]; rates: Float64Array; losses: number[]; lost: number }
 interface Press { x: number; y: number; place: number; pan: boolean; range: Span; vertical: Record<string, Span>; to?: number[]; waiting?: number; box?: HTMLElement }
 interface Cause { item: HTMLElement; place: string; main: number; numbers: number[]; sentence: string }
-type Lane = ["lost" | "missed", string, string]; // name, label, words of the legend
+type Lane = "lost" | "missed";
 interface Wait { kind: "server" | "client" | "network"; from: number; to: number }
 interface Grouping { head: string; key: (row: number) => number; name: (row: number) => string | number; other: string; otherKey: (row: number) => number }
 interface Group { key: number; first: number; rows: number[]; bytes: number; problems: number[]; others: Set<number>; times: number[] | null }

@@ -26,7 +26,7 @@ import { momentText, whole } from "../units.js";
 import { loadRequests } from "../waterfall/waterfall.js";
 import { drawCommands } from "./commands.js";
 import { firstAboutFlow, startFindings } from "./findings.js";
-import { evidenceChoice, listenForFindings } from "./show.js";
+import { listenForFindings, openingChoice } from "./show.js";
 import { fetchedNote, startSource } from "./source.js";
 import { holdTables, tables } from "./tables.js";
 import { drawTimeline, startTimeline } from "./timeline.js";
@@ -136,7 +136,8 @@ async function start() {
   startRangeFacts();
   listenForFindings();
   listenPackets();
-  await begin(firstAboutFlow() ? evidenceChoice(firstAboutFlow()) : { flow: tables.flows.number[ordered()[0]] }, (number) => tables.flows.rowOf(number) >= 0);
+  const first = firstAboutFlow();
+  await begin(first ? openingChoice(first) : { flow: tables.flows.number[ordered()[0]] }, (number) => tables.flows.rowOf(number) >= 0);
   document.body.dataset.ready = "yes";
 }
 

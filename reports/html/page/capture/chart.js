@@ -5,8 +5,10 @@ import { trimmed } from "../link.js";
 import { $, data, inflate } from "../plotly.js";
 
 const TEXT_PX = 13; // height of the text for which these sizes are made
-const SIZES = { height: 64, lane: 14, gap: 6, axis: 18, gutter: 52, gutterPhone: 40, cut: 64 };
+const SIZES = { height: 96, lane: 14, gap: 6, axis: 18, gutter: 52, gutterPhone: 40, cut: 64 };
 export const CHART = { ...SIZES, phone: 760, letter: 7, scale: 1 };
+const FEW_FLOWS = 5;
+const HIGH = 128; // height of the traffic where few flows are listed below
 const TICK_STEPS = [1, 2, 5];
 const TIME_STEPS = [15, 30, ...[1, 2, 5, 10, 20, 30].map((minutes) => 60 * minutes), ...[1, 2, 3, 6, 12].map((hours) => 3600 * hours)]; // seconds
 
@@ -48,15 +50,16 @@ export function sinceStart(seconds, step, last) {
 export const canvas = { width: 0, gutter: 0 }; // of the drawing, px
 export const traffic = /** @type {Traffic} */ ({}); // seconds since the base of the page, and counts by bin
 
-// Sets the width of the drawing, px, and its other sizes by the size of its text, which a reader may enlarge.
+// Sets the width of the drawing, px, and its other sizes by the size of its text, which a reader may enlarge. Where few flows are listed
+// below, it is higher.
 /** @param {number} width */
 export function sizeCanvas(width) {
   const probe = svgShape("svg", { width: 0, height: 0 }), text = /** @type {SVGTextElement} */ (svgShape("text", {}, "0"));
   probe.append(text);
   $("timeline").append(probe);
-  const grown = text.getBBox().height / TEXT_PX, scale = grown > 1.1 ? grown : 1;
+  const grown = text.getBBox().height / TEXT_PX, scale = grown > 1.1 ? grown : 1, sizes = data.flows.held <= FEW_FLOWS ? { ...SIZES, height: HIGH } : SIZES;
   probe.remove();
-  Object.assign(CHART, Object.fromEntries(Object.entries(SIZES).map(([name, size]) => [name, size * scale])), { letter: 7 * scale, scale });
+  Object.assign(CHART, Object.fromEntries(Object.entries(sizes).map(([name, size]) => [name, size * scale])), { letter: 7 * scale, scale });
   Object.assign(canvas, { width, gutter: width < CHART.phone - 60 ? CHART.gutterPhone : CHART.gutter });
 }
 

@@ -9,6 +9,9 @@ import { tables } from "./tables.js";
 
 /** @param {number} number */
 export const findingOf = (number) => data.findings[number - 1];
+// Returns the listed cause that a finding belongs to.
+/** @param {number | null | undefined} number */
+export const causeOf = (number) => data.causes.find(({ findings }) => findings.includes(number ?? 0));
 const CONTEXT = 12; // packets beside the evidence that the range includes
 const MARGIN_OF_EVIDENCE = 0.3; // of its length, at least
 const POINT_LEAST = 0.004; // share of the range that the mark of a single packet takes
@@ -75,24 +78,38 @@ function citedTimes({ cited_flow: flow, capture, frames, from, to }) {
   return [...times];
 }
 
-// Returns the times of the evidence, so wide that it can be seen; null if no finding is marked.
-export function evidenceBand() {
-  const finding = markedFinding();
-  if (!finding) return null;
-  const { from } = finding, to = finding.to ?? from, [left, right] = view.range;
-  const wider = Math.max(0, (right - left) * POINT_LEAST - (to - from)) / 2;
+// Returns the times of a span, so wide that it can be seen.
+/** @param {number} from @param {number} to */
+function visibleSpan(from, to) {
+  const [left, right] = view.range, wider = Math.max(0, (right - left) * POINT_LEAST - (to - from)) / 2;
   return { from: Math.max(from - wider, Math.min(from, left)), to: Math.min(to + wider, Math.max(to, right)) };
 }
 
-// Returns the band of the evidence in all panels, and a line at each cited frame, as shapes of a Plotly layout. Over the canvas the band
-// is clear: the canvas has its color, below the data.
+// Returns the chosen finding, and if it stands for a cause what else the flow shows of this; none if no finding is marked.
+function markedFindings() {
+  const finding = markedFinding(), cause = causeOf(choice.finding), marked = finding ? [finding] : [];
+  if (!finding || cause?.main !== choice.finding) return marked;
+  for (const number of cause.findings) {
+    const own = number === choice.finding ? null : shownFinding(number);
+    if (own && own.cited_flow === choice.flow && !own.whole) marked.push(own);
+  }
+  return marked;
+}
+
+// Returns the times of the evidence.
+export const evidenceBands = () => markedFindings().map(({ from, to }) => visibleSpan(from, to ?? from));
+
+// Returns the bands of the evidence and of its cause in all panels, and a line at each cited frame, as shapes of a Plotly layout. Over the
+// canvas bands are clear: the canvas has their color, below the data.
 /** @param {boolean} clear */
 export function evidenceShapes(clear) {
-  const finding = markedFinding(), wide = evidenceBand();
-  if (!finding || !wide) return [];
+  const marked = markedFindings();
+  if (!marked.length) return [];
   const style = getComputedStyle(document.documentElement), color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const common = { xref: "x", yref: "paper", y0: 0, y1: 1, layer: "below" };
   const mark = (/** @type {number} */ x) => ({ ...common, name: "cited", type: "line", x0: x, x1: x, line: { color: color("--muted"), width: 1, dash: "dot" } });
-  const band = { ...common, name: "evidence", type: "rect", x0: wide.from, x1: wide.to, fillcolor: clear ? "rgba(0,0,0,0)" : color("--evidence"), line: { width: 0 } };
-  return [band, ...citedTimes(finding).map(mark)];
+  const fillcolor = clear ? "rgba(0,0,0,0)" : color("--evidence");
+  const shapes = evidenceBands().map(({ from, to }, i) => ({ ...common, name: i ? "of-cause" : "evidence", type: "rect", x0: from, x1: to, fillcolor, line: { width: 0 } }));
+  const [left, right] = view.range, times = [...new Set(marked.flatMap(citedTimes))];
+  return [...shapes.filter(({ x0, x1 }, i) => !i || (x1 >= left && x0 <= right)), ...times.filter((time) => time >= left && time <= right).map(mark)];
 }

@@ -1,6 +1,6 @@
 // @ts-check
 // The findings by cause: their pins, and the mark of the chosen one. page/capture/show.js shows the evidence of a finding.
-import { elementAt, targetOf } from "../elements.js";
+import { elementAt } from "../elements.js";
 import { choice, hasAny, onChoice } from "../link.js";
 import { $ } from "../plotly.js";
 import { isCauseSelected } from "../selection/selection.js";
@@ -16,7 +16,7 @@ export function causesListed() {
     place: elementAt(".pin", item).textContent ?? "", // in the list
     main: Number(elementAt(".cost [data-show]", item).dataset.show), // the number of the cause: that of the finding that Show shows
     numbers: (item.dataset.numbers ?? "").split(" ").map(Number),
-    sentence: (elementAt(".sentence", item).textContent ?? "").trim().replace(/\s+/g, " "),
+    sentence: elementAt(".sentence b", item).textContent ?? "",
   }));
   return causes;
 }
@@ -32,10 +32,21 @@ export function markCause() {
   }
 }
 
-// Shows the causes of the selected flows alone, and says how many there are beside them.
+let isEveryCauseShown = false; // beyond the first ones
+
+// Shows the causes of the selected flows alone, the first of them at once, and says how many there are beside them.
 function selectCauses() {
-  const items = [...document.querySelectorAll("li.finding[data-place]")];
-  for (const item of items) item.classList.toggle("beside", !isCauseSelected(Number(item.dataset.place)));
+  const items = [...document.querySelectorAll("li.finding[data-place]")], most = isEveryCauseShown ? items.length : Number($("findings").dataset.first);
+  let count = 0;
+  for (const item of items) {
+    const isOfSelection = isCauseSelected(Number(item.dataset.place));
+    count += Number(isOfSelection);
+    item.classList.toggle("beside", !isOfSelection);
+    item.toggleAttribute("data-late", isOfSelection && count > most);
+  }
+  const further = count - Math.min(count, most), more = elementAt("#more-findings");
+  if (more) more.hidden = !further;
+  if (more) more.textContent = `${further} more cause${further === 1 ? "" : "s"}`;
   const left = items.filter((item) => !item.classList.contains("beside")).length;
   $("causes-note").hidden = left === items.length;
   $("causes-note").textContent = left ? `${left} of ${items.length} causes are of this selection.` : "No cause is of this selection.";
@@ -45,9 +56,9 @@ function selectCauses() {
 const detailsOf = (selector) => document.querySelectorAll(selector);
 
 export function startFindings() {
-  $("more-findings")?.addEventListener("click", (event) => {
-    for (const item of document.querySelectorAll(".finding[data-late]")) item.removeAttribute("data-late");
-    targetOf(event).closest("p")?.remove();
+  $("more-findings")?.addEventListener("click", () => {
+    isEveryCauseShown = true;
+    selectCauses();
   });
   onChoice((changed) => changed.has("finding") && markCause());
   onChoice((changed) => hasAny(changed, ["find", "only", "during"]) && selectCauses());

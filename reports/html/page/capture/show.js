@@ -7,7 +7,7 @@ import { ordered } from "../list/flow_list.js";
 import { $, data } from "../plotly.js";
 import { largestSelected } from "../selection/selection.js";
 import { momentText } from "../units.js";
-import { evidenceRange, markedFinding, shownFinding } from "./evidence.js";
+import { causeOf, evidenceRange, markedFinding, shownFinding } from "./evidence.js";
 import { firstAboutFlow } from "./findings.js";
 import { tables } from "./tables.js";
 
@@ -35,6 +35,15 @@ export function evidenceChoice(number) {
   return { flow, with: [], range: evidenceRange(finding, flow), vertical: {}, finding: number, frame: finding.frames[0] ?? null };
 }
 
+// Returns the choice of a page that opens at a finding: the range of its cause if this is one span, else the whole flow, in which all of
+// its spans are marked.
+/** @param {number} number @returns {Change} */
+export function openingChoice(number) {
+  const change = evidenceChoice(number), finding = shownFinding(number), cause = causeOf(number);
+  if (!finding || !cause || typeof change.flow !== "number") return change;
+  return { ...change, range: cause.span && evidenceRange({ ...finding, from: cause.span[0], to: cause.span[1] }, change.flow) };
+}
+
 /** @param {number} number */
 async function showFinding(number) {
   if (!shownFinding(number)) return;
@@ -53,7 +62,14 @@ function stepFinding(step) {
 
 // --- marks -----------------------------------------------------------------------------------------------------
 
-// Returns the words of the button that shows a finding: "Show 2.39–2.81 s"; empty if it cannot be shown.
+// Returns what is marked: the title of a cause, or of another finding the sentence.
+function markedText() {
+  const finding = markedFinding(), cause = causeOf(choice.finding);
+  if (!finding) return "";
+  return cause?.main === choice.finding ? `Cause ${data.causes.indexOf(cause) + 1}: ${cause.title}` : `Finding ${choice.finding}: ${finding.sentence}`;
+}
+
+// Returns the name of the button that shows a finding: "Show 2.39–2.81 s"; empty if it cannot be shown.
 /** @param {number} number */
 function showText(number) {
   const finding = shownFinding(number);
@@ -65,7 +81,7 @@ function describeFinding(changed) {
   if (!hasAny(changed, ["flow", "finding"])) return;
   const finding = markedFinding();
   $("shown").hidden = !finding;
-  $("shown").textContent = finding ? `Finding ${choice.finding}: ${finding.sentence}` : "";
+  $("shown").textContent = markedText();
   for (const button of document.querySelectorAll("[data-show]")) {
     if (finding && Number(button.dataset.show) === choice.finding) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
@@ -87,8 +103,10 @@ function completed(found) {
 // Any element with data-show shows the finding of that number, also one that is made later.
 export function listenForFindings() {
   for (const button of document.querySelectorAll("button[data-show]")) {
-    button.textContent = showText(Number(button.dataset.show));
-    button.hidden = !button.textContent;
+    const name = showText(Number(button.dataset.show));
+    button.title = name;
+    button.setAttribute("aria-label", name);
+    button.hidden = !name;
   }
   document.addEventListener("click", (event) => {
     const asked = targetOf(event).closest("[data-show]");

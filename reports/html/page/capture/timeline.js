@@ -22,7 +22,7 @@ const BRUSH_LEAST_PX = 3; // less is a click
 const PIN_PX = 28;
 const SPAN_LEAST_PX = 2; // of the line over a single frame
 /** @type {Lane[]} */
-const LANES = [["lost", "lost", "lost"], ["missed", "missed", "not captured"]];
+const LANES = ["lost", "missed"]; // their names
 
 // --- drawing ---------------------------------------------------------------------------------------------------
 
@@ -67,10 +67,10 @@ function drawThroughput(svg, { rates, layers }) {
 }
 
 // Draws a lane of counts; its highest bar has the height of the lane.
-/** @param {Element} svg @param {Lane} lane @param {Uint32Array} counts @param {number} top */
-function drawLane(svg, [name, label], counts, top) {
+/** @param {Element} svg @param {Lane} name @param {Uint32Array} counts @param {number} top */
+function drawLane(svg, name, counts, top) {
   const most = counts.reduce((a, b) => Math.max(a, b), 0);
-  svg.append(svgShape("text", { x: canvas.gutter - 8, y: top + CHART.lane - 2, "text-anchor": "end" }, label));
+  svg.append(svgShape("text", { x: canvas.gutter - 8, y: top + CHART.lane - 2, "text-anchor": "end" }, name));
   let bars = "";
   for (const { bin, left, right } of stepsOfTraffic()) {
     if (!counts[bin]) continue;
@@ -144,19 +144,19 @@ function describeTraffic({ flows, isCounted }, unit) {
 export function drawTimeline() {
   const place = $("timeline"), drawn = drawnTraffic();
   sizeCanvas(onPaper() ? PAPER.width : place.clientWidth);
-  const lanes = LANES.filter(([name]) => drawn[name].some(Boolean));
+  const lanes = LANES.filter((name) => drawn[name].some(Boolean));
   const waits = waitsOf(choice.flow), count = lanes.length + Number(waits.length > 0);
   const height = CHART.height + count * (CHART.lane + CHART.gap) + CHART.axis, laneTop = (/** @type {number} */ i) => CHART.height + CHART.gap + i * (CHART.lane + CHART.gap);
   const svg = svgShape("svg", { width: canvas.width, height, "aria-hidden": "true" });
   drawAxis(svg, height - CHART.axis);
   for (const part of partsOfAxis()) if (part.isCut) drawCut(svg, part, CHART.height);
   const unit = drawThroughput(svg, drawn);
-  lanes.forEach((lane, i) => drawLane(svg, lane, drawn[lane[0]], laneTop(i)));
+  lanes.forEach((lane, i) => drawLane(svg, lane, drawn[lane], laneTop(i)));
   drawWaits(svg, waits, laneTop(lanes.length));
   svg.append(svgShape("path", { id: "in-view" }), svgShape("path", { id: "brush" }), svgShape("path", { id: "grips" }));
   place.replaceChildren(svg);
   describeTraffic(drawn, unit);
-  $("traffic-legend").replaceChildren(...stackLegend(drawn.layers), ...lanes.map(([name, , text]) => legendItem(name, `${text}, at most ${whole(drawn[name].reduce((a, b) => Math.max(a, b), 0))}`)), ...waitLegend(waits));
+  $("traffic-legend").replaceChildren(...stackLegend(drawn.layers), ...waitLegend(waits));
   $("stack-by").value = stackOf() ?? "";
   drawBrush(choice.during);
   drawPins();

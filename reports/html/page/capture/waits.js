@@ -57,7 +57,12 @@ export function drawWaits(svg, waits, top) {
 /** @param {Wait[]} waits */
 export function waitLegend(waits) {
   const kinds = Object.keys(WAITS).filter((kind) => waits.some((one) => one.kind === kind));
-  return kinds.map((kind, i) => legendItem(`part-${kind}`, `${i ? "" : `flow ${choice.flow} `}${WAITS[kind]}`));
+  return kinds.map((kind, i) => {
+    const item = legendItem(`part-${kind}`, kind === "network" ? "loss" : kind);
+    if (!i) item.prepend(`flow ${choice.flow}: `);
+    item.title = WAITS[kind];
+    return item;
+  });
 }
 
 // Returns the words of the wait at a place of the drawing; empty beside the lane.

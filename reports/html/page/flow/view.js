@@ -1,7 +1,7 @@
 // @ts-check
 // The plots of the selected flow: panels over one time axis, which fit the points in view. Plotly draws the axes and series of few points,
 // canvas.js the others.
-import { evidenceBand } from "../capture/evidence.js";
+import { evidenceBands } from "../capture/evidence.js";
 import { tables } from "../capture/tables.js";
 import { choice, chosenFlow } from "../link.js";
 import { flowAt } from "../list/flows.js";
@@ -100,7 +100,7 @@ export async function draw() {
   const layout = layoutFor(used, own);
   $("plot").hidden = !used.length;
   document.body.dataset.points = String(traces.reduce((n, trace) => n + trace.x.length, 0));
-  drawCanvas(dense, manyBands(), evidenceBand(), layout, own);
+  drawCanvas(dense, manyBands(), evidenceBands(), layout, own);
   settle();
   // All must be done before the first await, because a browser that prints does not wait.
   placeHeads(f, used);

@@ -147,5 +147,5 @@ export function listGroups(rows, name, most) {
 export function timesText() {
   const known = data.times.count, all = data.flows.count;
   if (!known || known >= all) return "";
-  return `Time: of ${whole(known)} of ${whole(all)} flows, those with requests and the largest other transfers; the bar of a group adds only theirs.`;
+  return `Time is known of ${whole(known)} of ${whole(all)} flows.`;
 }

@@ -35,9 +35,9 @@ const lasted = (row) => tables.flows.lasted[row] * 1e6;
 const COLUMNS = [
   { key: "flow", head: "flow", value: (row) => tables.flows.number[row], text: (row) => String(tables.flows.number[row]), number: true },
   { key: "name", head: "initiator → responder", value: nameOf },
-  { key: "time", head: "time went into", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
+  { key: "time", head: "limited by", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
   { key: "lasted", head: "time", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true },
-  { key: "throughput", head: "IP rate", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true },
+  { key: "throughput", head: "rate", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true },
   { key: "rtt", head: "RTT", value: measured("rtt"), text: (row) => duration(tables.flows.rtt[row]), number: true, desk: true },
   { key: "protocol", head: "protocol", value: (row) => `${protocolOf(row)} ${knownWord("application", row)}`.trim(), wide: true },
   { key: "server", head: "name", value: serverOf, wide: true },
@@ -102,7 +102,7 @@ export function listedRows() {
 /** @param {number} found @param {number} shown @param {boolean} searched */
 function countText(found, shown, searched) {
   const all = data.flows.count, held = data.flows.held;
-  const parts = [`${whole(searched || shown === found ? found : shown)} of ${whole(all)} ${all === 1 ? "flow" : "flows"}`];
+  const parts = [!searched && shown === all ? whole(all) : `${whole(searched || shown === found ? found : shown)} of ${whole(all)}`];
   if (searched && shown < found) parts.push(`the first ${whole(shown)} are listed`);
   if (held < all) parts.push(`the largest ${whole(held)} are in the page, all in the flows table of -o`);
   return parts.join("; ");

@@ -6,6 +6,7 @@ import { eachValue, unplaned } from "../numbers.js";
 import { data } from "../plotly.js";
 import { duration } from "../units.js";
 
+const NOTABLE = 0.1; // share of a flow's time
 const account = { places: /** @type {Map<number, number>} */ (new Map()), columns: /** @type {Record<string, Numbers>} */ ({}) }; // of flows with a known time, by row
 
 /** @param {PackedTimes} packed */
@@ -23,11 +24,12 @@ export function timesOf(row) {
   return place === undefined ? null : data.times.parts.map(([part]) => account.columns[part][place]);
 }
 
-// Returns the names of the parts in which a flow spent time.
+// Returns the names of the parts in which a flow spent a tenth of its time or more.
 /** @param {number} row */
 export function partsOf(row) {
   const times = timesOf(row);
-  return times ? data.times.parts.filter((_, i) => times[i] > 0).map(([part]) => part) : [];
+  const least = times ? NOTABLE * times.reduce((a, b) => a + b, 0) : 0;
+  return times ? data.times.parts.filter((_, i) => times[i] > 0 && times[i] >= least).map(([part]) => part) : [];
 }
 
 // Returns the part in which most of the time of a flow went; "" if it is not known.

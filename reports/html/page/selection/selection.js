@@ -36,7 +36,7 @@ export const FACETS = {
   port: { words: "port", values: portsOf },
   application: { words: "application", values: (row) => [knownWord("application", row) || protocolOf(row)] },
   cause: { words: "cause", values: causesOf, text: causeWords },
-  part: { words: "time in", values: partsOf, text: partWords },
+  part: { words: "≥ 10% of time in", values: partsOf, text: partWords },
   verdict: { words: "verdict", values: (row) => tables.flows.problems.filter(({ sums }) => sums[row]).map(({ label }) => label) },
 };
 

@@ -28,8 +28,8 @@ export function isDense(series, source) {
   return series.mode !== "bands" && !source.bin && end - start > DENSE_FROM;
 }
 
-// Draws series, bands and the band of the evidence in the view.
-/** @param {Dense[]} dense @param {DrawnBand[]} bands @param {{ from: number, to: number | null } | null} evidence @param {Layout} layout @param {Colors} own */
+// Draws series, bands and the bands of the evidence in the view.
+/** @param {Dense[]} dense @param {DrawnBand[]} bands @param {{ from: number, to: number }[]} evidence @param {Layout} layout @param {Colors} own */
 export function drawCanvas(dense, bands, evidence, layout, own) {
   const seen = dense.filter(({ series }) => isShown(series)), used = seen.length + bands.length > 0;
   if (!used && !held.canvas) return;
@@ -48,7 +48,7 @@ export function drawCanvas(dense, bands, evidence, layout, own) {
     fill(context, color, x0, x1, bottom - y1 * tall, bottom - y0 * tall, sharp);
   }
   if (dense.length) drawGrid(context, layout, sharp, own.grid);
-  if (dense.length && evidence) fill(context, own.evidence, evidence.from, evidence.to ?? evidence.from, 0, view.stack.height, sharp);
+  if (dense.length) for (const { from, to } of evidence) fill(context, own.evidence, from, to, 0, view.stack.height, sharp);
 }
 
 // Gives the canvas its size, and the place of the panels.
