@@ -21,7 +21,7 @@ from wiretale.analyzer.diff.courses import ALL, Course, bin_width, can_read_samp
 from wiretale.analyzer.diff.difference import diff_runs
 from wiretale.analyzer.diff.run import load_run
 from wiretale.analyzer.trace import analyze
-from wiretale.reports.html.diff import PAIRS_MOST, overlay, render
+from wiretale.reports.html.compare.diff import PAIRS_MOST, overlay, render
 
 pytestmark = pytest.mark.xdist_group("report-diff")
 

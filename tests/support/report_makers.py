@@ -50,7 +50,7 @@ def diff_report(folder: Path) -> Path:
     """Two runs with other flows, losses and RTTs, the first with tables alone."""
     from wiretale.analyzer.diff.difference import diff_runs
     from wiretale.analyzer.diff.run import load_run
-    from wiretale.reports.html.diff import write_report
+    from wiretale.reports.html.compare.diff import write_report
 
     wiretale.analyze(SAMPLES / "tcp_blocks.pcapng").write(folder / "before")
     runs = load_run(str(folder / "before")), load_run(str(SAMPLES / "timeouts.pcap"), keep=True)

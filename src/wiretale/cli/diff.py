@@ -104,7 +104,7 @@ def write_stdout(difference: Difference, conditions: list[Condition], arguments:
 
         print_json(diff_object(difference, conditions, arguments.flows, __version__))
     elif arguments.report == options.STDOUT:
-        from wiretale.reports.html.diff import render
+        from wiretale.reports.html.compare.diff import render
 
         options.print_page(render(difference))
     elif not arguments.quiet:
@@ -116,7 +116,7 @@ def write_stdout(difference: Difference, conditions: list[Condition], arguments:
 def write_files(difference: Difference, arguments: argparse.Namespace) -> Iterator[Path]:
     """Writes the file of --report and yields its path."""
     if arguments.report not in (None, options.STDOUT):
-        from wiretale.reports.html.diff import write_report
+        from wiretale.reports.html.compare.diff import write_report
 
         yield write_report(difference, arguments.report)
 
