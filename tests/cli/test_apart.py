@@ -74,7 +74,7 @@ def test_an_output_folder_is_opened_again(wiretale_run: Any, samples: Path, tmp_
 
 def test_theory_knows_timestamps_round_trip_window_and_loss(wiretale_run: Any) -> None:
     text = " ".join(wiretale_run("theory", "1G", "--rtt", "20ms", "--window", "64KiB", "--loss", "0.1%").stdout.split())
-    assert "941 Mbit/s of payload at most with timestamps" in text and "949 Mbit/s without" in text
+    assert "941 Mbit/s of payload at most with TCP timestamps" in text and "949 Mbit/s without" in text
     assert "26.2 Mbit/s at most (window / round trip)" in text and "Mathis et al. 1997" in text
     path = json.loads(wiretale_run("theory", "1G", "--rtt", "20ms", "--loss", "0.001", "--json").stdout)["path"]
     assert path["bound_by"] == "loss" and path["loss_bps"] == pytest.approx(8 * 1460 / 0.02 * (1.5 / 0.001) ** 0.5)

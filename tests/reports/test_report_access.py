@@ -22,7 +22,7 @@ from wiretale.reports.html import figures
 
 pytestmark = pytest.mark.xdist_group("report-access")
 
-STOPS_MOST = 36
+STOPS_MOST = 38
 PAPER_PX = 703  # A4 less margins of 12 mm, at 96 dots an inch
 LIMITS = tuple(f"part-{name}" for name in ("client", "server", "network", "network-deep", "transfer", "transfer-deep"))
 DIFFERENT = 20

@@ -34,7 +34,9 @@ CORNERS = """id => { const range = document.createRange(); range.selectNodeConte
 
 def selected(page: Page, text_id: str) -> str:
     """The text of an element, selected by the mouse."""
-    page.page.locator(f"#{text_id}").scroll_into_view_if_needed()
+    page.page.evaluate(
+        "id => document.getElementById(id).scrollIntoView({ block: 'center' })", text_id
+    )  # free of the dock
     left, top, right, bottom = page.page.evaluate(CORNERS, text_id)
     page.page.mouse.move(left, top)
     page.page.mouse.down()

@@ -107,7 +107,7 @@ def test_if_nothing_was_judged_nothing_is_claimed(wiretale_run: Run, tmp_path: P
     assert "losses and delays don't show" in output
     assert "problem is visible" not in output
     page = wiretale.analyze(path).report(tmp_path / "udp.html").read_text("utf-8")
-    assert "Nothing was judged for loss, round trips or limits: " in page and "problem is visible" not in page
+    assert "Nothing was judged for loss, round trips or limits." in page and "problem is visible" not in page
 
 
 def test_quic_is_judged_for_its_round_trip(wiretale_run: Run, tmp_path: Path) -> None:
@@ -151,7 +151,8 @@ def test_answers_of_dns_are_round_trips(tmp_path: Path) -> None:
 def test_the_report_has_the_line_in_its_head(tmp_path: Path) -> None:
     trace = wiretale.analyze(mixed().write(tmp_path / "mixed.pcap"))
     page = trace.report(tmp_path / "mixed.html").read_text("utf-8")
-    at = page.index(f'<p class="judged">{judge(trace).sentence()}')
+    short, details = judge(trace).parts()
+    at = page.index(f'<details class="judged"><summary>{short}</summary><p>{details}</p></details>')
     assert at < page.index('id="h-findings"')
 
 
