@@ -96,7 +96,7 @@ def words_of(code: str) -> Notification:
     title="A router ends a BGP session",
     sentence='The router {sender} ended {count} with {peer} by a NOTIFICATION, "{text}": {meaning}.',
     advice="{advice}",
-    shows="A NOTIFICATION of BGP at the begin of a segment or behind other messages of it. A collision of two connections, of "
+    shows="A BGP NOTIFICATION, at the start of a segment or behind other messages in it. A collision of two connections, of "
     "which one goes on, is a note.",
     rivals={
         "mtu-black-hole": "no large segment stays without an ACK; else the hold timer expires because of it",
