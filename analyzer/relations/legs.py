@@ -250,16 +250,19 @@ def overlaps(here: Side, there: Side) -> bool:
     return distance(here.sequence, there.sequence) <= max(here.unique or 0, there.unique or 0, WINDOW)
 
 
+def life_of(leg: Leg) -> tuple[float, float] | None:
+    """Returns the first and the last time of a flow; None without times."""
+    starts = [side.first_ns for side in leg.sides if side.first_ns is not None]
+    ends = [side.last_ns for side in leg.sides if side.last_ns is not None]
+    return (min(starts), max(ends)) if starts and ends else None
+
+
 def is_at_once(first: Leg, second: Leg) -> bool:
     """Returns whether the lives of two flows overlap, or are CLOSE_NS apart at most."""
-    spans = []
-    for leg in (first, second):
-        starts = [side.first_ns for side in leg.sides if side.first_ns is not None]
-        ends = [side.last_ns for side in leg.sides if side.last_ns is not None]
-        if not starts or not ends:
-            return False
-        spans.append((min(starts), max(ends)))
-    return max(start for start, _ in spans) <= min(end for _, end in spans) + CLOSE_NS
+    lives = (life_of(first), life_of(second))
+    if lives[0] is None or lives[1] is None:
+        return False
+    return max(lives[0][0], lives[1][0]) <= min(lives[0][1], lives[1][1]) + CLOSE_NS
 
 
 def tunnels_of(path: str) -> list[str]:

@@ -11,9 +11,10 @@ from array import array
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.relations.legs import Ends, Leg, Proof, Side, prove, prove_half
+from wiretale.analyzer.relations.legs import COPY_NS, Ends, Leg, Proof, Side, life_of, prove, prove_half
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -191,6 +192,20 @@ def side_of(
     )
 
 
+def at_once(group: Iterable[Leg]) -> Iterator[list[Leg]]:
+    """Yields the legs whose lives overlap, or follow one another as closely as a proof permits: no proof spans two such runs, and
+    captures of several days repeat ends and sequence numbers."""
+    lives = sorted((*life, leg.flow, leg) for leg in group if (life := life_of(leg)))
+    run, end_ns = list[Leg](), 0.0
+    for first_ns, last_ns, _, leg in lives:
+        if run and first_ns > end_ns + COPY_NS:
+            yield run
+            run, end_ns = [], last_ns
+        run.append(leg)
+        end_ns = max(end_ns, last_ns)
+    yield run
+
+
 def legs_of(group: Sequence[Leg]) -> Iterator[Relation]:
     """Yields the relations of flows that may be one conversation: the leg that shows most of it is judged for all."""
     left = sorted(group, key=lambda leg: leg.rank)
@@ -217,6 +232,11 @@ def halves_of(group: Sequence[Leg]) -> Iterator[Relation]:
                 break
 
 
+def by_flow(relations: Iterable[Relation]) -> dict[int, Relation]:
+    """Returns relations by their flow."""
+    return {relation.flow: relation for relation in relations}
+
+
 def relations_of(trace: Trace) -> list[Relation]:
     """Returns the relations between the flows of a trace, in the order of flows."""
     flows = Flows(trace)
@@ -224,11 +244,12 @@ def relations_of(trace: Trace) -> list[Relation]:
     legs = flows.legs(flow for group in (*same_numbers, *same_ends) for flow in group)
     relations: dict[int, Relation] = {}
     for group in (*same_numbers, *same_ends):
-        left = [legs[flow] for flow in group if flow not in relations]
-        relations |= {relation.flow: relation for relation in legs_of(left)}
+        left = (legs[flow] for flow in group if flow not in relations)
+        relations |= by_flow(chain.from_iterable(map(legs_of, at_once(left))))
     rows = list(relations.values())
     for group in same_ends:
-        rows += halves_of([legs[flow] for flow in group if flow not in relations])
+        left = (legs[flow] for flow in group if flow not in relations)
+        rows += chain.from_iterable(map(halves_of, at_once(left)))
     opened = ((before, flow) for before, flow in flows.reused() if trace.directions[2 * flow]["syns"])
     rows += [reuse(trace, before, flow) for before, flow in opened]  # else an answer came after an RST
     rows += subflows(trace, flows, relations)
