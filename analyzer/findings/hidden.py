@@ -30,6 +30,7 @@ class Hidden:
         self._interfaces = transfers.trace.interfaces
         self._decode_stops = transfers.trace.decode_stops
         self._flows = transfers.trace.flows
+        self._directions = transfers.trace.directions
         self._exchanges = transfers.trace.exchanges
         self._one_way = transfers.all_flow_counts["one_way"]
         self._states = transfers.bytes_of("flows", "state")
@@ -43,9 +44,19 @@ class Hidden:
 
     def unanswered(self, flows: list[int]) -> list[int]:
         """Returns the same, if answers to the hosts that began these flows are in the capture: some flow has both directions,
-        or an ARP or neighbor discovery reply to that host shows that the capture has what is sent to it."""
-        visible = [flow for flow in flows if self._is_two_way or self._ends[0][flow] in self.answered_hosts]
-        return self.conclusive(visible)
+        or a packet to that host, or a reply of ARP or neighbor discovery, shows that the capture has what is sent to it."""
+        if self._is_two_way or not flows:
+            return self.conclusive(flows)
+        hosts, _ = self._ends
+        seen = [flow for flow in flows if hosts[flow] in self.answered_hosts or hosts[flow] in self._reached_hosts]
+        return self.conclusive(seen)
+
+    @cached_property
+    def _reached_hosts(self) -> set[str]:
+        """The hosts to which packets were sent."""
+        directions = self._directions
+        packets = zip(directions.column("destination"), directions.column("packets"), strict=True)
+        return {host for host, count in packets if count}
 
     @cached_property
     def answered_hosts(self) -> set[str | None]:

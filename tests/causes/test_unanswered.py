@@ -228,6 +228,15 @@ def names(answered: bool, reverse: bool = False) -> Timed:
     )
 
 
+def forwarded(with_client: bool = True) -> Timed:
+    """Questions that a resolver hands on to a server that answers none, in a capture at the resolver; `with_client`: and those of
+    its client."""
+    resolver, client = "10.0.0.5", "10.0.0.1"
+    questions = [asks_name(2.0 * i, i, port=4000 + i, client=client, server=resolver) for i in range(6)]
+    handed_on = [asks_name(2.0 * i + 0.1, 9 + i, port=5000 + i, client=resolver, server="9.9.9.10") for i in range(6)]
+    return all_of(questions, handed_on) if with_client else handed_on
+
+
 def truncated(tcp_works: bool) -> Timed:
     ends = [Ends(46000 + i, 53, server="10.0.0.53") for i in range(2)]
     questions = [
@@ -740,6 +749,9 @@ SAID = {
     "no answer at all": Said(
         lambda: names(False), "dns-silent", "likely", ("3 questions (9 queries", "no name"), ("dns-one-type",)
     ),
+    "a resolver whose server answers nothing": Said(
+        forwarded, "dns-silent", "likely", ("The DNS server 9.9.9.10 answers nothing: 3 questions",)
+    ),
     "truncated, TCP silent": Said(
         lambda: truncated(False), "dns-tcp-blocked", "proven", ("2 answers", "6 SYNs"), ("filtered",)
     ),
@@ -867,6 +879,7 @@ NOT = {
     "one direction": (one_direction, "asymmetric-path"),
     "IPv4 comes much later": (lambda: family(False), "broken-family"),
     "the server answers other names": (lambda: names(True), "dns-silent"),
+    "a resolver of which nothing shows that answers are captured": (lambda: forwarded(False), "dns-silent"),
     "either type": (mixed_types, "dns-one-type"),
     "pings without an answer": (lambda: pinged(False), "filtered"),
     "pings that are answered": (lambda: pinged(True), "ping-filtered"),

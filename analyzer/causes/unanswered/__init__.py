@@ -18,9 +18,10 @@ from wiretale.analyzer.causes.unanswered import (
     other_address,
     passive,
     paths,
-    refusing,
+    pings,
     udp_services,
 )
+from wiretale.analyzer.causes.unanswered.refusals import closed_ports, filtered
 
 CHAPTER = "Nobody answers"
 #: in the order of tests
@@ -38,5 +39,7 @@ MODULES: tuple[ModuleType, ...] = (
     accept_queue,
     passive,
     host_down,
-    refusing,
+    closed_ports,
+    filtered,
+    pings,
 )

@@ -84,7 +84,7 @@ def fallback_str(spans: Sequence[Span], count: int) -> str:
     advice="Ask it from another place: `dig @{server} {name} +tries=1`; meanwhile add a second nameserver with `options "
     "timeout:1 rotate`.",
     shows="Every question to a server stays open, although it was repeated or 5 s have passed. The capture does see packets "
-    "to the client: another flow has both directions, or ARP replies came.",
+    "to the client: another flow has both directions, or other packets or ARP replies came.",
     rivals={
         "one-direction": "an ARP reply or any other packet to the client is in the capture",
         "refused": "no ICMP error 'port unreachable' came",

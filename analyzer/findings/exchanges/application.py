@@ -184,7 +184,7 @@ def unanswered(transfers: Transfers) -> list[ExchangeRow]:
     unit="queries",
     computed="Questions that were not answered (exchanges.outcome): sent three times, or 5 s or more before the end of the "
     "capture. They do not count if the capture may hide the answer, as in syn-unanswered, or has only one direction of "
-    "all flows and no ARP reply to the host that asked. The first 50,000 questions are examined.",
+    "all flows and neither a packet nor an ARP reply to the host that asked. The first 50,000 questions are examined.",
     unknown="Whether an answer took another path, or came after 30 s.",
     sentence="{count:DNS question} to {server} got no answer after {sent:query|queries}[: {names}].",
     advice="Check that {server} answers (dig @SERVER NAME) and that no firewall drops port 53; a client waits some "
