@@ -175,6 +175,21 @@ def small_writes(wait: float = 40.0, count: int = 40) -> Wire:
     return link.wire
 
 
+def header_then_body(wait: float = 200.0, body: float | None = None, size: int = 880, count: int = 4) -> Wire:
+    """Connections with one answer each, whose body leaves when the header is acknowledged after a wait, or at another time."""
+    wire, start = Wire(by_time=True), 0.0
+    for i in range(count):
+        link, at = Connection(wire, 52_000 + i).open(start, 3.0), start + 10.0
+        link.send(at - 6, 0, 0, 84, PUSH).send(at - 3, 1, 0, ack=84).send(at, 1, 0, 135, PUSH, ack=84)
+        link.send(at + wait, 0, 84, ack=135)
+        at += wait + 3.6 if body is None else body
+        link.send(at, 1, 135, size, PUSH, ack=84).send(at + 0.1, 0, 84, ack=135 + size)
+        link.send(at + 1, 1, 135 + size, flags=FIN | ACK, ack=84).send(at + 1.1, 0, 84, flags=FIN | ACK, ack=136 + size)
+        link.send(at + 4.1, 1, 136 + size, ack=85)
+        start = at + 20.0
+    return wire
+
+
 def odd_flights(wait: float = 200.0, count: int = 25, each: int = 3, size: int = MSS) -> Wire:
     """Flights of an odd number of segments, the last of which is acknowledged after a wait, and releases the next."""
     link, now = Connection(Wire(), server_port=3260).open(rtt=0.4), 5.0
@@ -545,6 +560,13 @@ CASES: dict[str, Case] = {
     "uploads without the header": Case(lambda: uploads([1001, 1002, 1000], PLAIN), None),
     "two writes, 40 ms": Case(small_writes, "nagle-delack", ("40 ms", "1.6")),
     "two writes, 200 ms": Case(lambda: small_writes(200.0), "nagle-delack", ("by 200 ms",)),
+    "a header, and a body when it is acknowledged": Case(
+        header_then_body, "nagle-delack", ("10.0.0.2:80 writes", "by 200 ms", "in 4 of 4 answers"), "likely"
+    ),
+    "a header, and a body when it is ready": Case(lambda: header_then_body(40.0, 200.0), None),
+    "a header, and a full body when it is acknowledged": Case(lambda: header_then_body(size=1_460), None),
+    "a header that is acknowledged at once, and a body then": Case(lambda: header_then_body(1.0), None),
+    "a header and a body, acknowledged late once": Case(lambda: header_then_body(count=1), None),
     "two writes, acknowledged at once": Case(lambda: small_writes(1.0), None),
     "flights of three segments": Case(odd_flights, "delack-tail", ("4.38 kB", "by 200 ms", "4.8")),
     "one full segment at a time": Case(

@@ -81,9 +81,10 @@ def mtu_black_hole(case: Case) -> Matches:
         match = at_receiver(case, finding)
         if match:
             yield match
+    explained = case.flows_of()
     for number, _ in case.transfers.counts["gaps"][:GAPS_MAX]:
         flow, direction = divmod(number, 2)
-        if flow not in case.flows_of() and is_sent_unseen(case, flow, direction):
+        if flow not in explained and is_sent_unseen(case, flow, direction):
             yield by_sequence(case, flow, direction)
     yield from opened_and_empty(case)
 
@@ -224,9 +225,10 @@ def sent_alone(case: Case, row: DirectionRow) -> int:
     explains=EFFECTS,
 )
 def offload_dropped(case: Case) -> Matches:
+    explained = case.flows_of()
     for number, timeouts in case.transfers.counts["timeouts"]:
         flow, direction = divmod(number, 2)
-        if timeouts < ALONE_MIN or flow in case.flows_of():
+        if timeouts < ALONE_MIN or flow in explained:
             continue
         row = case.direction(flow, direction)
         alone, waited_ns = sent_alone(case, row), row["rto_idle_ns"] or 0

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.ends.talk import parts_str
+from wiretale.analyzer.causes.ends.talk import Talk, middle, parts_str, talks
 from wiretale.analyzer.findings.model import Words, endpoint_str
 from wiretale.analyzer.findings.shared.places import waits_of
-from wiretale.analyzer.units import show_bytes, show_duration
+from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ FULL = 0.9  # of a segment, on average: what waits is no short segment
 #: delayed-ACK timers in use, the shortest and the longest wait for one, ms: Linux; Windows and BSD
 TIMERS_MS = ((40, 30, 60), (200, 150, 240))
 MS = 1_000_000
+HELD_MIN_NS, HELD_SHARE, ANSWERS_MIN = 120_000_000, 0.1, 3  # as of finding delayed-ack; answers that were held back
 
 
 def delayed(case: Case) -> Iterator[tuple[Numbered, DirectionRow, DirectionRow]]:
@@ -60,13 +62,18 @@ class Timer(NamedTuple):
     is_usual: bool  # one that systems have
 
 
+def usual_timer(waited_ns: float) -> int | None:
+    """Returns the delayed-ACK timer in use that a wait fits, ms; None if none does."""
+    return next((timer for timer, least, most in TIMERS_MS if least * MS <= waited_ns <= most * MS), None)
+
+
 def timer_of(case: Case, row: DirectionRow) -> Timer:
     """Returns the timer of the receiver: `40 ms`, or `up to 67 ms`, the longest wait, if that is none in use."""
     longest = next(iter(waits_of(case.transfers, row, "delayed_ack")), None)
     ends = [packet.time_ns for packet in longest or () if packet and packet.time_ns is not None]
     trips = (case.direction(row["flow"], side)["rtt_ns_min"] or 0 for side in (0, 1))  # to both ends
     longest_ns = max(max(ends, default=0) - min(ends, default=0) - sum(trips), 0)
-    usual = next((timer for timer, least, most in TIMERS_MS if least * MS <= longest_ns <= most * MS), None)
+    usual = usual_timer(longest_ns)
     return Timer(f"{usual} ms" if usual else f"up to {show_duration(longest_ns)}", bool(usual))
 
 
@@ -127,7 +134,8 @@ def delack_tail(case: Case) -> Matches:
     "and {receiver} delays that ACK by {timer}: {waited}.",
     advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).",
     shows="After short segments, the sender waits at least 30 ms, until a pure ACK releases the next data at once. The waits "
-    "are 120 ms and 10% of the time or more (finding delayed-ack).",
+    "are 120 ms and 10% of the time or more (finding delayed-ack). Or at least three answers that fit into one segment come in "
+    "pieces, the last when an ACK had come after 40 or 200 ms, and the server had not paused.",
     rivals={
         "delack-tail": "the held segment is short, and not the last of a full flight",
         "slow-server": "the ACK that ends the wait carries no data",
@@ -153,4 +161,58 @@ def nagle_delack(case: Case) -> Matches:
             },
             undecided={} if is_usual else {"slow-server": "a capture at the receiver: no timer in use is that long"},
             **words_of(case, row),
+        )
+    yield from held_answers(case)
+
+
+class Held(NamedTuple):
+    """An answer whose second piece waited for an ACK."""
+
+    flow: int
+    ns: float
+    timer: int  # ms
+
+
+def held_of(case: Case, talk: Talk) -> list[Held]:
+    """Returns the answers of a conversation that would fit into one segment, but whose last piece came when an ACK had been
+    delayed for as long as systems delay them."""
+    answers = []
+    for requests in talk.requests:
+        number, server = requests.flow["flow"], 1 - (requests.flow["client"] or 0)
+        unit = case.direction(number, server)["wire_mss"] or 0
+        trips_ns = sum(case.direction(number, side)["rtt_ns_min"] or 0 for side in (0, 1))
+        names = ("response_ns", "response_pause_ns", "response_bytes")
+        for took_ns, paused_ns, size in zip(*(requests.columns[name] for name in names), strict=True):
+            timer = usual_timer(took_ns - paused_ns - trips_ns) if size < unit else None
+            if timer:
+                answers.append(Held(number, took_ns - paused_ns, timer))
+    return answers
+
+
+def held_answers(case: Case) -> Matches:
+    """Yields the matches of conversations whose answers were held back, often once on each of many connections: too short for
+    the finding."""
+    explained = {flow for each in case.all_findings("delayed-ack") for flow, _ in each.finding.flows} | case.flows_of()
+    for talk in talks(case):
+        answers = held_of(case, talk) if explained.isdisjoint(talk.numbers) else []
+        waited_ns = math.fsum(each.ns for each in answers)
+        if len(answers) < ANSWERS_MIN or waited_ns < max(HELD_MIN_NS, HELD_SHARE * talk.life_ns):
+            continue
+        flow, flows = talk.flows[0], list(dict.fromkeys(each.flow for each in answers))
+        yield Match(
+            certainty="likely",
+            place="server",
+            flows=flows,
+            members=len(answers),
+            waited_ns=waited_ns,
+            saving_ns=waited_ns,
+            frames=talk.cited(),
+            proof=f"{plural(len(answers), 'answer')} of less than a segment in pieces, the last "
+            f"{show_duration(waited_ns / len(answers))} after the first, when an ACK had come",
+            excluded={"delack-tail": "each answer fits into one segment"},
+            undecided={"slow-server": f"the program at {talk.server}: does it write header and body apart?"},
+            sender=talk.server,
+            receiver=flow["destination" if flow["client"] else "source"],
+            timer=f"{middle([each.timer for each in answers]):.0f} ms",
+            waited=f"{parts_str(waited_ns, talk.life_ns)}, in {len(answers):,} of {plural(talk.count, 'answer')}",
         )
