@@ -248,7 +248,7 @@ class Connections:
 
     def _columns(self, flows: list[int], *names: str) -> list[array[float]]:
         """Returns columns of flows, which must ascend; times since the first packet, null as NaN."""
-        times = {"first_ns": self.transfers.base_ns}
+        times = dict.fromkeys(("first_ns", "last_ns"), self.transfers.base_ns)
         fields = [(name, "d", times.get(name, 0), 1) for name in names]
         packed = self.trace.flows._packed_columns(fields, flows) if flows else [b"" for _ in names]
         return [array("d", column) for column in packed]

@@ -229,6 +229,43 @@ def test_other_closes_beside_requests(changed: dict[str, Any], tmp_path: Path) -
     assert "request-limit" not in causes_of(of_wire(lambda: drawn.limited(**changed)), tmp_path)
 
 
+def test_a_server_that_closes_connections_at_an_age(tmp_path: Path) -> None:
+    rows = causes_of(drawn.EXAMPLES["age-limit"], tmp_path)
+    assert set(rows) == {"age-limit"} and rows["age-limit"]["certainty"] == "proven"
+    assert rows["age-limit"]["sentence"] == (
+        "The server 10.0.0.2:80 closed 4 connections 60 s after each was opened, though they were in use (idle for 301 ms to "
+        "2.50 s), and 2 requests met the close: they were reset."
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"ages": (60_000.0, 71_000.0, 64_000.0, 90_000.0), "idles": (2_500.0,) * 4},
+        {"apart_ms": 10.0},
+        {"longer": True},
+        {"ages": (60_000.0,) * 2},
+        {"idles": (2_500.0,) * 4},
+    ],
+    ids=["one idle time", "closed together", "one lives longer", "two", "one idle time and one age"],
+)
+def test_closes_at_no_age(changed: dict[str, Any], tmp_path: Path) -> None:
+    assert "age-limit" not in causes_of(of_wire(lambda: drawn.aged(**changed)), tmp_path)
+
+
+def test_an_age_and_an_idle_time_that_are_both_alike_are_both_told(tmp_path: Path) -> None:
+    make = of_wire(lambda: drawn.aged(idles=(2_500.0,) * 4, met=4))
+    row = causes_of(make, tmp_path)["close-race"]
+    assert "closed idle connections after 2.50 s (or 60 s after each was opened), and 4 of" in row["sentence"]
+
+
+def test_an_age_and_a_number_of_requests_that_are_both_alike_are_both_told(tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.aged(paces=(2_000.0,))), tmp_path)["request-limit"]
+    assert (
+        row["certainty"] == "likely" and "probably closes each connection after 30 requests (or 60 s" in row["sentence"]
+    )
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_server_that_ends_a_session_with_its_stream(count: int, tmp_path: Path) -> None:
     row = causes_of(of_wire(lambda: drawn.sessions(count)), tmp_path)["session-timeout"]

@@ -125,6 +125,36 @@ def closing(after_ms: float, count: int = 3, keep_ms: float = 5_000.0, usual: in
     return wire
 
 
+def aged(
+    ages: tuple[float, ...] = (60_000.0,) * 4,
+    idles: tuple[float, ...] = (300.0, 900.0, 1_700.0, 2_500.0),
+    apart_ms: float = 7_000.0,
+    met: int = 2,
+    paces: tuple[float, ...] = (2_000.0, 3_000.0, 1_500.0, 2_500.0),
+    longer: bool = False,
+) -> Wire:
+    """Connections in use that a server closes at an age; the first ones send a request that meets the close. `idles`: the pauses
+    before; `paces`: from one request to the next; `longer`: another connection lives for longer."""
+    wire = Wire(by_time=True)
+    for i, (age, idle) in enumerate(zip((*ages, *([100_000.0] if longer else [])), (*idles, 500.0), strict=False)):
+        start = apart_ms * i
+        pace = paces[i % len(paces)]
+        link, turns = Connection(wire, 40_001 + i).open(start, 1.0), int((age - idle - 10) // pace)
+        asked = [start + 10 + pace * turn for turn in range(turns)] + [start + age - idle - 6]
+        for turn, at in enumerate(asked):
+            link.send(at, 0, 200 * turn, 200, PSH | ACK, ack=400 * turn)
+            link.send(at + 5, 1, 400 * turn, 400, PSH | ACK, ack=200 * (turn + 1))
+        sent, got, at = 200 * len(asked), 400 * len(asked), start + age
+        if i < met:
+            link.send(at - 0.3, 0, sent, 200, PSH | ACK, ack=got)
+        link.send(at, 1, got, flags=FIN | ACK, ack=sent)
+        if i < met:
+            link.send(at + 0.5, 1, got + 1, flags=RST, window=0)
+        else:
+            link.send(at + 0.2, 0, sent, flags=FIN | ACK, ack=got + 1).send(at + 1, 1, got + 1, ack=sent + 1)
+    return wire
+
+
 def closed_after_answers() -> Wire:
     """A server that closes right after its second answer, 1.5 s after the first; the third request is on its way."""
     wire = Wire(by_time=True)
@@ -631,6 +661,7 @@ EXAMPLES: dict[str, Make] = {
     "reset-at-once": of_wire(dropped_at_once),
     "upload-cut": of_wire(cut_short),
     "request-limit": of_wire(limited),
+    "age-limit": of_wire(aged),
     "session-timeout": of_wire(sessions),
     "reset-behind-answer": of_wire(reset_behind),
     "one-at-a-time": of_wire(by_turns),

@@ -7,6 +7,7 @@ from types import ModuleType
 
 from wiretale.analyzer.causes.ended import (
     after_answers,
+    age,
     closed,
     gave_up,
     idle,
@@ -24,6 +25,6 @@ from wiretale.analyzer.causes.ended import (
 CHAPTER = "Ended too early"
 #: in the order of tests
 MODULES: tuple[ModuleType, ...] = (
-    *(untranslated, tls, takeover, request_limit, restarted, idle, gave_up),
+    *(untranslated, tls, takeover, request_limit, age, restarted, idle, gave_up),
     *(resets, closed, after_answers, streams, timer, late_datagrams),
 )

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ending_cited, is_alike, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.connections import EQUAL, ending_cited, is_alike, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.ended.age import AGE_TEST, of_closes
 from wiretale.analyzer.causes.ended.resets import Reset, reset_of
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
@@ -101,11 +102,25 @@ def cut_filter(group: Sequence[Cut]) -> str:
     return " or ".join(flow_filter(cut.connection.flow) for cut in group[:SHOWN])
 
 
+def age_of(case: Case, group: Sequence[Cut]) -> list[int]:
+    """Returns the ages of connections at their FIN, if these are as alike as their idle times; [] otherwise."""
+    closes = [(cut.connection, cut.fin) for cut in group if cut.fin]
+    are_alike = len(closes) == len(group) and is_alike([cut.idle_ns for cut in group])
+    return [each.age_ns for each in of_closes(case, closes)] if are_alike else []
+
+
+def or_age_str(case: Case, group: Sequence[Cut]) -> str:
+    """Returns ` (or 120 s after each was opened)`, if the age may be what counts, and is another time; "" otherwise."""
+    ages = age_of(case, group)
+    is_other = bool(ages) and min(ages) > EQUAL * max(cut.idle_ns for cut in group)
+    return f" (or {times_str(ages)} after each was opened)" if is_other else ""
+
+
 @cause(
     code="close-race",
     title="Requests met the close of an idle connection",
-    sentence="The server {server} closed idle connections after {idle}, and {met} of {total:request} {were} already on the way: "
-    "{they} reset.",
+    sentence="The server {server} closed idle connections after {idle}{or_age}, and {met} of {total:request} {were} already on "
+    "the way: {they} reset.",
     advice="Let the server keep idle connections longer than the client does (nginx `keepalive_timeout 75s`), and let the "
     "client repeat idempotent requests (RFC 9110 section 9.2.2).",
     shows="After a pause of 1 s or more, the server's FIN does not acknowledge a request that was sent before the FIN can "
@@ -113,6 +128,7 @@ def cut_filter(group: Sequence[Cut]) -> str:
     rivals={
         "idle-timeout": "the request leaves before the FIN can arrive",
         "reset-by-peer": "a FIN comes first",
+        "age-limit": "the idle times are alike, or the ages are not",
     },
     unknown="At the client's side of a long path, how long before the FIN the request left.",
     explains=EFFECTS,
@@ -134,8 +150,10 @@ def close_race(case: Case) -> Matches:
                 "idle-timeout": "the request left before the FIN arrived",
                 "reset-by-peer": "its FIN came before the RST",
             },
+            undecided={"age-limit": AGE_TEST} if age_of(case, group) else {},
             server=server_str([cut.connection for cut in group]),
             idle=times_str([cut.idle_ns for cut in group]),
+            or_age=or_age_str(case, group),
             met=len(group),
             total=total,
             were="was" if len(group) == 1 else "were",
@@ -146,7 +164,7 @@ def close_race(case: Case) -> Matches:
 @cause(
     code="idle-timeout",
     title="Idle connections cut after a timeout",
-    sentence="{who} {probably}{cut} {connections} after {idle}: {met}{harmless}.",
+    sentence="{who} {probably}{cut} {connections} after {idle}{or_age}: {met}{harmless}.",
     advice="Send keep-alives sooner (`net.ipv4.tcp_keepalive_time=120`, SO_KEEPALIVE), let the client drop pooled connections "
     "before that time, or raise the idle timeout (AWS NLB: `tcp.idle_timeout.seconds`).",
     shows="The first packet after a pause of 4.5 s or more gets a RST within 5 s. Or it follows a FIN that had arrived at "
@@ -156,6 +174,7 @@ def close_race(case: Case) -> Matches:
         "close-race": "the request leaves before the FIN can arrive",
         "reset-by-peer": "the length of the pause separates requests that are reset from those that are answered",
         "server-restarted": "the pauses have a common length, or a connection that was in use survived",
+        "age-limit": "the idle times are alike, or the ages are not",
     },
     unknown="Without another TTL or too soon a reply, whether the server or a device before it cut the connection.",
     explains=EFFECTS,
@@ -202,12 +221,13 @@ def idle_words(victims: Sequence[Cut], closed: bool) -> Words:
     }
 
 
-def certainty_fields(is_sure: bool) -> Words:
+def certainty_fields(is_sure: bool, has_one_age: bool) -> Words:
     """Returns certainty and rivals."""
+    by_age = {"age-limit": AGE_TEST} if has_one_age else {}
     return {
         "certainty": "proven" if is_sure else "likely",
         "excluded": {"nat-forgot": "a RST came back", "close-race": "the request came after the close"},
-        "undecided": {} if is_sure else {"reset-by-peer": "Capture at the server: does it send the RST?"},
+        "undecided": by_age | ({} if is_sure else {"reset-by-peer": "Capture at the server: does it send the RST?"}),
     }
 
 
@@ -219,7 +239,7 @@ def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
     fast = show_duration(max(cut.reply_ns for cut in victims))
     spared = f", while pauses of up to {show_duration(harmless)} did no harm" if harmless else ""
     return Match(
-        **certainty_fields(is_known and (count > 1 or bool(harmless))),
+        **certainty_fields(is_known and (count > 1 or bool(harmless)), bool(age_of(case, victims))),
         place="server" if closed else "device",
         flows=[cut.connection.number for cut in victims],
         failed=count,
@@ -229,6 +249,7 @@ def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
         proof=f"RST {fast} after the first packet that followed the pause{spared}",
         who=who,
         **idle_words(victims, closed),
+        or_age=or_age_str(case, victims),
         met=met_str(victims, fast),
         harmless=spared,
     )

@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
-from wiretale.analyzer.causes.connections import EXCHANGE_KINDS, ending_cited, largest_groups, server_str
+from wiretale.analyzer.causes.connections import EXCHANGE_KINDS, ending_cited, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.ended.age import AGE_TEST, of_closes
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
@@ -61,7 +62,7 @@ def answered_counts(case: Case, flows: set[int]) -> dict[int, int]:
 @cause(
     code="request-limit",
     title="The server closes after a number of requests",
-    sentence="The server {server} {probably}closes each connection after {limit} requests, and does not say so before: "
+    sentence="The server {server} {probably}closes each connection after {limit} requests{or_age}, and does not say so before: "
     "{met} of {total:connection} ended at that count, with the next request already on the way, which it reset.",
     advice="Raise the limit at {host} or before it (nginx `keepalive_requests`, Apache `MaxKeepAliveRequests`, a pool's "
     "requests per connection), let it announce the close (`Connection: close` in its last answer), and let the client repeat a "
@@ -71,6 +72,7 @@ def answered_counts(case: Case, flows: set[int]) -> dict[int, int]:
     rivals={
         "reset-by-peer": "the connections ended at the same count, whatever the time",
         "close-race": "the connections were not idle",
+        "age-limit": "the connections ended at other ages",
         "upload-cut": "the request that met the close had just begun",
     },
     unknown="Whether the last answer announced the close, within TLS.",
@@ -85,13 +87,15 @@ def request_limit(case: Case) -> Matches:
         limit = max(counts.values())
         at_limit = [met for met in group if counts[met.connection.number] == limit]
         if limit >= REQUESTS_MIN and len(at_limit) >= MET_MIN and len(at_limit) == len(group):
-            yield limit_match(at_limit, limit, sum(1 for count in counts.values() if count))
+            ages = [each.age_ns for each in of_closes(case, at_limit)]
+            yield limit_match(at_limit, limit, sum(1 for count in counts.values() if count), ages)
 
 
-def limit_match(group: Sequence[Met], limit: int, total: int) -> Match:
-    """Returns the match of connections that ended after so many requests."""
-    certainty: Certainty = "proven" if len(group) >= PROVEN_MIN else "likely"
+def limit_match(group: Sequence[Met], limit: int, total: int, ages: Sequence[int]) -> Match:
+    """Returns the match of connections that ended after so many requests, and perhaps at one age."""
+    certainty: Certainty = "proven" if len(group) >= PROVEN_MIN and not ages else "likely"
     connections = [met.connection for met in group]
+    longer = {"reset-by-peer": "a longer capture: does the next one end at that count?"}
     return Match(
         certainty=certainty,
         place="server",
@@ -103,11 +107,10 @@ def limit_match(group: Sequence[Met], limit: int, total: int) -> Match:
         proof=f"{plural(len(group), 'connection')} ended by the server after exactly {limit:,} answered requests",
         excluded={"close-race": "the server closed within 1 s of the last packet"}
         | ({"reset-by-peer": "all ended at the same count"} if certainty == "proven" else {}),
-        undecided={}
-        if certainty == "proven"
-        else {"reset-by-peer": "a longer capture: does the next one end at that count?"},
+        undecided={"age-limit": AGE_TEST} if ages else {} if certainty == "proven" else longer,
         server=server_str(connections),
         limit=f"{limit:,}",
+        or_age=f" (or {times_str(ages)} after it was opened)" if ages else "",
         met=len(group),
         total=max(total, len(group)),
         host=connections[0].server[0],
