@@ -280,6 +280,8 @@ class DirectionRow(TypedDict):
     capture_reordered: int | None
     gap_bytes: int | None
     unacked_bytes: int | None
+    sacked_bytes: int | None
+    unacked_first_ns: int | None
     unknown_bytes: int | None
     duplicate_acks: int | None
     acks_lost_downstream: int | None
@@ -332,6 +334,7 @@ class DirectionRow(TypedDict):
     window_max: int | None
     flight_max: int | None
     segment_max: int | None
+    acked_segment_max: int | None
     syns: int | None
     fins: int | None
     resets: int | None

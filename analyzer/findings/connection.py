@@ -36,6 +36,8 @@ IDLE_MIN_NS = 30_000_000_000  # after which a middlebox may have dropped its ent
 ANSWER_MAX_NS = 5_000_000_000  # from a packet to the reset that answers it
 UNANSWERED_MIN = 3  # keep-alives
 LARGE_MIN, ATTEMPTS_MIN = 1200, 3  # bytes of a segment that a smaller path MTU would stop; its retransmissions
+LATE_MIN_NS = 200_000_000  # after which no packet of the other end was on its way before, the least RTO of Linux
+ALIVE_TIMEOUTS_MAX = 2  # RTOs of the other end: it does not receive the small packets either
 CLAMPED_MAX = 1400  # bytes; Ethernet does not explain such an MSS
 BULK_MIN = 1_000_000  # bytes
 FULL_SEGMENT = 1460 / 1538  # payload of the wire bytes of a full Ethernet frame
@@ -154,15 +156,41 @@ def idle_reset(transfers: Transfers) -> Matches:
         yield group.match(transfers, first_resets(transfers, group.flows), group.filter(RESETS, None), longest=longest)
 
 
+def full_size(row: DirectionRow) -> int:
+    """Returns the payload of the largest segment on the wire, also if the capture has super-segments."""
+    largest = row["segment_max"] or 0
+    return min(largest, row["wire_mss"] or largest)
+
+
+def answered_later(transfers: Transfers, row: DirectionRow) -> bool:
+    """Returns whether the other end went on, without repeating itself, after the first data that it never acknowledged, or
+    has data behind it."""
+    back, since = opposite(transfers.trace, row), row["unacked_first_ns"]
+    if row["sacked_bytes"]:
+        return True
+    if since is None or back["last_ns"] is None or back["resets"] or (back["timeouts"] or 0) >= ALIVE_TIMEOUTS_MAX:
+        return False
+    return back["last_ns"] - since > max(row["rtt_ns_max"] or 0, LATE_MIN_NS)
+
+
+def repeats_large(row: DirectionRow) -> bool:
+    """Returns whether timers repeated data, and a large segment or more was outstanding at the end."""
+    large, left = full_size(row), row["unacked_bytes"] or 0
+    repeated = (row["retransmissions"] or 0) >= ATTEMPTS_MIN and (row["timeouts"] or 0) >= 2
+    return repeated and left >= large >= LARGE_MIN
+
+
 def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
     """Returns the bytes that were never acknowledged if no large segment was; 0 otherwise."""
-    large = row["segment_max"] or 0
-    if large < LARGE_MIN or (row["retransmissions"] or 0) < ATTEMPTS_MIN or (row["timeouts"] or 0) < 2:
+    if not repeats_large(row) or not opposite(transfers.trace, row)["packets"]:
         return 0
-    if not opposite(transfers.trace, row)["packets"]:
+    large, left, acked = full_size(row), row["unacked_bytes"] or 0, row["acked_segment_max"]
+    if (row["unique_bytes"] or 0) - left < large:
+        return left if (acked or 0) < large else 0
+    repeated = min(large, (row["retransmitted_bytes"] or 0) // (row["retransmissions"] or 1))
+    if acked is None or acked >= repeated or repeated < LARGE_MIN:
         return 0
-    left = row["unacked_bytes"] or 0
-    return left if left >= large and (row["unique_bytes"] or 0) - left < large else 0
+    return left if answered_later(transfers, row) else 0
 
 
 @finding(
@@ -170,7 +198,9 @@ def stuck_bytes(transfers: Transfers, row: DirectionRow) -> int:
     title="Path MTU black hole",
     unit="seconds",
     computed="Segments of 1,200 bytes or more must be retransmitted at least three times, in at least two RTOs. None of that "
-    "size may be acknowledged (directions.unacked_bytes), and the other end must answer small packets.",
+    "size may be acknowledged (directions.acked_segment_max), and the other end must answer small packets. If it acknowledged "
+    "more than one such segment in all, it must have SACKed smaller ones behind them, or have sent 200 ms or more after the "
+    "first of them (directions.unacked_first_ns), without a RST or two RTOs of its own.",
     unknown="The hop with the small MTU. A receiver that drops large packets for another reason looks the same.",
     sentence="{name} retransmitted segments of {size:byte} of payload {times:time}[, and none was acknowledged, while small "
     "packets pass][: the path MTU is probably smaller][. {icmp}].",
@@ -186,13 +216,13 @@ def path_mtu_black_hole(transfers: Transfers) -> Matches:
         yield Match(
             flows=[(row["flow"], row["direction"])],
             name=flow_str(row),
-            size=row["segment_max"],
+            size=full_size(row),
             times=row["retransmissions"],
             icmp="An ICMP error confirms it" if flow["icmp_errors"] else "No ICMP error informed the sender",
             cost=seconds(row["rto_idle_ns"] or 0),
             bytes=left,
             figures=f"{plural(timeouts, 'RTO')}; {show_bytes(left)} of payload outstanding at the end",
-            filter=f"{flow_filter(flow)} && tcp.len >= {row['segment_max']}",
+            filter=f"{flow_filter(flow)} && tcp.len >= {full_size(row)}",
             cited=longest_wait(transfers, row, "timeout"),
             frames=stalls_of(transfers, row),
             packets=2 * timeouts,

@@ -10,6 +10,7 @@ import pytest
 from scapy.all import IP, TCP, Ether, IPv6
 
 import causes_broken as drawn
+import transfer_wires as wires
 import wiretale
 from causes_broken import of_timed
 from causes_ends import backup
@@ -129,6 +130,31 @@ def test_a_hole_of_full_segments_is_probably_the_path_mtu(tmp_path: Path) -> Non
     trace = trace_of(of_wire(drawn.hole), tmp_path)
     assert (trace.answer.cause, trace.answer.certainty, trace.answer.place) == ("mtu-black-hole", "likely", "before")
     assert "a hole of 1 segment of 1,460 bytes by SACK, which nothing filled for 59.9 s" in trace.answer.sentence
+
+
+@pytest.mark.parametrize("hears", ["answer", "sack"])
+def test_large_segments_vanish_behind_small_ones(hears: str, tmp_path: Path) -> None:
+    """More than one segment was acknowledged before, as by SSH or TLS: none of it was large."""
+    trace = trace_of(of_wire(lambda: wires.stuck_behind(hears)), tmp_path)
+    assert (trace.answer.cause, trace.answer.certainty) == ("mtu-black-hole", "proven"), trace.answer.sentence
+    assert "while smaller ones of up to 340 bytes passed" in trace.answer.sentence
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: wires.stuck_behind("nothing"),  # the receiver died
+        lambda: wires.stuck_behind("reset"),  # and booted
+        lambda: wires.stuck_behind("repeats"),  # it hears nothing, small or large
+        lambda: wires.stuck_behind("sack", passes=True),  # random loss
+        lambda: wires.stuck_behind("answer", size=700),
+        drawn.merged_lost,  # only single segments pass
+    ],
+)
+def test_the_rivals_of_large_segments_behind_small_ones(make: Any, tmp_path: Path) -> None:
+    trace = trace_of(of_wire(make), tmp_path)
+    assert "mtu-black-hole" not in {row["code"] for row in trace.causes}
+    assert "path-mtu-black-hole" not in {row["code"] for row in trace.findings}
 
 
 @pytest.mark.parametrize(("headers", "size"), [(28, "1472"), (48, "1452")])

@@ -194,6 +194,36 @@ def stuck(arrives: bool) -> Wire:
     return flow.wire
 
 
+def stuck_behind(hears: str, passes: bool = False, size: int = MSS) -> Wire:
+    """3 kB of small messages with answers, then ten large segments, of which the first is repeated four times. `hears`: what the
+    other end sends meanwhile, `sack` of a small tail, an `answer`, a `reset`, its own `repeats`, or `nothing`; `passes`: it has
+    the second large segment."""
+    flow, at = connection(), 0
+    for turn in range(10):
+        flow.data(30 + 50 * turn, at, 300, PSH | ACK)
+        at += 300
+        flow.ack(50 + 50 * turn, at)
+    for i in range(10):
+        flow.data(600 + i, at + i * size, size)
+    tail = at + 10 * size
+    flow.data(611, tail, 100, PSH | ACK)
+    if passes:
+        flow.ack(621, at, options=sack((at + size, at + 2 * size)))
+    if hears == "sack":
+        flow.ack(631, at, options=sack((tail, tail + 100)))
+    for ms in (900, 1_500, 2_700, 5_100):
+        flow.data(ms, at, size)
+    replies = {"answer": [3_000.0], "repeats": [610.0, 900.0, 1_500.0, 2_700.0]}.get(hears, [])
+    for ms in replies:
+        flow.send(ms, 1, 0, 60, PSH | ACK, ack=at)
+        if hears == "answer":
+            flow.received[0] = 60
+            flow.send(ms + 0.1, 0, tail + 100)
+    if hears == "reset":
+        flow.send(5_120, 1, 0, flags=RST | ACK, ack=at)
+    return flow.wire
+
+
 def refused_by_icmp(code: int) -> Wire:
     flow = connection()
     flow.data(30, 0, MSS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import server_str
 from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.connection import answered_later, full_size
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.findings.model import duration_of, endpoint_str, flow_str
 from wiretale.analyzer.findings.transfers import rows_of_kind
@@ -61,9 +62,9 @@ def told_by(case: Case, flow: int) -> tuple[str, int] | None:
     sentence="{what}",
     advice="Let ICMP 'fragmentation needed' and IPv6 'packet too big' pass, or clamp the MSS at the tunnel or router; "
     "`net.ipv4.tcp_mtu_probing=1` helps the sender (RFC 4821). `ping -M do -s {ping} {host}` finds the size that passes.",
-    shows="At the sender: segments of one size are sent at least three times in two timeouts, none of that size is "
-    "acknowledged, and smaller packets pass. At the receiver: SACK shows a hole of full segments that nothing fills. If a "
-    "connection opens and stays empty for 3 s, as all others to its server do, that is only a possibility.",
+    shows="At the sender: segments of one size are sent at least three times in two timeouts, none of that size was ever "
+    "acknowledged, and smaller packets pass, also after it. At the receiver: SACK shows a hole of full segments that nothing "
+    "fills. If a connection opens and stays empty for 3 s, as all others to its server do, that is only a possibility.",
     rivals={
         "random-loss": "the size separates what is lost from what passes",
         "hung-server": "the hole shows that the sender sent data",
@@ -133,13 +134,19 @@ def do_small_pass(case: Case, row: DirectionRow) -> bool:
     """Returns whether the other end acknowledged or sent anything after large segments were first sent."""
     back = case.direction(row["flow"], 1 - row["direction"])
     silent_ns = (row["last_ns"] or 0) - (back["last_ns"] or 0)
-    return (row["unique_bytes"] or 0) > (row["unacked_bytes"] or 0) or silent_ns < (row["rto_idle_ns"] or 0)
+    return answered_later(case.transfers, row) or silent_ns < (row["rto_idle_ns"] or 0)
 
 
 def at_sender(case: Case, finding: Numbered) -> Match:
     """Returns the match of a sender that repeats large segments without success."""
     row = direction_of(case, finding)
-    size, icmp_error = packet_bytes(case, row, row["segment_max"] or 0), told_by(case, row["flow"])
+    size, icmp_error = packet_bytes(case, row, full_size(row)), told_by(case, row["flow"])
+    passed = row["acked_segment_max"] or 0
+    smaller = (
+        f"smaller ones of up to {packet_bytes(case, row, passed):,} bytes"
+        if passed
+        else "the small ones of the handshake"
+    )
     times, waited = plural((row["retransmissions"] or 0) + 1, "time"), show_duration(row["rto_idle_ns"])
     icmp = (
         f"ICMP of {icmp_error[0]} says that the MTU is {icmp_error[1]:,}, and the sender ignores it"
@@ -164,7 +171,7 @@ def at_sender(case: Case, finding: Numbered) -> Match:
         excluded=excluded,
         undecided=undecided,
         what=f"Packets of {size:,} bytes {'probably ' if undecided else ''}vanish after the capture point: {flow_str(row)} sent "
-        f"them {times} in {waited} and none was acknowledged, while the small ones of the handshake passed; {icmp}. The path "
+        f"them {times} in {waited} and none was acknowledged, while {smaller} passed; {icmp}. The path "
         "MTU is smaller, and the transfer hangs.",
         ping=ping_str(case, row["flow"], icmp_error[1] if icmp_error else size),
         host=row["destination"],

@@ -357,6 +357,27 @@ static void put_wire_unplaced(struct row *row, const struct tcp_stream *stream) 
     row_set_if(row, directions_wire_unplaced, all >= 0, open);
 }
 
+/* The largest payload that the other end acknowledged, of a segment on the wire: what it has of a
+ * super-segment is its first segment. It is known if no larger one may have passed unseen, or if
+ * there is none. */
+static void put_acknowledged(struct row *row, const struct tcp_stream *stream, uint32_t mss) {
+    const struct unacked_segments *ring = &stream->unacked;
+    int64_t most = min64(stream->segment_max, mss), acked = min64(ring->acked_max, mss);
+    bool complete = !ring->forgot && !recovery_of(stream)->unseen_bytes;
+    row_set_if(row, directions_acked_segment_max,
+               stream->snd_una_known && mss && (complete || acked >= most), acked);
+    const struct scoreboard *board = &recovery_of(stream)->scoreboard;
+    int64_t sacked = 0;
+    for (uint32_t i = 0; i < board->count; i++)
+        sacked += board->ranges[i].end - board->ranges[i].start;
+    row_set_if(row, directions_sacked_bytes, row_known(row, directions_unacked_bytes), sacked);
+    bool outstanding =
+        row_known(row, directions_unacked_bytes) && row->value[directions_unacked_bytes];
+    const struct unacked_segment *first = unacked_find(ring, stream->snd_una);
+    if (outstanding && first && row_known(row, directions_last_ns))
+        row_set(row, directions_unacked_first_ns, first->time_ns);
+}
+
 /* Counts on the wire, null where those of the captured packets are; the row must hold these. */
 static void put_wire(struct row *row, const struct tcp_stream *stream) {
     const struct tcp_recovery_state *recovery = recovery_of(stream);
@@ -365,6 +386,7 @@ static void put_wire(struct row *row, const struct tcp_stream *stream) {
     uint64_t payload = known ? (uint64_t)row->value[directions_payload_bytes] : 0;
     uint32_t mss = wire_mss(stream, packets, payload);
     row_set_if(row, directions_wire_mss, mss, mss);
+    put_acknowledged(row, stream, mss);
     row_set_if(row, directions_lost_upstream_bytes, row_known(row, directions_lost_upstream),
                recovery->lost_upstream_bytes);
     row_set_if(row, directions_lost_downstream_bytes, row_known(row, directions_lost_downstream),

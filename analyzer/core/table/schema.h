@@ -392,6 +392,11 @@
       "TCP: payload below the highest seen that was not acknowledged when the flow ended; null "   \
       "if "                                                                                        \
       "no ACK was captured")                                                                       \
+    X(sacked_bytes, INT, "bytes",                                                                  \
+      "TCP: of these, what the last ACKs reported by SACK; null as there")                         \
+    X(unacked_first_ns, TIME, "ns",                                                                \
+      "TCP: when the first of unacked_bytes was first sent; null without, and if too much was "    \
+      "sent since")                                                                                \
     X(unknown_bytes, INT, "bytes",                                                                 \
       "TCP: bytes of gaps that were given up because too many were open")                          \
     X(duplicate_acks, INT, "packets",                                                              \
@@ -496,6 +501,11 @@
       "TCP: greatest number of bytes above the highest acknowledgment; null if the other "         \
       "direction was not captured")                                                                \
     X(segment_max, INT, "bytes", "largest payload of one packet")                                  \
+    X(acked_segment_max, INT, "bytes",                                                             \
+      "TCP: largest payload of a segment that the other end acknowledged, by ACK or SACK, at "     \
+      "most wire_mss; 0 if none was. Of a retransmission in smaller segments, theirs counts. "     \
+      "Null if no ACK was captured, without wire_mss, or if a larger segment may have passed: "    \
+      "one that the capture missed, or stored behind later data")                                  \
     X(syns, INT, "packets", "TCP segments with SYN")                                               \
     X(fins, INT, "packets", "TCP segments with FIN")                                               \
     X(resets, INT, "packets", "TCP segments with RST")                                             \

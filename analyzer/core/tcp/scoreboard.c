@@ -67,6 +67,15 @@ bool scoreboard_covers(const struct scoreboard *board, int64_t start, int64_t en
     return at < board->count && board->ranges[at].start <= start;
 }
 
+bool scoreboard_open_part(const struct scoreboard *board, int64_t *start, int64_t end,
+                          int64_t *until) {
+    uint32_t at = first_reaching(board, *start + 1);
+    if (at < board->count && board->ranges[at].start <= *start)
+        *start = board->ranges[at++].end;
+    *until = at < board->count && board->ranges[at].start < end ? board->ranges[at].start : end;
+    return *start < end;
+}
+
 void scoreboard_acknowledge(struct scoreboard *board, int64_t position) {
     remove_ranges(board, 0, first_reaching(board, position + 1));
     if (board->count && board->ranges[0].start < position)

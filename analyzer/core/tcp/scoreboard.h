@@ -21,6 +21,11 @@ void scoreboard_add(struct scoreboard *board, int64_t start, int64_t end, struct
 /* Returns whether all of [start, end) was reported. */
 bool scoreboard_covers(const struct scoreboard *board, int64_t start, int64_t end);
 
+/* Moves *start to the first byte of [*start, end) that was not reported, and *until to the next one
+ * that was, or to `end`. Returns false if all was reported. */
+bool scoreboard_open_part(const struct scoreboard *board, int64_t *start, int64_t end,
+                          int64_t *until);
+
 /* Removes what is below `position`. */
 void scoreboard_acknowledge(struct scoreboard *board, int64_t position);
 

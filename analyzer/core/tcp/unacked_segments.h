@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments of one direction that are not acknowledged yet: the source of RTT samples, and the
- * TSval and IP ID of first transmissions. A ring that grows to MAX_UNACKED and then forgets the
- * oldest. Ends must ascend, because positions are found by bisection. */
+/* Segments of one direction that are not acknowledged yet: the source of RTT samples, the TSval and
+ * IP ID of first transmissions, and the largest payload that was acknowledged. A ring that grows to
+ * MAX_UNACKED and then forgets the oldest. Ends must ascend, because positions are found by
+ * bisection. */
 #ifndef WIRETALE_UNACKED_SEGMENTS_H
 #define WIRETALE_UNACKED_SEGMENTS_H
 
@@ -18,6 +19,7 @@ struct unacked_segment {
     uint32_t frame;
     uint32_t tsval;    /* 0 without timestamps */
     uint32_t repeated; /* payload that the stream had retransmitted before, modulo 2^32 */
+    uint32_t least;    /* payload of the smallest packet that carried its first byte */
     uint16_t ip_id;
     uint8_t ttl;
     uint8_t link : 7;   /* unacked_link() */
@@ -32,7 +34,10 @@ static inline uint8_t unacked_link(uint16_t port) {
 
 struct unacked_segments {
     struct unacked_segment *segments;
-    uint16_t head, count, room; /* room is a power of two */
+    uint16_t head, count;
+    uint16_t room : 15;  /* a power of two */
+    uint16_t forgot : 1; /* a larger segment than acked_max, which may have been acknowledged */
+    uint16_t acked_max;  /* largest payload known to be acknowledged, UINT16_MAX for more */
 };
 
 /* The segments that one ACK removed. */
@@ -60,6 +65,17 @@ struct unacked_segment *unacked_push(struct unacked_segments *ring, uint32_t mos
  */
 struct ack_result unacked_acknowledge(struct unacked_segments *ring, int64_t position);
 
+/* Notes the payloads of the segments whose first byte is in [start, end), which a SACK reports. */
+void unacked_sacked(struct unacked_segments *ring, int64_t start, int64_t end);
+
+/* Notes that a packet with this payload carried [start, end) again. */
+void unacked_repeated(struct unacked_segments *ring, int64_t start, int64_t end, uint32_t payload);
+
+/* Notes a segment of that payload that the ring does not hold, and which may be acknowledged. */
+static inline void unacked_forget(struct unacked_segments *ring, uint32_t payload) {
+    ring->forgot |= payload > ring->acked_max;
+}
+
 /* Excludes all segments with bytes in [start, end) from RTT samples. */
 void unacked_exclude(struct unacked_segments *ring, int64_t start, int64_t end);
 
@@ -70,7 +86,7 @@ const struct unacked_segment *unacked_find(const struct unacked_segments *ring, 
  * `next` if all were sent before. */
 int64_t unacked_sent_before(const struct unacked_segments *ring, int64_t time_ns, int64_t next);
 
-/* Frees the ring, which is empty and new afterwards. */
+/* Frees the ring, which is empty afterwards and keeps acked_max. */
 void unacked_free(struct unacked_segments *ring, struct pool *pool);
 
 #endif

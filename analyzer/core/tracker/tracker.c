@@ -134,6 +134,7 @@ static bool take_fill(struct segment_context *seg, int64_t start, int64_t end,
     recovery->gaps_filled += fill->closed;
     /* Data above the gap is acknowledged late. */
     unacked_exclude(&seg->sender->unacked, start, INT64_MAX);
+    unacked_forget(&seg->sender->unacked, seg->packet->payload_bytes);
     return classify_gap_fill(seg, start, end, fill);
 }
 
@@ -153,6 +154,7 @@ static void take_repeated(struct segment_context *seg, int64_t start, int64_t en
         return;
     }
     unacked_exclude(&sender->unacked, start, end);
+    unacked_repeated(&sender->unacked, start, end, seg->packet->payload_bytes);
     if (kind == REPEATED_UNKNOWN) {
         int64_t unseen = min64(repeated, recovery->forgotten_bytes);
         recovery->forgotten_bytes -= unseen;

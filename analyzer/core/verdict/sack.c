@@ -138,6 +138,15 @@ static NOINLINE void note_outside(const struct segment_context *seg, int64_t shi
     recovery->sack_shift_max = first ? shift : max64(recovery->sack_shift_max, shift);
 }
 
+/* Adds [start, end) to the scoreboard. Each part that is new is looked at once. */
+static void report(struct segment_context *seg, struct scoreboard *board, int64_t start,
+                   int64_t end) {
+    int64_t until;
+    for (int64_t at = start; scoreboard_open_part(board, &at, end, &until); at = until)
+        unacked_sacked(&seg->receiver->unacked, at, until);
+    scoreboard_add(board, start, end, seg->pool);
+}
+
 static void keep_blocks(struct segment_context *seg, struct tcp_recovery_state *recovery,
                         const int64_t (*blocks)[2], unsigned first, int64_t position) {
     recovery->sack_count = 0;
@@ -151,7 +160,7 @@ static void keep_blocks(struct segment_context *seg, struct tcp_recovery_state *
         recovery->sacked[recovery->sack_count++].end = blocks[i][1];
         int64_t start = max64(blocks[i][0], position);
         if (start < blocks[i][1])
-            scoreboard_add(&recovery->scoreboard, start, blocks[i][1], seg->pool);
+            report(seg, &recovery->scoreboard, start, blocks[i][1]);
     }
 }
 

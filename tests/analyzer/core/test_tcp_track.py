@@ -12,7 +12,7 @@ import pytest
 import wiretale
 from capture_files import write_pcap
 from checkout import SAMPLES
-from plain_wire import MSS, START_NS, Connection, Wire
+from plain_wire import MSS, START_NS, Connection, Wire, sack
 from talk import Talk
 
 SECOND = 1_000_000_000
@@ -335,6 +335,61 @@ def test_payload_that_nobody_acknowledged_is_counted(
     if acked is not None:
         talk.segment(40, 1, "A", 0, acked)
     assert analyze(talk).directions.rows()[0]["unacked_bytes"] == left
+
+
+ACKNOWLEDGED: dict[str, tuple[int | None, Callable[[Connection], Connection]]] = {
+    "nothing": (0, lambda talk: talk.data(30, 0, 1400)),
+    "all": (1400, lambda talk: talk.data(30, 0, 1400).data(31, 1400, 300).ack(50, 1700)),
+    "small ones": (300, lambda talk: talk.data(30, 0, 300).ack(50, 300).data(60, 300, 1400).ack(80, 300)),
+    "a part": (1400, lambda talk: talk.data(30, 0, 1400).ack(50, 700)),
+    "sent again": (1400, lambda talk: talk.data(30, 0, 1400).data(400, 0, 1400).ack(420, 1400)),
+    "again, smaller": (1000, lambda talk: talk.data(30, 0, 1400).data(400, 0, 1000).ack(420, 1000)),
+    "in two pieces": (
+        1000,
+        lambda talk: talk.data(30, 0, 1400).data(400, 0, 1000).data(401, 1000, 400).ack(420, 1400),
+    ),
+    "by SACK": (600, lambda talk: talk.data(30, 0, 1400).data(31, 1400, 600).ack(51, 0, options=sack((1400, 2000)))),
+    "by one SACK of three": (
+        900,
+        lambda talk: (
+            talk.data(30, 0, 1400)
+            .data(31, 1400, 300)
+            .data(32, 1700, 900)
+            .data(33, 2600, 200)
+            .ack(53, 0, options=sack((1400, 2800)))
+        ),
+    ),
+    "by SACKs that meet": (
+        500,
+        lambda talk: (
+            talk.data(30, 0, 1400)
+            .data(31, 1400, 200)
+            .data(32, 1600, 500)
+            .data(33, 2100, 100)
+            .ack(52, 0, options=sack((2100, 2200)))
+            .ack(53, 0, options=sack((1400, 2200)))
+        ),
+    ),
+    "of a super-segment": (MSS, lambda talk: talk.data(30, 0, 4 * MSS).ack(50, MSS)),
+    "of a super-segment, again": (MSS, lambda talk: talk.data(30, 0, 4 * MSS).data(400, 0, MSS).ack(420, MSS)),
+    "unseen": (None, lambda talk: talk.data(30, 0, 300).data(31, 1700, 1400).ack(50, 1700)),
+    "unseen, though none is larger": (MSS, lambda talk: talk.data(30, 0).data(31, 2 * MSS).ack(50, 3 * MSS)),
+}
+
+
+@pytest.mark.parametrize("name", ACKNOWLEDGED)
+def test_the_largest_segment_that_was_acknowledged(name: str, tmp_path: Path) -> None:
+    most, make = ACKNOWLEDGED[name]
+    trace = wiretale.analyze(make(Connection(Wire()).open()).wire.write(tmp_path / "talk.pcap"))
+    assert trace.directions.rows()[0]["acked_segment_max"] == most
+
+
+def test_what_is_outstanding_has_its_time_and_reports(tmp_path: Path) -> None:
+    talk = Connection(Wire()).open().data(30, 0, 300).ack(50, 300).data(60, 300, 1400).data(61, 1700, 200)
+    talk.ack(81, 300, options=sack((1700, 1900))).data(400, 300, 1400)
+    row = wiretale.analyze(talk.wire.write(tmp_path / "talk.pcap")).directions.rows()[0]
+    assert (row["unacked_bytes"], row["sacked_bytes"]) == (1600, 200)
+    assert row["unacked_first_ns"] == START_NS + 60_000_000
 
 
 @pytest.mark.parametrize(
