@@ -23,6 +23,13 @@ WIDTH, HEIGHT = 1000, 100  # units of the drawing, which is stretched to its pla
 FAR_APART = 100  # ratio of times from which the scale is logarithmic
 TICKS_MOST = 5
 STEPS = (1, 2, 5, 10)
+MINUTE, HOUR, CLOCK_STEP_LEAST = 60, 3600, 10  # s
+TIME_STEPS = (
+    15,
+    30,
+    *(MINUTE * count for count in (1, 2, 5, 10, 20, 30)),
+    *(HOUR * count for count in (1, 2, 3, 6, 12)),
+)
 
 
 def round_step(most: float) -> float:
@@ -74,13 +81,28 @@ def dots(columns: dict[int, set[int]], scale: AnswerScale) -> str:
     return "".join(f"M{x} {scale(wait):.1f}h0" for x, waits in sorted(columns.items()) for wait in sorted(waits))
 
 
+def time_step(least: float) -> float:
+    """Returns the step of an axis of time as the timeline has it (timeStep() of page/capture/chart.js)."""
+    steps = (step for step in TIME_STEPS if step >= least) if least > CLOCK_STEP_LEAST else iter(())
+    return next(steps, None) or round_step(least)
+
+
+def clock_str(seconds: int) -> str:
+    """Returns `1:30`, or `2:46:40` from an hour on."""
+    hours, minutes = divmod(seconds // MINUTE, MINUTE)
+    return f"{hours}:{minutes:02}:{seconds % MINUTE:02}" if hours else f"{minutes}:{seconds % MINUTE:02}"
+
+
 def moments(lasted: float) -> list[tuple[str, str]]:
     """Returns place, in percent, and text of the ticks of the seconds of a capture."""
     if not lasted:
         return []
-    step = round_step(lasted / TICKS_MOST)
+    step = time_step(lasted / TICKS_MOST)
+    is_clock = step >= CLOCK_STEP_LEAST and lasted >= MINUTE
     times = (step * number for number in range(math.floor(lasted / step) + 1))
-    return [(f"{100 * time / lasted:.1f}", f"{time:g}") for time in times]
+    return [
+        (f"{100 * time / lasted:.1f}", clock_str(round(time)) if is_clock and time else f"{time:g}") for time in times
+    ]
 
 
 def answer_times(trace: Trace) -> dict[str, Any] | None:

@@ -46,6 +46,8 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
     if account is None:
         return None
     (named, left_ns), total_ns = account.named(), math.fsum(account.parts.values())
+    drawn = account.parts if left_ns else named  # what is too little for a name is too little to be seen
+    drawn = {name: ns for name, ns in account.parts.items() if name in drawn}
     counted = [plural(len(turns), "request")] if len(turns) else []
     counted += [plural(len(turns.waiting), "flow")] if turns.waiting else []
     legend = [
@@ -55,7 +57,7 @@ def time_bar(trace: Trace) -> dict[str, Any] | None:
     return {
         "base": account.base,
         "of": " in ".join(counted),
-        "parts": [{"kind": name, "percent": 100 * ns / total_ns} for name, ns in account.parts.items()],
+        "parts": [{"kind": name, "percent": 100 * ns / total_ns} for name, ns in drawn.items()],
         "legend": legend,
         "left": show_duration(left_ns) if left_ns else "",
     }
@@ -142,7 +144,6 @@ def findings(trace: Trace, evident: list[dict[str, Any]]) -> dict[str, Any]:
         "others": texts[CAUSES_SHOWN:],
         "further": sum(left.values()),
         "first": FIRST_SHOWN,
-        "observations": len(trace.findings),
         "full": FULL_ON_PAPER,
         "none": none_found(trace),
         "rest": ", ".join(f"{code} ({count})" for code, count in left.items()),

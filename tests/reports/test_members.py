@@ -224,6 +224,7 @@ def test_members_of_samples_are_drawn(tab: Page, path: Path, tmp_path: Path) -> 
     assert numbers
     for number in numbers:
         tab.page.evaluate(f"choose({{finding: {number}}})")
-        tab.until(f"document.getElementById('members-title').textContent.startsWith('Finding {number}:')")
+        named = f"causeOf({number})?.main === {number} ? 'Cause ' : 'Finding {number}:'"
+        tab.until(f"document.getElementById('members-title').textContent.startsWith({named})")
         assert pictures(tab)
     assert tab.complaints == []

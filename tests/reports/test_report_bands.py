@@ -133,7 +133,7 @@ def test_the_lane_shows_waits_for_server_and_client(page: Page, tmp_path: Path) 
     """Requests at 0.1 s and every 0.92 s; the server takes 800 ms behind a round trip of 20 ms, the client pauses 100 ms."""
     report = wiretale.analyze(SAMPLES / "findings" / "slow-server.pcap.gz").report(tmp_path / "report.html")
     page.open(report, "#flow=0")
-    assert wait_words(page, 0.5) == "0.11–0.91 s: waits for the server (800 ms)"
+    assert wait_words(page, 0.5) == "0.12–0.92 s: waits for the server (800 ms)"
     assert wait_words(page, 0.97) == "0.92–1.02 s: waits for the client (100 ms)"
     assert page.page.inner_text("#traffic-legend").startswith("flow 0: server")
     assert page.page.evaluate("document.querySelectorAll('#timeline .wait').length") == 2

@@ -66,6 +66,13 @@ def seconds(trace: wiretale.Trace, time: float) -> int:
     return first_ns + int(time * 1e9)
 
 
+# Whether the menu of facets is not cut off: its last line is what the mouse meets there.
+IN_SIGHT = """(() => {
+  const { x, bottom } = document.querySelector('#facets > div').getBoundingClientRect();
+  return Boolean(document.elementFromPoint(x + 20, bottom - 4)?.closest('#facets'));
+})()"""
+
+
 @pytest.mark.parametrize("facet", FACETS)
 def test_a_facet_of_the_menu_selects_what_sql_finds(
     desk: Page, report: tuple[wiretale.Trace, Path], facet: str
@@ -73,6 +80,7 @@ def test_a_facet_of_the_menu_selects_what_sql_finds(
     flows = flows_where(report[0], FACETS[facet])
     assert 0 < len(flows) <= 30
     desk.page.click("#facets summary")
+    assert desk.page.evaluate(IN_SIGHT)
     offered = desk.page.locator(f'#facets [data-only="{facet}"]')
     if offered.count():
         offered.click()

@@ -15,7 +15,7 @@ from neighbor_wire import ABSENT, GATEWAY, MACS, SERVER, announces, answers, ask
 from page_faults import covered
 from plain_wire import Connection, Wire
 from report_page import Page
-from wiretale.reports.html.answer_times import answer_times
+from wiretale.reports.html.answer_times import answer_times, moments
 from wiretale.reports.html.timeline import pauses_in, timeline
 
 pytestmark = pytest.mark.xdist_group("unusual-charts")
@@ -89,6 +89,12 @@ def test_pings_and_arp_alone_have_a_chart_of_their_answers(page: Page, tmp_path:
         assert (chart["dots"].count("M"), chart["misses"].count("M")) == (answered, unanswered)
         page.open(trace.report(tmp_path / f"{file.stem}.html", frames=False))
         assert page.page.locator("#answer-times .dots").count() == 1 and covered(page) == []
+
+
+def test_the_times_of_answers_read_as_those_of_the_timeline() -> None:
+    assert [text for _, text in moments(5.27)] == ["0", "2", "4"]
+    assert [text for _, text in moments(62.0)] == ["0", "0:15", "0:30", "0:45", "1:00"]
+    assert [text for _, text in moments(10_320.0)] == ["0", "1:00:00", "2:00:00"]
 
 
 def test_traffic_that_has_other_charts_has_none_of_answers() -> None:

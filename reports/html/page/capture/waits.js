@@ -1,6 +1,6 @@
 // @ts-check
-// The lane of the timeline in which the chosen flow waited: for the server and for the client, by its turns, and in the network while it
-// stalled in an RTO or recovered from loss.
+// The lane of the timeline in which the chosen flow waited: for the server, for the client, and in the network while it stalled in an RTO
+// or recovered from loss; as in the panel of its time, so that idle time is none.
 import { svgShape } from "../elements.js";
 import { spansOf } from "../flow/bands.js";
 import { rowsOf } from "../flow/series/points.js";
@@ -12,6 +12,8 @@ import { CHART, canvas, legendItem, trafficTime, trafficX } from "./chart.js";
 
 /** @type {Record<string, string>} */
 const WAITS = { server: "waits for the server", client: "waits for the client", network: "stalled or recovering from loss" };
+/** @type {Record<string, Wait["kind"]>} */
+const KINDS = { server: "server", client: "client", loss: "network" }; // by part of the time
 const lane = { waits: /** @type {Wait[]} */ ([]), top: 0 }; // as it is drawn
 /** @type {TurnTable} */
 let turns; // the table of the page
@@ -20,11 +22,17 @@ export async function loadTurns() {
   turns = await loadTable(data.turns);
 }
 
-// Returns the waits of a flow in order of time: {kind, from, to}. Times are those at the capture point, so that half of the round trip
-// to the server is before its time, and half after.
+// Returns the waits of a flow in order of time: {kind, from, to}. Without spans of its time they come from its turns, at the capture
+// point, so that half of the round trip to the server is before its time, and half after.
 /** @param {number | null} flow */
 export function waitsOf(flow) {
   if (typeof flow !== "number") return [];
+  const spans = spansOf(flow);
+  return spans.length ? spans.flatMap(({ band, from, to }) => (KINDS[band.part] ? [{ kind: KINDS[band.part], from, to }] : [])) : waitsOfTurns(flow);
+}
+
+/** @param {number} flow */
+function waitsOfTurns(flow) {
   const { asked_ns: starts, request_ns: requests, network_ns: networks, server_ns: servers, pause_ns: pauses } = turns;
   /** @type {Wait[]} */
   const found = [];
@@ -35,7 +43,6 @@ export function waitsOf(flow) {
     add("client", start - pauses[i] / 1e3, pauses[i] / 1e3);
     add("server", asked + networks[i] / 2e3, servers[i] / 1e3);
   }
-  for (const { band, from, to } of spansOf(flow)) if (band.part === "loss") add("network", from, to - from);
   return found.sort((a, b) => a.from - b.from);
 }
 

@@ -1,13 +1,14 @@
 // @ts-check
 // The members of a finding about several flows, side by side on one time axis and one scale: throughput, and a tick for each loss.
 // If they are many, each picture has the flows of a client, else of a server.
+import { causeOf } from "../capture/evidence.js";
 import { tables } from "../capture/tables.js";
 import { SVG } from "../elements.js";
 import { roving } from "../keys.js";
-import { WITH_MOST, choice, choose, chosenFlow, endStep, hasAny, onChoice, trimmed } from "../link.js";
+import { WITH_MOST, choice, choose, chosenFlow, endStep, hasAny, onChoice } from "../link.js";
 import { endOf, flowAt } from "../list/flows.js";
 import { $, data } from "../plotly.js";
-import { prefixed, whole } from "../units.js";
+import { momentText, prefixed, whole } from "../units.js";
 import { isLoss, segmentsOf } from "./distributions.js";
 import { adds, turnFlow } from "./overlaid.js";
 
@@ -143,8 +144,21 @@ function roundUp(value) {
   return ([1, 1.5, 2, 3, 4, 5, 6, 8].find((times) => times * power >= value) ?? 10) * power;
 }
 
+// Returns the name of the shown finding as it stands above its flow: the cause, if the finding is its main one.
+function nameOfShown() {
+  const cause = causeOf(choice.finding);
+  return cause?.main === choice.finding ? `Cause ${data.causes.indexOf(cause) + 1}` : `Finding ${choice.finding}`;
+}
+
+// Returns how many flows are drawn, and of how many if the page lists only the first ones.
+/** @param {number[]} members */
+function flowsOfShown(members) {
+  const cause = causeOf(choice.finding), all = cause?.main === choice.finding && cause.findings.length === 1 ? cause.members : 0;
+  return all > members.length ? `${whole(members.length)} of ${whole(all)} flows` : `${whole(members.length)} flows`;
+}
+
 /** @param {Span} range */
-const spanOfText = ([from, to]) => `${trimmed(from, 3)}–${trimmed(to, 3)} s`;
+const spanOfText = ([from, to]) => momentText(Math.max(0, from), to);
 
 /** @param {number[]} members @param {{ by: string, pictures: MemberPicture[] }} groups @param {Span} span @param {number} most @param {number} held */
 function describeMembers(members, { by, pictures }, span, most, held) {
@@ -152,7 +166,7 @@ function describeMembers(members, { by, pictures }, span, most, held) {
   const parts = [`${several}, same scale: 0 to ${prefixed(most, "bit/s")}`, `ticks are losses when they were detected`, spanOfText(span)];
   if (hidden > 0) parts.push(`${whole(hidden)} more ${by ? `${by}s` : "flows"} not drawn`);
   if (held < members.length) parts.push(`${whole(members.length - held)} members have no data in the page`);
-  $("members-title").textContent = `Finding ${choice.finding}: ${whole(members.length)} flows on one axis`;
+  $("members-title").textContent = `${nameOfShown()}: ${flowsOfShown(members)} on one axis`;
   $("members-note").textContent = parts.join(" · ");
 }
 
@@ -161,7 +175,7 @@ function drawMembers(members) {
   const within = new Set(data.series_flows), held = members.filter((flow) => within.has(flow)), span = spanOf(new Set(held));
   $("members-pictures").replaceChildren();
   if (!span) {
-    $("members-title").textContent = `Finding ${choice.finding}: ${whole(members.length)} flows`;
+    $("members-title").textContent = `${nameOfShown()}: ${flowsOfShown(members)}`;
     $("members-note").textContent = "Their traffic over time is not in the page.";
     return;
   }

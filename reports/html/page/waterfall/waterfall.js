@@ -10,6 +10,7 @@ import { $, data, inflate } from "../plotly.js";
 import { duration, prefixed, whole } from "../units.js";
 import { REQUEST_PARTS, requestsOf } from "./requests.js";
 
+const HANDSHAKES = new Set(["connecting", "tls"]); // parts of a connection without a request
 const REQUEST_ROW = 24, REQUEST_ROW_PHONE = 32, REQUEST_HEAD = 28, REQUESTS_MOST = 20; // px, px, px, rows
 const TICK_ROOM = 80, BAR_LEAST = 1, DRAG_LEAST = 5; // px
 const phone = matchMedia("(max-width: 760px)");
@@ -41,7 +42,8 @@ export function takeRequests() {
 export function requestsText() {
   const { rows, client } = waterfall, flows = new Set(rows.map(({ flow }) => flow)).size, { held, of } = data.requests;
   if (!rows.length) return of ? `No request of ${client} ${choice.range ? "in this range" : "in the page"}` : "The capture has no requests";
-  return `${whole(rows.length)} ${rows.length === 1 ? "request" : "requests"} of ${client} in ${whole(flows)} ${flows === 1 ? "flow" : "flows"}${held < of ? `; the page has ${whole(held)} of ${whole(of)} exchanges` : ""}`;
+  const noun = rows.some(({ parts }) => parts.some(({ part }) => !HANDSHAKES.has(part))) ? "request" : "connection";
+  return `${whole(rows.length)} ${noun}${rows.length === 1 ? "" : "s"} of ${client} in ${whole(flows)} ${flows === 1 ? "flow" : "flows"}${held < of ? `; the page has ${whole(held)} of ${whole(of)} exchanges` : ""}`;
 }
 
 // Returns the place of the chosen packet's request: the last one of its flow that was sent before, or the first one; -1 without one.
