@@ -618,6 +618,8 @@ class PacketRow(TypedDict):
     flags: int | None
     unique_bytes: int | None
     rtt_ns: int | None
+    flight_bytes: int | None
+    opposite_flight_bytes: int | None
     fragment_offset: int | None
     datagram_capture: int | None
     datagram_frame: int | None

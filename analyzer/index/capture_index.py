@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-FORMAT = 3
+FORMAT = 4
 INDEX_FILE = "index.json"
 KEPT_TABLES = ("series", "events", "blocks", "datagrams")
 DRAWN_TABLES = (*KEPT_TABLES, "time_spans")

@@ -22,7 +22,7 @@ LEVELLED = 200_000  # packets; smaller flows and views are selected from directl
 SLICE = 1 << 12  # buckets that are made at once: DuckDB holds about a kilobyte for each, in every thread
 DRAWN = (  # values whose extremes are kept
     *("sequence", "sequence + payload_bytes", "payload_bytes", "acknowledged", 'acknowledged + "window"', '"window"'),
-    *("sack_end", "rtt_ns"),
+    *("sack_end", "rtt_ns", "flight_bytes", "opposite_flight_bytes"),
 )
 
 

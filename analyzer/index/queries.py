@@ -2,7 +2,7 @@
 """Answers about one flow of an index: its tables, and its packets in a range of time.
 
 A range with at most RAW packets is answered by all of them. A larger one is answered by those that stand for at most BUCKETS
-buckets of rows (pyramid.py).
+buckets of rows (pyramid.py), each cut at the columns of time that a picture has.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from wiretale.analyzer.index.pyramid import FIRST_SHIFT, LEVELLED, SHIFT_STEP, s
 
 RAW = 6_000  # packets
 BUCKETS = 1_000  # of each direction
+COLUMNS = 1_340  # of time, the width of a picture; each has its own extremes
 ROWS_MOST = 200_000  # of another table of a flow
 FIRST_PACKETS, FIRST_SEARCHED = 3, 50  # of a flow, for tshark
 Field = tuple[str, str, int, int]  # column, array code, what is subtracted, divisor
@@ -141,17 +142,16 @@ class Queries:
         if count <= most:
             return self._raw(span, count)
         shift = next(shift for shift in range(1, 64) if count >> shift < BUCKETS)
+        place = f"row >= {span.first} AND row < {span.end}"
+        source = f"(SELECT * FROM {self._file('packets.parquet')} WHERE {place})"
         if count > LEVELLED:
             shift = max(FIRST_SHIFT, shift + (shift - FIRST_SHIFT) % SHIFT_STEP)
-            level = min(shift, self._shifts[-1])
-            source, condition = self._file("pyramid.parquet"), f"shift = {level} AND"
-            sql = f"SELECT {SELECTED} FROM {source} WHERE {condition} row >= ? AND row < ? ORDER BY row"
-        else:
-            rows_in_span = (
-                f"(SELECT * FROM {self._file('packets.parquet')} WHERE row >= {span.first} AND row < {span.end})"
-            )
-            sql = f"SELECT {SELECTED} FROM ({selection(rows_in_span, shift)}) WHERE row >= ? AND row < ? ORDER BY row"
-        return Packets(self._fetch(sql, span.first, span.end)[1], count, 1 << shift)
+            level = min(max(FIRST_SHIFT, shift - SHIFT_STEP), self._shifts[-1])
+            source = f"(SELECT * EXCLUDE shift FROM {self._file('pyramid.parquet')} WHERE shift = {level} AND {place})"
+        times = self._fetch(f"SELECT min(time_ns), max(time_ns) FROM {source}")[1][0]
+        columns = f"(time_ns - {times[0]}) // {(times[1] - times[0]) // COLUMNS + 1}, "
+        rows = self._fetch(f"SELECT {SELECTED} FROM ({selection(source, shift, columns)}) ORDER BY row")[1]
+        return Packets(rows, count, 1 << shift)
 
     def _raw(self, span: Span, count: int) -> Packets:
         sql = f"SELECT {SELECTED} FROM {self._file('packets.parquet')} WHERE row >= ? AND row < ? ORDER BY row"

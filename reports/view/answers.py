@@ -80,7 +80,8 @@ class Answers:
         flow = required(query, "flow")
         begin = self._queries.begin_ns(flow)
         packets = self._queries.packets(flow, *self._range(query))
-        count, streams = _core.packet_rows(packets.rows).packet_streams([flow], self._base_ns)
+        rows = _core.packet_rows(packets.rows)
+        count, streams = rows.packet_streams([flow], self._base_ns, packets.bucket > 1)
         packed = {name: [len(data), encoded(data)] for name, data in streams.items()}
         return {
             **{"count": count, "flows": [flow], "cut": False, "streams": packed},

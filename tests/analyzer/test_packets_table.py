@@ -24,6 +24,7 @@ from scapy.utils import wrpcap
 import wiretale
 from checkout import Run
 from crafted import NEIGHBOR
+from plain_wire import Connection, Wire
 from processes import wait_until
 from sample_sets import FEW_SAMPLES
 
@@ -239,6 +240,25 @@ def test_arguments_are_taken_as_people_have_them(samples: Path, tmp_path: Path) 
         with pytest.raises(wiretale.UsageError):
             wiretale.analyze(capture).report(tmp_path / "page.html", rate)
     assert issubclass(wiretale.OutputError, wiretale.WiretaleError) and "OutputError" in wiretale.__all__
+
+
+def test_bytes_in_flight_of_both_directions(tmp_path: Path) -> None:
+    """Answers acknowledge requests, a lost segment is sent again, and a late ACK takes nothing back."""
+    talk = Connection(Wire()).open(0.0)
+    talk.data(30.0, 0, 500)
+    talk.send(50.0, 1, 0, 1000, ack=500).send(51.0, 1, 1000, 1000, ack=500)
+    talk.send(52.0, 0, 500, ack=1000)
+    talk.send(60.0, 0, 500, 300, ack=2000)  # a request that acknowledges the answer
+    talk.send(80.0, 1, 3000, 1000, ack=800).send(
+        300.0, 1, 2000, 1000, ack=800
+    )  # 2000 was lost before the capture point
+    talk.send(310.0, 0, 800, ack=4000).send(311.0, 0, 800, ack=2000)
+    packets = wiretale.analyze(talk.wire.write(tmp_path / "talk.pcap")).packets(0).rows()
+    flights = [(row["flight_bytes"], row["opposite_flight_bytes"]) for row in packets[3:]]
+    assert flights == [
+        *[(500, 0), (1000, 0), (2000, 0), (0, 1000), (300, 0)],
+        *[(2000, 0), (2000, 0), (0, 0), (0, 0)],
+    ]
 
 
 def talk_of(client: str, port: int, at: float, count: int = 3) -> list[Packet]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import base64
 import math
 import random
+from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -14,6 +16,7 @@ import pytest
 import wiretale
 from plain_wire import Connection, Wire
 from report_page import Page
+from viewer import viewing
 
 SENDER = {"light": (0x2A, 0x35, 0x40), "dark": (0xE4, 0xEA, 0xF0)}
 NEAR = 2  # px, by which lines are wider and smoothed
@@ -46,6 +49,7 @@ ALONE = (
     "rtt1",
     "least",
 )  # toggled: the sender's series stay
+WITHOUT_OTHERS = "#flow=0" + "".join(f"&toggled={name}" for name in ALONE)
 
 Steps = list[tuple[float, float, float]]  # second, least and greatest value
 
@@ -61,12 +65,12 @@ class Panel(NamedTuple):
     values: list[float]
 
 
-def transfer(packets: int, path: Path) -> Path:
-    """Rounds of segments and their ACKs, of changing size, with pauses."""
+def transfer(packets: int, path: Path, sizes: Sequence[int] = ()) -> Path:
+    """Rounds of segments and their ACKs, of these sizes in turn or of slowly changing ones, with pauses."""
     chance, talk = random.Random(3), Connection(Wire()).open()
-    sequence, at, count = 0, 50.0, 3
+    sequence, at, count, turn = 0, 50.0, 3, cycle(sizes)
     while count < packets:
-        size = min(2 + count // 40 % 60, (packets - count + 1) // 2)
+        size = min(next(turn, 2 + count // 40 % 60), (packets - count + 1) // 2)
         for number in range(size):
             talk.data(at + number * 0.02, sequence + 1000 * number, 1000)
         for number in range(size):
@@ -151,6 +155,24 @@ def is_near(ends: tuple[float, float], column: int, pictured: dict[int, tuple[fl
     )
 
 
+def compare(page: Page, series: dict[str, Steps], scheme: str) -> None:
+    """Asserts that each panel shows the sender's series and nothing else in its color."""
+    page.page.evaluate("document.getElementById('plot').scrollIntoView()")
+    page.page.evaluate("document.querySelectorAll('.panel-label, .panel-edge').forEach((words) => words.remove())")
+    for name, steps in series.items():
+        panel = panel_of(page, name)
+        expected_rows = expected(steps, panel, is_step=name in ("flight", "rate"))
+        drawn = {
+            column: (float(first), float(last))
+            for column, (first, last) in enumerate(drawn_rows(page, panel, scheme))
+            if first >= 0
+        }
+        missing = [column for column, ends in expected_rows.items() if not is_near(ends, column, drawn)]
+        invented = [column for column, ends in drawn.items() if not is_near(ends, column, expected_rows)]
+        assert not missing and not invented, (name, len(expected_rows), missing[:9], invented[:9])
+    assert page.complaints == []
+
+
 @pytest.mark.parametrize(
     ("packets", "in_page", "scheme"),
     [
@@ -173,23 +195,20 @@ def test_each_panel_shows_every_packet(
     page.page.emulate_media(color_scheme=scheme)
     monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", in_page)
     trace = wiretale.analyze(transfer(packets, tmp_path / "transfer.pcap"))
-    toggled = "".join(f"&toggled={name}" for name in ALONE)
-    page.open(trace.report(tmp_path / "report.html"), f"#flow=0{toggled}")
-    page.page.evaluate("document.getElementById('plot').scrollIntoView()")
-    page.page.evaluate("document.querySelectorAll('.panel-label, .panel-edge').forEach((words) => words.remove())")
+    page.open(trace.report(tmp_path / "report.html"), WITHOUT_OTHERS)
     bins = {"rate": throughput(trace, page.page.evaluate("shownBin()"))} if packets == in_page else {}
-    for name, steps in {**series_of(trace), **bins}.items():
-        panel = panel_of(page, name)
-        expected_rows = expected(steps, panel, is_step=name in ("flight", "rate"))
-        drawn = {
-            column: (float(first), float(last))
-            for column, (first, last) in enumerate(drawn_rows(page, panel, scheme))
-            if first >= 0
-        }
-        missing = [column for column, ends in expected_rows.items() if not is_near(ends, column, drawn)]
-        invented = [column for column, ends in drawn.items() if not is_near(ends, column, expected_rows)]
-        assert not missing and not invented, (name, len(expected_rows), missing[:9], invented[:9])
-    assert page.complaints == []
+    compare(page, {**series_of(trace), **bins}, scheme)
+
+
+@pytest.mark.parametrize("sizes", [(), (2, 20)])
+def test_packets_that_stand_for_many_have_the_outline_of_all(sizes: Sequence[int], page: Page, tmp_path: Path) -> None:
+    """`wiretale view` answers a large range with the extremes of each column of pixels."""
+    path = transfer(40_000, tmp_path / "transfer.pcap", sizes)
+    with viewing(path) as viewer:
+        page.page.goto(viewer.url + WITHOUT_OTHERS)
+        page.until("document.body.dataset.ready && Number(document.body.dataset.of) >= 40000")
+        assert page.page.evaluate("tables.packets.time.length") < 20_000
+        compare(page, series_of(wiretale.analyze(path)), "light")
 
 
 # --- speed

@@ -136,6 +136,8 @@ bool flow_sums(const struct table *table, struct flow_sums *each);
  *   unique    PACKET_REPEATED            new bytes (if absent: all of the payload)
  *   rtt       PACKET_RTT                 ns
  *   offset    PACKET_FRAGMENT            bytes
+ *   flight    PACKET_FLIGHT              bytes minus the previous ones
+ *   opposite  PACKET_OPPOSITE            bytes of the other direction minus the previous ones
  *   sacks     PACKET_SACK                SACK blocks
  *   sack      each SACK block            start minus that of the block before (the first: the ACK)
  *   sacked    each SACK block            bytes
@@ -147,7 +149,7 @@ bool flow_sums(const struct table *table, struct flow_sums *each);
 /* clang-format off */
 #define PACKET_STREAMS(X)                                                                          \
     X(who) X(time) X(frame) X(capture) X(known) X(size) X(sequence) X(ack) X(window) X(flags)      \
-    X(unique) X(rtt) X(offset) X(sacks) X(sack) X(sacked) X(header)
+    X(unique) X(rtt) X(offset) X(sacks) X(sack) X(sacked) X(header) X(flight) X(opposite)
 /* clang-format on */
 
 enum packet_stream {
@@ -166,6 +168,8 @@ enum packet_known {
     PACKET_RTT = 32,
     PACKET_FRAGMENT = 64,
     PACKET_SACK = 128, /* requires PACKET_ACK */
+    PACKET_FLIGHT = 256,
+    PACKET_OPPOSITE = 512,
 };
 
 /* Zigzag varints, one after another. */
@@ -195,10 +199,11 @@ struct packet_streams {
 
 extern const char *const packet_stream_names[STREAM_COUNT];
 
-/* Packs the rows of `count` flows. Returns false if memory is exhausted; the streams must be freed
- * in either case. */
+/* Packs the rows of `count` flows. Bytes in flight are left out unless `flights`: of all packets,
+ * the page computes them. Returns false if memory is exhausted; the streams must be freed in either
+ * case. */
 bool packet_pack(const struct table *packets, const uint32_t *flows, size_t count, int64_t base_ns,
-                 struct packet_streams *out);
+                 bool flights, struct packet_streams *out);
 void packet_streams_free(struct packet_streams *streams);
 
 /* --- time_columns.c ------------------------------------------------------------------------ */

@@ -20,7 +20,7 @@ const char *const packet_stream_names[STREAM_COUNT] = {
 
 /* The previous packet of one direction of a flow. */
 struct before {
-    int64_t size, header, end, ack, window, flags;
+    int64_t size, header, end, ack, window, flags, flight, opposite;
 };
 
 struct packing {
@@ -29,6 +29,7 @@ struct packing {
     uint32_t *places;      /* by flow number, the place in the list */
     uint32_t place_count;
     int64_t time_ns, frame;
+    bool flights;
 };
 
 /* make_rooms() has reserved the space. */
@@ -56,8 +57,11 @@ static int64_t change(int64_t value, int64_t *before) {
 
 /* The column whose value decides about each bit of enum packet_known, from the lowest. */
 static const unsigned known_columns[] = {
-    packets_sequence,     packets_acknowledged, packets_window,          packets_flags,
-    packets_unique_bytes, packets_rtt_ns,       packets_fragment_offset, packets_sack_start,
+    packets_sequence,        packets_acknowledged,
+    packets_window,          packets_flags,
+    packets_unique_bytes,    packets_rtt_ns,
+    packets_fragment_offset, packets_sack_start,
+    packets_flight_bytes,    packets_opposite_flight_bytes,
 };
 
 /* Most segments are new, so that unique_bytes is written only if it differs from the payload. */
@@ -104,13 +108,19 @@ static void put_known(struct packing *packing, struct before *before, const stru
         put(packing, STREAM_offset, value[packets_fragment_offset]);
     if (known & PACKET_SACK)
         put_sack(packing, row);
+    if (known & PACKET_FLIGHT)
+        put(packing, STREAM_flight, change(value[packets_flight_bytes], &before->flight));
+    if (known & PACKET_OPPOSITE)
+        put(packing, STREAM_opposite,
+            change(value[packets_opposite_flight_bytes], &before->opposite));
 }
 
 static void pack_row(struct packing *packing, const struct row *row, uint32_t place) {
     const int64_t *value = row->value;
     uint32_t who = 2 * place + (uint32_t)value[packets_direction];
     struct before *before = &packing->before[who];
-    unsigned known = known_of(row);
+    unsigned known =
+        known_of(row) & (packing->flights ? ~0u : ~(unsigned)(PACKET_FLIGHT | PACKET_OPPOSITE));
     put(packing, STREAM_who, who);
     put(packing, STREAM_time, change(value[packets_time_ns], &packing->time_ns));
     put(packing, STREAM_frame, change(value[packets_frame], &packing->frame));
@@ -156,8 +166,8 @@ static bool pack_rows(struct packing *packing, const struct table *packets) {
 }
 
 bool packet_pack(const struct table *packets, const uint32_t *flows, size_t count, int64_t base_ns,
-                 struct packet_streams *out) {
-    struct packing packing = {.out = out, .time_ns = base_ns};
+                 bool flights, struct packet_streams *out) {
+    struct packing packing = {.out = out, .time_ns = base_ns, .flights = flights};
     memset(out, 0, sizeof *out);
     bool packed = list_places(&packing, flows, count) && pack_rows(&packing, packets);
     free(packing.places);

@@ -145,21 +145,23 @@ static PyObject *streams_object(const struct packet_streams *streams) {
     return dict;
 }
 
-/* packet_streams(flows, base_ns): (packets packed, {stream: bytes}) in the format of export.h. */
+/* packet_streams(flows, base_ns, flights=False): (packets packed, {stream: bytes}) in the format of
+ * export.h. */
 static PyObject *table_packet_streams(PyObject *self, PyObject *args) {
     const struct table *table = table_of(self);
     struct packet_streams streams = {0};
     PyObject *chosen, *result = NULL;
     long long base_ns;
     size_t count;
-    if (!PyArg_ParseTuple(args, "OL", &chosen, &base_ns))
+    int flights = 0;
+    if (!PyArg_ParseTuple(args, "OL|p", &chosen, &base_ns, &flights))
         return NULL;
     if (table->schema != &schemas[TABLE_packets])
         return PyErr_Format(PyExc_TypeError, "only the packets table has packet streams");
     uint32_t *flows = binding_flow_numbers(chosen, &count);
     if (!flows)
         return NULL;
-    if (packet_pack(table, flows, count, base_ns, &streams))
+    if (packet_pack(table, flows, count, base_ns, flights, &streams))
         result =
             Py_BuildValue("(KN)", (unsigned long long)streams.packets, streams_object(&streams));
     else

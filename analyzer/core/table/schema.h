@@ -804,6 +804,10 @@
     X(rtt_ns, DURATION, "ns",                                                                      \
       "TCP: RTT sample of the other direction's data that this ACK completes; null if there is "   \
       "none")                                                                                      \
+    X(flight_bytes, INT, "bytes",                                                                  \
+      "TCP: bytes of its direction that were sent and not acknowledged after it, at the capture "  \
+      "point; null if unknown")                                                                    \
+    X(opposite_flight_bytes, INT, "bytes", "TCP: the same of the other direction")                 \
     X(fragment_offset, INT, "bytes",                                                               \
       "offset of a fragment in its datagram; null if not fragmented")                              \
     X(datagram_capture, INT, "",                                                                   \

@@ -201,6 +201,13 @@ static bool put_datagram(const struct worker *worker, struct row *row,
     return !packet->fragment_offset && datagram->head_at == worker->sink.at;
 }
 
+static void put_flights(struct row *row, const struct tcp_stream *streams, unsigned direction) {
+    int64_t own = stream_flight(&streams[direction]),
+            across = stream_flight(&streams[1 - direction]);
+    row_set_if(row, packets_flight_bytes, own >= 0, own);
+    row_set_if(row, packets_opposite_flight_bytes, across >= 0, across);
+}
+
 /* Adds the row of a packet: analyses with such rows have one shard (analysis.c). Data
  * of an RST are payload here, though they are no part of the stream. `tcp` is NULL if the packet
  * neither is a segment nor completes one, `datagram` if it is no fragment. */
@@ -235,6 +242,8 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
         row_set(&row, packets_sack_end + 2 * i, effect->sack[i][1]);
     }
     row_set_if(&row, packets_rtt_ns, effect->rtt_ns >= 0, effect->rtt_ns);
+    if (flow->key.protocol == IP_TCP)
+        put_flights(&row, flow->tcp.streams, direction);
     if (tcp)
         row_set(&row, packets_flags, tcp->flags);
     if (updater->identified && begins)

@@ -2,7 +2,7 @@
 // Decodes packed tables, packets and columns of flows.
 import { inflate } from "./plotly.js";
 
-export const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128 };
+export const KNOWN = { sequence: 1, ack: 2, window: 4, flags: 8, repeated: 16, rtt: 32, fragment: 64, sack: 128, flight: 256, opposite: 512 };
 /** @type {Record<string, { BYTES_PER_ELEMENT: number, new (bytes: ArrayBufferLike): Numbers }>} */
 const ARRAYS = { B: Uint8Array, H: Uint16Array, i: Int32Array, I: Uint32Array, f: Float32Array, d: Float64Array };
 
@@ -37,12 +37,12 @@ export async function loadPackets({ count, flows, streams }) {
   const next = await eachValue(streams, async ([, text]) => reader(new Uint8Array(await inflate(text))));
   const p = {
     who: new Uint32Array(count), time: new Float64Array(count), frame: new Float64Array(count), capture: new Uint16Array(count),
-    known: new Uint8Array(count), size: new Float64Array(count), sequence: new Float64Array(count), ack: new Float64Array(count),
+    known: new Uint16Array(count), size: new Float64Array(count), sequence: new Float64Array(count), ack: new Float64Array(count),
     window: new Float64Array(count), flags: new Uint16Array(count), unique: new Float64Array(count), rtt: new Float64Array(count),
-    offset: new Float64Array(count), ip: new Float64Array(count), sacks: new Map(), // of packets with SACK: [start, end] of each block
+    offset: new Float64Array(count), ip: new Float64Array(count), flight: new Float64Array(streams.flight?.[0] ? count : 0), opposite: new Float64Array(streams.flight?.[0] ? count : 0), sacks: new Map(), // of packets with SACK: [start, end] of each block
   };
   const sides = 2 * flows.length;
-  const last = { size: new Float64Array(sides), header: new Float64Array(sides), end: new Float64Array(sides), ack: new Float64Array(sides), window: new Float64Array(sides), flags: new Int32Array(sides) };
+  const last = { size: new Float64Array(sides), header: new Float64Array(sides), end: new Float64Array(sides), ack: new Float64Array(sides), window: new Float64Array(sides), flags: new Int32Array(sides), flight: new Float64Array(sides), opposite: new Float64Array(sides) };
   let time = 0, frame = 0;
   for (let i = 0; i < count; i++) {
     const who = (p.who[i] = next.who());
@@ -63,6 +63,8 @@ export async function loadPackets({ count, flows, streams }) {
     if (known & KNOWN.rtt) p.rtt[i] = next.rtt() / 1e6;
     if (known & KNOWN.repeated) p.unique[i] = next.unique();
     if (known & KNOWN.fragment) p.offset[i] = next.offset();
+    if (known & KNOWN.flight) p.flight[i] = last.flight[who] += next.flight();
+    if (known & KNOWN.opposite) p.opposite[i] = last.opposite[who] += next.opposite();
     if (known & KNOWN.sack) p.sacks.set(i, sackBlocks(p.ack[i], next));
   }
   return { ...p, places: new Map(flows.map((flow, i) => [flow, i])), rows: rowsByWho(p.who, sides) };

@@ -166,7 +166,7 @@ interface Packets {
   time: Float64Array; // seconds since the base of the page
   frame: Float64Array;
   capture: Uint16Array;
-  known: Uint8Array; // bits of KNOWN
+  known: Uint16Array; // bits of KNOWN
   size: Float64Array; // of the payload
   sequence: Float64Array;
   ack: Float64Array;
@@ -176,6 +176,8 @@ interface Packets {
   rtt: Float64Array; // ms
   offset: Float64Array;
   ip: Float64Array;
+  flight: Float64Array; // bytes of its direction in flight after a packet that stands for others; else empty
+  opposite: Float64Array; // the same of the other direction
   sacks: Map<number, Span[]>;
   places: Map<number, number>; // by flow
   rows: (side: number) => Uint32Array;

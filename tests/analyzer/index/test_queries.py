@@ -24,6 +24,10 @@ from wiretale.analyzer.options import NO_OPTIONS, ReadingMode
 
 Row = dict[str, int | None]
 NULLABLE = {name for table, _, columns in _core.schemas() if table == "packets" for name, *_, null in columns if null}
+DRAWN_COLUMNS = (
+    *("sequence", "acknowledged", "window", "payload_bytes", "rtt_ns", "time_ns"),
+    *("flight_bytes", "opposite_flight_bytes"),
+)
 LONG = 9000  # packets of the long transfer, more than RAW
 
 
@@ -148,7 +152,7 @@ def check_outline(expected: list[Row], answer: Packets) -> None:
     assert [row["frame"] for row in outline] == [row["frame"] for row in expected if row["frame"] in frames]
     assert all(row == by_frame[row["frame"]] for row in outline)
     for direction in (0, 1):
-        for name in ("sequence", "acknowledged", "window", "payload_bytes", "rtt_ns", "time_ns"):
+        for name in DRAWN_COLUMNS:
             assert extremes(outline, direction, name) == extremes(expected, direction, name), (direction, name)
 
 

@@ -110,11 +110,24 @@ class Greatest {
   }
 }
 
+// The bytes in flight and the receiver's window at packets that stand for others, as the core counted them.
+/** @param {Packets} p @param {Uint32Array[]} rows @param {number} direction @returns {PointsByKey} */
+function countedFlight(p, rows, direction) {
+  /** @param {number} i */
+  const isOwn = (i) => p.who[i] % 2 === direction;
+  const counted = merged(rows, p.time).filter((i) => p.known[i] & (isOwn(i) ? KNOWN.flight : KNOWN.opposite));
+  /** @param {number} i */
+  const inFlight = (i) => (isOwn(i) ? p.flight[i] : p.opposite[i]);
+  const begin = counted.findIndex((i) => inFlight(i) > 0); // none is drawn before the first data
+  if (begin < 0) return {};
+  return { flight: picked(p, counted.subarray(begin), inFlight), room: picked(p, rows[1 - direction].filter((i) => p.known[i] & KNOWN.window), (i) => p.window[i]) };
+}
+
 // The bytes between the last one sent and the last one acknowledged, as the capture point saw them; the window that the receiver
 // gave; and an estimate of the congestion window: the most in flight in the last round trip, without the bytes that SACK reports. Beside
 // the receiver there is no estimate, because nearly all that is in flight is before the capture point.
 /** @param {Packets} p @param {Uint32Array[]} rows @param {number} direction */
-export function flightData(p, rows, direction) {
+function flightOfAll(p, rows, direction) {
   const board = new Scoreboard(), greatest = new Greatest(), order = merged(rows, p.time), flight = new Uint32Array(order.length), room = new Uint32Array(order.length);
   const flights = new Float64Array(order.length), rooms = new Float64Array(order.length), cwnd = new Float64Array(order.length);
   let sent = 0, acked = 0, begun = false, rtt = 0, points = 0, windows = 0;
@@ -147,6 +160,9 @@ export function flightData(p, rows, direction) {
   if (cwnd.some((value) => value > 0) && isBesideSender(p, rows, direction)) found.cwnd = atPackets(p, at, cwnd.subarray(0, points));
   return found;
 }
+
+/** @param {Packets} p @param {Uint32Array[]} rows @param {number} direction */
+export const flightData = (p, rows, direction) => (p.flight?.length ? countedFlight : flightOfAll)(p, rows, direction);
 
 const NEAR_SENDER = 0.8; // share of the round trip behind the capture point, from which its sender is near
 
