@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions of --fail-if: `goodput<-5%`, `rtt_p99 > 20ms`.
+"""Conditions of --fail-if: `goodput<-5%`, `rtt_p99 > 20ms`. Those of one analysis are in trace_condition.py.
 
 CONDITION  MEASURE OPERATOR VALUE
-OPERATOR   < <= > >= == !=
+OPERATOR   < <= > >= = == !=
 VALUE      a number with %: change relative to the first run; else the difference, with or without a unit of the measure
 """
 
@@ -18,19 +18,19 @@ from typing import Protocol
 from wiretale.analyzer.diff.difference import Change
 from wiretale.analyzer.diff.measures import BYTES, COUNT, MEASURES, RATE, TIME, Measure, Unit
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.units import SIZE_UNITS, one_of, parse_bit_rate, parse_duration, scaled
+from wiretale.analyzer.units import SIZE_UNITS, one_of, parse_bit_rate, parse_duration, scaled, show_change
 
 OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
     "==": operator.eq,
     "!=": operator.ne,
+    "=": operator.eq,
     "<": operator.lt,
     ">": operator.gt,
 }
-GRAMMAR = re.compile(
-    r"\s*([A-Za-z_][\w-]*)\s*(<=|>=|==|!=|<|>)\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\s\d]*)\s*"
-)
+HEAD = r"\s*([A-Za-z_][\w.-]*)\s*(<=|>=|==|!=|=|<|>)\s*"
+GRAMMAR = re.compile(HEAD + r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\s\d]*)\s*")
 
 
 class Compared(Protocol):
@@ -63,6 +63,20 @@ class Condition:
         value = self.value(difference)
         return None if value is None else self.compare(value, self.bound)
 
+    @property
+    def unit(self) -> str:
+        """The unit of value()."""
+        return "%" if self.relative else self.measure.unit.name
+
+    def show(self, value: float) -> str:
+        """Returns a value as text."""
+        return show_change(value) if self.relative else self.measure.unit.show(value)
+
+    @property
+    def unknown(self) -> str:
+        """Why value() can be unknown."""
+        return f"{self.measure.name} is unknown in a run"
+
 
 def parse_condition(text: str, measures: Mapping[str, Measure] = MEASURES, words: Iterable[str] = ()) -> Condition:
     """Parses a condition, which must be MEASURE OPERATOR VALUE. Else raises UsageError, which names the `words` that the
@@ -81,10 +95,15 @@ def parse_condition(text: str, measures: Mapping[str, Measure] = MEASURES, words
         return Condition(text, measure, OPERATORS[sign], float(number), True)
     bound = value_in(measure.unit, number, unit)
     if bound is None:
-        units = one_of(["%", *filter(None, measure.unit.factors)])
-        hint = " (in bit/s, not bytes)" if measure.unit is RATE else ""
-        raise UsageError(f"--fail-if {text!r}: {unit!r} is not a unit of {name}: expected {units}{hint}")
+        raise wrong_unit(text, unit, name, measure.unit, ("%",))
     return Condition(text, measure, OPERATORS[sign], bound, False)
+
+
+def wrong_unit(text: str, unit: str, name: str, kind: Unit, more: Iterable[str] = ()) -> UsageError:
+    """Returns the error of a unit that is not of the measure."""
+    units = one_of([*more, *filter(None, kind.factors)])
+    hint = " (in bit/s, not bytes)" if kind is RATE else ""
+    return UsageError(f"--fail-if {text!r}: {unit!r} is not a unit of {name}: expected {units}{hint}")
 
 
 def value_in(kind: Unit, number: str, unit: str) -> float | None:

@@ -181,11 +181,12 @@ def flow_part(row: dict[str, Any]) -> Part:
     return Part(f"{row['protocol']} {ends[0]} → {ends[1]}", keys, float(row["bytes"] or 0), values, row["flow"])
 
 
-def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -> Run:
-    """Returns a run from the tables of an analysis."""
+def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str, legs: Iterable[int] = ()) -> Run:
+    """Returns a run from the tables of an analysis, without the flows `legs`."""
     from wiretale.analyzer.query import dicts
 
     connection.execute(f"CREATE TEMP TABLE each_flow AS {BY_FLOW.format(keys='flow', schema='', more='')}")
+    connection.execute("DELETE FROM each_flow WHERE flow IN (SELECT unnest($legs))", {"legs": list(legs)})
     (sums,) = dicts(connection, TOTAL)
     parts = [flow_part(row) for row in dicts(connection, f"FROM each_flow ORDER BY bytes DESC, flow LIMIT {FLOWS_MAX}")]
     findings = [RunFinding(**row) for row in dicts(connection, f"SELECT {', '.join(RunFinding._fields)} FROM findings")]
@@ -199,12 +200,13 @@ def run_of_tables(connection: duckdb.DuckDBPyConnection, path: str, kind: str) -
     return Run(path, kind, total, parts, findings, damaged, {part: number(times[f"time_{part}"]) for part in PARTS})
 
 
-def load_trace(trace: Trace, keep: bool = False) -> Run:
-    """Returns the run of an analysis, which `keep` retains."""
+def load_trace(trace: Trace, keep: bool = False, legs: bool = True) -> Run:
+    """Returns the run of an analysis, which `keep` retains; without `legs`, each conversation counts once."""
     from wiretale.analyzer.query import connect
 
     with connect(trace) as connection:
-        run = run_of_tables(connection, ", ".join(trace.inputs), "capture")
+        left_out = () if legs else trace.transfers.legs
+        run = run_of_tables(connection, ", ".join(trace.inputs), "capture", left_out)
     run.trace = trace if keep else None
     run.answer = trace.answer.sentence
     return run

@@ -7,7 +7,8 @@ The core serializes the rows: no library is imported and no row becomes a Python
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 from wiretale.analyzer.findings.judged import judge
@@ -70,8 +71,10 @@ def write_json(
     tables: Sequence[str] = TABLES,
     columns: Sequence[str] = (),
     with_null: bool = False,
+    more: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
-    """Writes one object: members about the analysis, and the rows of each table with these columns, or all that have values."""
+    """Writes one object: members about the analysis, `more` of them, and the rows of each table with these columns, or all that
+    have values."""
     parts = trace._packet_parts() if "packets" in tables else iter(())
     head = {
         "schema": SCHEMA,
@@ -82,6 +85,7 @@ def write_json(
         "totals": {**trace.totals, "conversations": trace.transfers.conversations},
         "blocks_summary": blocks_summary(trace),
         "judged": judge(trace).as_object(),
+        **more,
     }
     out.write(json.dumps(head).encode()[:-1])
     for name in tables:

@@ -68,7 +68,7 @@ def condition_entry(condition: Condition, difference: Compared) -> dict[str, Any
     return {
         "condition": condition.text,
         "value": finite(condition.value(difference)),
-        "unit": "%" if condition.relative else condition.measure.unit.name,
+        "unit": condition.unit,
         "holds": condition.holds(difference),
     }
 

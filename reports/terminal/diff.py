@@ -11,7 +11,6 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from wiretale.analyzer.printable import printable
-from wiretale.analyzer.units import show_change
 from wiretale.reports.changes import (
     FINDINGS_SHOWN,
     MATCHED,
@@ -26,6 +25,7 @@ from wiretale.reports.terminal.fitted import Column, fitted
 if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
     from wiretale.analyzer.diff.fail_condition import Compared, Condition
+    from wiretale.analyzer.diff.trace_condition import Checks
 
 FLOW_CHANGES = 6
 COLUMNS = (
@@ -86,14 +86,16 @@ def findings_block(difference: Difference) -> Iterator[Text]:
         yield Text(f"and {left:,} more (--json)")
 
 
+VERDICT_STYLES = {True: "bold red", False: "green", None: "yellow"}  # whether a condition holds
+
+
 def condition_line(condition: Condition, difference: Compared) -> Text:
     """Returns a threshold and whether it holds."""
     holds, value = condition.holds(difference), condition.value(difference)
     if holds is None or value is None:
-        return Text(f"{condition.text}: undetermined, {condition.measure.name} is unknown in a run", style="yellow")
-    text = show_change(value) if condition.relative else condition.measure.unit.show(value)
-    verdict, style = ("FAILED", "bold red") if holds else ("passed", "green")
-    return Text(f"{condition.text}: {verdict} ({text})", style=style)
+        return Text(f"{condition.text}: undetermined, {condition.unknown}", style=VERDICT_STYLES[None])
+    verdict = "FAILED" if holds else "passed"
+    return Text(f"{condition.text}: {verdict} ({condition.show(value)})", style=VERDICT_STYLES[holds])
 
 
 def runs_grid(difference: Difference) -> Grid:
@@ -127,6 +129,12 @@ def difference_parts(
         yield section("By flow", *blocks, *([Text(f"and {left:,} more (--flows)")] if left > 0 else []))
     if conditions:
         yield section("Thresholds", *(condition_line(condition, difference) for condition in conditions))
+
+
+def print_checks(checks: Checks, out: IO[str]) -> None:
+    """Prints what came of conditions on one analysis."""
+    lines = [Text(printable(line), style=VERDICT_STYLES[holds]) for holds, line in checks.lines()]
+    print_parts(out, lambda console: [section("Thresholds", *lines)])
 
 
 def print_difference(difference: Difference, conditions: Sequence[Condition], flows: int, out: IO[str]) -> None:

@@ -13,7 +13,8 @@ info recovery-limited
 >>> trace.query("select source, sum(unique_bytes) from directions group by all order by 2 desc").fetchall()
 [('192.0.2.10', 300000), ('198.51.100.20', 0)]
 
-`explain`, `compare`, `diff`, `theory`, `verify` and `cut` are the commands of these names; `open` reopens an output folder,
+`explain`, `compare`, `diff`, `theory`, `verify` and `cut` are the commands of these names; `check` has the conditions of
+`--fail-if`; `open` reopens an output folder,
 `Store` keeps many captures, and `view` serves the page of one.
 The results print themselves as the commands do.
 """
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.diff.baseline import Standing
     from wiretale.analyzer.diff.difference import Change, FindingChange, FlowPair, TimeChange
     from wiretale.analyzer.diff.run import Run
+    from wiretale.analyzer.diff.trace_condition import Checks
     from wiretale.analyzer.errors import (
         DamagedInputWarning,
         InputError,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         theory,
         verify,
     )
+    from wiretale.checking import check
     from wiretale.copying import Cut, cut
     from wiretale.serving import view
     from wiretale.store import Store, StoreRows
@@ -72,6 +75,7 @@ __all__ = [
     "CaptureComparison",
     "CapturePoint",
     "Change",
+    "Checks",
     "Clock",
     "Cut",
     "DamagedInputWarning",
@@ -103,6 +107,7 @@ __all__ = [
     "WiretaleError",
     "__version__",
     "analyze",
+    "check",
     "compare",
     "cut",
     "diff",
@@ -131,6 +136,8 @@ HOMES = {
         ("CaptureComparison", "Explanation", "LinkCapacity", "RunDifference", "StoreDifference", "Verification"),
         "wiretale.api",
     ),
+    "Checks": "wiretale.analyzer.diff.trace_condition",
+    "check": "wiretale.checking",
     **dict.fromkeys(("Cut", "cut"), "wiretale.copying"),
     **dict.fromkeys(("Store", "StoreRows"), "wiretale.store"),
     "view": "wiretale.serving",

@@ -33,6 +33,7 @@ from wiretale.cli.process import interrupted_code
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.diff.trace_condition import Checks
     from wiretale.analyzer.options import AnalysisOptions
     from wiretale.analyzer.trace import Progress, Trace
     from wiretale.cluster.command import ClusterRun
@@ -66,10 +67,22 @@ wiretale analyze transfer.pcapng --json | jq -r .answer.sentence
 wiretale analyze transfer.pcapng --json --all | jq '.findings[0]'
 wiretale analyze transfer.pcapng --json --tables flows,events | jq .events
 wiretale analyze transfer.pcapng --jsonl exchanges --columns server,outcome
+# for CI: exit code 1 if anything was lost, or if servers took longer than 200 ms
+wiretale analyze transfer.pcapng --fail-if 'lost>0' --fail-if 'server_time>0.2s'
 """
-EXIT_CODES = (0, 2, 3, 4, 5, 130, 143)
+NOTES = """\
+CONDITION is MEASURE OPERATOR VALUE, as in `wiretale diff`, but of this analysis. Operators: < <= > >= = !=
+
+Measures over all flows: lost, failed (connections and requests), server_time, network_time, client_time, transfer_time, and those
+of `wiretale diff --help`. flow.MEASURE holds if it does for any flow; cause.waited, cause.failed and cause.bytes if it does for
+any cause, answer.waited and so on for the answer.
+
+Words: cause, answer or finding is one of these codes (`wiretale analyze --list`); severity is info, warning or error, as in
+'severity>=warning'; certainty and place are words of causes. docs/howto/fail-a-build.md has examples.
+"""
+EXIT_CODES = (0, 1, 2, 3, 4, 5, 130, 143)
 EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers"}
-DAMAGED = 3
+FAILED, DAMAGED = 1, 3
 INTERFACES_FILE = "interfaces.parquet"  # in every folder of -o
 
 
@@ -95,15 +108,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_outputs(parser, folder_or_url)
 
 
-def write_stdout(trace: Trace, outputs: Outputs) -> None:
+def write_stdout(trace: Trace, outputs: Outputs, checks: Checks | None = None) -> None:
     """Writes the screen, or the output of --all, --json, --csv or --report - instead."""
     if outputs.json and outputs.explained and not outputs.tables:
-        show_findings(trace, outputs)
+        show_findings(trace, outputs, checks)
     elif outputs.json:
         from wiretale.reports.export import analyze as json_object
 
         tables = outputs.tables or json_object.TABLES
-        json_object.write_json(trace, __version__, sys.stdout.buffer, tables, outputs.columns)
+        more = checks.as_dict() if checks else {}
+        json_object.write_json(trace, __version__, sys.stdout.buffer, tables, outputs.columns, more=more)
     elif outputs.jsonl or outputs.csv_alone:
         write_table(trace, outputs)
     elif outputs.report == STDOUT:
@@ -120,6 +134,14 @@ def write_stdout(trace: Trace, outputs: Outputs) -> None:
         from wiretale.reports.terminal.screen.page import print_screen
 
         print_screen(trace, sys.stdout)
+
+
+def write_checks(checks: Checks | None, outputs: Outputs) -> None:
+    """Writes what came of --fail-if, below what a person reads."""
+    if checks and not (outputs.quiet or outputs.prints_data or outputs.report == STDOUT):
+        from wiretale.reports.terminal.diff import print_checks
+
+        print_checks(checks, sys.stdout)
 
 
 def write_table(trace: Trace, outputs: Outputs) -> None:
@@ -165,12 +187,30 @@ def write_files(trace: Trace, outputs: Outputs) -> Iterator[Path]:
 
 def deliver_trace(
     trace: Trace, outputs: Outputs, placed: Callable[[Iterator[Path]], Iterator[Path | str]] = iter
-) -> None:
-    """Shows the result and writes its files; `placed` yields where they are at last."""
-    deliver(outputs, lambda: write_stdout(trace, outputs), placed(write_files(trace, outputs)))
+) -> bool:
+    """Shows the result and writes its files; `placed` yields where they are at last. Returns whether --fail-if fails."""
+    checks = checks_of(trace, outputs)
+
+    def show() -> None:
+        write_stdout(trace, outputs, checks)
+        write_checks(checks, outputs)
+
+    deliver(outputs, show, placed(write_files(trace, outputs)))
     dropped = trace._packets_lost
     if dropped and "packets" in outputs.tables:
         note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
+    for text in checks.undetermined if checks else ():
+        note(f"--fail-if {text}: undetermined, because its value is unknown")
+    return bool(checks and checks.failed)
+
+
+def checks_of(trace: Trace, outputs: Outputs) -> Checks | None:
+    """Returns what came of --fail-if; None without it."""
+    if not outputs.conditions:
+        return None
+    from wiretale.analyzer.diff.trace_condition import check_trace
+
+    return check_trace(trace, outputs.conditions)
 
 
 @contextmanager
@@ -188,8 +228,9 @@ def progress_bar(is_shown: bool) -> Iterator[Progress | None]:
         yield lambda done, total, packets: bar.update(task, completed=done, total=total or None, packets=packets)
 
 
-def exit_code(trace: Trace) -> int:
-    """Returns the exit code of an analysis, and reports interruption, damage, and an empty range of --start and --end."""
+def exit_code(trace: Trace, failed: bool = False) -> int:
+    """Returns the exit code of an analysis, which may have `failed` --fail-if, and reports interruption, damage, and an empty
+    range of --start and --end."""
     if trace.empty_range:
         note(trace.empty_range)
     if trace.interrupted:
@@ -198,7 +239,7 @@ def exit_code(trace: Trace) -> int:
     for row in trace.interfaces.rows() if trace.damaged else []:
         if row["damage"]:
             note(row["damage"])
-    return DAMAGED if trace.damaged else 0
+    return FAILED if failed else DAMAGED if trace.damaged else 0
 
 
 def read(
@@ -228,8 +269,7 @@ def run_local(files: list[str], options: AnalysisOptions, outputs: Outputs, tell
         from wiretale.cli.apart import merged_note
 
         merged_note(trace)
-    deliver_trace(trace, outputs)
-    return exit_code(trace)
+    return exit_code(trace, deliver_trace(trace, outputs))
 
 
 def run_on_cluster(files: list[str], options: AnalysisOptions, outputs: Outputs, cluster: ClusterRun) -> int:
@@ -250,8 +290,8 @@ def run_on_cluster(files: list[str], options: AnalysisOptions, outputs: Outputs,
         with result(expanded, options, cluster, outputs.quiet) as (trace, left_out):
             if not left_out and not any(map(is_url, expanded)):
                 trace._arguments = expanded.arguments
-            deliver_trace(trace, outputs, placed)
-    return exit_code(trace) or (DAMAGED if left_out else 0)
+            failed = deliver_trace(trace, outputs, placed)
+    return exit_code(trace, failed) or (DAMAGED if left_out else 0)
 
 
 def check_local(arguments: argparse.Namespace) -> None:

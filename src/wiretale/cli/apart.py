@@ -118,14 +118,16 @@ def merged_note(trace: Trace) -> None:
 
 def show_apart(groups: Sequence[Sequence[str]], options: AnalysisOptions, outputs: Outputs) -> int:
     """Judges each group of captures by itself, and prints the screen of all. Returns the exit code."""
-    from wiretale.cli.analyze import exit_code, read
+    from wiretale.cli.analyze import FAILED, checks_of, exit_code, read
     from wiretale.reports.terminal.screen.apart import print_apart
 
     parts, code = [], 0
     for group in groups:
         trace = read(list(group), options, outputs.quiet)
         parts.append(judged(trace, group))
-        code = max(code, exit_code(trace))
+        checks = checks_of(trace, outputs)
+        codes = exit_code(trace, bool(checks and checks.failed)), code
+        code = FAILED if FAILED in codes else max(codes)
         if trace.interrupted:
             break
     print_apart(parts, sys.stdout)

@@ -128,7 +128,7 @@ def finish(compared: Compared, runs: Sequence[Run], conditions: Sequence[Conditi
         note(f"{run.path}: damaged or truncated: results cover its readable part")
     for condition in conditions:
         if condition.holds(compared) is None:
-            note(f"--fail-if {condition.text}: undetermined, because {condition.measure.name} is unknown in a run")
+            note(f"--fail-if {condition.text}: undetermined, because {condition.unknown}")
     return FAILED if failed or any(condition.holds(compared) for condition in conditions) else DAMAGED if damaged else 0
 
 

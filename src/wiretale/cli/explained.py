@@ -12,6 +12,7 @@ from wiretale.cli.options import add_json, finding_name, option, print_json, who
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.diff.trace_condition import Checks
     from wiretale.analyzer.rows import FindingRow
     from wiretale.analyzer.trace import Trace
     from wiretale.cli.outputs import Outputs
@@ -103,7 +104,7 @@ def findings_shown(trace: Trace, finding: int | str | None) -> list[FindingRow]:
     return [row for row in trace.findings.rows() if finding in (None, row["code"])]
 
 
-def show_findings(trace: Trace, outputs: Outputs) -> None:
+def show_findings(trace: Trace, outputs: Outputs, checks: Checks | None = None) -> None:
     """Prints causes, flows, and every transfer with its findings, or as JSON."""
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
@@ -113,7 +114,8 @@ def show_findings(trace: Trace, outputs: Outputs) -> None:
     if outputs.json:
         from wiretale.reports.export.explain import explain_object
 
-        print_json(explain_object(trace, transfers, listed, __version__, outputs.cause))
+        content = explain_object(trace, transfers, listed, __version__, outputs.cause)
+        print_json({**content, **(checks.as_dict() if checks else {})})
         return
     from wiretale.reports.terminal.explain import print_explanation
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.cli.explained import add_choices, check_choices
 from wiretale.cli.options import (
@@ -19,6 +19,9 @@ from wiretale.cli.options import (
     page,
     report_paths,
 )
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.diff.trace_condition import TraceCondition
 
 FLOWS = 10  # in the tables of --all
 CHOICES = ("all", "flows", "top", "finding", "cause")  # findings and causes that the screen lists
@@ -55,6 +58,7 @@ class Outputs(NamedTuple):
     link_bps: int | None
     overwrite: bool
     quiet: bool
+    conditions: Sequence[TraceCondition] = ()
 
     @property
     def place(self) -> Path | str | None:
@@ -155,7 +159,9 @@ def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | s
     option(output, "--no-frames", None, text)
     add_overwrite(output)
     option(output, "--link", "RATE", LINK_HELP)
-    option(output, "-q --quiet", None, "print nothing but errors")
+    text = "exit with 1 if it holds, as in 'lost>0', 'cause=policer' or 'server_time>0.2s'; repeatable"
+    option(output, "--fail-if", "CONDITION", text, action="append", default=[])
+    option(output, "-q --quiet", None, "print nothing but errors; --fail-if still decides the exit code")
 
 
 def check_streams(arguments: argparse.Namespace, has_folder: bool) -> None:
@@ -205,9 +211,19 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
         link_bps=link_rate(arguments.link),
         overwrite=arguments.overwrite,
         quiet=arguments.quiet,
+        conditions=conditions_of(arguments.fail_if),
     )
     check_conflicts(outputs)
     return outputs
+
+
+def conditions_of(texts: list[str]) -> list[TraceCondition]:
+    """Returns the conditions of --fail-if."""
+    if not texts:
+        return []
+    from wiretale.analyzer.diff.trace_condition import parse_condition
+
+    return list(map(parse_condition, texts))
 
 
 def check_columns(outputs: Outputs) -> None:
