@@ -36,6 +36,7 @@ struct program {
     struct ring ring;
     struct finisher finisher;
     struct command command;
+    struct jobs jobs;
     struct keeper keeper;
     struct output output;
     struct writer writer;
@@ -146,7 +147,8 @@ static void confine(struct program *program) {
         program->finisher.keeper = &program->keeper;
     }
     if (has_helper(settings))
-        command_become(&program->command, &program->identity, settings->status);
+        command_become(&program->command, &program->identity, settings->status,
+                       settings->on_close_ns);
     privilege_drop(&program->identity, true);
     if (!program->directory.sealed)
         lock_output(program);
@@ -161,7 +163,12 @@ static void confine(struct program *program) {
 
 static void start_threads(struct program *program) {
     struct capture *capture = &program->capture;
-    bool started = program->directory.is_stream || finisher_start(&program->finisher);
+    program->jobs = (struct jobs){.command = &program->command,
+                                  .ring = &program->ring,
+                                  .directory = &program->directory,
+                                  .most_tries = program->settings.on_close_tries};
+    bool started = !program->finisher.jobs || jobs_start(&program->jobs);
+    started = started && (program->directory.is_stream || finisher_start(&program->finisher));
     started = started && writer_start(&program->writer);
     for (uint32_t i = 0; i < capture->device_count; i++)
         started = started && device_start(&capture->devices[i]);
@@ -172,7 +179,7 @@ static void start_threads(struct program *program) {
 /* Recovers leftovers and scans the ring before the first file is made, because both must not take
  * it for a file of an earlier run. */
 static void prepare_output(struct program *program) {
-    ring_open(&program->ring, &program->settings);
+    ring_open(&program->ring, &program->settings, &program->directory);
     program->finisher.directory = &program->directory;
     program->finisher.ring = &program->ring;
     program->finisher.compress = program->settings.compress;
@@ -182,8 +189,12 @@ static void prepare_output(struct program *program) {
     program->writer.output = &program->output;
     if (!program->directory.is_stream && !program->directory.sealed) {
         recover_find(&program->finisher.left, &program->directory);
-        ring_scan(&program->ring, &program->directory);
+        ring_scan(&program->ring);
+        if (!program->directory.plain)
+            directory_continue_numbers(&program->directory);
     }
+    if (program->settings.on_close && !program->directory.is_stream)
+        program->finisher.jobs = &program->jobs;
     if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
                           program->capture.device_count))
         fail(EXIT_IO, "cannot allocate --buffer %llu",
@@ -238,8 +249,10 @@ static int end(struct program *program, int code) {
     if (!program->directory.is_stream)
         finisher_end(&program->finisher);
     output_count_lost_files(&program->output);
+    if (program->finisher.jobs)
+        jobs_end(&program->jobs, COMMAND_WAIT_S);
     if (has_helper(&program->settings))
-        command_end(&program->command, COMMAND_WAIT_S);
+        command_end(&program->command);
     status_take(&status, &program->capture, &program->output);
     if (program->output.directory_gone || program->output.stream_failed ||
         program->finisher.unnamed)
@@ -278,8 +291,6 @@ int main(int count, char **arguments) {
     umask(027); /* for files of commands, too */
     if (has_helper(&program.settings))
         command_start(&program.command, program.settings.on_close);
-    if (program.settings.on_close)
-        program.finisher.command = &program.command;
     add_devices(&program);
     open_devices(&program);
     open_output_directory(&program);

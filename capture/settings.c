@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/options.h"
 #include "common/units.h"
@@ -16,6 +17,8 @@
 #define DEFAULT_RING_BYTES   (32u << 20)
 #define DEFAULT_BUFFER_BYTES (128u << 20)
 #define MIN_FILE_BYTES       4096
+#define DEFAULT_ON_CLOSE_NS  (3600 * NS_PER_S)
+#define DEFAULT_TRIES        20 /* over about an hour */
 /* Bytes that the analyzer needs: Ethernet, VLANs, headers of a tunnel, IPv6, TCP options and the
  * header of a block. */
 #define SNAPLEN_HEADERS 256u
@@ -108,17 +111,27 @@ static bool set_end(void *into, const char *text, const char **expected) {
 }
 
 /* 5 and 5% are the same. */
-static bool set_max_loss(void *into, const char *text, const char **expected) {
-    struct settings *settings = into;
+static bool parse_percent(const char *text, double *percent) {
     char number[32];
     size_t length = strlen(text) - path_ends_with(text, "%");
-    *expected = "a percentage from 0 to 100, as in 5 or 0.1";
     if (length >= sizeof number)
         return false;
     snprintf(number, sizeof number, "%.*s", (int)length, text);
-    return !strchr(number, '%') &&
-           units_parse_decimal(number, UNIT_SHARE, &settings->max_loss_percent) &&
-           settings->max_loss_percent >= 0 && settings->max_loss_percent <= 100;
+    return !strchr(number, '%') && units_parse_decimal(number, UNIT_SHARE, percent) &&
+           *percent >= 0 && *percent <= 100;
+}
+
+static bool set_max_loss(void *into, const char *text, const char **expected) {
+    struct settings *settings = into;
+    *expected = "a percentage from 0 to 100, as in 5 or 0.1";
+    return parse_percent(text, &settings->max_loss_percent);
+}
+
+static bool set_min_free(void *into, const char *text, const char **expected) {
+    struct settings *settings = into;
+    *expected = "a size or a part of the disk, as in 20GB or 5%";
+    return strchr(text, '%') ? parse_percent(text, &settings->min_free_percent)
+                             : units_parse_whole(text, UNIT_SIZE, "", &settings->min_free_bytes);
 }
 
 #define STRUCT   struct settings
@@ -173,10 +186,18 @@ static const struct option_row rows[] = {
     COUNT_OF(NULL, 'W', ring_files, "N, -b files:N", 1, 0, "keep only the newest N files"),
     SIZE_OF("total-size", 0, ring_total_bytes, "SIZE", 0, 0,
             "keep only the newest files, up to SIZE"),
+    TIME_OF("max-age", 0, ring_age_ns, "TIME", 1, MAX_TIME,
+            "remove files that were finished longer ago than TIME"),
+    TAKEN("min-free", 0, "SIZE|PERCENT%", set_min_free,
+          "remove the oldest files while less of the disk is free"),
     SET("pcap", 'P', format, RECORD_PCAP, "write classic pcap files instead of pcapng"),
     FLAG("zstd", 'z', compress, "compress finished files"),
     TEXT_OF("on-close", 0, on_close, "COMMAND",
-            "run for each finished file, without a shell; {} is its path"),
+            "run for each finished file, without a shell, until it succeeds; {} is its path"),
+    TIME_OF("on-close-timeout", 0, on_close_ns, "TIME", 1, MAX_TIME,
+            "end a command that takes longer (default: 1h)"),
+    COUNT_OF("on-close-tries", 0, on_close_tries, "N", 1, 0,
+             "give up after N runs, until the next start (default: 20)"),
     HEADING("end"),
     COUNT_OF("count", 'c', stop_packets, "N", 1, 0, NULL),
     NOTE("-c N, -a packets:N", "end after N packets"),
@@ -271,7 +292,9 @@ static void check_files(struct settings *settings) {
              (unsigned long long)settings->file_bytes, MIN_FILE_BYTES);
     if (settings->align && !settings->file_ns)
         fail(EXIT_USAGE, "--align: expected -G or -b duration: with it");
-    if ((settings->ring_files || settings->ring_total_bytes) && !settings_rotate(settings))
+    bool is_ring = settings->ring_files || settings->ring_total_bytes || settings->ring_age_ns ||
+                   settings->min_free_bytes || settings->min_free_percent > 0;
+    if (is_ring && !settings_rotate(settings))
         fail(EXIT_USAGE,
              "a ring of files: expected -C, -G or -b filesize:, duration: or packets: with it");
     if (!strcmp(settings->output, "-"))
@@ -282,6 +305,8 @@ static void check_files(struct settings *settings) {
 void settings_read(struct settings *settings, int argc, char **argv) {
     *settings = (struct settings){.snaplen = RECORD_SNAPLEN_MAX,
                                   .max_loss_percent = -1,
+                                  .on_close_ns = DEFAULT_ON_CLOSE_NS,
+                                  .on_close_tries = DEFAULT_TRIES,
                                   .ring_bytes = DEFAULT_RING_BYTES,
                                   .buffer_bytes = DEFAULT_BUFFER_BYTES};
     const char **operands = calloc((size_t)argc + 1, sizeof *operands);

@@ -33,7 +33,12 @@ struct settings {
     uint64_t file_bytes, file_packets;
     int64_t file_ns;
     uint64_t ring_files, ring_total_bytes;
-    const char *on_close; /* command for each finished file */
+    int64_t ring_age_ns;
+    uint64_t min_free_bytes;
+    double min_free_percent; /* of the disk */
+    const char *on_close;    /* command for each finished file */
+    int64_t on_close_ns;     /* limit of each run */
+    uint64_t on_close_tries;
     /* the end */
     uint64_t stop_packets, stop_bytes, stop_files;
     int64_t stop_ns;

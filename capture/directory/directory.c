@@ -8,7 +8,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -383,22 +382,4 @@ void directory_other_name(const char *name, int number, char other[NAME_SIZE]) {
     const char *suffix = capture_suffix(name);
     size_t stem = strlen(name) - (suffix ? strlen(suffix) : 0);
     snprintf(other, NAME_SIZE, "%.*s-%d%s", (int)stem, name, number, suffix ? suffix : "");
-}
-
-/* The form is exact, because a ring deletes files by it. "-1" is of directory_other_name(). */
-bool directory_owns_name(const struct directory *directory, const char *name) {
-    static const char form[] =
-        "^_[0-9]{8}T[0-9]{6}\\.[0-9]{9}Z_[0-9]{5,}(-[0-9]+)?(\\.p?cap|\\.pcapng)?(\\.zst)?$";
-    static regex_t compiled;
-    static bool is_compiled;
-    regmatch_t part[4];
-    size_t length = strlen(directory->prefix), suffix = strlen(directory->suffix);
-    if (!is_compiled)
-        is_compiled = !regcomp(&compiled, form, REG_EXTENDED);
-    if (!is_compiled || strncmp(name, directory->prefix, length) ||
-        regexec(&compiled, name + length, 4, part, 0))
-        return false;
-    regoff_t from = part[2].rm_so, to = part[2].rm_eo;
-    return (size_t)(to - from) == suffix &&
-           (!suffix || !strncmp(name + length + from, directory->suffix, suffix));
 }

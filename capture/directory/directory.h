@@ -4,6 +4,9 @@
  *   PREFIX_20261121T141500.123456789Z_00001.pcapng         a finished file; the time is UTC
  *   .PREFIX_20261121T141500.123456789Z_00001.pcapng.part   while it is written
  *   .PREFIX.pcapng.lock                                    held by the capture
+ *   .NAME.todo                                             its --on-close command has not succeeded
+ *   .NAME.index                                            addresses and times in it
+ *   .NAME.keep                                             no bound removes it
  */
 #ifndef WIRETALE_CAPTURE_DIRECTORY_H
 #define WIRETALE_CAPTURE_DIRECTORY_H
@@ -18,6 +21,11 @@
 #define NAME_SIZE  256
 #define TEMPORARY  ".part"
 #define COMPRESSED ".zst"
+
+/* Hidden files beside a finished one. */
+#define MARKER_TODO  ".todo"
+#define MARKER_INDEX ".index"
+#define MARKER_KEEP  ".keep"
 
 #define DIRECTORY_FILE_MODE 0640
 
@@ -74,8 +82,13 @@ int directory_create(struct directory *directory, const char *name, char tempora
 bool directory_final_name(const char *temporary, char name[NAME_SIZE]);
 /* Makes "NAME-1.pcapng" of "NAME.pcapng", if that is taken. */
 void directory_other_name(const char *name, int number, char other[NAME_SIZE]);
-/* Returns whether a name has the form that this program gives to finished files with this prefix.
- */
+/* Returns whether a name has the form that this program gives to finished files, with this prefix
+ * or, if -w names the directory, with another one that no running capture uses. */
 bool directory_owns_name(const struct directory *directory, const char *name);
+/* Compares names of that form for sorting: by their numbers, which go on over runs, then as texts.
+ */
+int directory_compare_names(const char *one, const char *other);
+/* Lets the next file have the number after the highest in the directory. */
+void directory_continue_numbers(struct directory *directory);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -60,6 +60,10 @@ int lock_file_take(int directory_fd, const char *name) {
         if (flock(fd, LOCK_EX | LOCK_NB)) {
             int reason = errno == EWOULDBLOCK ? EBUSY : errno;
             close(fd);
+            if (reason == EBUSY && i < TRIES / 2) {
+                poll(NULL, 0, 1); /* it may be lock_file_is_held() */
+                continue;
+            }
             errno = reason;
             return -1;
         }
@@ -69,6 +73,16 @@ int lock_file_take(int directory_fd, const char *name) {
     }
     errno = EBUSY;
     return -1;
+}
+
+/* The shared lock is held for a moment only, for which lock_file_take() waits. */
+bool lock_file_is_held(int directory_fd, const char *name) {
+    int fd = openat(directory_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool is_held = flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+    close(fd);
+    return is_held;
 }
 
 void lock_file_release(int directory_fd, const char *name, int fd) {

@@ -36,10 +36,27 @@ static void compress(struct finisher *finisher, struct finished_file *file, bool
     }
 }
 
-/* Renames the file; in a sealed directory the keeper's process does. */
+/* The marker is there before the name is, so that no kill can lose the command. */
+static bool publish_marked(const struct finisher *finisher, struct finished_file *file) {
+    char name[NAME_SIZE];
+    strcpy(name, file->name);
+    bool marked = jobs_mark(file->directory_fd, name);
+    bool published = publish_file(file, &finisher->replacement);
+    int reason = errno;
+    if (published && marked && strcmp(name, file->name))
+        jobs_mark(file->directory_fd, file->name);
+    if (!published || strcmp(name, file->name))
+        jobs_unmark(file->directory_fd, name);
+    errno = reason;
+    return published;
+}
+
+/* Renames the file; in a sealed directory the keeper's process does, and there is no marker. */
 static bool publish(const struct finisher *finisher, struct finished_file *file) {
-    return finisher->keeper ? keeper_publish(finisher->keeper, file)
-                            : publish_file(file, &finisher->replacement);
+    if (finisher->keeper)
+        return keeper_publish(finisher->keeper, file);
+    return finisher->jobs ? publish_marked(finisher, file)
+                          : publish_file(file, &finisher->replacement);
 }
 
 /* Only after the file has its name may its original be removed, and the ring and the command see
@@ -48,9 +65,10 @@ static void announce(struct finisher *finisher, const struct finished_file *file
     if (*file->original)
         unlinkat(file->directory_fd, file->original, 0);
     if (!file->recovered || directory_owns_name(finisher->directory, file->name))
-        ring_add(finisher->ring, file->directory_fd, file->name, file->bytes, file->recovered);
-    if (finisher->command)
-        command_run(finisher->command, finisher->directory->path, file->name);
+        ring_add(finisher->ring, file->directory_fd, file->name, file->bytes, file->recovered,
+                 finisher->jobs);
+    if (finisher->jobs)
+        jobs_add(finisher->jobs, file->directory_fd, file->name);
 }
 
 /* A permission may return; a removed file or an ended process does not. */
@@ -149,14 +167,13 @@ static void wait_second(struct finisher *finisher) {
     pthread_cond_clockwait(&finisher->changed, &finisher->lock, CLOCK_MONOTONIC, &limit);
 }
 
-/* Waits for a file. Returns NULL at the end, or if stuck files or leftovers are due. */
+/* Waits for a file. Returns NULL at the end, or if stuck files, leftovers or the ring are due. */
 static struct finished_file *take(struct finisher *finisher, unsigned *waiting) {
+    bool is_timed = finisher->stuck || ring_needs_time(finisher->ring);
     pthread_mutex_lock(&finisher->lock);
-    if (!finisher->first && !finisher->ending && finisher->stuck &&
-        recover_is_done(&finisher->left))
+    if (!finisher->first && !finisher->ending && is_timed && recover_is_done(&finisher->left))
         wait_second(finisher);
-    while (!finisher->first && !finisher->ending && !finisher->stuck &&
-           recover_is_done(&finisher->left))
+    while (!finisher->first && !finisher->ending && !is_timed && recover_is_done(&finisher->left))
         pthread_cond_wait(&finisher->changed, &finisher->lock);
     struct finished_file *file = finisher->first;
     if (file) {
@@ -217,6 +234,8 @@ static void *run(void *argument) {
             finish_leftover(finisher);
         }
         retry_stuck(finisher);
+        if (ring_needs_time(finisher->ring))
+            ring_check(finisher->ring);
     }
     finish_leftovers(finisher);
     give_up_stuck(finisher);
@@ -273,12 +292,12 @@ static bool wait_for_one(struct finisher *finisher) {
 
 /* The ring may be empty because its files are still being finished. Then it waits for one of them.
  */
-bool finisher_make_room(struct finisher *finisher, int directory_fd) {
+bool finisher_make_room(struct finisher *finisher) {
     if (!ring_is_bounded(finisher->ring))
         return false;
-    while (!ring_make_room(finisher->ring, directory_fd))
+    while (!ring_make_room(finisher->ring))
         if (!wait_for_one(finisher)) /* the last file may just have been finished */
-            return ring_make_room(finisher->ring, directory_fd);
+            return ring_make_room(finisher->ring);
     return true;
 }
 

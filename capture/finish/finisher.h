@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread that finishes files in order: it syncs each to the disk, compresses and publishes it,
- * adds it to the ring and starts its --on-close command. The writing thread only waits for it if
+ * adds it to the ring and queues its --on-close command. The writing thread only waits for it if
  * files come faster than one thread can rename. */
 #ifndef WIRETALE_CAPTURE_FINISHER_H
 #define WIRETALE_CAPTURE_FINISHER_H
@@ -8,10 +8,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "finish/command.h"
+#include "command/jobs.h"
 #include "finish/finished_file.h"
 #include "finish/recover.h"
-#include "finish/ring.h"
+#include "ring/ring.h"
 
 struct finisher {
     pthread_t thread;
@@ -25,7 +25,7 @@ struct finisher {
     struct replacement replacement;
     struct directory *directory;
     struct ring *ring;
-    struct command *command;     /* or NULL */
+    struct jobs *jobs;           /* --on-close, or NULL */
     const struct keeper *keeper; /* or NULL */
     struct leftovers left;       /* recovered one by one between files of this run */
     struct finished_file *lost;  /* removed by others; not yet counted by the writing thread */
@@ -45,7 +45,7 @@ struct finished_file *finisher_take_lost(struct finisher *finisher);
 
 /* Makes room on a full disk: removes the oldest file of the ring, after waiting for files that are
  * being finished. Returns false if no file can be removed. */
-bool finisher_make_room(struct finisher *finisher, int directory_fd);
+bool finisher_make_room(struct finisher *finisher);
 
 /* Finishes all files and joins the thread. */
 void finisher_end(struct finisher *finisher);

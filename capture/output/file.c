@@ -42,7 +42,7 @@ static bool is_no_room(int error) {
 
 /* Removes old files if that may help against the error of the last call. */
 static bool make_room(struct output *output) {
-    return is_no_room(errno) && finisher_make_room(output->finisher, output->directory->fd);
+    return is_no_room(errno) && finisher_make_room(output->finisher);
 }
 
 /* pwrite() at the end of the last whole block: an incomplete record is overwritten by the next

@@ -20,33 +20,50 @@
 static const char *const states[] = {"starting", "waiting",  "capturing",
                                      "dropping", "stopping", "ended"};
 
-/* The worst state wins: a disk that refuses packets hides that interfaces are read. */
-static enum status_state state_of(struct capture *capture, const struct output *output) {
+/* The worst state wins: a disk that refuses packets hides that interfaces are read. A capture has
+ * not ended while packets wait for the disk. */
+static enum status_state state_of(struct capture *capture, const struct output *output,
+                                  uint64_t queued) {
     unsigned reading = 0, ended = 0;
     for (uint32_t i = 0; i < capture->device_count; i++) {
         int state = atomic_load(&capture->devices[i].state);
         reading += state == DEVICE_READING;
         ended += state == DEVICE_ENDED;
     }
-    if (ended == capture->device_count)
+    if (ended == capture->device_count && !queued)
         return STATUS_ENDED;
-    if (atomic_load(&capture->stopping))
+    if (ended == capture->device_count || atomic_load(&capture->stopping))
         return STATUS_STOPPING;
     if (!reading)
         return STATUS_WAITING;
     return atomic_load(&output->failing) ? STATUS_DROPPING : STATUS_CAPTURING;
 }
 
+/* A stream has neither ring nor commands. */
+static void take_finishing(struct status *status, const struct finisher *finisher) {
+    const struct jobs *jobs = finisher->jobs;
+    status->removed = finisher->ring ? finisher->ring->removed : 0;
+    status->removed_pending = finisher->ring ? finisher->ring->removed_pending : 0;
+    status->has_commands = jobs;
+    if (!jobs)
+        return;
+    status->commands_waiting = jobs->waiting;
+    status->commands_done = jobs->done;
+    status->commands_failed = jobs->failed;
+    status->commands_given_up = jobs->given_up;
+}
+
 /* Takes the counts of all devices and their sum. */
 void status_take(struct status *status, struct capture *capture, struct output *output) {
-    *status = (struct status){.state = state_of(capture, output),
-                              .bytes = atomic_load(&output->total_bytes),
+    *status = (struct status){.bytes = atomic_load(&output->total_bytes),
                               .files = atomic_load(&output->files),
                               .unreadable = atomic_load(&output->finisher->left.unreadable)};
     for (uint32_t i = 0; i < capture->device_count; i++) {
         struct counts counts = description_counts(&capture->descriptions, i);
         counts_add(&status->all, &counts);
     }
+    status->state = state_of(capture, output, status->all.queued);
+    take_finishing(status, output->finisher);
     output_name(output, status->file);
 }
 
@@ -75,6 +92,20 @@ static void put_device(struct json *json, struct device *device) {
     json_close(json, '}');
 }
 
+/* Writes how far --on-close is, if it is given, and what the bounds of the ring removed. */
+static void put_finishing(struct json *json, const struct status *status) {
+    json_count(json, "removed_files", (int64_t)status->removed);
+    if (!status->has_commands)
+        return;
+    json_open(json, "commands", '{');
+    json_count(json, "done", (int64_t)status->commands_done);
+    json_count(json, "waiting", (int64_t)status->commands_waiting);
+    json_count(json, "failed", (int64_t)status->commands_failed);
+    json_count(json, "given_up", (int64_t)status->commands_given_up);
+    json_count(json, "removed_early", (int64_t)status->removed_pending);
+    json_close(json, '}');
+}
+
 /* Written through a stream into memory, so that it cannot exceed the buffer. */
 size_t status_json(const struct status *status, const struct capture *capture,
                    char text[STATUS_SIZE]) {
@@ -91,6 +122,7 @@ size_t status_json(const struct status *status, const struct capture *capture,
     json_count(&json, "files", (int64_t)status->files);
     json_text(&json, "file", *status->file ? status->file : NULL);
     json_count(&json, "unreadable_leftovers", (int64_t)status->unreadable);
+    put_finishing(&json, status);
     json_open(&json, "interfaces", '[');
     for (uint32_t i = 0; i < capture->device_count; i++)
         put_device(&json, &capture->devices[i]);

@@ -23,7 +23,10 @@ struct status {
     enum status_state state;
     struct counts all;
     uint64_t bytes, files;
-    uint64_t unreadable; /* files of earlier runs with a read error */
+    uint64_t unreadable;               /* files of earlier runs with a read error */
+    uint64_t removed, removed_pending; /* files, by the bounds of the ring; before their command */
+    bool has_commands;
+    uint64_t commands_waiting, commands_done, commands_failed, commands_given_up;
     char file[NAME_SIZE];
 };
 

@@ -38,9 +38,9 @@ static void test_names_tell_the_time_in_utc_and_a_number(void) {
 
 static void test_files_of_others_are_not_own(void) {
     static const char *const others[] = {"eth0.pcapng",
-                                         "eth1_20261121T141500.123456789Z_00001.pcapng",
+                                         "_20261121T141500.123456789Z_00001.pcapng",
+                                         "eth1_20261121T141500.123456789Z_00001",
                                          "eth0_20261121T141500.123456789Z_00001.pcapng.gz",
-                                         "eth0_20261121T141500.123456789Z_00001.pcap",
                                          "eth0_20261121T141500.12345678xZ_00001.pcapng",
                                          ".eth0_20261121T141500.123456789Z_00001.pcapng.part"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)

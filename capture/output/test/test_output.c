@@ -49,7 +49,7 @@ static struct bench *begin(const struct settings *settings) {
         CHECK_INT(description_add(&bench->capture.descriptions, &described), i);
     }
     directory_open(&bench->directory, &bench->settings, "eth0");
-    ring_open(&bench->ring, &bench->settings);
+    ring_open(&bench->ring, &bench->settings, &bench->directory);
     bench->finisher = (struct finisher){.directory = &bench->directory, .ring = &bench->ring};
     CHECK(finisher_start(&bench->finisher));
     bench->output = (struct output){
@@ -219,9 +219,9 @@ static void test_a_file_that_waits_for_its_name_makes_room_too(void) {
     for (int round = 0; round < 20; round++) {
         take(bench, 1, BEGIN_NS + round, 0, 60);
         output_close(&bench->output);
-        CHECK(finisher_make_room(&bench->finisher, bench->directory.fd));
+        CHECK(finisher_make_room(&bench->finisher));
     }
-    CHECK(!finisher_make_room(&bench->finisher, bench->directory.fd));
+    CHECK(!finisher_make_room(&bench->finisher));
     end(bench, 0, 0);
 }
 

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `lock` protects the lists, which the finishing thread adds to; the thread of this file alone
+ * takes jobs out of them, so that a job it has taken is its own. */
+#include "command/jobs.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/param.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "directory/path.h"
+
+#define FIRST_WAIT_NS NS_PER_S /* before the second run; doubled after each further one */
+#define MOST_WAIT_NS  (300 * NS_PER_S)
+#define ROUND_NS      NS_PER_S
+#define MARKER_MODE   0640
+
+struct job {
+    struct job *next;
+    unsigned tries;
+    int64_t due_ns; /* CLOCK_MONOTONIC */
+    char name[];
+};
+
+static bool marker_of(const char *name, char marker[NAME_SIZE]) {
+    return snprintf(marker, NAME_SIZE, ".%s" MARKER_TODO, name) < NAME_SIZE;
+}
+
+bool jobs_mark(int directory_fd, const char *name) {
+    char marker[NAME_SIZE];
+    errno = ENAMETOOLONG;
+    int fd =
+        marker_of(name, marker)
+            ? openat(directory_fd, marker, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, MARKER_MODE)
+            : -1;
+    return fd >= 0 && !close(fd);
+}
+
+void jobs_unmark(int directory_fd, const char *name) {
+    char marker[NAME_SIZE];
+    if (marker_of(name, marker))
+        unlinkat(directory_fd, marker, 0);
+}
+
+static bool is_regular(int directory_fd, const char *name) {
+    struct stat info;
+    return !fstatat(directory_fd, name, &info, AT_SYMLINK_NOFOLLOW) && S_ISREG(info.st_mode);
+}
+
+static void append(struct job_list *list, struct job *job) {
+    job->next = NULL;
+    *list->end = job;
+    list->end = &job->next;
+}
+
+static struct job *take(struct job_list *list, struct job **at) {
+    struct job *job = *at;
+    *at = job->next;
+    if (list->end == &job->next)
+        list->end = at;
+    return job;
+}
+
+void jobs_add(struct jobs *jobs, int directory_fd, const char *name) {
+    struct job *job = calloc(1, sizeof *job + strlen(name) + 1);
+    if (!job) {
+        log_warning("out of memory: --on-close is run for %s after the next start", name);
+        return;
+    }
+    strcpy(job->name, name);
+    jobs->waiting++;
+    pthread_mutex_lock(&jobs->lock);
+    if (jobs->directory_fd >= 0)
+        close(jobs->directory_fd);
+    jobs->directory_fd = fcntl(directory_fd, F_DUPFD_CLOEXEC, 0);
+    append(&jobs->due, job);
+    pthread_mutex_unlock(&jobs->lock);
+    eventfd_write(jobs->wake_fd, 1);
+}
+
+/* Takes the next job: a first run, or the repetition that has waited for the longest time. Sets
+ * `wake_ns` if a repetition is due earlier. */
+static struct job *take_due(struct jobs *jobs, int64_t now, int64_t *wake_ns) {
+    struct job *job = NULL;
+    pthread_mutex_lock(&jobs->lock);
+    for (struct job **at = &jobs->again.first; !jobs->end_ns && *at && !job;) {
+        if ((*at)->due_ns <= now)
+            job = take(&jobs->again, at);
+        else
+            *wake_ns = MIN(*wake_ns, (*at)->due_ns), at = &(*at)->next;
+    }
+    if (!job && jobs->due.first)
+        job = take(&jobs->due, &jobs->due.first);
+    pthread_mutex_unlock(&jobs->lock);
+    return job;
+}
+
+/* Frees a job that is done or given up; the ring may now remove its file. */
+static void release(struct jobs *jobs, struct job *job) {
+    jobs->waiting--;
+    ring_release(jobs->ring, job->name);
+    free(job);
+}
+
+/* Each try doubles the wait. */
+static int64_t wait_after(unsigned tries) {
+    return tries > 16 ? MOST_WAIT_NS : MIN(FIRST_WAIT_NS << (tries - 1), MOST_WAIT_NS);
+}
+
+static void describe(const struct command_answer *answer, char *text, size_t size) {
+    if (answer->is_late)
+        snprintf(text, size, "exceeded --on-close-timeout");
+    else if (WIFSIGNALED(answer->status))
+        snprintf(text, size, "ended with signal %d", WTERMSIG(answer->status));
+    else
+        snprintf(text, size, "ended with exit code %d", WEXITSTATUS(answer->status));
+}
+
+/* Only the first failure in a row has a line, because each file may fail while a server is down;
+ * each file that is given up has one. */
+static void note_failure(struct jobs *jobs, struct job *job, const struct command_answer *answer) {
+    char cause[64];
+    describe(answer, cause, sizeof cause);
+    jobs->failed++;
+    if (++job->tries >= jobs->most_tries) {
+        log_warning("--on-close %s for %s: given up after %u tries, until the next start", cause,
+                    job->name, job->tries);
+        jobs->given_up++;
+        release(jobs, job);
+        return;
+    }
+    if (!jobs->is_failing)
+        log_warning("--on-close %s for %s; it is repeated until it succeeds", cause, job->name);
+    jobs->is_failing = true;
+    job->due_ns = monotonic_ns() + wait_after(job->tries);
+    pthread_mutex_lock(&jobs->lock);
+    append(&jobs->again, job);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+static void settle(struct jobs *jobs, const struct command_answer *answer) {
+    struct job **place = &jobs->running[answer->number % COMMAND_PLACES], *job = *place;
+    *place = NULL;
+    if (!job)
+        return;
+    if (answer->status || answer->is_late) {
+        note_failure(jobs, job, answer);
+        return;
+    }
+    if (jobs->is_failing)
+        log_info("--on-close succeeds again");
+    jobs->is_failing = false;
+    jobs_unmark(jobs->directory_fd, job->name);
+    jobs->done++;
+    release(jobs, job);
+}
+
+static void note_gone(struct jobs *jobs) {
+    if (!jobs->gone)
+        log_warning("the --on-close process has ended: the next start runs the commands");
+    jobs->gone = true;
+}
+
+/* A file that others have removed needs no command. */
+static bool start(struct jobs *jobs, unsigned place, struct job *job) {
+    if (!is_regular(jobs->directory_fd, job->name)) {
+        jobs_unmark(jobs->directory_fd, job->name);
+        release(jobs, job);
+        return true;
+    }
+    jobs->running[place] = job;
+    return command_run(jobs->command, place, jobs->directory->path, job->name);
+}
+
+/* Fills the free places. Returns when to look again. */
+static int64_t start_due(struct jobs *jobs, int64_t now) {
+    int64_t wake = now + ROUND_NS;
+    for (unsigned place = 0; place < COMMAND_PLACES && !jobs->gone;) {
+        struct job *job = jobs->running[place] ? NULL : take_due(jobs, now, &wake);
+        if (job && !start(jobs, place, job))
+            note_gone(jobs);
+        place += !job || jobs->running[place];
+    }
+    return wake;
+}
+
+static bool is_busy(const struct jobs *jobs) {
+    bool busy = jobs->due.first;
+    for (unsigned place = 0; place < COMMAND_PLACES; place++)
+        busy |= jobs->running[place] != NULL;
+    return busy;
+}
+
+static bool has_ended(struct jobs *jobs, int64_t now) {
+    pthread_mutex_lock(&jobs->lock);
+    bool ended = jobs->end_ns && (jobs->gone || now >= jobs->end_ns || !is_busy(jobs));
+    pthread_mutex_unlock(&jobs->lock);
+    return ended;
+}
+
+static void *run(void *argument) {
+    struct jobs *jobs = argument;
+    for (int64_t now; now = monotonic_ns(), !has_ended(jobs, now);) {
+        int64_t wake = start_due(jobs, now);
+        struct pollfd ready[] = {{.fd = jobs->wake_fd, .events = POLLIN},
+                                 {.fd = jobs->gone ? -1 : jobs->command->fd, .events = POLLIN}};
+        eventfd_t woken;
+        struct command_answer answer;
+        if (has_ended(jobs, now))
+            break;
+        poll(ready, 2, (int)((wake - now) / NS_PER_MS) + 1);
+        if (ready[0].revents)
+            eventfd_read(jobs->wake_fd, &woken);
+        int taken = 0;
+        while (!jobs->gone && ready[1].revents &&
+               (taken = command_take_answer(jobs->command, &answer)) > 0)
+            settle(jobs, &answer);
+        if (taken < 0)
+            note_gone(jobs);
+    }
+    return NULL;
+}
+
+static int is_marker(const struct dirent *entry) {
+    return *entry->d_name == '.' && path_ends_with(entry->d_name, MARKER_TODO);
+}
+
+/* The name of the file that has the marker. */
+static void named_by(const char *marker, char name[NAME_SIZE]) {
+    snprintf(name, NAME_SIZE, "%.*s", (int)(strlen(marker) - 1 - strlen(MARKER_TODO)), marker + 1);
+}
+
+static int by_order(const struct dirent **a, const struct dirent **b) {
+    char one[NAME_SIZE], other[NAME_SIZE];
+    named_by((*a)->d_name, one);
+    named_by((*b)->d_name, other);
+    return directory_compare_names(one, other);
+}
+
+/* A marker without a file is of one that others removed, or that is still to be recovered and then
+ * gets its marker again. */
+static void scan(struct jobs *jobs) {
+    struct dirent **markers;
+    int directory_fd = jobs->directory->fd;
+    int count = scandirat(directory_fd, ".", &markers, is_marker, by_order);
+    for (int i = 0; i < count; i++) {
+        char name[NAME_SIZE];
+        named_by(markers[i]->d_name, name);
+        if (directory_owns_name(jobs->directory, name)) {
+            if (is_regular(directory_fd, name))
+                jobs_add(jobs, directory_fd, name);
+            else
+                jobs_unmark(directory_fd, name);
+        }
+        free(markers[i]);
+    }
+    if (count >= 0)
+        free(markers);
+    if (jobs->waiting)
+        log_info("--on-close is run for %llu files of earlier runs",
+                 (unsigned long long)jobs->waiting);
+}
+
+bool jobs_start(struct jobs *jobs) {
+    pthread_mutex_init(&jobs->lock, NULL);
+    jobs->due.end = &jobs->due.first;
+    jobs->again.end = &jobs->again.first;
+    jobs->directory_fd = -1;
+    jobs->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (!jobs->directory->sealed)
+        scan(jobs);
+    if (jobs->wake_fd < 0 || pthread_create(&jobs->thread, NULL, run, jobs))
+        return false;
+    pthread_setname_np(jobs->thread, "on-close");
+    return true;
+}
+
+void jobs_end(struct jobs *jobs, int seconds) {
+    pthread_mutex_lock(&jobs->lock);
+    jobs->end_ns = monotonic_ns() + seconds * NS_PER_S;
+    pthread_mutex_unlock(&jobs->lock);
+    eventfd_write(jobs->wake_fd, 1);
+    pthread_join(jobs->thread, NULL);
+    if (jobs->waiting)
+        log_warning("--on-close has not succeeded for %llu files: %s",
+                    (unsigned long long)jobs->waiting,
+                    jobs->directory->sealed ? "run it yourself" : "the next start runs it");
+}
