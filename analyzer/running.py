@@ -44,16 +44,22 @@ class Running:
     def take(self) -> Trace:
         """Returns the flows that ended since the last call, numbered from 0 on, what belongs to no flow, and the interfaces of
         the files that were read since, then those of earlier files that rows name."""
+        return traced(self.ended(), self.options)
+
+    def ended(self) -> _core.Analysis:
+        """Returns the same without findings."""
         with core_errors():
-            core = self._running.take()
-        return self._traced(core)
+            return self._running.take()
 
     def finish(self) -> Trace:
-        """Ends all flows and returns them likewise. No file may follow."""
-        core = self._running
+        """Ends all flows and returns them as take(). No file may follow."""
+        return traced(self.still_open(), self.options)
+
+    def still_open(self) -> _core.Analysis:
+        """Returns the same without findings."""
         with core_errors():
-            core.finish()
-        return self._traced(core)
+            self._running.finish()
+        return self._running
 
     def open_flows(self) -> array[int]:
         """Returns the first packet of each open flow, in rising order: the place of its file in `paths`, then the frame in the
@@ -62,8 +68,7 @@ class Running:
 
     def skip(self) -> _core.Table:
         """Forgets the flows that ended since the last call. Returns the interfaces of take()."""
-        with core_errors():
-            return self._running.take().table("interfaces")
+        return self.ended().table("interfaces")
 
     def keep_flows(self, flows: array[int]) -> None:
         """Forgets the open flows that are not among these."""
@@ -76,9 +81,11 @@ class Running:
             raise RuntimeError("no file was read")
         return self._core
 
-    def _traced(self, core: _core.Analysis) -> Trace:
-        with core_errors():
-            files = core.table("interfaces").column("file")
-            trace = Trace(core, dict.fromkeys(files), self.options)
-        add_findings(trace)
-        return trace
+
+def traced(core: _core.Analysis, options: AnalysisOptions) -> Trace:
+    """Returns rows that were taken, with relations, findings and causes."""
+    with core_errors():
+        files = core.table("interfaces").column("file")
+        trace = Trace(core, dict.fromkeys(files), options)
+    add_findings(trace)
+    return trace

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that must survive a crash of the machine, and locks between processes."""
+"""Files that must survive a crash of the machine, locks between processes, and folders that change as a whole."""
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
 def sync(path: Path) -> None:
@@ -28,3 +31,11 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
+
+
+def exchange(made: Path, place: Path) -> None:
+    """Exchanges two folders, so that each has the name of the other at any time."""
+    rename = ctypes.CDLL(None, use_errno=True).renameat2
+    if rename(AT_FDCWD, os.fsencode(made), AT_FDCWD, os.fsencode(place), RENAME_EXCHANGE):
+        number = ctypes.get_errno()
+        raise OSError(number, f"this file system cannot exchange folders: {os.strerror(number)}")

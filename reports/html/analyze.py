@@ -157,9 +157,9 @@ def segment_sizes(trace: Trace, flows: list[int]) -> dict[int, int]:
     return {number: int(mss) for number, mss, on_wire, captured in rows if on_wire > captured}
 
 
-def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[str, Any]:
+def page_data(trace: Trace, served: bool = False, frames: bool = True, live: int | None = None) -> dict[str, Any]:
     """Returns the data for the scripts of the page, without packets if it is served by `wiretale view`; `frames` is whether
-    it may have bytes of the capture."""
+    it may have bytes of the capture, `live` the version if another one follows."""
     base_ns = base_time(trace)
     finding_data = finding_rows(trace, base_ns, served)
     largest, problematic = choose_flows(trace, FLOWS_LARGEST, FLOWS_PROBLEMATIC)
@@ -186,6 +186,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True) -> dict[s
     return {
         "base": str(base_ns),
         "served": served,
+        "live": None if live is None else str(live),
         "flows": all_flows.result(),
         "times": flow_times(trace),
         "timeline": traffic,
@@ -240,15 +241,20 @@ def link_shares(trace: Trace, link_bps: int) -> list[dict[str, Any]]:
     ][:TRANSFERS_SHOWN]
 
 
-def render(trace: Trace, link_bps: int | None = None, served: bool = False, frames: bool = True) -> str:
-    """Returns the page; `link_bps` is the rate that goodput is compared with. If it is served, it asks for packets."""
-    data, (judged, details) = page_data(trace, served, frames), judge(trace).parts()
+def render(
+    trace: Trace, link_bps: int | None = None, served: bool = False, frames: bool = True, live: int | None = None
+) -> str:
+    """Returns the page; `link_bps` is the rate that goodput is compared with. If it is served, it asks for packets, and if it
+    has a version (`live`), for a newer one."""
+    data, (judged, details) = page_data(trace, served, frames, live), judge(trace).parts()
     return offline_page.render(
         "capture/capture.html",
         data,
         "capture/capture.js",
         "".join(map(offline_page.part, STYLES)),
-        title=", ".join(Path(name).name for name in trace.inputs[:3]),
+        title=", ".join(
+            Path(name).absolute().parent.name if live else Path(name).name for name in trace.inputs[: 1 if live else 3]
+        ),
         facts=facts(trace),
         answer=trace.answer,
         flows=len(trace.flows),
@@ -262,6 +268,7 @@ def render(trace: Trace, link_bps: int | None = None, served: bool = False, fram
         more_captures=max(0, len(trace.interfaces) - CAPTURES_SHOWN),
         interrupted=trace.interrupted,
         served=served,
+        live=live is not None,
         transfers=[] if link_bps is None else link_shares(trace, link_bps),
     )
 

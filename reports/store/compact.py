@@ -8,7 +8,6 @@ captures from such files, for `store prune`.
 
 from __future__ import annotations
 
-import ctypes
 import fcntl
 import hashlib
 import os
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.errors import InputError, WiretaleError
-from wiretale.analyzer.files.durable import locked, sync
+from wiretale.analyzer.files.durable import exchange, locked, sync
 from wiretale.analyzer.printable import utf8_name
 from wiretale.reports.export.parquet import ERRNO, FORMATS, reason_of
 from wiretale.reports.store.add import make_many, manifest, quoted, writer
@@ -44,7 +43,6 @@ from wiretale.reports.store.layout import (
 if TYPE_CHECKING:
     import duckdb
 
-AT_FDCWD, RENAME_EXCHANGE = -100, 2
 OWN_MEMBERS = {"schema", "sha256", "files", "captures", "sizes", "members"}  # of capture.json
 QUERY_WAIT_S = 30.0
 LEAST = 2  # folders of a day that are worth a new one
@@ -78,14 +76,6 @@ def between_queries(folder: Path) -> Iterator[None]:
 def upkeep(folder: Path) -> AbstractContextManager[None]:
     """Holds the lock of the one process that compacts or prunes."""
     return locked(folder / UPKEEP_LOCK)
-
-
-def exchange(made: Path, place: Path) -> None:
-    """Exchanges two folders, so that each has the name of the other at any time."""
-    rename = ctypes.CDLL(None, use_errno=True).renameat2
-    if rename(AT_FDCWD, os.fsencode(made), AT_FDCWD, os.fsencode(place), RENAME_EXCHANGE):
-        number = ctypes.get_errno()
-        raise OSError(number, f"this file system cannot exchange folders: {os.strerror(number)}")
 
 
 def files_of(store: Path, places: Iterable[Path], name: str) -> str:

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.errors import InputError, OutputError, WiretaleError
 from wiretale.analyzer.units import plural
 from wiretale.reports.export.parquet import reason_of
+from wiretale.reports.live.folder import Folder, Found, Stamp, first_time, missing_before, stamp_at
+from wiretale.reports.live.snapshots import Snapshots, check_snapshots
 from wiretale.reports.store.add import add_capture, as_analyzed, digest_of, make_store, utc_day, writer
 from wiretale.reports.store.continuing import Continuing, Point, remove_flows, write_flows
 from wiretale.reports.store.facts import Fact, publish_fact
-from wiretale.reports.store.folder import Folder, Found, Stamp, missing_before, stamp_at
 from wiretale.reports.store.layout import cannot_write, stored, write_file, writing
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.options import AnalysisOptions
 
 POLL_S, RETRY_S = 1.0, 10.0
+SHARE = 0.1  # of a processor, for snapshots of open flows
 
 
 class Notes(NamedTuple):
@@ -79,30 +81,16 @@ def store_errors(store: Path) -> Iterator[None]:
         raise OutputError(f"{store}: cannot write: {reason_of(error)}") from None
 
 
-def first_time(path: Path, options: AnalysisOptions) -> int | None:
-    """Returns the time of a file's first packet. InputError if it is no capture; OSError if it is gone."""
-    from wiretale.analyzer import _core
-    from wiretale.analyzer.options import ReadingMode
-    from wiretale.analyzer.trace import core_errors
-
-    name = os.fspath(path)
-    try:
-        with core_errors():
-            core = _core.Analysis([name], [name], options._replace(jobs=1), ReadingMode(interfaces_only=True))
-            core.step(1)
-            core.finish()
-    except InputError:
-        path.stat()
-        raise
-    return min((ns for ns in core.table("interfaces").column("first_ns") if ns is not None), default=None)
-
-
 class Watch:
     """A folder, its files that are not in the store yet, and the analysis of those that are."""
 
-    def __init__(self, folder: Path, store: Path, options: AnalysisOptions, notes: Notes) -> None:
+    def __init__(
+        self, folder: Path, store: Path, options: AnalysisOptions, notes: Notes, open_flows: Path | None = None
+    ) -> None:
         self.options = options
         self.folder, self.store, self.notes = Folder(folder), store, notes
+        #: of the open flows; None if they are not wanted
+        self.snapshots = Snapshots(open_flows, notes.problem, SHARE) if open_flows else None
         self.pending: list[Pending] = []
         #: whether a file was damaged, missing or no capture
         self.damaged = False
@@ -126,6 +114,8 @@ class Watch:
         """Makes the store if it is new. InputError if the folder cannot be read; OutputError if the store cannot be written, or
         if another process watches the folder; UsageError if it has captures with other options."""
         self._check_folder()
+        if self.snapshots:
+            check_snapshots(self.snapshots.folder)
         with store_errors(self.store):
             self.options = make_store(self.store, self.options)
             self._lock = os.open(self.store / self._lock_name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -154,6 +144,11 @@ class Watch:
 
     def close(self) -> None:
         """Releases the folder for other processes."""
+        if self.snapshots:
+            self.snapshots.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -241,6 +236,9 @@ class Watch:
                 if self.pending:
                     self._publish_next(connection, ending and len(self.pending) == 1)
                 self._write_cache()
+            if self.snapshots:
+                self.snapshots.due = True
+                self.show_open_flows()
         if ending and self._analysis.has_open_flows:
             with store_errors(self.store), writing(self.store), writer(self.store) as connection:
                 self._publish_open(connection)
@@ -328,6 +326,11 @@ class Watch:
             self._problem(f"{capture.damage}; kept up to the damage")
         return add
 
+    def show_open_flows(self) -> None:
+        """Writes a snapshot of the flows that are open after the file that was published last, if one is due."""
+        if self.snapshots and self.snapshots.is_due() and self._analysis.resume(self.store, self._places()):
+            self.snapshots.make(lambda: self._analysis.take(True), self._unlock)
+
     def _places(self) -> dict[str, Path]:
         """Returns the files that are in the folder by their digests."""
         return {digest: self.folder.path / name for name, (_, digest) in self._handled.items()}
@@ -398,6 +401,7 @@ class Watch:
                     self.look()
                 self._look_below()
                 self.publish(once)
+                self.show_open_flows()
                 if failed:
                     self.notes.problem(f"{self.store}: continues")
                 failed = ""

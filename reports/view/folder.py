@@ -64,11 +64,12 @@ def refuse_streams(paths: Sequence[str]) -> None:
         raise UsageError("view reads packets when they are looked at: expected files, not a pipe or standard input")
 
 
-def analysis_of(folder: Path) -> tuple[list[str], AnalysisOptions]:
-    """Returns the captures that an output folder of `analyze -o` is about, and the options of analyze().
+Captured = tuple[str, str, tuple[int, ...]]  # path as it was given, absolute, stamp
 
-    InputError if a capture is not there or has changed, or if the folder does not have them.
-    """
+
+def record_of(folder: Path) -> tuple[list[Captured], AnalysisOptions]:
+    """Returns the captures that an output folder of `analyze -o` is about, and the options of analyze(). InputError if the folder
+    does not have them."""
     import duckdb
 
     from wiretale.analyzer.query import SETTINGS
@@ -86,6 +87,12 @@ def analysis_of(folder: Path) -> tuple[list[str], AnalysisOptions]:
         options = AnalysisOptions.from_json(record["options"])
     except (IndexError, KeyError, TypeError, ValueError):
         raise InputError(f"{path}: has no options of its analysis: run wiretale view with the captures") from None
+    return captures, options
+
+
+def analysis_of(folder: Path) -> tuple[list[str], AnalysisOptions]:
+    """Returns the same captures by their names. InputError if one is not there or has changed."""
+    captures, options = record_of(folder)
     return [unchanged(folder, *capture) for capture in captures], options
 
 

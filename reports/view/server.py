@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import BoundedSemaphore, Thread, current_thread
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -48,7 +47,7 @@ class PageServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, page: Path, answers: Mapping[str, Answer], port: int = 0) -> None:
+    def __init__(self, page: Callable[[], bytes], answers: Mapping[str, Answer], port: int = 0) -> None:
         self.page = page
         self.answers = answers
         self.token = secrets.token_urlsafe(24)
@@ -103,7 +102,7 @@ class PageHandler(BaseHTTPRequestHandler):
         split = urlsplit(self.path)
         _, _, name = split.path.removeprefix("/").partition("/")
         if split.path == f"/{self.server.token}/":
-            self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page.read_bytes())
+            self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page())
         elif name in self.server.answers:
             self._answer(self.server.answers[name], split.query)
         else:
@@ -155,7 +154,7 @@ class PageHandler(BaseHTTPRequestHandler):
         """Nothing is logged: the lines would contain the token."""
 
 
-def listening(page: Path, answers: Mapping[str, Answer], port: int) -> PageServer:
+def listening(page: Callable[[], bytes], answers: Mapping[str, Answer], port: int) -> PageServer:
     """Returns a server. UsageError if the port is taken."""
     try:
         return PageServer(page, answers, port)

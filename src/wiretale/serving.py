@@ -48,7 +48,7 @@ def view(
         folder = Path(made)
         write_view(analyze_with(paths, AnalysisOptions.of(options)), folder, link_rate(link))
         answers = Answers(CaptureIndex(folder))
-        with listening(folder / PAGE_FILE, answers.by_path, port) as server:
+        with listening((folder / PAGE_FILE).read_bytes, answers.by_path, port) as server:
             thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.2}, daemon=True)
             thread.start()
             try:

@@ -129,6 +129,7 @@ interface PackedTimeline {
 interface PageData {
   base: string; // ns since the epoch
   served: boolean;
+  live: string | null;
   flows: PackedFlows;
   times: PackedTimes;
   timeline: PackedTimeline | null;

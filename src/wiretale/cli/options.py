@@ -86,6 +86,16 @@ def byte_size(least: int, most: int) -> Callable[[str], int]:
     return parse
 
 
+def duration(text: str) -> int:
+    """Returns ns, from `30d` or `12h`."""
+    from wiretale.analyzer.units import parse_duration
+
+    ns = parse_duration(text)
+    if ns is None or (ns and not text.strip()[-1:].isalpha()):  # 3 would be seconds, and remove all captures
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a duration such as 30d or 12h")
+    return ns
+
+
 def folder(text: str) -> Path:
     """Returns a directory for several files, which must not be standard output or a URL."""
     if text in ("", "-") or "://" in text:

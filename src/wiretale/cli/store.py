@@ -15,6 +15,7 @@ from wiretale.cli.options import (
     add_json,
     analysis_options,
     count_bar,
+    duration,
     folder,
     note,
     option,
@@ -76,16 +77,6 @@ COMPACT = (
     "wiretale store compact archive/",
 )
 CHECK = ("read every file and compare it with its checksum", "DIR [--json]", "wiretale store check archive/")
-
-
-def duration(text: str) -> int:
-    """Returns ns, from `30d` or `12h`."""
-    from wiretale.analyzer.units import parse_duration
-
-    ns = parse_duration(text)
-    if ns is None or (ns and not text.strip()[-1:].isalpha()):  # 3 would be seconds, and remove all captures
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a duration such as 30d or 12h")
-    return ns
 
 
 def size(text: str) -> int:

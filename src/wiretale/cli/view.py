@@ -21,17 +21,22 @@ from wiretale.cli.options import add_analysis_options, analysis_options, note, o
 if TYPE_CHECKING:
     from wiretale.analyzer.capture_paths import Expanded
     from wiretale.analyzer.options import AnalysisOptions
+    from wiretale.reports.view.answers import Answers
+    from wiretale.reports.view.live import Live
 
-USAGE = "wiretale view FILE|DIR... [options]"
+USAGE = "wiretale view FILE|DIR... [options]\nwiretale view --follow DIR [options]"
 EXAMPLES = """\
 # analyze, and print the address of the page
 wiretale view transfer.pcapng
 # keep the index; the second command opens it at once
 wiretale view day/*.pcap.zst -o day.view
 wiretale view day.view --open
+# the traffic of now, beside: wiretale capture -i eth0 -w captures/ -G 10 -b files:360
+wiretale view --follow captures/ --open
 """
 
 
+LAST_NS = 60 * 10**9
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -48,7 +53,14 @@ class Request(NamedTuple):
 def add_options(parser: argparse.ArgumentParser) -> None:
     text = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, or one that -o has written"
     option(parser, "files", "FILE|DIR", text, nargs="+")
-    add_analysis_options(parser.add_argument_group("input"))
+    inputs = parser.add_argument_group("input")
+    text = (
+        "follow the capture that is written into this directory: the page shows the flows of now, anew after each file"
+    )
+    option(inputs, "--follow", None, text)
+    text = "with --follow, show flows that ended in this time, and open ones (default: 1m)"
+    option(inputs, "--last", "TIME", text, type=options.duration)
+    add_analysis_options(inputs)
     output = parser.add_argument_group("output")
     option(
         output,
@@ -74,10 +86,30 @@ def build(request: Request, folder: Path, quiet: bool) -> int:
     return code
 
 
-def in_child(work: Callable[[], int]) -> int:
-    """Runs work in a process of its own, whose memory is free again before the page is served; returns its exit code."""
+def forked(work: Callable[[], int]) -> int:
+    """Runs work in a process of its own; returns its number. STOPPING are blocked until the caller unblocks them."""
     from wiretale.cli import run as run_command
 
+    sys.stdout.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # until both processes can handle them
+    child = os.fork()
+    if child:
+        return child
+    code = 70
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+        code = run_command(lambda _: work(), argparse.Namespace())
+        sys.stderr.flush()
+    except KeyboardInterrupt:
+        code = process.interrupted_code()
+    except BaseException:  # the parent process must not continue here too
+        sys.excepthook(*sys.exc_info())
+    finally:
+        os._exit(code)
+
+
+def in_child(work: Callable[[], int]) -> int:
+    """Runs work in a process of its own, whose memory is free again before the page is served; returns its exit code."""
     interrupted, before = False, signal.getsignal(signal.SIGINT)
 
     def end_child(number: int, frame: object) -> None:
@@ -89,21 +121,7 @@ def in_child(work: Callable[[], int]) -> int:
         with suppress(ProcessLookupError):  # it has ended
             os.kill(child, signal.SIGTERM)
 
-    sys.stdout.flush()
-    signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)  # until both processes can handle them
-    child = os.fork()
-    if child == 0:
-        code = 70
-        try:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-            code = run_command(lambda _: work(), argparse.Namespace())
-            sys.stderr.flush()
-        except KeyboardInterrupt:
-            code = process.interrupted_code()
-        except BaseException:  # the parent process must not continue here too
-            sys.excepthook(*sys.exc_info())
-        finally:
-            os._exit(code)
+    child = forked(work)
     signal.signal(signal.SIGINT, end_child)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
@@ -112,11 +130,13 @@ def in_child(work: Callable[[], int]) -> int:
 
 
 def index_of(arguments: argparse.Namespace) -> Path | None:
-    """Returns the folder of an index that exists. UsageError if there are options of an analysis, which it has already."""
+    """Returns the folder of an index or of snapshots that exists. UsageError if there are options of an analysis, which it has
+    already."""
+    from wiretale.reports.live.snapshots import about
     from wiretale.reports.view.folder import index_in, refuse_options
 
     folder = input_folder(arguments)
-    existing = index_in(folder) if folder else None
+    existing = (folder if about(folder) else index_in(folder)) if folder else None
     if folder and existing:
         refuse_options(analysis_options(arguments), folder)
     return existing
@@ -162,14 +182,24 @@ def check_request(request: Request) -> None:
 def serve(folder: Path, arguments: argparse.Namespace) -> int:
     """Serves an index until Ctrl-C; returns the exit code."""
     from wiretale.analyzer.index.capture_index import CaptureIndex
+    from wiretale.reports.live.snapshots import about
     from wiretale.reports.view.answers import Answers
     from wiretale.reports.view.folder import PAGE_FILE
-    from wiretale.reports.view.server import listening
+    from wiretale.reports.view.live import Live
 
+    if arguments.follow or about(folder):
+        live = Live(folder)
+        return serve_page(live.page, live, arguments)
     index = CaptureIndex(folder)
     index.check()
-    answers = Answers(index)
-    with listening(folder / PAGE_FILE, answers.by_path, arguments.port) as server:
+    return serve_page((folder / PAGE_FILE).read_bytes, Answers(index), arguments)
+
+
+def serve_page(page: Callable[[], bytes], answers: Answers | Live, arguments: argparse.Namespace) -> int:
+    """Serves a page and the answers about it until Ctrl-C; returns the exit code."""
+    from wiretale.reports.view.server import listening
+
+    with listening(page, answers.by_path, arguments.port) as server:
         try:
             print(server.url, flush=True)
             if arguments.open:
@@ -185,7 +215,50 @@ def serve(folder: Path, arguments: argparse.Namespace) -> int:
     return 0
 
 
+def follow(arguments: argparse.Namespace) -> int:
+    """Serves the page of a folder that a capture program writes to, whose files another process analyzes."""
+    from wiretale.analyzer.errors import InputError, UsageError
+    from wiretale.analyzer.options import link_rate
+    from wiretale.reports.live.follow import Follow
+
+    folder = input_folder(arguments)
+    if folder is None:
+        raise (UsageError if len(arguments.files) > 1 else InputError)(
+            f"{arguments.files[0]}: expected one directory, into which a capture is written"
+        )
+    if arguments.output:
+        raise UsageError("--follow takes no -o: store watch --open-flows keeps such a folder")
+    with ExitStack() as stack:
+        made, server = temporary(stack) / "now", os.getpid()
+        following = Follow(folder, made, analysis_options(arguments), arguments.last or LAST_NS, note)
+        following.snapshots.link_bps = link_rate(arguments.link)
+
+        def work() -> int:
+            try:
+                following.run(lambda: os.getppid() == server)
+            finally:
+                following.snapshots.close()
+            return 0
+
+        stack.callback(end, forked(work))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
+        return serve(made, arguments)
+
+
+def end(child: int) -> None:
+    """Ends a child, and waits for it."""
+    with suppress(ProcessLookupError):
+        os.kill(child, signal.SIGTERM)
+    os.waitpid(child, 0)
+
+
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.follow:
+        return follow(arguments)
+    if arguments.last:
+        from wiretale.analyzer.errors import UsageError
+
+        raise UsageError("--last needs --follow")
     existing = index_of(arguments)
     if existing:
         if arguments.output:

@@ -6,6 +6,7 @@ flow. A restart, also after kill -9, neither loses nor repeats one.
 from __future__ import annotations
 
 import argparse
+import signal
 from typing import TYPE_CHECKING
 
 from wiretale.cli.options import add_analysis_options, analysis_options, folder, note, option
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 USAGE = "wiretale store watch FOLDER --store DIR [options]"
 NOTES = """\
 A file is in the store as soon as it is finished, with the flows that ended in it; flows that are open are in the store when they
-end. A file that a program still writes to, a hidden file and one with the suffix .part is not read. docs/watch.md says when flows
-end, and has a systemd unit.
+end, and before that in the folder of --open-flows. A file that a program still writes to, a hidden file and one with the suffix
+.part is not read. docs/watch.md says when flows end, and has a systemd unit.
 """
 EXAMPLES = """\
 # beside `wiretale capture -i eth0 --headers -w captures/ -G 60 -b files:1000`
 wiretale store watch captures/ --store archive/
+# the flows that are open now, as tables and as a page that shows each newer state
+wiretale store watch captures/ --store archive/ --open-flows now/ &
+wiretale view now/
 # all files that are there with all flows, and end
 wiretale store watch captures/ --store archive/ --once
 """
@@ -39,19 +43,26 @@ def add_options(parser: Parser) -> None:
         parser, "--store", "DIR", "the store (docs/store.md), which is made if it is new", type=folder, required=True
     )
     option(parser, "--once", None, "store the files that exist now, including flows that are still open, then end")
+    text = "keep tables and page of the flows that are open in this folder: anew after a file, at once after SIGUSR1"
+    option(parser, "--open-flows", "DIR", text, type=folder)
     option(parser, "-q --quiet", None, "print nothing but errors")
     add_analysis_options(parser.add_argument_group("input"))
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from wiretale.analyzer.errors import UsageError
     from wiretale.analyzer.units import agreeing, plural
     from wiretale.reports.store.watch import Notes, Watch
 
     quiet = arguments.quiet
     notes = Notes((lambda text: None) if quiet else note, note)
-    watch = Watch(arguments.folder, arguments.store, analysis_options(arguments), notes)
+    if arguments.once and arguments.open_flows:
+        raise UsageError("--open-flows: no flow is open after --once")
+    watch = Watch(arguments.folder, arguments.store, analysis_options(arguments), notes, arguments.open_flows)
     try:
         watch.open()
+        if watch.snapshots:
+            signal.signal(signal.SIGUSR1, watch.snapshots.ask)
         notes.progress(f"watching {arguments.folder} for {arguments.store}")
         watch.run(arguments.once)
     except (KeyboardInterrupt, RuntimeError) as error:

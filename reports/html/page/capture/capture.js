@@ -26,6 +26,7 @@ import { momentText, whole } from "../units.js";
 import { loadRequests } from "../waterfall/waterfall.js";
 import { drawCommands } from "./commands.js";
 import { firstAboutFlow, startFindings } from "./findings.js";
+import { keptFlow, startLive } from "./live.js";
 import { listenForFindings, openingChoice } from "./show.js";
 import { fetchedNote, startSource } from "./source.js";
 import { holdTables, tables } from "./tables.js";
@@ -136,8 +137,9 @@ async function start() {
   startRangeFacts();
   listenForFindings();
   listenPackets();
-  const first = firstAboutFlow();
-  await begin(first ? openingChoice(first) : { flow: tables.flows.number[ordered()[0]] }, (number) => tables.flows.rowOf(number) >= 0);
+  const first = firstAboutFlow(), kept = keptFlow();
+  await begin(kept !== null ? { flow: kept } : first ? openingChoice(first) : { flow: tables.flows.number[ordered()[0]] }, (number) => tables.flows.rowOf(number) >= 0);
+  startLive();
   document.body.dataset.ready = "yes";
 }
 

@@ -20,7 +20,7 @@ let asked = 0; // questions about packets
 // Returns an answer of the program. Errors are shown, because a capture that changed needs another analysis.
 /** @param {string} name @param {Record<string, number | string | null>} query */
 export async function answerTo(name, query) {
-  const words = Object.entries(query).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
+  const words = Object.entries({ ...query, live: data.live }).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
   const response = await fetch(`${name}?${words.join("&")}`).catch(() => /** @type {null} */ (null));
   const answer = response ? await response.json() : { error: "wiretale view has ended: start it again" };
   $("missing").hidden = !answer.error;

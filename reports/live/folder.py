@@ -13,7 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from wiretale.analyzer import _core
 from wiretale.analyzer.capture_paths import head_of, is_magic_number, is_named
+from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.options import AnalysisOptions, ReadingMode
+from wiretale.analyzer.trace import core_errors
 
 Stamp = tuple[int, int, int, int]  # device, inode, size, mtime
 TEMPORARY = (".part", ".partial", ".tmp", ".swp")
@@ -62,6 +66,20 @@ def has_writer(path: Path) -> bool | None:
 def is_named_capture(path: Path) -> bool:
     """Returns whether a file is a capture by its name or its first bytes."""
     return is_named(path) or is_magic_number(head_of(path) or b"")
+
+
+def first_time(path: Path, options: AnalysisOptions) -> int | None:
+    """Returns the time of a file's first packet. InputError if it is no capture; OSError if it is gone."""
+    name = os.fspath(path)
+    try:
+        with core_errors():
+            core = _core.Analysis([name], [name], options._replace(jobs=1), ReadingMode(interfaces_only=True))
+            core.step(1)
+            core.finish()
+    except InputError:
+        path.stat()
+        raise
+    return min((ns for ns in core.table("interfaces").column("first_ns") if ns is not None), default=None)
 
 
 class Folder:

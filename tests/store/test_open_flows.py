@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wiretale store watch --open-flows`: a snapshot has the flows that the store lacks, whatever runs beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import wiretale
+from rotated_files import publish, rotated, traffic
+from running_rows import snapshot_rows, store_rows, trace_rows
+from wiretale.analyzer.options import NO_OPTIONS
+from wiretale.reports.live import snapshots
+from wiretale.reports.live.snapshots import about
+from wiretale.reports.store.watch import Notes, Watch
+
+TABLES = ("flows", "directions", "events", "exchanges", "series")
+
+
+def test_store_and_snapshot_are_one_analysis_of_the_files_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "is_alone", lambda: True)  # pytest's own threads do nothing
+    folder, store, now = tmp_path / "captures", tmp_path / "store", tmp_path / "now"
+    folder.mkdir()
+    lines: list[str] = []
+    watch = Watch(folder, store, NO_OPTIONS, Notes(lambda text: None, lines.append), now)
+    assert watch.snapshots
+    watch.open()
+    versions = set()
+    for number, (name, packets) in enumerate(rotated(traffic(11, 120, 60, 250), 40)[:8]):
+        publish(folder, name, packets)
+        watch.look()
+        watch.publish(False)
+        if number in (2, 7):
+            watch.snapshots.wait()
+            watch.snapshots.ask()
+            watch.show_open_flows()
+            assert watch.snapshots.wait(), lines
+            versions.add((about(now) or {})["version"])
+            trace = wiretale.analyze(folder)
+            for table in TABLES:
+                both = store_rows(store, table) + snapshot_rows(now, table)
+                assert sorted(both, key=repr) == trace_rows(trace, table), (number, table)
+    watch.close()
+    assert lines == [] and len(versions) == 2 and not list(tmp_path.glob(".partial*"))
