@@ -39,6 +39,14 @@ from crafted import Timed, analyze_timed, write_timed
             "The router 10.0.4.1 sent 10.0.4.10 4 ICMP redirects: another router of the LAN, or the target itself, is nearer, "
             "and until the host sends there, its packets cross the LAN twice; nothing is lost by that.",
         ),
+        (
+            "arp-flux",
+            "Two adapters, 00:25:90:aa:bb:10 and 00:25:90:aa:bb:11, answer ARP for 10.0.4.50; they are probably of one machine",
+        ),
+        (
+            "dhcp-declined",
+            "02:00:00:00:00:0c declines 10.1.4.7 that 10.1.0.1 gave it, as already in use (02:00:00:00:00:77 answers",
+        ),
         ("port-login", "The switch answers no 802.1X login of 02:00:00:00:00:0a: 3 EAPOL-Starts got no EAP-Request."),
     ],
 )
@@ -50,6 +58,7 @@ def test_sentences(code: str, beginning: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "timed",
     [
+        drawn.two_cards(apart=80),  # two machines
         drawn.masters(second_from=30, first_until=30),  # one takes over
         drawn.masters(second_from=30, first_until=31),
         drawn.masters(groups=(10, 11)),  # they share the work
@@ -78,6 +87,11 @@ def test_a_redirect_is_about_the_host_that_it_went_to_also_if_that_is_the_server
     answer = analyze_timed(tmp_path, drawn.redirected_server()).answer
     assert answer.sentence.startswith(f"The router {drawn.GATEWAY} sent 10.0.4.10 1 ICMP redirect: ")
     assert "way to 198.51.100.7: give 10.0.4.10 that route" in str(answer.advice)
+
+
+def test_a_client_that_keeps_another_address_has_a_note(tmp_path: Path) -> None:
+    rows = analyze_timed(tmp_path, drawn.declined(times=1, then=True)).causes.rows()
+    assert [(row["code"], row["severity"], row["failed"]) for row in rows] == [("dhcp-declined", "info", None)]
 
 
 def test_version_3_has_two_masters(tmp_path: Path) -> None:

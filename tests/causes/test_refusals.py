@@ -15,7 +15,17 @@ from causes_refusals import datagrams, lines, talk
 from crafted import Timed
 
 IN_FTP = ("> 220 ftp", "USER web", "> 331 p", "PASS x", "> 230 in")
-CODES = {"bgp-closed", "service-refused", "time-refused", "only-smb1"}
+CODES = {
+    *(
+        "bgp-closed",
+        "http2-closed",
+        "only-smb1",
+        "service-refused",
+        "time-refused",
+        "tls-late-refusal",
+        "tls-turned-away",
+    ),
+}
 
 
 def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
@@ -114,6 +124,44 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
             drawn.cut_short(445, drawn.smb_1(b"PC NETWORK PROGRAM 1.0", b"NT LM 0.12")),
             "10.0.0.1 offers 10.2.0.2 no later version than SMB 1, and the server resets the connection without an answer",
         ),
+        (
+            talk(1433, drawn.sql_server(18456)),
+            'The Microsoft SQL server 10.2.0.2 refuses the login of sa: it answered 10.0.0.1 "18456 Login failed for user',
+        ),
+        (
+            talk(1521, drawn.oracle(11, 4)),
+            'The Oracle server 10.2.0.2 refuses the connection to SHOP: it answered 10.0.0.1 "ORA-12514" (the listener does',
+        ),
+        (
+            talk(143, lines("> * OK ready", 'a1 LOGIN "bob" secret', "> a1 NO [AUTHENTICATIONFAILED] no")),
+            'The IMAP server 10.2.0.2 refuses the login of bob: it answered 10.0.0.1 "NO [AUTHENTICATIONFAILED] no"',
+        ),
+        (
+            talk(5672, drawn.amqp(403, b"ACCESS_REFUSED")),
+            'The AMQP server 10.2.0.2 refuses connections: it answered 10.0.0.1 "403 ACCESS_REFUSED"',
+        ),
+        (
+            talk(1080, drawn.socks(2)),
+            'The SOCKS server 10.2.0.2 refuses connections to a.example: it answered 10.0.0.1 "2 not allowed by rules"',
+        ),
+        (
+            talk(27017, drawn.mongodb(b"AuthenticationFailed")),
+            'The MongoDB server 10.2.0.2 refuses commands: it answered 10.0.0.1 "AuthenticationFailed"',
+        ),
+        (drawn.portmap(0), 'The portmapper server 10.2.0.2 refuses the port of NFS: it answered 10.0.0.1 "port 0"'),
+        (
+            talk(50_051, drawn.goaway(11, b"too_many_pings", drawn.PING_ACK)),
+            '10.2.0.2 ended the HTTP/2 connection with 10.0.0.1 by GOAWAY, "ENHANCE_YOUR_CALM too_many_pings": 10.0.0.1 sends '
+            "keep-alive pings more often than it allows.",
+        ),
+        (
+            drawn.handshake(drawn.ALERT, by_server=True),
+            "The server 10.2.0.2:443 probably refused the connection of 10.0.0.1 in an encrypted alert, right behind the",
+        ),
+        (
+            drawn.handshake(whole=False),
+            "The client 10.0.0.1 closed the TLS handshake with 10.2.0.2:443 right after the server's messages, without an alert",
+        ),
         (drawn.ntp(3, 16), "The NTP server 10.2.0.2 has no time itself: all 4 answers to 10.0.0.1 say "),
         (drawn.ntp(0, 0, word=b"RATE"), "The NTP server 10.2.0.2 sends its clients away: "),
     ],
@@ -158,6 +206,23 @@ def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str,
         talk(21, lines(*IN_FTP, "EPRT |1|10.0.0.1|51201|", "> 500 unknown", "PORT 10,0,0,1,200,1", "> 200 ok")),
         talk(6433, drawn.postgresql(b"FATAL", b"08P01", b"SSL required")),
         talk(179, drawn.bgp(0, 0)),
+        talk(1433, drawn.sql_server(0)),
+        talk(1433, drawn.sql_server(208)),  # of a query
+        talk(1521, drawn.oracle(11, 2)),
+        talk(
+            143,
+            lines("> * OK ready", "a1 LOGIN bob secret", "> * CAPABILITY IMAP4rev1\r\na1 OK in", "a2 X", "> a2 BAD x"),
+        ),
+        talk(5672, drawn.amqp(0)),
+        talk(5672, drawn.amqp(200, b"Goodbye")),
+        talk(1080, drawn.socks(0)),
+        talk(27017, drawn.mongodb(b"NamespaceNotFound")),
+        drawn.portmap(2049),
+        talk(50_051, drawn.goaway(0)),  # the server only wants a new connection
+        talk(50_051, drawn.goaway(11, before=b"\0\0\x40\7\0\0\0\0\0")),  # no frames: the first one is cut
+        drawn.handshake(drawn.TICKET, by_server=True),
+        drawn.handshake(drawn.ALERT),  # the client closes
+        drawn.handshake(),
     ],
 )
 def test_what_is_granted_later_or_usual_is_no_refusal(timed: Timed, tmp_path: Path) -> None:
@@ -204,3 +269,13 @@ def test_nobody_waits_for_a_server_that_speaks_first(
     trace = trace_of(talk(25, lines(*spoken)), tmp_path)
     rows = [row for row in trace.exchanges.rows() if row["kind"] == "service"]
     assert [row["waited_ns"] and row["waited_ns"] / 1e6 for row in rows] == waits
+
+
+@pytest.mark.parametrize(
+    ("timed", "is_told"),
+    [(drawn.web_sockets(15.0), True), (drawn.web_sockets(90.0), False), (drawn.web_sockets(15.0, b"200 OK"), False)],
+)
+def test_a_web_socket_that_a_timer_closes(timed: Timed, is_told: bool, tmp_path: Path) -> None:
+    """Its client wants it, also if it connects again only later."""
+    answer = trace_of(timed, tmp_path).answer
+    assert (answer.cause == "closed-by-timer") == is_told

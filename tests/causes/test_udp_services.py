@@ -29,6 +29,10 @@ def codes_of(timed: Timed, folder: Path) -> list[str]:
         ),
         ("radius-silent", "The RADIUS server 10.0.0.4 leaves 2 of 8 requests of 10.0.0.3 unanswered (bob)"),
         ("radius-rejected", "The RADIUS server 10.0.0.4 rejects mallory: 2 Access-Rejects of 10.0.0.3"),
+        (
+            "some-unanswered",
+            "10.0.0.6:161 leaves 3 of 20 SNMP requests of 10.0.0.1 without an answer (15%): they or the",
+        ),
         ("tftp-not-begun", "The TFTP client 10.0.0.1 never acknowledges the server's option reply (OACK)"),
     ],
 )
@@ -51,6 +55,8 @@ def test_what_is_said(code: str, beginning: str, tmp_path: Path) -> None:
         drawn.rejected(later=2),  # a typing error
         drawn.boot(acknowledged=7),
         drawn.boot(repeats=1),
+        drawn.polls(silent=()),
+        drawn.polls(silent=(19,)),  # the capture ends
     ],
 )
 def test_healthy_services(timed: Timed, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import struct
 from collections.abc import Callable, Sequence
 
 from scapy.all import (
+    ARP,
+    DHCP,
     ICMP,
     IP,
     VRRP,
@@ -21,6 +23,7 @@ from scapy.all import (
 from attempt_wire import Ends
 from causes_broken import of_timed
 from crafted import Timed
+from dhcp_wire import DHCP_SERVER, LEASE, lease, message
 from neighbor_wire import GATEWAY, SERVER, answers, asks
 
 STATION, SWITCH, PORTS_GROUP = "02:00:00:00:00:0a", "02:00:00:00:00:01", "01:80:c2:00:00:03"
@@ -148,7 +151,43 @@ def redirected_server() -> Timed:
     return sorted([*talk, (talk[1][0] + 0.0005, redirect)], key=lambda packet: packet[0])
 
 
+def two_cards(apart: int = 1, count: int = 4) -> Timed:
+    """Two MAC addresses, so far apart, that answer each ARP request for a server."""
+    macs = [f"00:25:90:aa:bb:{0x10 + card * apart:02x}" for card in (0, 1)]
+    return [
+        packet
+        for n in range(count)
+        for packet in (
+            asks(10.0 * n, SERVER),
+            *(answers(10.0 * n + 0.001 + i / 10_000, SERVER, mac=mac) for i, mac in enumerate(macs)),
+        )
+    ]
+
+
+def declined(times: int = 3, then: bool = False) -> Timed:
+    """A client that gets addresses, finds each in use by an ARP probe, and declines them; `then`: the last one it keeps."""
+    timed, mac = [], "02:00:00:00:00:0c"
+    for n in range(times + then):
+        timed += lease(10.0 * n, n + 1, mac)
+        if n < times:
+            probe = asks(10.0 * n + 0.1, LEASE, client="0.0.0.0", mac=mac)
+            at, decline = message(10.0 * n + 0.3, "decline", n + 1, mac)
+            decline[DHCP].options = [
+                ("message-type", "decline"),
+                ("server_id", DHCP_SERVER),
+                ("requested_addr", LEASE),
+                "end",
+            ]
+            reply = Ether(src="02:00:00:00:00:77", dst=mac) / ARP(
+                op=2, hwsrc="02:00:00:00:00:77", psrc=LEASE, hwdst=mac
+            )
+            timed += [probe, (10.0 * n + 0.1001, reply), (at, decline)]
+    return timed
+
+
 EXAMPLES: dict[str, Callable] = {
+    "arp-flux": of_timed(two_cards),
+    "dhcp-declined": of_timed(declined),
     "redirected": of_timed(redirects),
     "wrong-mask": of_timed(strangers),
     "two-masters": of_timed(masters),

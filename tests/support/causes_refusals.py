@@ -7,11 +7,11 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from scapy.all import IP, UDP, Packet, Raw
+from scapy.all import IP, TCP, UDP, Packet, Raw
 
 from attempt_wire import RTT, Ends
 from causes_broken import of_timed
-from crafted import Timed, ether
+from crafted import Timed, ether, tls_handshake
 
 CLIENT, SERVER = "10.0.0.1", "10.2.0.2"
 START = 10.0  # s
@@ -221,8 +221,99 @@ def bgp(code: int, subcode: int, by_client: bool = False) -> list[Said]:
     return [*talks, Said(alive + ends, not by_client)] if code else talks
 
 
+def sql_server(*errors: int) -> list[Said]:
+    """A login whose request is in clear, and an error, or the login's success."""
+    user, text = "sa".encode("utf-16le"), "Login failed for user 'sa'.".encode("utf-16le")
+
+    def packet(kind: int, body: bytes) -> bytes:
+        return struct.pack("!BBHHBB", kind, 1, 8 + len(body), 0, 1, 0) + body
+
+    words = [Said(packet(0x10, bytes(40) + struct.pack("<HH", 94, len(user) // 2) + bytes(50) + user))]
+    for error in errors:
+        body = struct.pack("<IBBH", error, 1, 14, len(text) // 2) + text + bytes(7)
+        token = b"\xaa" + struct.pack("<H", len(body)) + body if error else b"\xad" + bytes(40)
+        words.append(Said(packet(4, token), True))
+    return words
+
+
+def oracle(*replies: int) -> list[Said]:
+    """A connection that a listener refuses (4), accepts (2), or wants to hear of again (11)."""
+
+    def packet(kind: int, body: bytes) -> bytes:
+        return struct.pack("!HHBBH", 8 + len(body), 0, kind, 0, 0) + body
+
+    words = []
+    for reply in replies:
+        words.append(Said(packet(1, bytes(50) + b"(DESCRIPTION=(CONNECT_DATA=(SERVICE_NAME=SHOP)))")))
+        words.append(Said(packet(reply, b"\x22\0\0\x40(DESCRIPTION=(ERR=12514)(ERROR_STACK=))"), True))
+    return words
+
+
+def amqp(code: int, text: bytes = b"") -> list[Said]:
+    """A connection that a broker opens, or closes with a code."""
+    method = struct.pack("!HHHB", 10, 50, code, len(text)) + text + bytes(4) if code else struct.pack("!HHB", 10, 41, 0)
+    return [Said(b"AMQP\0\0\x09\1"), Said(struct.pack("!BHI", 1, 0, len(method)) + method + b"\xce" * 4, True)]
+
+
+def socks(reply: int) -> list[Said]:
+    return [
+        Said(b"\5\1\0\0"),
+        Said(b"\5\1\0\3\x09a.example\1\xbb"),
+        Said(bytes([5, reply, 0, 1]) + bytes(6), True),
+    ]
+
+
+def mongodb(name: bytes) -> list[Said]:
+    fields = b"\2codeName\0" + struct.pack("<I", len(name) + 1) + name + b"\0\0"
+    return [Said(struct.pack("<iiiiI", 25 + len(fields), 1, 7, 2013, 0) + b"\0" + bytes(4) + fields, True)]
+
+
+def portmap(port: int) -> Timed:
+    call = struct.pack("!10I", 7, 0, 2, 100_000, 2, 3, 0, 0, 0, 0) + struct.pack("!4I", 100_003, 3, 6, 0)
+    return datagrams((800, 111), [Said(call), Said(struct.pack("!7I", 7, 1, 0, 0, 0, 0, port), True)])
+
+
+def goaway(error: int, text: bytes = b"", before: bytes = b"") -> list[Said]:
+    """A preface and settings, and a GOAWAY of the server behind other frames."""
+    settings = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    end = (8 + len(text)).to_bytes(3, "big") + bytes([7, 0, 0, 0, 0, 0]) + struct.pack("!II", 1, error) + text
+    return [Said(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings), Said(settings, True), Said(before + end, True)]
+
+
+PING_ACK = bytes([0, 0, 8, 6, 1, 0, 0, 0, 0]) + bytes(8)
+
+
+def closed(timed: Timed, by_server: bool, server_port: int, port: int = 40_000, wait: float = 0.0) -> Timed:
+    """The same connection, of which an end closes first after a wait, and sends the last ACK."""
+    (at, first), (_, second) = timed[-2:]
+    packets, at = ([second, first] if by_server else [first, second]), at + wait
+    tcp = [packet[TCP] for packet in packets]
+    last = Ends(port, server_port).segment(at + 2 * RTT, by_server, "A", seq=tcp[0].seq + 1, ack=tcp[1].seq + 1)
+    return [*timed[:-2], (at, packets[0]), (at + RTT, packets[1]), last]
+
+
+def handshake(*behind: Said, whole: bool = True, by_server: bool = False) -> Timed:
+    """A TLS 1.3 handshake, the client's Finished or not, what follows, and the FINs of both."""
+    hello, answer, finished = [load for _, packet in tls_handshake(0.0) if (load := bytes(packet[TCP].payload))]
+    words = [Said(hello), Said(answer, True), *([Said(finished)] if whole else []), *behind]
+    return closed(talk(443, words), by_server, 443)
+
+
+def web_sockets(again: float, status: bytes = b"101 Switching Protocols", count: int = 3) -> Timed:
+    """Connections on which the server closes 60 s after the last message; the client opens the next one a time later."""
+    words = [Said(b"GET /chat HTTP/1.1\r\nHost: a\r\n\r\n"), Said(b"HTTP/1.1 " + status + b"\r\n\r\n", True)]
+    talks = ((START + n * (60.0 + again), 40_000 + n) for n in range(count))
+    return [packet for at, port in talks for packet in closed(talk(80, words, at, port), True, 80, port, 60.0)]
+
+
+ALERT = Said(b"\x17\3\3\0\x13" + bytes(19), True)
+TICKET = Said(b"\x17\3\3\0\xc8" + bytes(200), True)
+
 EXAMPLES = {
     "bgp-closed": of_timed(lambda: talk(179, bgp(4, 0))),
+    "http2-closed": of_timed(lambda: talk(50_051, goaway(11, b"too_many_pings", PING_ACK))),
+    "tls-late-refusal": of_timed(lambda: handshake(ALERT, by_server=True)),
+    "tls-turned-away": of_timed(lambda: handshake(whole=False)),
     "service-refused": of_timed(lambda: talk(389, ldap(8))),
     "only-smb1": of_timed(lambda: cut_short(445, smb_1(b"NT LM 0.12"))),
     "time-refused": of_timed(lambda: ntp(3, 16)),

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from scapy.all import IP, UDP, Packet, Raw, fragment
 
@@ -122,7 +122,19 @@ def boot(repeats: int = 7, acknowledged: int = 0, answered: bool = True, option:
     return [dns_query(0.1), dns_answer(0.12), *steps(), dns_query(30, 2), dns_answer(30.01, 2)]
 
 
+def polls(silent: Sequence[int] = (7, 8, 13)) -> Timed:
+    """20 SNMP requests, each from a port of its own, of which some get no answer."""
+    timed: Timed = []
+    for n, port in enumerate(range(50_000, 50_020)):
+        ask = IP(src=BOOT, dst=TFTP) / UDP(sport=port, dport=161) / Raw(bytes(40))
+        timed.append((5.0 * n, ether(ask)))
+        if n not in silent:
+            timed.append((5.0 * n + 0.02, ether(IP(src=TFTP, dst=BOOT) / UDP(sport=161, dport=port) / Raw(bytes(44)))))
+    return timed
+
+
 EXAMPLES: dict[str, Callable] = {
+    "some-unanswered": of_timed(polls),
     "sip-no-ack": of_timed(unacknowledged),
     "sip-silent": of_timed(deaf_server),
     "sip-refused": of_timed(refused_call),

@@ -32,11 +32,12 @@ SILENT_MIN_NS = 10_000_000_000  # servers that close sooner keep connections for
 MQTT_SILENT_MIN_NS = 1_500_000_000  # 1.5 times the least keep-alive: a session of MQTT is for more than a request
 AGAIN_SHARE = 0.05  # of the silence: a client that connects again within wanted to keep the connection
 MORE_ALIKE = 0.005
-MQTT_AGAIN_SHARE = 1.0  # a client of MQTT wants it anyway
+LASTING_AGAIN_SHARE = 1.0  # a client of MQTT or a WebSocket wants it anyway
 MQTT_SPREAD = 1.25  # of the times: brokers look for silent clients every few seconds
 FAREWELL_NS = 50_000_000  # a FIN that follows an answer sooner ends it
 LATE_CLOSE_NS, NEXT_NS = 800_000_000, 300_000_000  # after an answer; until the client's next connection
 MQTT_PORTS = (1883, 8883)
+SWITCHED = "101"  # status of HTTP: a WebSocket
 
 
 class Closed(NamedTuple):
@@ -46,6 +47,7 @@ class Closed(NamedTuple):
     silent_ns: int  # since the client's last message
     quiet_ns: int  # since the last byte of the answer to it
     turn: int  # number of that message
+    is_lasting: bool  # MQTT or a WebSocket
 
 
 def is_closed_by_server(connection: Connection) -> bool:
@@ -87,7 +89,17 @@ def closed_by_servers(case: Case) -> list[Closed]:
     connections = [case.connections[flow] for flow in last_of_server(case, flows[:ROWS_MAX])]
     by_server = [each for each in connections if is_closed_by_server(each)]
     messages = last_messages(case, {each.number for each in by_server}) if by_server else {}
-    return [closed_of(each, messages[each.number]) for each in by_server if each.number in messages]
+    lasting = lasting_flows(case, by_server) if messages else set()
+    return [
+        closed_of(each, messages[each.number], each.number in lasting) for each in by_server if each.number in messages
+    ]
+
+
+def lasting_flows(case: Case, connections: Sequence[Connection]) -> set[int | None]:
+    """Returns the connections of MQTT, and WebSockets."""
+    rows = rows_where(case.transfers, "kind", "http")
+    switched = {row["flow"] for row in rows if row["code"] == SWITCHED}
+    return switched.union(each.number for each in connections if each.server[1] in MQTT_PORTS)
 
 
 def closed_connections(case: Case) -> list[Closed]:
@@ -96,11 +108,13 @@ def closed_connections(case: Case) -> list[Closed]:
     return [each for each in case.once(closed_by_servers) if each.connection.number not in explained]
 
 
-def closed_of(connection: Connection, message: ExchangeRow) -> Closed:
+def closed_of(connection: Connection, message: ExchangeRow, is_lasting: bool) -> Closed:
     """Returns a connection with the times since the last message of its client and the answer to it."""
     sent_ns = (message["asked_ns"] or 0) + (message["request_ns"] or 0)
     answered_ns = (message["answered_ns"] or sent_ns) + (message["response_ns"] or 0)
-    return Closed(connection, connection.last_ns - sent_ns, connection.last_ns - answered_ns, message["turn"] or 0)
+    return Closed(
+        connection, connection.last_ns - sent_ns, connection.last_ns - answered_ns, message["turn"] or 0, is_lasting
+    )
 
 
 def spread(times: Sequence[float]) -> float:
@@ -127,7 +141,7 @@ def is_timer(group: Sequence[Closed]) -> bool:
     begins = sorted(each.connection.flow["first_ns"] or 0 for each in group)
     ends = sorted(each.connection.last_ns for each in group)
     gaps = [begin - end for begin, end in zip(begins[1:], ends, strict=False)]
-    share = MQTT_AGAIN_SHARE if is_mqtt else AGAIN_SHARE
+    share = LASTING_AGAIN_SHARE if all(each.is_lasting for each in group) else AGAIN_SHARE
     return all(0 <= gap <= share * min(silences) for gap in gaps)
 
 
@@ -196,8 +210,8 @@ def late_close(case: Case) -> Matches:
     advice="{advice}",
     shows="The server closes at least three connections of a client 10 s or longer after the client's last message, or after "
     "the last byte of either end. It is always the same time (5%) and not with an answer. The client opens each again within "
-    "5% of that time. For MQTT, the times are 1.5 s or longer, may differ by 25%, and the client reconnects within one of "
-    "them.",
+    "5% of that time, a WebSocket within all of it. For MQTT, the times are 1.5 s or longer, may differ by 25%, and the client "
+    "reconnects within one of them.",
     rivals={
         "client-gave-up": "the server closes first",
         "idle-timeout": "no request met the close",
@@ -239,7 +253,7 @@ def timer_match(group: Sequence[Closed]) -> Match:
         client=client,
         silent=silent,
         the_last=the_last,
-        soon="" if is_mqtt else " at once",
+        soon="" if group[0].is_lasting else " at once",
         why="1.5 times its keep-alive probably passed without a PINGREQ"
         if has_keep_alive
         else "it, or a proxy before it, ends connections on which the client is silent for so long"

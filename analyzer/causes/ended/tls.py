@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS handshakes that fail: the port speaks no TLS, or an end refused, by the meaning of its alert (RFC 8446 section 6.2)."""
+"""TLS handshakes that fail: the port speaks no TLS, or an end refused, by the meaning of its alert (RFC 8446 section 6.2), or
+without one."""
 
 from __future__ import annotations
 
@@ -16,11 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.causes.connections import Connection
+    from wiretale.analyzer.causes.connections import Connection, End
     from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import ExchangeRow, HandshakeRow
 
 ROWS_MAX = 20_000
+AT_ONCE_NS = 5_000_000_000  # from the server's first message to the last packet of a client that turns away
+ALERT_BYTES = 24  # an alert of TLS 1.3, which is encrypted: header, two bytes, type, tag
 #: alert: what the end that sent it, {end}, means; what to do
 MEANINGS = {
     "handshake_failure": (
@@ -283,3 +286,148 @@ def refused_match(
         handshakes=handshakes_str(len(group), total),
         **words_of(alert, by_client, reason, connections),
     )
+
+
+def ends_of(case: Case, row: HandshakeRow) -> tuple[End, str]:
+    """Returns the server of a handshake, and the address of its client."""
+    connection = case.connections[row["flow"]]
+    return connection.server, connection.end(connection.client_side)[0]
+
+
+def turned_away(case: Case) -> list[HandshakeRow]:
+    """Returns the handshakes that the client closed soon after the server's messages, without an alert or another byte."""
+    rows = case.transfers.without_legs(case.trace.handshakes.rows(0, ROWS_MAX))
+    open_ones = [
+        row
+        for row in rows
+        if row["protocol"] == "tls"
+        and row["server_hello_frame"] is not None
+        and row["finished_frame"] is None
+        and row["alert"] is None
+    ]
+    hellos = {row["flow"]: row for row in exchanges_of(case.transfers, "tls")} if open_ones else {}
+    explained = case.flows_of()
+    return [
+        row
+        for row in open_ones
+        if row["flow"] in hellos and row["flow"] not in explained and is_turned_away(case, hellos[row["flow"]])
+    ]
+
+
+def is_turned_away(case: Case, hello: ExchangeRow) -> bool:
+    """Returns whether a client sent only its ClientHello, got an answer, and closed first within 5 s of it."""
+    connection = case.connections[hello["flow"] or 0]
+    client, server = (connection.directions[side] for side in (connection.client_side, connection.server_side))
+    if client["unique_bytes"] != hello["request_bytes"] or hello["answered_ns"] is None or client["last_ns"] is None:
+        return False
+    is_first = not server["fins"] or client["last_ns"] > (server["last_ns"] or 0)
+    is_closed = bool(client["resets"] or client["fins"]) and not server["resets"] and is_first
+    return is_closed and client["last_ns"] - hello["answered_ns"] <= AT_ONCE_NS
+
+
+@cause(
+    code="tls-turned-away",
+    title="A client leaves the TLS handshake",
+    sentence="The client {client} closed {handshakes} with {server} right after the server's messages, without an alert: it "
+    "{probably}does not accept the certificate.",
+    advice="See the log of the program on {client}, and what it is told of the certificate: its name, dates, chain and issuer "
+    "(`openssl s_client -connect {where} -showcerts`).",
+    shows="The client sends its ClientHello alone, the server answers with a ServerHello, and within 5 s the client closes "
+    "first, by FIN or RST, without an alert. It is a note if the client completes other handshakes with this server.",
+    rivals={
+        "tls-refused": "no alert came",
+        "client-gave-up": "the server had answered at once",
+        "closed-unanswered": "the client closes, the server does not",
+    },
+    unknown="Whether it is a probe (health check, scanner, a test of certificates), which also closes here.",
+    explains=("reset",),
+)
+def tls_turned_away(case: Case) -> Matches:
+    rows = turned_away(case)
+    done = {
+        case.connections[row["flow"]].server
+        for row in (case.trace.handshakes.rows(0, ROWS_MAX) if rows else ())
+        if row["finished_frame"] is not None
+    }
+
+    for (server, client), group in largest_groups(rows, lambda row: ends_of(case, row)):
+        connections = [case.connections[row["flow"]] for row in group]
+        yield Match(
+            certainty="likely",
+            place="client",
+            flows=[connection.number for connection in connections],
+            failed=None if server in done else len(group),
+            attempts=None if server in done else len(group),
+            severity="info" if server in done else None,
+            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+            proof="no byte of the client behind its ClientHello, and its FIN or RST first",
+            excluded={"client-gave-up": "the server had answered"},
+            undecided={
+                "tls-refused": f"Look at the log of {client}: did it refuse the certificate, or only want to see it?"
+            },
+            client=client,
+            handshakes=handshakes_str(len(group), len(group)),
+            server=server_str(connections),
+            where=f"{connections[0].server[0]}:{connections[0].server[1]}",
+        )
+
+
+def refused_late(case: Case) -> list[HandshakeRow]:
+    """Returns the handshakes of TLS 1.3 behind whose end the server sent an alert alone, and closed."""
+    rows = case.transfers.without_legs(case.trace.handshakes.rows(0, ROWS_MAX))
+    ended = [row for row in rows if row["protocol"] == "tls" and row["version"] == "1.3" and row["finished_frame"]]
+    if not ended:
+        return []
+    messages, explained = exchanges_of(case.transfers, "turn", "tls"), case.flows_of()
+    last = {row["flow"]: row for row in messages if row["turn"] is not None}
+    return [
+        row
+        for row in ended
+        if row["flow"] in last
+        and row["flow"] not in explained
+        and last[row["flow"]]["turn"] == 1
+        and last[row["flow"]]["response_bytes"] == ALERT_BYTES
+        and closes_first(case.connections[row["flow"]])
+    ]
+
+
+def closes_first(connection: Connection) -> bool:
+    """Returns whether the server closed, and has the last word: the end that closes first sends the last ACK."""
+    client, server = (connection.directions[side] for side in (connection.client_side, connection.server_side))
+    is_last = (server["last_ns"] or 0) > (client["last_ns"] or 0)
+    return bool(server["fins"]) and (is_last or not client["fins"])
+
+
+@cause(
+    code="tls-late-refusal",
+    title="A server refuses behind the TLS handshake",
+    sentence="The server {server} {probably}refused {count} of {client} in an encrypted alert, right behind the handshake: it "
+    "demands a client certificate, as a rule, and got none that it accepts.",
+    advice="Give the client a certificate and its key (`curl --cert`, a keystore), or see the log of {host} for its reason.",
+    shows="In TLS 1.3, all that the server sends behind the client's Finished is a record of the size of an alert (24 bytes), "
+    "and its FIN. There a server judges the client's certificate.",
+    rivals={
+        "tls-refused": "the handshake was complete for the client",
+        "closed-unanswered": "a record of the size of an alert comes first",
+        "idle-timeout": "it comes at once",
+    },
+    unknown="What the alert says: a server that only closes in place of an answer (close_notify) looks alike.",
+)
+def tls_late_refusal(case: Case) -> Matches:
+    for (server, client), group in largest_groups(refused_late(case), lambda row: ends_of(case, row)):
+        connections = [case.connections[row["flow"]] for row in group]
+        yield Match(
+            certainty="likely",
+            place="server",
+            flows=[connection.number for connection in connections],
+            failed=len(group),
+            attempts=max(len(case.connections.to_server(server)), len(group)),
+            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+            proof=f"{ALERT_BYTES} bytes of the server behind the handshake, and its FIN",
+            excluded={"tls-refused": "the handshake was complete"},
+            undecided={"closed-unanswered": f"Look at the log of {server[0]}: an alert, or just a close?"},
+            server=server_str(connections),
+            count="the connection" if len(group) == 1 else f"all {len(group):,} connections",
+            client=client,
+            host=server[0],
+        )

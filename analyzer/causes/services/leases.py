@@ -1,19 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DHCP servers, or relays before them, that offer an address late."""
+"""DHCP servers, or relays before them, that offer an address late, and addresses that clients decline."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
+from wiretale.analyzer.findings.hosts.neighbors import NEIGHBORS_MAX
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.rows import ExchangeRow
 
+FREE_ADVICE = (
+    "Find the host that has the address (`arping`, `show mac address-table`), and take fixed addresses out of the range of "
+    "{server}."
+)
+PROXY_ADVICE = (
+    "Find {mac} (`show mac address-table`): it answers ARP for addresses that are not its own (proxy ARP, or a switch that "
+    "tracks devices by probes)."
+)
 LATE_NS = 3_000_000_000  # a server may ping an address for a second or two before it offers it
 
 
@@ -80,3 +89,69 @@ def why_str(server: str, slowest: ExchangeRow, is_sure: bool) -> str:
         f"the Offer of {server} came after {sent}; the DHCP server or a relay probably answers late, or the switch port forwards "
         "late (portfast)"
     )
+
+
+def mac_of(row: ExchangeRow) -> str:
+    """Returns the MAC address of a client, which may have a host name behind it."""
+    return (row["name"] or "?").split("\\032")[0].split(" ")[0]
+
+
+@cause(
+    code="dhcp-declined",
+    title="A client declines the addresses of DHCP",
+    sentence="{client} declines {addresses} that {server} gave it, as already in use{answering}, {effect}.",
+    advice="{advice}",
+    shows="A client sends DHCPDECLINE (RFC 2131 section 4.4.4). ARP replies to its probes show who has the address. It is a "
+    "note if the client keeps an address afterwards.",
+    rivals={
+        "dhcp-no-lease": "the server gives an address",
+        "duplicate-address": "the client asks before it uses the address",
+    },
+    unknown="Without an ARP reply in the capture, who has the address.",
+)
+def dhcp_declined(case: Case) -> Matches:
+    by_client: dict[str, list[ExchangeRow]] = {}
+    confirmed: dict[str, int] = {}
+    for number, row in enumerate(exchanges_of(case.transfers, "dhcp")):
+        if row["type"] == "Decline":
+            by_client.setdefault(mac_of(row), []).append(row)
+            confirmed[mac_of(row)] = -1
+        elif row["code"] == "ACK":
+            confirmed[mac_of(row)] = number
+    for client, rows in by_client.items():
+        yield declined_match(case, client, rows, keeps=confirmed.get(client, -1) >= 0)
+
+
+def declined_match(case: Case, client: str, rows: list[ExchangeRow], keeps: bool) -> Match:
+    """Returns the match of a client that declined addresses; `keeps`: the last one it kept."""
+    addresses = sorted({row["client"] or "?" for row in rows})
+    claims = case.trace.neighbors.rows(0, NEIGHBORS_MAX)
+    macs = sorted({row["mac"] for row in claims if row["address"] in addresses and row["mac"] != client})
+    is_one = len(addresses) == 1
+    costs: dict[str, Any] = (
+        {"severity": "info"} if keeps else {"failed": 1, "attempts": 1, "waited_ns": lasting_ns(rows)}
+    )
+    return Match(
+        certainty="proven",
+        place="server",
+        frames=packets_of(rows),
+        packets=len(rows),
+        filter="dhcp.option.dhcp == 4",
+        proof=plural(len(rows), "Decline"),
+        excluded={"dhcp-no-lease": "the server gives an address"},
+        client=client,
+        addresses=addresses[0] if is_one else f"each of {len(addresses):,} addresses",
+        server=named(sorted({str(row["server"]) for row in rows}), 1),
+        answering=f" ({named(macs, 1)} answers its ARP {'probe' if is_one else 'probes'})" if macs else "",
+        effect="and keeps another one" if keeps else "so it has none",
+        advice=FREE_ADVICE.format(server=rows[0]["server"])
+        if is_one or len(macs) != 1
+        else PROXY_ADVICE.format(mac=macs[0]),
+        **costs,
+    )
+
+
+def lasting_ns(rows: list[ExchangeRow]) -> int:
+    """Returns the time from the first to the last."""
+    times = [row["asked_ns"] or 0 for row in rows]
+    return max(times) - min(times)

@@ -20,7 +20,7 @@ class Protocol(NamedTuple):
     @property
     def unnamed(self) -> str:
         """What is refused before a request named it."""
-        return "connections" if self.name in ("mail", "FTP", "POP3", "MySQL") else self.what
+        return "connections" if self.name in ("mail", "FTP", "POP3", "MySQL", "Microsoft SQL", "AMQP") else self.what
 
 
 LOGIN = "See the log of {server} for this login, and try the same account from {client} with another program."
@@ -87,6 +87,53 @@ PROTOCOLS = {
     "Redis command": Protocol(
         "Redis", "commands", "of", False, (6379,), "tcp.port == 6379", "See the log of {server}."
     ),
+    "MongoDB command": Protocol("MongoDB", "commands", "of", False, (27017,), "mongo", "See the log of {server}."),
+    "SQL Server login": Protocol(
+        "Microsoft SQL",
+        "the login",
+        "of",
+        True,
+        (1433,),
+        "tds",
+        "Read the error log of {server}: it has the state of this error, which says more than the client is told.",
+    ),
+    "Oracle connection": Protocol(
+        "Oracle",
+        "the connection",
+        "to",
+        True,
+        (1521,),
+        "tns",
+        "Compare the service name or SID of {client} with `lsnrctl services` on {server}.",
+    ),
+    "AMQP connection": Protocol(
+        "AMQP",
+        "the connection",
+        "of",
+        False,
+        (5672,),
+        "amqp",
+        "See the log of {server}: user, password, virtual host, and what the user may do there.",
+    ),
+    "SOCKS connection": Protocol(
+        "SOCKS",
+        "connections",
+        "to",
+        True,
+        (1080,),
+        "socks",
+        "See the rules and the log of the proxy {server}, and whether it reaches these targets itself.",
+    ),
+    "RPC program": Protocol(
+        "portmapper",
+        "the port",
+        "of",
+        True,
+        (111,),
+        "portmap",
+        "Start the service on {server} (`rpcinfo -p {server}` lists what runs); an NFS server without version 2 and 3 has "
+        "none: mount with `vers=4`.",
+    ),
     "Modbus request": Protocol(
         "Modbus",
         "requests",
@@ -110,6 +157,7 @@ PROTOCOLS = {
         "mail", "mail", "at", True, (25, 587), "smtp", "Read the answer: it says what {server} wants of {client}."
     ),
     "POP3 command": Protocol("POP3", "the login", "at", False, (110,), "pop", LOGIN),
+    "IMAP login": Protocol("IMAP", "the login", "of", True, (143,), "imap", LOGIN),
     "FTP command": Protocol("FTP", "a command", "at", True, (21,), "ftp", "See the log of {server} for {client}."),
     "TFTP read": Protocol(
         "TFTP",
@@ -156,6 +204,7 @@ INTERMEDIATE = frozenset(
         "KDC_ERR_MORE_PREAUTH_DATA_REQUIRED",
         "COOKIE",
         "INVALID_KE_PAYLOAD",
+        "resend",
     )
 )
 #: TFTP: the client, which only wanted the size, ends the transfer
@@ -201,5 +250,21 @@ REASONS = {
     "AUTHENTICATION_FAILED": "keys or identities do not match",
     "450 ": "for now: a mail server tries again later",
     "451 ": "for now: a mail server tries again later",
+    "18456 ": "a wrong name or password, or the login may not use this database",
+    "18452 ": "it does not trust the domain of the login",
+    "4060 ": "no such database, or no right to it",
+    "ORA-12505": "the listener does not know this SID",
+    "ORA-12514": "the listener does not know this service",
+    "ORA-12516": "no handler is free: too many sessions or processes",
+    "ORA-12519": "no handler is free: too many sessions or processes",
+    "ORA-12528": "the database only accepts restricted sessions, or it is just starting",
+    "ORA-12520": "no handler of the wanted kind is free",
+    "403 ACCESS_REFUSED": "a wrong user or password, or guest from another host",
+    "530 NOT_ALLOWED": "no such virtual host, or no right to it",
+    "320 CONNECTION_FORCED": "the broker is stopped, or an operator closed it",
+    "501 FRAME_ERROR": "the client sent what is no AMQP",
+    "3 network unreachable": "the proxy itself has no way there",
+    "5 connection refused": "the target refuses the proxy",
+    "port 0": "the program is not registered there: its service does not run",
     "8 ": "it did not ask for all options that came",
 }

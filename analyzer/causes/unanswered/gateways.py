@@ -15,18 +15,21 @@ from wiretale.analyzer.causes.unanswered.silent_hosts import about, about_host, 
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
-from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, NEIGHBORS_MAX, is_virtual, unanswered
+from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, NEIGHBORS_MAX, in_conflict, is_virtual, unanswered
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.causes.case import Case
+    from collections.abc import Sequence
+
+    from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.causes.unanswered.silent_hosts import SilentHost
-    from wiretale.analyzer.rows import AnnouncerRow, ExchangeRow
+    from wiretale.analyzer.rows import AnnouncerRow, ExchangeRow, NeighborRow
 
 ROWS_MAX = 10_000
 TAKEN_OVER_NS = 10_000_000_000  # from the last advertisement of one master to the first of the next
 ANNOUNCED_NS = 10_000_000_000  # after it, in which a master tells its MAC address (gratuitous ARP)
 SYNS_MIN = 2
+CARDS_APART = 8  # of the MAC addresses of one machine
 EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicates", "one-way")
 
 
@@ -157,6 +160,42 @@ def is_routed(case: Case, host: str) -> bool:
 def is_one_host(address: str) -> bool:
     """Returns whether an address is neither of a group nor of all hosts of a network."""
     return not ip_address(address).is_multicast and not address.endswith(".255")
+
+
+@cause(
+    code="arp-flux",
+    title="Two adapters of one machine answer ARP",
+    sentence="Two adapters, {macs}, answer ARP for {address}; they are {probably}of one machine, so that packets to it take now "
+    "the one, now the other.",
+    advice="Give the adapters networks of their own or a bond, or let each answer for its own address only (Linux: "
+    "`net.ipv4.conf.all.arp_ignore=1`, `arp_announce=2`).",
+    shows="Two MAC addresses of one maker that differ by eight at most answer one ARP request, and nothing to this address "
+    "fails.",
+    rivals={"duplicate-address": "the MAC addresses are neighbors, as those of one machine, and nothing fails"},
+    unknown="Whether they are of one machine: the switch shows their ports.",
+)
+def arp_flux(case: Case) -> Matches:
+    findings = case.findings("duplicate-address")
+    for rows in in_conflict(case.transfers) if findings else ():
+        address, macs = rows[0]["address"], sorted({row["mac"] for row in rows})
+        first, last = (int(mac.replace(":", ""), 16) for mac in (macs[0], macs[-1]))
+        if len(macs) == 2 and last - first <= CARDS_APART and not about_host(case, address, *EFFECTS):
+            yield Match(
+                certainty="likely",
+                place="server",
+                findings=[each for each in findings if cites(each, rows)],
+                severity="warning",
+                proof=f"MAC addresses that differ by {last - first}",
+                undecided={"duplicate-address": "the switch: whether both MAC addresses are at ports of one machine"},
+                address=address,
+                macs=" and ".join(macs),
+            )
+
+
+def cites(finding: Numbered, rows: Sequence[NeighborRow]) -> bool:
+    """Returns whether a finding cites a reply of this conflict."""
+    frames = {(row["capture"], row["conflict_frame"]) for row in rows}
+    return any((packet.capture, packet.frame) in frames for packet in finding.finding.frames)
 
 
 @cause(

@@ -8,6 +8,7 @@ from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.gateways import cites
 from wiretale.analyzer.causes.unanswered.silent_hosts import about_host
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
@@ -69,6 +70,8 @@ def duplicate_address(case: Case) -> Matches:
     for rows in in_conflict(case.transfers) if findings else ():
         address, requests = rows[0]["address"], max(row["conflicts"] for row in rows)
         cited_by = [each for each in findings if cites(each, rows)]
+        if not cited_by:  # two adapters of one machine
+            continue
         effects = [*about_host(case, address, *FAILURES), *arp_of(case, address)]
         case.claimed.update(flow for each in effects for flow in unanswered_of(each))
         yield Match(
@@ -116,12 +119,6 @@ def conflict_costs(case: Case, address: str, effects: list[Numbered]) -> dict[st
         if is_asker
         else "connections to it fail when the other one answers",
     }
-
-
-def cites(finding: Numbered, rows: list[NeighborRow]) -> bool:
-    """Returns whether a finding cites a reply of this conflict."""
-    frames = {(row["capture"], row["conflict_frame"]) for row in rows}
-    return any((packet.capture, packet.frame) in frames for packet in finding.finding.frames)
 
 
 def arp_of(case: Case, address: str) -> list[Numbered]:

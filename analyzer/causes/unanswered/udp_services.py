@@ -67,9 +67,10 @@ def service_of(row: FlowRow) -> str | None:
     sentence="{server} answers none of {count} {requests} of {client}{time}, {state}.",
     advice="{todo}",
     shows="At least three datagrams go to a service that answers each (NTP, SNMP, RADIUS, Kerberos, IKE, OpenVPN), or are "
-    "WireGuard handshake initiations by their size. None of them gets an answer or an ICMP error, while other packets come to "
-    "the client or from the server. It is a note if another server of that service (NTP, RADIUS, Kerberos) answers the "
-    "client. That doesn't apply if the same server answers other ports of the client meanwhile: then the port is the reason.",
+    "WireGuard handshake initiations by their size, which a client repeats only without an answer. None of them gets an answer "
+    "or an ICMP error, while other packets come to the client or from the server. It is a note if another server of that "
+    "service (NTP, RADIUS, Kerberos) answers the client. That doesn't apply if the same server answers other ports of the "
+    "client meanwhile: then the port is the reason.",
     rivals={
         "one-direction": "other packets come to the client, or from the server",
         "refused": "no ICMP error 'port unreachable' came",
@@ -88,7 +89,7 @@ def udp_silent(case: Case) -> Matches:
     for (host, port, service), rows in list(by_server.items())[:HOSTS_MAX]:
         client, is_up = rows[0]["source"], host in senders_of(case.transfers)
         is_served = port in REDUNDANT and (client, port) in clients
-        if is_up or answering_hosts(case, client):
+        if is_up or service == INITIATION or answering_hosts(case, client):
             match = silent_match(case, endpoint_str(host, port), service, rows, is_up)
             if is_served:
                 tell_beside(case, match, rows)

@@ -22,11 +22,18 @@
 #define CLIENT_PORT  68u
 
 enum dhcp_operation { BOOT_REQUEST = 1, BOOT_REPLY = 2 };
-enum dhcp_option { OPTION_PAD = 0, OPTION_HOST = 12, OPTION_TYPE = 53, OPTION_SERVER = 54 };
+enum dhcp_option {
+    OPTION_PAD = 0,
+    OPTION_HOST = 12,
+    OPTION_ADDRESS = 50,
+    OPTION_TYPE = 53,
+    OPTION_SERVER = 54
+};
 enum dhcp_type {
     DHCP_DISCOVER = 1,
     DHCP_OFFER = 2,
     DHCP_REQUEST = 3,
+    DHCP_DECLINE = 4,
     DHCP_ACK = 5,
     DHCP_NAK = 6,
     DHCP_INFORM = 8
@@ -35,9 +42,9 @@ enum dhcp_type {
 struct message {
     const uint8_t *bytes;
     uint32_t length;
-    uint8_t type;          /* 0 without one */
-    const uint8_t *server; /* 4 bytes; NULL without one */
-    const uint8_t *host;   /* host_length bytes */
+    uint8_t type;                    /* 0 without one */
+    const uint8_t *server, *address; /* 4 bytes each; NULL without one */
+    const uint8_t *host;             /* host_length bytes */
     uint8_t host_length;
 };
 
@@ -57,6 +64,8 @@ static void read_options(struct message *message) {
             message->type = *value;
         else if (bytes[at] == OPTION_SERVER && size == 4)
             message->server = value;
+        else if (bytes[at] == OPTION_ADDRESS && size == 4)
+            message->address = value;
         else if (bytes[at] == OPTION_HOST) {
             message->host = value;
             message->host_length = size;
@@ -79,7 +88,10 @@ static struct exchange_key key_of(const struct local_packet *place, const uint8_
 }
 
 static const char *type_text(uint8_t type) {
-    return type == DHCP_DISCOVER ? "Discover" : type == DHCP_REQUEST ? "Request" : "Inform";
+    return type == DHCP_DISCOVER  ? "Discover"
+           : type == DHCP_REQUEST ? "Request"
+           : type == DHCP_DECLINE ? "Decline"
+                                  : "Inform";
 }
 
 static struct local_exchange *waiting(struct local_exchanges *local,
@@ -92,10 +104,24 @@ static struct local_exchange *waiting(struct local_exchanges *local,
     return same ? exchange : NULL;
 }
 
+/* The client refuses the address that it got: another host has it. */
+static void decline(struct local_exchanges *local, struct local_exchange *exchange,
+                    const struct message *message) {
+    if (exchange->settled)
+        return;
+    if (message->address)
+        memcpy(exchange->address, message->address, 4);
+    if (message->server)
+        memcpy(exchange->server, message->server, 4);
+    exchange_settle(local, exchange, NULL, WORD_REFUSED, "DECLINE");
+}
+
 static void take_request(struct local_exchanges *local, const struct local_packet *place,
                          const struct message *message) {
     const uint8_t *relay = message->bytes + RELAY_AT;
     struct exchange_key key = key_of(place, message->bytes, relay, message->type);
+    if (message->type == DHCP_DECLINE)
+        exchange_renew(local, &key, load_be32(message->bytes + 4), place);
     if (message->type == DHCP_REQUEST) {
         struct local_exchange *discover = waiting(local, place, message, relay, DHCP_DISCOVER);
         if (discover)
@@ -111,6 +137,8 @@ static void take_request(struct local_exchanges *local, const struct local_packe
     if (used)
         memcpy(exchange->host, message->host, used);
     exchange->host_length = (uint8_t)used;
+    if (message->type == DHCP_DECLINE)
+        decline(local, exchange, message);
 }
 
 static void take_reply(struct local_exchanges *local, const struct local_packet *place,
@@ -141,7 +169,8 @@ void dhcp_take(struct local_exchanges *local, const struct local_packet *place,
     read_options(&message);
     bool request = message.bytes[0] == BOOT_REQUEST;
     uint8_t type = message.type;
-    if (request && (type == DHCP_DISCOVER || type == DHCP_REQUEST || type == DHCP_INFORM))
+    if (request && (type == DHCP_DISCOVER || type == DHCP_REQUEST || type == DHCP_DECLINE ||
+                    type == DHCP_INFORM))
         take_request(local, place, &message);
     else if (message.bytes[0] == BOOT_REPLY &&
              (type == DHCP_OFFER || type == DHCP_ACK || type == DHCP_NAK))

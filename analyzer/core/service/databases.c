@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Logins at MySQL and PostgreSQL, and what Redis says in place of an answer. */
+/* Logins at MySQL and PostgreSQL, and what Redis and MongoDB say in place of an answer. */
+#define _GNU_SOURCE /* memmem() */
 #include <stdio.h>
 
 #include "base/bytes.h"
@@ -15,8 +16,7 @@ static void mysql_error(struct service_message *message, struct service_bytes by
         at += 6;
     char text[SERVICE_TEXT_BYTES], said[SERVICE_TEXT_BYTES];
     service_put(said, bytes.at + at, bytes.length - at);
-    int used = snprintf(text, sizeof text, "%u ", code);
-    snprintf(text + used, sizeof text - (size_t)used, "%.*s", (int)sizeof text - used - 1, said);
+    service_number(text, code, said);
     service_say(message, "MySQL login", true, text);
     message->unasked = !bytes.at[3];
 }
@@ -122,6 +122,25 @@ void redis_read(struct service_message *message, struct service_bytes bytes) {
             continue;
         service_put(text, bytes.at + 1, (uint32_t)(end - bytes.at) - 1);
         service_say(message, "Redis command", true, text);
+        message->unasked = true;
+    }
+}
+
+/* A message (opcode 2013) that refuses the login, a command, or to write: the name of its code. */
+void mongodb_read(struct service_message *message, struct service_bytes bytes) {
+    static const char *const names[] = {"AuthenticationFailed", "Unauthorized",
+                                        "NotWritablePrimary", "NotPrimaryNoSecondaryOk",
+                                        "InterruptedAtShutdown"};
+    static const uint8_t mark[] = "\2codeName";
+    if (message->from_client || bytes.length < 21 || load_le32(bytes.at + 12) != 2013)
+        return;
+    const uint8_t *found = memmem(bytes.at, bytes.length, mark, sizeof mark);
+    size_t at = found ? (size_t)(found - bytes.at) + sizeof mark + 4 : bytes.length;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t length = strlen(names[i]) + 1;
+        if (at + length > bytes.length || memcmp(bytes.at + at, names[i], length) != 0)
+            continue;
+        service_say(message, "MongoDB command", true, names[i]);
         message->unasked = true;
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The time (NTP, RFC 5905), keys of tunnels (IKE, RFC 7296 and 2409), boot files (TFTP, RFC 1350
- * and 2347). */
+ * and 2347), ports of RPC programs (RFC 1833). */
 #include <stdio.h>
 
 #include "base/bytes.h"
@@ -114,5 +114,48 @@ void tftp_read(struct service_message *message, struct service_bytes bytes) {
         service_put(said, text, (uint32_t)(end - text));
         snprintf(number, sizeof number, "%u %.50s", bytes.at[3], said);
         service_say(message, "TFTP read", true, number);
+    }
+}
+
+/*   0 id;  4 0 of a call;  8 version of RPC;  12 program;  16 version;  20 procedure;  24 two lists
+ * of bytes: credentials and verifier;  then the program that is wanted 4 1 of a reply;  8 0;  12 a
+ * list: verifier;  20 0;  24 the port, 0 if nobody registered it */
+#define PORTMAPPER 100000u
+#define GET_PORT   3u
+
+static const char *program_name(uint32_t program) {
+    switch (program) {
+    case 100003: return "NFS";
+    case 100004: return "NIS";
+    case 100005: return "mountd";
+    case 100021: return "NFS locks";
+    case 100024: return "status monitor";
+    case 100227: return "NFS ACLs";
+    default: return NULL;
+    }
+}
+
+void portmap_read(struct service_message *message, struct service_bytes bytes) {
+    if (bytes.length < 28)
+        return;
+    uint32_t reply = load_be32(bytes.at + 4);
+    if (reply == 1 && !load_be32(bytes.at + 8) && !load_be32(bytes.at + 16) && bytes.length == 28) {
+        bool none = !load_be32(bytes.at + 24);
+        service_say(message, "RPC program", none, none ? "port 0" : "registered");
+    } else if (!reply && load_be32(bytes.at + 12) == PORTMAPPER &&
+               load_be32(bytes.at + 20) == GET_PORT && bytes.length >= 40) {
+        uint64_t at = 32u + (uint64_t)load_be32(bytes.at + 28);
+        if (at + 12 > bytes.length)
+            return;
+        at += 8 + (uint64_t)load_be32(bytes.at + at + 4);
+        if (at + 4 > bytes.length)
+            return;
+        const char *name = program_name(load_be32(bytes.at + at));
+        message->step = STEP_ASKS;
+        message->type = "RPC program";
+        if (name)
+            service_put(message->name, (const uint8_t *)name, (uint32_t)strlen(name));
+        else
+            snprintf(message->name, sizeof message->name, "%u", load_be32(bytes.at + at));
     }
 }

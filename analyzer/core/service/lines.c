@@ -87,3 +87,40 @@ void pop3_read(struct service_message *message, struct service_bytes bytes) {
     service_say(message, "POP3 command", refused, text);
     message->unasked = refused;
 }
+
+/* Returns the line behind its first word, and moves the text behind the line. */
+static struct service_bytes tagged_line(struct service_bytes *text) {
+    uint32_t length = line_length(*text), next = length;
+    struct service_bytes line = {text->at, length};
+    while (next < text->length && (text->at[next] == '\r' || text->at[next] == '\n'))
+        next++;
+    *text = (struct service_bytes){text->at + next, text->length - next};
+    const uint8_t *space = memchr(line.at, ' ', line.length);
+    uint32_t word = space ? (uint32_t)(space - line.at) + 1 : line.length;
+    return (struct service_bytes){line.at + word, line.length - word};
+}
+
+/* Logins of IMAP (RFC 9051): a tag and a command; lines of an answer without this tag begin with *.
+ */
+void imap_read(struct service_message *message, struct service_bytes bytes) {
+    char text[SERVICE_TEXT_BYTES];
+    while (!message->from_client && bytes.length && *bytes.at == '*')
+        tagged_line(&bytes);
+    struct service_bytes line = tagged_line(&bytes);
+    if (message->from_client && (begins_with(line, "LOGIN") || begins_with(line, "AUTHENTICATE"))) {
+        struct service_bytes words = line;
+        struct service_bytes user = tagged_line(&words);
+        const uint8_t *end = memchr(user.at, ' ', user.length);
+        bool named = begins_with(line, "LOGIN") && end;
+        bool quoted = named && *user.at == '"' && end - user.at > 2;
+        message->step = STEP_ASKS;
+        message->type = "IMAP login";
+        if (named)
+            service_put(message->name, user.at + quoted, (uint32_t)(end - user.at) - 2u * quoted);
+    } else if (!message->from_client) {
+        bool refused = begins_with(line, "NO") || begins_with(line, "BAD");
+        service_put(text, line.at, line.length);
+        if (refused || begins_with(line, "OK"))
+            service_say(message, "IMAP login", refused, text);
+    }
+}

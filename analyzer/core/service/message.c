@@ -2,6 +2,8 @@
 /* Texts of messages, and elements of ASN.1. */
 #include "service/message.h"
 
+#include <stdio.h>
+
 void service_put(char *text, const uint8_t *bytes, uint32_t length) {
     uint32_t kept = length < SERVICE_TEXT_BYTES - 1 ? length : SERVICE_TEXT_BYTES - 1;
     for (uint32_t i = 0; i < kept; i++)
@@ -14,6 +16,12 @@ void service_add_wide(char *text, const uint8_t *bytes, uint32_t length) {
     for (uint32_t i = 0; i + 1 < length && used < SERVICE_TEXT_BYTES - 1; i += 2)
         text[used++] = !bytes[i + 1] && bytes[i] >= ' ' && bytes[i] < 127 ? (char)bytes[i] : '?';
     text[used] = '\0';
+}
+
+void service_number(char *text, uint32_t number, const char *said) {
+    int used = snprintf(text, SERVICE_TEXT_BYTES, "%u ", number);
+    snprintf(text + used, SERVICE_TEXT_BYTES - (size_t)used, "%.*s",
+             (int)SERVICE_TEXT_BYTES - used - 1, said);
 }
 
 void service_say(struct service_message *message, const char *type, bool refused,

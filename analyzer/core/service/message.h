@@ -35,6 +35,8 @@ typedef void service_reader(struct service_message *message, struct service_byte
 void service_put(char *text, const uint8_t *bytes, uint32_t length);
 /* UTF-16 of which each character is one byte long, behind what the text has. */
 void service_add_wide(char *text, const uint8_t *bytes, uint32_t length);
+/* A number and a text, as far as it fits. */
+void service_number(char *text, uint32_t number, const char *said);
 void service_say(struct service_message *message, const char *type, bool refused,
                  const char *answer);
 /* An element of ASN.1 (BER, X.690) at the front: its contents. Returns whether it is there; if it

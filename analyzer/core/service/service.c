@@ -3,6 +3,8 @@
  * answer. */
 #include "service/service.h"
 
+#include <stdio.h>
+
 #include "service/readers.h"
 
 #define DIGEST_BYTES 256u
@@ -11,6 +13,7 @@
 static service_reader *datagram_reader(uint16_t port) {
     switch (port) {
     case 88: return kerberos_read;
+    case 111: return portmap_read;
     case 123: return ntp_read;
     case 500:
     case 4500: return ike_read;
@@ -19,7 +22,17 @@ static service_reader *datagram_reader(uint16_t port) {
 }
 
 static service_reader *rare_stream_reader(uint16_t port) {
-    return port == 179 ? bgp_read : redis_read;
+    switch (port) {
+    case 143: return imap_read;
+    case 179: return bgp_read;
+    case 1080: return socks_read;
+    case 1433: return tds_read;
+    case 1521: return tns_read;
+    case 5672: return amqp_read;
+    case 6379: return redis_read;
+    case 27017: return mongodb_read;
+    default: return http2_read;
+    }
 }
 
 static service_reader *stream_reader(uint16_t port) {
@@ -108,6 +121,14 @@ static void refuse_file(struct local_exchanges *local, const struct local_packet
     answer(local, &key, place, message);
 }
 
+/* HTTP/2 has no port of its own: that of the sender is the name. */
+static void read_message(service_reader *read, struct service_message *message,
+                         struct service_bytes bytes, uint16_t source) {
+    if (read == http2_read)
+        snprintf(message->name, sizeof message->name, "%u", source);
+    read(message, bytes);
+}
+
 void service_take(struct local_exchanges *local, const struct local_packet *place,
                   const struct headers *headers) {
     bool stream = headers->protocol == IP_TCP;
@@ -117,8 +138,8 @@ void service_take(struct local_exchanges *local, const struct local_packet *plac
     service_reader *read = stream ? stream_reader(port) : datagram_reader(port);
     struct service_bytes bytes = {headers->payload, headers->payload_captured};
     struct service_message message = {.from_client = known, .step = STEP_NONE};
-    read(&message, bytes);
-    bool either = read == bgp_read; /* end may say no */
+    read_message(read, &message, bytes, source);
+    bool either = read == bgp_read || read == http2_read; /* end may say no */
     if (stream && !either && (message.step == STEP_ASKS) != known)
         return; /* bytes of a long answer or request that look like the other */
     bool file = read == tftp_read;

@@ -12,9 +12,18 @@
 #include "decode/headers.h"
 #include "exchange/exchange.h"
 
-/* BGP, PgBouncer */
 static inline bool is_rare_service_port(uint16_t port) {
-    return port == 179 || port == 6432;
+    switch (port) {
+    case 143:
+    case 179:
+    case 1080:
+    case 1433:
+    case 1521:
+    case 5672:
+    case 6432:
+    case 27017: return true;
+    default: return false;
+    }
 }
 
 static inline bool is_service_port(uint16_t port) {
@@ -38,7 +47,7 @@ static inline bool is_service_port(uint16_t port) {
 }
 
 static inline bool is_time_or_tunnel_port(uint16_t port) {
-    return port == 123 || port == 500 || port == 4500 || port == 88 || port == 69;
+    return port == 123 || port == 500 || port == 4500 || port == 88 || port == 69 || port == 111;
 }
 
 /* TFTP goes on from other ports: an error, or its first block. */
@@ -48,12 +57,21 @@ static inline bool is_boot_file(const struct headers *headers) {
            (bytes[1] == 5 || (bytes[1] == 3 && bytes[3] == 1));
 }
 
+#define HTTP2_BYTES_MOST 256u /* of a segment that ends a connection */
+/* HTTP/2 has no port of its own: a small frame that is not data, and a GOAWAY is one. */
+static inline bool is_http2_frame(const struct headers *headers) {
+    const uint8_t *bytes = headers->payload;
+    return headers->payload_captured > 16 && headers->payload_captured < HTTP2_BYTES_MOST &&
+           !bytes[0] && !bytes[1] && bytes[3] && bytes[3] < 10 && !(bytes[5] & 0x80);
+}
+
 /* Returns whether a packet may have such a message. */
 static inline bool service_concerns(const struct headers *headers) {
     if (headers->layer != LAYER_TRANSPORT || headers->fragment || headers->payload_captured < 4)
         return false;
     if (headers->protocol == IP_TCP)
-        return is_service_port(headers->destination_port) || is_service_port(headers->source_port);
+        return is_service_port(headers->destination_port) ||
+               is_service_port(headers->source_port) || is_http2_frame(headers);
     return is_time_or_tunnel_port(headers->destination_port) ||
            is_time_or_tunnel_port(headers->source_port) || is_boot_file(headers);
 }

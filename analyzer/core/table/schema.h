@@ -954,9 +954,9 @@
       "Other bytes than printable ASCII are \\DDD")                                                \
     X(type, TEXT, "",                                                                              \
       "DNS: type of the question: A, AAAA, ..., or TYPE and its number; HTTP: method; DHCP: "      \
-      "Discover, Request or Inform; RADIUS: Access-Request or Accounting-Request; SIP: method; "   \
-      "sip_ack: 2xx or error; EAPOL: Start, Request or Login; service: LDAP bind, SMB login, "     \
-      "NTP, ...; null for others")                                                                 \
+      "Discover, Request, Decline or Inform; RADIUS: Access-Request or Accounting-Request; "       \
+      "SIP: method; sip_ack: 2xx or error; EAPOL: Start, Request or Login; service: LDAP bind, "   \
+      "SMB login, NTP, ...; null for others")                                                      \
     X(id, INT, "", "DNS: transaction id; icmp_echo: sequence number; null for others")             \
     X(asked_ns, TIME, "ns",                                                                        \
       "first packet of the request at the capture point; null if the file has no times")           \
