@@ -308,7 +308,7 @@ build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 	@$(FUZZ) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 # Fuzz targets of the daemon: all its sources except main().
-CAPTURE_SOURCES = $(filter-out capture/main.c capture/fuzz/% capture/test/%,$(wildcard capture/*.c capture/*/*.c common/*.c))
+CAPTURE_SOURCES = $(filter-out capture/main.c capture/fuzz/% capture/test/%,$(wildcard capture/*.c capture/*/*.c common/*.c common/*/*.c))
 
 build/fuzz/%: capture/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/*.h capture/*/*.h)
 	$(call say,compiling $<)
@@ -326,9 +326,9 @@ SANITIZED_PROGRAM = CFLAGS="-O1 $(SANITIZE)" LDFLAGS="$(SANITIZE)" BUILD=$(CURDI
 	PROGRAM=$(CURDIR)/build/sanitize/bin/$(call program_of,$(folder))
 
 .PHONY: deb
-deb: $(VENV)/.stamp-run ## build a Debian package of the capture daemon in dist/
+deb: $(VENV)/.stamp-run ## build Debian packages of the capture daemon and of the receiver in dist/
 	@.ci/packages build deb
-	@$(MAKE) -s -C capture deb CFLAGS=-Werror PYTHON=$(abspath $(PY))
+	@$(foreach folder,capture traffic,$(MAKE) -s -C $(folder) deb CFLAGS=-Werror PYTHON=$(abspath $(PY)) &&) true
 
 .PHONY: fresh
 fresh: ## run make demo and make check in bare Debian 12 and 13, and make test in one (as root; see .ci/fresh for FRESH_*)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Builds and tests one C program: make [PROGRAM=path] [BUILD=directory] [CFLAGS=…] [LDFLAGS=…], make test, make sanitize.
 # A program's Makefile sets NAME, SOURCE (its sources' folder below its own; subfolders are compiled, too), MAIN (the file with
-# main()), LIBRARIES, and HEADERS (headers that must exist, as header:package), and includes this file.
+# main()), LIBRARIES, SHARED (folders of common/ that it needs), and HEADERS (headers that must exist, as header:package), and
+# includes this file.
 # Includes are written from SOURCE ("buffer/chunk_queue.h") or from the top of the repository ("common/units.h").
 
 HERE := $(dir $(abspath $(firstword $(MAKEFILE_LIST))))
@@ -20,7 +21,7 @@ SANITIZE = -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno
 FOLDER := $(HERE)$(SOURCE)
 SOURCES := $(filter-out $(FOLDER)test/% $(FOLDER)fuzz/%,$(wildcard $(FOLDER)*.c $(FOLDER)*/*.c))
 OBJECTS = $(SOURCES:$(TOP)%.c=$(BUILD)/%.o)
-COMMON = $(patsubst $(TOP)%.c,$(BUILD)/%.o,$(wildcard $(TOP)common/*.c))
+COMMON = $(patsubst $(TOP)%.c,$(BUILD)/%.o,$(wildcard $(TOP)common/*.c $(SHARED:%=$(TOP)common/%/*.c)))
 ARCHIVE = $(BUILD)/common.a
 PARTS = $(filter-out $(FOLDER:$(TOP)%=$(BUILD)/%)$(MAIN).o,$(OBJECTS)) $(ARCHIVE)
 TESTS = $(patsubst $(TOP)%.c,$(BUILD)/%,$(wildcard $(FOLDER)test/test_*.c $(FOLDER)*/test/test_*.c))

@@ -55,7 +55,7 @@ def programs(wiretale: str, seconds: int) -> list[Program]:
     return [
         Program(
             "wiretale-traffic",
-            [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)],
+            [wiretale, "receive", "--once", "--quiet", "--user", "root", "--port", str(PORT)],
             [wiretale, "send", RECEIVER, "--port", str(PORT), "--quiet", *paced],
             PORT,
         ),

@@ -130,7 +130,7 @@ class Program:
 
 def wiretale_program(wiretale: str, seconds: float, name: str, *more: str) -> Program:
     client = [wiretale, "send", RECEIVER, "--port", str(PORT), "--json", "--time", f"{seconds:g}"]
-    server = [wiretale, "receive", "--once", "--quiet", "--port", str(PORT)]
+    server = [wiretale, "receive", "--once", "--quiet", "--user", "root", "--port", str(PORT)]
     return Program(name, server, lambda load: [*client, *load.wiretale(), *more], figures_of_wiretale, PORT)
 
 

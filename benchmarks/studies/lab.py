@@ -22,7 +22,7 @@ from wiretale.traffic.lab.process import real_time
 from wiretale.traffic.lab.profile import load_profile
 from wiretale.traffic.lab.scenario import PORT, SENDER_PRIORITY, wait_for_port
 from wiretale.traffic.lab.state import Lab
-from wiretale.traffic.program import find_program
+from wiretale.traffic.program import TRUSTED, find_program
 
 LIMIT_SECONDS = 90.0  # of a test
 RATE_LEAST = 10  # blocks
@@ -109,7 +109,18 @@ def study_lab(
             stack.enter_context(captures(lab, folder))
         if apart:
             part_tcp(lab)
-        command = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--parallel", "16", "--quiet"]
+        command = [
+            find_program("wiretale-traffic"),
+            "receive",
+            "--port",
+            str(PORT),
+            "--parallel",
+            "16",
+            "--per-address",
+            "16",
+            "--quiet",
+            *TRUSTED,
+        ]
         process = subprocess.Popen(
             lab.inside("receiver", *real_time(RECEIVER_PRIORITY), *command, *receiver),
             stdin=subprocess.DEVNULL,

@@ -1,265 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Landlock for files, by system calls because the C library has no functions for them, and seccomp
- * for system calls. Both apply to the calling thread and to threads that it starts later, so they
- * are set before the first one. Landlock's rules depend on the version of the kernel: rights that
- * it does not support must not be requested, so they are left out. */
+/* What capturing needs of files and system calls (common/confine/sandbox.c), and the processes
+ * beside it. */
 #include "confine/confine.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/landlock.h>
-#include <linux/sockios.h>
-#include <seccomp.h>
 #include <signal.h>
-#include <stdint.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "common/confine/sandbox.h"
 #include "common/log.h"
-
-#ifndef LANDLOCK_ACCESS_FS_TRUNCATE
-#define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14)
-#endif
-#define NETWORK 3ULL /* TCP: bind, connect */
-#define SCOPED  3ULL /* abstract Unix sockets and signals to processes outside */
-
-#define READING (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
-#define WRITING                                                                                    \
-    (READING | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_MAKE_REG |                       \
-     LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE)
-
-/* struct landlock_ruleset_attr of version 6, because headers may be older than the kernel. */
-struct attribute {
-    uint64_t files, network, scoped;
-};
-
-/* Returns the rights that this version of Landlock handles, which are the lowest bits: 2 added
- * REFER, 3 TRUNCATE, 5 IOCTL_DEV. Handled rights are denied unless a rule allows them. */
-static uint64_t handled_by(int version) {
-    static const unsigned rights[] = {0, 13, 14, 15, 15, 16};
-    return (1ULL << rights[version < 5 ? version : 5]) - 1;
-}
-
-/* Allows rights on a directory and all that is below it. */
-static bool allow_below(int rules, int fd, uint64_t access) {
-    struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
-    return fd >= 0 && !syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
-}
-
-static bool allow_path(int rules, const char *path, uint64_t access) {
-    int fd = open(path, O_PATH | O_CLOEXEC);
-    bool allowed = allow_below(rules, fd, access);
-    if (fd >= 0)
-        close(fd);
-    return allowed;
-}
-
-/* The size of the attribute indicates the version, so newer fields are left out for older kernels.
- */
-static int make_rules(int version, uint64_t files) {
-    const struct attribute wanted = {files, NETWORK, SCOPED};
-    size_t fields = version < 4 ? 1 : version < 6 ? 2 : 3;
-    return (int)syscall(SYS_landlock_create_ruleset, &wanted, fields * sizeof(uint64_t), 0);
-}
 
 /* A directory that is a stream or sealed needs no rule: its file is open already, and Landlock
  * checks only opening. */
 bool sandbox_files(const struct directory *directory) {
-    int version =
-        (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    if (version < 1)
-        return false;
-    uint64_t handled = handled_by(version);
-    int rules = make_rules(version, handled);
-    if (rules < 0)
-        return false;
-    allow_path(rules, "/sys/class/net", READING);
-    allow_path(rules, "/sys/devices", READING);
-    if (!directory->is_stream && !directory->sealed)
-        allow_below(rules, directory->fd, WRITING & handled);
-    bool confined =
-        !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0);
-    close(rules);
-    return confined;
+    const struct sandbox_place places[] = {
+        {"/sys/class/net", -1, SANDBOX_READING},
+        {"/sys/devices", -1, SANDBOX_READING},
+        {NULL, directory->fd, SANDBOX_WRITING},
+    };
+    return sandbox_open_files(places, directory->is_stream || directory->sealed ? 2 : 3);
 }
 
-/* Grouped by purpose. A call that is not listed fails with EPERM; a deadly one, which only an
- * intruder makes, ends the process. */
-static const int allowed[] = {
-    /* packets */
-    SCMP_SYS(poll),
-    SCMP_SYS(ppoll),
-    SCMP_SYS(recvfrom),
-    SCMP_SYS(recvmsg),
-    SCMP_SYS(sendto),
-    SCMP_SYS(sendmsg),
-    SCMP_SYS(setsockopt),
-    SCMP_SYS(getsockopt),
-    SCMP_SYS(bind),
-    SCMP_SYS(getsockname),
-    SCMP_SYS(accept4),
-    SCMP_SYS(eventfd2),
-    SCMP_SYS(uname),
-    /* files */
-    SCMP_SYS(read),
-    SCMP_SYS(write),
-    SCMP_SYS(readv),
-    SCMP_SYS(writev),
-    SCMP_SYS(pread64),
-    SCMP_SYS(pwrite64),
-    SCMP_SYS(openat),
-    SCMP_SYS(openat2),
-    SCMP_SYS(open),
-    SCMP_SYS(close),
-    SCMP_SYS(fstat),
-    SCMP_SYS(stat),
-    SCMP_SYS(lstat),
-    SCMP_SYS(newfstatat),
-    SCMP_SYS(fstatfs),
-    SCMP_SYS(lseek),
-    SCMP_SYS(ftruncate),
-    SCMP_SYS(fsync),
-    SCMP_SYS(fdatasync),
-    SCMP_SYS(flock),
-    SCMP_SYS(fcntl),
-    SCMP_SYS(renameat),
-    SCMP_SYS(renameat2),
-    SCMP_SYS(rename),
-    SCMP_SYS(unlinkat),
-    SCMP_SYS(unlink),
-    SCMP_SYS(getdents64),
-    SCMP_SYS(readlink),
-    SCMP_SYS(readlinkat),
-    SCMP_SYS(access),
-    SCMP_SYS(faccessat),
-    SCMP_SYS(dup),
-    /* memory and threads */
-    SCMP_SYS(munmap),
-    SCMP_SYS(mremap),
-    SCMP_SYS(madvise),
-    SCMP_SYS(brk),
-    SCMP_SYS(futex),
-    SCMP_SYS(set_robust_list),
-    SCMP_SYS(rseq),
-    SCMP_SYS(sched_yield),
-    SCMP_SYS(sched_getaffinity),
-    SCMP_SYS(gettid),
-    SCMP_SYS(getpid),
-    SCMP_SYS(getuid),
-    SCMP_SYS(geteuid),
-    SCMP_SYS(getgid),
-    SCMP_SYS(getegid),
-    SCMP_SYS(setpriority),
-    SCMP_SYS(rt_sigaction),
-    SCMP_SYS(rt_sigprocmask),
-    SCMP_SYS(rt_sigreturn),
-    SCMP_SYS(sigaltstack),
-    SCMP_SYS(wait4),
-    SCMP_SYS(exit),
-    SCMP_SYS(exit_group),
-    SCMP_SYS(restart_syscall),
-    SCMP_SYS(membarrier),
-    /* time */
-    SCMP_SYS(clock_gettime),
-    SCMP_SYS(gettimeofday),
-    SCMP_SYS(nanosleep),
-    SCMP_SYS(clock_nanosleep),
-    SCMP_SYS(time),
-    SCMP_SYS(getrandom),
-};
-
-static const int deadly[] = {
-    SCMP_SYS(execve),
-    SCMP_SYS(execveat),
-    SCMP_SYS(fork),
-    SCMP_SYS(vfork),
-    SCMP_SYS(ptrace),
-    SCMP_SYS(process_vm_readv),
-    SCMP_SYS(process_vm_writev),
-    SCMP_SYS(init_module),
-    SCMP_SYS(finit_module),
-    SCMP_SYS(kexec_load),
-    SCMP_SYS(bpf),
-    SCMP_SYS(mount),
-    SCMP_SYS(setns),
-};
-
-static const int families[] = {AF_PACKET, AF_UNIX, AF_NETLINK};
-
-/* High bytes of requests: SIOC* of interfaces, and those of usbmon. Others concern terminals
- * (TIOCSTI types into one), disks and so on. */
-static const scmp_datum_t kinds_of_ioctl[] = {0x8900, 0x9200};
-#define IOCTL_KIND 0xff00
-
-/* Of the C library: names of threads and of memory. */
-static const scmp_datum_t prctls[] = {PR_SET_NAME, 0x53564d41 /* PR_SET_VMA */};
-
-#define THREAD_FLAG 0x00010000 /* CLONE_THREAD */
-
-/* Calls that this machine does not have are negative. */
-static bool add_calls(scmp_filter_ctx filter, uint32_t action, const int *calls, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (calls[i] >= 0 && seccomp_rule_add(filter, action, calls[i], 0))
-            return false;
-    return true;
-}
-
-/* Allows a call if its argument, masked, has the value. */
-static bool allow_masked(scmp_filter_ctx filter, int call, unsigned argument, scmp_datum_t mask,
-                         scmp_datum_t value) {
-    struct scmp_arg_cmp compared = {argument, SCMP_CMP_MASKED_EQ, mask, value};
-    return !seccomp_rule_add_array(filter, SCMP_ACT_ALLOW, call, 1, &compared);
-}
-
-/* Memory must not be executable, so that no code can be added to the program. */
-static bool add_memory(scmp_filter_ctx filter) {
-    return allow_masked(filter, SCMP_SYS(mmap), 2, PROT_EXEC, 0) &&
-           allow_masked(filter, SCMP_SYS(mprotect), 2, PROT_EXEC, 0);
-}
-
-/* Threads but not processes; sockets and ioctls that libpcap uses. clone3 has its flags in memory,
- * where a filter cannot read them: if it fails with ENOSYS, the C library uses clone. */
-static bool add_conditions(scmp_filter_ctx filter) {
-    bool added = allow_masked(filter, SCMP_SYS(clone), 0, THREAD_FLAG, THREAD_FLAG) &&
-                 !seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-    for (size_t i = 0; added && i < sizeof families / sizeof *families; i++)
-        added = allow_masked(filter, SCMP_SYS(socket), 0, UINT32_MAX, (scmp_datum_t)families[i]);
-    for (size_t i = 0; added && i < sizeof kinds_of_ioctl / sizeof *kinds_of_ioctl; i++)
-        added = allow_masked(filter, SCMP_SYS(ioctl), 1, IOCTL_KIND, kinds_of_ioctl[i]);
-    added = added && allow_masked(filter, SCMP_SYS(ioctl), 1, UINT32_MAX, SIOCOUTQ); /* --status */
-    for (size_t i = 0; added && i < sizeof prctls / sizeof *prctls; i++)
-        added = allow_masked(filter, SCMP_SYS(prctl), 0, UINT32_MAX, prctls[i]);
-    return added;
-}
-
-/* A parent may have set that readable memory is executable, which would break the rule for memory.
- */
-static void forget_personality(void) {
-    int now = personality(0xffffffff);
-    if (now >= 0 && now & READ_IMPLIES_EXEC)
-        personality((unsigned long)now & ~(unsigned long)READ_IMPLIES_EXEC);
-}
-
-/* A process of another architecture, whose call numbers differ, is killed: the filter would read
- * them wrongly. */
+/* Sockets of packets and of --status; ioctls of usbmon beside those of interfaces. Others concern
+ * terminals (TIOCSTI types into one), disks and so on. */
 bool sandbox_calls(void) {
-    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
-    if (!filter)
-        return false;
-    forget_personality();
-    bool loaded =
-        !seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) &&
-        add_calls(filter, SCMP_ACT_ALLOW, allowed, sizeof allowed / sizeof *allowed) &&
-        add_calls(filter, SCMP_ACT_KILL_PROCESS, deadly, sizeof deadly / sizeof *deadly) &&
-        add_memory(filter) && add_conditions(filter) && !seccomp_load(filter);
-    seccomp_release(filter);
-    return loaded;
+    static const struct sandbox_socket sockets[] = {{AF_PACKET, 0}, {AF_UNIX, 0}, {AF_NETLINK, 0}};
+    static const struct sandbox_request usbmon = {0xff00, 0x9200};
+    const struct sandbox_needs needs = {
+        .sockets = sockets, .socket_count = 3, .requests = &usbmon, .request_count = 1};
+    return sandbox_open_calls(&needs);
 }
 
 pid_t process_start(const char *name, int *fd) {

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wiretale.traffic.experiment.plan import Plan, Session, Test, Tracer
+from wiretale.traffic.program import TRUSTED
 
 WAIT_S = 10  # for the receiver to become free
 CAPTURES = "captures"
@@ -49,8 +50,8 @@ def receiver_command(plan: Plan) -> list[str]:
     """Returns the receiver of all tests."""
     program = plan.receiver.program("wiretale-traffic")
     most = plan.sessions_most
-    parallel = ["--parallel", str(most)] if most > 1 else []
-    return plan.receiver.command([program, "receive", "--port", str(plan.port), "--json", *parallel])
+    parallel = ["--parallel", str(most), "--per-address", str(most)] if most > 1 else []
+    return plan.receiver.command([program, "receive", "--port", str(plan.port), "--json", *TRUSTED, *parallel])
 
 
 def amount(session: Session) -> list[str]:

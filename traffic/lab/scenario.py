@@ -21,7 +21,7 @@ from wiretale.traffic.lab.process import last_line, real_time
 from wiretale.traffic.lab.profile import Profile, Scenario
 from wiretale.traffic.lab.state import Lab
 from wiretale.traffic.lab.topology.cross import check_cross, cross_results, cross_traffic
-from wiretale.traffic.program import find_program
+from wiretale.traffic.program import TRUSTED, find_program
 
 PORT = 5001
 GRACE_SECONDS = 60  # after the planned end of the flow
@@ -95,7 +95,7 @@ def why_failed(done: subprocess.CompletedProcess[str]) -> str:
 @contextmanager
 def receiving(lab: Lab) -> Iterator[subprocess.Popen[str]]:
     """Runs a receiver for one test, which listens when the body begins."""
-    program = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--json", "--once"]
+    program = [find_program("wiretale-traffic"), "receive", "--port", str(PORT), "--json", "--once", *TRUSTED]
     command, pipe = lab.inside("receiver", *program), subprocess.PIPE
     receiver = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, env=lab.environment()

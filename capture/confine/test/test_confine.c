@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,19 @@ static bool become_dumpable(void) {
     return !prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
+/* The kernel would send SIGIO for it: before Linux 6.12, whatever Landlock says. */
+static bool own_a_process_by_fcntl(void) {
+    return !fcntl(early_tcp, F_SETOWN, neighbor);
+}
+
+static bool own_a_process_by_ioctl(void) {
+    return !ioctl(early_tcp, FIOSETOWN, &neighbor);
+}
+
+static bool own_a_group_by_ioctl(void) {
+    return !ioctl(early_tcp, SIOCSPGRP, &neighbor);
+}
+
 enum part { CALLS, FILES, TCP, SCOPE, USER };
 
 static const struct {
@@ -208,6 +222,9 @@ static const struct {
     {"UDP", send_by_udp, CALLS},
     {"a signal", signal_another_process, CALLS},
     {"a signal, were the call allowed", signal_another_process, SCOPE},
+    {"a signal by the owner of a socket", own_a_process_by_fcntl, CALLS},
+    {"a signal by the owner of a socket, as an ioctl", own_a_process_by_ioctl, CALLS},
+    {"a signal by the group of a socket", own_a_group_by_ioctl, CALLS},
     {"an abstract socket", send_to_an_abstract_socket, SCOPE},
     {"a terminal", control_a_terminal, CALLS},
     {"a process that can be looked into", become_dumpable, CALLS},

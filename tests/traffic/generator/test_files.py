@@ -161,7 +161,7 @@ def test_two_senders_with_one_number_do_not_remove_each_others_file(tmp_path: Pa
     number = ("--run", "77", "--bind")
     slowly = ("--file", str(source), *SLOW, *number, "127.0.0.1")
     with (
-        receiving(tmp_path, "--output-dir", str(folder), "--parallel", "2") as receiver,
+        receiving(tmp_path, "--output-dir", str(folder), "--parallel", "2", "--per-address", "2") as receiver,
         sending_early(tmp_path, receiver.port, *slowly) as sender,
     ):
         sender.wait_blocks(5)

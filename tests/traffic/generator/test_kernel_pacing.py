@@ -82,7 +82,7 @@ def test_the_kernel_sends_each_block_when_it_is_due(tmp_path: Path) -> None:
 def test_without_fq_it_is_refused_at_both_ends(tmp_path: Path) -> None:
     expected = "--kernel-pacing: expected the queueing discipline fq at lo (tc qdisc replace dev lo root fq)"
     options = ("--udp", "--rate", "100pps", "--count", "5", "--kernel-pacing")
-    with receiving(tmp_path, "--parallel", "2") as receiver:
+    with receiving(tmp_path, "--parallel", "2", "--per-address", "2") as receiver:
         forward = send_raw(receiver.port, *options)
         assert (forward.returncode, forward.stdout) == (5, b"")
         assert expected in forward.stderr.decode() and forward.stderr.count(b"\n") == 1

@@ -29,7 +29,7 @@ PROFILE = '[both]\nrate = "20Mbit"\ndelay = "1ms"\nqueue = 8'
 
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    with receiving(tmp_path_factory.mktemp("receiver"), "--parallel", "4") as running:
+    with receiving(tmp_path_factory.mktemp("receiver"), "--parallel", "4", "--per-address", "4") as running:
         yield running
 
 

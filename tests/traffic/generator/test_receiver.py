@@ -94,6 +94,8 @@ def test_garbage_is_turned_away_and_forgotten(tmp_path: Path) -> None:
         (("run=7", "walk=7"), "unknown field"),
         (("idle_ns", "content=1 file_name=..%2Fx idle_ns"), "name"),
         (("idle_ns", "content=1 file_name=.ssh idle_ns"), "name"),
+        (("count=10", "count=10 pacing=constant rate_bps=50"), "--min-rate"),
+        (("count=10", "count=10 start_offset_ns=100000000000"), "--min-rate"),
     ],
 )
 def test_a_test_out_of_bounds_is_refused_with_the_reason(tmp_path: Path, change: tuple[str, str], says: str) -> None:
@@ -106,7 +108,8 @@ def test_a_file_does_not_leave_its_folder(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     with receiving(tmp_path, "--output-dir", str(folder)) as receiver:
-        for name in ("..%2Fout", "%2Ftmp%2Fout", ".hidden", "a%00b", "a%0Ab", ""):
+        names = ("..%2Fout", "%2Ftmp%2Fout", ".hidden", "a%00b", "a%0Ab", "", "-rf", "caf%E9", "a%E2%80%AEtxt.exe")
+        for name in names:
             answer = talk(receiver.port, f"wiretale/1 nonce={NONCE}", f"{TEST} content=1 file_name={name}")
             assert answer[-1].startswith("refused"), name
     assert not list(folder.iterdir())
@@ -140,7 +143,7 @@ def test_a_second_sender_is_refused_or_waits(tmp_path: Path) -> None:
 
 
 def test_parallel_tests_run_at_the_same_time(tmp_path: Path) -> None:
-    with receiving(tmp_path, "--parallel", "3") as receiver:
+    with receiving(tmp_path, "--parallel", "3", "--per-address", "3") as receiver:
         with contextlib.ExitStack() as stack:
             plan = ("--time", "600", "--rate", "1M", "--size", "500")
             senders = [

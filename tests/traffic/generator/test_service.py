@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The receiver of wiretale-traffic as a service for others: flows to clients that are gone, quotas."""
+"""The receiver of wiretale-traffic as a service for others: flows to clients that are gone, quotas, slots, rights, files."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import re
+import shlex
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 
+import needs
+from checkout import ROOT
 from numbered_payloads import block
-from processes import wait_until
+from processes import output, wait_until
 from traffic_ends import SECONDS, Receiver, program, receiving, send, send_raw, sending, sending_early
 
 pytestmark = pytest.mark.xdist_group("traffic-ends")
@@ -244,7 +250,7 @@ def test_only_holders_of_the_key_end_a_receiver(tmp_path: Path) -> None:
 
 
 def test_a_receiver_that_a_sender_ends_finishes_the_tests_of_others(tmp_path: Path) -> None:
-    with receiving(tmp_path, "--let-stop", "--parallel", "2") as server:
+    with receiving(tmp_path, "--let-stop", "--parallel", "2", "--per-address", "2") as server:
         plan = ("--rate", "100pps", "--size", "100", "--time", "2", "--interval", "100ms")
         slow = subprocess.Popen(sending(server.port, *plan), stdout=subprocess.PIPE)
         assert slow.stdout and b"interval" in slow.stdout.readline()  # it runs
@@ -254,3 +260,78 @@ def test_a_receiver_that_a_sender_ends_finishes_the_tests_of_others(tmp_path: Pa
         report = json.loads(slow.communicate(timeout=SECONDS)[0].splitlines()[-1])
         assert report["complete"] and report["blocks_received"] == report["blocks_sent"] >= 150
         assert server.process.wait(timeout=SECONDS) == 0
+
+
+def test_an_address_has_one_slot_of_several(tmp_path: Path) -> None:
+    with (
+        receiving(tmp_path, "--parallel", "3") as server,
+        sending_early(tmp_path, server.port, "--bind", "127.0.0.1", *LONG) as first,
+    ):
+        first.wait_blocks(1)
+        refused = send_raw(server.port, "--bind", "127.0.0.1", "--count", "1")
+        assert refused.returncode == 4 and b"another test of this address is running (--per-address)" in refused.stderr
+        assert send(server.port, "--bind", "127.0.0.2", "--count", "1")["complete"]
+        assert first.end(signal.SIGINT) == 130
+
+
+def test_files_have_a_limit_which_the_start_names(tmp_path: Path) -> None:
+    folder, source = tmp_path / "in", tmp_path / "some.bin"
+    folder.mkdir()
+    source.write_bytes(bytes(300_000))
+    with receiving(tmp_path, "--output-dir", str(folder), "--total-size", "500k") as server:
+        begin = server.errors.read_text()
+        assert f"may run tests, write files to {folder}" in begin and "at most 500 kB in all (--total-size)" in begin
+        assert send(server.port, "--file", str(source))["complete"]
+        (tmp_path / "more.bin").write_bytes(bytes(300_000))
+        done = send_raw(server.port, "--file", str(tmp_path / "more.bin"), "--wait", "5")
+        assert done.returncode == 3 and b"Disk quota exceeded" in done.stderr
+        server.wait_reports(2)
+        assert [path.name for path in folder.iterdir()] == ["some.bin"]
+
+
+def test_a_service_has_no_rights(tmp_path: Path) -> None:
+    with receiving(tmp_path) as server:
+        status = dict(
+            line.split(":\t", 1) for line in Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
+        )
+    assert int(status["CapPrm"], 16) == int(status["CapEff"], 16) == 0 and "0" not in status["Uid"].split()
+    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked Debian package, made from the objects of `make build`."""
+    needs.skip_without(needs.programs("make", "dpkg-deb", "dpkg-shlibdeps", "strip"))
+    folder = tmp_path_factory.mktemp("package")
+    if (made := ROOT / "build" / "wiretale-traffic").is_dir():
+        shutil.copytree(made, folder / "build", copy_function=shutil.copy2)
+    places = (f"DIST={folder}", f"ROOT={folder}/root", f"PYTHON={sys.executable}", f"BUILD={folder}/build")
+    output(
+        "make",
+        "-s",
+        "-C",
+        str(ROOT / "traffic"),
+        "deb",
+        *places,
+        f"PROGRAM={folder}/wiretale-traffic",
+        "CFLAGS=-Werror",
+    )
+    (made,) = folder.glob("*.deb")
+    output("dpkg-deb", "-x", str(made), str(folder / "system"))
+    output("dpkg-deb", "-e", str(made), str(folder / "system" / "DEBIAN"))
+    return folder / "system"
+
+
+def test_the_package_has_a_confined_unit(package: Path) -> None:
+    unit = package / "lib/systemd/system/wiretale-receive.service"
+    assert "ExecStart=/usr/bin/wiretale-traffic receive $OPTIONS" in unit.read_text()
+    control = (package / "DEBIAN/control").read_text()
+    assert "Package: wiretale-receive\n" in control and "libsodium23" in control and "libseccomp2" in control
+    defaults = (package / "etc/default/wiretale-receive").read_text().splitlines()[-1]
+    options = shlex.split(defaults.removeprefix("OPTIONS="))[0].split()
+    help_text = output(str(package / "usr/bin/wiretale-traffic"), "receive", "--help")
+    assert {option for option in options if option.startswith("--")} <= set(re.findall(r"--[a-z-]+", help_text))
+    assert (package / "usr/share/bash-completion/completions/wiretale-traffic").is_file()
+    needs.skip_without(needs.programs("systemd-analyze"))
+    messages = output("systemd-analyze", "security", "--offline=true", "--threshold=20", str(unit))
+    assert float(re.findall(r"exposure level for .*: ([\d.]+)", messages)[0]) <= 2.0

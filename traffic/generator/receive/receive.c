@@ -19,6 +19,7 @@
 #include "common/options.h"
 #include "common/units.h"
 #include "common/units_text.h"
+#include "receive/confine.h"
 #include "receive/listener.h"
 
 #define POLL_MS 200 /* between two looks at exchange_interrupted */
@@ -52,10 +53,14 @@ static const struct option_row rows[] = {
          "end after the test of a sender that asks for it (send --stop-receiver) [refuse it]"),
     COUNT_OF("parallel", 0, parallel, "N", 1, 1024,
              "tests run at once [1]; further senders are refused"),
+    COUNT_OF("per-address", 0, per_address, "N", 1, 1024,
+             "of one address, or IPv6 network of 64 bits [1]"),
     SIZE_OF("max-bytes", 0, exchange.max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
     TAKEN_AT("max-rate", 0, exchange.max_bps, "RATE", take_rate,
              "limit of block bytes per test and direction: 10M, 1G [no limit]"),
-    TIME_OF("max-time", 0, exchange.max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [1h]"),
+    TAKEN_AT("min-rate", 0, exchange.min_bps, "RATE", take_rate,
+             "a test that moves less of blocks for a minute is ended [100]"),
+    TIME_OF("max-time", 0, exchange.max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [10m]"),
     COUNT_OF("max-streams", 0, max_streams, "N", 1, MAX_STREAMS, "stream limit per test [128]"),
     TIME_OF("idle", 0, idle_ns, "TIME", NS_PER_MS, LONG,
             "silence that ends a test [as the sender asks, 1 s]"),
@@ -67,9 +72,17 @@ static const struct option_row rows[] = {
     HEADING("files"),
     TEXT_OF("output-dir", 'o', target.folder, "DIR",
             "write received files here [only compare their checksums]"),
+    SIZE_OF("total-size", 0, room.most_bytes, "BYTES", 1, INT64_MAX,
+            "limit of all files in DIR [10G]; what does not fit is refused"),
+    SIZE_OF("min-free", 0, room.min_free, "BYTES", 0, INT64_MAX,
+            "space that files leave on the disk [5 % of it]"),
     FLAG("overwrite", 0, target.overwrite, "replace files that exist in DIR [refuse them]"),
     FLAG("stdout", 0, target.to_stdout,
          "write files to standard output, and reports to standard error"),
+    HEADING("rights"),
+    TEXT_OF("user", 0, user, "USER",
+            "as root, become this user [owner of DIR, wiretale or nobody]; root: stay root"),
+    FLAG("no-sandbox", 0, no_sandbox, "run without seccomp and Landlock"),
     HEADING("output"),
     FLAG("json", 'J', exchange.style.json, "print one JSON object per test, on one line"),
     TIME_OF("interval", 'i', exchange.interval_ns, "TIME", 10 * NS_PER_MS, LONG,
@@ -102,28 +115,24 @@ static const struct command_line command = {
         "  130  interrupted\n",
 };
 
-/* A directory that cannot be written to must be an error now and not in the first transfer. */
-static void check_output_dir(const char *path) {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || faccessat(fd, ".", W_OK | X_OK, AT_EACCESS))
-        fail(EXIT_IO, "--output-dir %s: %s", path, strerror(errno));
-    close(fd);
-}
-
 /* The defaults bound the damage that a stranger can do: one transfer at once, of 128 streams, 1 TB
- * and 1 h. */
+ * and 10 minutes, and files of 10 GB together. */
 static void read_options(struct receive_options *options, int argc, char **argv) {
     *options = (struct receive_options){.port = DEFAULT_PORT,
                                         .family = AF_UNSPEC,
                                         .parallel = 1,
+                                        .per_address = 1,
+                                        .room = {.most_bytes = UINT64_C(10000000000),
+                                                 .min_free = DEFAULT_MIN_FREE,
+                                                 .lock = PTHREAD_MUTEX_INITIALIZER},
                                         .max_streams = 128,
                                         .exchange = {.max_bytes = UINT64_C(1000000000000),
-                                                     .max_ns = 3600 * NS_PER_S,
+                                                     .max_ns = 600 * NS_PER_S,
+                                                     .min_bps = 100,
                                                      .style = {.role = "receive"}}};
     options_read(&command, options, argc, argv, NULL, 0);
     options->exchange.style.out = options->target.to_stdout ? stderr : stdout;
-    if (options->target.folder)
-        check_output_dir(options->target.folder);
+    options->target.room = &options->room;
     if (options->target.to_stdout && options->parallel > 1)
         fail(EXIT_USAGE, "--stdout: expected no --parallel, because bytes would mix");
     if (options->target.overwrite && !options->target.folder)
@@ -171,6 +180,20 @@ static int serve(struct listener *listener) {
     return sessions->cut_short || sessions->is_late ? EXIT_TRUNCATED : EXIT_DONE;
 }
 
+/* What strangers may do, or those with the key. */
+static void show_rights(const struct receive_options *options) {
+    const struct folder_room *room = &options->room;
+    if (!options->key && !options->allowed.count)
+        log_warning("no --key: anyone who reaches port %llu may run tests%s%s%s",
+                    (unsigned long long)options->port,
+                    options->target.folder ? ", write files to " : "",
+                    options->target.folder ? options->target.folder : "",
+                    options->lets_stop ? ", and end this receiver" : "");
+    if (options->target.folder)
+        log_info("files go to %s, at most %s in all (--total-size)", options->target.folder,
+                 UNITS_SHOW(SHOWN_BYTES, room->most_bytes));
+}
+
 /* The socket is opened before partial files are swept, because a second receiver at this port must
  * fail before it touches the directory. Without a key, a warning names the port, because any host
  * that reaches it can use this one's bandwidth. */
@@ -189,11 +212,10 @@ int receive_main(int argc, char **argv) {
     exchange_watch_signals();
     if (!session_set_begin(&sessions, &options) || !listener_open(&listener, &options, error))
         fail(EXIT_MISSING, "port %llu: %s", port, error);
+    receive_confine(&options);
     if (options.target.folder)
         content_sweep(options.target.folder);
-    if (!options.key && !options.allowed.count)
-        log_warning("no --key: anyone who reaches port %llu may run tests%s", port,
-                    options.lets_stop ? ", and end this receiver" : "");
+    show_rights(&options);
     log_plain("listening on port %llu", port);
     int code = serve(&listener);
     listener_close(&listener);

@@ -8,7 +8,8 @@
  * The listener's thread owns the set and its counters. It changes states from FREE to RUNNING, and
  * from FINISHED to FREE after the join; a session's thread changes its own from RUNNING to FINISHED
  * and nothing else. Bounds against senders are --parallel, --tests, --max-streams, --max-bytes,
- * --max-time, --quota and START_NS; a plan is checked before a thread is started for it. */
+ * --max-time, --min-rate, --per-address, --quota and START_NS; a plan is checked before a thread is
+ * started for it. */
 #include "receive/session_set.h"
 
 #include <stdio.h>
@@ -179,6 +180,20 @@ static struct session *find_free(struct session_set *set) {
     return under_way < set->options->parallel ? free_slot : NULL;
 }
 
+/* Returns the running transfers of the peer's address: of IPv6, of the network of 64 bits, because
+ * a host has that many addresses. */
+static uint64_t count_of_address(const struct session_set *set, const union endpoint *peer) {
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < set->count; i++) {
+        const union endpoint *of = &set->list[i].transfer.peer;
+        if (is_under_way(&set->list[i]) && of->address.sa_family == peer->address.sa_family)
+            found += peer->address.sa_family == AF_INET6
+                         ? !memcmp(&of->ipv6.sin6_addr, &peer->ipv6.sin6_addr, 8)
+                         : endpoint_same_host(of, peer);
+    }
+    return found;
+}
+
 /* Refuses a plan that exceeds --max-streams, --max-bytes or --max-time. Returns NULL, or text that
  * is valid until the next call. Limits are divided instead of multiplying figures of
  * the plan, because a product could wrap. */
@@ -191,6 +206,12 @@ static const char *check_limits(const struct receive_options *options,
     if (max_rate > 0 && (rate <= 0 || rate > max_rate))
         snprintf(error, sizeof error, "expected a --rate of at most %.12g bit/s (--max-rate)",
                  max_rate / (double)plan->streams);
+    else if (options->exchange.min_bps > 0 && ((rate > 0 && rate < options->exchange.min_bps) ||
+                                               plan->start_offset_ns > RATE_FLOOR_NS))
+        snprintf(error, sizeof error,
+                 "expected at least %.12g bit/s from the first minute on "
+                 "(--min-rate)",
+                 options->exchange.min_bps);
     else if (plan->streams > options->max_streams)
         snprintf(error, sizeof error, "at most %llu streams (--max-streams)",
                  (unsigned long long)options->max_streams);
@@ -293,6 +314,8 @@ const char *session_set_start(struct session_set *set, const struct connection *
         return "the receiver has run its last test";
     if (!session)
         return "another test is running";
+    if (count_of_address(set, &connection->peer) >= set->options->per_address)
+        return "another test of this address is running (--per-address)";
     if (find(set, plan->run, &connection->peer))
         return "a test with this run number is running";
     session->set = set;

@@ -10,13 +10,17 @@
 
 /* The command line of `receive`. */
 struct receive_options {
-    const char *key; /* NULL: not given */
+    const char *key;  /* NULL: not given */
+    const char *user; /* that root becomes; NULL: not given */
+    bool no_sandbox;
     struct content_target target;
+    struct folder_room room; /* of target.folder */
     uint64_t port;
     uint64_t family;      /* AF_UNSPEC, AF_INET, AF_INET6 */
     uint64_t tests;       /* transfers to run; 0: until stopped */
     uint64_t accept_ns;   /* longest time in which no transfer runs; 0: no limit */
     uint64_t parallel;    /* transfers at once */
+    uint64_t per_address; /* of them, of one address */
     uint64_t max_streams; /* of a transfer */
     uint64_t idle_ns;     /* 0: as the sender asks */
     bool lets_stop;       /* senders may end this receiver */

@@ -240,6 +240,23 @@ static void check_time_limit(struct transfer *transfer) {
         transfer->directions[name].stop = true;
 }
 
+bool rate_floor_holds(struct rate_floor *floor, double least_bps, uint64_t bytes, uint64_t now_ns) {
+    uint64_t ns = now_ns - floor->ns, moved = bytes - floor->bytes;
+    if (ns < RATE_FLOOR_NS)
+        return true;
+    *floor = (struct rate_floor){now_ns, bytes};
+    return (double)moved * 8e9 >= least_bps * (double)ns;
+}
+
+/* Signs of life and a block now and then must not keep a slot from other senders. */
+static void check_rate_floor(struct transfer *transfer) {
+    double least = transfer->exchange.options->min_bps;
+    if (least > 0 && !transfer->stopped_by &&
+        !rate_floor_holds(&transfer->exchange.floor, least, transfer->bytes_moved, monotonic_ns()))
+        transfer_fail(transfer, "less than %.12g bit/s for %llu s (--min-rate)", least,
+                      RATE_FLOOR_NS / (unsigned long long)NS_PER_S);
+}
+
 /* Lines may be stuck behind blocks in a full queue, so blocks are signs of life too. */
 static void note_received_blocks(struct transfer *transfer) {
     uint64_t bytes = 0;
@@ -346,7 +363,7 @@ void exchange_run(struct transfer *transfer, const struct exchange_options *opti
     transfer->max_bps = options->max_bps;
     transfer->start_realtime_ns = realtime_ns();
     transfer->start_ns = monotonic_ns();
-    exchange->last_sent_ns = exchange->sampled_ns = transfer->start_ns;
+    exchange->last_sent_ns = exchange->sampled_ns = exchange->floor.ns = transfer->start_ns;
     note_sign_of_life(transfer);
     exchange->options = options;
     for (unsigned name = 0; name < DIRECTIONS; name++)
@@ -357,6 +374,7 @@ void exchange_run(struct transfer *transfer, const struct exchange_options *opti
         check_content(transfer);
         handle_stop(transfer);
         check_time_limit(transfer);
+        check_rate_floor(transfer);
         sample(transfer, false);
         for (unsigned name = 0; name < DIRECTIONS; name++)
             finish_direction(transfer, &transfer->directions[name]);

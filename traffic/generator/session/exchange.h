@@ -14,9 +14,13 @@
  * address for longer than this, because the address may belong to another host by then. */
 #define FLOW_SILENCE_NS (900 * NS_PER_MS)
 
+/* For so long, a transfer may move less than its receiver's --min-rate. */
+#define RATE_FLOOR_NS (60 * NS_PER_S)
+
 struct exchange_options {
     uint64_t max_bytes;        /* of all streams, which transfer->max_bytes may lower */
     double max_bps;            /* of all streams of a direction; 0: no limit */
+    double min_bps;            /* of all streams, in each RATE_FLOOR_NS; 0: no limit */
     uint64_t max_ns;           /* of the plan's own duration; 0: no limit */
     uint64_t interval_ns;      /* between lines while the transfer runs; 0: no lines */
     struct report_style style; /* of these lines and the report */
@@ -25,6 +29,9 @@ struct exchange_options {
 /* Runs a transfer whose UDP sockets are open and for which "start" was sent. Returns when it is
  * over and all of its threads have ended; transfer->stopped_by is NULL if nothing cut it short. */
 void exchange_run(struct transfer *transfer, const struct exchange_options *options);
+
+/* Returns whether at least `least_bps` moved since the last look, which lasts RATE_FLOOR_NS. */
+bool rate_floor_holds(struct rate_floor *floor, double least_bps, uint64_t bytes, uint64_t now_ns);
 
 /* The signal that asks all transfers to end; 0 if there was none. */
 extern _Atomic int exchange_interrupted;

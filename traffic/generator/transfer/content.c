@@ -15,10 +15,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/utf8.h"
 
 #define DIGEST_BYTES 32u
 #define PART_BEGIN   ".wiretale-"
@@ -90,6 +93,14 @@ static bool is_plain_name(const char *name) {
     return true;
 }
 
+/* Returns whether a file may have the name: `rm *` must not take it for an option, and it reads as
+ * what it is, because no character of it is malformed, invisible or turns others. */
+static bool is_safe_name(const char *name) {
+    char shown[NAME_MAX + 1];
+    utf8_copy_printable(shown, sizeof shown, name, strlen(name));
+    return name[0] != '-' && !strcmp(shown, name);
+}
+
 /* Returns whether the name may be given to the received file: only a regular file is ever replaced.
  */
 static bool is_free(const struct content *content, char *error, size_t room) {
@@ -123,6 +134,9 @@ static bool open_temporary(struct content *content, const char *folder, char *er
     content->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (content->folder >= 0 && !is_free(content, error, room))
         return false;
+    if (content->folder >= 0 && !(content->has_room = folder_room_begin(
+                                      content->target->room, content->folder, error, room)))
+        return false;
     if (content->folder >= 0)
         content->fd = make_locked(content);
     if (content->fd < 0)
@@ -135,9 +149,10 @@ bool content_receive(struct content *content, const struct content_target *targe
     if (!begin(content, error, room))
         return false;
     content->target = target;
-    if (!is_plain_name(name)) {
-        snprintf(error, room,
-                 "a file's name must have no folder, control character or dot before it");
+    if (!is_plain_name(name) || (target->folder && !is_safe_name(name))) {
+        snprintf(
+            error, room,
+            "a file's name must be printable UTF-8 without a folder, and not begin with . or -");
         return false;
     }
     snprintf(content->name, sizeof content->name, "%s", name);
@@ -180,6 +195,8 @@ void content_sweep(const char *folder) {
  * bytes as they arrive. */
 static void write_all(struct content *content, uint64_t offset, const uint8_t *bytes,
                       size_t count) {
+    if (content->has_room && !content->error)
+        content->error = folder_room_take(content->target->room, content->folder, count);
     while (count && !content->error) {
         ssize_t done = content->target->to_stdout
                            ? write(1, bytes, count)
@@ -273,6 +290,8 @@ void content_end(struct content *content) {
     if (!content->is_used)
         return;
     content_settle(content, false);
+    if (content->has_room)
+        folder_room_end(content->target->room, content->kept ? 0 : content->bytes);
     if (content->fd >= 0)
         close(content->fd);
     if (content->folder >= 0)

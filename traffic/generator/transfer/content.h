@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "transfer/folder_room.h"
+
 #define CONTENT_DIGEST_HEX 65
 
 /* Destination of received files. */
@@ -17,6 +19,7 @@ struct content_target {
     const char *folder; /* directory; NULL: bytes are only hashed */
     bool to_stdout;
     bool overwrite; /* replace a regular file with this name */
+    struct folder_room *room;
 };
 
 struct content {
@@ -34,7 +37,7 @@ struct content {
     crypto_generichash_state digest;
     char own[CONTENT_DIGEST_HEX], peer[CONTENT_DIGEST_HEX]; /* checksums; "": unknown */
     bool kept;                                              /* the file has its name */
-    bool has_settled;
+    bool has_settled, has_room; /* has_room: it counts in target->room */
 };
 
 /* Sender: opens `path`; "-" is standard input. Returns false with `error` set if that fails. */

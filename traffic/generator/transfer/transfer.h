@@ -88,6 +88,11 @@ struct clock_answer {
     char host[HOST_NAME_SIZE];                 /* hash of the kernel's boot_id; "": unknown */
 };
 
+/* What had moved at the last look. */
+struct rate_floor {
+    uint64_t ns, bytes;
+};
+
 /* State of the loop that exchanges lines with the peer (session/exchange.c). */
 struct exchange {
     const struct exchange_options *options;
@@ -96,6 +101,7 @@ struct exchange {
     uint64_t last_bytes;                  /* of blocks, at the previous look */
     uint64_t sampled_ns;                  /* monotonic: the previous TCP_INFO samples */
     uint64_t shown_ns;                    /* since the start: the previous interval line */
+    struct rate_floor floor;
     bool peer_gone, stop_sent;
 };
 

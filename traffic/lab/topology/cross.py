@@ -19,7 +19,7 @@ from wiretale.traffic.lab.profile import Profile
 from wiretale.traffic.lab.state import Lab
 from wiretale.traffic.lab.topology.description import MOST, Cross
 from wiretale.traffic.lab.topology.network import addresses
-from wiretale.traffic.program import find_program
+from wiretale.traffic.program import TRUSTED, find_program
 
 PORT = 5901  # of the first
 NO_RECEIVER = "127.0.0.1", "1"  # address and port
@@ -68,7 +68,7 @@ def remove_earlier_output(folder: Path) -> None:
 
 def start_cross(lab: Lab, profile: Profile, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Starts receivers, then senders, and yields each."""
-    receive = [find_program("wiretale-traffic"), "receive", "--once", "--json", "--port"]
+    receive = [find_program("wiretale-traffic"), "receive", "--once", "--json", *TRUSTED, "--port"]
     where = addresses(lab)
     every = list(enumerate(profile.topology.cross))
     for number, cross in every:
