@@ -14,7 +14,7 @@ import signal
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from importlib import import_module
 from pathlib import Path
@@ -44,7 +44,7 @@ from wiretale.analyzer.units import plural
 
 TYPE_CHECKING = False  # as typing has it, whose import takes 2 ms
 if TYPE_CHECKING:
-    from typing import Unpack
+    from typing import Any, Unpack
 
     from plotly.graph_objects import Figure
 
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.answer import Answer
     from wiretale.analyzer.findings.transfers import Transfers
     from wiretale.analyzer.flow import Flow
+    from wiretale.analyzer.frames.cited import Choice
     from wiretale.analyzer.query import QueryResult
 
 STEP_PACKETS = 65_536  # some ms
@@ -468,6 +469,45 @@ class Trace:
             hint = " Use epoch_ns() of each time." if "TIMESTAMPTZ_NS" in text else ""
             raise UsageError(f"query: {text}{hint}") from None
 
+    def scapy(self, frames: Choice = None) -> Any:
+        """Returns frames as a PacketList of Scapy: those that show the answer, a cause or a finding (its code), or those that
+        are given as numbers or as rows with capture and frame. Raises MissingToolError without Scapy, and the errors of
+        packets().
+
+        >>> import wiretale
+        >>> trace = wiretale.analyze("sample_pcaps/tcp_losses.pcap")
+        >>> [packet.comment for packet in trace.scapy("lost-downstream")]
+        [b'frame 155', b'frame 338']
+        """
+        from wiretale.analyzer.frames.python_tools import to_scapy
+
+        return to_scapy(self, frames)
+
+    def pyshark(self, choice: str | int) -> Any:
+        """Returns the file as a FileCapture of pyshark, filtered by a flow (its number), a cause or a finding (its code), or a
+        display filter. Raises MissingToolError without pyshark, and on Python 3.14, on which pyshark fails.
+
+        >>> import wiretale
+        >>> with wiretale.analyze("sample_pcaps/tcp_losses.pcap").pyshark("lost-downstream") as capture:
+        ...     [int(packet.number) for packet in capture]
+        [155, 338]
+        """
+        from wiretale.analyzer.frames.python_tools import to_pyshark
+
+        return to_pyshark(self, choice)
+
+    def frame(self, frame: int | Mapping[str, Any]) -> Any:
+        """Returns one frame, decoded by tshark, as a packet of pyshark; a row with capture and frame if there are several files.
+        Raises the errors of pyshark().
+
+        >>> import wiretale
+        >>> wiretale.analyze("sample_pcaps/tcp_losses.pcap").frame(155).tcp.dstport
+        '5201'
+        """
+        from wiretale.analyzer.frames.python_tools import pyshark_frame
+
+        return pyshark_frame(self, frame)
+
     def figure(self, flow: int, *panels: str, most: int | None = FIGURE_POINTS) -> Figure:
         """Returns the figure of a flow as a Plotly Figure with its points: all panels that have data, or those that are named.
 
@@ -680,13 +720,14 @@ def add_rows(core: _core.Analysis, table_rows: Iterable[tuple[str, tuple[object,
 
 
 def analyze(
-    *paths: Paths,
+    *paths: Paths | Any,
     keep_packets: bool = False,
     interfaces_only: bool = False,
     progress: Progress | None = None,
     **options: Unpack[AnalysisKeywords],
 ) -> Trace:
-    """Analyzes pcap and pcapng files (also compressed), folders, lists of them, or "-" (stdin), merged by time.
+    """Analyzes pcap and pcapng files (also compressed), folders, lists of them, or "-" (stdin), merged by time; also packets of
+    Scapy, and a FileCapture of pyshark.
 
     >>> analyze("sample_pcaps/tcp_losses.pcap", start="2026-01-15T12:00:00Z").findings[0]["code"]
     'lost-downstream'
@@ -700,13 +741,18 @@ def analyze(
     and packets. Ctrl-C stops the analysis and returns its results so far. If a capture is damaged, it warns with
     DamagedInputWarning. Raises InputError or UsageError.
     """
-    return analyze_with(
-        paths,
-        AnalysisOptions.of(options),
-        keep_packets=keep_packets,
-        interfaces_only=interfaces_only,
-        progress=progress,
-    )
+
+    def analysis(files: Sequence[Paths]) -> Trace:
+        checked = AnalysisOptions.of(options)
+        return analyze_with(
+            files, checked, keep_packets=keep_packets, interfaces_only=interfaces_only, progress=progress
+        )
+
+    if all(isinstance(path, (str, bytes, os.PathLike)) for path in paths):
+        return analysis(paths)
+    from wiretale.analyzer.frames.python_tools import analyze_packets
+
+    return analyze_packets(paths, analysis)
 
 
 def analyze_with(

@@ -39,6 +39,7 @@ CALLED = [
 MODULES = sorted({"wiretale", *(getattr(wiretale, name).__module__ for name in PUBLIC)})
 LIBRARIES = {"_polars(": "polars", ".pl()": "polars", "_arrow(": "pyarrow", ".arrow()": "pyarrow"}
 LIBRARIES |= {"_pandas(": "pandas", ".df()": "pandas"}
+LIBRARIES |= {".scapy(": "scapy", ".pyshark(": "pyshark", ".frame(": "pyshark"}
 DROPPED = 90  # a segment that the sender retransmits, and that the copy at the receiver lacks
 
 

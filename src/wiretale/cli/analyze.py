@@ -53,6 +53,8 @@ wiretale analyze day/*.pcap.zst -f 'tcp port 443' --start 2026-01-15T12:00:00Z
 # every table but packets as Parquet, and report.html; then with packets
 wiretale analyze transfer.pcapng -o transfer.wiretale
 wiretale analyze transfer.pcapng -o transfer.wiretale --tables packets
+# verdicts and causes in Wireshark's packet list
+wiretale analyze transfer.pcapng --wireshark transfer.lua
 # a picture of one flow with two panels
 wiretale analyze transfer.pcapng --figure 0:sequence,rtt -o transfer.svg
 # two pictures: flow-0-sequence.png and flow-3-rtt.png
@@ -164,6 +166,13 @@ def write_files(trace: Trace, outputs: Outputs) -> Iterator[Path]:
 
         figures = [trace.figure(flow, *panels) for flow, panels in outputs.figures]  # all, before one is written
         yield from map(write_picture, figures, outputs.pictures)
+    if outputs.wireshark:
+        from wiretale.reports.export import wireshark
+        from wiretale.reports.html.offline_page import write
+
+        yield write(wireshark.script(trace), outputs.wireshark)
+        if not outputs.quiet:
+            note(wireshark.command(trace, outputs.wireshark))
     paths = report_paths(outputs)
     pages: list[str] = []
 

@@ -59,6 +59,8 @@ class Outputs(NamedTuple):
     overwrite: bool
     quiet: bool
     conditions: Sequence[TraceCondition] = ()
+    #: the script of --wireshark
+    wireshark: Path | None = None
 
     @property
     def place(self) -> Path | str | None:
@@ -73,7 +75,7 @@ class Outputs(NamedTuple):
     @property
     def is_screen(self) -> bool:
         """Whether the screen is all that is wanted."""
-        outputs = self.prints_data or self.csv or self.place or self.report or self.pictures or self.quiet
+        outputs = self.prints_data or self.csv or self.has_files or self.place or self.report or self.quiet
         return not outputs and not self.explained
 
     @property
@@ -94,7 +96,7 @@ class Outputs(NamedTuple):
     @property
     def has_files(self) -> bool:
         """Whether there are files to write."""
-        return bool(report_paths(self) or self.pictures)
+        return bool(report_paths(self) or self.pictures or self.wireshark)
 
     @property
     def has_packets(self) -> bool:
@@ -136,6 +138,13 @@ def figure_choice(text: str) -> tuple[int, list[str]]:
     return int(flow), [name.strip() for name in panels.split(",")] if panels else []
 
 
+def lua_script(text: str) -> Path:
+    """Returns the file of a script for Wireshark."""
+    if not text.endswith(".lua"):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a name that ends in .lua")
+    return Path(text)
+
+
 def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | str] = folder) -> None:
     """Adds the options of outputs; `place` parses the directory of -o."""
     add_choices(parser, FLOWS)
@@ -155,6 +164,8 @@ def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | s
     )
     option(output, "--figure", "FLOW[:PANEL]", text, type=figure_choice, action="append", default=[])
     option(output, "--report", "FILE", "write the interactive report; - for standard output", type=page)
+    text = "write a script for Wireshark that shows verdicts, causes and cost in columns, and print how to open it"
+    option(output, "--wireshark", "FILE.lua", text, type=lua_script)
     text = "keep bytes and decoded fields of frames out of the report: payload can be private"
     option(output, "--no-frames", None, text)
     add_overwrite(output)
@@ -212,6 +223,7 @@ def outputs_of(arguments: argparse.Namespace) -> Outputs:
         overwrite=arguments.overwrite,
         quiet=arguments.quiet,
         conditions=conditions_of(arguments.fail_if),
+        wireshark=arguments.wireshark,
     )
     check_conflicts(outputs)
     return outputs
@@ -263,4 +275,5 @@ def check_files(outputs: Outputs, inputs: list[str]) -> None:
     """Rejects outputs that would destroy an input or cannot be written."""
     from wiretale.reports.export.parquet import table_files
 
-    check_outputs(outputs, inputs, table_files(outputs.formats, "packets" in outputs.tables), outputs.pictures)
+    more = [*outputs.pictures, *([outputs.wireshark] if outputs.wireshark else [])]
+    check_outputs(outputs, inputs, table_files(outputs.formats, "packets" in outputs.tables), more)

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packets to and from Scapy and pyshark, which are imported only here, and only if they are used."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+from wiretale.analyzer.display_filter import flow_filter, frame_filter
+from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
+from wiretale.analyzer.frames.cited import Choice, of_code, place_of, places_of
+from wiretale.analyzer.frames.raw_frames import RawFrame, pcapng, raw_frames
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wiretale.analyzer.trace import Trace
+
+NS = 1_000_000_000
+FAILS_FROM = (3, 14)  # pyshark 0.6 asks asyncio for an event loop that Python 3.14 does not make
+SECONDS_MAX = 600  # of tshark, which writes what a FileCapture shows
+
+
+def tool(name: str, module: str) -> Any:
+    """Imports a module of a library. MissingToolError if it is not installed, or fails on this Python."""
+    if name == "pyshark" and sys.version_info >= FAILS_FROM:
+        version = ".".join(map(str, FAILS_FROM))
+        raise MissingToolError(f"pyshark fails on Python {version} and newer: use an older Python, or trace.scapy()")
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingToolError(f"{name} is missing ({error}): pip install {name}") from None
+
+
+def to_scapy(trace: Trace, frames: Choice) -> Any:
+    """Returns frames as a PacketList of Scapy, with their times, lengths on the wire and numbers."""
+    config, packets, lists = tool("scapy", "scapy.config"), tool("scapy", "scapy.packet"), tool("scapy", "scapy.plist")
+    tool("scapy", "scapy.layers.all")
+    layers, decimal = config.conf.l2types.num2layer, tool("scapy", "scapy.utils").EDecimal
+    listed = []
+    for frame in raw_frames(trace, places_of(trace, frames)):
+        packet = layers.get(frame.link_type, packets.Raw)(frame.data)
+        packet.time = decimal(frame.time_ns or 0) / NS
+        packet.wirelen = frame.length
+        packet.comment = f"frame {frame.number}".encode()
+        listed.append(packet)
+    return lists.PacketList(listed, name="wiretale")
+
+
+def filter_of(trace: Trace, choice: str | int) -> tuple[str, str]:
+    """Returns the file and display filter of a flow (its number), of a cause or finding (its code), or the filter itself."""
+    files = trace.interfaces.column("file")
+    if isinstance(choice, int):
+        row = trace.flow(choice).row
+        return files[row["first_capture"]], flow_filter(row)
+    codes = [row for row in (*trace.causes, *trace.findings) if row["code"] == choice]
+    if not codes:
+        return only_file(trace), choice
+    places = of_code(trace, choice)
+    captures = {files[capture] for capture, _ in places}
+    if len(captures) > 1:
+        raise UsageError(f"{choice}: {len(captures)} files show it: expected a flow, or one file")
+    return captures.pop() if captures else only_file(trace), codes[0]["filter"] or frame_filter(n for _, n in places)
+
+
+def only_file(trace: Trace) -> str:
+    """Returns the file of a trace. UsageError if there are several."""
+    if len(trace.inputs) > 1:
+        raise UsageError(f"{len(trace.inputs)} files: expected the number of a flow, or an analysis of one file")
+    return trace.inputs[0]
+
+
+def open_pyshark(path: str, display_filter: str, *more: str) -> Any:
+    """Opens a file with pyshark. MissingToolError if that cannot work here.
+
+    pyshark handles SIGCHLD in the whole process; that ends with the capture.
+    """
+    pyshark = tool("pyshark", "pyshark")
+    try:
+        capture = pyshark.FileCapture(path, display_filter=display_filter, custom_parameters=[*more] or None)
+    except Exception as error:  # pyshark has no tree of errors
+        raise MissingToolError(f"pyshark cannot run tshark: {error}: apt-get install tshark") from None
+    weakref.finalize(capture, forget_children)
+    return capture
+
+
+def forget_children() -> None:
+    """Ends the handling of SIGCHLD that pyshark began."""
+    with warnings.catch_warnings(), suppress(Exception):
+        warnings.simplefilter("ignore")
+        asyncio.get_child_watcher().attach_loop(None)
+        asyncio.set_child_watcher(None)  # type: ignore[arg-type]  # the next one is made when it is needed
+
+
+def to_pyshark(trace: Trace, choice: str | int) -> Any:
+    """Returns a FileCapture of the packets of a flow, a cause, a finding or a display filter."""
+    trace.check_readable()
+    return open_pyshark(*filter_of(trace, choice))
+
+
+def pyshark_frame(trace: Trace, frame: int | Mapping[str, Any]) -> Any:
+    """Returns one frame as a packet of pyshark: its decoded tree, by tshark that knows all packets before it."""
+    trace.check_readable()
+    capture, number = place_of(trace, frame)
+    opened = open_pyshark(trace.interfaces.column("file")[capture], f"frame.number == {number}", "-c", str(number))
+    packet = next(iter(opened), None)
+    opened.close()
+    forget_children()
+    if packet is None:
+        raise UsageError(f"there is no frame {number} in {opened.input_filepath}")
+    return packet
+
+
+def is_foreign(path: object) -> bool:
+    """Returns whether an input of analyze() is a list of packets of Scapy, or a FileCapture of pyshark."""
+    if isinstance(path, (str, bytes, os.PathLike)):
+        return False
+    module = type(path).__module__
+    if isinstance(path, (list, tuple)) and path:
+        module = type(path[0]).__module__
+    return module.startswith(("scapy.", "pyshark."))
+
+
+def raw_of_scapy(packets: Iterable[Any]) -> Iterator[RawFrame]:
+    """Yields the frames of packets of Scapy."""
+    links = tool("scapy", "scapy.config").conf.l2types.layer2num
+    for number, packet in enumerate(packets, 1):
+        content = bytes(packet)
+        if (link := links.get(type(packet))) is None:
+            raise UsageError(
+                f"packet {number}: {type(packet).__name__} is no link layer: expected Ether, IP or the like"
+            )
+        length = getattr(packet, "wirelen", None) or len(content)
+        yield RawFrame(0, number, link, int(packet.time * NS), length, content)
+
+
+def write_foreign(source: Any, path: Path) -> str:
+    """Writes packets of Scapy or of a FileCapture into a file and returns its path; that of a FileCapture without a filter."""
+    if not type(source).__module__.startswith("pyshark."):
+        path.write_bytes(pcapng(list(raw_of_scapy(source))))
+        return str(path)
+    original, display_filter = str(source.input_filepath), source._display_filter
+    if not display_filter:
+        return original
+    from wiretale.analyzer.verify.tshark import Dissector
+
+    words = [Dissector().program, "-r", original, "-Y", display_filter, "-w", str(path)]
+    done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=SECONDS_MAX)
+    if done.returncode:
+        raise InputError(f"{original}: tshark: {done.stderr.strip().splitlines()[-1:] or done.returncode}")
+    return str(path)
+
+
+def analyze_packets(inputs: Sequence[Any], analysis: Callable[[list[Any]], Trace]) -> Trace:
+    """Returns an analysis of inputs with files in place of packets. The files are there as long as the trace."""
+    folder = mkdtemp(prefix="wiretale-")
+    try:
+        trace = analysis(
+            [
+                write_foreign(source, Path(folder, f"packets-{number}.pcapng")) if is_foreign(source) else source
+                for number, source in enumerate(inputs)
+            ]
+        )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(trace, shutil.rmtree, folder, ignore_errors=True)
+    return trace
