@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import sqrt
 
+from wiretale.analyzer import wlan
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.units import one_of, plural
+from wiretale.analyzer.units import one_of, plural, show_rate
 
 IP_HEADER = {4: 20, 6: 40}
 FRAGMENT_HEADER = {4: 0, 6: 8}  # RFC 8200 section 4.5; IPv4 has its fields in the header
@@ -30,6 +32,7 @@ class Framing:
     trailer: int  # after it
     between: int  # preamble and gap
     least: int  # of header and packet, which are padded to it
+    air: wlan.Air | None = None  # of a wireless LAN, whose frames take more time than their bits
 
     def extra(self) -> int:
         """Returns the bytes added to a packet that needs no padding."""
@@ -38,6 +41,16 @@ class Framing:
     def wire_bytes(self, packet: int) -> int:
         """Returns the bytes that an IP packet takes on the link."""
         return max(self.header + packet, self.least) + self.trailer + self.between
+
+    def seconds(self, packet: int, bps: int) -> Fraction:
+        """Returns the time that an IP packet takes on the link."""
+        length = self.wire_bytes(packet)
+        return self.air.frame_seconds(length, bps) if self.air else Fraction(8 * length) / Fraction(bps)
+
+
+def wireless(protected: bool) -> Framing:
+    """Returns IEEE 802.11 without QoS and encryption."""
+    return Framing(wlan.MAC_HEADER + wlan.LLC_SNAP, wlan.FCS, 0, 0, wlan.Air(protected))
 
 
 def ethernet(more: int) -> Framing:
@@ -52,6 +65,8 @@ FRAMINGS = {
     "mpls": ethernet(4),  # one label, RFC 3032
     "pppoe": ethernet(8),  # RFC 2516: 6 and 2 of PPP
     "ip": Framing(0, 0, 0, 0),  # IP packets side by side
+    "wlan": wireless(protected=False),
+    "wlan-protected": wireless(protected=True),  # beside stations of 802.11b
 }
 
 
@@ -73,6 +88,12 @@ class Link:
         """Returns the IP and transport header bytes of an unfragmented packet."""
         return IP_HEADER[self.ip] + (TCP_HEADER + self.tcp_options if protocol == "tcp" else UDP_HEADER)
 
+    def seconds(self, protocol: str, packet: int) -> Fraction:
+        """Returns the time of a packet on the link; in a wireless LAN ACKs of TCP, one for two segments, take a share of it."""
+        frame = self.frame()
+        own = frame.seconds(packet, self.bps)
+        return own + frame.seconds(self.headers("tcp"), self.bps) / 2 if frame.air and protocol == "tcp" else own
+
 
 def check_link(link: Link) -> None:
     """Raises UsageError if the link cannot exist; the MTU must leave room for TCP payload."""
@@ -89,6 +110,11 @@ def check_link(link: Link) -> None:
         raise UsageError(f"MTU {link.mtu}: headers of {link.headers('tcp')} bytes leave no room for TCP payload")
     if link.bps <= 0:
         raise UsageError(f"link rate {link.bps}: expected more than 0 bit/s")
+    if link.frame().air and link.bps not in wlan.DSSS_RATES + wlan.OFDM_RATES:
+        raise UsageError(
+            f"{show_rate(link.bps)} in a wireless LAN: expected 1, 2, 5.5 or 11 Mbit/s (802.11b), or 6, 9, 12, 18, 24, 36, "
+            "48 or 54 (802.11a, g)"
+        )
 
 
 @dataclass(frozen=True)
@@ -98,10 +124,11 @@ class Maximum:
     extra_bytes_per_frame: int  # everything except payload
     payload_per_frame: int
     wire_bytes_per_frame: int
+    seconds_per_frame: float  # on the link
     frames_per_second: int  # whole ones
     max_payload_mb_per_s: float  # of whole frames, in 10^6 bytes, rounded to three digits
     max_payload_bps: float  # exact, including the fraction of a frame
-    efficiency: float  # payload / wire bytes
+    efficiency: float  # of the link's rate
 
 
 @dataclass(frozen=True)
@@ -130,16 +157,17 @@ class Stream:
 def maximum(link: Link, protocol: str) -> Maximum:
     """Returns the rates of full frames. MB/s counts the whole frames that fit into a second, as in published studies."""
     headers, wire = link.headers(protocol), link.frame().wire_bytes(link.mtu)
-    payload = link.mtu - headers
-    frames = int(link.bps // (8 * wire))
+    payload, seconds = link.mtu - headers, link.seconds(protocol, link.mtu)
+    frames = int(1 // seconds)
     return Maximum(
         extra_bytes_per_frame=headers + link.frame().extra(),
         payload_per_frame=payload,
         wire_bytes_per_frame=wire,
+        seconds_per_frame=float(seconds),
         frames_per_second=frames,
         max_payload_mb_per_s=round(frames * payload / 1e6, 3),
-        max_payload_bps=link.bps * payload / wire,
-        efficiency=payload / wire,
+        max_payload_bps=float(8 * payload / seconds),
+        efficiency=float(8 * payload / seconds / Fraction(link.bps)),
     )
 
 
@@ -189,7 +217,7 @@ def block_maximum(link: Link, protocol: str, block: int) -> BlockMaximum:
     packets = fragment_sizes(link, block + UDP_HEADER) if udp else segment_sizes(link, block)
     frames = sum(count for _, count in packets)
     wire = sum(link.frame().wire_bytes(size) * count for size, count in packets)
-    blocks = link.bps / 8 / wire
+    blocks = float(1 / sum(link.seconds(protocol, size) * count for size, count in packets))
     return BlockMaximum(
         block_bytes=block,
         frames_per_block=frames,
@@ -198,7 +226,7 @@ def block_maximum(link: Link, protocol: str, block: int) -> BlockMaximum:
         max_blocks_per_s=blocks,
         block_payload_mb_per_s=round(blocks * block / 1e6, 3),
         block_payload_bps=blocks * block * 8,
-        block_efficiency=block / wire,
+        block_efficiency=blocks * block * 8 / link.bps,
     )
 
 
@@ -206,8 +234,7 @@ def stream(link: Link, block: int) -> Stream:
     """Returns the rates of blocks of one size in a TCP stream that never pauses, so that every segment is full."""
     full = maximum(link, "tcp")
     frames = block / full.payload_per_frame
-    wire = frames * full.wire_bytes_per_frame
-    return Stream(frames, wire, link.bps / 8 / wire)
+    return Stream(frames, frames * full.wire_bytes_per_frame, 1 / (frames * full.seconds_per_frame))
 
 
 @dataclass(frozen=True)

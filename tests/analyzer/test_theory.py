@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,11 @@ def test_ipv6_fragments_carry_a_header_of_their_own() -> None:
 
 
 def test_framings_differ_by_their_headers() -> None:
-    full = {name: theory.maximum(theory.Link(10**9, framing=name), "udp") for name in theory.FRAMINGS}
+    full = {
+        name: theory.maximum(theory.Link(10**9, framing=name), "udp")
+        for name, framing in theory.FRAMINGS.items()
+        if not framing.air
+    }
     assert {name: capacity.wire_bytes_per_frame for name, capacity in full.items()} == {
         **{"ethernet": 1538, "vlan": 1542, "qinq": 1546, "mpls": 1542, "pppoe": 1546, "ip": 1500},
     }
@@ -145,3 +150,39 @@ def test_the_command(wiretale_run: Run) -> None:
     assert "tcp" not in only
     for wrong in (["--mtu", "40"], ["--block", "70000", "--protocol", "udp"], ["--block", "x"]):
         refusal(wiretale_run("theory", "--link", "1G", *wrong))
+
+
+AIR = [  # DIFS, mean backoff, frame of 1536 bytes, SIFS and ACK in microseconds, by hand from IEEE 802.11-2007 clauses 15, 18, 19
+    ("wlan", 1_000_000, 50 + 310 + 192 + 12288 + 10 + 192 + 112),
+    ("wlan", 11_000_000, 50 + 310 + 96 + 12288 / 11 + 10 + 96 + 56),
+    ("wlan-protected", 11_000_000, 50 + 310 + 192 + 12288 / 11 + 10 + 192 + 56),
+    ("wlan", 54_000_000, 28 + 67.5 + 20 + 4 * 57 + 6 + 10 + 20 + 4 * 2 + 6),
+    ("wlan", 6_000_000, 28 + 67.5 + 20 + 4 * 513 + 6 + 10 + 20 + 4 * 6 + 6),
+    ("wlan-protected", 54_000_000, 50 + 150 + 192 + 56 + 10 + 20 + 4 * 57 + 6 + 10 + 20 + 4 * 2 + 6),
+]
+
+
+@pytest.mark.parametrize(("framing", "bps", "microseconds"), AIR)
+def test_frames_in_the_air_take_the_time_of_the_standard(framing: str, bps: int, microseconds: float) -> None:
+    full = theory.maximum(theory.Link(bps, framing=framing), "udp")
+    assert full.seconds_per_frame == pytest.approx(microseconds / 1e6)
+    assert full.max_payload_bps == pytest.approx(1472 * 8e6 / microseconds)
+    assert full.efficiency == pytest.approx(full.max_payload_bps / bps)
+
+
+def test_acks_of_tcp_take_air() -> None:
+    link = theory.Link(54_000_000, framing="wlan")
+    ack = 28 + 67.5 + 20 + 4 * 3 + 6 + 10 + 34  # 76 bytes are 630 bits with service and tail: 3 symbols
+    assert theory.maximum(link, "tcp").seconds_per_frame == pytest.approx((393.5 + ack / 2) / 1e6)
+    assert theory.maximum(replace(link, framing="ip"), "tcp").seconds_per_frame == pytest.approx(1500 * 8 / 54e6)
+
+
+@pytest.mark.parametrize(("bps", "measured", "published"), [(11_000_000, 6.73, 61.2), (54_000_000, 24.67, 45.6)])
+def test_no_published_rate_of_a_wireless_lan_is_above_its_maximum(bps: int, measured: float, published: float) -> None:
+    assert abs(measured * 1e8 / bps - published) < 0.1
+    assert measured * 1e6 < theory.maximum(theory.Link(bps, framing="wlan"), "udp").max_payload_bps
+
+
+def test_a_rate_that_no_wireless_lan_has_is_named() -> None:
+    with pytest.raises(UsageError, match=r"100 Mbit/s in a wireless LAN: expected 1, 2, 5\.5 or 11"):
+        theory.check_link(theory.Link(10**8, framing="wlan"))

@@ -18,14 +18,25 @@ wiretale theory 1G
 wiretale theory 1G --rtt 20ms --window 64KiB --loss 0.1%
 # blocks of an application
 wiretale theory 100M --block 8192
+# what 802.11g carries
+wiretale theory 54M --framing wlan
 # jumbo frames in a VLAN, IPv6, TCP timestamps
 wiretale theory 10G --mtu 9000 --framing vlan --ip 6 --tcp-options 12 --json
 """
 EXIT_CODES = (0, 2, 4)
-FRAMINGS = ("ethernet", "vlan", "qinq", "mpls", "pppoe", "ip")  # as in analyzer/theory.py, not imported for --help
+FRAMINGS = (
+    "ethernet",
+    "vlan",
+    "qinq",
+    "mpls",
+    "pppoe",
+    "ip",
+    "wlan",
+    "wlan-protected",
+)  # as in analyzer/theory.py, not imported for --help
 FRAMING_HELP = (
     "link layer: ethernet (default; with preamble, gap and FCS), vlan (802.1Q), qinq (802.1ad), mpls (one label), "
-    "pppoe, or ip (none)"
+    "pppoe, ip (none), wlan (802.11a, b, g; one sender), or wlan-protected (beside 802.11b)"
 )
 TCP_OPTIONS_HELP = "bytes of options in each TCP header; timestamps take 12 (default 0)"
 
