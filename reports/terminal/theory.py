@@ -32,6 +32,7 @@ FRAME_LINES: tuple[Line, ...] = (
     ("payload per frame", real("payload_per_frame")),
     ("extra bytes per frame", real("extra_bytes_per_frame")),
     ("bytes on the wire per frame", real("wire_bytes_per_frame")),
+    ("time on the link per frame, µs", real("seconds_per_frame", 1, factor=1e6)),
     ("full frames/s", real("frames_per_second")),
     ("maximum payload, MB/s", real("max_payload_mb_per_s", 3)),
     ("maximum payload, bit/s", lambda figures: show_rate(figures["max_payload_bps"])),

@@ -434,3 +434,18 @@ def with_file(plan: Plan, file: str) -> Plan:
         return replace(session, count=None, seconds=None, pattern=None, turns=None, draw=False, file=file)
 
     return with_sessions(plan, sending_file)
+
+
+def with_least(plan: Plan, size: int | None, count: int | None) -> Plan:
+    """Returns a plan without tests of blocks below a size, whose sessions with a count send at least so many blocks.
+
+    Sizes are nominal, without the bytes of `header`. UsageError if no test is left.
+    """
+    if size is not None:
+        tests = [t for t in plan.tests if all(s.block_bytes - s.header_bytes >= size for s in t.sessions)]
+        if not tests:
+            raise UsageError(f"--min-size {size}: expected at most the largest size of the plan")
+        plan = replace(plan, tests=tuple(tests))
+    if count is None:
+        return plan
+    return with_sessions(plan, lambda session: replace(session, count=session.count and max(session.count, count)))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError
+from wiretale.analyzer.theory import TCP_HEADER, UDP_HEADER
 from wiretale.reports.export.csv_text import csv_cell
 from wiretale.reports.export.destination import output_file
 from wiretale.reports.html.experiment.data import Outcome
@@ -25,14 +26,15 @@ from wiretale.traffic.experiment.summary import SUMMARY, summary
 Row = dict[str, Any]
 # The order of the studies, then further columns.
 NAMES = """
-protocol header_bytes block_bytes blocks_sent bytes_sent bytes_received elapsed_s throughput_kb_s throughput_mbit_s
-bytes_lost packets_lost percent_received sending_rate_mbit_s receiving_rate_mbit_s trial test group session
+protocol transport_header_bytes header_bytes block_bytes blocks_sent bytes_sent bytes_received elapsed_s throughput_kb_s
+throughput_mbit_s bytes_lost packets_lost percent_received sending_rate_mbit_s receiving_rate_mbit_s trial test group session
 blocks_received out_of_order duplicate corrupt host_dropped start_ns end_ns delay_ns jitter_ns offered_mbit_s
 start_offset_s planned_s streams complete throughput_exceeds_link sending_exceeds_link settings late_p99_ns constant_rate
 rtt_s elapsed_with_rtt_s throughput_with_rtt_mbit_s capture error
 """
 COLUMNS = tuple(NAMES.split())
 LATENCY = ("test", "group", "trial", "number", "time_ns", "rtt_ms", "loaded")
+TRANSPORT_HEADER = {"tcp": TCP_HEADER, "udp": UDP_HEADER}
 # Columns with the name that they have in the plan of a session.
 PLANNED = ("protocol", "header_bytes", "block_bytes", "streams")
 # Column, end whose report has it ("" for the report itself), member.
@@ -120,6 +122,7 @@ def session_row(data: Row, number: int) -> Row:
     return {
         **measures(done["report"] or {}),
         **{name: planned[name] for name in PLANNED},
+        "transport_header_bytes": TRANSPORT_HEADER[planned["protocol"]],
         "trial": data["test"]["trial"],
         "test": data["test"]["name"],
         "group": data["test"]["group"],

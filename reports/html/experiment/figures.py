@@ -202,9 +202,8 @@ def line_figure(
 
 
 def sent_lines(outcome: Outcome) -> list[Row]:
-    """Returns the median sending rates of UDP by block size, behind the received ones: the distance between them is lost."""
-    rows = [row for row in alone(outcome.rows) if row["protocol"] == "udp"]
-    lines = points(rows, lambda row: row["block_bytes"], "sending_rate_mbit_s")
+    """Returns the median sending rates by block size, behind the received ones: over UDP the distance between them is lost."""
+    lines = points(alone(outcome.rows), lambda row: row["block_bytes"], "sending_rate_mbit_s")
     look = {"mode": "lines+markers", "line": {"color": MUTED, "width": 1.5, "dash": "dash"}}
     return [
         scatter(
@@ -220,14 +219,15 @@ def sent_lines(outcome: Outcome) -> list[Row]:
 
 
 def against_size(y: str, published_name: str, title: str, y_axis: MakeAxis, outcome: Outcome) -> Iterator[Row]:
-    """Yields a measure by block size; throughput beside the sending rates of UDP."""
+    """Yields a measure by block size; throughput beside the sending rates."""
     lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
     if longest(lines) >= 2:
         published = [published_row for published_row in outcome.published.get(published_name, []) if published_row["x"]]
         axes = size_axis, y_axis
         sent = sent_lines(outcome) if published_name == "throughput" else []
         note = (
-            f"{SPREAD} Dashed: sending rates of UDP; the sender's socket takes them, the network may not."
+            f"{SPREAD} Dashed: sending rates. The sender's socket takes them; of UDP the network may lose the difference, of TCP "
+            "the socket's buffer holds it."
             if sent
             else SPREAD
         )

@@ -113,6 +113,9 @@ def add_run(actions: Commands) -> None:
     option(group, "--dry-run", None, "print every command, run none")
     option(group, "--trials", "N", "trials of each test (overrides the plan's)", type=options.whole_number(1, 1000))
     option(group, "--scale", "X", "factor for counts, times and offsets (default 1)", type=scale, default=1.0)
+    option(group, "-P --min-size", "SIZE", "leave out tests with smaller blocks: 512, 1KiB")
+    text = "send at least this many blocks in each session with a count"
+    option(group, "-L --min-count", "N", text, type=options.whole_number(1, 2**53))
     option(group, "--file", "FILE", "send this file instead of the plan's payload")
     group = parser.add_argument_group("endpoints")
     text = "endpoint that sends: here, ssh:user@host or netns:NAME"
@@ -162,7 +165,8 @@ def chosen_tracer(plan: Plan, arguments: argparse.Namespace) -> Tracer | None:
 def chosen_plan(arguments: argparse.Namespace) -> Plan:
     """Returns the plan with the changes of the options."""
     from wiretale.analyzer.errors import UsageError
-    from wiretale.traffic.experiment.plan import plan_text, read_plan, scaled, with_file
+    from wiretale.analyzer.units import parse_size
+    from wiretale.traffic.experiment.plan import plan_text, read_plan, scaled, with_file, with_least
 
     plan = read_plan(*plan_text(arguments.plan), trials=arguments.trials)
     follows = plan.tracer and plan.tracer.endpoint == plan.receiver
@@ -180,7 +184,8 @@ def chosen_plan(arguments: argparse.Namespace) -> Plan:
     plan = replace(plan, tracer=chosen_tracer(plan, arguments))
     if arguments.file:
         plan = with_file(plan, arguments.file)
-    return scaled(plan, arguments.scale) if arguments.scale != 1 else plan
+    plan = scaled(plan, arguments.scale) if arguments.scale != 1 else plan
+    return with_least(plan, arguments.min_size and parse_size(arguments.min_size), arguments.min_count)
 
 
 @contextmanager

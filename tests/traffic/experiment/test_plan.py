@@ -358,6 +358,15 @@ def test_a_dry_run_prints_every_command_and_runs_none(wiretale_run: Run, tmp_pat
     assert all(subprocess.run(["sh", "-n", "-c", line.removesuffix("&")]).returncode == 0 for line in lines[:5])
 
 
+def test_the_least_size_and_count_are_those_of_the_controller(wiretale_run: Run) -> None:
+    done = wiretale_run(
+        "experiment", "run", "s2-controller-sweep", "--dry-run", "--trials", "1", "-P", "2KiB", "-L", "3000"
+    )
+    sends = [shlex.split(line) for line in done.stdout.splitlines() if " send " in line]
+    sent = [tuple(int(words[words.index(name) + 1]) for name in ("--size", "--count")) for words in sends]
+    assert sent == [(size + more, max(3000, 2**23 // size)) for more in (0, 0, 12) for size in (2048, 4096, 8192)]
+
+
 def test_a_dry_run_quotes_words_for_a_shell(wiretale_run: Run, tmp_path: Path) -> None:
     plan = tmp_path / "plan.toml"
     plan.write_text(
@@ -393,6 +402,7 @@ def test_the_list_names_every_built_in_plan(wiretale_run: Run) -> None:
         (["run", "quick", "-o", "x", "--host=-x"], 2, "expected an address"),
         (["run", "quick", "-o", "x", "--receiver", "netns:wt-none-such"], 2, "no network namespace wt-none-such"),
         (["report", "nowhere", "-o", "r.html"], 4, "experiment run"),
+        (["run", "quick", "-o", "x", "-P", "1MiB"], 2, "--min-size 1048576: expected at most the largest size"),
         ([], 2, "ACTION"),
     ],
 )

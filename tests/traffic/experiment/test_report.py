@@ -122,15 +122,15 @@ def test_published_figures_stand_beside_and_are_named_as_theirs(
     assert "published" in drawn["note"]
 
 
-def test_sending_rates_are_beside_the_throughput_of_udp(tmp_path: Path) -> None:
+def test_sending_rates_are_beside_the_throughput(tmp_path: Path) -> None:
     folder = stored(scaled(built_in("s2-controller-sweep"), 0.1), tmp_path, lost=25)
     drawn = traces(figures(folder)["Throughput against block size"])
     sent = {
         (row["block_bytes"], row["sending_rate_mbit_s"])
         for row in read_outcome(folder).rows
-        if row["protocol"] == "udp"
+        if row["group"] == "udp"
     }
-    assert {"udp, sent", "udp+12, sent"} <= set(drawn) and "tcp, sent" not in drawn
+    assert {"tcp, sent", "udp, sent", "udp+12, sent"} <= set(drawn)
     assert set(drawn["udp, sent"]["x"]) <= {size for size, _ in sent}
     assert min(rate for _, rate in sent) <= min(drawn["udp, sent"]["y"]) <= max(rate for _, rate in sent)
 
@@ -272,9 +272,9 @@ def test_the_buttons_show_each_trial_as_a_line(page: Page, tmp_path: Path) -> No
     folder = stored(built_in("s2-controller-sweep", 2), tmp_path / "out")
     page.open(write_page(read_outcome(folder), tmp_path / "page.html"))
     lines = "document.querySelectorAll('#figure-1 .scatterlayer .js-line').length"
-    assert page.page.evaluate(lines) == 5  # medians of three, and the sending rates of both kinds of UDP
+    assert page.page.evaluate(lines) == 6  # medians of three, and their sending rates
     page.page.locator(".choices button", has_text="per trial").first.click()
-    page.until(f"{lines} === 8")
+    page.until(f"{lines} === 9")
     assert page.complaints == []
 
 

@@ -154,8 +154,17 @@ def test_the_table_of_quick_equals_reports_and_captures(wiretale_run: Run, tmp_p
 
 
 def test_the_first_columns_are_those_of_the_studies() -> None:
-    assert COLUMNS[:15] == (
-        *("protocol", "header_bytes", "block_bytes", "blocks_sent", "bytes_sent", "bytes_received", "elapsed_s"),
+    assert COLUMNS[:16] == (
+        *(
+            "protocol",
+            "transport_header_bytes",
+            "header_bytes",
+            "block_bytes",
+            "blocks_sent",
+            "bytes_sent",
+            "bytes_received",
+            "elapsed_s",
+        ),
         *("throughput_kb_s", "throughput_mbit_s", "bytes_lost", "packets_lost", "percent_received"),
         *("sending_rate_mbit_s", "receiving_rate_mbit_s", "trial"),
     )
