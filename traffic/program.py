@@ -16,6 +16,7 @@ PROGRAM_OF_COMMAND = {
     "send": ("wiretale-traffic", "wiretale", "send"),
     "receive": ("wiretale-traffic", "wiretale", "receive"),
     "ttcp": ("wiretale-traffic", "wiretale traffic", "ttcp"),
+    "path": ("wiretale-traffic", "wiretale traffic", "path"),
     "capture": ("wiretale-capture", "wiretale capture"),
     "link": ("wiretale-link", "wiretale traffic link"),
 }

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts about the hosts of an experiment, which its results depend on: kernel, processors, settings of the network stack,
-interfaces with their queues and offloads, and the route."""
+interfaces with their queues, offloads and radio, and the routers on the way."""
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 from typing import Any
@@ -38,6 +39,7 @@ FACTS = (
     ("route", "ip route get {address}"),
     ("offloads", "ethtool -k {interface} | grep -v fixed; ethtool {interface} | grep -i speed"),
     ("driver", "ethtool -i {interface}"),
+    ("radio", "iw dev {interface} info; iw dev {interface} link; grep {interface}: /proc/net/wireless"),
 )
 INTERFACE = "$(ip route get {address} | sed -n 's/.* dev \\([^ ]*\\).*/\\1/p')"
 
@@ -78,6 +80,20 @@ def host_facts(end: Endpoint, address: str) -> dict[str, Any] | None:
     return parse(done.stdout.decode("utf-8", "replace"))
 
 
+def routers(plan: Plan) -> list[str] | None:
+    """Returns the number and address of each router from the sender to the receiver, without times; None if unknown."""
+    program = plan.sender.program("wiretale-traffic")
+    words = [program, "path", "--json", "--wait", "300ms", "--port", str(plan.port), plan.address]
+    try:
+        done = subprocess.run(plan.sender.command(words), stdin=-3, stdout=-1, stderr=-3, timeout=SECONDS)
+        walked = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return None
+    listed = [f"{hop['ttl']} {hop['address'] or 'no answer'}" for hop in walked["hops"]]
+    return listed if walked["reached"] else [*listed, f"{plan.address} did not answer"]
+
+
 def facts_of_plan(plan: Plan) -> dict[str, Any]:
-    """Returns the facts about both ends."""
-    return {"sender": host_facts(plan.sender, plan.address), "receiver": host_facts(plan.receiver, plan.address)}
+    """Returns the facts about both ends, and the routers between them."""
+    ends = {"sender": host_facts(plan.sender, plan.address), "receiver": host_facts(plan.receiver, plan.address)}
+    return {**ends, "path": routers(plan)}

@@ -7,5 +7,6 @@
 int send_main(int argc, char **argv);
 int receive_main(int argc, char **argv);
 int ttcp_main(int argc, char **argv);
+int path_main(int argc, char **argv);
 
 #endif

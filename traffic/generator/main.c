@@ -14,6 +14,7 @@ static const struct {
     {"send", send_main},
     {"receive", receive_main},
     {"ttcp", ttcp_main},
+    {"path", path_main},
 };
 
 static const struct option_row rows[] = {
@@ -27,6 +28,7 @@ static const struct command_line command = {
     .arguments = "  send                  send blocks to a receiver and report both ends\n"
                  "  receive               receive blocks; count lost, late and corrupt ones\n"
                  "  ttcp                  test with a classic ttcp or PCATTCP\n"
+                 "  path                  list the routers on the way to a host\n"
                  "\n"
                  "Each command has its own --help.\n",
     .rows = rows,
@@ -54,5 +56,5 @@ int main(int argc, char **argv) {
         }
     if (word[0] == '-')
         options_read(&command, NULL, argc - 1, argv + 1, NULL, 0);
-    fail(EXIT_USAGE, "expected send, receive or ttcp; see `%s --help`", program_name());
+    fail(EXIT_USAGE, "expected send, receive, ttcp or path; see `%s --help`", program_name());
 }

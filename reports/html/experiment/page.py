@@ -225,6 +225,8 @@ def host_list(outcome: Outcome) -> list[Row]:
         lines = {name: "\n".join(value) for name, value in facts.items() if isinstance(value, list)}
         if facts.get("settings"):
             lines["settings"] = "\n".join(f"{name} = {value or ''}" for name, value in facts["settings"].items())
+        if end == "sender" and latest.get("path"):
+            lines["routers on the way to the receiver"] = "\n".join(latest["path"])
         hosts.append({"end": end, "facts": lines})
     return hosts
 

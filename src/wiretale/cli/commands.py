@@ -15,7 +15,7 @@ COMMANDS = {
     "receive": "receive them; count what is lost, late or damaged",
 }
 MORE = {
-    "traffic": "classic ttcp, and an emulated link (ttcp, link)",
+    "traffic": "classic ttcp, an emulated link, the way to a host (ttcp, link, path)",
     "lab": "an emulated network on this machine, with a log of each packet",
     "experiment": "run a plan of tests, report on it, model a capture (run, report, model)",
     "store": "keep the analyses of many captures and query them (add, query, watch)",
@@ -29,18 +29,20 @@ ACTIONS = {
     "traffic": {
         "ttcp": "a transfer with classic ttcp",
         "link": "emulate a lossy, slow or reordering link between two interfaces",
+        "path": "the routers on the way to a host, without privileges",
     },
     "experiment": {"model": "turn flows of a capture into a plan, and test whether its flows agree"},
     "store": {"watch": "analyze the files of a capture as they are finished, into a store"},
 }
 PATHS = {action: f"{group} {action}" for group, actions in ACTIONS.items() for action in actions}
 KNOWN = (*COMMANDS, *MORE, "explain", *PATHS)
-PROGRAM_COMMANDS = ("send", "receive", "ttcp", "capture", "link")  # run by C programs
+PROGRAM_COMMANDS = ("send", "receive", "ttcp", "path", "capture", "link")  # run by C programs
 # Groups without a module: description, and examples.
 GROUPS = {
     "traffic": (
-        "Test with other programs' peers, and over a worse network: classic ttcp, and a link with loss, delay and a rate.",
-        "wiretale traffic ttcp -t -s 192.0.2.2\nwiretale traffic link --help\n",
+        "Test with other programs' peers, and over a worse network: classic ttcp, and a link with loss, delay and a rate. "
+        "And list the routers on the way.",
+        "wiretale traffic ttcp -t -s 192.0.2.2\nwiretale traffic path 192.0.2.2\nwiretale traffic link --help\n",
     ),
 }
 

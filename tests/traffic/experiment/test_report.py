@@ -126,9 +126,7 @@ def test_sending_rates_are_beside_the_throughput(tmp_path: Path) -> None:
     folder = stored(scaled(built_in("s2-controller-sweep"), 0.1), tmp_path, lost=25)
     drawn = traces(figures(folder)["Throughput against block size"])
     sent = {
-        (row["block_bytes"], row["sending_rate_mbit_s"])
-        for row in read_outcome(folder).rows
-        if row["group"] == "udp"
+        (row["block_bytes"], row["sending_rate_mbit_s"]) for row in read_outcome(folder).rows if row["group"] == "udp"
     }
     assert {"tcp, sent", "udp, sent", "udp+12, sent"} <= set(drawn)
     assert set(drawn["udp, sent"]["x"]) <= {size for size, _ in sent}

@@ -19,6 +19,7 @@ CALLS = {
     "send": ("wiretale-traffic", ["wiretale", "send"], ["wiretale-traffic", "send"]),
     "receive": ("wiretale-traffic", ["wiretale", "receive"], ["wiretale-traffic", "receive"]),
     "ttcp": ("wiretale-traffic", ["wiretale", "ttcp"], ["wiretale-traffic", "ttcp"]),
+    "path": ("wiretale-traffic", ["wiretale", "path"], ["wiretale-traffic", "path"]),
     "traffic": ("wiretale-traffic", ["wiretale"], ["wiretale-traffic"]),
     "link": ("wiretale-link", ["wiretale link"], ["wiretale-link"]),
 }
@@ -132,6 +133,8 @@ def test_each_command_has_the_version_of_its_program(call: str, option: str) -> 
         ("send", ["h", "--count", "-5"], "--count '-5': expected a whole number as in 1000 or 64k"),
         ("ttcp", ["-r", "-p", "64KiB"], "-p '64KiB': expected 1 to 65535"),
         ("ttcp", ["-s"], "expected either -t or -r"),
+        ("path", [], "expected the host; see `"),
+        ("path", ["--hops", "65", "h"], "--hops '65': expected a whole number as in 1000 or 64k, at most 64"),
         ("ttcp", ["-t", "-r", "127.0.0.1"], "expected either -t or -r"),
         ("ttcp", ["-r", "127.0.0.1"], "-r: expected no host"),
         ("ttcp", ["-r", "-R"], "-R: expected -r -s as well, because several transfers cannot share stdout"),
@@ -179,7 +182,7 @@ def test_each_command_has_the_version_of_its_program(call: str, option: str) -> 
         ("link", ["a", "b", "--both", "overhead=-21"], "--both: overhead=-21: expected whole bytes, -20 to 1000"),
         ("link", ["a", "b", "--forwar", "rate=1M"], "there is no option --forwar (did you mean --forward?); see `"),
         ("link", ["a", "b", "--seed"], "--seed: expected a value; see `"),
-        ("traffic", ["sned"], "expected send, receive or ttcp; see `"),
+        ("traffic", ["sned"], "expected send, receive, ttcp or path; see `"),
     ],
 )
 def test_an_error_is_one_line_in_one_voice(call: str, options: list[str], says: str) -> None:
