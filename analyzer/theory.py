@@ -91,8 +91,8 @@ class Link:
     def seconds(self, protocol: str, packet: int) -> Fraction:
         """Returns the time of a packet on the link; in a wireless LAN ACKs of TCP, one for two segments, take a share of it."""
         frame = self.frame()
-        own = frame.seconds(packet, self.bps)
-        return own + frame.seconds(self.headers("tcp"), self.bps) / 2 if frame.air and protocol == "tcp" else own
+        acks = frame.seconds(self.headers("tcp"), self.bps) / 2 if frame.air and protocol == "tcp" else 0
+        return frame.seconds(packet, self.bps) + acks
 
 
 def check_link(link: Link) -> None:

@@ -97,14 +97,19 @@ def s4(results: Found) -> Iterator[Line]:
 DATA_RATES = (("802.11b", 11, 61.2), ("802.11g", 54, 45.6))  # Mbit/s, and the efficiency that S5 published, percent
 
 
-def s5(results: Found) -> Iterator[Line]:
+def efficiencies(rows: Sequence[Any]) -> Iterator[Line]:
+    """Yields the best rate of each wireless LAN over its data rate, as S5 has it."""
     for medium, data_rate, published in DATA_RATES:
-        if best := max((row[2] for row in results.get("sweep") or () if row[0] == medium), default=None):
+        if best := max((row[2] for row in rows if row[0] == medium), default=None):
             name = f"{medium}: best rate over the data rate of {data_rate} Mbit/s"
             most = maximum(Link(data_rate * 10**6, framing="wlan"), "udp").efficiency
             yield Line(
                 name, "%", 100 * best / data_rate, published, UNKNOWN_NETWORK, f"the standard permits {most:.1%}"
             )
+
+
+def s5(results: Found) -> Iterator[Line]:
+    yield from efficiencies(results.get("sweep") or ())
     for medium, offered, measured, published, _ in results.get("sweep") or ():
         yield Line(f"UDP over {medium}, {offered:g} Mbit/s offered", "Mbit/s", measured, published, UNKNOWN_NETWORK)
     for tcp, udp, protocol, measured, published, *_ in results.get("card") or ():

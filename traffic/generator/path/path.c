@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <poll.h>
@@ -79,6 +80,25 @@ static bool is_error(const struct cmsghdr *part) {
            (part->cmsg_level == IPPROTO_IPV6 && part->cmsg_type == IPV6_RECVERR);
 }
 
+/* Adds the router of an error to the hop. Returns false if it is one of this host itself. */
+static bool read_error(const struct cmsghdr *part, struct hop *hop) {
+    struct sock_extended_err error;
+    memcpy(&error, CMSG_DATA(part), sizeof error);
+    bool ipv6 = error.ee_origin == SO_EE_ORIGIN_ICMP6;
+    size_t size = ipv6 ? sizeof hop->router.ipv6 : sizeof hop->router.ipv4;
+    if ((!ipv6 && error.ee_origin != SO_EE_ORIGIN_ICMP) ||
+        part->cmsg_len < CMSG_LEN(sizeof error + size))
+        return false;
+    memcpy(&hop->router, CMSG_DATA(part) + sizeof error, size);
+    if (error.ee_type != (ipv6 ? ICMP6_DST_UNREACH : ICMP_DEST_UNREACH))
+        return true; /* the time to live ended */
+    if (error.ee_code == (ipv6 ? ICMP6_DST_UNREACH_NOPORT : ICMP_PORT_UNREACH))
+        hop->reached = true;
+    else
+        hop->refused = true;
+    return true;
+}
+
 /* Takes one message of the error queue. Returns whether it answers the probe. */
 static bool take_answer(int fd, uint32_t probe, struct hop *hop) {
     union {
@@ -94,24 +114,9 @@ static bool take_answer(int fd, uint32_t probe, struct hop *hop) {
     ssize_t got = recvmsg(fd, &message, MSG_ERRQUEUE | MSG_DONTWAIT);
     if (got < 0 || (got == sizeof quoted && quoted != probe))
         return false;
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part)) {
-        struct sock_extended_err error;
-        if (!is_error(part) || part->cmsg_len < CMSG_LEN(sizeof error))
-            continue;
-        memcpy(&error, CMSG_DATA(part), sizeof error);
-        bool ipv6 = error.ee_origin == SO_EE_ORIGIN_ICMP6;
-        if (!ipv6 && error.ee_origin != SO_EE_ORIGIN_ICMP)
-            return false; /* of this host itself */
-        size_t size = ipv6 ? sizeof hop->router.ipv6 : sizeof hop->router.ipv4;
-        if (part->cmsg_len < CMSG_LEN(sizeof error + size))
-            return false;
-        memcpy(&hop->router, CMSG_DATA(part) + sizeof error, size);
-        bool no_port = error.ee_type == (ipv6 ? 1 : ICMP_DEST_UNREACH) &&
-                       error.ee_code == (ipv6 ? 4 : ICMP_PORT_UNREACH);
-        hop->reached |= no_port;
-        hop->refused |= !no_port && error.ee_type == (ipv6 ? 1 : ICMP_DEST_UNREACH);
-        return true;
-    }
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(&message); part; part = CMSG_NXTHDR(&message, part))
+        if (is_error(part) && part->cmsg_len >= CMSG_LEN(sizeof(struct sock_extended_err)))
+            return read_error(part, hop);
     return false;
 }
 
