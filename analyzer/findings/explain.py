@@ -6,11 +6,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wiretale.analyzer import theory
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.findings.queueing import overload_of
 from wiretale.analyzer.findings.throughput_limit import limiting_loss, queue_grows
 from wiretale.analyzer.findings.transfers import TIMES, Transfer, Transfers
+from wiretale.analyzer.theory import capacity as theory
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:

@@ -196,7 +196,7 @@ def largest_unfragmented(rows: Sequence[DirectionRow]) -> int:
 
 def unfragmented_efficiency(transfers: Transfers, row: DirectionRow, payload: int) -> float:
     """Returns the share of payload in wire bytes if each datagram has that size and no fragments."""
-    from wiretale.analyzer.theory import Link
+    from wiretale.analyzer.theory.capacity import Link
 
     link = Link(1, ip=row_at(transfers.trace.flows, row["flow"])["ip_version"])
     return payload / (payload + link.headers("udp") + link.frame().extra())

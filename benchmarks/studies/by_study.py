@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from studies.tcp_over_link import HEADERS, RATE_BPS, WINDOW
-from wiretale.analyzer.theory import Link, block_maximum, maximum
+from wiretale.analyzer.theory.capacity import Link, block_maximum, maximum
 from wiretale.reports.html.experiment.data import study_title
 
 Found = dict[str, Any]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from wiretale.analyzer import theory
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.theory import capacity as theory
 
 SCHEMA = "wiretale.theory/1"
 

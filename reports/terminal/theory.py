@@ -9,7 +9,7 @@ from typing import IO, Any
 from rich.console import RenderableType
 from rich.text import Text
 
-from wiretale.analyzer.theory import Link
+from wiretale.analyzer.theory.capacity import Link
 from wiretale.analyzer.units import UNKNOWN, show_bytes, show_duration, show_rate, show_share
 from wiretale.reports.terminal.console import print_parts
 from wiretale.reports.terminal.fitted import Column, fitted

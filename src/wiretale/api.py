@@ -14,10 +14,10 @@ from io import StringIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Unpack, overload
 
-from wiretale.analyzer import theory as arithmetic
 from wiretale.analyzer.capture_paths import Paths
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.options import NO_OPTIONS, AnalysisKeywords, AnalysisOptions, link_rate, number_within
+from wiretale.analyzer.theory import capacity as arithmetic
 from wiretale.analyzer.trace import Trace, analyze_with, warn_of_damage
 from wiretale.version import __version__
 

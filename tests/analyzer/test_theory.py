@@ -14,8 +14,8 @@ from scapy.all import IP, UDP, Raw, fragment
 
 from checkout import ROOT, Run
 from processes import refusal
-from wiretale.analyzer import theory
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.theory import capacity as theory
 from wiretale.analyzer.units import parse_rate, parse_size
 from wiretale.reports.export.theory import theory_object
 

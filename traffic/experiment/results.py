@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.theory import TCP_HEADER, UDP_HEADER
+from wiretale.analyzer.theory.capacity import TCP_HEADER, UDP_HEADER
 from wiretale.reports.export.csv_text import csv_cell
 from wiretale.reports.export.destination import output_file
 from wiretale.reports.html.experiment.data import Outcome

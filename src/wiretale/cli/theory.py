@@ -24,7 +24,7 @@ wiretale theory 54M --framing wlan
 wiretale theory 10G --mtu 9000 --framing vlan --ip 6 --tcp-options 12 --json
 """
 EXIT_CODES = (0, 2, 4)
-FRAMINGS = (
+FRAMINGS = (  # as in analyzer/theory/capacity.py, not imported for --help
     "ethernet",
     "vlan",
     "qinq",
@@ -33,7 +33,7 @@ FRAMINGS = (
     "ip",
     "wlan",
     "wlan-protected",
-)  # as in analyzer/theory.py, not imported for --help
+)
 FRAMING_HELP = (
     "link layer: ethernet (default; with preamble, gap and FCS), vlan (802.1Q), qinq (802.1ad), mpls (one label), "
     "pppoe, ip (none), wlan (802.11a, b, g; one sender), or wlan-protected (beside 802.11b)"
@@ -79,8 +79,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from wiretale.analyzer import theory
     from wiretale.analyzer.errors import UsageError
+    from wiretale.analyzer.theory import capacity as theory
     from wiretale.analyzer.units import parse_rate, parse_size
     from wiretale.reports.export.theory import theory_object
 

@@ -3,9 +3,9 @@
  * leave one socket, so that routers which spread flows over several links take all of them the same
  * way. The kernel reports the ICMP answers (IP_RECVERR of ip(7)), so no privilege is needed.
  *
- * One probe is on the way at a time. An answer with the payload of an earlier probe is late, and
- * dropped; routers of RFC 1812 quote it. One with less of the datagram is taken for that of the
- * probe on the way. */
+ * One probe is on the way at a time. An answer that quotes the payload of an earlier probe is late,
+ * and dropped; routers of RFC 1812 quote it. An answer that quotes less counts for the probe on the
+ * way. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
-from wiretale.analyzer import wlan
 from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.theory import wlan
 from wiretale.analyzer.units import one_of, plural, show_rate
 
 IP_HEADER = {4: 20, 6: 40}
