@@ -23,9 +23,8 @@ end, and before that in the folder of --open-flows. A file that a program still 
 EXAMPLES = """\
 # beside `wiretale capture -i eth0 --headers -w captures/ -G 60 -b files:1000`
 wiretale store watch captures/ --store archive/
-# the flows that are open now, as tables and as a page that shows each newer state
-wiretale store watch captures/ --store archive/ --open-flows now/ &
-wiretale view now/
+# the flows that are open now, as tables and as the page that `wiretale view now/` shows
+wiretale store watch captures/ --store archive/ --open-flows now/
 # all files that are there with all flows, and end
 wiretale store watch captures/ --store archive/ --once
 """
