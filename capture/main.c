@@ -197,7 +197,7 @@ static void prepare_output(struct program *program) {
         program->finisher.jobs = &program->jobs;
     if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
                           program->capture.device_count))
-        fail(EXIT_IO, "cannot allocate --buffer %llu",
+        fail(EXIT_IO, "cannot allocate %llu bytes for packets (-B)",
              (unsigned long long)program->settings.buffer_bytes);
     output_open(&program->output);
 }

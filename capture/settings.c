@@ -14,8 +14,9 @@
 #include "common/units.h"
 #include "directory/path.h"
 
-#define DEFAULT_RING_BYTES   (32u << 20)
-#define DEFAULT_BUFFER_BYTES (128u << 20)
+#define DEFAULT_BUFFER_BYTES (160u << 20)
+#define RING_PART            5          /* of the memory, for the kernel's rings */
+#define RING_LEAST           (2u << 20) /* as of tcpdump and dumpcap */
 #define MIN_FILE_BYTES       4096
 #define DEFAULT_ON_CLOSE_NS  (3600 * NS_PER_S)
 #define DEFAULT_TRIES        20 /* over about an hour */
@@ -161,8 +162,11 @@ static const struct option_row rows[] = {
     SET("headers", 0, snaplen, SNAPLEN_HEADERS, "-s 256: all that the analyzer needs"),
     WORD_OF("direction", 'Q', direction, "in|out|inout", directions,
             "record only packets that come or go (default: inout)"),
-    SIZE_IN("ring-buffer|buffer-size", 'B', ring_bytes, "SIZE", "MiB", 0, INT32_MAX,
-            "the kernel's buffer for each interface (default: 32MiB; a number alone is MiB)"),
+    SIZE_IN("buffer-size|buffer", 'B', buffer_bytes, "SIZE", "MiB", 0, 0,
+            "memory for packets that wait, in the kernel and for the disk (default: 160MiB; a "
+            "number alone is MiB)"),
+    SIZE_IN("ring-buffer", 0, ring_bytes, "SIZE", "MiB", 0, INT32_MAX,
+            "of it, the kernel's part for each interface (default: a fifth for all)"),
     FLAG("immediate|immediate-mode", 'U', immediate,
          "hand over each packet at once, at the cost of processor time"),
     TEXT_OF("time-stamp-type", 'j', time_source, "SOURCE",
@@ -208,8 +212,6 @@ static const struct option_row rows[] = {
     TAKEN("max-loss", 0, "PERCENT", set_max_loss,
           "exit with code 1 if more than PERCENT of the packets are lost; 0: if any is"),
     HEADING("program"),
-    SIZE_OF("buffer", 0, buffer_bytes, "SIZE", 0, 0,
-            "memory for packets that wait for the disk (default: 128MiB)"),
     TEXT_OF("status", 0, status, "SOCKET", "serve the counts on a Unix socket, as lines of JSON"),
     TIME_OF("interval", 0, interval_ns, "TIME", 1, MAX_TIME,
             "print the counts each TIME, also to --status"),
@@ -301,13 +303,25 @@ static void check_files(struct settings *settings) {
         settings_refuse_files(settings);
 }
 
+/* Divides the memory between the kernel's rings, which are allocated at once, and the queue, which
+ * needs less for each packet. */
+static void divide_memory(struct settings *settings) {
+    uint64_t ring = settings->ring_bytes;
+    if (!ring)
+        ring = settings->buffer_bytes / RING_PART / settings->interface_count;
+    if (!settings->ring_bytes && ring < RING_LEAST)
+        ring = RING_LEAST;
+    settings->ring_bytes = ring < INT32_MAX ? ring : INT32_MAX;
+    uint64_t rings = settings->ring_bytes * settings->interface_count;
+    settings->buffer_bytes -= settings->buffer_bytes < rings ? settings->buffer_bytes : rings;
+}
+
 /* The table stores options one by one; their combinations are checked here. */
 void settings_read(struct settings *settings, int argc, char **argv) {
     *settings = (struct settings){.snaplen = RECORD_SNAPLEN_MAX,
                                   .max_loss_percent = -1,
                                   .on_close_ns = DEFAULT_ON_CLOSE_NS,
                                   .on_close_tries = DEFAULT_TRIES,
-                                  .ring_bytes = DEFAULT_RING_BYTES,
                                   .buffer_bytes = DEFAULT_BUFFER_BYTES};
     const char **operands = calloc((size_t)argc + 1, sizeof *operands);
     if (!operands)
@@ -324,4 +338,5 @@ void settings_read(struct settings *settings, int argc, char **argv) {
     if (!settings->output || !*settings->output)
         fail(EXIT_USAGE, "expected -w DIR (or a file, or -)");
     check_files(settings);
+    divide_memory(settings);
 }

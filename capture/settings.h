@@ -22,7 +22,7 @@ struct settings {
     bool no_promiscuous, immediate;
     bool wait;           /* wait for an interface that does not exist yet */
     uint64_t direction;  /* enum direction_choice */
-    uint64_t ring_bytes; /* kernel's ring buffer of each interface */
+    uint64_t ring_bytes; /* kernel's ring of each interface */
     const char *time_source;
     const char *link_type;
     /* files */
@@ -44,7 +44,7 @@ struct settings {
     int64_t stop_ns;
     double max_loss_percent; /* negative: not given */
     /* the program */
-    uint64_t buffer_bytes; /* memory of the chunk queue */
+    uint64_t buffer_bytes; /* memory of the chunk queue, without the rings */
     const char *status;
     int64_t interval_ns;
     const char *user;

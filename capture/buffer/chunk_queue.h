@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A bounded queue of chunks of packets from the reading threads to the writing thread, with a lane
  * for each device. Invariant: no call waits for another thread, except for the lock and if
- * chunk_queue_pop_all() is asked to wait. If no chunk is empty, a reading thread must count the
- * packet as dropped and go on. */
+ * chunk_queue_pop_all() is asked to wait. If no chunk is empty, a reading thread leaves packets to
+ * the kernel's ring. */
 #ifndef WIRETALE_CAPTURE_CHUNK_QUEUE_H
 #define WIRETALE_CAPTURE_CHUNK_QUEUE_H
 
@@ -43,7 +43,8 @@ struct chunk_queue {
     pthread_cond_t filled;
     struct chunk *empty; /* stack */
     _Atomic size_t empty_count;
-    atomic_bool idle; /* the writing thread waits for chunks */
+    atomic_bool idle;    /* the writing thread waits for chunks */
+    atomic_bool is_held; /* packets cannot be written at the moment */
     struct lane lanes[DEVICES_MAX];
     uint32_t devices;
     size_t chunks;

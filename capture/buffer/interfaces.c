@@ -10,7 +10,8 @@
 /* Reads packets that left before packets that came, so that `queued` cannot become negative. */
 struct counts counts_of(const struct interface_counts *of) {
     struct counts now = {.written = counter_get(&of->written),
-                         .dropped_disk = counter_get(&of->dropped_disk),
+                         .dropped_disk =
+                             counter_get(&of->dropped_disk) + counter_get(&of->dropped_held),
                          .dropped_queue = counter_get(&of->dropped_queue),
                          .dropped_kernel = counter_get(&of->dropped_kernel),
                          .dropped_interface = counter_get(&of->dropped_interface),

@@ -7,6 +7,9 @@
  *
  *   received = written + dropped_queue + dropped_disk + packets that are still in the queue
  *   kernel_received = received + dropped_kernel, once the device has been read to its end
+ *
+ * Packets that the kernel dropped because the queue was full count as received, since it is the
+ * disk that lost them.
  */
 #ifndef WIRETALE_CAPTURE_INTERFACES_H
 #define WIRETALE_CAPTURE_INTERFACES_H
@@ -21,9 +24,10 @@ struct interface_counts {
     /* Written by the reading thread: */
     _Alignas(64) counter received; /* packets from libpcap */
     counter received_bytes;        /* length on the wire */
-    counter dropped_queue;         /* no chunk was empty */
+    counter dropped_queue;         /* ring buffer full, because no chunk was empty */
+    counter dropped_held;          /* the same while writes failed: by the disk */
     counter kernel_received;       /* packets that passed the filter (PACKET_STATISTICS) */
-    counter dropped_kernel;        /* ring buffer full */
+    counter dropped_kernel;        /* ring buffer full, although chunks were empty */
     counter dropped_interface;     /* by the adapter or its driver */
     /* Written by the writing thread: */
     _Alignas(64) counter written;

@@ -62,9 +62,13 @@ struct device {
     char reason[PCAP_ERRBUF_SIZE + 64]; /* why it cannot be opened */
     bool is_warned;                     /* of the reason */
 
-    struct chunk *chunk; /* being filled; NULL if none was empty */
+    struct chunk *chunk; /* being filled; NULL if there is none */
     uint8_t *cursor, *end;
     int64_t chunk_since_ns;
+    uint8_t *stash; /* of a packet that came when no chunk was empty */
+    size_t stash_size;
+    bool is_behind; /* no chunk was empty, and the kernel's ring has not been read to its end since
+                     */
     enum record_direction direction;
     struct interface_counts *counts; /* of the description; NULL before the first */
 };

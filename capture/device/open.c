@@ -204,6 +204,18 @@ enum open_result device_open(struct device *device) {
     return OPEN_DONE;
 }
 
+/* While no chunk is empty, the ring fills because of the disk. */
+static void count_drops(struct device *device, uint32_t dropped) {
+    struct interface_counts *counts = device->counts;
+    if (!device->is_behind) {
+        counter_add(&counts->dropped_kernel, dropped);
+        return;
+    }
+    counter_add(&counts->received, dropped);
+    counter_add(device->capture->queue.is_held ? &counts->dropped_held : &counts->dropped_queue,
+                dropped);
+}
+
 /* libpcap's counters have 32 bits and restart with each handle, so differences are added. That of
  * the interface comes from /sys and falls back to 0 when the interface is removed. */
 void device_count(struct device *device) {
@@ -211,7 +223,7 @@ void device_count(struct device *device) {
     if (!device->handle || !device->counts || pcap_stats(device->handle, &now))
         return;
     counter_add(&device->counts->kernel_received, now.ps_recv - last.ps_recv);
-    counter_add(&device->counts->dropped_kernel, now.ps_drop - last.ps_drop);
+    count_drops(device, now.ps_drop - last.ps_drop);
     if (now.ps_ifdrop - last.ps_ifdrop > INT32_MAX)
         now.ps_ifdrop = last.ps_ifdrop;
     counter_add(&device->counts->dropped_interface, now.ps_ifdrop - last.ps_ifdrop);

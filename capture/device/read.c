@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reading thread. Invariant: it waits for packets only, never for the disk or for the writing
- * thread. If no chunk is empty, packets are counted as dropped.
+/* The reading thread. While no chunk is empty, it leaves packets in the kernel's ring; the one that
+ * it has taken out of it is stashed.
  *
  * A round dispatches up to ROUND_PACKETS packets, whose records are written straight into a chunk,
  * and then states how far it has read. A chunk that fills slowly is handed over early if the
@@ -11,6 +11,7 @@
 #include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -22,6 +23,7 @@
 #define ROUND_MS      100
 #define COUNT_NS      (200 * NS_PER_MS)
 #define HAND_OVER_NS  (100 * NS_PER_MS) /* for a chunk that fills slowly */
+#define BEHIND_MS     5                 /* between two looks for an empty chunk */
 /* Older packets have been delivered by then: after TIMEOUT_MS, plus the delay of a busy kernel. */
 #define RETIRE_NS    (250 * NS_PER_MS)
 #define END_NS       NS_PER_S /* for packets that the kernel still has at the end */
@@ -43,9 +45,8 @@ static void hand_over(struct device *device, int64_t complete_ns) {
     chunk_queue_push(&device->capture->queue, device->number, chunk, complete_ns);
 }
 
-/* Replaces a full chunk. If none is empty, device->chunk is NULL and packets are dropped until one
- * is. */
-static __attribute__((noinline)) bool next_chunk(struct device *device) {
+/* Replaces a full chunk. Returns false if none is empty. */
+static bool next_chunk(struct device *device) {
     struct chunk_queue *queue = &device->capture->queue;
     if (device->chunk)
         hand_over(device, 0);
@@ -83,6 +84,50 @@ static bool within_limit(struct device *device) {
     return left;
 }
 
+/* Adds the record at the cursor to the chunk. */
+static inline void add_record(struct device *device, size_t size, int64_t time_ns) {
+    struct span *filled = &device->chunk->left;
+    device->cursor += size;
+    filled->last_ns = time_ns;
+    if (!filled->packets++) {
+        filled->description = device->description;
+        filled->first_ns = time_ns;
+        device->chunk_since_ns = monotonic_ns();
+    }
+}
+
+/* Keeps the size of the packet that has just been stashed, and leaves the packets behind it to the
+ * kernel. What it has dropped until now is not the disk's fault. */
+static __attribute__((noinline)) void stash(struct device *device, size_t size) {
+    if (!device->is_behind)
+        device_count(device);
+    device->is_behind = true;
+    device->stash_size = size;
+    pcap_breakloop(device->handle);
+}
+
+/* Returns where the next record goes if the chunk has no room for it: a new chunk or the stash;
+ * NULL if a source of packets does not end with pcap_breakloop() at once. */
+static __attribute__((noinline)) uint8_t *next_place(struct device *device) {
+    if (!device->stash_size)
+        return next_chunk(device) ? device->cursor : device->stash;
+    counter_add(&device->counts->dropped_queue, 1);
+    return NULL;
+}
+
+/* Returns whether no packet is stashed any more. */
+static bool release_stash(struct device *device) {
+    if (!device->stash_size)
+        return true;
+    if (!next_chunk(device))
+        return false;
+    memcpy(device->cursor, device->stash, device->stash_size);
+    struct record_view record = record_view(device->capture->settings->format, device->stash);
+    add_record(device, device->stash_size, record.time_ns);
+    device->stash_size = 0;
+    return true;
+}
+
 /* Hot path: writes one packet as a record into the chunk. */
 static void take_packet(unsigned char *argument, const struct pcap_pkthdr *header,
                         const unsigned char *data) {
@@ -96,25 +141,20 @@ static void take_packet(unsigned char *argument, const struct pcap_pkthdr *heade
     size_t size = classic ? RECORD_PCAP_HEADER + captured : record_epb_size(captured, direction);
     uint64_t time_ns = (uint64_t)header->ts.tv_sec * RECORD_SECOND_NS +
                        (uint64_t)header->ts.tv_usec * device->time_factor;
+    uint8_t *to = device->cursor;
     counter_add(&device->counts->received, 1);
     counter_add(&device->counts->received_bytes, header->len);
-    if (__builtin_expect((size_t)(device->end - device->cursor) < size, 0) && !next_chunk(device)) {
-        counter_add(&device->counts->dropped_queue, 1);
+    if (__builtin_expect((size_t)(device->end - to) < size, 0) && !(to = next_place(device)))
         return;
-    }
     if (classic)
-        record_put_pcap(device->cursor, time_ns, captured, header->len, data);
+        record_put_pcap(to, time_ns, captured, header->len, data);
     else
-        record_put_epb(device->cursor, size, device->description, time_ns, captured, header->len,
-                       data, direction);
-    device->cursor += size;
-    struct span *filled = &device->chunk->left;
-    filled->last_ns = (int64_t)time_ns;
-    if (!filled->packets++) {
-        filled->description = device->description;
-        filled->first_ns = (int64_t)time_ns;
-        device->chunk_since_ns = monotonic_ns();
-    }
+        record_put_epb(to, size, device->description, time_ns, captured, header->len, data,
+                       direction);
+    if (__builtin_expect(to == device->stash, 0))
+        stash(device, size);
+    else
+        add_record(device, size, (int64_t)time_ns);
 }
 
 /* Attaches a filter that matches nothing, so that the kernel's queue only shrinks. */
@@ -133,6 +173,13 @@ static bool has_all(struct device *device) {
                counter_get(&device->counts->dropped_kernel);
 }
 
+/* For the writing thread, which has all chunks. */
+static void wait_chunk(struct device *device) {
+    poll(NULL, 0, BEHIND_MS);
+    device_count(device);
+    atomic_store(&device->alive_ns, monotonic_ns());
+}
+
 /* Reads the packets that the kernel accepted before the stop or the removal of the interface, so
  * that received plus dropped equals the number that passed the filter. libpcap reports a removed
  * interface as an error whenever no block is ready, although the open block follows within
@@ -140,12 +187,17 @@ static bool has_all(struct device *device) {
 static void read_to_end(struct device *device) {
     int64_t until = monotonic_ns() + END_NS;
     refuse_packets(device);
-    for (bool is_late = false; !is_late;) {
+    for (bool is_late = false; !is_late || device->stash_size;) {
+        if (!release_stash(device)) {
+            wait_chunk(device);
+            until = monotonic_ns() + END_NS;
+            continue;
+        }
         struct pollfd ready = {.fd = device->fd, .events = POLLIN};
         poll(&ready, 1, 10);
         is_late = monotonic_ns() >= until;
         int count = pcap_dispatch(device->handle, -1, take_packet, (u_char *)device);
-        if (count == PCAP_ERROR_BREAK || has_all(device))
+        if (!device->stash_size && (count == PCAP_ERROR_BREAK || has_all(device)))
             break;
         atomic_store(&device->alive_ns, monotonic_ns());
     }
@@ -169,7 +221,7 @@ static void end_round(struct device *device, int64_t complete_ns) {
     bool due =
         chunk && chunk->left.packets &&
         (device->capture->settings->immediate || now - device->chunk_since_ns >= HAND_OVER_NS);
-    if (due && device->capture->queue.idle)
+    if (due && device->capture->queue.idle && !device->capture->queue.is_held)
         hand_over(device, complete_ns);
     else if (!chunk || !chunk->left.packets)
         chunk_queue_push(&device->capture->queue, device->number, NULL, complete_ns);
@@ -191,10 +243,21 @@ static void lose(struct device *device) {
     atomic_store(&device->state, DEVICE_WAITING);
 }
 
+/* The kernel's ring has been read to its end. */
+static void note_caught_up(struct device *device) {
+    if (device->is_behind)
+        device_count(device);
+    device->is_behind = false;
+}
+
 /* Reads up to ROUND_PACKETS. If fewer came, all older packets have been read, so that the time up
  * to which the device is complete can be stated. */
 static void read_round(struct device *device) {
     int64_t begun = realtime_ns();
+    if (!release_stash(device)) {
+        wait_chunk(device);
+        return;
+    }
     int count = pcap_dispatch(device->handle, ROUND_PACKETS, take_packet, (u_char *)device);
     if (count == PCAP_ERROR && is_lost(device)) {
         lose(device);
@@ -203,7 +266,8 @@ static void read_round(struct device *device) {
     }
     if (count == PCAP_ERROR)
         log_warning("%s: %s; waiting for it to come up", device->name, pcap_geterr(device->handle));
-    if (count < ROUND_PACKETS) {
+    if (count < ROUND_PACKETS && !device->stash_size) {
+        note_caught_up(device);
         end_round(device, begun - RETIRE_NS);
         wait_packets(device);
     } else {
@@ -246,7 +310,8 @@ static void *read_device(void *argument) {
 
 bool device_start(struct device *device) {
     atomic_store(&device->alive_ns, monotonic_ns());
-    if (pthread_create(&device->thread, NULL, read_device, device))
+    device->stash = malloc(RECORD_MAX);
+    if (!device->stash || pthread_create(&device->thread, NULL, read_device, device))
         return false;
     pthread_setname_np(device->thread, "read");
     return true;

@@ -36,7 +36,7 @@ void output_count_lost(struct output *output, uint32_t description, uint64_t pac
     counter_add(&counts->dropped_disk, packets);
 }
 
-static bool is_no_room(int error) {
+bool is_no_room(int error) {
     return error == ENOSPC || error == EDQUOT;
 }
 
@@ -164,7 +164,9 @@ static void store_statistics(struct output *output) {
     uint64_t end = output->bytes;
     make_statistics(output, &buffer);
     size_t done = buffer.failed ? 0 : output_store(output, buffer.data, buffer.fill);
-    while (!buffer.failed && done < buffer.fill && !output->directory->is_stream) {
+    /* Another error would come again, however many packets were dropped. */
+    bool is_full = !output->directory->is_stream && (is_no_room(errno) || errno == EFBIG);
+    while (!buffer.failed && done < buffer.fill && is_full) {
         while (output->bytes + buffer.fill > end && drop_last_packet(output))
             continue;
         if (output->bytes + buffer.fill > end)
@@ -209,19 +211,18 @@ void output_note_failure(struct output *output) {
         return;
     }
     if (!output->failing)
-        log_warning("%s: %s; packets are dropped and counted until writes succeed",
-                    output->directory->path, strerror(errno));
-    output->failing = true;
+        log_warning("%s: %s; packets wait in memory until writes succeed", output->directory->path,
+                    strerror(errno));
+    output->failing = output->capture->queue.is_held = true;
+    output->retry_ns = monotonic_ns() + RETRY_NS;
 }
 
 /* Reports how many packets were dropped since the failure. */
 void output_note_success(struct output *output) {
     if (!output->failing)
         return;
-    log_warning("writes succeed again; %llu packets were dropped",
-                (unsigned long long)output->failed_packets);
-    output->failing = false;
-    output->failed_packets = 0;
+    log_warning("writes succeed again");
+    output->failing = output->capture->queue.is_held = false;
 }
 
 /* A failure leaves output->bytes unchanged, so that the next write overwrites incomplete blocks. */
@@ -268,30 +269,50 @@ int64_t output_next_boundary(const struct settings *settings, int64_t from_ns) {
     return settings->align ? next - next % settings->file_ns : next;
 }
 
+/* A file that is open, but not yet the one that is written. */
+struct next_file {
+    int fd;
+    char name[NAME_SIZE], temporary[NAME_SIZE];
+};
+
 /* If the disk is full, old files of the ring are removed until a new one can be made. */
-static bool open_file(struct output *output, int64_t time_ns) {
-    if (!directory_lock(output->directory))
+static bool open_next(struct output *output, int64_t time_ns, struct next_file *next) {
+    struct directory *directory = output->directory;
+    next->fd = -1;
+    if (directory->is_stream) {
+        next->fd = directory->fd;
+        strcpy(next->name, "-");
+        return true;
+    }
+    if (!directory_lock(directory))
         return false;
-    directory_next_name(output->directory, time_ns, output->name);
+    directory_next_name(directory, time_ns, next->name);
     do
-        output->fd = directory_create(output->directory, output->name, output->temporary);
-    while (output->fd < 0 && make_room(output));
-    if (output->fd < 0)
-        output->directory->number--;
-    return output->fd >= 0;
+        next->fd = directory_create(directory, next->name, next->temporary);
+    while (next->fd < 0 && make_room(output));
+    if (next->fd < 0)
+        directory->number--;
+    return next->fd >= 0;
 }
 
-/* A file that cannot take its header is removed again, so that no empty file
- * stays. */
-static bool try_begin(struct output *output, int64_t time_ns) {
+/* Tries once more if the path leads to another directory by now. */
+static bool open_again(struct output *output, int64_t time_ns, struct next_file *next) {
+    int reason = errno;
+    if (!output->directory->is_stream && !output->directory->confined && reason == ENOENT &&
+        directory_reopen(output->directory))
+        return open_next(output, time_ns, next);
+    errno = reason;
+    return false;
+}
+
+/* A file that cannot take its header is removed again, so that no empty file stays. */
+static bool use_next(struct output *output, const struct next_file *next) {
     bool is_stream = output->directory->is_stream;
+    output->fd = next->fd;
+    strcpy(output->name, next->name);
+    strcpy(output->temporary, next->temporary);
+    output->asked_for = output->directory->plain && output->directory->number == 1;
     output->bytes = output->packets = output->described = 0;
-    if (is_stream) {
-        output->fd = output->directory->fd;
-        strcpy(output->name, "-");
-    } else if (!open_file(output, time_ns)) {
-        return false;
-    }
     if (output_store_descriptions(output))
         return true;
     int reason = errno;
@@ -300,16 +321,6 @@ static bool try_begin(struct output *output, int64_t time_ns) {
         close(output->fd);
         output->fd = -1;
     }
-    errno = reason;
-    return false;
-}
-
-/* Tries once more if the path leads to another directory by now. */
-static bool try_again(struct output *output, int64_t time_ns) {
-    int reason = errno;
-    if (!output->directory->is_stream && !output->directory->confined && reason == ENOENT &&
-        directory_reopen(output->directory))
-        return try_begin(output, time_ns);
     errno = reason;
     return false;
 }
@@ -326,25 +337,6 @@ static void end_without_directory(struct output *output) {
         output->directory->sealed ? "the file in" : "the directory", output->directory->path);
     output->directory_gone = true;
     atomic_store(&output->capture->stopping, true);
-}
-
-/* Attempts are at least RETRY_NS apart, so that a full disk is not asked for each packet. */
-bool output_begin(struct output *output, int64_t time_ns) {
-    int64_t now = monotonic_ns();
-    if (now < output->retry_ns)
-        return false;
-    if (!try_begin(output, time_ns) && !try_again(output, time_ns)) {
-        output->reason = errno;
-        output_note_failure(output);
-        output->retry_ns = now + RETRY_NS;
-        end_without_directory(output);
-        return false;
-    }
-    output_note_success(output);
-    output->begun_ns = time_ns;
-    output->boundary_ns = output_next_boundary(output->capture->settings, time_ns);
-    show_name(output);
-    return true;
 }
 
 /* A stream ends with statistics if its reader still reads. */
@@ -371,7 +363,7 @@ static void finish_file(struct output *output) {
     if (file) {
         file->fd = output->fd;
         file->directory_fd = fcntl(output->directory->fd, F_DUPFD_CLOEXEC, 0);
-        file->asked_for = output->directory->plain && output->directory->number == 1;
+        file->asked_for = output->asked_for;
         file->bytes = output->bytes;
         file->described = output->described;
         strcpy(file->temporary, output->temporary);
@@ -397,6 +389,28 @@ void output_close(struct output *output) {
     for (uint32_t i = 0; i < output->described; i++) /* others are not in the file */
         counts_add(&output->before[i], &output->reported[i]);
     show_name(output);
+}
+
+/* Attempts are at least RETRY_NS apart, so that a full disk is not asked for each packet. */
+bool output_begin(struct output *output, int64_t time_ns) {
+    int64_t now = monotonic_ns();
+    struct next_file next = {0};
+    if (now < output->retry_ns)
+        return false;
+    bool is_open = open_next(output, time_ns, &next) || open_again(output, time_ns, &next);
+    if (is_open)
+        output_close(output);
+    if (!is_open || !use_next(output, &next)) {
+        output->reason = errno;
+        output_note_failure(output);
+        end_without_directory(output);
+        return false;
+    }
+    output_note_success(output);
+    output->begun_ns = time_ns;
+    output->boundary_ns = output_next_boundary(output->capture->settings, time_ns);
+    show_name(output);
+    return true;
 }
 
 /* The first file must succeed, because a wrong directory would otherwise be noticed only by missing

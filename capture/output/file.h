@@ -4,7 +4,7 @@
  *
  * The writing thread takes chunks from the queue, merges those of several devices by packet time,
  * and distributes the packets over files. It may wait for the disk; no thread waits for it. Packets
- * that cannot be written are counted and dropped, and the next ones are tried again. */
+ * that cannot be written are held and tried again. */
 #ifndef WIRETALE_CAPTURE_FILE_H
 #define WIRETALE_CAPTURE_FILE_H
 
@@ -31,6 +31,7 @@ struct output {
     char name[NAME_SIZE], temporary[NAME_SIZE];
     uint64_t bytes;      /* of the file, up to its last whole block */
     uint64_t packets;    /* of the file */
+    bool asked_for;      /* -w has its name */
     uint32_t described;  /* interfaces that the file describes */
     int64_t begun_ns;    /* CLOCK_REALTIME */
     int64_t boundary_ns; /* start of the next file in packet time; 0: none */
@@ -38,15 +39,15 @@ struct output {
      * counted while statistics are written belong to the next file. */
     struct counts before[DESCRIPTIONS_MAX], reported[DESCRIPTIONS_MAX];
 
-    atomic_bool failing;     /* the last write failed */
-    int reason;              /* errno of the last attempt to begin a file */
-    uint64_t failed_packets; /* dropped since `failing` */
-    int64_t retry_ns;        /* CLOCK_MONOTONIC: earliest attempt to begin a file */
-    int64_t checked_ns;      /* CLOCK_MONOTONIC of the last check that the file exists */
-    bool closed_pipe;        /* the stream's reader left */
-    bool stream_failed;      /* for another reason */
-    bool directory_gone;     /* Landlock forbids another one: the capture ends */
-    bool gave_up;            /* no more writes: a stream ended, or its reader does not read */
+    atomic_bool failing; /* the last write failed */
+    int reason;          /* errno of the last attempt to begin a file */
+    int64_t retry_ns;    /* CLOCK_MONOTONIC: earliest attempt to write or to begin a file */
+    int64_t patience_ns; /* CLOCK_MONOTONIC: packets are held no longer; 0: no end */
+    int64_t checked_ns;  /* CLOCK_MONOTONIC of the last check that the file exists */
+    bool closed_pipe;    /* the stream's reader left */
+    bool stream_failed;  /* for another reason */
+    bool directory_gone; /* Landlock forbids another one: the capture ends */
+    bool gave_up;        /* no more writes: a stream ended, or its reader does not read */
 
     atomic_int requests;
     _Atomic int64_t clock_step_ns; /* step of CLOCK_REALTIME that is not yet in a file */
@@ -58,8 +59,8 @@ struct output {
 /* Begins the first file. Exits with one line if it cannot, unless the disk is full. */
 void output_open(struct output *output);
 
-/* Begins a file whose first packet is of `time_ns`. Returns false if it cannot, after one warning.
- */
+/* Begins a file whose first packet is of `time_ns`, and then ends the open one. Returns false if it
+ * cannot, after one warning. */
 bool output_begin(struct output *output, int64_t time_ns);
 
 /* Ends the file with statistics and hands it to the finisher. */
@@ -75,6 +76,9 @@ void output_name(struct output *output, char name[NAME_SIZE]);
  * Returns the bytes written, fewer than `size` after an error (errno). Does not change
  * output->bytes. */
 size_t output_store(struct output *output, const uint8_t *data, size_t size);
+
+/* Returns whether the error is of a full disk or quota. */
+bool is_no_room(int error);
 
 /* Appends blocks other than packets, all or nothing, and frees the buffer. */
 bool output_store_blocks(struct output *output, struct pcapng_buffer *buffer);
@@ -93,8 +97,9 @@ void output_count_lost(struct output *output, uint32_t description, uint64_t pac
 /* Returns the counts of one interface since the file was opened. */
 struct counts output_counts_since(const struct output *output, uint32_t description);
 
-/* Writes the packets into as many files as the limits of the settings demand. */
-void output_take(struct output *output, const struct span *span);
+/* Writes the packets into as many files as the limits of the settings demand. Returns those that
+ * cannot be written now and must be given again; dropped ones are counted. */
+struct span output_take(struct output *output, const struct span *span);
 
 /* To be called between packets: rotates by time or on request, opens a file again after an error,
  * and notices files that were removed. `idle`: no packet is waiting. */

@@ -21,7 +21,9 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define CHECK_NS (500 * NS_PER_MS)
+#define CHECK_NS        (500 * NS_PER_MS)
+#define STATISTICS_MOST 512      /* bytes for each interface */
+#define END_PATIENCE_NS NS_PER_S /* at the end, for a disk that takes no packets */
 /* Packets from before the boundary may still come. If none follows it, the file ends after this
  * time. */
 #define GRACE_NS (500 * NS_PER_MS)
@@ -88,18 +90,33 @@ static struct span part_of(const struct output *output, const struct span *span,
 static void drop(struct output *output, const struct span *span) {
     struct description *of = &output->capture->descriptions.items[span->description];
     counter_add(&of->counts.dropped_disk, span->packets);
-    output->failed_packets += span->packets;
 }
 
-/* Writes the span. If only a part was written, packets of the last whole record on are dropped. */
-static void store_packets(struct output *output, const struct span *span) {
+/* Returns whether packets that cannot be written are tried again: at the end of the capture only
+ * for a while, and never for a stream, whose reader left. */
+static bool is_patient(struct output *output) {
+    if (output->directory->is_stream || output->gave_up || output->directory_gone)
+        return false;
+    if (!atomic_load(&output->capture->stopping))
+        return true;
+    if (!output->patience_ns)
+        output->patience_ns = monotonic_ns() + END_PATIENCE_NS;
+    return monotonic_ns() < output->patience_ns;
+}
+
+/* Writes the span. Returns the packets that were written, up to the last whole record; on a full
+ * disk the last ones leave their room to the statistics and wait. Unless only room is missing, the
+ * next attempt is made with another file. */
+static struct span store_packets(struct output *output, const struct span *span) {
     size_t done = output_store(output, span->data, span->size);
+    int reason = errno;
     struct span whole = *span;
     if (done < span->size) {
+        uint64_t reserved = (uint64_t)STATISTICS_MOST * output->described;
         output_note_failure(output);
-        whole = part_of(output, span, (struct room){done, UINT64_MAX, INT64_MAX});
-        struct span rest = rest_of(output, span, &whole);
-        drop(output, &rest);
+        whole =
+            part_of(output, span,
+                    (struct room){done > reserved ? done - reserved : 0, UINT64_MAX, INT64_MAX});
     } else {
         output_note_success(output);
     }
@@ -108,25 +125,39 @@ static void store_packets(struct output *output, const struct span *span) {
     atomic_fetch_add(&output->total_bytes, whole.size);
     struct description *of = &output->capture->descriptions.items[span->description];
     counter_add(&of->counts.written, whole.packets);
+    if (done < span->size && output->packets && !output->directory->is_stream &&
+        !is_no_room(reason))
+        output_close(output);
+    return whole;
+}
+
+/* Returns whether there is an open file that describes all interfaces. */
+static bool is_ready(struct output *output, int64_t time_ns) {
+    if (output->gave_up || (output->failing && monotonic_ns() < output->retry_ns) ||
+        (output->fd < 0 && !output_begin(output, time_ns)))
+        return false;
+    bool is_described = output_store_descriptions(output);
+    if (!is_described)
+        output_note_failure(output);
+    return is_described;
 }
 
 /* Each pass fills the open file up to its limits. A span that reaches them is continued in a new
- * file. */
-void output_take(struct output *output, const struct span *span) {
+ * file, which is open before the old one ends. */
+struct span output_take(struct output *output, const struct span *span) {
     struct span rest = *span;
-    while (rest.size) {
-        if (output->gave_up || (output->fd < 0 && !output_begin(output, rest.first_ns)) ||
-            !output_store_descriptions(output)) {
-            drop(output, &rest);
-            return;
-        }
+    while (rest.size && is_ready(output, rest.first_ns)) {
         struct span part = part_of(output, &rest, room_left(output, &rest));
-        if (part.size)
-            store_packets(output, &part);
-        rest = rest_of(output, &rest, &part);
-        if (rest.size)
-            output_close(output);
+        struct span whole = part.size ? store_packets(output, &part) : part;
+        rest = rest_of(output, &rest, &whole);
+        if (whole.size < part.size || (rest.size && !output_begin(output, rest.first_ns)))
+            break;
     }
+    if (rest.size && !is_patient(output)) {
+        drop(output, &rest);
+        rest.size = 0;
+    }
+    return rest;
 }
 
 /* Writes a step of the clock into the file as a comment, because packets before and after it cannot
@@ -184,9 +215,22 @@ static void check_file_exists(struct output *output) {
     output_begin(output, realtime_ns());
 }
 
+/* Begins the next file on request. After SIGHUP the directory is opened again first; a file that is
+ * open then ends in its own. A request ends the file even if the next one cannot be begun. */
+static void take_request(struct output *output, int requests) {
+    if (requests & REQUEST_REOPEN) {
+        output_close(output);
+        if (!directory_reopen(output->directory))
+            log_warning("cannot open %s again: %s; the open directory stays in use",
+                        output->directory->path, strerror(errno));
+    }
+    output->retry_ns = 0;
+    if (!output_begin(output, realtime_ns()))
+        output_close(output);
+}
+
 /* A request by signal and a boundary of time, which passed without a packet after it, both end the
- * file. After SIGHUP the directory is
- * opened again first. */
+ * file. */
 void output_poll(struct output *output, bool idle) {
     int64_t now = monotonic_ns();
     int requests = atomic_exchange(&output->requests, 0);
@@ -195,21 +239,16 @@ void output_poll(struct output *output, bool idle) {
         output->checked_ns = now;
         check_file_exists(output);
         output_count_lost_files(output);
-        if (output->failing && output->fd < 0)
+        if (output->failing && output->fd < 0 && idle)
             output_begin(output, realtime_ns());
     }
-    if (output->directory->sealed)
-        requests = 0; /* a sealed directory has only one file */
-    bool over = output->boundary_ns && idle && realtime_ns() >= output->boundary_ns + GRACE_NS;
-    if (output->directory->is_stream || (!requests && !over) ||
-        !output->capture->descriptions.count)
+    if (output->directory->is_stream || !output->capture->descriptions.count)
         return; /* a file has at least one interface */
-    int64_t begin_ns = over && !requests ? output->boundary_ns : realtime_ns();
-    output_close(output);
-    if (requests & REQUEST_REOPEN && !directory_reopen(output->directory))
-        log_warning("cannot open %s again: %s; the open directory stays in use",
-                    output->directory->path, strerror(errno));
-    output_begin(output, begin_ns);
+    bool over = output->boundary_ns && idle && realtime_ns() >= output->boundary_ns + GRACE_NS;
+    if (requests && !output->directory->sealed) /* that has only one file */
+        take_request(output, requests);
+    else if (over)
+        output_begin(output, output->boundary_ns);
 }
 
 #define MAX_AGE_NS (2 * NS_PER_S) /* of a chunk that waits for another device */
@@ -240,7 +279,8 @@ static struct lane *find_oldest(struct writer *writer) {
     return oldest;
 }
 
-/* Writes the oldest packets that are not younger than the bound. Returns false if all must wait. If
+/* Writes the oldest packets that are not younger than the bound. Returns false if all must wait, or
+ * cannot be written now. If
  * the queue has little room or the chunk is old, it does not wait, although an older packet of
  * another device may still come. */
 static bool write_oldest(struct writer *writer) {
@@ -257,8 +297,12 @@ static bool write_oldest(struct writer *writer) {
         room.until_ns = bound_of_others(writer, lane, false);
     }
     struct span part = part_of(writer->output, &chunk->left, room);
-    output_take(writer->output, &part);
+    struct span held = output_take(writer->output, &part);
+    part.size -= held.size;
+    part.packets -= held.size ? held.packets : 0;
     chunk->left = rest_of(writer->output, &chunk->left, &part);
+    if (held.size)
+        return false;
     if (chunk->left.size)
         return true;
     lane->first = chunk->next;

@@ -17,7 +17,7 @@
 #include "common/units_text.h"
 
 /* Words of enum status_state in the JSON lines; programs depend on them. */
-static const char *const states[] = {"starting", "waiting",  "capturing",
+static const char *const states[] = {"starting", "waiting",  "capturing", "holding",
                                      "dropping", "stopping", "ended"};
 
 /* The worst state wins: a disk that refuses packets hides that interfaces are read. A capture has
@@ -36,7 +36,9 @@ static enum status_state state_of(struct capture *capture, const struct output *
         return STATUS_STOPPING;
     if (!reading)
         return STATUS_WAITING;
-    return atomic_load(&output->failing) ? STATUS_DROPPING : STATUS_CAPTURING;
+    if (!atomic_load(&output->failing))
+        return STATUS_CAPTURING;
+    return capture->queue.empty_count ? STATUS_HOLDING : STATUS_DROPPING;
 }
 
 /* A stream has neither ring nor commands. */

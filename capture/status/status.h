@@ -14,7 +14,8 @@ enum status_state {
     STATUS_STARTING,
     STATUS_WAITING, /* for an interface */
     STATUS_CAPTURING,
-    STATUS_DROPPING, /* the disk refuses packets */
+    STATUS_HOLDING,  /* the disk takes no packets, which wait in memory */
+    STATUS_DROPPING, /* and the memory is full */
     STATUS_STOPPING,
     STATUS_ENDED
 };

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capture_link import ORDINARY, UNWRITTEN, CaptureLink, Daemon, total
+from capture_link import ORDINARY, UNWRITTEN, CaptureLink, Daemon, StatusClient, total
 from processes import small_disk
 from wiretale.analyzer.units import show_share
 
@@ -42,14 +42,16 @@ def test_a_full_disk_has_an_exit_code(link: CaptureLink, tmp_path: Path, options
         link.daemon(*options.split(), into=disk, watched=True) as daemon,
     ):
         link.send(PACKETS)
-        link.wait_counted(received=PACKETS)
-        assert daemon.stop() == code
+        client = StatusClient(link.status)
+        client.wait(lambda status: status["received"] == PACKETS, "all has come")
+        client.close()
+        assert daemon.stop() == code  # what waits for the disk is dropped at the end
     check_last_line(daemon, code)
 
 
 @pytest.mark.parametrize("options, code", KERNEL_CODES)
 def test_packets_that_the_kernel_dropped_have_an_exit_code(link: CaptureLink, options: str, code: int) -> None:
-    with link.daemon(*options.split(), "-B", "1MiB", watched=True) as daemon:
+    with link.daemon(*options.split(), "--ring-buffer", "1MiB", watched=True) as daemon:
         link.wait_counted()
         daemon.process.send_signal(signal.SIGSTOP)
         link.send(PACKETS)

@@ -18,7 +18,7 @@ from checkout import UNIT_SPELLINGS
 PARTS = ["usage", "arguments", "interfaces", "packets", "files", "end", "program", "signals", "examples", "exit codes"]
 # The options that take a quantity of a kind, with the words before it.
 OPTIONS = [
-    *(("size", "--buffer", ""), ("time", "--interval", ""), ("time", "-G", "")),
+    *(("size", "--total-size", ""), ("time", "--interval", ""), ("time", "-G", "")),
     *(("count", "-b", "files:"), ("count", "-c", "")),
 ]
 

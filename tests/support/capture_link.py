@@ -188,14 +188,14 @@ class CaptureLink(NamespacePath):
         os.chown(self.folder, ORDINARY, ORDINARY)
         return self.folder
 
-    def wait_counted(self, **least: int) -> dict[str, Any]:
-        """The first status in which each of these has come so far, and nothing waits in the queue."""
+    def wait_counted(self, queued: int = 0, **least: int) -> dict[str, Any]:
+        """The first status in which each of these has come so far, and so many wait in the queue."""
         until = time.monotonic() + 120
         while True:
             client = StatusClient(self.status)  # a new client gets a message at once
             line = client.line()
             client.close()
-            if not line["queued"] and all(line[name] >= count for name, count in least.items()):
+            if line["queued"] == queued and all(line[name] >= count for name, count in least.items()):
                 return line
             assert time.monotonic() < until, f"not within 120 s: {least}; the last was {line}"
             time.sleep(0.1)  # the daemon forgets those who left once a second
