@@ -51,12 +51,12 @@ class Follow:
     def files(self) -> list[tuple[int, Path]]:
         """Returns the files that are new, each after its first time; at the start those of the last time alone. OSError if the
         folder cannot be read."""
-        new = [file for file in self.folder.finished() if file.stamp not in self._seen]
+        finished = self.folder.finished()
+        new = [file for file in finished if file.stamp not in self._seen]
         if not self._seen and new:
-            self._seen.update(file.stamp for file in new)
             since = max(file.stamp[3] for file in new) - self.last_ns
             new = [file for file in new if file.stamp[3] >= since]
-        self._seen.update(file.stamp for file in new)
+        self._seen = {file.stamp for file in finished}
         return sorted(filter(None, map(self._timed, new)))
 
     def _timed(self, file: Found) -> tuple[int, Path] | None:
@@ -105,7 +105,6 @@ class Follow:
             try:
                 for first_ns, path in self.files() if failed or self.folder.has_changed() else []:
                     self.read(first_ns, path)
-                    self.show()
                 failed = False
             except OSError as error:
                 if not failed:

@@ -238,7 +238,8 @@ class Watch:
                 self._write_cache()
             if self.snapshots:
                 self.snapshots.due = True
-                self.show_open_flows()
+                if not self.pending or self.snapshots.urged:  # a watch that is behind reads first
+                    self.show_open_flows()
         if ending and self._analysis.has_open_flows:
             with store_errors(self.store), writing(self.store), writer(self.store) as connection:
                 self._publish_open(connection)

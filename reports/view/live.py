@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock
@@ -50,10 +50,10 @@ WHERE flow = ?
 
 
 class Live:
-    """A folder of snapshots. Answers have the errors of Answers."""
+    """A folder of snapshots, and whether another one can follow. Answers have the errors of Answers."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, goes_on: Callable[[], bool] = lambda: True) -> None:
+        self.folder, self.goes_on = folder, goes_on
         self._room = Path(mkdtemp(prefix="wiretale-view-"))
         self._versions: OrderedDict[str, Path] = OrderedDict()
         self._flows: OrderedDict[tuple[str, int], Answers] = OrderedDict()
@@ -67,11 +67,12 @@ class Live:
         shutil.rmtree(self._room, ignore_errors=True)
 
     def version(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """The version of the newest snapshot, and its age in seconds."""
+        """The version of the newest snapshot, its age in seconds, and whether another one can follow."""
         newest = about(self.folder)
         if newest is None:
-            return {"version": None, "age": None}
-        return {"version": str(newest["version"]), "age": max(0, time.time_ns() - newest["version"]) // NS}
+            return {"version": None, "age": None, "goes_on": self.goes_on()}
+        age = max(0, time.time_ns() - newest["version"]) // NS
+        return {"version": str(newest["version"]), "age": age, "goes_on": self.goes_on()}
 
     def page(self) -> bytes:
         """Returns the newest page."""

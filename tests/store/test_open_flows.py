@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import wiretale
-from rotated_files import publish, rotated, traffic
+from processes import refusal, wait_until
+from rotated_files import publish, rotated, traffic, write_files
 from running_rows import snapshot_rows, store_rows, trace_rows
 from wiretale.analyzer.options import NO_OPTIONS
 from wiretale.reports.live import snapshots
@@ -45,3 +50,26 @@ def test_store_and_snapshot_are_one_analysis_of_the_files_so_far(
                 assert sorted(both, key=repr) == trace_rows(trace, table), (number, table)
     watch.close()
     assert lines == [] and len(versions) == 2 and not list(tmp_path.glob(".partial*"))
+
+
+def test_a_snapshot_is_made_at_a_signal_and_a_killed_watch_can_start_again(wiretale_run: Any, tmp_path: Path) -> None:
+    folder, now = tmp_path / "captures", tmp_path / "now"
+    files = rotated(traffic(12, 60, 30, 100), 20)
+    write_files(folder, files[:2])
+    words = ["store", "watch", str(folder), "--store", str(tmp_path / "store"), "-q"]
+
+    def version() -> int:
+        return int((about(now) or {"version": 0})["version"])
+
+    with subprocess.Popen([sys.executable, "-m", "wiretale", *words, "--open-flows", str(now)]) as watch:
+        try:
+            wait_until(version, "the first snapshot")
+            first = version()
+            watch.send_signal(signal.SIGUSR1)
+            wait_until(lambda: version() > first, "another one")
+        finally:
+            watch.kill()
+    assert wiretale_run(*words, "--once").returncode == 0
+    (now / "mine.txt").write_text("not to be replaced")
+    assert "mine.txt: expected a folder for snapshots alone" in refusal(wiretale_run(*words, "--open-flows", now), 2)
+    assert "no flow is open after --once" in refusal(wiretale_run(*words, "--once", "--open-flows", now), 2)

@@ -179,8 +179,8 @@ def check_request(request: Request) -> None:
         check_folder(request.output, [PAGE_FILE], request.files)
 
 
-def serve(folder: Path, arguments: argparse.Namespace) -> int:
-    """Serves an index until Ctrl-C; returns the exit code."""
+def serve(folder: Path, arguments: argparse.Namespace, goes_on: Callable[[], bool] = lambda: True) -> int:
+    """Serves an index, or snapshots of an analysis that goes on, until Ctrl-C; returns the exit code."""
     from wiretale.analyzer.index.capture_index import CaptureIndex
     from wiretale.reports.live.snapshots import about
     from wiretale.reports.view.answers import Answers
@@ -188,7 +188,7 @@ def serve(folder: Path, arguments: argparse.Namespace) -> int:
     from wiretale.reports.view.live import Live
 
     if arguments.follow or about(folder):
-        live = Live(folder)
+        live = Live(folder, goes_on)
         return serve_page(live.page, live, arguments)
     index = CaptureIndex(folder)
     index.check()
@@ -240,9 +240,10 @@ def follow(arguments: argparse.Namespace) -> int:
                 following.snapshots.close()
             return 0
 
-        stack.callback(end, forked(work))
+        child = forked(work)
+        stack.callback(end, child)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
-        return serve(made, arguments)
+        return serve(made, arguments, lambda: os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None)
 
 
 def end(child: int) -> None:

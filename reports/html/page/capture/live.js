@@ -42,7 +42,8 @@ async function ask() {
   }
   const isNewer = answer.version !== null && answer.version !== data.live;
   if (isNewer && !isTouched) return showNewest();
-  $("live-words").textContent = isNewer ? "A newer answer is there." : `Live: as of ${ageWords(answer.age)} ago${answer.age > STALE_S ? "; no further file was finished" : ""}`;
+  const stopped = answer.goes_on ? (answer.age > STALE_S ? "; no further file was finished" : "") : "; the analysis has stopped, see the terminal of wiretale view";
+  $("live-words").textContent = isNewer ? "A newer answer is there." : `Live: as of ${ageWords(answer.age ?? 0)} ago${stopped}`;
   $("live-show").hidden = !isNewer;
 }
 
