@@ -23,6 +23,7 @@
 #include "common/log.h"
 #include "confine/confine.h"
 #include "control.h"
+#include "find/find.h"
 #include "finish/recover.h"
 
 #define READER_NICE    (-10)
@@ -189,6 +190,7 @@ static void prepare_output(struct program *program) {
     program->writer.output = &program->output;
     if (!program->directory.is_stream && !program->directory.sealed) {
         recover_find(&program->finisher.left, &program->directory);
+        index_file_remove_orphans(program->directory.fd);
         ring_scan(&program->ring);
         if (!program->directory.plain)
             directory_continue_numbers(&program->directory);
@@ -277,6 +279,10 @@ int main(int count, char **arguments) {
     if (getuid() != geteuid() || getgid() != getegid())
         fail(EXIT_MISSING, "expected no set-user-ID or set-group-ID bit: chmod ug-s, and sudo "
                            "setcap cap_net_raw,cap_net_admin+ep instead");
+    if (count > 1 && !strcmp(arguments[1], "find")) {
+        log_set_program(*arguments, "find");
+        return find_main(count - 2, arguments + 2);
+    }
     settings_read(&program.settings, count, arguments);
     program.settings.on_terminal = isatty(STDERR_FILENO);
     if (program.settings.quiet)

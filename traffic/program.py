@@ -18,6 +18,7 @@ PROGRAM_OF_COMMAND = {
     "ttcp": ("wiretale-traffic", "wiretale traffic", "ttcp"),
     "path": ("wiretale-traffic", "wiretale traffic", "path"),
     "capture": ("wiretale-capture", "wiretale capture"),
+    "find": ("wiretale-capture", "wiretale", "find"),
     "link": ("wiretale-link", "wiretale traffic link"),
 }
 

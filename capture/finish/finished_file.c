@@ -16,7 +16,32 @@
 
 #define MAX_NAMES 100 /* tried if the name is taken */
 
+void finished_file_index(struct finished_file *file) {
+    if (file->bytes <= INDEX_BLOCK_BYTES)
+        return; /* it is read as fast without one */
+    file->index = malloc(sizeof *file->index);
+    if (file->index && !file_index_build(file->index, file->fd)) {
+        free(file->index);
+        file->index = NULL;
+    }
+}
+
+void finished_file_write_index(struct finished_file *file) {
+    struct stat status;
+    if (file->index && !fstat(file->fd, &status))
+        index_file_write(file->index, file->directory_fd, file->name, &status);
+    finished_file_drop_index(file);
+}
+
+void finished_file_drop_index(struct finished_file *file) {
+    if (file->index)
+        file_index_free(file->index);
+    free(file->index);
+    file->index = NULL;
+}
+
 void finished_file_free(struct finished_file *file) {
+    finished_file_drop_index(file);
     close(file->fd);
     close(file->directory_fd);
     free(file);

@@ -11,6 +11,7 @@
 #include "buffer/interfaces.h"
 #include "confine/confine.h"
 #include "directory/directory.h"
+#include "index/index_file.h"
 
 /* Made by the writing thread or by recovery, then owned by the finisher. If it was removed before
  * it was published, the writing thread gets it back. */
@@ -21,10 +22,11 @@ struct finished_file {
     char original[NAME_SIZE]; /* temporary name of the uncompressed file, or ""; removed when the
                                  compressed one is published */
     uint64_t bytes;
-    bool asked_for;         /* -w has this name */
-    bool recovered;         /* left by an earlier run */
-    uint32_t described;     /* interfaces in `counts` */
-    struct counts counts[]; /* as in its statistics */
+    struct file_index *index; /* made before it is compressed; NULL: none */
+    bool asked_for;           /* -w has this name */
+    bool recovered;           /* left by an earlier run */
+    uint32_t described;       /* interfaces in `counts` */
+    struct counts counts[];   /* as in its statistics */
 };
 
 /* Existing files that publish_file() may replace. */
@@ -35,6 +37,13 @@ struct replacement {
 
 /* Closes the descriptors and frees the file. The file on the disk stays as it is. */
 void finished_file_free(struct finished_file *file);
+
+/* Makes the index of the plain file, unless it is small, and writes it beside the published one.
+ * Files that come faster than they are finished, and those that are no part of a ring, have none:
+ * `find` makes it. */
+void finished_file_index(struct finished_file *file);
+void finished_file_write_index(struct finished_file *file);
+void finished_file_drop_index(struct finished_file *file);
 
 /* Renames the file to its name, or to NAME-1 and so on if that is taken; the name is then in
  * `file`. Returns false with errno. */

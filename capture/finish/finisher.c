@@ -61,9 +61,10 @@ static bool publish(const struct finisher *finisher, struct finished_file *file)
 
 /* Only after the file has its name may its original be removed, and the ring and the command see
  * it. */
-static void announce(struct finisher *finisher, const struct finished_file *file) {
+static void announce(struct finisher *finisher, struct finished_file *file) {
     if (*file->original)
         unlinkat(file->directory_fd, file->original, 0);
+    finished_file_write_index(file);
     if (!file->recovered || directory_owns_name(finisher->directory, file->name))
         ring_add(finisher->ring, file->directory_fd, file->name, file->bytes, file->recovered,
                  finisher->jobs);
@@ -115,6 +116,7 @@ static void settle(struct finisher *finisher, struct finished_file *file) {
         finished_file_free(file);
     } else if (is_worth_retrying(finisher)) {
         log_warning("cannot rename %s yet: %s; trying again", file->temporary, strerror(errno));
+        finished_file_drop_index(file);
         file->next = finisher->stuck;
         finisher->stuck = file;
         finisher->stuck_count++;
@@ -155,6 +157,8 @@ static void give_up_stuck(struct finisher *finisher) {
 /* A sync is skipped if files come faster than the disk can sync: the kernel then writes them in its
  * own time. */
 static void finish(struct finisher *finisher, struct finished_file *file, unsigned waiting) {
+    if (waiting < WAITING_SYNCED && !finisher->keeper && !file->asked_for)
+        finished_file_index(file);
     if (finisher->compress)
         compress(finisher, file, waiting > MAX_WAITING / 2);
     if (waiting < WAITING_SYNCED && fdatasync(file->fd))

@@ -93,6 +93,7 @@ static void end(struct bench *bench, unsigned files, unsigned packets) {
             continue;
         read_file(bench, openat(dirfd(listing), entry->d_name, O_RDONLY));
         unlinkat(dirfd(listing), entry->d_name, 0);
+        index_file_remove(dirfd(listing), entry->d_name);
     }
     closedir(listing);
     CHECK(!rmdir(bench->place));

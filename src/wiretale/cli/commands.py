@@ -11,6 +11,7 @@ COMMANDS = {
     "diff": "two runs: what changed",
     "cut": "copy chosen packets, annotated or anonymized",
     "capture": "record from an interface; every drop is counted",
+    "find": "one host, port or time out of a folder of captures, by an index",
     "send": "send numbered blocks to a receiver",
     "receive": "receive them; count what is lost, late or damaged",
 }
@@ -36,7 +37,7 @@ ACTIONS = {
 }
 PATHS = {action: f"{group} {action}" for group, actions in ACTIONS.items() for action in actions}
 KNOWN = (*COMMANDS, *MORE, "explain", *PATHS)
-PROGRAM_COMMANDS = ("send", "receive", "ttcp", "path", "capture", "link")  # run by C programs
+PROGRAM_COMMANDS = ("send", "receive", "ttcp", "path", "capture", "find", "link")  # run by C programs
 # Groups without a module: description, and examples.
 GROUPS = {
     "traffic": (

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wiretale-capture find`: equal to a scan of every packet, while files are written, and whatever the indexes hold."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import needs
+from capture_link import ORDINARY, PROGRAM, CaptureLink
+from drawn_ring import BEGIN, SECOND, Drawn, Ring, packets_of, seconds
+
+pytestmark = [pytest.mark.xdist_group("capture"), needs.marked(needs.programs("zstd", "tshark", "tcpdump"))]
+QUESTIONS = 60
+FORMS = ("ns", "ns", "us", "pcap", "zst", "ns", "us", "pcap", "zst", "ns")
+NOBODY_ELSE = 65533  # a user who is not the daemon's
+
+
+def find(*words: str | Path, code: int = 0, **more: Any) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([PROGRAM, "find", *words], capture_output=True, text=True, timeout=60, **more)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def answer_of(folder: Path, *words: str) -> list[tuple[int, bytes]]:
+    """The packets that are found; they are in the order of time."""
+    out = folder.with_suffix(".found.pcapng")
+    find(folder, *words, "-o", out, "--overwrite", "-q")
+    packets = packets_of(out)
+    assert [time_ns for time_ns, _ in packets] == sorted(time_ns for time_ns, _ in packets)
+    return packets
+
+
+def listed(folder: Path, *words: str, **more: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(find(folder, *words, "--json", **more).stdout)
+    return answer
+
+
+def indexes(folder: Path) -> list[Path]:
+    return sorted(folder.glob(".*.index"))
+
+
+def pairs(packets: list[Drawn]) -> list[tuple[int, bytes]]:
+    return sorted((packet.time_ns, packet.frame) for packet in packets)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Ring]:
+    folder, ring = tmp_path_factory.mktemp("drawn") / "ring", Ring(40)
+    folder.mkdir()
+    for number, form in enumerate(FORMS):
+        ring.write(folder / f"file{number}.{'pcap' if form == 'pcap' else 'pcapng'}", form, 300)
+        ring.clock -= (number % 3) * SECOND // 10  # files overlap
+    return folder, ring
+
+
+def test_find_equals_a_scan_of_every_packet(drawn: tuple[Path, Ring]) -> None:
+    folder, ring = drawn
+    for number in range(QUESTIONS):
+        words, expected = ring.question()
+        if number % 20 == 7:
+            for path in indexes(folder)[::2]:
+                path.unlink()
+        assert sorted(answer_of(folder, *words)) == pairs(expected), words
+    assert len(indexes(folder)) == len(FORMS)
+
+
+def test_interfaces_comments_and_other_programs(drawn: tuple[Path, Ring], tmp_path: Path) -> None:
+    folder, ring = drawn
+    out = tmp_path / "out.pcapng"
+    find(folder, "-o", out)
+    done = subprocess.run(
+        ["tshark", "-r", out, "-T", "fields", "-e", "frame.interface_name", "-e", "frame.comment"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(rows) == len(ring.packets)
+    assert {name for name, _ in rows} == {"eth0", "if0", "if1", "if2", "unknown"}
+    assert {comment for name, comment in rows if name != "unknown"} == {"said"}
+    assert "exists" in find(folder, "-o", out, code=2).stderr
+
+
+def damage(path: Path, how: str) -> None:
+    index = path.read_bytes()
+    path.write_bytes({"empty": b"", "cut": index[: len(index) // 2], "zeros": bytes(len(index))}[how])
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "zeros"])
+def test_a_damaged_index_is_made_again(drawn: tuple[Path, Ring], how: str) -> None:
+    folder, ring = drawn
+    words, expected = ring.question()
+    answer_of(folder, *words)
+    damage(indexes(folder)[2], how)
+    assert listed(folder, *words)["indexes_made"] == 1
+    assert sorted(answer_of(folder, *words)) == pairs(expected)
+
+
+def test_a_file_that_was_replaced_has_another_index(tmp_path: Path) -> None:
+    for number in range(2):
+        Ring(number).write(tmp_path / "file.pcapng", "ns", 200 + number)
+        assert [listed(tmp_path)["indexes_made"] for _ in range(2)] == [1, 0]
+        assert listed(tmp_path)["packets"] == 200 + number
+
+
+def test_files_that_are_no_captures_are_passed_over(tmp_path: Path) -> None:
+    ring = Ring(3)
+    ring.write(tmp_path / "file.pcapng", "ns", 20)
+    (tmp_path / "text").write_text("no capture")
+    (tmp_path / "link.pcapng").symlink_to("file.pcapng")
+    os.mkfifo(tmp_path / "fifo.pcapng")
+    assert listed(tmp_path)["packets"] == 20
+    assert listed(tmp_path / "file.pcapng")["packets"] == 20
+
+
+def test_filters_are_those_of_libpcap(drawn: tuple[Path, Ring], tmp_path: Path) -> None:
+    folder, _ = drawn
+    out = tmp_path / "all.pcapng"
+    find(folder, "-o", out)
+    command = ["tcpdump", "-r", str(out), "-w", str(tmp_path / "some.pcap"), "--nano", "vlan and udp"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    expected = subprocess.run(
+        ["tcpdump", "-r", tmp_path / "some.pcap", "-n"], capture_output=True, text=True, timeout=60
+    )
+    assert listed(folder, "-f", "vlan and udp")["packets"] == len(expected.stdout.splitlines()) > 20
+    assert "syntax error" in find(folder, "-f", "udp and", code=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "later_ns"),
+    [
+        ("2023-11-14T22:13:20", 0),
+        ("2023-11-14 22:13:20.000000005Z", 5),
+        ("2023-11-14T23:13:20+01:00", 0),
+        ("1700000000", 0),
+        ("1700000000.5", SECOND // 2),
+    ],
+)
+def test_times_are_iso_or_epoch(tmp_path: Path, text: str, later_ns: int) -> None:
+    ring = Ring(4)
+    ring.write(tmp_path / "file.pcapng", "ns", 200)
+    later = sum(packet.time_ns >= BEGIN + later_ns for packet in ring.packets)
+    assert listed(tmp_path, "--start", text)["packets"] == later
+    assert seconds(BEGIN) == "1700000000.000000000"
+
+
+def test_wrong_usage_is_one_line(tmp_path: Path) -> None:
+    for code, words in (
+        (2, ()),
+        (2, (tmp_path, "--host", "server")),
+        (2, (tmp_path, "--host", "192.0.2.1/33")),
+        (2, (tmp_path, "--port", "0")),
+        (2, (tmp_path, "--start", "yesterday")),
+        (2, (tmp_path, "--start", "2", "--end", "1")),
+        (5, (tmp_path / "missing",)),
+    ):
+        assert find(*words, code=code).stderr.count("\n") == 1
+
+
+def test_a_ring_is_searched_while_it_is_written(link: CaptureLink) -> None:
+    """Finished files have the daemon's index, the open file is read; another user of the group may do so."""
+    link.make_folder()
+    link.folder.chmod(0o2750)
+    with link.daemon("-b", "packets:100", watched=True) as daemon:
+        link.send(250, size=1400)
+        link.wait_counted(written=250)
+        other = {"user": NOBODY_ELSE, "group": ORDINARY, "extra_groups": []} if os.geteuid() == 0 else {}
+        answer = listed(Path(), "-f", "ether proto 0x88b5", cwd=link.folder, **other)
+        assert answer["packets"] == 250 and answer["indexes_made"] == 0
+        assert not daemon.stop()
+    answer = listed(link.folder)
+    assert (answer["packets"], answer["indexes_made"], len(answer["files"])) == (250, 0, 3)
+
+
+def test_an_index_goes_with_its_file(link: CaptureLink) -> None:
+    link.make_folder()
+    with link.daemon("-b", "packets:100", "-b", "files:2", "-z") as daemon:
+        link.send(550, size=1400)
+        assert not daemon.stop()
+    assert len(link.files(".zst")) == 2
+    assert [path.name for path in indexes(link.folder)] == [f".{path.name}.index" for path in link.files(".zst")]
+    answer = listed(link.folder)
+    assert (answer["packets"], answer["indexes_made"]) == (150, 0)
