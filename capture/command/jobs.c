@@ -294,5 +294,5 @@ void jobs_end(struct jobs *jobs, int seconds) {
     if (jobs->waiting)
         log_warning("--on-close has not succeeded for %llu files: %s",
                     (unsigned long long)jobs->waiting,
-                    jobs->directory->sealed ? "run it yourself" : "the next start runs it");
+                    jobs->directory->plain ? "run it yourself" : "the next start runs it");
 }

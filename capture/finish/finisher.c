@@ -31,7 +31,9 @@ static void compress(struct finisher *finisher, struct finished_file *file, bool
         if (!finisher->is_warned)
             log_warning("compression cannot keep up: some files stay uncompressed");
         finisher->is_warned = true;
+        finisher->uncompressed++;
     } else if (!compress_file(file)) {
+        finisher->uncompressed++;
         log_warning("%s was not compressed: %s", file->name, strerror(errno));
     }
 }
@@ -51,12 +53,13 @@ static bool publish_marked(const struct finisher *finisher, struct finished_file
     return published;
 }
 
-/* Renames the file; in a sealed directory the keeper's process does, and there is no marker. */
+/* Renames the file; in a sealed directory the keeper's process does, and there is no marker. A file
+ * that -w names has none either, because no next start would look for it. */
 static bool publish(const struct finisher *finisher, struct finished_file *file) {
     if (finisher->keeper)
         return keeper_publish(finisher->keeper, file);
-    return finisher->jobs ? publish_marked(finisher, file)
-                          : publish_file(file, &finisher->replacement);
+    return finisher->jobs && !file->asked_for ? publish_marked(finisher, file)
+                                              : publish_file(file, &finisher->replacement);
 }
 
 /* Only after the file has its name may its original be removed, and the ring and the command see

@@ -22,6 +22,7 @@ struct finisher {
     unsigned unfinished;                /* files in the queue or at work on */
     bool ending;
     bool compress;
+    _Atomic uint64_t uncompressed; /* files that should be compressed, and are not */
     struct replacement replacement;
     struct directory *directory;
     struct ring *ring;

@@ -44,6 +44,7 @@ static enum status_state state_of(struct capture *capture, const struct output *
 /* A stream has neither ring nor commands. */
 static void take_finishing(struct status *status, const struct finisher *finisher) {
     const struct jobs *jobs = finisher->jobs;
+    status->uncompressed = finisher->uncompressed;
     status->removed = finisher->ring ? finisher->ring->removed : 0;
     status->removed_pending = finisher->ring ? finisher->ring->removed_pending : 0;
     status->has_commands = jobs;
@@ -97,6 +98,7 @@ static void put_device(struct json *json, struct device *device) {
 /* Writes how far --on-close is, if it is given, and what the bounds of the ring removed. */
 static void put_finishing(struct json *json, const struct status *status) {
     json_count(json, "removed_files", (int64_t)status->removed);
+    json_count(json, "uncompressed_files", (int64_t)status->uncompressed);
     if (!status->has_commands)
         return;
     json_open(json, "commands", '{');

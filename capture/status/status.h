@@ -25,6 +25,7 @@ struct status {
     struct counts all;
     uint64_t bytes, files;
     uint64_t unreadable;               /* files of earlier runs with a read error */
+    uint64_t uncompressed;             /* files that should be compressed */
     uint64_t removed, removed_pending; /* files, by the bounds of the ring; before their command */
     bool has_commands;
     uint64_t commands_waiting, commands_done, commands_failed, commands_given_up;

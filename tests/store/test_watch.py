@@ -28,6 +28,7 @@ from running_rows import store_rows, trace_rows
 from wiretale.analyzer.findings.registry import every_finding
 from wiretale.analyzer.options import NO_OPTIONS
 from wiretale.analyzer.table import OF_FINDINGS, OF_FLOWS
+from wiretale.cli import parse
 from wiretale.reports.store.continuing import Continuing
 from wiretale.reports.store.watch import Notes, Watch
 
@@ -233,6 +234,17 @@ def test_a_folder_is_watched_by_one_process(wiretale_run: Any, tmp_path: Path) -
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=60) == 0
         assert process.stderr.read().endswith("wiretale: stopped\n")
+
+
+def test_once_is_no_success_when_it_is_interrupted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupted(watch: Watch, once: bool) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Watch, "run", interrupted)
+    (tmp_path / "captures").mkdir()
+    parsed = parse(["watch", str(tmp_path / "captures"), "--store", str(tmp_path / "store"), "--once", "-q"])
+    with pytest.raises(KeyboardInterrupt):
+        parsed.command(parsed)
 
 
 @pytest.mark.parametrize(

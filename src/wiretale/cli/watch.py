@@ -28,9 +28,9 @@ wiretale store watch captures/ --store archive/ --open-flows now/
 # all files that are there with all flows, and end
 wiretale store watch captures/ --store archive/ --once
 """
-EXIT_CODES = (0, 2, 3, 4)
+EXIT_CODES = (0, 2, 3, 4, 130, 143)
 EXIT_TEXTS = {
-    0: "done with --once, or ended by SIGTERM, SIGHUP or Ctrl-C",
+    0: "done with --once, or without it ended by SIGTERM, SIGHUP or Ctrl-C",
     3: "done with --once, but a file is damaged, missing or no capture",
 }
 DAMAGED = 3
@@ -70,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         waiting = len(watch.pending)
         wait = f"; {plural(waiting, 'file')} {agreeing(waiting, 'waits', 'wait')} for the next start" if waiting else ""
         notes.progress(f"stopped{wait}")
+        if arguments.once:  # not all that was there is stored
+            raise KeyboardInterrupt from None
         return 0
     finally:
         watch.close()
