@@ -98,9 +98,10 @@ def write_tables(
     formats: Sequence[str] = ("parquet",),
     packets: bool = False,
     meanwhile: Callable[[], object] | None = None,
+    names: Sequence[str] = (),
 ) -> Path:
     """Writes `flows.parquet` and so on into a directory, which is made if it does not exist, and returns its path.
-    Packets are written while the files are read, if memory does not have all of them.
+    Packets are written while the files are read, if memory does not have all of them. With `names`, no other table is written.
 
     `meanwhile` is called while they are written. OutputError if a file cannot be written; files that existed before are
     then unchanged, as after an error of `meanwhile`.
@@ -115,7 +116,8 @@ def write_tables(
         sources = [InParts(trace._packet_parts, times) for times in (False, True) if packets]
         for prefix, source in zip(("", TIMED), sources, strict=False):
             connection.register(f"{prefix}packets", source)
-        queries = {place / file: rows_of(trace, file, timed=True) for file in table_files(formats, packets)}
+        files = [f"{name}.{suffix}" for name in names for suffix in formats] or table_files(formats, packets)
+        queries = {place / file: rows_of(trace, file, timed=True) for file in files}
         write = partial(copy_to, connection, queries, analysis_options(trace))
         try:
             interruptible(connection, write, meanwhile)

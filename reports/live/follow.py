@@ -43,6 +43,7 @@ class Follow:
         self.options, self.last_ns, self.problem = options, last_ns, problem
         self.folder = Folder(folder)
         self.snapshots = Snapshots(output, problem, SHARE)
+        self.snapshots.tables = ("flows", "interfaces")  # that the page asks for
         self._seen: set[Stamp] = set()
         self._ended: list[Ended] = []
         self._running = Running(options)

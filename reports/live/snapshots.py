@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,15 +50,19 @@ def check_snapshots(folder: Path) -> None:
             raise UsageError(f"{folder}: has {foreign[0]}: expected a folder for snapshots alone, each replaces it")
 
 
-def write_snapshot(trace: Trace, folder: Path, link_bps: int | None = None) -> None:
-    """Writes tables and page into a folder that replaces the one before. OutputError if none can be written."""
+def write_snapshot(trace: Trace, folder: Path, link_bps: int | None = None, tables: Sequence[str] = ()) -> None:
+    """Writes tables (all if none is named) and page into a folder that replaces the one before. OutputError if it cannot."""
     from wiretale.reports.html.analyze import render
     from wiretale.reports.html.packing import base_time
 
     version = time.time_ns()
     with replaced(folder) as made:
         pages: list[str] = []
-        write_tables(trace, made, meanwhile=lambda: pages.append(render(trace, link_bps, served=True, live=version)))
+
+        def draw() -> None:
+            pages.append(render(trace, link_bps, served=True, live=version))
+
+        write_tables(trace, made, meanwhile=draw, names=tables)
         (made / PAGE_FILE).write_text(pages[0], "utf-8")
         (made / ABOUT_FILE).write_text(json.dumps({"version": version, "base_ns": base_time(trace)}), "utf-8")
 
@@ -109,6 +113,8 @@ class Snapshots:
         self.folder = folder
         #: the rate that goodput is compared with
         self.link_bps: int | None = None
+        #: those that are written; all if none is named
+        self.tables: Sequence[str] = ()
         self._problem, self._share = problem, share
         self._child = 0
         self._began = 0.0
@@ -150,7 +156,7 @@ class Snapshots:
     def _written(self, finish: Callable[[], Trace]) -> bool:
         signal.signal(signal.SIGUSR1, signal.SIG_IGN)
         try:
-            write_snapshot(finish(), self.folder, self.link_bps)
+            write_snapshot(finish(), self.folder, self.link_bps, self.tables)
         except WiretaleError as error:
             self._tell(str(error))
             return False
