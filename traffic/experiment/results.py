@@ -19,7 +19,7 @@ from wiretale.reports.html.experiment.data import Outcome
 from wiretale.traffic.experiment.beside import latency_rows
 from wiretale.traffic.experiment.published import published
 from wiretale.traffic.experiment.sending import settings
-from wiretale.traffic.experiment.session_series import other_flows, session_series
+from wiretale.traffic.experiment.session_series import other_flows, session_series, tcp_losses
 from wiretale.traffic.experiment.store import LATENCIES, RESULTS, SUMMARIES, Store
 from wiretale.traffic.experiment.summary import SUMMARY, summary
 
@@ -196,6 +196,7 @@ def read_outcome(folder: Path) -> Outcome:
         latency=list(latencies(tests)),
         programs=list(programs(tests)),
         other_flows=list(chain.from_iterable(other_flows(data, folder, plan["port"]) for data in tests)),
+        tcp_losses=list(tcp_losses(tests, folder)),
         hosts=store.hosts(),
         together=[series for series in together if series],
         published=published(plan["study"]),

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates over time of sessions that ran together, and Jain's fairness index: from the capture, else from the senders' reports."""
+"""What sessions of an experiment have in captures: rates over time with their fairness (without one, from the senders), causes
+of TCP's losses, and flows of other programs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,12 @@ BINS_MOST = 200
 BIN_S_LEAST = 0.05
 FLOWS_MOST = 20  # of other programs, of a test
 NEAR_NS = 2_000_000_000  # largest difference between the start in a report and the time stamp of its first block
+# Causes whose losses are those of a full queue, and causes whose losses are not.
+CONGESTION = ("bottleneck", "bufferbloat", "incast")
+OTHERWISE = (
+    *("random-loss", "bad-link-of-several", "policer", "damaged-packets", "duplex-mismatch", "wifi-retries", "outage"),
+    *("host-drops", "mtu-black-hole"),
+)
 
 
 def jain(rates: Sequence[float]) -> float | None:
@@ -120,6 +127,32 @@ def other_flows(data: Row, folder: Path, port: int) -> list[Row]:
     )
     test = data["test"]["name"]
     return [{"test": test, **dict(zip(names, row, strict=True))} for row in trace.query(query).fetchall()]
+
+
+def losses_of_tcp(trace: Trace) -> Row | None:
+    """Returns retransmissions, whether they are of congestion (None: not known), and the sentence that says so; None without any.
+
+    A capture with causes of both kinds has both, and is not known.
+    """
+    query = "select sum(d.retransmissions) from directions d join flows f using (flow) where f.protocol = 'tcp'"
+    (row,) = trace.query(query).fetchall()
+    if not row[0]:
+        return None
+    causes = {cause["code"]: cause["sentence"] for cause in trace.causes}
+    full, other = ([causes[code] for code in codes if code in causes] for codes in (CONGESTION, OTHERWISE))
+    congested = bool(full) if bool(full) != bool(other) else None
+    return {"retransmissions": int(row[0]), "congestion": congested, "sentence": next(iter(full + other), None)}
+
+
+def tcp_losses(tests: Iterable[Row], folder: Path) -> Iterator[Row]:
+    """Yields the losses of the first trial of each test over TCP alone whose capture is there."""
+    for data in tests:
+        test = data["test"]
+        if test["trial"] == 1 and all(session["protocol"] == "tcp" for session in test["sessions"]):
+            trace = capture_of(data, folder)
+            losses = losses_of_tcp(trace) if trace else None
+            if losses:
+                yield {"test": test["name"], **losses}
 
 
 def captured_pieces(data: Row, folder: Path, start_ns: int) -> list[list[Piece]] | None:

@@ -215,6 +215,24 @@ def flows_table(outcome: Outcome) -> Row | None:
     return {"heads": heads, "rows": listed, "numeric": [False] * 4 + [True] * 4} if listed else None
 
 
+CONGESTION = {True: "yes", False: "no", None: "not known"}
+
+
+def congestion_table(outcome: Outcome) -> Row | None:
+    """Returns what lost the segments of TCP; None without retransmissions in captures."""
+    listed = [
+        [
+            losses["test"],
+            show_count(losses["retransmissions"]),
+            CONGESTION[losses["congestion"]],
+            losses["sentence"] or UNKNOWN,
+        ]
+        for losses in outcome.tcp_losses
+    ]
+    heads = ["test", "retransmissions", "congestion", "what lost the segments"]
+    return {"heads": heads, "rows": listed[:ROWS_MOST], "numeric": [False, True, False, False]} if listed else None
+
+
 def host_list(outcome: Outcome) -> list[Row]:
     """Returns the facts about both ends, of the latest run."""
     if not outcome.hosts:
@@ -238,6 +256,11 @@ def tables(outcome: Outcome) -> list[Row]:
             "Means of the trials",
             summary_table(outcome),
             "Mean ± half the width of its 95% confidence interval, if it is above zero (summary.csv).",
+        ),
+        (
+            "Was it congestion?",
+            congestion_table(outcome),
+            "TCP takes every loss for congestion. Here is what the capture of the first trial of each test over TCP says.",
         ),
         ("Latency", latency_table(outcome), "Round trips of ping from the sender to the receiver (latency.csv)."),
         ("Other programs", programs_table(outcome), "Their output is in raw/."),

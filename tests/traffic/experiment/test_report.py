@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import causes_path as paths
 from experiment_results import NOW, built_in, stored
 from report_page import Page
 from wiretale.analyzer.errors import InputError
@@ -131,6 +132,30 @@ def test_sending_rates_are_beside_the_throughput(tmp_path: Path) -> None:
     assert {"tcp, sent", "udp, sent", "udp+12, sent"} <= set(drawn)
     assert set(drawn["udp, sent"]["x"]) <= {size for size, _ in sent}
     assert min(rate for _, rate in sent) <= min(drawn["udp, sent"]["y"]) <= max(rate for _, rate in sent)
+
+
+@pytest.mark.parametrize(
+    ("make", "congestion"),
+    [
+        (paths.dropped_at_random, False),
+        (paths.policed, False),
+        (paths.short_queue, True),
+        (lambda: paths.rounds(lambda now: False, [10] * 20), None),
+    ],
+)
+def test_the_page_says_whether_losses_of_tcp_were_congestion(
+    tmp_path: Path, make: Any, congestion: bool | None
+) -> None:
+    folder = stored(scaled(built_in("s2-controller-sweep", 1), 0.1), tmp_path / "out")
+    path = next((folder / "raw").glob("tcp-8192-t1.json"))
+    data = json.loads(path.read_text())
+    (folder / "captures").mkdir(exist_ok=True)
+    make().write(folder / "captures" / "one.pcap")
+    path.write_text(json.dumps({**data, "tracer": {"program": "tcpdump", "files": ["captures/one.pcap"]}}))
+    losses = read_outcome(folder).tcp_losses
+    assert [row["congestion"] for row in losses] == ([] if congestion is None else [congestion])
+    write_page(read_outcome(folder), tmp_path / "page.html")
+    assert ("Was it congestion?" in (tmp_path / "page.html").read_text()) == bool(losses)
 
 
 def test_published_sessions_stand_at_the_place_of_the_measured_ones(tmp_path: Path) -> None:
