@@ -22,6 +22,7 @@ MORE = {
     "store": "keep the analyses of many captures and query them (add, query, watch)",
     "verify": "compare every verdict with Wireshark's",
     "theory": "the most a link can carry",
+    "mcp": "captures for agents, over the Model Context Protocol",
     "info": "what a file is: format, interfaces, times, drop counts",
     "doctor": "what is missing on this machine",
 }

@@ -30,7 +30,7 @@ EXIT_TEXTS = {
     143: "terminated (SIGTERM, SIGHUP)",
 }
 # Modules of commands that are not in one of their name.
-MODULES = {"explain": "analyze"}
+MODULES = {"explain": "wiretale.cli.analyze", "mcp": "wiretale.agents.command"}  # the others are wiretale.cli.COMMAND
 READING_CODES = (0, 2, 3, 4, 130, 143)
 
 
@@ -38,7 +38,7 @@ def add_command(commands: Commands, name: str) -> Parser:
     """Adds the command of a module, which has add_options() and run(); its docstring and other texts are the help."""
     if name in GROUPS:
         return add_group(commands, name)
-    module = import_module(f"wiretale.cli.{MODULES.get(name, name)}")
+    module = import_module(MODULES.get(name, f"wiretale.cli.{name}"))
     parser = commands.add_parser(name, usage=module.USAGE, description=module.__doc__)
     parser.prog = f"wiretale {path_of(name)}"
     words = vars(module)
