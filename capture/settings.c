@@ -20,8 +20,7 @@
 #define MIN_FILE_BYTES       4096
 #define DEFAULT_ON_CLOSE_NS  (3600 * NS_PER_S)
 #define DEFAULT_TRIES        20 /* over about an hour */
-/* Bytes that the analyzer needs: Ethernet, VLANs, headers of a tunnel, IPv6, TCP options and the
- * header of a block. */
+/* Bytes of each packet in which its headers end: Ethernet, VLANs, a tunnel, IPv6, TCP options. */
 #define SNAPLEN_HEADERS 256u
 
 /* Duplicates are allowed, because a number and a name can stand for the same interface. */
@@ -159,7 +158,8 @@ static const struct option_row rows[] = {
             "record only packets that match a pcap-filter(7) expression"),
     TAKEN("snaplen|snapshot-length", 's', "BYTES", set_snaplen,
           "record at most BYTES of each packet; 0: all (default)"),
-    SET("headers", 0, snaplen, SNAPLEN_HEADERS, "-s 256: all that the analyzer needs"),
+    FLAG("headers", 0, headers,
+         "record no payload: cut each packet behind its transport header, at most 256 bytes"),
     WORD_OF("direction", 'Q', direction, "in|out|inout", directions,
             "record only packets that come or go (default: inout)"),
     SIZE_IN("buffer-size|buffer", 'B', buffer_bytes, "SIZE", "MiB", 0, 0,
@@ -338,5 +338,7 @@ void settings_read(struct settings *settings, int argc, char **argv) {
     if (!settings->output || !*settings->output)
         fail(EXIT_USAGE, "expected -w DIR (or a file, or -)");
     check_files(settings);
+    if (settings->headers && settings->snaplen > SNAPLEN_HEADERS)
+        settings->snaplen = SNAPLEN_HEADERS;
     divide_memory(settings);
 }

@@ -19,6 +19,7 @@ struct settings {
     uint32_t interface_count;
     const char *filter;
     uint64_t snaplen; /* bytes */
+    bool headers;     /* cut behind the transport header */
     bool no_promiscuous, immediate;
     bool wait;           /* wait for an interface that does not exist yet */
     uint64_t direction;  /* enum direction_choice */

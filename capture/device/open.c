@@ -14,6 +14,7 @@
 
 #include "common/log.h"
 #include "device/device.h"
+#include "device/headers.h"
 
 #define TIMEOUT_MS 100 /* until the kernel delivers a block that is not full */
 #define ANY        "any"
@@ -155,6 +156,9 @@ static enum open_result add_description(struct device *device) {
              used ? "; " : "", settings->time_source ? settings->time_source : "host",
              device_direction_filter(device) ? "; only " : "",
              device_direction_filter(device) ? device_direction_filter(device) : "");
+    if (settings->headers)
+        strncat(described.comment, "; headers only",
+                sizeof described.comment - strlen(described.comment) - 1);
     int number = description_add(list, &described);
     if (number < 0)
         return device_refuse(device, "the interface has changed too often");
@@ -177,6 +181,10 @@ static enum open_result set_up(struct device *device) {
     if (pcap_setnonblock(device->handle, 1, device->reason) < 0)
         return device_refuse(device, "non-blocking mode: %s", pcap_geterr(device->handle));
     device->file_link_type = file_link_type(pcap_datalink(device->handle));
+    if (device->capture->settings->headers && !headers_known(device->file_link_type))
+        return device_refuse(device,
+                             "--headers: the headers of link type %s are not known; -s 256?",
+                             pcap_datalink_val_to_name(pcap_datalink(device->handle)));
     device->time_factor =
         pcap_get_tstamp_precision(device->handle) == PCAP_TSTAMP_PRECISION_NANO ? 1 : 1000;
     device->direction = known[device->capture->settings->direction];

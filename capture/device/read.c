@@ -18,6 +18,7 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "device/device.h"
+#include "device/headers.h"
 
 #define ROUND_PACKETS 8192 /* between two reads of the clock */
 #define ROUND_MS      100
@@ -136,6 +137,8 @@ static void take_packet(unsigned char *argument, const struct pcap_pkthdr *heade
     if (settings->stop_packets && !within_limit(device))
         return;
     uint32_t captured = header->caplen < settings->snaplen ? header->caplen : settings->snaplen;
+    if (settings->headers)
+        captured = headers_end(device->file_link_type, data, captured);
     bool classic = settings->format == RECORD_PCAP;
     enum record_direction direction = classic ? 0 : direction_of(device, data, captured);
     size_t size = classic ? RECORD_PCAP_HEADER + captured : record_epb_size(captured, direction);
