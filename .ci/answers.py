@@ -23,7 +23,7 @@ SHARED = ROOT.parent / "shared"
 TABLES = ROOT / "tests" / "causes"
 SUFFIXES = (".pcap", ".pcapng", ".pcap.gz", ".pcapng.gz", ".cap")
 HEAD = "file\tcause\tcertainty\tsentence"
-UNJUDGED = ("not-decoded", "one-direction", "(headers-cut)", "(malformed)", "(datagram-incomplete)")
+UNJUDGED = ("not-decoded", "one-direction", "(headers-cut)", "(malformed)", "(datagram-incomplete)", "wlan-refused")
 NUMBERS = re.compile(r"\d[\d,.]*(?: [µnm]?s\b| [kMG]?B\b)?")
 
 

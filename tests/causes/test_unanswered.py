@@ -429,6 +429,12 @@ SAID = {
         "proven",
         ("listens any more", "3 connections of 4"),
     ),
+    "refused while another one is open": Said(
+        lambda: refused(61, Ends(45000, 8080).connects(0.2)[:-3]),
+        "refused",
+        "likely",
+        ("8080 takes no further connections", "while 1 other stayed open"),
+    ),
     "UDP port without a process": Said(
         no_dns_process, "refused", "proven", ("Nothing listens on UDP 10.0.0.53:53", "port unreachable")
     ),

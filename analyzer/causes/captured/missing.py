@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.services.wlan import are_told
 from wiretale.analyzer.findings.capture import DROPPERS, received_of
 from wiretale.analyzer.findings.cost import NOTE_SHARE
 from wiretale.analyzer.findings.decoding import NOT_UNDERSTOOD, packets_by_reason, undecoded_counts
@@ -134,6 +135,13 @@ def in_silent_tunnels(case: Case) -> int:
     return sum(row["packets"] for row in rows if row["protocol"] == "esp")
 
 
+def of_stations(case: Case) -> int:
+    """Returns the management frames of Wi-Fi, if those of stations that join or leave say what failed."""
+    if not are_told(case):
+        return 0
+    return sum(count for reason, count in reasons_of(case) if reason == "wlan-not-data")
+
+
 @cause(
     code="not-decoded",
     title="Packets that are not decoded",
@@ -147,7 +155,7 @@ def not_decoded(case: Case) -> Matches:
     findings = [each for each in case.findings("undecoded", "not-understood") if each.finding.severity != "info"]
     interfaces = case.trace.interfaces
     packets = interfaces.total("packets")
-    count = sum(each.finding.packets or 0 for each in findings) - in_silent_tunnels(case)
+    count = sum(each.finding.packets or 0 for each in findings) - in_silent_tunnels(case) - of_stations(case)
     if count > 0:
         protocols, reasons = undecoded_counts(case.transfers), reasons_of(case)
         named = [name for name, _ in protocols[:1]]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SINGLES_MIN, OPTIONS_BYTES = 8, 12  # full segments, one after the other; their timestamps
 FULL = 0.9  # of a segment, on average: what waits is no short segment
+PIECES = "writes messages in small pieces and holds each next piece back until the last is acknowledged"
+TAILS = "holds the last, short piece of its messages back until the full segments before it are acknowledged"
+TAIL_SHARE = 0.5  # of a full segment, the mean of messages of full segments and a tail
 #: delayed-ACK timers in use, the shortest and the longest wait for one, ms: Linux; Windows and BSD
 TIMERS_MS = ((40, 30, 60), (200, 150, 240))
 MS = 1_000_000
@@ -53,6 +56,11 @@ def most_str(row: DirectionRow) -> str:
     """Returns the most that a direction has in flight: `4.38 kB`, `one segment (1.46 kB)`."""
     most = show_bytes(row["flight_max"] or 0)
     return f"one segment ({most})" if is_single(row) else most
+
+
+def mean_segment(row: DirectionRow) -> float:
+    """Returns the mean size of the segments of a direction."""
+    return (row["unique_bytes"] or 0) / max(row["data_packets"] or 1, 1)
 
 
 class Timer(NamedTuple):
@@ -130,8 +138,7 @@ def delack_tail(case: Case) -> Matches:
 @cause(
     code="nagle-delack",
     title="Nagle's algorithm waits for a delayed ACK",
-    sentence="{sender} writes messages in small pieces and holds each next piece back until the last is acknowledged (Nagle), "
-    "and {receiver} delays that ACK by {timer}: {waited}.",
+    sentence="{sender} {writes} (Nagle), and {receiver} delays that ACK by {timer}: {waited}.",
     advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).",
     shows="After short segments, the sender waits at least 30 ms, until a pure ACK releases the next data at once. The waits "
     "are 120 ms and 10% of the time or more (finding delayed-ack). Or at least three answers that fit into one segment come in "
@@ -155,11 +162,11 @@ def nagle_delack(case: Case) -> Matches:
             severity="info" if each.finding.severity == "info" else None,
             proof="a short segment, a pure ACK after the timer, and the next data right after that, each time",
             excluded={
-                "delack-tail": f"segments of {show_bytes((row['unique_bytes'] or 0) / max(row['data_packets'] or 1, 1))} on "
-                "average",
+                "delack-tail": f"segments of {show_bytes(mean_segment(row))} on average",
                 **({"slow-server": "the ACK that ends each wait carries no data"} if is_usual else {}),
             },
             undecided={} if is_usual else {"slow-server": "a capture at the receiver: no timer in use is that long"},
+            writes=TAILS if mean_segment(row) >= TAIL_SHARE * (row["wire_mss"] or 0) > 0 else PIECES,
             **words_of(case, row),
         )
     yield from held_answers(case)
@@ -211,6 +218,7 @@ def held_answers(case: Case) -> Matches:
             f"{show_duration(waited_ns / len(answers))} after the first, when an ACK had come",
             excluded={"delack-tail": "each answer fits into one segment"},
             undecided={"slow-server": f"the program at {talk.server}: does it write header and body apart?"},
+            writes=PIECES,
             sender=talk.server,
             receiver=flow["destination" if flow["client"] else "source"],
             timer=f"{middle([each.timer for each in answers]):.0f} ms",

@@ -30,6 +30,7 @@ BY_DEFAULT = ", as HTTP/2 does by default (65,535 bytes)"
 UPLOAD_MIN, UPLOAD_MIN_NS = 1_000_000, 1_000_000_000  # bytes and time of a request
 IDLE_SHARE = 0.5  # of the time in which the path did not stand still
 SLOW_START_NS = 1_000_000_000  # over all flows: less is a note
+BEYOND_SEEN = 2.0  # the bytes of a round trip, in those that the capture sees in flight
 
 
 def sender_str(transfer: Transfer) -> str:
@@ -203,6 +204,14 @@ def application_window(case: Case) -> Matches:
     yield from granted_windows(case)
 
 
+def level_of(transfer: Transfer) -> float:
+    """Returns the bytes that a sender with a small buffer has in flight: those of a round trip at its rate, if the capture at the
+    receiver sees much less without an ACK."""
+    level = transfer.row["send_buffer_bytes"] or 0
+    carried = (transfer.row["goodput_bps"] or 0) / 8 * (transfer.path_rtt_ns or 0) / 1e9
+    return carried if carried > BEYOND_SEEN * level else level
+
+
 @cause(
     code="send-buffer",
     title="Small send buffer",
@@ -226,8 +235,9 @@ def send_buffer(case: Case) -> Matches:
         if fills_window(case, transfer):
             continue
         waits_for_peer = may_wait_for_peer(case, transfer)
-        certainty: Certainty = "likely" if waits_for_peer else "proven"
-        level = transfer.row["send_buffer_bytes"] or 0
+        level = level_of(transfer)
+        is_seen = level == transfer.row["send_buffer_bytes"]
+        certainty: Certainty = "proven" if is_seen and not waits_for_peer else "likely"
         yield Match(
             certainty=certainty,
             place="client" if transfer.row["direction"] == case.flow(transfer.row["flow"])["client"] else "server",
@@ -244,7 +254,7 @@ def send_buffer(case: Case) -> Matches:
             undecided={
                 "app-limited": f"`ss -ti` at {transfer.row['source']}: sndbuf_limited, or a window of the application"
             }
-            if waits_for_peer
+            if certainty == "likely"
             else {},
             sender=sender_str(transfer),
             most=show_bytes(level),

@@ -5,8 +5,19 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.services import bgp, boot_files, calls, http2, leases, logins, polls, refused, routers
+from wiretale.analyzer.causes.services import (
+    bgp,
+    boot_files,
+    calls,
+    http2,
+    leases,
+    logins,
+    polls,
+    refused,
+    routers,
+    wlan,
+)
 
 CHAPTER = "Calls, logins, boot files and routers"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (calls, logins, refused, leases, bgp, http2, polls, boot_files, routers)
+MODULES: tuple[ModuleType, ...] = (calls, logins, refused, leases, bgp, http2, polls, boot_files, routers, wlan)

@@ -143,6 +143,7 @@
     X(RADIUS, "radius")                                                                            \
     X(SIP, "sip")                                                                                  \
     X(EAPOL, "eapol")                                                                              \
+    X(WLAN, "wlan")                                                                                \
     X(SERVICE, "service")                                                                          \
     /* kinds of announcers (announcers.kind), and vrrp */                                          \
     X(ROUTER, "router")                                                                            \

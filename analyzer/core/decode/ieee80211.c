@@ -18,13 +18,15 @@
  * removed if the capture header declares it, because otherwise it would count as payload. */
 #include "decode/step.h"
 
-#define LINKTYPE_WLAN 105
-#define FCS_BYTES     4
+#define LINKTYPE_WLAN    105
+#define FCS_BYTES        4
+#define MANAGEMENT_BYTES 24 /* header */
 
 enum frame_control { /* IEEE 802.11, 9.2.4.1, as a little-endian word */
                      CONTROL_VERSION = 0x0003,
                      CONTROL_TYPE = 0x000c,
                      CONTROL_DATA = 0x0008,
+                     CONTROL_SUBTYPE = 0x00f0,
                      CONTROL_NO_DATA = 0x0040,
                      CONTROL_QOS = 0x0080,
                      CONTROL_BOTH_DS = 0x0300,
@@ -71,6 +73,14 @@ static void note_wlan(struct decoding *d, uint16_t control) {
     d->headers->wlan_offset = d->offset;
 }
 
+/* Stations that join or leave: answers to (re)associations, disassociation, authentication,
+ * deauthentication (9.3.3). */
+static bool is_membership(uint16_t control) {
+    if (control & (CONTROL_TYPE | CONTROL_VERSION | CONTROL_PROTECTED))
+        return false;
+    return 0x1c0a >> ((control & CONTROL_SUBTYPE) >> 4) & 1;
+}
+
 /* `padded`: the driver padded the header to a multiple of 4, as radiotap shows. */
 static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, uint16_t control,
                                      bool padded) {
@@ -78,6 +88,10 @@ static enum next_header decode_frame(struct decoding *d, const uint8_t *frame, u
     if (d->outer.kind == OUTER_NONE &&
         (d->headers->reason == REASON_NONE || d->headers->reason == REASON_WLAN_PROTECTED))
         note_wlan(d, control);
+    if (is_membership(control) && d->outer.kind == OUTER_NONE) {
+        d->headers->control_offset = d->offset + MANAGEMENT_BYTES;
+        d->headers->control_is_wlan = true;
+    }
     if (d->headers->reason != REASON_NONE)
         return NEXT_END;
     uint32_t length = wlan_header_length(control);

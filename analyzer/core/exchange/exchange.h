@@ -96,7 +96,7 @@ void exchange_displace(struct local_exchange *exchange);
 /* Notes a first answer that does not end the exchange. */
 void exchange_note_answer(struct local_exchange *exchange, const struct local_packet *packet);
 
-/* arp.c, nd.c, dhcp.c, radius.c, sip.c, eapol.c */
+/* arp.c, nd.c, dhcp.c, radius.c, sip.c, eapol.c, wlan.c */
 void arp_take(struct local_exchanges *local, const struct local_packet *place,
               const struct packet *packet, const struct headers *headers);
 void nd_take(struct local_exchanges *local, const struct local_packet *place,
@@ -108,6 +108,8 @@ void radius_take(struct local_exchanges *local, const struct local_packet *place
                  const struct headers *headers);
 void eapol_take(struct local_exchanges *local, const struct local_packet *place,
                 const struct packet *packet, const struct headers *headers);
+void wlan_take(struct local_exchanges *local, const struct local_packet *place,
+               const struct packet *packet, const struct headers *headers);
 void sip_take(struct local_exchanges *local, const struct local_packet *place,
               const struct headers *headers);
 

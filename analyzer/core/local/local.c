@@ -57,6 +57,8 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
     struct local_packet place = place_of(packet, headers);
     if (headers->arp_offset)
         arp_take(local, &place, packet, headers);
+    else if (headers->control_offset && headers->control_is_wlan)
+        wlan_take(local, &place, packet, headers);
     else if (headers->control_offset && headers->control_is_login)
         eapol_take(local, &place, packet, headers);
     else if (headers->control_offset)

@@ -933,8 +933,9 @@
       "client, and its answer; turn: any other request and response of a TCP connection; arp; "    \
       "nd: neighbor discovery; dhcp; icmp_echo: a ping; radius; sip: a request over UDP; "         \
       "sip_ack: "                                                                                  \
-      "a final response to INVITE that waits for its ACK; eapol: a message of 802.1X; service: a " \
-      "login or command that a service accepts or refuses in its first bytes")                     \
+      "a final response to INVITE that waits for its ACK; eapol: a message of 802.1X; wlan: a "    \
+      "station of 802.11 that joins or leaves; service: a login or command that a service "        \
+      "accepts or refuses in its first bytes")                                                     \
     X(within, INT, "",                                                                             \
       "flows row of the connection whose handshake (its row connect) is the parent of this "       \
       "row: a request in it, or a DNS question that its client asked before it connected to "      \
@@ -946,8 +947,8 @@
       "who was asked; of ARP and neighbor discovery, the address that was asked for; of DHCP, "    \
       "who answered; null if nobody in particular was asked")                                      \
     X(name, TEXT, "",                                                                              \
-      "EAPOL: MAC address that asks; DNS: name of the question, without the final dot; HTTP: the " \
-      "Host, or that of the target "                                                               \
+      "EAPOL: MAC address that asks; WLAN: those of the station and of its access point; DNS: "    \
+      "name of the question, without the final dot; HTTP: the Host, or that of the target "        \
       "if it has one (CONNECT, proxies); TLS: SNI; DHCP: MAC address and host name of the "        \
       "client; RADIUS: the user; SIP: the target without its scheme; service: user, share, file "  \
       "or command; 63 bytes of these at most. "                                                    \
@@ -955,8 +956,9 @@
     X(type, TEXT, "",                                                                              \
       "DNS: type of the question: A, AAAA, ..., or TYPE and its number; HTTP: method; DHCP: "      \
       "Discover, Request, Decline or Inform; RADIUS: Access-Request or Accounting-Request; "       \
-      "SIP: method; sip_ack: 2xx or error; EAPOL: Start, Request or Login; service: LDAP bind, "   \
-      "SMB login, NTP, ...; null for others")                                                      \
+      "SIP: method; sip_ack: 2xx or error; EAPOL: Start, Request or Login; WLAN: "                 \
+      "Association, Authentication, Removal or Departure; service: LDAP bind, SMB login, NTP, "    \
+      "...; null for others")                                                                      \
     X(id, INT, "", "DNS: transaction id; icmp_echo: sequence number; null for others")             \
     X(asked_ns, TIME, "ns",                                                                        \
       "first packet of the request at the capture point; null if the file has no times")           \
@@ -990,7 +992,8 @@
       "response that is not 1xx, or 101, if it is within the first 4 kB; turn: status of HTTP/1 "  \
       "with which the response begins, from 200 on; TLS: first alert of "                          \
       "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
-      "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK or NAK; "      \
+      "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK, NAK or "      \
+      "DECLINE; wlan: its status or reason; "                                                      \
       "radius: Access-Accept, ...; sip: status of the final response; service: what the service "  \
       "says, 63 bytes at most; null "                                                              \
       "without one")                                                                               \

@@ -107,7 +107,9 @@ def by_the_host(case: Case, server: Refused) -> Match:
     certain, attempted = server.hops == 0, len(server.flows) + server.opened
     if server.is_by_turns:
         return by_turns(case, server, attempted)
-    ttl = min(server.reset_ttls, default=0)
+    ttl, beside = min(server.reset_ttls, default=0), open_beside(case, server)
+    if beside and certain:
+        return at_limit(case, server, attempted, beside)
     listens = "listened for a time" if server.is_over else "listens any more" if server.opened else "listens"
     return Match(
         certainty="proven" if certain else "likely",
@@ -122,6 +124,30 @@ def by_the_host(case: Case, server: Refused) -> Match:
         evidence=f"{'the host itself' if certain else 'it, or a firewall before it,'} refused "
         f"{plural(len(server.flows), 'connection')}{f' of {attempted:,}' if server.opened else ''}{server.after}",
         what=f"Look on {server.host} with `ss -ltnp 'sport = :{server.port}'`: the service is stopped, or bound to 127.0.0.1.",
+    )
+
+
+def open_beside(case: Case, server: Refused) -> int:
+    """Returns how many connections to that port, opened before the refusals, were never closed: their program goes on."""
+    earlier = [flow for flow in case.connections.to_server((server.host, server.port)) if flow < server.flows[0]]
+    return 0 if server.is_over else sum(case.flow(flow)["state"] == "established" for flow in earlier[:ATTEMPTS_MAX])
+
+
+def at_limit(case: Case, server: Refused, attempted: int, beside: int) -> Match:
+    """Returns the match of a port that refuses while its program keeps other connections."""
+    return Match(
+        certainty="likely",
+        place="server",
+        excluded={"filtered": f"the RST has the TTL of its other packets ({min(server.reset_ttls)})"},
+        undecided={
+            "bad-member": f"`ss -tlnp 'sport = :{server.port}'` on {server.host}: does its program still listen?"
+        },
+        proof=f"a RST answered each SYN{server.after}, and {plural(beside, 'connection')} before stayed open",
+        **fields_of(case, server, attempted),
+        subject=f"{server.server} takes no further connections",
+        evidence=f"the host itself refused {plural(len(server.flows), 'connection')}{server.after} while "
+        f"{plural(beside, 'other')} stayed open, so its program goes on, and probably takes no more",
+        what=f"See how many connections the program on {server.host} takes, and close those that nobody needs.",
     )
 
 
