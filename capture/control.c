@@ -62,7 +62,7 @@ int64_t clock_watch_step(struct clock_watch *watch, int64_t distance_ns) {
 void control_take_signals(struct control *control) {
     sigset_t wanted;
     sigemptyset(&wanted);
-    const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1};
+    const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         sigaddset(&wanted, signals[i]);
     sigprocmask(SIG_BLOCK, &wanted, NULL);
@@ -97,6 +97,7 @@ static void take_signals(struct control *control) {
         switch (info.ssi_signo) {
         case SIGHUP: request(control, REQUEST_REOPEN | REQUEST_ROTATE); break;
         case SIGUSR1: request(control, REQUEST_ROTATE); break;
+        case SIGUSR2: span_keeper_trigger(&control->spans, "signal"); break;
         default: stop(control);
         }
 }
@@ -219,6 +220,7 @@ int control_run(struct control *control) {
         watch_clock(control, &rounds);
         end_when_due(control, &rounds, now);
         report_status(control, &rounds, now);
+        span_keeper_watch(&control->spans, control->capture);
         feed_watchdog(control, &rounds, now);
         poll(ready, 2, ROUND_MS);
     }

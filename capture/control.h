@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 
+#include "keep/spans.h"
 #include "output/file.h"
 #include "status/status_socket.h"
 
@@ -15,6 +16,7 @@ struct control {
     struct writer *writer;
     struct service service;
     struct status_socket status;
+    struct span_keeper spans;
     int signal_fd;
     int64_t stop_asked_ns; /* CLOCK_MONOTONIC of the first signal to stop; 0: none */
 };

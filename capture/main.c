@@ -170,7 +170,8 @@ static void start_threads(struct program *program) {
                                   .most_tries = program->settings.on_close_tries};
     bool started = !program->finisher.jobs || jobs_start(&program->jobs);
     started = started && (program->directory.is_stream || finisher_start(&program->finisher));
-    started = started && writer_start(&program->writer);
+    started = started && writer_start(&program->writer) &&
+              span_keeper_start(&program->control.spans, &program->output);
     for (uint32_t i = 0; i < capture->device_count; i++)
         started = started && device_start(&capture->devices[i]);
     if (!started)
@@ -250,6 +251,7 @@ static int end(struct program *program, int code) {
     pthread_join(program->writer.thread, NULL);
     if (!program->directory.is_stream)
         finisher_end(&program->finisher);
+    span_keeper_end(&program->control.spans);
     output_count_lost_files(&program->output);
     if (program->finisher.jobs)
         jobs_end(&program->jobs, COMMAND_WAIT_S);

@@ -110,6 +110,21 @@ static bool set_end(void *into, const char *text, const char **expected) {
     return take_condition(into, conditions, text, expected);
 }
 
+static bool add_keep_rule(void *into, const char *text, const char **expected) {
+    struct settings *settings = into;
+    *expected = "drops, link or rate: and packets per second, as in rate:50k";
+    if (!strcmp(text, "drops"))
+        settings->keep_on |= KEEP_ON_DROPS;
+    else if (!strcmp(text, "link"))
+        settings->keep_on |= KEEP_ON_LINK;
+    else if (!strncmp(text, "rate:", 5) &&
+             units_parse_whole(text + 5, UNIT_COUNT, "", &settings->keep_rate))
+        settings->keep_on |= KEEP_ON_RATE;
+    else
+        return false;
+    return !(settings->keep_on & KEEP_ON_RATE) || settings->keep_rate;
+}
+
 /* 5 and 5% are the same. */
 static bool parse_percent(const char *text, double *percent) {
     char number[32];
@@ -202,6 +217,13 @@ static const struct option_row rows[] = {
             "end a command that takes longer (default: 1h)"),
     COUNT_OF("on-close-tries", 0, on_close_tries, "N", 1, 0,
              "give up after N runs, until the next start (default: 20)"),
+    HEADING("kept spans"),
+    TIME_OF("keep-before", 0, keep_before_ns, "TIME", 1, MAX_TIME,
+            "at SIGUSR2 or --keep-on: keep the files of TIME before it from removal"),
+    TIME_OF("keep-after", 0, keep_after_ns, "TIME", 1, MAX_TIME, "and of TIME after it"),
+    TAKEN("keep-on", 0, "RULE", add_keep_rule,
+          "keep a span when packets are lost (drops), an interface comes or goes (link), or at N "
+          "packets per second (rate:N); may be repeated"),
     HEADING("end"),
     COUNT_OF("count", 'c', stop_packets, "N", 1, 0, NULL),
     NOTE("-c N, -a packets:N", "end after N packets"),
@@ -242,7 +264,8 @@ static const struct command_line command = {
     .sections = "signals:\n"
                 "  SIGTERM, SIGINT       write all packets, publish the file and end\n"
                 "  SIGHUP                open the directory again and begin a new file\n"
-                "  SIGUSR1               begin a new file\n",
+                "  SIGUSR1               begin a new file\n"
+                "  SIGUSR2               keep a span\n",
     .examples = "  # the headers of all packets, in a ring of 100 files\n"
                 "  @ -i eth0 --headers -w /captures/ -C 64MB -b files:100\n"
                 "  # one file of a minute\n"
@@ -286,6 +309,15 @@ void settings_refuse_files(const struct settings *settings) {
              settings->output);
 }
 
+/* Only a ring has files to keep. */
+static void check_spans(const struct settings *settings) {
+    bool keeps = settings->keep_before_ns || settings->keep_after_ns;
+    if (settings->keep_on && !keeps)
+        fail(EXIT_USAGE, "--keep-on: expected --keep-before or --keep-after with it");
+    if (keeps && !settings_rotate(settings))
+        fail(EXIT_USAGE, "--keep-before: expected a ring, by -C, -G or -b with it");
+}
+
 /* Refuses options of files that contradict each other. */
 static void check_files(struct settings *settings) {
     settings->compress |= path_ends_with(settings->output, ".zst");
@@ -296,6 +328,7 @@ static void check_files(struct settings *settings) {
         fail(EXIT_USAGE, "--align: expected -G or -b duration: with it");
     bool is_ring = settings->ring_files || settings->ring_total_bytes || settings->ring_age_ns ||
                    settings->min_free_bytes || settings->min_free_percent > 0;
+    check_spans(settings);
     if (is_ring && !settings_rotate(settings))
         fail(EXIT_USAGE,
              "a ring of files: expected -C, -G or -b filesize:, duration: or packets: with it");

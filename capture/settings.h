@@ -11,6 +11,9 @@
 #include "buffer/chunk_queue.h"
 #include "buffer/record.h"
 
+/* Bits of --keep-on. */
+enum keep_rule { KEEP_ON_DROPS = 1, KEEP_ON_LINK = 2, KEEP_ON_RATE = 4 };
+
 enum direction_choice { CHOOSE_BOTH, CHOOSE_IN, CHOOSE_OUT };
 
 struct settings {
@@ -40,6 +43,9 @@ struct settings {
     const char *on_close;    /* command for each finished file */
     int64_t on_close_ns;     /* limit of each run */
     uint64_t on_close_tries;
+    int64_t keep_before_ns, keep_after_ns;
+    unsigned keep_on;   /* enum keep_rule */
+    uint64_t keep_rate; /* packets per second */
     /* the end */
     uint64_t stop_packets, stop_bytes, stop_files;
     int64_t stop_ns;

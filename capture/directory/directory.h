@@ -82,6 +82,8 @@ int directory_create(struct directory *directory, const char *name, char tempora
 bool directory_final_name(const char *temporary, char name[NAME_SIZE]);
 /* Makes "NAME-1.pcapng" of "NAME.pcapng", if that is taken. */
 void directory_other_name(const char *name, int number, char other[NAME_SIZE]);
+/* Sets the time in the name of a finished file. Returns false if it has another form. */
+bool directory_begin_ns(const char *name, int64_t *begin_ns);
 /* Returns whether a name has the form that this program gives to finished files, with this prefix
  * or, if -w names the directory, with another one that no running capture uses. */
 bool directory_owns_name(const struct directory *directory, const char *name);

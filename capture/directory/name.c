@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "common/clock.h"
 #include "directory/directory.h"
 #include "directory/lock.h"
 
@@ -56,6 +58,18 @@ bool directory_owns_name(const struct directory *directory, const char *name) {
         return true;
     return !directory->named && parts.prefix && *parts.suffix &&
            !is_in_use(directory->fd, name, &parts);
+}
+
+bool directory_begin_ns(const char *name, int64_t *begin_ns) {
+    struct name_parts parts;
+    struct tm time = {0};
+    if (!split_name(name, &parts))
+        return false;
+    const char *fraction = strptime(name + parts.prefix + 1, "%Y%m%dT%H%M%S", &time);
+    if (!fraction)
+        return false;
+    *begin_ns = timegm(&time) * NS_PER_S + atoll(fraction + 1);
+    return true;
 }
 
 int directory_compare_names(const char *one, const char *other) {

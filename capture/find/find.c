@@ -17,6 +17,7 @@
 #include "common/log.h"
 #include "common/units_text.h"
 #include "find/folder.h"
+#include "find/kept.h"
 
 #define THREADS 8 /* that read indexes, because a disk answers several questions at a time */
 
@@ -215,24 +216,40 @@ static void print_list(const struct search *search) {
                search->found[i]->match_count, search->found[i]->match_count == 1 ? "" : "s");
 }
 
-int find_main(int count, char **arguments) {
-    static struct search search;
-    int64_t begun = monotonic_ns();
-    /* The program may have the capabilities to capture, which reading files must not have. */
+static int manage_spans(const struct query *query, const struct file_list *list) {
+    if (query->release)
+        kept_release(query, list);
+    if (query->spans)
+        kept_list(query, list);
+    return finish_output(stdout) ? EXIT_DONE : EXIT_IO;
+}
+
+/* The program may have the capabilities to capture, which reading files must not have. */
+static void prepare_process(void) {
+    struct rlimit files;
     if (geteuid()) {
         capng_clear(CAPNG_SELECT_BOTH);
         capng_apply(CAPNG_SELECT_CAPS);
     }
-    struct rlimit files;
     if (!getrlimit(RLIMIT_NOFILE, &files)) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);
     }
+}
+
+int find_main(int count, char **arguments) {
+    static struct search search;
+    int64_t begun = monotonic_ns();
+    prepare_process();
     query_read(&search.query, count, arguments);
     if (search.query.quiet)
         set_quiet();
     query_check_filter(&search.query);
     file_list_read(&search.list, &search.query);
+    if (search.query.spans || search.query.release)
+        return manage_spans(&search.query, &search.list);
+    if (search.query.kept)
+        kept_limit(&search.query, &search.list);
     search.waiting = allocate(search.list.count);
     search.heap = allocate(search.list.count);
     search.found = allocate(search.list.count);

@@ -96,6 +96,8 @@ static void remove_copies(struct file_list *list) {
     for (size_t i = 0; i < count; i++)
         if (!kept || compare_names(&list->files[i], &list->files[kept - 1]))
             list->files[kept++] = list->files[i];
+        else
+            free(list->files[i].name);
     list->count = kept;
 }
 

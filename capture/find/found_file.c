@@ -10,7 +10,7 @@
 
 #include "common/log.h"
 #include "directory/directory.h"
-#include "find/plain.h"
+#include "index/plain.h"
 
 #define COPIED_AHEAD (64u << 10)
 

@@ -63,6 +63,10 @@ static const struct option_row rows[] = {
     TAKEN_AT("end", 0, end_ns, "TIME", set_time, "skip packets at or after TIME"),
     TEXT_OF("filter", 'f', filter, "FILTER",
             "only packets that also match a pcap-filter(7) expression"),
+    HEADING("kept spans"),
+    FLAG("spans", 0, spans, "list the spans that captures keep (--keep-before, --keep-after)"),
+    TEXT_OF("kept", 0, kept, "SPAN", "the packets of a span"),
+    TEXT_OF("release", 0, release, "SPAN", "let a span go: its files may be removed"),
     HEADING("output"),
     TEXT_OF("output", 'o', output, "OUT.pcapng",
             "write the packets, in the order of time; - for standard output"),
@@ -151,6 +155,10 @@ void query_check_filter(const struct query *query) {
     if (query->filter && !compile(&cooked, query->filter, reason, sizeof reason) &&
         !compile(&ethernet, query->filter, reason, sizeof reason))
         fail(EXIT_USAGE, "-f: %s: expected a capture filter, see pcap-filter(7)", reason);
+    if (cooked.fits)
+        pcap_freecode(&cooked.program);
+    if (ethernet.fits)
+        pcap_freecode(&ethernet.program);
 }
 
 /* A filter that does not fit a link type matches none of its packets. */

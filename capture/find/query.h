@@ -27,6 +27,9 @@ struct query {
     uint64_t port_count;
     int64_t start_ns, end_ns; /* from, and before which */
     const char *filter;       /* NULL: none */
+    const char *kept;         /* a span that a capture keeps: its time */
+    const char *release;      /* a span to let go; nothing is searched */
+    bool spans;               /* list spans; nothing is searched */
     const char *output;       /* NULL: only count */
     bool overwrite, json, quiet;
 };

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -188,3 +189,24 @@ def test_an_index_goes_with_its_file(link: CaptureLink) -> None:
     assert [path.name for path in indexes(link.folder)] == [f".{path.name}.index" for path in link.files(".zst")]
     answer = listed(link.folder)
     assert (answer["packets"], answer["indexes_made"]) == (150, 0)
+
+
+def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink) -> None:
+    """The ring holds two files of 100 packets; the span has those before the signal and just after it."""
+    link.make_folder()
+    options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "60s", "--keep-after", "200ms")
+    with link.daemon(*options, watched=True) as daemon:
+        link.send(150, size=1400)
+        link.wait_counted(written=150)
+        daemon.process.send_signal(signal.SIGUSR2)
+        daemon.wait_message("kept ")
+        link.send(700, size=1400)
+        link.wait_counted(written=850)
+        assert not daemon.stop()
+    (span,) = json.loads(find(link.folder, "--spans", "--json").stdout)
+    assert span["reason"] == "signal" and span["end_ns"] - span["start_ns"] == 60_200_000_000
+    assert listed(link.folder, "--kept", span["name"])["packets"] == 150
+    assert 100 <= listed(link.folder)["packets"] - 150 < 300 and len(list(link.folder.glob(".*.keep"))) == 2
+    find(link.folder, "--release", span["name"])
+    assert not list(link.folder.glob(".*.keep")) and not find(link.folder, "--spans").stdout
+    assert "no span is called" in find(link.folder, "--kept", span["name"], code=5).stderr

@@ -15,7 +15,19 @@ import needs
 from capture_link import PROGRAM
 from checkout import UNIT_SPELLINGS
 
-PARTS = ["usage", "arguments", "interfaces", "packets", "files", "end", "program", "signals", "examples", "exit codes"]
+PARTS = [
+    "usage",
+    "arguments",
+    "interfaces",
+    "packets",
+    "files",
+    "kept spans",
+    "end",
+    "program",
+    "signals",
+    "examples",
+    "exit codes",
+]
 # The options that take a quantity of a kind, with the words before it.
 OPTIONS = [
     *(("size", "--total-size", ""), ("time", "--interval", ""), ("time", "-G", "")),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "find/plain.h"
+#include "index/plain.h"
 
 #include <errno.h>
 #include <fcntl.h>

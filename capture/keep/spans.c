@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file belongs to a span if its name says that it began before the end of the span, and if it was
+ * changed after the begin. Files are marked again and again until the last one of the span is
+ * finished, for which the file is rotated at the end of the span. */
+#include "keep/spans.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/log.h"
+#include "status/status.h"
+
+#define ROUND_NS (200 * NS_PER_MS)
+
+struct marking {
+    unsigned marked;
+    bool is_complete; /* no file of the span is being written or finished */
+};
+
+/* Writes a new small file. Returns whether it is there. */
+static bool write_beside(int directory_fd, const char *name, const char *text) {
+    int fd = openat(directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                    DIRECTORY_FILE_MODE);
+    if (fd < 0)
+        return errno == EEXIST;
+    bool done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    close(fd);
+    return done;
+}
+
+static void mark_file(const struct span_keeper *keeper, const char *name, struct marking *marking) {
+    char marker[NAME_SIZE];
+    if (snprintf(marker, sizeof marker, ".%s" MARKER_KEEP, name) < NAME_SIZE &&
+        write_beside(keeper->directory_fd, marker, SPAN_MARK))
+        marking->marked++;
+    else
+        log_warning("%s cannot be kept: %s", name, strerror(errno));
+}
+
+static void look_at(const struct span_keeper *keeper, const char *name, struct marking *marking) {
+    char final[NAME_SIZE];
+    struct stat status;
+    int64_t begun_ns;
+    bool temporary = directory_final_name(name, final);
+    if (!directory_begin_ns(temporary ? final : name, &begun_ns) || begun_ns > keeper->end_ns)
+        return;
+    if (temporary)
+        marking->is_complete = false;
+    else if (!fstatat(keeper->directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
+             timespec_ns(status.st_mtim) >= keeper->start_ns)
+        mark_file(keeper, name, marking);
+}
+
+static struct marking mark_files(const struct span_keeper *keeper) {
+    struct marking marking = {.is_complete = true};
+    int fd = openat(keeper->directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+    for (struct dirent *entry; listing && (entry = readdir(listing));)
+        look_at(keeper, entry->d_name, &marking);
+    if (listing)
+        closedir(listing);
+    else if (fd >= 0)
+        close(fd);
+    return marking;
+}
+
+static unsigned count_spans(int directory_fd) {
+    unsigned count = 0;
+    int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = fd < 0 ? NULL : fdopendir(fd);
+    for (struct dirent *entry; listing && (entry = readdir(listing));)
+        count += *entry->d_name == '.' && strstr(entry->d_name, SPAN_SUFFIX) != NULL;
+    if (listing)
+        closedir(listing);
+    else if (fd >= 0)
+        close(fd);
+    return count;
+}
+
+/* Returns false if the span cannot be kept. */
+static bool begin_span(struct span_keeper *keeper) {
+    char own[SPAN_NAME_SIZE + 16], text[256];
+    snprintf(own, sizeof own, ".%s" SPAN_SUFFIX, keeper->name);
+    snprintf(text, sizeof text, "%lld %lld %s\n", (long long)keeper->start_ns,
+             (long long)keeper->end_ns, keeper->reason);
+    if (count_spans(keeper->directory_fd) >= SPANS_MOST)
+        log_warning("%s is not kept: %u spans are kept already; `wiretale find --release NAME` "
+                    "lets one go",
+                    keeper->name, SPANS_MOST);
+    else if (!write_beside(keeper->directory_fd, own, text))
+        log_warning("%s is not kept: %s", keeper->name, strerror(errno));
+    else
+        return true;
+    return false;
+}
+
+static void wait_round(struct span_keeper *keeper, int64_t most_ns) {
+    struct timespec limit = to_timespec(monotonic_ns() + most_ns);
+    pthread_cond_clockwait(&keeper->changed, &keeper->lock, CLOCK_MONOTONIC, &limit);
+}
+
+/* Marks until the span is over and its files are finished, or the capture has ended. The lock is
+ * held but for the work on the disk. */
+static void keep_span(struct span_keeper *keeper) {
+    bool is_over = false, is_rotated = false;
+    struct marking marking = {0};
+    pthread_mutex_unlock(&keeper->lock);
+    bool kept = begin_span(keeper);
+    if (kept)
+        log_info("keeping %s (%s)", keeper->name, keeper->reason);
+    pthread_mutex_lock(&keeper->lock);
+    while (kept && !(is_over && marking.is_complete)) {
+        bool ending = keeper->ending;
+        pthread_mutex_unlock(&keeper->lock);
+        is_over = ending || realtime_ns() > keeper->end_ns;
+        if (is_over && !is_rotated) {
+            atomic_fetch_or(&keeper->output->requests, REQUEST_ROTATE);
+            chunk_queue_wake(&keeper->output->capture->queue);
+        }
+        is_rotated = is_over;
+        marking = mark_files(keeper);
+        pthread_mutex_lock(&keeper->lock);
+        if (ending)
+            break;
+        wait_round(keeper, ROUND_NS);
+    }
+    if (kept)
+        log_info("kept %s: %u file%s; wiretale find %s --kept %s -o %s.pcapng", keeper->name,
+                 marking.marked, marking.marked == 1 ? "" : "s", keeper->output->directory->path,
+                 keeper->name, keeper->name);
+    *keeper->name = '\0';
+}
+
+static void *run(void *argument) {
+    struct span_keeper *keeper = argument;
+    pthread_mutex_lock(&keeper->lock);
+    while (!keeper->ending || *keeper->name)
+        if (*keeper->name)
+            keep_span(keeper);
+        else
+            pthread_cond_wait(&keeper->changed, &keeper->lock);
+    pthread_mutex_unlock(&keeper->lock);
+    return NULL;
+}
+
+bool span_keeper_start(struct span_keeper *keeper, struct output *output) {
+    const struct settings *settings = output->capture->settings;
+    keeper->output = output;
+    if (!settings->keep_before_ns && !settings->keep_after_ns)
+        return true;
+    keeper->directory_fd = fcntl(output->directory->fd, F_DUPFD_CLOEXEC, 0);
+    pthread_mutex_init(&keeper->lock, NULL);
+    pthread_cond_init(&keeper->changed, NULL);
+    keeper->started = !pthread_create(&keeper->thread, NULL, run, keeper);
+    if (keeper->started)
+        pthread_setname_np(keeper->thread, "keep");
+    return keeper->started;
+}
+
+void span_keeper_end(struct span_keeper *keeper) {
+    if (!keeper->started)
+        return;
+    pthread_mutex_lock(&keeper->lock);
+    keeper->ending = true;
+    pthread_cond_broadcast(&keeper->changed);
+    pthread_mutex_unlock(&keeper->lock);
+    pthread_join(keeper->thread, NULL);
+    close(keeper->directory_fd);
+}
+
+void span_keeper_trigger(struct span_keeper *keeper, const char *reason) {
+    if (!keeper->started) {
+        log_warning("nothing is kept: expected --keep-before or --keep-after");
+        return;
+    }
+    const struct settings *settings = keeper->output->capture->settings;
+    int64_t now = realtime_ns();
+    time_t seconds = now / NS_PER_S;
+    struct tm parts;
+    char time[32];
+    strftime(time, sizeof time, "%Y%m%dT%H%M%S", gmtime_r(&seconds, &parts));
+    pthread_mutex_lock(&keeper->lock);
+    if (!*keeper->name) {
+        snprintf(keeper->name, sizeof keeper->name, "%s.%03dZ_%s", time,
+                 (int)(now % NS_PER_S / NS_PER_MS), reason);
+        keeper->reason = reason;
+        keeper->start_ns = now - (int64_t)settings->keep_before_ns;
+        keeper->end_ns = now + (int64_t)settings->keep_after_ns;
+        pthread_cond_broadcast(&keeper->changed);
+    }
+    pthread_mutex_unlock(&keeper->lock);
+}
+
+/* The first look only notes the counts. */
+void span_keeper_watch(struct span_keeper *keeper, struct capture *capture) {
+    const struct settings *settings = capture->settings;
+    struct status status;
+    int64_t now = monotonic_ns(), since = keeper->checked_ns;
+    unsigned reading = 0;
+    if (!keeper->started || !settings->keep_on || now - since < NS_PER_S)
+        return;
+    status_take(&status, capture, keeper->output);
+    for (uint32_t i = 0; i < capture->device_count; i++)
+        reading += atomic_load(&capture->devices[i].state) == DEVICE_READING;
+    uint64_t lost = counts_lost(&status.all), received = counts_offered(&status.all);
+    double rate = (double)(received - keeper->received) * NS_PER_S / (double)(now - since);
+    if (!since)
+        rate = 0;
+    else if ((settings->keep_on & KEEP_ON_DROPS) && lost > keeper->lost)
+        span_keeper_trigger(keeper, "drops");
+    else if ((settings->keep_on & KEEP_ON_LINK) && reading != keeper->reading)
+        span_keeper_trigger(keeper, "link");
+    if ((settings->keep_on & KEEP_ON_RATE) && rate >= (double)settings->keep_rate)
+        span_keeper_trigger(keeper, "rate");
+    keeper->checked_ns = now;
+    keeper->lost = lost;
+    keeper->received = received;
+    keeper->reading = reading;
+}
