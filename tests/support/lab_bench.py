@@ -73,7 +73,7 @@ def frames(folder: Path) -> list[bytes]:
     from scapy.utils import RawPcapReader
 
     captured = []
-    for path in sorted(folder.glob("*.pcap*")):
+    for path in sorted(path for path in folder.glob("*.pcap*") if path.suffix != ".index"):
         with RawPcapReader(str(path)) as reader:
             captured += [data for data, _ in reader]
     return captured

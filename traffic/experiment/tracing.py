@@ -119,7 +119,8 @@ def collect(tracer: Tracer, folder: str, test: str, into: Path) -> list[str]:
             into.mkdir(parents=True, exist_ok=True)
             local = Path(tempfile.mkdtemp(prefix=".partial-", dir=into))
             fetch(tracer.endpoint, folder, local)
-        return keep_files(sorted(local.rglob("*.pcap*")), test, into)
+        captures = (path for path in local.rglob("*.pcap*") if path.suffix != ".index")
+        return keep_files(sorted(captures), test, into)
     finally:
         shutil.rmtree(local, ignore_errors=True)
 
