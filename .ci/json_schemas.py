@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes reports/export/schemas/analyze-3.json, the JSON Schema of `wiretale analyze --json`, from the schemas of the tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from wiretale.analyzer.causes.answer import Answer
+from wiretale.reports.export.analyze import SCHEMA, TABLES
+
+Column = tuple[str, str, str, str, bool]
+Schema = dict[str, Any]
+KINDS = {"real": "number", "bool": "boolean", **dict.fromkeys(("int", "time", "duration"), "integer")}  # else a string
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def column_schema(column: Column) -> Schema:
+    """Returns the schema of a column; one that is null in the whole table is left out of --json."""
+    _, kind, unit, meaning, nullable = column
+    basic = KINDS.get(kind, "string")
+    described = {"description": f"{meaning} ({unit})" if unit else meaning} if meaning else {}
+    return {"type": [basic, "null"] if nullable else basic, **described}
+
+
+def table_schema(meaning: str, columns: Sequence[Column]) -> Schema:
+    """Returns the schema of a table: its rows as objects."""
+    members = {column[0]: column_schema(column) for column in columns}
+    required = [column[0] for column in columns if not column[4]]
+    row = {"type": "object", "properties": members, "required": required}
+    return {"type": "array", "description": f"A row is {meaning}.", "items": row}
+
+
+def nullable(kind: str) -> Schema:
+    return {"type": [kind, "null"]}
+
+
+def answer_schema() -> Schema:
+    """Returns the schema of the answer."""
+    cost = {"type": "object", "additionalProperties": nullable("integer")}
+    frame = {
+        "type": "object",
+        "properties": {"capture": {"type": "integer"}, "frame": {"type": "integer"}, "role": {"type": "string"}},
+        "required": ["capture", "frame", "role"],
+    }
+    texts = {name: nullable("string") for name in ("caveat", "cause", "certainty", "place", "advice")}
+    members = {
+        "sentence": {"type": "string"},
+        **texts,
+        "number": nullable("integer"),
+        "findings": {"type": "array", "items": {"type": "integer"}},
+        "cost": cost,
+        "frames": {"type": "array", "items": frame},
+        "next_steps": {"type": "array", "items": {"type": "string"}},
+    }
+    return {"type": "object", "properties": members, "required": list(Answer._fields)}
+
+
+def conditions_schema() -> Schema:
+    """Returns the schema of the conditions of --fail-if."""
+    members = {
+        "condition": {"type": "string"},
+        "value": {"type": ["number", "string", "null"]},
+        "unit": {"type": "string"},
+        "holds": nullable("boolean"),
+    }
+    return {"type": "array", "items": {"type": "object", "properties": members, "required": list(members)}}
+
+
+def analyze_schema(schemas: Sequence[tuple[str, str, Sequence[Column]]]) -> Schema:
+    """Returns the schema of the object."""
+    tables = {name: table_schema(meaning, columns) for name, meaning, columns in schemas}
+    members: Schema = {
+        "schema": {"const": SCHEMA},
+        "wiretale": {"type": "string", "description": "version of the program"},
+        "inputs": {"type": "array", "items": {"type": "string"}},
+        "answer": answer_schema(),
+        "interrupted": {"type": "boolean"},
+        "totals": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "blocks_summary": {"type": "array", "items": {"type": "object"}},
+        "judged": {"type": "object"},
+        "conditions": conditions_schema(),
+        "failed": {"type": "boolean", "description": "whether a condition of --fail-if holds"},
+        **tables,
+    }
+    required = [name for name in members if name not in {*tables, "conditions", "failed"}]
+    return {
+        "$schema": DIALECT,
+        "$id": f"urn:{SCHEMA.replace('/', ':').replace('.', ':')}",
+        "title": "wiretale analyze --json",
+        "description": f"Tables without --tables: {', '.join(TABLES)}. New members may be added.",
+        "type": "object",
+        "properties": members,
+        "required": required,
+    }
+
+
+def schema_text(schemas: Sequence[tuple[str, str, Sequence[Column]]]) -> str:
+    """Returns the file."""
+    return json.dumps(analyze_schema(schemas), indent=1, ensure_ascii=False) + "\n"
