@@ -16,7 +16,7 @@ from processes import output
 
 pytestmark = pytest.mark.xdist_group("capture")
 
-SCRIPTS = re.findall(r"```sh\n(#!/bin/sh\n.*?)```", (ROOT / "docs/howto/data-protection.md").read_text(), re.S)
+SCRIPTS = re.findall(r"```bash\n(#!/bin/sh\n.*?)```", (ROOT / "docs/howto/data-protection.md").read_text(), re.S)
 SENDER = bytes.fromhex("020000000001")
 
 
