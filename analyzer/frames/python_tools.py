@@ -82,17 +82,20 @@ def only_file(trace: Trace) -> str:
 
 
 def open_pyshark(path: str, display_filter: str, *more: str) -> Any:
-    """Opens a file with pyshark. MissingToolError if that cannot work here.
-
-    pyshark handles SIGCHLD in the whole process; that ends with the capture.
-    """
+    """Opens a file with pyshark. MissingToolError if that cannot work here."""
     pyshark = tool("pyshark", "pyshark")
     try:
         capture = pyshark.FileCapture(path, display_filter=display_filter, custom_parameters=[*more] or None)
     except Exception as error:  # pyshark has no tree of errors
         raise MissingToolError(f"pyshark cannot run tshark: {error}: apt-get install tshark") from None
-    weakref.finalize(capture, forget_children)
     return capture
+
+
+def is_in_loop() -> bool:
+    """Returns whether an event loop runs in this thread, as in a notebook."""
+    with suppress(RuntimeError):
+        return asyncio.get_running_loop().is_running()
+    return False
 
 
 def forget_children() -> None:
@@ -104,22 +107,45 @@ def forget_children() -> None:
 
 
 def to_pyshark(trace: Trace, choice: str | int) -> Any:
-    """Returns a FileCapture of the packets of a flow, a cause, a finding or a display filter."""
+    """Returns a FileCapture of the packets of a flow, a cause, a finding or a display filter.
+
+    pyshark handles SIGCHLD in the whole process; that ends with the capture.
+    """
     trace.check_readable()
-    return open_pyshark(*filter_of(trace, choice))
+    if is_in_loop():
+        raise UsageError(
+            "pyshark cannot read a file while an event loop runs, as in a notebook: use frame() or scapy()"
+        )
+    capture = open_pyshark(*filter_of(trace, choice))
+    weakref.finalize(capture, forget_children)
+    return capture
+
+
+def run_tshark(path: str, *options: str) -> bytes:
+    """Returns what tshark prints of a file. InputError with its last line if it fails."""
+    from wiretale.analyzer.verify.tshark import Dissector
+
+    done = subprocess.run([Dissector().program, "-r", path, *options], capture_output=True, timeout=SECONDS_MAX)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise InputError(f"{path}: tshark: {said[-1] if said else done.returncode}")
+    return done.stdout
 
 
 def pyshark_frame(trace: Trace, frame: int | Mapping[str, Any]) -> Any:
-    """Returns one frame as a packet of pyshark: its decoded tree, by tshark that knows all packets before it."""
+    """Returns one frame as a packet of pyshark: its decoded tree, by tshark that knows all packets before it.
+
+    pyshark only parses, so that this also works while an event loop runs.
+    """
     trace.check_readable()
+    parse = tool("pyshark", "pyshark.tshark.output_parser.tshark_xml").packet_from_xml_packet
     capture, number = place_of(trace, frame)
-    opened = open_pyshark(trace.interfaces.column("file")[capture], f"frame.number == {number}", "-c", str(number))
-    packet = next(iter(opened), None)
-    opened.close()
-    forget_children()
-    if packet is None:
-        raise UsageError(f"there is no frame {number} in {opened.input_filepath}")
-    return packet
+    path = trace.interfaces.column("file")[capture]
+    pdml = run_tshark(path, "-Y", f"frame.number == {number}", "-c", str(number), "-T", "pdml")
+    start, end = pdml.find(b"<packet>"), pdml.rfind(b"</packet>")
+    if start < 0 or end < start:
+        raise UsageError(f"there is no frame {number} in {path}")
+    return parse(pdml[start:end] + b"</packet>")
 
 
 def is_foreign(path: object) -> bool:
@@ -153,12 +179,7 @@ def write_foreign(source: Any, path: Path) -> str:
     original, display_filter = str(source.input_filepath), source._display_filter
     if not display_filter:
         return original
-    from wiretale.analyzer.verify.tshark import Dissector
-
-    words = [Dissector().program, "-r", original, "-Y", display_filter, "-w", str(path)]
-    done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=SECONDS_MAX)
-    if done.returncode:
-        raise InputError(f"{original}: tshark: {done.stderr.strip().splitlines()[-1:] or done.returncode}")
+    run_tshark(original, "-Y", display_filter, "-w", str(path))
     return str(path)
 
 

@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -72,23 +69,44 @@ def test_wrong_frames_are_refused() -> None:
             TRACE.scapy(choice)
 
 
+# In a process of its own: a browser of other tests has an event loop in this one, and pyshark handles SIGCHLD in all of it.
+OPENED = """
+import asyncio, gc, pyshark, signal, sys, wiretale
+trace = wiretale.analyze(sys.argv[1])
+with trace.pyshark("lost-downstream") as capture:
+    assert [int(packet.number) for packet in capture] == [155, 338]
+    frame = trace.frame(155)  # beside an open capture
+assert (frame.number, frame.ip.src, frame.tcp.dstport) == ("155", "192.0.2.10", "5201")
+with trace.pyshark("tcp.len > 0") as again:
+    assert len(list(again)) == 210
+del capture, again
+gc.collect()
+assert signal.set_wakeup_fd(-1) == -1  # pyshark's handler of SIGCHLD has gone with its captures
+for display_filter, packets in (("tcp.len > 0", 210), (None, 342)):
+    capture = pyshark.FileCapture(sys.argv[1], display_filter=display_filter, eventloop=asyncio.new_event_loop())
+    assert wiretale.analyze(capture).totals["packets"] == packets
+
+async def in_a_loop():
+    assert trace.frame(338).number == "338"
+    try:
+        trace.pyshark("tcp")
+    except wiretale.UsageError as error:
+        assert "while an event loop runs" in str(error)
+    else:
+        raise AssertionError("expected UsageError")
+
+asyncio.run(in_a_loop())
+"""
+
+
 @needs.TSHARK
 @pyshark_here
 def test_a_capture_is_opened_in_pyshark_and_taken_from_it() -> None:
-    pyshark = pytest.importorskip("pyshark")
-    with TRACE.pyshark("lost-downstream") as capture:
-        assert [int(packet.number) for packet in capture] == [155, 338]
-    del capture
-    frame = TRACE.frame(155)
-    assert (frame.number, frame.ip.src, frame.tcp.dstport) == ("155", "192.0.2.10", "5201")
+    pytest.importorskip("pyshark")
+    done = subprocess.run([sys.executable, "-c", OPENED, LOSSES], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
     with pytest.raises(wiretale.UsageError, match="no frame 9999"):
         TRACE.frame(9999)
-    del frame
-    assert signal.set_wakeup_fd(-1) == -1  # pyshark's handler of SIGCHLD has gone with its captures
-    with closing(asyncio.new_event_loop()) as loop:
-        for display_filter, packets in (("tcp.len > 0", 210), (None, 342)):
-            capture = pyshark.FileCapture(str(LOSSES), display_filter=display_filter, eventloop=loop)
-            assert wiretale.analyze(capture).totals["packets"] == packets
 
 
 def test_a_library_that_is_missing_or_fails_is_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
