@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```(console|sh)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 CUT_HERE = "…"  # the last line of a block whose output is longer
 #: They need other machines, a scheduler, or minutes: only their options are checked (test_remote.py runs those of remote.md).
 NOT_RUN = re.compile(
-    r"://|scheduler|10\.0\.0\.1|sbatch|--plan\b|/shared/|ssh:|--check\b|\bwiretale (lab run|lab check)\b"
+    r"://|scheduler|10\.0\.0\.1|sbatch|--plan\b|--open-flows|view now/|/shared/|ssh:|--check\b|\bwiretale (lab run|lab check)\b"
 )
 PAGES_NOT_RUN = ("cluster.md",)
 #: A shell in a network of its own, and lines in it beside their peers.
@@ -102,7 +102,7 @@ def alone(line: str) -> str | None:
     if "wiretale view" in line:
         return SERVING.format(line=line)
     if "wiretale store watch" in line:
-        return f"{line} --once"
+        return f"{line.removesuffix('&').strip()} --once"
     if "wiretale experiment run" in line:
         return f"{line.replace('HOST', '127.0.0.1')} --scale 0.02"
     if "wiretale lab up" in line:

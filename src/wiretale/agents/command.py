@@ -20,7 +20,7 @@ Tools: open, answer, causes, evidence, exchanges, flows, query, frame. Each stat
 packets are marked as data. docs/howto/agents.md says more.
 """
 EXIT_CODES = (0, 2, 4, 5, 130, 143)
-EXIT_TEXTS = {4: "there is no such folder", 5: "the SDK is missing: pip install 'wiretale[agents]'"}
+EXIT_TEXTS = {4: "there is no such folder", 5: "the SDK is missing: pip install mcp"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -368,7 +368,7 @@ def make_server(folders: Iterable[Path]) -> MCPServer:
         from mcp.server.mcpserver.exceptions import ToolError
         from mcp.types import ToolAnnotations
     except ImportError as error:
-        raise MissingToolError(f"the SDK of MCP is missing ({error}): pip install 'wiretale[agents]'") from None
+        raise MissingToolError(f"the SDK of MCP is missing ({error}): pip install mcp") from None
     server = MCPServer("wiretale", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
     read_only = ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False

@@ -83,7 +83,7 @@ def transfer(folder: Path, ports: frozenset[int], rate: int, room: int) -> tuple
         finally:
             listening.kill()
             listening.wait(timeout=60)
-    (capture,) = (folder / "before").glob("*.pcap*")
+    (capture,) = (folder / "before").glob("[!.]*.pcap*")  # an index is hidden
     (forward,) = (direction for direction in link_summary(folder)["directions"] if direction["from"] == "left")
     return capture, forward["queue"]
 
