@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import sys
-import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -81,16 +80,6 @@ def only_file(trace: Trace) -> str:
     return trace.inputs[0]
 
 
-def open_pyshark(path: str, display_filter: str, *more: str) -> Any:
-    """Opens a file with pyshark. MissingToolError if that cannot work here."""
-    pyshark = tool("pyshark", "pyshark")
-    try:
-        capture = pyshark.FileCapture(path, display_filter=display_filter, custom_parameters=[*more] or None)
-    except Exception as error:  # pyshark has no tree of errors
-        raise MissingToolError(f"pyshark cannot run tshark: {error}: apt-get install tshark") from None
-    return capture
-
-
 def is_in_loop() -> bool:
     """Returns whether an event loop runs in this thread, as in a notebook."""
     with suppress(RuntimeError):
@@ -98,26 +87,25 @@ def is_in_loop() -> bool:
     return False
 
 
-def forget_children() -> None:
-    """Ends the handling of SIGCHLD that pyshark began."""
-    with warnings.catch_warnings(), suppress(Exception):
-        warnings.simplefilter("ignore")
-        asyncio.get_child_watcher().attach_loop(None)
-        asyncio.set_child_watcher(None)  # type: ignore[arg-type]  # the next one is made when it is needed
-
-
 def to_pyshark(trace: Trace, choice: str | int) -> Any:
     """Returns a FileCapture of the packets of a flow, a cause, a finding or a display filter.
 
-    pyshark handles SIGCHLD in the whole process; that ends with the capture.
+    Its event loop is its own: in one that it chooses, pyshark would handle SIGCHLD for the whole process.
     """
     trace.check_readable()
+    pyshark = tool("pyshark", "pyshark")
     if is_in_loop():
         raise UsageError(
             "pyshark cannot read a file while an event loop runs, as in a notebook: use frame() or scapy()"
         )
-    capture = open_pyshark(*filter_of(trace, choice))
-    weakref.finalize(capture, forget_children)
+    path, display_filter = filter_of(trace, choice)
+    loop = asyncio.new_event_loop()
+    try:
+        capture = pyshark.FileCapture(path, display_filter=display_filter, eventloop=loop)
+    except Exception as error:  # pyshark has no tree of errors
+        loop.close()
+        raise MissingToolError(f"pyshark cannot run tshark: {error}: apt-get install tshark") from None
+    weakref.finalize(capture, loop.close)
     return capture
 
 
