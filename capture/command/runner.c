@@ -198,8 +198,8 @@ static void kill_adopted(void) {
 
 static void end_commands(void) {
     int64_t now = monotonic_ns();
-    for (struct child *child = runner.children; child < runner.children + COMMAND_PLACES; child++)
-        child->until_ns = now;
+    for (size_t i = 0; i < COMMAND_PLACES; i++)
+        runner.children[i].until_ns = now;
     while (runner.running)
         run_round(false);
     kill_adopted();
