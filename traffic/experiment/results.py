@@ -196,7 +196,7 @@ def read_outcome(folder: Path) -> Outcome:
         latency=list(latencies(tests)),
         programs=list(programs(tests)),
         other_flows=list(chain.from_iterable(other_flows(data, folder, plan["port"]) for data in tests)),
-        tcp_losses=list(tcp_losses(tests, folder)),
+        tcp_losses=list(tcp_losses(tests, folder, plan["port"])),
         hosts=store.hosts(),
         together=[series for series in together if series],
         published=published(plan["study"]),

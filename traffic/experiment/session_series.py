@@ -129,28 +129,39 @@ def other_flows(data: Row, folder: Path, port: int) -> list[Row]:
     return [{"test": test, **dict(zip(names, row, strict=True))} for row in trace.query(query).fetchall()]
 
 
-def losses_of_tcp(trace: Trace) -> Row | None:
-    """Returns retransmissions, whether they are of congestion (None: not known), and the sentence that says so; None without any.
+def losses_of_tcp(trace: Trace, port: int) -> Row | None:
+    """Returns retransmissions of the flows to a port and what they were; None without any.
 
-    A capture with causes of both kinds has both, and is not known.
+    `congestion` is None if it is not known: without a cause that is likely, or with causes of both kinds.
     """
-    query = "select sum(d.retransmissions) from directions d join flows f using (flow) where f.protocol = 'tcp'"
-    (row,) = trace.query(query).fetchall()
-    if not row[0]:
+    query = (
+        "select d.flow, sum(d.retransmissions) from directions d join flows f using (flow) where f.protocol = 'tcp' "
+        f"and {port:d} in (d.source_port, d.destination_port) group by d.flow having sum(d.retransmissions) > 0"
+    )
+    repeated = dict(trace.query(query).fetchall())
+    if not repeated:
         return None
-    causes = {cause["code"]: cause["sentence"] for cause in trace.causes}
+    numbers = {row["cause"] for row in trace.cause_flows if row["flow"] in repeated}
+    causes = {
+        cause["code"]: cause for cause in trace.causes if cause["cause"] in numbers and cause["certainty"] != "possible"
+    }
     full, other = ([causes[code] for code in codes if code in causes] for codes in (CONGESTION, OTHERWISE))
-    congested = bool(full) if bool(full) != bool(other) else None
-    return {"retransmissions": int(row[0]), "congestion": congested, "sentence": next(iter(full + other), None)}
+    first = next(iter(full + other), None)
+    return {
+        "retransmissions": int(sum(repeated.values())),
+        "congestion": bool(full) if bool(full) != bool(other) else None,
+        "certainty": first and first["certainty"],
+        "sentence": first and first["sentence"],
+    }
 
 
-def tcp_losses(tests: Iterable[Row], folder: Path) -> Iterator[Row]:
+def tcp_losses(tests: Iterable[Row], folder: Path, port: int) -> Iterator[Row]:
     """Yields the losses of the first trial of each test over TCP alone whose capture is there."""
     for data in tests:
         test = data["test"]
         if test["trial"] == 1 and all(session["protocol"] == "tcp" for session in test["sessions"]):
             trace = capture_of(data, folder)
-            losses = losses_of_tcp(trace) if trace else None
+            losses = losses_of_tcp(trace, port) if trace else None
             if losses:
                 yield {"test": test["name"], **losses}
 

@@ -45,7 +45,7 @@ class Outcome:
     latency: list[Row]  # of latency.csv
     programs: list[Row]  # beside the sessions: test, label, exit_code, error
     other_flows: list[Row]  # of these programs, in the captures
-    tcp_losses: list[Row]  # of tests over TCP: test, retransmissions, congestion (None: not known), sentence
+    tcp_losses: list[Row]  # of tests over TCP: test, retransmissions, congestion (None: not known), certainty, sentence
     hosts: list[Row]  # facts of hosts.json
 
 

@@ -215,7 +215,12 @@ def flows_table(outcome: Outcome) -> Row | None:
     return {"heads": heads, "rows": listed, "numeric": [False] * 4 + [True] * 4} if listed else None
 
 
-CONGESTION = {True: "yes", False: "no", None: "not known"}
+CONGESTION = {
+    (True, "proven"): "yes",
+    (True, "likely"): "probably",
+    (False, "proven"): "no",
+    (False, "likely"): "probably not",
+}
 
 
 def congestion_table(outcome: Outcome) -> Row | None:
@@ -224,7 +229,7 @@ def congestion_table(outcome: Outcome) -> Row | None:
         [
             losses["test"],
             show_count(losses["retransmissions"]),
-            CONGESTION[losses["congestion"]],
+            CONGESTION.get((losses["congestion"], losses["certainty"]), "not known"),
             losses["sentence"] or UNKNOWN,
         ]
         for losses in outcome.tcp_losses

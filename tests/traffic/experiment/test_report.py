@@ -19,12 +19,13 @@ from wiretale.reports.html.experiment.figures import experiment_figures
 from wiretale.reports.html.experiment.page import answer, write_page
 from wiretale.traffic.experiment.plan import read_plan, scaled
 from wiretale.traffic.experiment.results import read_outcome
-from wiretale.traffic.experiment.session_series import assign, bin_seconds, fairness, jain, spread
+from wiretale.traffic.experiment.session_series import assign, bin_seconds, fairness, jain, spread, tcp_losses
 from wiretale.traffic.experiment.store import Store
 
 pytestmark = pytest.mark.xdist_group("experiment-report")
 
 Row = dict[str, Any]
+PORT = 80  # of the transfers in the captures of causes_path
 
 
 def figures(folder: Path) -> dict[str, Row]:
@@ -146,7 +147,8 @@ def test_sending_rates_are_beside_the_throughput(tmp_path: Path) -> None:
 def test_the_page_says_whether_losses_of_tcp_were_congestion(
     tmp_path: Path, make: Any, congestion: bool | None
 ) -> None:
-    folder = stored(scaled(built_in("s2-controller-sweep", 1), 0.1), tmp_path / "out")
+    plan = replace(scaled(built_in("s2-controller-sweep", 1), 0.1), port=PORT)
+    folder = stored(plan, tmp_path / "out")
     path = next((folder / "raw").glob("tcp-8192-t1.json"))
     data = json.loads(path.read_text())
     (folder / "captures").mkdir(exist_ok=True)
@@ -156,6 +158,7 @@ def test_the_page_says_whether_losses_of_tcp_were_congestion(
     assert [row["congestion"] for row in losses] == ([] if congestion is None else [congestion])
     write_page(read_outcome(folder), tmp_path / "page.html")
     assert ("Was it congestion?" in (tmp_path / "page.html").read_text()) == bool(losses)
+    assert list(tcp_losses(Store(folder).tests(), folder, PORT + 1)) == []  # flows of others
 
 
 def test_published_sessions_stand_at_the_place_of_the_measured_ones(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -62,6 +64,19 @@ def test_the_routers_are_those_of_the_way(names: dict[str, str]) -> None:
     assert (code, path["reached"], path["address"], path["port"]) == (0, True, HOST, 33434)
     assert [(hop["ttl"], hop["address"]) for hop in path["hops"]] == [(1, ROUTER_ADDRESS), (2, HOST)]
     assert all(0 < rtt < 1e9 for hop in path["hops"] for rtt in hop["rtt_ns"] if rtt is not None)
+
+
+def test_a_host_that_answers_from_the_port_has_its_address() -> None:
+    """A program has the port, so that no ICMP message says where the way ends."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as echo:
+        echo.bind(("127.0.0.1", 0))
+        answering = threading.Thread(target=lambda: echo.sendto(*echo.recvfrom(64)))
+        answering.start()
+        command = [find_program("wiretale-traffic"), "path", "--json", "--probes", "1", "--port"]
+        done = subprocess.run([*command, str(echo.getsockname()[1]), "127.0.0.1"], capture_output=True, timeout=30)
+        answering.join()
+    path = json.loads(done.stdout)
+    assert (done.returncode, path["reached"], [hop["address"] for hop in path["hops"]]) == (0, True, ["127.0.0.1"])
 
 
 def test_a_run_keeps_them_as_a_fact(names: dict[str, str]) -> None:

@@ -135,7 +135,8 @@ static int64_t send_probe(int fd, uint32_t probe, uint64_t wait_ns, struct hop *
             return monotonic_ns() - sent_ns;
         char byte;
         if (recv(fd, &byte, 1, MSG_DONTWAIT) >= 0) { /* a program has the port: the host answers */
-            hop->reached = true;
+            socklen_t size = sizeof hop->router;
+            hop->reached = !getpeername(fd, &hop->router.address, &size);
             return monotonic_ns() - sent_ns;
         }
     }
