@@ -190,4 +190,4 @@ def test_an_error_is_one_line_in_one_voice(call: str, options: list[str], says: 
         done = run(call, *options, direct=direct)
         name = " ".join(CALLS[call][2] if direct else CALLS[call][1])
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-        assert done.stderr.startswith(f"{name}: {says}"), done.stderr
+        assert done.stderr.startswith(f"{name}: {says}") and f"{call} {call}" not in done.stderr, done.stderr

@@ -217,7 +217,7 @@ int path_main(int argc, char **argv) {
     struct path_options options = {
         .family = AF_UNSPEC, .port = 33434, .hops = 30, .probes = 3, .wait_ns = NS_PER_S};
     if (!options_read(&command, &options, argc, argv, &options.host, 1))
-        fail(EXIT_USAGE, "expected the host; see `%s path --help`", program_name());
+        fail(EXIT_USAGE, "expected the host; see `%s --help`", program_name());
     union endpoint to;
     char name[ADDRESS_SIZE];
     int fd = open_probes(&options, &to);
