@@ -11,7 +11,7 @@ from causes_broken import of_timed
 from crafted import Timed
 from radio_wire import ACCESS_POINT, STATION
 
-ALL = "ff:ff:ff:ff:ff:ff"
+ALL, OTHER_POINT = "ff:ff:ff:ff:ff:ff", "02:aa:aa:aa:aa:02"
 SUBTYPES = {Dot11AssoResp: 1, Dot11Beacon: 8, Dot11Auth: 11, Dot11Deauth: 12}
 
 
@@ -28,6 +28,20 @@ def joins(*statuses: int) -> Timed:
         timed.append(frame(2.0 + 5.0 * n, Dot11Auth(algo=0, seqnum=2)))
         timed.append(frame(2.01 + 5.0 * n, Dot11AssoResp(status=status)))
     return timed
+
+
+def joins_elsewhere(status: int) -> Timed:
+    """A station that one access point refuses and another admits."""
+    timed = [*joins(status), *((at + 10.0, packet.copy()) for at, packet in joins(0))]
+    for at, packet in timed:
+        if at >= 10.0:
+            packet[Dot11].addr2 = packet[Dot11].addr3 = OTHER_POINT
+    return timed
+
+
+def commits(status: int) -> Timed:
+    """Answers to the first message of SAE."""
+    return [frame(2.0 + n, Dot11Auth(algo=3, seqnum=1, status=status)) for n in range(3)]
 
 
 def removals(reason: int, count: int = 3, target: str = STATION, gap: float = 8.0) -> Timed:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ALL = "ff:ff:ff:ff:ff:ff"
 JOINS, STATUS_MOST = ("Association", "Authentication"), 256
+STEPS = ("76", "126", "127")  # of WPA3 (SAE): a token is wanted, a hash is used
 FLOOD_MIN, FLOOD_NS = 20, 60_000_000_000  # removals of all stations, and the time in which they come
 HANDSHAKE, LOGIN = "15", "23"
 #: status of an association or authentication: what it means, and what to do
@@ -32,10 +33,13 @@ REFUSALS = {
     "30": "for now: it checks whether an old association is alive (802.11w)",
     "31": "the station lacks protected management frames (802.11w), which it demands",
     "40": "an element of the request is wrong",
+    "41": "it does not allow this group cipher",
+    "42": "it does not allow this pairwise cipher",
     "43": "they have no key management (WPA2, WPA3) in common",
-    "45": "they have no cipher in common",
+    "45": "the security capabilities (RSN) of the request are wrong",
+    "46": "its policy does not allow this cipher",
     "53": "a PMKID that it does not know",
-    "72": "they have no key management (WPA3) in common",
+    "72": "the security element (RSN) of the request is wrong",
     "104": "the station lacks 802.11ac, which it demands",
 }
 #: reason of a removal: what it means
@@ -50,9 +54,10 @@ REMOVALS = {
     "16": "the group key handshake got no answer in time",
     "17": "its security settings changed in the handshake",
     LOGIN: "802.1X refused its login",
-    "34": "too many of its frames got no acknowledgment: a weak signal",
+    "34": "too many frames to it got no acknowledgment: its signal is weak, or it left",
 }
-FAILURES = ("2", "14", HANDSHAKE, "17", LOGIN)  # without which a station has no network
+#: without which a station has no network; 2 also follows a station's silence (hostapd)
+FAILURES = ("14", HANDSHAKE, "17", LOGIN)
 
 
 def reason_of(row: ExchangeRow) -> str:
@@ -76,13 +81,10 @@ def are_told(case: Case) -> bool:
 
 
 def refused_rows(rows: Sequence[ExchangeRow]) -> list[ExchangeRow]:
-    """Returns the refusals, with a status that exists, of stations that are not admitted afterwards."""
-    last = {ends_of(row): row["outcome"] for row in rows if row["type"] in JOINS}
-    return [
-        row
-        for row in rows
-        if row["type"] in JOINS and last[ends_of(row)] == "refused" and 0 < int(reason_of(row)) < STATUS_MOST
-    ]
+    """Returns the refusals, with a status that exists, of stations that no access point admits afterwards."""
+    joins = [row for row in rows if row["type"] in JOINS and reason_of(row) not in STEPS]
+    last = {ends_of(row)[0]: row["outcome"] for row in joins}
+    return [row for row in joins if last[ends_of(row)[0]] == "refused" and 0 < int(reason_of(row)) < STATUS_MOST]
 
 
 def by_point(rows: Sequence[ExchangeRow]) -> dict[tuple[str, str], list[ExchangeRow]]:
@@ -99,8 +101,8 @@ def by_point(rows: Sequence[ExchangeRow]) -> dict[tuple[str, str], list[Exchange
     sentence="The access point {point} refuses {stations} {count} with status {number}: {meaning}.",
     advice="Compare what {point} demands (security, rates, number of stations, MAC addresses) with what the station offers; the "
     "log of the controller has the attempt.",
-    shows="An 802.11 authentication or association is answered by another status than 0, and the station is not associated "
-    "afterwards.",
+    shows="An 802.11 authentication or association is answered by another status than 0, and no access point admits the "
+    "station afterwards.",
     rivals={"wlan-removed": "it is never admitted", "wifi-retries": "the answer came"},
     unknown="What encrypted management frames say.",
 )
@@ -112,7 +114,9 @@ def wlan_refused(case: Case) -> Matches:
             certainty="proven",
             place="device",
             failed=len(stations),
-            attempts=len({ends_of(row) for row in rows if row["type"] in JOINS}),
+            attempts=len(
+                {station for row in rows if row["type"] in JOINS for station, at in [ends_of(row)] if at == point}
+            ),
             frames=packets_of(refused),
             packets=len(refused),
             filter=f"wlan.fixed.status_code == {number} && wlan.bssid == {point}",
