@@ -195,8 +195,10 @@ void content_sweep(const char *folder) {
  * bytes as they arrive. */
 static void write_all(struct content *content, uint64_t offset, const uint8_t *bytes,
                       size_t count) {
-    if (content->has_room && !content->error)
+    if (content->has_room && !content->error) {
+        content->room_bytes += count;
         content->error = folder_room_take(content->target->room, content->folder, count);
+    }
     while (count && !content->error) {
         ssize_t done = content->target->to_stdout
                            ? write(1, bytes, count)
@@ -291,7 +293,7 @@ void content_end(struct content *content) {
         return;
     content_settle(content, false);
     if (content->has_room)
-        folder_room_end(content->target->room, content->kept ? 0 : content->bytes);
+        folder_room_end(content->target->room, content->kept ? 0 : content->room_bytes);
     if (content->fd >= 0)
         close(content->fd);
     if (content->folder >= 0)

@@ -38,6 +38,7 @@ struct content {
     char own[CONTENT_DIGEST_HEX], peer[CONTENT_DIGEST_HEX]; /* checksums; "": unknown */
     bool kept;                                              /* the file has its name */
     bool has_settled, has_room; /* has_room: it counts in target->room */
+    uint64_t room_bytes;        /* taken of it: none after an error, unlike `bytes` */
 };
 
 /* Sender: opens `path`; "-" is standard input. Returns false with `error` set if that fails. */

@@ -48,6 +48,26 @@ static void test_files_have_a_common_limit(void) {
     close(fd);
 }
 
+/* A sender that goes on after the limit must not make room for others. */
+static void test_a_file_returns_what_it_took(void) {
+    static const uint8_t bytes[30000];
+    struct folder_room room = {.most_bytes = 1000000, .lock = PTHREAD_MUTEX_INITIALIZER};
+    struct content_target target = {.folder = scratch_folder(), .room = &room};
+    struct content content;
+    char error[ERROR_SIZE];
+    int fd = open(scratch_folder(), O_RDONLY | O_DIRECTORY);
+    CHECK(folder_room_begin(&room, fd, error, sizeof error)); /* another file is being written */
+    CHECK_INT(folder_room_take(&room, fd, 900000), 0);
+    CHECK(content_receive(&content, &target, "late", 1, error, sizeof error));
+    uint64_t used = room.used;
+    for (unsigned i = 0; i < 40; i++)
+        content_take(&content, i * sizeof bytes, bytes, sizeof bytes);
+    CHECK_INT(content.error, EDQUOT);
+    content_end(&content);
+    CHECK_INT(room.used, used);
+    close(fd);
+}
+
 static void test_a_disk_keeps_its_floor(void) {
     struct folder_room room = {.min_free = UINT64_MAX - 1, .lock = PTHREAD_MUTEX_INITIALIZER};
     char error[ERROR_SIZE];
@@ -64,6 +84,7 @@ static void test_a_disk_keeps_its_floor(void) {
 int main(void) {
     test_a_test_must_move_in_each_minute();
     test_files_have_a_common_limit();
+    test_a_file_returns_what_it_took();
     test_a_disk_keeps_its_floor();
     return 0;
 }
