@@ -81,7 +81,7 @@ def analyze_schema(schemas: Sequence[tuple[str, str, Sequence[Column]]]) -> Sche
         "blocks_summary": {"type": "array", "items": {"type": "object"}},
         "judged": {"type": "object"},
         "conditions": conditions_schema(),
-        "failed": {"type": "boolean", "description": "whether a condition of --fail-if holds"},
+        "failed": {"type": "boolean", "description": "whether a condition of --fail-if holds or is undetermined"},
         **tables,
     }
     required = [name for name in members if name not in {*tables, "conditions", "failed"}]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from wiretale.analyzer.causes.cause import CERTAINTIES
 from wiretale.analyzer.diff.fail_condition import GRAMMAR, HEAD, OPERATORS, value_in, wrong_unit
 from wiretale.analyzer.diff.measures import BYTES, COUNT, MEASURES, PERCENT, TIME, Measure, Values
-from wiretale.analyzer.diff.run import load_trace
+from wiretale.analyzer.diff.run import FLOWS_MAX, load_trace
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.units import one_of
 
@@ -61,6 +61,7 @@ COSTS = {
 SCOPES: dict[str, Mapping[str, Measure]] = {"": OF_TRACE, "flow": OF_FLOW, "cause": COSTS, "answer": COSTS}
 #: words that have an order; the others are codes
 ORDERED = {"severity": SEVERITIES, "certainty": CERTAINTIES[::-1]}
+NO_PACKET = "there is no packet"
 PLACES = ("client", "server", "device", "before", "after", "path", "capture")
 WORDS = ("cause", "answer", "finding", "place", *ORDERED)
 WORD_GRAMMAR = re.compile(HEAD + r"([A-Za-z][\w-]*)\s*")
@@ -68,10 +69,16 @@ EXAMPLES = "'lost>0', 'cause=policer', 'server_time>0.2s' or 'flow.rtt_p99>20ms'
 
 
 class Measured:
-    """The values of one analysis; those that need SQL when they are asked for."""
+    """The values of one analysis; those that need SQL when they are asked for. Without a packet, all are unknown."""
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
+        self.is_empty = not trace.totals["packets"]
+
+    @property
+    def has_more_flows(self) -> bool:
+        """Whether there are flows that `run` does not list."""
+        return (self.run.total.get("flows") or 0) > len(self.run.parts)
 
     @cached_property
     def run(self) -> Run:
@@ -91,6 +98,8 @@ class Measured:
 
     def values(self, scope: str, name: str) -> list[float | None]:
         """Returns the values of a measure."""
+        if self.is_empty:
+            return []
         if scope == "flow":
             return [with_losses(part.values).get(name) for part in self.run.parts]
         column = "waited_ns" if name == "waited" else name
@@ -137,23 +146,31 @@ class NumberCondition:
         return next((number for number in numbers if self.compare(number, self.bound)), numbers[0] if numbers else None)
 
     def holds(self, measured: Measured) -> bool | None:
-        """Returns whether the condition holds; None if the value is unknown."""
+        """Returns whether the condition holds; None if the value is unknown, or if a flow that is not listed can decide."""
         value = self.value(measured)
-        return None if value is None else self.compare(value, self.bound)
+        if value is None:
+            return None
+        return self.compare(value, self.bound) or (None if self.scope == "flow" and measured.has_more_flows else False)
 
     @property
     def unit(self) -> str:
         """The unit of value()."""
         return self.measure.unit.name
 
-    def show(self, value: float) -> str:
-        """Returns a value as text."""
-        return self.measure.unit.show(value)
+    def amount(self, measured: Measured) -> str:
+        """Returns the value as text."""
+        value = self.value(measured)
+        return "" if value is None else self.measure.unit.show(value)
 
-    @property
-    def unknown(self) -> str:
-        """Why value() can be unknown."""
-        return f"{self.measure.name} is unknown" + (" for every flow" if self.scope == "flow" else "")
+    def unknown(self, measured: Measured) -> str:
+        """Returns why holds() is None."""
+        if measured.is_empty:
+            return NO_PACKET
+        if self.scope != "flow":
+            return f"{self.measure.name} is unknown"
+        if self.value(measured) is None:
+            return f"{self.measure.name} is unknown for every flow"
+        return f"only the {FLOWS_MAX:,} largest flows were checked"
 
 
 @dataclass(frozen=True)
@@ -164,14 +181,16 @@ class WordCondition:
     name: str
     compare: Callable[[float, float], bool]
     word: str
-    unit = unknown = ""
+    unit = ""
 
-    def value(self, measured: Measured) -> str:
-        """Returns the codes or words of the analysis."""
-        return ", ".join(dict.fromkeys(measured.words(self.name))) or "none"
+    def value(self, measured: Measured) -> str | None:
+        """Returns the codes or words of the analysis; None without a packet."""
+        return None if measured.is_empty else ", ".join(dict.fromkeys(measured.words(self.name))) or "none"
 
-    def holds(self, measured: Measured) -> bool:
-        """Returns whether a word matches; for != whether none is the same."""
+    def holds(self, measured: Measured) -> bool | None:
+        """Returns whether a word matches; for != whether none is the same. None without a packet."""
+        if measured.is_empty:
+            return None
         words, order = set(measured.words(self.name)), ORDERED.get(self.name)
         if self.compare is operator.ne:
             return self.word not in words
@@ -179,9 +198,13 @@ class WordCondition:
             return self.word in words
         return any(self.compare(order.index(word), order.index(self.word)) for word in words)
 
-    def show(self, value: str) -> str:
-        """Returns a value as text."""
-        return value
+    def amount(self, measured: Measured) -> str:
+        """Returns the value as text."""
+        return self.value(measured) or ""
+
+    def unknown(self, measured: Measured) -> str:
+        """Returns why holds() is None."""
+        return NO_PACKET
 
 
 TraceCondition = NumberCondition | WordCondition
@@ -250,6 +273,11 @@ class Checks:
         """The conditions on values that are unknown, such as round trips of a capture without any."""
         return [condition.text for condition in self.conditions if condition.holds(self.measured) is None]
 
+    @property
+    def passed(self) -> bool:
+        """Whether no condition holds, and none is undetermined: what was not checked has not passed."""
+        return all(condition.holds(self.measured) is False for condition in self.conditions)
+
     def as_dict(self) -> dict[str, object]:
         """Returns the members `conditions` and `failed` of `wiretale analyze --json`."""
         entries = [
@@ -261,15 +289,16 @@ class Checks:
             }
             for condition in self.conditions
         ]
-        return {"conditions": entries, "failed": bool(self.failed)}
+        return {"conditions": entries, "failed": not self.passed}
 
     def lines(self) -> Iterable[tuple[bool | None, str]]:
         """Yields for each condition whether it holds, and its line: `lost>0: FAILED (2)`."""
         for condition in self.conditions:
-            holds, value = condition.holds(self.measured), condition.value(self.measured)
-            amount = "" if value is None else condition.show(value)  # type: ignore[arg-type]  # a value of its own
-            word = f"FAILED ({amount})" if holds else f"passed ({amount})" if holds is False else "undetermined, "
-            yield holds, f"{condition.text}: {word}{condition.unknown if holds is None else ''}"
+            holds = condition.holds(self.measured)
+            if holds is None:
+                yield None, f"{condition.text}: undetermined, {condition.unknown(self.measured)}"
+            else:
+                yield holds, f"{condition.text}: {'FAILED' if holds else 'passed'} ({condition.amount(self.measured)})"
 
     def __str__(self) -> str:
         return "\n".join(line for _, line in self.lines())

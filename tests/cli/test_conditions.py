@@ -52,6 +52,7 @@ def test_what_holds_of_a_capture(condition: str, holds: bool | None) -> None:
     checks = wiretale.check(TRACE, condition)
     assert [entry["holds"] for entry in checks.as_dict()["conditions"]] == [holds]
     assert (bool(checks.failed), bool(checks.undetermined)) == (bool(holds), holds is None)
+    assert checks.passed == (holds is False) == (not checks.as_dict()["failed"])
 
 
 @pytest.mark.parametrize(
@@ -85,9 +86,24 @@ def test_exit_codes_and_members_of_json(wiretale_run: Run, tmp_path: Path) -> No
     )
     assert "--fail-if jitter>1ms: undetermined" in screen.stderr
     (tmp_path / "cut.pcap").write_bytes(LOSSES.read_bytes()[:-7])
-    for condition, code in (("lost>1", 1), ("lost>9", 3)):
+    for condition, code in (("lost>1", 1), ("lost>9", 3), ("jitter>1ms", 1)):
         quiet = wiretale_run(tmp_path / "cut.pcap", "--fail-if", condition, "-q")
         assert (quiet.returncode, quiet.stdout) == (code, "")
+
+
+@pytest.mark.parametrize("condition", ["lost>0", "failed>0", "flow.rtt_p99>20ms", "cause.waited>1s", "cause=policer"])
+def test_nothing_passes_without_a_packet(condition: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.pcap").write_bytes(LOSSES.read_bytes()[:24])
+    checks = wiretale.check(tmp_path / "empty.pcap", condition)
+    assert not checks.passed and str(checks) == f"{condition}: undetermined, there is no packet"
+
+
+def test_flows_that_are_not_listed_are_not_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = wiretale.analyze(SAMPLES / "tail_loss_probes.pcapng")
+    assert wiretale.check(trace, "flow.rtt_p99>1h").passed
+    monkeypatch.setattr("wiretale.analyzer.diff.run.FLOWS_MAX", 1)
+    assert wiretale.check(trace, "flow.rtt_p99>1h").undetermined
+    assert wiretale.check(trace, "flow.rtt_p99>0").failed
 
 
 def test_a_conversation_at_two_places_counts_once() -> None:

@@ -77,13 +77,16 @@ CONDITION is MEASURE OPERATOR VALUE, as in `wiretale diff`, but of this analysis
 
 Measures over all flows: lost, failed (connections and requests), server_time, network_time, client_time, transfer_time, and those
 of `wiretale diff --help`. flow.MEASURE holds if it does for any flow; cause.waited, cause.failed and cause.bytes if it does for
-any cause, answer.waited and so on for the answer.
+any cause, answer.waited and so on for the answer. A condition whose value is unknown fails, too.
 
 Words: cause, answer or finding is one of these codes (`wiretale analyze --list`); severity is info, warning or error, as in
 'severity>=warning'; certainty and place are words of causes. docs/howto/fail-a-build.md has examples.
 """
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 130, 143)
-EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers"}
+EXIT_TEXTS = {
+    1: "a --fail-if condition holds, or its value is unknown",
+    5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers",
+}
 FAILED, DAMAGED = 1, 3
 INTERFACES_FILE = "interfaces.parquet"  # in every folder of -o
 
@@ -208,9 +211,15 @@ def deliver_trace(
     dropped = trace._packets_lost
     if dropped and "packets" in outputs.tables:
         note(f"the packets table is full: {dropped:,} packets are not in it (use --filter)")
-    for text in checks.undetermined if checks else ():
-        note(f"--fail-if {text}: undetermined, because its value is unknown")
-    return bool(checks and checks.failed)
+    note_undetermined(checks)
+    return bool(checks and not checks.passed)
+
+
+def note_undetermined(checks: Checks | None) -> None:
+    """Writes which conditions of --fail-if could not be checked, and why."""
+    for holds, line in checks.lines() if checks else ():
+        if holds is None:
+            note(f"--fail-if {line}")
 
 
 def checks_of(trace: Trace, outputs: Outputs) -> Checks | None:

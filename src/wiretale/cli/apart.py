@@ -118,7 +118,7 @@ def merged_note(trace: Trace) -> None:
 
 def show_apart(groups: Sequence[Sequence[str]], options: AnalysisOptions, outputs: Outputs) -> int:
     """Judges each group of captures by itself, and prints the screen of all. Returns the exit code."""
-    from wiretale.cli.analyze import FAILED, checks_of, exit_code, read
+    from wiretale.cli.analyze import FAILED, checks_of, exit_code, note_undetermined, read
     from wiretale.reports.terminal.screen.apart import print_apart
 
     parts, code = [], 0
@@ -126,7 +126,8 @@ def show_apart(groups: Sequence[Sequence[str]], options: AnalysisOptions, output
         trace = read(list(group), options, outputs.quiet)
         parts.append(judged(trace, group))
         checks = checks_of(trace, outputs)
-        codes = exit_code(trace, bool(checks and checks.failed)), code
+        note_undetermined(checks)
+        codes = exit_code(trace, bool(checks and not checks.passed)), code
         code = FAILED if FAILED in codes else max(codes)
         if trace.interrupted:
             break
