@@ -45,7 +45,8 @@ from crafted import Timed, analyze_timed, write_timed
         ),
         (
             "dhcp-declined",
-            "02:00:00:00:00:0c declines 10.1.4.7 that 10.1.0.1 gave it, as already in use (02:00:00:00:00:77 answers",
+            "02:00:00:00:00:0c declines 10.1.4.7 that 10.1.0.1 gave it, as already in use (ARP shows it at "
+            "02:00:00:00:00:77), so it has none.",
         ),
         ("port-login", "The switch answers no 802.1X login of 02:00:00:00:00:0a: 3 EAPOL-Starts got no EAP-Request."),
     ],
@@ -87,6 +88,13 @@ def test_a_redirect_is_about_the_host_that_it_went_to_also_if_that_is_the_server
     answer = analyze_timed(tmp_path, drawn.redirected_server()).answer
     assert answer.sentence.startswith(f"The router {drawn.GATEWAY} sent 10.0.4.10 1 ICMP redirect: ")
     assert "way to 198.51.100.7: give 10.0.4.10 that route" in str(answer.advice)
+
+
+def test_who_has_a_declined_address_later_or_gave_it_is_not_known(tmp_path: Path) -> None:
+    sentence = analyze_timed(tmp_path, drawn.declined_alone()).answer.sentence
+    assert (
+        sentence == "02:00:00:00:00:0c declines 10.1.4.7 that a DHCP server gave it, as already in use, so it has none."
+    )
 
 
 def test_a_client_that_keeps_another_address_has_a_note(tmp_path: Path) -> None:

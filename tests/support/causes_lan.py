@@ -185,6 +185,13 @@ def declined(times: int = 3, then: bool = False) -> Timed:
     return timed
 
 
+def declined_alone() -> Timed:
+    """The same without the server in it and without a reply of ARP; minutes later another host has that address."""
+    timed = [(at, packet) for at, packet in declined(times=1) if ARP not in packet or packet[ARP].op == 1]
+    timed[-1][1][DHCP].options = [("message-type", "decline"), ("requested_addr", LEASE), "end"]
+    return [*timed, asks(400.0, DHCP_SERVER, client=LEASE, mac="02:00:00:00:00:99")]
+
+
 EXAMPLES: dict[str, Callable] = {
     "arp-flux": of_timed(two_cards),
     "dhcp-declined": of_timed(declined),

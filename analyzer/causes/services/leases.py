@@ -12,8 +12,10 @@ from wiretale.analyzer.findings.hosts.neighbors import NEIGHBORS_MAX
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import ExchangeRow
+    from wiretale.analyzer.rows import ExchangeRow, NeighborRow
 
 FREE_ADVICE = (
     "Find the host that has the address (`arping`, `show mac address-table`), and take fixed addresses out of the range of "
@@ -23,6 +25,7 @@ PROXY_ADVICE = (
     "Find {mac} (`show mac address-table`): it answers ARP for addresses that are not its own (proxy ARP, or a switch that "
     "tracks devices by probes)."
 )
+SEEN_NS = 10_000_000_000  # before a client declines an address: who has it then
 LATE_NS = 3_000_000_000  # a server may ping an address for a second or two before it offers it
 
 
@@ -101,13 +104,13 @@ def mac_of(row: ExchangeRow) -> str:
     title="A client declines the addresses of DHCP",
     sentence="{client} declines {addresses} that {server} gave it, as already in use{answering}, {effect}.",
     advice="{advice}",
-    shows="A client sends DHCPDECLINE (RFC 2131 section 4.4.4). ARP replies to its probes show who has the address. It is a "
+    shows="A client sends DHCPDECLINE (RFC 2131 section 4.4.4). ARP at that time shows who has the address. It is a "
     "note if the client keeps an address afterwards.",
     rivals={
         "dhcp-no-lease": "the server gives an address",
         "duplicate-address": "the client asks before it uses the address",
     },
-    unknown="Without an ARP reply in the capture, who has the address.",
+    unknown="Without ARP of that host in the capture, who has the address.",
 )
 def dhcp_declined(case: Case) -> Matches:
     by_client: dict[str, list[ExchangeRow]] = {}
@@ -126,7 +129,8 @@ def declined_match(case: Case, client: str, rows: list[ExchangeRow], keeps: bool
     """Returns the match of a client that declined addresses; `keeps`: the last one it kept."""
     addresses = sorted({row["client"] or "?" for row in rows})
     claims = case.trace.neighbors.rows(0, NEIGHBORS_MAX)
-    macs = sorted({row["mac"] for row in claims if row["address"] in addresses and row["mac"] != client})
+    macs = sorted({row["mac"] for row in claims if row["mac"] != client and has_then(row, addresses, rows)})
+    servers = sorted({row["server"] for row in rows if row["server"]})
     is_one = len(addresses) == 1
     costs: dict[str, Any] = (
         {"severity": "info"} if keeps else {"failed": 1, "attempts": 1, "waited_ns": lasting_ns(rows)}
@@ -141,14 +145,21 @@ def declined_match(case: Case, client: str, rows: list[ExchangeRow], keeps: bool
         excluded={"dhcp-no-lease": "the server gives an address"},
         client=client,
         addresses=addresses[0] if is_one else f"each of {len(addresses):,} addresses",
-        server=named(sorted({str(row["server"]) for row in rows}), 1),
-        answering=f" ({named(macs, 1)} answers its ARP {'probe' if is_one else 'probes'})" if macs else "",
+        server=named(servers, 1) if servers else "a DHCP server",
+        answering=f" (ARP shows {'it' if is_one else 'them'} at {named(macs, 1)})" if macs else "",
         effect="and keeps another one" if keeps else "so it has none",
-        advice=FREE_ADVICE.format(server=rows[0]["server"])
+        advice=FREE_ADVICE.format(server=servers[0] if servers else "the DHCP server")
         if is_one or len(macs) != 1
         else PROXY_ADVICE.format(mac=macs[0]),
         **costs,
     )
+
+
+def has_then(claim: NeighborRow, addresses: Sequence[str], rows: Sequence[ExchangeRow]) -> bool:
+    """Returns whether a MAC address claims one of these addresses when a client declines them."""
+    times = [row["asked_ns"] or 0 for row in rows]
+    is_then = (claim["first_ns"] or 0) <= max(times) and (claim["last_ns"] or 0) >= min(times) - SEEN_NS
+    return claim["address"] in addresses and is_then
 
 
 def lasting_ns(rows: list[ExchangeRow]) -> int:

@@ -114,9 +114,7 @@ def wlan_refused(case: Case) -> Matches:
             certainty="proven",
             place="device",
             failed=len(stations),
-            attempts=len(
-                {station for row in rows if row["type"] in JOINS for station, at in [ends_of(row)] if at == point}
-            ),
+            attempts=len({ends_of(row)[0] for row in rows if row["type"] in JOINS and ends_of(row)[1] == point}),
             frames=packets_of(refused),
             packets=len(refused),
             filter=f"wlan.fixed.status_code == {number} && wlan.bssid == {point}",
