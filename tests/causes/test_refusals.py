@@ -223,6 +223,8 @@ def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str,
         drawn.handshake(drawn.TICKET, by_server=True),
         drawn.handshake(drawn.ALERT),  # the client closes
         drawn.handshake(),
+        drawn.idle_close(),
+        drawn.unfinished(),
     ],
 )
 def test_what_is_granted_later_or_usual_is_no_refusal(timed: Timed, tmp_path: Path) -> None:

@@ -309,6 +309,24 @@ def web_sockets(again: float, status: bytes = b"101 Switching Protocols", count:
 ALERT = Said(b"\x17\3\3\0\x13" + bytes(19), True)
 TICKET = Said(b"\x17\3\3\0\xc8" + bytes(200), True)
 
+
+def idle_close(wait: float = 5.0) -> Timed:
+    """A server without tickets that closes because no request comes: its alert is a farewell."""
+    timed = handshake(ALERT, by_server=True)
+    return [(at + wait * (number >= len(timed) - 4), packet) for number, (at, packet) in enumerate(timed)]
+
+
+def unfinished() -> Timed:
+    """A client that waits in vain for the server's certificate, which the server repeats, and closes then."""
+    timed = handshake(whole=False)
+    sent = next(n for n, (_, packet) in enumerate(timed) if packet[IP].src == SERVER and packet[TCP].payload)
+    at, answer = timed[sent]
+    lost = answer.copy()
+    lost[TCP].seq += len(answer[TCP].payload)
+    repeats = [(at + wait, lost.copy()) for wait in (0.001, 0.4, 1.2, 2.8)]
+    return [*timed[: sent + 1], *repeats, *((at + 4.0, packet) for at, packet in timed[sent + 1 :])]
+
+
 EXAMPLES = {
     "bgp-closed": of_timed(lambda: talk(179, bgp(4, 0))),
     "http2-closed": of_timed(lambda: talk(50_051, goaway(11, b"too_many_pings", PING_ACK))),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 20_000
 AT_ONCE_NS = 5_000_000_000  # from the server's first message to the last packet of a client that turns away
+ALERT_WAIT_NS = 1_500_000_000  # for an alert behind the handshake: a server that closes later had waited for a request
 ALERT_BYTES = 24  # an alert of TLS 1.3, which is encrypted: header, two bytes, type, tag
 #: alert: what the end that sent it, {end}, means; what to do
 MEANINGS = {
@@ -321,7 +322,8 @@ def is_turned_away(case: Case, hello: ExchangeRow) -> bool:
     if client["unique_bytes"] != hello["request_bytes"] or hello["answered_ns"] is None or client["last_ns"] is None:
         return False
     is_first = not server["fins"] or client["last_ns"] > (server["last_ns"] or 0)
-    is_closed = bool(client["resets"] or client["fins"]) and not server["resets"] and is_first
+    is_whole = not server["timeouts"] and not server["gaps"]  # else its certificate may be lost
+    is_closed = bool(client["resets"] or client["fins"]) and not server["resets"] and is_first and is_whole
     return is_closed and client["last_ns"] - hello["answered_ns"] <= AT_ONCE_NS
 
 
@@ -333,7 +335,7 @@ def is_turned_away(case: Case, hello: ExchangeRow) -> bool:
     advice="See the log of the program on {client}, and what it is told of the certificate: its name, dates, chain and issuer "
     "(`openssl s_client -connect {where} -showcerts`).",
     shows="The client sends its ClientHello alone, the server answers with a ServerHello, and within 5 s the client closes "
-    "first, by FIN or RST, without an alert. It is a note if the client completes other handshakes with this server.",
+    "first, by FIN or RST, without an alert. It is a note if other handshakes with this server are completed.",
     rivals={
         "tls-refused": "no alert came",
         "client-gave-up": "the server had answered at once",
@@ -387,6 +389,7 @@ def refused_late(case: Case) -> list[HandshakeRow]:
         and row["flow"] not in explained
         and last[row["flow"]]["turn"] == 1
         and last[row["flow"]]["response_bytes"] == ALERT_BYTES
+        and (last[row["flow"]]["waited_ns"] or 0) <= ALERT_WAIT_NS
         and closes_first(case.connections[row["flow"]])
     ]
 
@@ -405,7 +408,7 @@ def closes_first(connection: Connection) -> bool:
     "demands a client certificate, as a rule, and got none that it accepts.",
     advice="Give the client a certificate and its key (`curl --cert`, a keystore), or see the log of {host} for its reason.",
     shows="In TLS 1.3, all that the server sends behind the client's Finished is a record of the size of an alert (24 bytes), "
-    "and its FIN. There a server judges the client's certificate.",
+    "within 1.5 s, and its FIN. There a server judges the client's certificate.",
     rivals={
         "tls-refused": "the handshake was complete for the client",
         "closed-unanswered": "a record of the size of an alert comes first",
