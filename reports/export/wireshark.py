@@ -8,13 +8,14 @@ notices by the time of the first frame. No text of packets is in it: verdicts an
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.cut.comments import verdicts_of
 from wiretale.analyzer.errors import UsageError
-from wiretale.analyzer.frames.cited import of_cause, of_findings
+from wiretale.analyzer.findings.evidence import evidence_of
+from wiretale.analyzer.frames.cited import of_cause, places_in
 from wiretale.analyzer.frames.raw_frames import raw_frames
 from wiretale.version import __version__
 
@@ -32,9 +33,16 @@ local FIRST_TIME = {first_time}
 local marks = {{}}
 for line in ([==[
 {lines}]==]):gmatch("[^\\n]+") do
-    local number, verdict, finding, cause, cost = line:match("^(%d+)\\t([^\\t]*)\\t([^\\t]*)\\t([^\\t]*)\\t([^\\t]*)$")
+    local number, time, verdict, finding, cause, cost =
+        line:match("^(%d+)\\t([^\\t]*)\\t([^\\t]*)\\t([^\\t]*)\\t([^\\t]*)\\t([^\\t]*)$")
     if number then
-        marks[tonumber(number)] = {{ verdict = verdict, finding = finding, cause = cause, cost = tonumber(cost) }}
+        marks[tonumber(number)] = {{
+            time = tonumber(time),
+            verdict = verdict,
+            finding = finding,
+            cause = cause,
+            cost = tonumber(cost),
+        }}
     end
 end
 local wiretale = Proto("wiretale", "wiretale")
@@ -45,13 +53,17 @@ local fields = {{
     cost = ProtoField.double("wiretale.cost", "Cost of the cause (s)"),
 }}
 wiretale.fields = {{ fields.verdict, fields.finding, fields.cause, fields.cost }}
+local function is_at(packet, time)
+    local seen = packet.abs_ts -- as text, a number has 14 digits alone: 0.1 ms
+    return math.abs((tonumber(seen) or tonumber(tostring(seen))) - time) < 1e-5
+end
 local is_same = true
 function wiretale.dissector(buffer, packet, tree)
     if packet.number == 1 then
-        is_same = math.abs(tonumber(tostring(packet.abs_ts)) - FIRST_TIME) < 1e-5
+        is_same = is_at(packet, FIRST_TIME)
     end
     local mark = is_same and marks[packet.number]
-    if not mark then
+    if not mark or (mark.time and not is_at(packet, mark.time)) then
         return
     end
     local branch = tree:add(wiretale)
@@ -68,12 +80,19 @@ register_postdissector(wiretale)
 """
 
 
+def seconds(ns: int | None) -> str:
+    """Returns a time or duration in s; nothing if it is unknown."""
+    return "" if ns is None else f"{ns // 1000 / 1e6:.6f}"
+
+
 class Marks:
     """What is said of each frame of a file."""
 
     def __init__(self) -> None:
         self.texts: dict[int, dict[str, dict[str, None]]] = {}
-        self.costs: dict[int, float] = {}
+        #: ns
+        self.costs: dict[int, int] = {}
+        self.times: dict[int, int] = {}
 
     def add(self, frame: int, column: str, text: str) -> None:
         """Adds a text of a column once; frames beyond FRAMES_MAX are left out."""
@@ -81,11 +100,10 @@ class Marks:
             self.texts.setdefault(frame, {}).setdefault(column, {})[text] = None
 
     def lines(self) -> Iterator[str]:
-        """Yields frame, verdict, finding, cause and cost."""
+        """Yields frame, time, verdict, finding, cause and cost."""
         for frame, columns in sorted(self.texts.items()):
             texts = ("; ".join(columns.get(name, ())) for name in ("verdict", "finding", "cause"))
-            cost = self.costs.get(frame)
-            yield "\t".join((str(frame), *texts, "" if cost is None else f"{cost:.6f}"))
+            yield "\t".join((str(frame), seconds(self.times.get(frame)), *texts, seconds(self.costs.get(frame))))
 
 
 def marks_of(trace: Trace) -> Marks:
@@ -97,13 +115,25 @@ def marks_of(trace: Trace) -> Marks:
         for _, frame in of_cause(trace, row["cause"]):
             marks.add(frame, "cause", CAUSES[row["code"]].title)
             if row["waited_ns"]:
-                marks.costs[frame] = max(marks.costs.get(frame, 0.0), row["waited_ns"] / 1e9)
-    for finding in trace.findings:
-        for _, frame in of_findings(trace, [finding["finding"]]):
-            marks.add(frame, "finding", finding["code"])
+                marks.costs[frame] = max(marks.costs.get(frame, 0), row["waited_ns"])
+    codes = trace.findings.column("code")
+    for number, shown in enumerate(evidence_of(trace)):
+        for _, frame in places_in(shown.frames):
+            marks.add(frame, "finding", codes[number])
     for _, frame, text in verdicts_of(trace, [0] * len(trace.interfaces), False):
         marks.add(frame, "verdict", text)
+    marks.times = times_of(trace, [1, *marks.texts])
     return marks
+
+
+def times_of(trace: Trace, frames: Iterable[int]) -> dict[int, int]:
+    """Returns the times of frames of the only file. Events have those of most; of the others, few are read."""
+    events = trace.events
+    times = dict(zip(events.column("frame"), events.column("time_ns"), strict=True))
+    missing = [(0, frame) for frame in frames if times.get(frame) is None] if len(trace.interfaces) else []
+    raw = raw_frames(trace, missing)
+    times.update((frame.number, frame.time_ns) for frame in raw)
+    return {frame: ns for frame, ns in times.items() if frame is not None and ns is not None}
 
 
 def check_trace(trace: Trace) -> None:
@@ -116,10 +146,9 @@ def check_trace(trace: Trace) -> None:
 def script(trace: Trace) -> str:
     """Returns the script."""
     check_trace(trace)
-    first = raw_frames(trace, [(0, 1)]) if len(trace.interfaces) else []
-    first_time = (first[0].time_ns or 0) / 1e9 if first else 0.0
-    lines = "".join(f"{line}\n" for line in marks_of(trace).lines())
-    return SCRIPT.format(version=__version__, first_time=f"{first_time:.6f}", lines=lines)
+    marks = marks_of(trace)
+    lines = "".join(f"{line}\n" for line in marks.lines())
+    return SCRIPT.format(version=__version__, first_time=seconds(marks.times.get(1, 0)), lines=lines)
 
 
 def command(trace: Trace, path: Path) -> str:

@@ -147,6 +147,13 @@ def test_wireshark_shows_verdicts_causes_and_cost(wiretale_run: Run, tmp_path: P
         ],
     ]
     assert fields_of(SAMPLES / "findings" / "slow-server.pcap.gz", script) == []  # another capture
+    later = tmp_path / "later.pcap"  # whose first frame is not at a whole second
+    subprocess.run(["editcap", "-t", "0.123457", LOSSES, later], check=True, timeout=60)
+    assert wiretale_run(later, "--wireshark", tmp_path / "later.lua").returncode == 0
+    assert len(fields_of(later, tmp_path / "later.lua")) == 3 and fields_of(later, script) == []
+    part = tmp_path / "part.pcap"  # with the same first frame, without the third
+    subprocess.run(["tshark", "-r", LOSSES, "-Y", "frame.number != 3", "-w", part], check=True, timeout=60)
+    assert fields_of(part, script) == []
     assert wiretale_run(LOSSES, "--wireshark", tmp_path / "x.txt").returncode == 2
     several = wiretale_run(LOSSES, SAMPLES / "timeouts.pcap", "--wireshark", script)
     assert several.returncode == 2 and "expected one capture" in several.stderr
