@@ -24,20 +24,21 @@
 
 static char *to_remove;
 
-static void remove_and_end(int number) {
+static void remove_temporary(void) {
     if (to_remove)
         unlink(to_remove);
+}
+
+static void remove_and_end(int number) {
+    remove_temporary();
     signal(number, SIG_DFL);
     raise(number);
 }
 
 static _Noreturn void fail_output(const struct excerpt *excerpt) {
-    int reason = errno;
-    if (excerpt->temporary)
-        unlink(excerpt->temporary);
-    if (reason == EPIPE)
+    if (errno == EPIPE)
         exit(EXIT_DONE); /* the reader has what it wanted */
-    fail(EXIT_IO, "cannot write %s: %s", excerpt->path, strerror(reason));
+    fail(EXIT_IO, "cannot write %s: %s", excerpt->path, strerror(errno));
 }
 
 static void put(struct excerpt *excerpt, const void *bytes, size_t size) {
@@ -54,7 +55,11 @@ void excerpt_open(struct excerpt *excerpt, const char *path, bool overwrite) {
     } else {
         const char *slash = strrchr(path, '/');
         int folder = slash ? (int)(slash + 1 - path) : 0;
-        if (!overwrite && !access(path, F_OK))
+        struct stat existing;
+        bool exists = !stat(path, &existing);
+        if (exists && !S_ISREG(existing.st_mode))
+            fail(EXIT_USAGE, "%s is no file: expected one, or - for standard output", path);
+        if (exists && !overwrite)
             fail(EXIT_USAGE, "%s exists: expected another name, or --overwrite", path);
         if (asprintf(&excerpt->temporary, "%.*s.%s.XXXXXX", folder, path, path + folder) < 0)
             fail(EXIT_IO, "out of memory");
@@ -62,6 +67,7 @@ void excerpt_open(struct excerpt *excerpt, const char *path, bool overwrite) {
         if (fd < 0)
             fail(EXIT_IO, "cannot write %s: %s", path, strerror(errno));
         to_remove = excerpt->temporary;
+        atexit(remove_temporary);
         signal(SIGINT, remove_and_end);
         signal(SIGTERM, remove_and_end);
         signal(SIGHUP, remove_and_end);

@@ -10,12 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
 #include "common/units_text.h"
+#include "directory/path.h"
 #include "find/folder.h"
 #include "find/kept.h"
 
@@ -224,6 +226,17 @@ static int manage_spans(const struct query *query, const struct file_list *list)
     return finish_output(stdout) ? EXIT_DONE : EXIT_IO;
 }
 
+/* An excerpt must not replace a capture that it is made of. */
+static void refuse_input(const struct file_list *list, const char *path) {
+    struct stat output, input;
+    if (!path || stat(path, &output))
+        return;
+    for (size_t i = 0; i < list->count; i++)
+        if (!fstatat(list->files[i].folder->fd, list->files[i].name, &input, 0) &&
+            is_same_file(&input, &output))
+            fail(EXIT_USAGE, "-o %s is one of the captures to search: expected another name", path);
+}
+
 /* The program may have the capabilities to capture, which reading files must not have. */
 static void prepare_process(void) {
     struct rlimit files;
@@ -253,6 +266,7 @@ int find_main(int count, char **arguments) {
     search.waiting = allocate(search.list.count);
     search.heap = allocate(search.list.count);
     search.found = allocate(search.list.count);
+    refuse_input(&search.list, search.query.output);
     excerpt_open(&search.excerpt, search.query.output, search.query.overwrite);
     look_up_all(&search);
     copy_all(&search);

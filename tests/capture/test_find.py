@@ -165,6 +165,27 @@ def test_wrong_usage_is_one_line(tmp_path: Path) -> None:
         assert find(*words, code=code).stderr.count("\n") == 1
 
 
+def test_an_output_replaces_no_capture_and_no_device(tmp_path: Path) -> None:
+    """Not even with --overwrite; what was begun is removed after an error."""
+    folder = tmp_path / "ring"
+    folder.mkdir()
+    Ring(3).write(folder / "file.pcapng", "zst", 20)
+    (tmp_path / "link.pcapng").symlink_to("ring/file.pcapng.zst")
+    os.mkfifo(tmp_path / "fifo")
+    before = (folder / "file.pcapng.zst").read_bytes()
+    for out, message in (
+        (folder / "file.pcapng.zst", "is one of the captures"),
+        (tmp_path / "link.pcapng", "is one of the captures"),
+        (tmp_path / "fifo", "is no file"),
+        (folder, "is no file"),
+    ):
+        said = find(folder, "-o", out, "--overwrite", code=2).stderr
+        assert message in said and said.count("\n") == 1
+    assert "$TMPDIR" in find(folder, "-o", tmp_path / "new.pcapng", code=4, env={"TMPDIR": "/missing"}).stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "link.pcapng", "ring"]
+    assert (folder / "file.pcapng.zst").read_bytes() == before and (tmp_path / "fifo").is_fifo()
+
+
 def test_a_ring_is_searched_while_it_is_written(link: CaptureLink) -> None:
     """Finished files have the daemon's index, the open file is read; another user of the group may do so."""
     link.make_folder()
