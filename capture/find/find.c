@@ -205,11 +205,9 @@ static void report(const struct search *search, int64_t took_ns) {
              UNITS_SHOW(SHOWN_BYTES, search->effort.bytes_read),
              UNITS_SHOW(SHOWN_DURATION, took_ns));
     if (search->effort.indexes_made)
-        log_info("%s indexes were missing and are made",
-                 UNITS_SHOW(SHOWN_COUNT, search->effort.indexes_made));
+        log_info("indexes made: %s", UNITS_SHOW(SHOWN_COUNT, search->effort.indexes_made));
     if (search->effort.gone)
-        log_warning("%s files were removed meanwhile",
-                    UNITS_SHOW(SHOWN_COUNT, search->effort.gone));
+        log_warning("files removed meanwhile: %s", UNITS_SHOW(SHOWN_COUNT, search->effort.gone));
 }
 
 static void print_list(const struct search *search) {

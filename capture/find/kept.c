@@ -12,6 +12,7 @@
 #include "common/clock.h"
 #include "common/json.h"
 #include "common/log.h"
+#include "common/units_text.h"
 #include "keep/spans.h"
 
 #define TEXT_SIZE 256
@@ -101,9 +102,9 @@ void kept_list(const struct query *query, const struct file_list *list) {
         struct kept_span *spans;
         size_t count = read_spans(list->folders[i].fd, &spans);
         for (size_t j = 0; j < count; j++) {
-            double seconds = (double)(spans[j].end_ns - spans[j].start_ns) / NS_PER_S;
             if (!query->json) {
-                printf("%s\t%.3g s\n", spans[j].name, seconds);
+                double took_ns = (double)spans[j].end_ns - (double)spans[j].start_ns;
+                printf("%s\t%s\n", spans[j].name, UNITS_SHOW(SHOWN_DURATION, took_ns));
                 continue;
             }
             json_open(&json, NULL, '{');

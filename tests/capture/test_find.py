@@ -215,7 +215,7 @@ def test_an_index_goes_with_its_file(link: CaptureLink) -> None:
 def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink) -> None:
     """The ring holds two files of 100 packets; the span has those before the signal and just after it."""
     link.make_folder()
-    options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "60s", "--keep-after", "200ms")
+    options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "1h", "--keep-after", "200ms")
     with link.daemon(*options, watched=True) as daemon:
         link.send(150, size=1400)
         link.wait_counted(written=150)
@@ -225,7 +225,8 @@ def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink) 
         link.wait_counted(written=850)
         assert not daemon.stop()
     (span,) = json.loads(find(link.folder, "--spans", "--json").stdout)
-    assert span["reason"] == "signal" and span["end_ns"] - span["start_ns"] == 60_200_000_000
+    assert span["reason"] == "signal" and span["end_ns"] - span["start_ns"] == 3_600_200_000_000
+    assert find(link.folder, "--spans").stdout == f"{span['name']}\t1 h 00 min\n"
     assert listed(link.folder, "--kept", span["name"])["packets"] == 150
     assert 100 <= listed(link.folder)["packets"] - 150 < 300 and len(list(link.folder.glob(".*.keep"))) == 2
     find(link.folder, "--release", span["name"])
