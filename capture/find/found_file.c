@@ -72,7 +72,7 @@ static bool make_index(struct found_file *file, const struct stat *status,
     file->bytes_read += made.header.end;
     file->made_index = made.header.end > INDEX_BLOCK_BYTES;
     if (file->made_index && index_file_write(&made, file->folder->fd, file->name, status) &&
-        index_file_open(index, file->folder->fd, file->name, (uint64_t)status->st_size)) {
+        index_file_open(index, file->folder->fd, file->name, status)) {
         if (!geteuid() && fchown(index->fd, status->st_uid, status->st_gid))
             log_warning("root remains the owner of the index of %s", file->name);
     } else {
@@ -145,7 +145,7 @@ enum file_state found_file_look_up(struct found_file *file, const struct query *
     enum file_state state = open_file(file, &status);
     if (state != FILE_CANDIDATE || file->open_capture)
         return state == FILE_CANDIDATE ? FILE_WHOLE : state;
-    bool known = index_file_open(&index, file->folder->fd, file->name, (uint64_t)status.st_size) &&
+    bool known = index_file_open(&index, file->folder->fd, file->name, &status) &&
                  use_index(file, &index, query);
     if (!known) { /* missing, or damaged */
         index_file_close(&index);

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/clock.h"
+
 #define KEYS_AT_ONCE 1024u
 
 static bool name_of(const char *name, char own[NAME_MAX + 1]) {
@@ -50,12 +52,18 @@ static bool write_parts(int fd, struct file_index *index) {
            write_at(fd, header, sizeof *header, 0);
 }
 
+/* Another file may have the same name and size. */
+static uint32_t change_of(const struct stat *of) {
+    return (uint32_t)timespec_ns(of->st_mtim);
+}
+
 bool index_file_write(struct file_index *index, int directory_fd, const char *name,
                       const struct stat *of) {
     char own[NAME_MAX + 1];
     if (!name_of(name, own))
         return false;
     index->header.file_size = (uint64_t)of->st_size;
+    index->header.changed = change_of(of);
     unlinkat(directory_fd, own, 0);
     int fd = openat(directory_fd, own, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                     of->st_mode & 0666);
@@ -125,29 +133,29 @@ static bool is_inside(const struct index_header *header, uint64_t at, uint64_t c
     return at >= sizeof *header && at <= header->size && count <= (header->size - at) / size;
 }
 
-static bool is_valid(const struct index_file *index, uint64_t file_size) {
+static bool is_valid(const struct index_file *index, const struct stat *of) {
     const struct index_header *header = &index->header;
     struct stat status;
     return !fstat(index->fd, &status) && S_ISREG(status.st_mode) &&
            !memcmp(header->magic, INDEX_MAGIC, sizeof header->magic) &&
            header->version == INDEX_VERSION && header->sum == index_header_sum(header) &&
-           header->size == (uint64_t)status.st_size && header->file_size == file_size &&
-           header->places <= INDEX_PLACES_MAX && header->blocks <= INDEX_BLOCKS_MAX &&
-           header->segments <= INDEX_SEGMENTS_MAX &&
+           header->size == (uint64_t)status.st_size && header->file_size == (uint64_t)of->st_size &&
+           header->changed == change_of(of) && header->places <= INDEX_PLACES_MAX &&
+           header->blocks <= INDEX_BLOCKS_MAX && header->segments <= INDEX_SEGMENTS_MAX &&
            is_inside(header, header->places_at, header->places, sizeof(struct index_place)) &&
            is_inside(header, header->blocks_at, header->blocks, sizeof(struct index_block)) &&
            is_inside(header, header->segments_at, header->segments, sizeof(struct index_segment));
 }
 
 bool index_file_open(struct index_file *index, int directory_fd, const char *name,
-                     uint64_t file_size) {
+                     const struct stat *of) {
     char own[NAME_MAX + 1];
     if (!name_of(name, own))
         return false;
     index->fd = openat(directory_fd, own, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (index->fd < 0)
         return false;
-    if (read_at(index->fd, &index->header, sizeof index->header, 0) && is_valid(index, file_size))
+    if (read_at(index->fd, &index->header, sizeof index->header, 0) && is_valid(index, of))
         return true;
     index_file_close(index);
     return false;

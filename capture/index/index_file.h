@@ -23,10 +23,10 @@ struct index_file {
     struct index_header header;
 };
 
-/* Opens the index of a file that has `file_size` bytes now. Returns false if there is none that
- * belongs to it, or if it is damaged. */
+/* Opens the index of a file, which is `of` now. Returns false if there is none that belongs to it,
+ * or if it is damaged. */
 bool index_file_open(struct index_file *index, int directory_fd, const char *name,
-                     uint64_t file_size);
+                     const struct stat *of);
 void index_file_close(struct index_file *index);
 
 /* Return copies, which the caller frees; NULL if the index is damaged or memory is short. */

@@ -34,10 +34,10 @@
 
 struct index_header {
     char magic[8];
-    uint32_t version, spare;
-    uint64_t size;      /* bytes of the index */
-    uint64_t file_size; /* of the published file, compressed or not */
-    uint64_t end;       /* offset behind the last whole record */
+    uint32_t version, changed; /* low bits of st_mtim of the published file, in ns */
+    uint64_t size;             /* bytes of the index */
+    uint64_t file_size;        /* of the published file, compressed or not */
+    uint64_t end;              /* offset behind the last whole record */
     uint64_t packets;
     int64_t first_ns, last_ns; /* least and greatest time; first > last without packets */
     uint64_t places_at, blocks_at, segments_at;

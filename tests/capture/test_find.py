@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,18 @@ def test_a_file_that_was_replaced_has_another_index(tmp_path: Path) -> None:
         Ring(number).write(tmp_path / "file.pcapng", "ns", 200 + number)
         assert [listed(tmp_path)["indexes_made"] for _ in range(2)] == [1, 0]
         assert listed(tmp_path)["packets"] == 200 + number
+
+
+def test_a_file_of_the_same_size_has_another_index(tmp_path: Path) -> None:
+    """As after mv or cp over it; its packets would be missed without a word."""
+    path, ring, other = tmp_path / "file.pcapng", Ring(1), ip_address("203.0.113.9")
+    ring.write(path, "ns", 200)
+    host = next(host for host in ring.pools[0] if len(host) == 4)
+    expected = listed(tmp_path, "--host", str(ip_address(host)))["packets"]
+    path.write_bytes(path.read_bytes().replace(host, other.packed))
+    os.utime(path, ns=(1, 1))
+    answer = listed(tmp_path, "--host", str(other))
+    assert answer["packets"] == expected > 0 and answer["indexes_made"] == 1
 
 
 def test_files_that_are_no_captures_are_passed_over(tmp_path: Path) -> None:

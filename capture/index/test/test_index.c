@@ -71,7 +71,7 @@ static void test_each_address_leads_to_its_block(void) {
     struct stat status;
     CHECK(file_index_build(&made, fd) && !fstat(fd, &status));
     CHECK(index_file_write(&made, directory_fd, NAME, &status));
-    CHECK(index_file_open(&index, directory_fd, NAME, (uint64_t)status.st_size));
+    CHECK(index_file_open(&index, directory_fd, NAME, &status));
     CHECK_INT(index.header.packets, PACKETS);
     CHECK(index.header.segments > 1 && index.header.size < (uint64_t)status.st_size / 6);
     struct index_block *blocks = index_file_blocks(&index);
@@ -105,8 +105,11 @@ static void test_an_index_that_is_not_whole_or_of_another_file_is_none(void) {
     struct index_file index;
     struct stat status;
     CHECK(!fstatat(directory_fd, NAME, &status, 0));
-    uint64_t size = (uint64_t)status.st_size;
-    CHECK(!index_file_open(&index, directory_fd, NAME, size + 1));
+    struct stat of = status, larger = status, later = status;
+    larger.st_size++;
+    later.st_mtim.tv_nsec ^= 1;
+    CHECK(!index_file_open(&index, directory_fd, NAME, &larger));
+    CHECK(!index_file_open(&index, directory_fd, NAME, &later));
     int fd = openat(directory_fd, "." NAME INDEX_SUFFIX, O_RDWR);
     CHECK(fd >= 0 && !fstat(fd, &status));
     uint8_t byte = 0;
@@ -114,14 +117,14 @@ static void test_an_index_that_is_not_whole_or_of_another_file_is_none(void) {
         CHECK(pread(fd, &byte, 1, at) == 1);
         byte ^= 1;
         CHECK(pwrite(fd, &byte, 1, at) == 1);
-        CHECK(!index_file_open(&index, directory_fd, NAME, size));
+        CHECK(!index_file_open(&index, directory_fd, NAME, &of));
         byte ^= 1;
         CHECK(pwrite(fd, &byte, 1, at) == 1);
     }
-    CHECK(index_file_open(&index, directory_fd, NAME, size));
+    CHECK(index_file_open(&index, directory_fd, NAME, &of));
     index_file_close(&index);
     CHECK(!ftruncate(fd, status.st_size - 1));
-    CHECK(!index_file_open(&index, directory_fd, NAME, size));
+    CHECK(!index_file_open(&index, directory_fd, NAME, &of));
     close(fd);
 }
 
