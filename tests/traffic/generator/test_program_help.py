@@ -174,6 +174,8 @@ def test_each_command_has_the_version_of_its_program(call: str, option: str) -> 
         ("send", ["h", "--str", "3"], "there is no option --str (did you mean --streams?); see `"),
         ("send", ["h", "--nonsense", "3"], "there is no option --nonsense; see `"),
         ("receive", ["--overwrite"], "--overwrite: expected --output-dir as well"),
+        ("receive", ["--total-size", "1G"], "--total-size: expected --output-dir as well"),
+        ("receive", ["--min-free", "0"], "--min-free: expected --output-dir as well"),
         ("ttcp", ["-t"], "-t: expected the host to send to"),
         ("ttcp", ["-r", "--jso"], "there is no option --jso (did you mean --json?); see `"),
         ("link", ["a"], "expected two interfaces, or --print-truth FILE alone; see --help"),

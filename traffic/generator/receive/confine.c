@@ -80,7 +80,11 @@ static void drop_capabilities(void) {
 static void drop_privileges(const struct receive_options *options) {
     uid_t user;
     gid_t group;
-    if (geteuid() || (options->user && !strcmp(options->user, "root")))
+    if (options->user && !strcmp(options->user, "root"))
+        return;
+    if (geteuid() && options->user)
+        fail(EXIT_MISSING, "--user %s: only root can become another user", options->user);
+    if (geteuid())
         return;
     empty_bounding_set();
     if (choose_user(options, &user, &group) && !become(user, group) && options->user)

@@ -22,7 +22,8 @@
 #include "receive/confine.h"
 #include "receive/listener.h"
 
-#define POLL_MS 200 /* between two looks at exchange_interrupted */
+#define DEFAULT_TOTAL_SIZE UINT64_C(10000000000)
+#define POLL_MS            200 /* between two looks at exchange_interrupted */
 
 static bool take_rate(void *into, const char *value, const char **expected) {
     double *rate = into;
@@ -122,7 +123,7 @@ static void read_options(struct receive_options *options, int argc, char **argv)
                                         .family = AF_UNSPEC,
                                         .parallel = 1,
                                         .per_address = 1,
-                                        .room = {.most_bytes = UINT64_C(10000000000),
+                                        .room = {.most_bytes = DEFAULT_TOTAL_SIZE,
                                                  .min_free = DEFAULT_MIN_FREE,
                                                  .lock = PTHREAD_MUTEX_INITIALIZER},
                                         .max_streams = 128,
@@ -137,6 +138,10 @@ static void read_options(struct receive_options *options, int argc, char **argv)
         fail(EXIT_USAGE, "--stdout: expected no --parallel, because bytes would mix");
     if (options->target.overwrite && !options->target.folder)
         fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
+    if (options->room.most_bytes != DEFAULT_TOTAL_SIZE && !options->target.folder)
+        fail(EXIT_USAGE, "--total-size: expected --output-dir as well");
+    if (options->room.min_free != DEFAULT_MIN_FREE && !options->target.folder)
+        fail(EXIT_USAGE, "--min-free: expected --output-dir as well");
 }
 
 /* Serves until a signal, a sender's wish, the last test or a time without any (is_late). Refused

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/log.h"
 #include "common/test/scratch.h"
 #include "receive/confine.h"
 
@@ -100,6 +101,21 @@ static int try_it(size_t number, bool confined) {
     return status;
 }
 
+/* It would stay what it is, with its rights. */
+static void test_only_root_chooses_a_user(void) {
+    const struct receive_options chosen = {.user = "nobody"};
+    int status;
+    pid_t child = fork();
+    if (!child) {
+        if (!getuid() && setresuid(ORDINARY, ORDINARY, ORDINARY))
+            _exit(0);
+        receive_confine(&chosen);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK_INT(WEXITSTATUS(status), EXIT_MISSING);
+}
+
 int main(void) {
     bool has_landlock =
         syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) >= 1;
@@ -118,5 +134,6 @@ int main(void) {
         CHECK(possible || !tries[i].stays);
         CHECK(!try_it(i, true) == (possible && tries[i].stays));
     }
+    test_only_root_chooses_a_user();
     return 0;
 }
