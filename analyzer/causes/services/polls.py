@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 #: services of which each request wants one answer
 SERVICES = {123: "NTP request", 161: "SNMP request"}
+#: why a server leaves a request without an answer
+DROPS = {123: "too many, or of clients that it does not serve", 161: "too many, or with a wrong community or user"}
 FLOWS_MAX = 5_000
 SILENT_MIN, ANSWERED_MIN, SHARE_MIN = 2, 3, 0.02
 
@@ -47,25 +49,26 @@ def polled(case: Case) -> dict[tuple[str, str, int], Polled]:
     groups: dict[tuple[str, str, int], list[FlowRow]] = defaultdict(list)
     for row in case.transfers.without_legs(map(case.flow, polling_flows)):
         groups[row["source"], row["destination"], row["destination_port"] or 0].append(row)
-    return {
-        ends: Polled(
-            rows,
-            sum(case.direction(row["flow"], 0)["packets"] for row in rows),
-            sum(case.direction(row["flow"], 1)["packets"] for row in rows),
-        )
-        for ends, rows in groups.items()
-    }
+    return {ends: polled_of(case, rows) for ends, rows in groups.items()}
+
+
+def polled_of(case: Case, rows: list[FlowRow]) -> Polled:
+    """Returns these flows, without those that began after the last answer: theirs may be on the way, or the server gone."""
+    last_ns = max(case.direction(row["flow"], 1)["last_ns"] or 0 for row in rows)
+    kept = [row for row in rows if (row["first_ns"] or 0) <= last_ns]
+    requests, answers = (sum(case.direction(row["flow"], side)["packets"] for row in kept) for side in (0, 1))
+    return Polled(kept, requests, answers)
 
 
 @cause(
     code="some-unanswered",
     title="Some requests over UDP get no answer",
     sentence="{server} leaves {silent} of {requests} of {client} without an answer ({share}): they or the answers are "
-    "{probably}lost on the way, or it is too busy.",
+    "{probably}lost on the way, or it drops them: {drops}.",
     advice="Capture at {host} too: requests that do not arrive there, or answers that leave it, are lost on the way; else look "
-    "at its CPU and its limit of requests (SNMP agents drop what comes too fast).",
+    "at its CPU, its limit of requests, and in its log for what it drops.",
     shows="At least two SNMP or NTP requests, and 2% of those of a client, have no answer, while the server answers three or "
-    "more.",
+    "more. Those that begin after its last answer do not count.",
     rivals={
         "udp-silent": "it answers others",
         "late-udp-answers": "no answer came late",
@@ -103,6 +106,7 @@ def some_unanswered(case: Case) -> Matches:
             client=client,
             share=show_share(each.silent, each.requests),
             host=host,
+            drops=DROPS[port],
         )
 
 
