@@ -402,7 +402,7 @@ SAID = {
         ignored_refusals,
         "reset-ignored",
         "proven",
-        ("refuses 2 connections", "repeats its SYN 3 times", "7.02 s"),
+        ("refuses 2 connections", "repeats its SYN 3 times, and waits 7.02 s instead"),
         ("refused",),
     ),
     "refused, and tried again": Said(lambda: ignored_refusals(wrong=0), "refused", "proven"),

@@ -43,9 +43,9 @@ IGNORED_SYNS = 1
     code="reset-ignored",
     title="The client ignores the refusal",
     sentence="{server} refuses {count} by RSTs that do not acknowledge the SYN, so that {client} ignores them: it repeats its "
-    "SYN {repeats:time}, and gives up after {waited} in place of at once.",
+    "SYN {repeats:time}, and waits {waited} instead of giving up at once.",
     advice="Repair the TCP of {host}, or of the device that answers for it: a RST to a SYN must acknowledge its sequence number "
-    "plus one (RFC 9293 section 3.5.2). Nothing listens there.",
+    "plus one (RFC 9293 section 3.5.2). Nothing listens on that port, if the host sends them.",
     shows="RSTs with an ACK answer the SYNs of a connection, and none acknowledges the SYN (directions.acks_out_of_range), which "
     "the client repeats.",
     rivals={"refused": "the client goes on, because no RST acknowledges its SYN"},
@@ -61,7 +61,7 @@ def reset_ignored(case: Case) -> Matches:
             yield Match(
                 certainty="proven",
                 place="server",
-                proof=f"no RST acknowledges the SYN, and {plural(len(ignored), 'client')} went on with it",
+                proof=f"no RST acknowledges the SYN, and {plural(len(ignored), 'connection')} went on with it",
                 excluded={"refused": "the client went on with its SYNs"},
                 **fields_of(case, server, len(server.flows) + server.opened),
                 server=server.server,
