@@ -6,13 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from scapy.all import IP, TCP, IPv6, Packet
 
 import causes_refusals as drawn
 import wiretale
 from attempt_wire import Ends
 from causes_broken import of_timed
 from causes_refusals import datagrams, lines, talk
-from crafted import Timed
+from crafted import Timed, ether
 
 IN_FTP = ("> 220 ftp", "USER web", "> 331 p", "PASS x", "> 230 in")
 CODES = {
@@ -229,6 +230,22 @@ def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str,
 )
 def test_what_is_granted_later_or_usual_is_no_refusal(timed: Timed, tmp_path: Path) -> None:
     assert not CODES & set(trace_of(timed, tmp_path).causes.column("code"))
+
+
+def test_a_client_ends_http2_over_ipv6(tmp_path: Path) -> None:
+    timed = [
+        (at, ether(in_ipv6(packet))) for at, packet in talk(50_051, drawn.goaway(3, b"HTTP_1_1_REQUIRED", back=False))
+    ]
+    (row,) = trace_of(timed, tmp_path).causes.rows()
+    assert (row["place"], row["filter"]) == ("client", "http2.type == 7 && ipv6.src == fd00::1")
+    assert "sent more than its window allows" in row["sentence"]
+
+
+def in_ipv6(packet: Packet) -> Packet:
+    addresses = {"10.0.0.1": "fd00::1", "10.2.0.2": "fd00::2"}
+    tcp = packet[TCP].copy()
+    del tcp.chksum
+    return IPv6(src=addresses[packet[IP].src], dst=addresses[packet[IP].dst]) / tcp
 
 
 def test_a_single_refusal_beside_others_that_are_accepted_is_a_note(tmp_path: Path) -> None:

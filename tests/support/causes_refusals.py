@@ -273,11 +273,11 @@ def portmap(port: int) -> Timed:
     return datagrams((800, 111), [Said(call), Said(struct.pack("!7I", 7, 1, 0, 0, 0, 0, port), True)])
 
 
-def goaway(error: int, text: bytes = b"", before: bytes = b"") -> list[Said]:
-    """A preface and settings, and a GOAWAY of the server behind other frames."""
+def goaway(error: int, text: bytes = b"", before: bytes = b"", back: bool = True) -> list[Said]:
+    """A preface and settings, and a GOAWAY of the server, or of the client, behind other frames."""
     settings = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
     end = (8 + len(text)).to_bytes(3, "big") + bytes([7, 0, 0, 0, 0, 0]) + struct.pack("!II", 1, error) + text
-    return [Said(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings), Said(settings, True), Said(before + end, True)]
+    return [Said(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings), Said(settings, True), Said(before + end, back)]
 
 
 PING_ACK = bytes([0, 0, 8, 6, 1, 0, 0, 0, 0]) + bytes(8)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.services.dialogs import facts_of
+from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def bgp_closed(case: Case) -> Matches:
             place="server",
             failed=None if code == COLLISION else len(rows),
             severity="info" if code == COLLISION else "warning" if code in SHUT else None,
-            filter=f"bgp.type == 3 && ip.src == {sender}",
+            filter=f"bgp.type == 3 && {family(sender)}.src == {sender}",
             proof=f"{plural(len(rows), 'NOTIFICATION')} {code}",
             excluded={"reset-by-peer": "the NOTIFICATION came first", "peer-gone": "it says why"},
             sender=sender,

@@ -12,7 +12,7 @@ from wiretale.analyzer.causes.unanswered.host_down import answering_hosts
 from wiretale.analyzer.causes.unanswered.silent_hosts import spans_of
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import union_ns
-from wiretale.analyzer.findings.shared.servers import first_packets
+from wiretale.analyzer.findings.shared.servers import family, first_packets
 from wiretale.analyzer.findings.transfers import variation
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate
 
@@ -137,7 +137,7 @@ def deaf_match(case: Case, client: str, server: str, rows: list[FlowRow]) -> Mat
         waited_ns=waited,
         frames=first_packets(case.transfers, flows),
         packets=sent,
-        filter=f"udp.dstport == {PORT} && ip.src == {client}",
+        filter=f"udp.dstport == {PORT} && {family(client)}.src == {client}",
         proof=f"{plural(sent, 'request')} without a packet or an ICMP error for the port that asked",
         excluded={"one-direction": "other packets come to the client"},
         what=f"{server} answers no TFTP request of {client}: {plural(sent, 'request')} got neither a block nor an error",

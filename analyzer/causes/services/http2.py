@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.services.dialogs import facts_of
+from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.rows import ExchangeRow
 
@@ -74,13 +77,13 @@ def http2_closed(case: Case) -> Matches:
         if row["type"] == HTTP2:
             by_ends[row["server"] or "?", row["client"] or "?", row["code"] or ""].append(row)
     for (sender, peer, text), rows in by_ends.items():
-        ports = {int(row["name"] or 0) for row in rows}
-        meaning, advice = next(words for key, words in MEANINGS.items() if key in text)
+        facts = facts_of(case, rows, {int(row["name"] or 0) for row in rows})
+        meaning, advice = MEANINGS.get(PINGS if PINGS in text else text.partition(" ")[0], MEANINGS[""])
         yield Match(
             certainty="proven",
-            place="server",
+            place="client" if is_client(case, facts["flows"][:1], sender) else "server",
             failed=len(rows),
-            filter=f"http2.type == 7 && ip.src == {sender}",
+            filter=f"http2.type == 7 && {family(sender)}.src == {sender}",
             proof=f'{plural(len(rows), "GOAWAY")} "{text}"',
             excluded={"age-limit": "it is an error", "idle-timeout": "the GOAWAY came first"},
             sender=sender,
@@ -89,5 +92,10 @@ def http2_closed(case: Case) -> Matches:
             text=text,
             meaning=meaning.format(sender=sender, peer=peer),
             advice=advice.format(sender=sender, peer=peer),
-            **facts_of(case, rows, ports),
+            **facts,
         )
+
+
+def is_client(case: Case, flows: Sequence[int], sender: str) -> bool:
+    """Returns whether an end opened the first of these flows."""
+    return any(case.flow(flow)["destination" if case.flow(flow)["client"] else "source"] == sender for flow in flows)

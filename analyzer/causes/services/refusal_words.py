@@ -260,7 +260,7 @@ REASONS = {
     "ORA-12528": "the database only accepts restricted sessions, or it is just starting",
     "ORA-12520": "no handler of the wanted kind is free",
     "403 ACCESS_REFUSED": "a wrong user or password, or guest from another host",
-    "530 NOT_ALLOWED": "no such virtual host, or no right to it",
+    "530 NOT_ALLOWED": "no such virtual host, no right to it, or too many connections",
     "320 CONNECTION_FORCED": "the broker is stopped, or an operator closed it",
     "501 FRAME_ERROR": "the client sent what is no AMQP",
     "3 network unreachable": "the proxy itself has no way there",

@@ -20,6 +20,7 @@ from wiretale.analyzer.causes.services.refusal_words import (
     Protocol,
 )
 from wiretale.analyzer.findings.exchanges.exchange_rows import named
+from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -247,7 +248,7 @@ def time_match(case: Case, server: str, rows: Sequence[ExchangeRow], answer: str
         place="server",
         failed=len(clients),
         attempts=len(clients),
-        filter=f"ntp && ip.src == {server}",
+        filter=f"ntp && {family(server)}.src == {server}",
         proof=f'{plural(len(rows), "answer")}, the last "{rows[-1]["code"]}"',
         excluded={"udp-silent": "it answers"},
         server=server,
