@@ -292,10 +292,10 @@ def closed(timed: Timed, by_server: bool, server_port: int, port: int = 40_000, 
     return [*timed[:-2], (at, packets[0]), (at + RTT, packets[1]), last]
 
 
-def handshake(*behind: Said, whole: bool = True, by_server: bool = False) -> Timed:
+def handshake(*behind: Said, is_complete: bool = True, by_server: bool = False) -> Timed:
     """A TLS 1.3 handshake, the client's Finished or not, what follows, and the FINs of both."""
     hello, answer, finished = [load for _, packet in tls_handshake(0.0) if (load := bytes(packet[TCP].payload))]
-    words = [Said(hello), Said(answer, True), *([Said(finished)] if whole else []), *behind]
+    words = [Said(hello), Said(answer, True), *([Said(finished)] if is_complete else []), *behind]
     return closed(talk(443, words), by_server, 443)
 
 
@@ -318,7 +318,7 @@ def idle_close(wait: float = 5.0) -> Timed:
 
 def unfinished() -> Timed:
     """A client that waits in vain for the server's certificate, which the server repeats, and closes then."""
-    timed = handshake(whole=False)
+    timed = handshake(is_complete=False)
     sent = next(n for n, (_, packet) in enumerate(timed) if packet[IP].src == SERVER and packet[TCP].payload)
     at, answer = timed[sent]
     lost = answer.copy()
@@ -331,7 +331,7 @@ EXAMPLES = {
     "bgp-closed": of_timed(lambda: talk(179, bgp(4, 0))),
     "http2-closed": of_timed(lambda: talk(50_051, goaway(11, b"too_many_pings", PING_ACK))),
     "tls-late-refusal": of_timed(lambda: handshake(ALERT, by_server=True)),
-    "tls-turned-away": of_timed(lambda: handshake(whole=False)),
+    "tls-turned-away": of_timed(lambda: handshake(is_complete=False)),
     "service-refused": of_timed(lambda: talk(389, ldap(8))),
     "only-smb1": of_timed(lambda: cut_short(445, smb_1(b"NT LM 0.12"))),
     "time-refused": of_timed(lambda: ntp(3, 16)),

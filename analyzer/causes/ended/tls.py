@@ -387,11 +387,14 @@ def refused_late(case: Case) -> list[HandshakeRow]:
         for row in ended
         if row["flow"] in last
         and row["flow"] not in explained
-        and last[row["flow"]]["turn"] == 1
-        and last[row["flow"]]["response_bytes"] == ALERT_BYTES
-        and (last[row["flow"]]["waited_ns"] or 0) <= ALERT_WAIT_NS
+        and is_alert(last[row["flow"]])
         and closes_first(case.connections[row["flow"]])
     ]
+
+
+def is_alert(turn: ExchangeRow) -> bool:
+    """Returns whether the answer to a client's Finished has the size of an alert, and came soon."""
+    return turn["turn"] == 1 and turn["response_bytes"] == ALERT_BYTES and (turn["waited_ns"] or 0) <= ALERT_WAIT_NS
 
 
 def closes_first(connection: Connection) -> bool:

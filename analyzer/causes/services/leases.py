@@ -145,14 +145,19 @@ def declined_match(case: Case, client: str, rows: list[ExchangeRow], keeps: bool
         excluded={"dhcp-no-lease": "the server gives an address"},
         client=client,
         addresses=addresses[0] if is_one else f"each of {len(addresses):,} addresses",
-        server=named(servers, 1) if servers else "a DHCP server",
+        server=named(servers, 1) or "a DHCP server",
         answering=f" (ARP shows {'it' if is_one else 'them'} at {named(macs, 1)})" if macs else "",
         effect="and keeps another one" if keeps else "so it has none",
-        advice=FREE_ADVICE.format(server=servers[0] if servers else "the DHCP server")
-        if is_one or len(macs) != 1
-        else PROXY_ADVICE.format(mac=macs[0]),
+        advice=advice_of(servers, [] if is_one else macs),
         **costs,
     )
+
+
+def advice_of(servers: Sequence[str], macs: Sequence[str]) -> str:
+    """Returns what to do; `macs`: who answers for several addresses."""
+    if len(macs) == 1:
+        return PROXY_ADVICE.format(mac=macs[0])
+    return FREE_ADVICE.format(server=named(servers, 1) or "the DHCP server")
 
 
 def has_then(claim: NeighborRow, addresses: Sequence[str], rows: Sequence[ExchangeRow]) -> bool:

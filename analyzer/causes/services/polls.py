@@ -55,9 +55,9 @@ def polled(case: Case) -> dict[tuple[str, str, int], Polled]:
 def polled_of(case: Case, rows: list[FlowRow]) -> Polled:
     """Returns these flows, without those that began after the last answer: theirs may be on the way, or the server gone."""
     last_ns = max(case.direction(row["flow"], 1)["last_ns"] or 0 for row in rows)
-    kept = [row for row in rows if (row["first_ns"] or 0) <= last_ns]
-    requests, answers = (sum(case.direction(row["flow"], side)["packets"] for row in kept) for side in (0, 1))
-    return Polled(kept, requests, answers)
+    counted = [row for row in rows if (row["first_ns"] or 0) <= last_ns]
+    requests, answers = (sum(case.direction(row["flow"], side)["packets"] for row in counted) for side in (0, 1))
+    return Polled(counted, requests, answers)
 
 
 @cause(
