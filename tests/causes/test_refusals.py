@@ -221,6 +221,7 @@ def test_a_refusal_is_told_in_the_words_of_the_service(timed: Timed, words: str,
         drawn.portmap(2049),
         talk(50_051, drawn.goaway(0)),  # the server only wants a new connection
         talk(50_051, drawn.goaway(11, before=b"\0\0\x40\7\0\0\0\0\0")),  # no frames: the first one is cut
+        talk(50_051, drawn.goaway(11, before=b"\0\0\0\1" + bytes(5))),  # no frames: headers of no stream
         drawn.handshake(drawn.TICKET, by_server=True),
         drawn.handshake(drawn.ALERT),  # the client closes
         drawn.handshake(),

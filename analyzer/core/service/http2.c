@@ -11,6 +11,8 @@
 #define FRAME_HEAD  9u
 #define GOAWAY      7u
 #define FRAMES_MOST 8u
+#define OF_ALL      0xd0u  /* bits of types that concern the connection: settings, ping, GOAWAY */
+#define OF_EITHER   0x100u /* window update */
 
 static const char *const errors[] = {"NO_ERROR",
                                      "PROTOCOL_ERROR",
@@ -41,8 +43,10 @@ static void goaway_read(struct service_message *message, struct service_bytes fr
 void http2_read(struct service_message *message, struct service_bytes bytes) {
     for (uint32_t i = 0; i < FRAMES_MOST && bytes.length >= FRAME_HEAD; i++) {
         uint32_t length = load_be32(bytes.at) >> 8, left = bytes.length - FRAME_HEAD;
-        bool ends = bytes.at[3] == GOAWAY && !bytes.at[4] && !load_be32(bytes.at + 5);
-        if (length > left || bytes.at[3] > 9)
+        uint8_t type = bytes.at[3];
+        bool of_all = !load_be32(bytes.at + 5), ends = type == GOAWAY && !bytes.at[4];
+        if (length > left || type > 9 ||
+            !((OF_EITHER | (of_all ? OF_ALL : ~OF_ALL)) >> type & 1)) /* no frame at all */
             return;
         bytes.at += FRAME_HEAD;
         if (ends && length >= 8)
