@@ -240,19 +240,23 @@ static void check_time_limit(struct transfer *transfer) {
         transfer->directions[name].stop = true;
 }
 
-bool rate_floor_holds(struct rate_floor *floor, double least_bps, uint64_t bytes, uint64_t now_ns) {
-    uint64_t ns = now_ns - floor->ns, moved = bytes - floor->bytes;
-    if (ns < RATE_FLOOR_NS)
+bool rate_floor_holds(struct rate_floor *floor, double least_bps, uint64_t bytes, uint64_t now_ns,
+                      bool works) {
+    uint64_t moved = bytes - floor->bytes;
+    if (!works && now_ns < floor->ns + RATE_FLOOR_NS)
         return true;
+    uint64_t ns = now_ns - floor->ns;
     *floor = (struct rate_floor){now_ns, bytes};
-    return (double)moved * 8e9 >= least_bps * (double)ns;
+    return works || (double)moved * 8e9 >= least_bps * (double)ns;
 }
 
-/* Signs of life and a block now and then must not keep a slot from other senders. */
+/* Signs of life and a block now and then must not keep a slot from other senders. While this end
+ * hashes or flushes a file, its sender has nothing to send. */
 static void check_rate_floor(struct transfer *transfer) {
     double least = transfer->exchange.options->min_bps;
     if (least > 0 && !transfer->stopped_by &&
-        !rate_floor_holds(&transfer->exchange.floor, least, transfer->bytes_moved, monotonic_ns()))
+        !rate_floor_holds(&transfer->exchange.floor, least, transfer->bytes_moved, monotonic_ns(),
+                          transfer->content.works))
         transfer_fail(transfer, "less than %.12g bit/s for %llu s (--min-rate)", least,
                       RATE_FLOOR_NS / (unsigned long long)NS_PER_S);
 }
@@ -363,7 +367,8 @@ void exchange_run(struct transfer *transfer, const struct exchange_options *opti
     transfer->max_bps = options->max_bps;
     transfer->start_realtime_ns = realtime_ns();
     transfer->start_ns = monotonic_ns();
-    exchange->last_sent_ns = exchange->sampled_ns = exchange->floor.ns = transfer->start_ns;
+    exchange->last_sent_ns = exchange->sampled_ns = transfer->start_ns;
+    exchange->floor.ns = transfer->start_ns + transfer->plan.start_offset_ns;
     note_sign_of_life(transfer);
     exchange->options = options;
     for (unsigned name = 0; name < DIRECTIONS; name++)

@@ -30,8 +30,10 @@ struct exchange_options {
  * over and all of its threads have ended; transfer->stopped_by is NULL if nothing cut it short. */
 void exchange_run(struct transfer *transfer, const struct exchange_options *options);
 
-/* Returns whether at least `least_bps` moved since the last look, which lasts RATE_FLOOR_NS. */
-bool rate_floor_holds(struct rate_floor *floor, double least_bps, uint64_t bytes, uint64_t now_ns);
+/* Returns whether at least `least_bps` moved since the last look, which lasts RATE_FLOOR_NS and may
+ * begin later. Time in which this end works on what it got does not count. */
+bool rate_floor_holds(struct rate_floor *floor, double least_bps, uint64_t bytes, uint64_t now_ns,
+                      bool works);
 
 /* The signal that asks all transfers to end; 0 if there was none. */
 extern _Atomic int exchange_interrupted;

@@ -119,7 +119,9 @@ static void finish_content(struct stream *stream) {
     struct transfer *transfer = direction->transfer;
     if (!transfer->content.is_used)
         return;
+    transfer->content.works = true;
     content_finish_sum(&transfer->content);
+    transfer->content.works = false;
     if (direction->is_sending)
         return;
     while (!direction->ended && pacer_wait(monotonic_ns() + NS_PER_MS, &direction->stop))
@@ -127,7 +129,9 @@ static void finish_content(struct stream *stream) {
     pthread_mutex_lock(&transfer->lock);
     bool complete = !transfer->stopped_by;
     pthread_mutex_unlock(&transfer->lock);
+    transfer->content.works = true;
     content_settle(&transfer->content, complete);
+    transfer->content.works = false;
 }
 
 /* Measures the CPU time of this thread, which is the cost of the stream. `running` is lowered after

@@ -36,7 +36,8 @@ struct content {
     char name[241], temporary[260];
     crypto_generichash_state digest;
     char own[CONTENT_DIGEST_HEX], peer[CONTENT_DIGEST_HEX]; /* checksums; "": unknown */
-    bool kept;                                              /* the file has its name */
+    _Atomic bool works; /* while the file is hashed, flushed and named, which may take minutes */
+    bool kept;          /* the file has its name */
     bool has_settled, has_room; /* has_room: it counts in target->room */
     uint64_t room_bytes;        /* taken of it: none after an error, unlike `bytes` */
 };

@@ -13,11 +13,19 @@
 
 static void test_a_test_must_move_in_each_minute(void) {
     struct rate_floor floor = {.ns = S(5)};
-    CHECK(rate_floor_holds(&floor, 1000, 0, S(64)));       /* not a minute yet */
-    CHECK(rate_floor_holds(&floor, 1000, 7500, S(65)));    /* 1000 bit/s */
-    CHECK(!rate_floor_holds(&floor, 1000, 14000, S(125))); /* less, since then */
-    CHECK(rate_floor_holds(&floor, 1000, 1000000, S(185)));
-    CHECK(!rate_floor_holds(&floor, 1000, 1000000, S(245))); /* what was before counts no more */
+    CHECK(rate_floor_holds(&floor, 1000, 0, S(64), false));       /* not a minute yet */
+    CHECK(rate_floor_holds(&floor, 1000, 7500, S(65), false));    /* 1000 bit/s */
+    CHECK(!rate_floor_holds(&floor, 1000, 14000, S(125), false)); /* less, since then */
+    CHECK(rate_floor_holds(&floor, 1000, 1000000, S(185), false));
+    /* what was before counts no more */
+    CHECK(!rate_floor_holds(&floor, 1000, 1000000, S(245), false));
+    CHECK(rate_floor_holds(&floor, 1000, 1000000, S(400), true)); /* this end hashes a file */
+    CHECK(rate_floor_holds(&floor, 1000, 1000000, S(420), true));
+    CHECK(rate_floor_holds(&floor, 1000, 1000000, S(479), false));
+    CHECK(!rate_floor_holds(&floor, 1000, 1000000, S(480), false));
+    floor.ns = S(500); /* the test begins later */
+    CHECK(rate_floor_holds(&floor, 1000, 1000000, S(470), false));
+    CHECK(rate_floor_holds(&floor, 1000, 1007500, S(560), false));
 }
 
 static void make_file(const char *name, size_t bytes) {
