@@ -3,17 +3,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.services.dialogs import facts_of
+from wiretale.analyzer.causes.services.dialogs import by_ends, facts_of
 from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import ExchangeRow
 
 BGP, PORT = "BGP session", 179
 HOLD_TIMER, COLLISION = "4/0", "6/7"
@@ -109,12 +107,8 @@ def words_of(code: str) -> Notification:
     explains=("reset", "request-unanswered"),
 )
 def bgp_closed(case: Case) -> Matches:
-    by_ends: dict[tuple[str, str, str], list[ExchangeRow]] = defaultdict(list)
-    for row in case.exchanges("kind", "service"):
-        if row["type"] == BGP:
-            by_ends[row["server"] or "?", row["client"] or "?", row["code"] or ""].append(row)
     vanished = case.flows_of("mtu-black-hole")
-    for (sender, peer, code), rows in by_ends.items():
+    for (sender, peer, code), rows in by_ends(case, BGP).items():
         facts, words = facts_of(case, rows, (PORT,)), words_of(code)
         if code == HOLD_TIMER and vanished.intersection(facts["flows"]):
             continue

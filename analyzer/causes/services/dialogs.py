@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,15 @@ def flows_of(case: Case, rows: Iterable[ExchangeRow], ports: Collection[int]) ->
         if frozenset((source, target)) in ends and (pair[0] in ports or pair[1] in ports)
     ]
     return numbers[:FLOWS_MAX]
+
+
+def by_ends(case: Case, message: str) -> dict[tuple[str, str, str], list[ExchangeRow]]:
+    """Returns what an end says by itself, as bgp.c and http2.c read it, by that end, the other one, and its words."""
+    groups: dict[tuple[str, str, str], list[ExchangeRow]] = defaultdict(list)
+    for row in case.exchanges("kind", "service"):
+        if row["type"] == message:
+            groups[row["server"] or "?", row["client"] or "?", row["code"] or ""].append(row)
+    return groups
 
 
 def facts_of(case: Case, rows: Sequence[ExchangeRow], ports: Collection[int]) -> dict[str, Any]:

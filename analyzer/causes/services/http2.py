@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.services.dialogs import facts_of
+from wiretale.analyzer.causes.services.dialogs import by_ends, facts_of
 from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural
 
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import ExchangeRow
 
 HTTP2 = "HTTP/2 connection"
 PINGS = "too_many_pings"
@@ -72,11 +70,7 @@ MEANINGS = {
     explains=("reset", "request-unanswered"),
 )
 def http2_closed(case: Case) -> Matches:
-    by_ends: dict[tuple[str, str, str], list[ExchangeRow]] = defaultdict(list)
-    for row in case.exchanges("kind", "service"):
-        if row["type"] == HTTP2:
-            by_ends[row["server"] or "?", row["client"] or "?", row["code"] or ""].append(row)
-    for (sender, peer, text), rows in by_ends.items():
+    for (sender, peer, text), rows in by_ends(case, HTTP2).items():
         facts = facts_of(case, rows, {int(row["name"] or 0) for row in rows})
         meaning, advice = MEANINGS.get(PINGS if PINGS in text else text.partition(" ")[0], MEANINGS[""])
         yield Match(
