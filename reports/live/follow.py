@@ -68,7 +68,9 @@ class Follow:
         except FileNotFoundError:
             self.problem(f"{file.path}: removed before it was analyzed")
         else:
-            if first_ns is not None and first_ns >= self._newest_ns:
+            if first_ns is None:
+                return None  # no packet
+            if first_ns >= self._newest_ns:
                 return first_ns, file.path
             self.problem(f"{file.path}: begins before a file that was read: left out")
         return None

@@ -45,7 +45,8 @@ def check_snapshots(folder: Path) -> None:
     check_folder(folder, [], [])
     names = {*table_files(), PAGE_FILE, ABOUT_FILE}
     with suppress(FileNotFoundError):
-        foreign = sorted(set(os.listdir(folder)) - names)
+        present = set(os.listdir(folder))
+        foreign = sorted(present if ABOUT_FILE not in present else present - names)
         if foreign:
             raise UsageError(f"{folder}: has {foreign[0]}: expected a folder for snapshots alone, each replaces it")
 

@@ -10,13 +10,18 @@ from typing import Any
 import pytest
 
 import wiretale
+from checkout import SAMPLES
 from plain_wire import Connection, Wire
 from processes import refusal
 from report_page import Page
 from rotated_files import publish, rotated
 from viewer import viewing
+from wiretale.analyzer.options import NO_OPTIONS
+from wiretale.reports.live.follow import Follow
 
 pytestmark = pytest.mark.xdist_group("view")
+
+LOSSES = SAMPLES / "tcp_losses.pcap"
 
 
 def two_connections() -> Wire:
@@ -68,6 +73,19 @@ def test_the_page_shows_each_newer_answer_and_keeps_what_was_chosen(tmp_path: Pa
         assert viewer.answer("frame", flow=flow, live=version, interface=2, frame=1)["list"][0]["frame"] == 1
         assert viewer.end() == (0, "")
     assert page.complaints == [] and not list(tmp_path.glob("wiretale-view-*"))
+
+
+def test_a_file_without_a_packet_is_no_problem_but_an_old_one_is(tmp_path: Path) -> None:
+    lines: list[str] = []
+    follow = Follow(tmp_path, tmp_path / "now", NO_OPTIONS, 10**10, lines.append)
+    content = LOSSES.read_bytes()
+    (tmp_path / "a.pcap").write_bytes(content)
+    for first_ns, path in follow.files():
+        follow.read(first_ns + 1, path)  # as if it began 1 ns later
+    (tmp_path / "b.pcap").write_bytes(content[:24])
+    assert follow.files() == [] and lines == []
+    (tmp_path / "c.pcap").write_bytes(content)
+    assert follow.files() == [] and lines == [f"{tmp_path / 'c.pcap'}: begins before a file that was read: left out"]
 
 
 @pytest.mark.parametrize(

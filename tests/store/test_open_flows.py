@@ -73,3 +73,7 @@ def test_a_snapshot_is_made_at_a_signal_and_a_killed_watch_can_start_again(wiret
     (now / "mine.txt").write_text("not to be replaced")
     assert "mine.txt: expected a folder for snapshots alone" in refusal(wiretale_run(*words, "--open-flows", now), 2)
     assert "no flow is open after --once" in refusal(wiretale_run(*words, "--once", "--open-flows", now), 2)
+    (now / "mine.txt").unlink()
+    (now / snapshots.ABOUT_FILE).unlink()  # as the tables of `analyze -o` are
+    text = "announcers.parquet: expected a folder for snapshots alone"
+    assert text in refusal(wiretale_run(*words, "--open-flows", now), 2)
