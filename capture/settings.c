@@ -315,7 +315,8 @@ static void check_spans(const struct settings *settings) {
     if (settings->keep_on && !keeps)
         fail(EXIT_USAGE, "--keep-on: expected --keep-before or --keep-after with it");
     if (keeps && !settings_rotate(settings))
-        fail(EXIT_USAGE, "--keep-before: expected a ring, by -C, -G or -b with it");
+        fail(EXIT_USAGE, "%s: expected a ring, by -C, -G or -b with it",
+             settings->keep_before_ns ? "--keep-before" : "--keep-after");
 }
 
 /* Refuses options of files that contradict each other. */

@@ -32,14 +32,19 @@ static ssize_t read_small(int folder_fd, const char *name, char text[TEXT_SIZE])
     return size;
 }
 
+/* Exits if the user may not read the span: it is not known which files it keeps. */
 static bool read_span(int folder_fd, const char *own, struct kept_span *span) {
     char text[TEXT_SIZE];
     long long start, end;
     size_t length = strlen(own), suffix = strlen(SPAN_SUFFIX);
     *span = (struct kept_span){0};
     if (*own != '.' || length <= suffix + 1 || strcmp(own + length - suffix, SPAN_SUFFIX) ||
-        length >= NAME_SIZE || read_small(folder_fd, own, text) <= 0 ||
-        sscanf(text, "%lld %lld %31[a-z]", &start, &end, span->reason) != 3)
+        length >= NAME_SIZE)
+        return false;
+    ssize_t size = read_small(folder_fd, own, text);
+    if (size < 0 && errno == EACCES)
+        fail(EXIT_MISSING, "%s: %s", own, strerror(errno));
+    if (size <= 0 || sscanf(text, "%lld %lld %31[a-z]", &start, &end, span->reason) != 3)
         return false;
     snprintf(span->name, sizeof span->name, "%.*s", (int)(length - suffix - 1), own + 1);
     span->start_ns = start;

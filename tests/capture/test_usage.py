@@ -92,6 +92,7 @@ def test_a_closed_output_is_an_error(words: str) -> None:
         ("--quiet -kq", "there is no option -k;"),
         ("-r a.pcap", "there is no option -r: files are read by wiretale analyze FILE"),
         ("-Y tcp", "expected a capture filter: -f 'tcp port 443'"),
+        ("-i lo -w x --keep-after 2s", "--keep-after: expected a ring, by -C, -G or -b with it"),
     ],
 )
 def test_an_unknown_option_is_one_line(arguments: str, messages: str) -> None:
