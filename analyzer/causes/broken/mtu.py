@@ -172,7 +172,7 @@ def at_sender(case: Case, finding: Numbered) -> Match:
         undecided=undecided,
         what=f"Packets of {size:,} bytes {'probably ' if undecided else ''}vanish after the capture point: {flow_str(row)} sent "
         f"them {times} in {waited} and none was acknowledged, while {smaller} passed; {icmp}. The path "
-        "MTU is smaller, and the transfer hangs.",
+        f"MTU is {'probably ' if undecided else ''}smaller, and the transfer hangs.",
         ping=ping_str(case, row["flow"], icmp_error[1] if icmp_error else size),
         host=row["destination"],
     )
