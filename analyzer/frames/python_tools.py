@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
-from wiretale.analyzer.frames.cited import Choice, of_code, place_of, places_of
-from wiretale.analyzer.frames.raw_frames import RawFrame, pcapng, raw_frames
+from wiretale.analyzer.frames.cited import Choice, Place, of_code, place_of, places_of
+from wiretale.analyzer.frames.raw_frames import ROOM, RawFrame, pcapng, raw_frames
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,18 +43,34 @@ def tool(name: str, module: str) -> Any:
 
 
 def to_scapy(trace: Trace, frames: Choice) -> Any:
-    """Returns frames as a PacketList of Scapy, with their times, lengths on the wire and numbers."""
+    """Returns frames as a PacketList of Scapy, with their times, lengths on the wire and numbers. UsageError if a frame does not
+    exist, or if all together are too large."""
     config, packets, lists = tool("scapy", "scapy.config"), tool("scapy", "scapy.packet"), tool("scapy", "scapy.plist")
     tool("scapy", "scapy.layers.all")
     layers, decimal = config.conf.l2types.num2layer, tool("scapy", "scapy.utils").EDecimal
     listed = []
-    for frame in raw_frames(trace, places_of(trace, frames)):
+    for frame in every_frame(trace, places_of(trace, frames)):
         packet = layers.get(frame.link_type, packets.Raw)(frame.data)
         packet.time = decimal(frame.time_ns or 0) / NS
         packet.wirelen = frame.length
         packet.comment = f"frame {frame.number}".encode()
         listed.append(packet)
     return lists.PacketList(listed, name="wiretale")
+
+
+def every_frame(trace: Trace, places: Sequence[Place]) -> list[RawFrame]:
+    """Returns the bytes of all these frames. UsageError if one has none."""
+    files = trace.interfaces.column("file")
+    if outside := [capture for capture, _ in places if not 0 <= capture < len(files)]:
+        raise UsageError(f"there is no capture {outside[0]}: this analysis has {len(files)}")
+    raw = raw_frames(trace, places)
+    read = {(files[frame.capture], frame.number) for frame in raw}
+    for capture, number in places:
+        if (files[capture], number) not in read:
+            raise UsageError(
+                f"frame {number}: is not in {files[capture]}, or {ROOM >> 20} MiB of others came before it"
+            )
+    return raw
 
 
 def filter_of(trace: Trace, choice: str | int) -> tuple[str, str]:
@@ -173,6 +189,8 @@ def write_foreign(source: Any, path: Path) -> str:
 
 def analyze_packets(inputs: Sequence[Any], analysis: Callable[[list[Any]], Trace]) -> Trace:
     """Returns an analysis of inputs with files in place of packets. The files are there as long as the trace."""
+    if not any(map(is_foreign, inputs)):  # lists of paths
+        return analysis(list(inputs))
     folder = mkdtemp(prefix="wiretale-")
     try:
         trace = analysis(

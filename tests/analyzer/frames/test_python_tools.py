@@ -62,9 +62,19 @@ def test_packets_of_scapy_are_analyzed(tmp_path: Path) -> None:
         wiretale.analyze([scapy.TCP()])
 
 
+def test_a_list_of_paths_makes_no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(python_tools, "mkdtemp")
+    assert wiretale.analyze([str(LOSSES)]).totals["packets"] == 342
+
+
 def test_wrong_frames_are_refused() -> None:
     pytest.importorskip("scapy")
-    for choice, text in (("no-such", "no cause and no finding"), (0, "numbered from 1")):
+    for choice, text in (
+        ("no-such", "no cause and no finding"),
+        (0, "numbered from 1"),
+        ([1, 9999], "frame 9999: is not in"),
+        ([{"capture": 5, "frame": 1}], "no capture 5"),
+    ):
         with pytest.raises(wiretale.UsageError, match=text):
             TRACE.scapy(choice)
 
