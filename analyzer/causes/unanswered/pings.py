@@ -48,7 +48,7 @@ def connections_between(case: Case, client: str, host: str) -> list[FlowRow]:
 @cause(
     code="ping-filtered",
     title="Pings are filtered",
-    sentence="{host} is {probably}up, but a firewall drops pings: none of {count:ping} from {client} was answered, while "
+    sentence="{host} is {probably}up, but it or a firewall drops pings: none of {count:ping} from {client} was answered, while "
     "{open} of the same client to it opened.",
     advice="Nothing is wrong if pings are forbidden there; test with a port instead: `nc -vz {host} {port}`.",
     shows="At least three small pings of a client to a host get no answer, while TCP connections between the two were "
