@@ -22,8 +22,9 @@ PROGRAM_OF_COMMAND = {
     "link": ("wiretale-link", "wiretale traffic link"),
 }
 
-# Of a receiver whose only sender is started with it: it stays root, for buffers above the system's limit, and may serve for long.
-TRUSTED = ("--user", "root", "--max-time", "11d")
+# Of a receiver whose only sender is started with it: it stays root, for buffers above the system's limit, and may serve for long
+# and through pauses.
+TRUSTED = ("--user", "root", "--max-time", "11d", "--min-rate", "0")
 
 # The commands that install tools of other projects.
 INSTALL = {

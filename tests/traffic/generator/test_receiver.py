@@ -20,6 +20,7 @@ import pytest
 from numbered_payloads import TILED, block
 from processes import full_pipe
 from traffic_ends import free_port, program, receiving, send, send_raw, sending_early
+from wiretale.traffic.program import TRUSTED
 
 pytestmark = pytest.mark.xdist_group("traffic-ends")
 
@@ -102,6 +103,13 @@ def test_a_test_out_of_bounds_is_refused_with_the_reason(tmp_path: Path, change:
     with receiving(tmp_path) as receiver:
         *_, last = talk(receiver.port, f"wiretale/1 nonce={NONCE}", TEST.replace(*change))
     assert last.startswith("refused ") and says in last.replace("%20", " ")
+
+
+def test_a_receiver_of_its_own_sender_waits_for_it(tmp_path: Path) -> None:
+    with receiving(tmp_path, *TRUSTED, "--parallel", "2", "--per-address", "2") as receiver:
+        for plan in ("pacing=constant rate_bps=50", "start_offset_ns=100000000000"):
+            answer = talk(receiver.port, f"wiretale/1 nonce={NONCE}", f"{TEST} {plan}")
+            assert "ready" in answer, answer
 
 
 def test_a_file_does_not_leave_its_folder(tmp_path: Path) -> None:

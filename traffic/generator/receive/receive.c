@@ -31,6 +31,12 @@ static bool take_rate(void *into, const char *value, const char **expected) {
     return units_parse_decimal(value, UNIT_RATE, rate) && *rate >= 1;
 }
 
+static bool take_floor(void *into, const char *value, const char **expected) {
+    double *rate = into;
+    *expected = "a rate as in 10k, 1.9M, 1G, or 0";
+    return units_parse_decimal(value, UNIT_RATE, rate) && (*rate >= 1 || *rate == 0);
+}
+
 #define LONG   (1000000 * NS_PER_S)
 #define STRUCT struct receive_options
 
@@ -59,8 +65,8 @@ static const struct option_row rows[] = {
     SIZE_OF("max-bytes", 0, exchange.max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
     TAKEN_AT("max-rate", 0, exchange.max_bps, "RATE", take_rate,
              "limit of block bytes per test and direction: 10M, 1G [no limit]"),
-    TAKEN_AT("min-rate", 0, exchange.min_bps, "RATE", take_rate,
-             "end a test whose blocks are slower for a minute [100 bit/s]"),
+    TAKEN_AT("min-rate", 0, exchange.min_bps, "RATE", take_floor,
+             "end a test whose blocks are slower for a minute [100 bit/s]; 0: never"),
     TIME_OF("max-time", 0, exchange.max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [10m]"),
     COUNT_OF("max-streams", 0, max_streams, "N", 1, MAX_STREAMS, "stream limit per test [128]"),
     TIME_OF("idle", 0, idle_ns, "TIME", NS_PER_MS, LONG,
