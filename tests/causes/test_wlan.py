@@ -45,6 +45,7 @@ def test_what_is_said(timed: Timed, cause: str, words: str, tmp_path: Path) -> N
         drawn.joins_elsewhere(17),  # the first one is full
         drawn.commits(126),  # steps of WPA3
         drawn.removals(4, 1),  # it was silent
+        drawn.removed_once(15),  # and joins again
         drawn.removals(2, 1),  # and is forgotten then
         drawn.removals(8, 3, drawn.ALL),  # the access point is turned off
         drawn.departure(),

@@ -49,6 +49,11 @@ def removals(reason: int, count: int = 3, target: str = STATION, gap: float = 8.
     return [*joins(0), *(frame(3.0 + gap * n, Dot11Deauth(reason=reason), target) for n in range(count))]
 
 
+def removed_once(reason: int) -> Timed:
+    """A station that is removed and joins again."""
+    return [*removals(reason, 1), *((at + 10.0, packet) for at, packet in joins(0))]
+
+
 def departure() -> Timed:
     return [*joins(0), frame(9.0, Dot11Deauth(reason=3), ACCESS_POINT, STATION)]
 

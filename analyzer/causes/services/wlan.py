@@ -50,7 +50,7 @@ REMOVALS = {
     "6": "it sent frames before it was authenticated",
     "7": "it sent data without an association",
     "14": "a MIC of a frame is wrong",
-    HANDSHAKE: "the 4-way handshake got no valid answer in time, so the password (PSK) is probably wrong",
+    HANDSHAKE: "the 4-way handshake got no valid answer in time",
     "16": "the group key handshake got no answer in time",
     "17": "its security settings changed in the handshake",
     LOGIN: "802.1X refused its login",
@@ -76,8 +76,17 @@ def are_told(case: Case) -> bool:
     rows = case.exchanges("kind", "wlan")
     removals = [row for row in rows if row["type"] == "Removal"]
     return bool(refused_rows(rows)) or any(
-        number in FAILURES or is_flooded(removed) for (_, number), removed in by_point(removals).items()
+        is_flooded(removed) or is_lasting(rows, number, removed) for (_, number), removed in by_point(removals).items()
     )
+
+
+def is_lasting(rows: Sequence[ExchangeRow], number: str, removed: Sequence[ExchangeRow]) -> bool:
+    """Returns whether stations that were removed have no network: a single one that joins again has."""
+    if number not in FAILURES:
+        return False
+    station = ends_of(removed[0])[0]
+    *_, last = (row for row in rows if ends_of(row)[0] == station)
+    return len(removed) > 1 or last["type"] != "Association" or last["outcome"] == "refused"
 
 
 def refused_rows(rows: Sequence[ExchangeRow]) -> list[ExchangeRow]:
@@ -135,20 +144,24 @@ def wlan_refused(case: Case) -> Matches:
     "{meaning}.",
     advice="{advice}",
     shows="Deauthentications and disassociations of an access point that say that keys, logins or MICs were wrong, or that come "
-    "for all stations at least 20 times within a minute. Other reasons are notes: stations roam and rest.",
+    "for all stations at least 20 times within a minute. Other reasons are notes, because stations roam and rest, and so is one "
+    "removal after which the station joins again.",
     rivals={"wlan-refused": "the station was admitted before", "wifi-retries": "the access point says why"},
     unknown="Whether the access point itself sent them: without 802.11w anybody can forge them.",
 )
 def wlan_removed(case: Case) -> Matches:
-    rows = [row for row in case.exchanges("kind", "wlan") if row["type"] == "Removal"]
-    for (point, number), removed in by_point(rows).items():
-        yield removed_match(point, number, removed)
+    rows = case.exchanges("kind", "wlan")
+    for (point, number), removed in by_point([row for row in rows if row["type"] == "Removal"]).items():
+        yield removed_match(point, number, removed, is_lasting(rows, number, removed))
 
 
-def removed_match(point: str, number: str, removed: Sequence[ExchangeRow]) -> Match:
-    """Returns the match of stations that an access point removed with one reason."""
+def removed_match(point: str, number: str, removed: Sequence[ExchangeRow], lasting: bool) -> Match:
+    """Returns the match of stations that an access point removed with one reason; `lasting`: they have no network then."""
     stations, is_flood = sorted({ends_of(row)[0] for row in removed}), is_flooded(removed)
-    is_failure, is_unsure = is_flood or number in FAILURES, is_flood or number == HANDSHAKE
+    is_failure, is_unsure = is_flood or lasting, is_flood or (lasting and number == HANDSHAKE)
+    meaning = REMOVALS.get(number, "it gives no clearer reason")
+    if number == HANDSHAKE:
+        meaning += ", so the password (PSK) is probably wrong" if lasting else ", and it joined again"
     forged = (
         f"so many within {show_duration(span_of(removed))} are probably forged, or of a system that keeps stations away"
     )
@@ -167,8 +180,8 @@ def removed_match(point: str, number: str, removed: Sequence[ExchangeRow]) -> Ma
         stations="all its stations" if stations == [ALL] else named(stations, 1),
         count=plural(len(removed), "time"),
         number=number,
-        meaning=forged if is_flood else REMOVALS.get(number, "it gives no clearer reason"),
-        advice=advice_of(is_flood, number, stations[0], point),
+        meaning=forged if is_flood else meaning,
+        advice=advice_of(is_flood, number if lasting else "", stations[0], point),
     )
 
 
