@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import needs
+import wiretale
 from checkout import SAMPLES
 
 mcp = pytest.importorskip("mcp")
@@ -95,6 +97,16 @@ def test_it_keeps_to_its_folders_and_bounds(tmp_path: Path) -> None:
     assert [call for call, reply in zip(refused, errors, strict=True) if not reply.is_error] == []
     assert not (tmp_path / "copy.csv").exists()
     assert len(content(bounded)["rows"]) <= agents.ROWS_MAX and len(json.dumps(bounded.structured_content)) < 100_000
+
+
+def test_texts_that_sql_makes_cannot_take_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB's own limit does not count them."""
+    monkeypatch.setattr(agents, "QUERY_GROWTH", 256 << 20)
+    opened, limits = agents.Opened(SAMPLES / LOSSES), resource.getrlimit(resource.RLIMIT_DATA)
+    with pytest.raises(wiretale.UsageError, match=r"query: .*(?i:memory)"):
+        agents.selected(opened, "SELECT repeat('x', 100_000_000) FROM range(5)", 5)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == limits
+    assert agents.selected(opened, "SELECT flow FROM flows", 5)["rows"] == [[0]]
 
 
 def hostile(path: Path) -> None:
