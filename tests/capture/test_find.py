@@ -239,14 +239,14 @@ def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink) 
         assert not daemon.stop()
     (span,) = json.loads(find(link.folder, "--spans", "--json").stdout)
     assert span["reason"] == "signal" and span["end_ns"] - span["start_ns"] == 3_600_200_000_000
-    kept = link.folder / f".{span['name']}.kept"
+    mark = link.folder / f".{span['name']}.kept"
     link.folder.chmod(0o2750)
-    kept.chmod(0)
+    mark.chmod(0)
     other = {"user": NOBODY_ELSE, "group": ORDINARY, "extra_groups": []} if os.geteuid() == 0 else {}
     for option in (("--spans",), ("--release", span["name"])):
         refused = find(Path(), *option, code=5, cwd=link.folder, **other)
-        assert (refused.stdout, refused.stderr) == ("", f"wiretale-capture find: {kept.name}: Permission denied\n")
-    kept.chmod(0o640)
+        assert (refused.stdout, refused.stderr) == ("", f"wiretale-capture find: {mark.name}: Permission denied\n")
+    mark.chmod(0o640)
     assert find(link.folder, "--spans").stdout == f"{span['name']}\t1 h 00 min\n"
     assert listed(link.folder, "--kept", span["name"])["packets"] == 150
     assert 100 <= listed(link.folder)["packets"] - 150 < 300 and len(list(link.folder.glob(".*.keep"))) == 2
