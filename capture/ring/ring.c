@@ -4,6 +4,7 @@
 #include "ring/ring.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,15 +62,19 @@ static bool has_beside(const struct ring *ring, const char *name, const char *su
 }
 
 /* The only place where finished files are removed, with what belongs to them. One that others have
- * removed already is only taken off the list. */
-static void remove_file(struct ring *ring, size_t at) {
+ * removed already is only taken off the list. Returns false if the file stays, as without a
+ * permission, and then is tried again. */
+static bool remove_file(struct ring *ring, size_t at) {
     static const char *const beside[] = {MARKER_TODO, MARKER_INDEX};
     const char *name = ring->files[at].name;
-    if (!unlinkat(ring->directory_fd, name, 0))
-        ring->removed++;
+    bool removed = !unlinkat(ring->directory_fd, name, 0);
+    if (!removed && errno != ENOENT)
+        return false;
+    ring->removed += removed;
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++)
         has_beside(ring, name, beside[i], true);
     forget(ring, at);
+    return true;
 }
 
 /* A file that is kept, or whose name another capture uses by now, leaves the ring. */
@@ -79,30 +84,34 @@ static bool may_remove(const struct ring *ring, size_t at) {
            directory_owns_name(ring->directory, name);
 }
 
-/* Removes the oldest of the first `count` files that does not wait for its command; if there is
- * none and `cause` is given, the oldest. Returns false if none may be removed. */
-static bool remove_oldest(struct ring *ring, size_t count, const char *cause) {
-    size_t at = 0;
-    while (at < count) {
-        if (ring->files[at].is_pending) {
+/* Removes the oldest of the first `count` files whose command is not waited for; with a `cause`, of
+ * those whose command is. */
+static bool remove_first(struct ring *ring, size_t *count, const char *cause) {
+    for (size_t at = 0; at < *count;) {
+        char name[NAME_SIZE];
+        snprintf(name, sizeof name, "%s", ring->files[at].name);
+        if (ring->files[at].is_pending != (cause != NULL)) {
             at++;
         } else if (!may_remove(ring, at)) {
             forget(ring, at);
-            count--;
+            --*count;
+        } else if (!remove_file(ring, at)) {
+            at++;
         } else {
-            remove_file(ring, at);
+            if (cause)
+                log_warning("%s is removed before its --on-close command succeeded: %s", name,
+                            cause);
+            ring->removed_pending += cause != NULL;
             return true;
         }
     }
-    for (; cause && count && !may_remove(ring, 0); count--)
-        forget(ring, 0);
-    if (!cause || !count)
-        return false;
-    log_warning("%s is removed before its --on-close command succeeded: %s", ring->files->name,
-                cause);
-    ring->removed_pending++;
-    remove_file(ring, 0);
-    return true;
+    return false;
+}
+
+/* Removes the oldest of the first `count` files that does not wait for its command; if there is
+ * none and `cause` is given, the oldest. Returns false if none may be removed. */
+static bool remove_oldest(struct ring *ring, size_t count, const char *cause) {
+    return remove_first(ring, &count, NULL) || (cause && remove_first(ring, &count, cause));
 }
 
 /* The newest file is never removed, whatever its size. */
@@ -126,10 +135,10 @@ static void keep_age(struct ring *ring) {
     for (size_t at = 0; most && at < ring->count;) {
         if (ring->files[at].is_pending || now - ring->files[at].closed_ns <= most)
             at++;
-        else if (may_remove(ring, at))
-            remove_file(ring, at);
-        else
+        else if (!may_remove(ring, at))
             forget(ring, at);
+        else if (!remove_file(ring, at))
+            at++;
     }
 }
 

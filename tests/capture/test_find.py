@@ -114,13 +114,13 @@ def test_a_file_that_was_replaced_has_another_index(tmp_path: Path) -> None:
 
 def test_a_file_of_the_same_size_has_another_index(tmp_path: Path) -> None:
     """As after mv or cp over it; its packets would be missed without a word."""
-    path, ring, other = tmp_path / "file.pcapng", Ring(1), ip_address("203.0.113.9")
+    path, ring, newer = tmp_path / "file.pcapng", Ring(1), ip_address("203.0.113.9")
     ring.write(path, "ns", 200)
     host = next(host for host in ring.pools[0] if len(host) == 4)
     expected = listed(tmp_path, "--host", str(ip_address(host)))["packets"]
-    path.write_bytes(path.read_bytes().replace(host, other.packed))
+    path.write_bytes(path.read_bytes().replace(host, newer.packed))
     os.utime(path, ns=(1, 1))
-    answer = listed(tmp_path, "--host", str(other))
+    answer = listed(tmp_path, "--host", str(newer))
     assert answer["packets"] == expected > 0 and answer["indexes_made"] == 1
 
 
@@ -192,8 +192,8 @@ def test_an_output_replaces_no_capture_and_no_device(tmp_path: Path) -> None:
         (tmp_path / "fifo", "is no file"),
         (folder, "is no file"),
     ):
-        said = find(folder, "-o", out, "--overwrite", code=2).stderr
-        assert message in said and said.count("\n") == 1
+        line = find(folder, "-o", out, "--overwrite", code=2).stderr
+        assert message in message_of and said.count("\n") == 1
     assert "$TMPDIR" in find(folder, "-o", tmp_path / "new.pcapng", code=4, env={"TMPDIR": "/missing"}).stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "link.pcapng", "ring"]
     assert (folder / "file.pcapng.zst").read_bytes() == before and (tmp_path / "fifo").is_fifo()

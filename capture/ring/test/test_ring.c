@@ -96,6 +96,30 @@ static void test_what_is_kept_or_has_no_command_yet_stays(void) {
     CHECK(!unlinkat(directory.fd, ".eth0_20261122T000000.000000000Z_00007.pcapng.keep", 0));
 }
 
+/* A directory in place of the file cannot be removed either. */
+static void test_a_file_that_cannot_be_removed_yet_stays_in_the_ring(void) {
+    struct settings settings = {.ring_files = 1};
+    struct ring ring;
+    ring_open(&ring, &settings, &directory);
+    CHECK(!unlinkat(directory.fd, captured[0], 0) && !mkdirat(directory.fd, captured[0], 0700));
+    for (size_t i = 0; i < 3; i++)
+        ring_add(&ring, directory.fd, captured[i], 10, false, false);
+    CHECK(is_there(captured[0]) && !is_there(captured[1]) && is_there(captured[2]));
+    CHECK(ring.count == 2 && ring.removed == 1);
+    settings.ring_age_ns = 1;
+    ring_check(&ring);
+    CHECK(is_there(captured[0]) && !is_there(captured[2]) && ring.count == 1);
+    CHECK(!ring_make_room(&ring)); /* it says so, or its caller would ask for ever */
+    CHECK(!unlinkat(directory.fd, captured[0], AT_REMOVEDIR));
+    make_file(captured[0]);
+    ring_check(&ring);
+    CHECK(!is_there(captured[0]) && !ring.count && ring.removed == 3);
+    for (size_t i = 0; i < 3; i++)
+        make_file(captured[i]);
+    free(ring.files);
+    close(ring.directory_fd);
+}
+
 static void test_files_of_another_running_capture_are_not_of_the_ring(void) {
     struct directory other = directory;
     other.lock_fd = -1;
@@ -132,6 +156,7 @@ int main(void) {
     test_bounds_hold_together_in_the_order_of_capture();
     test_old_files_are_removed_whatever_their_number();
     test_what_is_kept_or_has_no_command_yet_stays();
+    test_a_file_that_cannot_be_removed_yet_stays_in_the_ring();
     test_files_of_another_running_capture_are_not_of_the_ring();
     test_a_name_that_was_chosen_is_a_ring_of_its_own();
     test_numbers_go_on();
