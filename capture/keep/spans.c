@@ -23,14 +23,19 @@ struct marking {
     bool is_complete; /* no file of the span is being written or finished */
 };
 
-/* Writes a new small file. Returns whether it is there. */
+/* Writes a new small file. Returns whether it is there. On a full disk an empty one could be made,
+ * which would count as a user's, and would stay. */
 static bool write_beside(int directory_fd, const char *name, const char *text) {
     int fd = openat(directory_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                     DIRECTORY_FILE_MODE);
     if (fd < 0)
         return errno == EEXIST;
     bool done = write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    int reason = errno;
     close(fd);
+    if (!done)
+        unlinkat(directory_fd, name, 0);
+    errno = reason;
     return done;
 }
 

@@ -222,6 +222,20 @@ def test_a_disk_that_is_full_from_the_start_is_waited_for(link: CaptureLink, dis
     assert packets_in(*finished(disk)) == daemon.counts()["written"] == 200
 
 
+def test_a_span_that_a_full_disk_cannot_keep_leaves_no_mark(link: CaptureLink, disk: Path) -> None:
+    options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "60s", "--keep-after", "200ms")
+    with link.daemon(*options, into=disk, watched=True) as daemon:
+        link.deliver(150)
+        with contextlib.suppress(OSError), (disk / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        daemon.process.send_signal(signal.SIGUSR2)
+        daemon.wait_message("is not kept: No space left on device")
+        (disk / "filler").unlink()
+        assert not daemon.stop()
+    assert not [path.name for path in disk.glob(".*") if path.suffix in (".kept", ".keep")]
+
+
 def test_the_oldest_file_of_a_ring_makes_room(link: CaptureLink, disk: Path) -> None:
     daemon = link.records(60_000, "-C", "400kB", "-b", "files:100", into=disk)
     counts = daemon.counts()
