@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `lock` protects the lists, which the finishing thread adds to; the thread of this file alone
- * takes jobs out of them, so that a job it has taken is its own. */
+/* `lock` protects the lists, which the finishing thread adds to, and directory_fd, which it
+ * replaces; the thread of this file alone takes jobs out of the lists, so that a job it has taken
+ * is its own. */
 #include "command/jobs.h"
 
 #include <dirent.h>
@@ -39,10 +40,10 @@ static bool marker_of(const char *name, char marker[NAME_SIZE]) {
 bool jobs_mark(int directory_fd, const char *name) {
     char marker[NAME_SIZE];
     errno = ENAMETOOLONG;
-    int fd =
-        marker_of(name, marker)
-            ? openat(directory_fd, marker, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, MARKER_MODE)
-            : -1;
+    int fd = marker_of(name, marker)
+                 ? openat(directory_fd, marker,
+                          O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, MARKER_MODE)
+                 : -1;
     return fd >= 0 && !close(fd);
 }
 
@@ -52,9 +53,12 @@ void jobs_unmark(int directory_fd, const char *name) {
         unlinkat(directory_fd, marker, 0);
 }
 
-static bool is_regular(int directory_fd, const char *name) {
+/* A file that cannot be looked at, as without a permission, may be there. */
+static bool is_there(int directory_fd, const char *name) {
     struct stat info;
-    return !fstatat(directory_fd, name, &info, AT_SYMLINK_NOFOLLOW) && S_ISREG(info.st_mode);
+    if (fstatat(directory_fd, name, &info, AT_SYMLINK_NOFOLLOW))
+        return errno != ENOENT;
+    return S_ISREG(info.st_mode);
 }
 
 static void append(struct job_list *list, struct job *job) {
@@ -148,6 +152,12 @@ static void note_failure(struct jobs *jobs, struct job *job, const struct comman
     pthread_mutex_unlock(&jobs->lock);
 }
 
+static void unmark(struct jobs *jobs, const struct job *job) {
+    pthread_mutex_lock(&jobs->lock);
+    jobs_unmark(jobs->directory_fd, job->name);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
 static void settle(struct jobs *jobs, const struct command_answer *answer) {
     struct job **place = &jobs->running[answer->number % COMMAND_PLACES], *job = *place;
     *place = NULL;
@@ -160,7 +170,7 @@ static void settle(struct jobs *jobs, const struct command_answer *answer) {
     if (jobs->is_failing)
         log_info("--on-close succeeds again");
     jobs->is_failing = false;
-    jobs_unmark(jobs->directory_fd, job->name);
+    unmark(jobs, job);
     jobs->done++;
     release(jobs, job);
 }
@@ -173,8 +183,11 @@ static void note_gone(struct jobs *jobs) {
 
 /* A file that others have removed needs no command. */
 static bool start(struct jobs *jobs, unsigned place, struct job *job) {
-    if (!is_regular(jobs->directory_fd, job->name)) {
-        jobs_unmark(jobs->directory_fd, job->name);
+    pthread_mutex_lock(&jobs->lock);
+    bool has_file = is_there(jobs->directory_fd, job->name);
+    pthread_mutex_unlock(&jobs->lock);
+    if (!has_file) {
+        unmark(jobs, job);
         release(jobs, job);
         return true;
     }
@@ -257,7 +270,7 @@ static void scan(struct jobs *jobs) {
         char name[NAME_SIZE];
         named_by(markers[i]->d_name, name);
         if (directory_owns_name(jobs->directory, name)) {
-            if (is_regular(directory_fd, name))
+            if (is_there(directory_fd, name))
                 jobs_add(jobs, directory_fd, name);
             else
                 jobs_unmark(directory_fd, name);

@@ -193,7 +193,7 @@ def test_an_output_replaces_no_capture_and_no_device(tmp_path: Path) -> None:
         (folder, "is no file"),
     ):
         line = find(folder, "-o", out, "--overwrite", code=2).stderr
-        assert message in message_of and said.count("\n") == 1
+        assert message in line and line.count("\n") == 1
     assert "$TMPDIR" in find(folder, "-o", tmp_path / "new.pcapng", code=4, env={"TMPDIR": "/missing"}).stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "link.pcapng", "ring"]
     assert (folder / "file.pcapng.zst").read_bytes() == before and (tmp_path / "fifo").is_fifo()

@@ -66,6 +66,22 @@ def test_commands_are_repeated_over_kills_until_they_succeed(link: CaptureLink, 
     assert [file.name for file in files] == sorted(arrived)[-2:] and packets_in(*files) == 2
 
 
+def test_a_folder_without_permission_for_a_while_costs_no_command(link: CaptureLink, tmp_path: Path) -> None:
+    options = ("-b", "packets:10", "--on-close", script(tmp_path, UPLOAD), "-Z", "root")
+    with link.daemon(*options, watched=True) as daemon:
+        link.send(11)
+        client = StatusClient(link.status)
+        client.wait(lambda status: status["commands"]["failed"] == 1, "the first run")
+        link.folder.chmod(0o000)
+        client.wait(lambda status: status["commands"]["failed"] == 2, "it is repeated")
+        link.folder.chmod(0o755)
+        (tmp_path / "up").touch()
+        client.wait(lambda status: status["commands"]["done"] == 1, "it succeeds")
+        client.close()
+        assert not daemon.stop()
+    assert not list(link.folder.glob(".*.todo"))
+
+
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(link: CaptureLink, tmp_path: Path) -> None:
     options = ("-b", "packets:10", "--on-close", script(tmp_path, HANGING), "-Z", "root", "--on-close-tries", "1")
     pids = tmp_path / "pids"
