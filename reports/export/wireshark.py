@@ -130,8 +130,8 @@ def times_of(trace: Trace, frames: Iterable[int]) -> dict[int, int]:
     """Returns the times of frames of the only file. Events have those of most; of the others, few are read."""
     events = trace.events
     times = dict(zip(events.column("frame"), events.column("time_ns"), strict=True))
-    missing = [(0, frame) for frame in frames if times.get(frame) is None] if len(trace.interfaces) else []
-    raw = raw_frames(trace, missing)
+    untimed = [(0, frame) for frame in frames if times.get(frame) is None] if len(trace.interfaces) else []
+    raw = raw_frames(trace, untimed)
     times.update((frame.number, frame.time_ns) for frame in raw)
     return {frame: ns for frame, ns in times.items() if frame is not None and ns is not None}
 
