@@ -117,8 +117,8 @@ def marks_of(trace: Trace) -> Marks:
             if row["waited_ns"]:
                 marks.costs[frame] = max(marks.costs.get(frame, 0), row["waited_ns"])
     codes = trace.findings.column("code")
-    for number, shown in enumerate(evidence_of(trace)):
-        for _, frame in places_in(shown.frames):
+    for number, evidence in enumerate(evidence_of(trace)):
+        for _, frame in places_in(evidence.frames):
             marks.add(frame, "finding", codes[number])
     for _, frame, text in verdicts_of(trace, [0] * len(trace.interfaces), False):
         marks.add(frame, "verdict", text)
