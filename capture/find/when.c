@@ -8,7 +8,6 @@
 
 #include "common/clock.h"
 
-#define DIGITS_MOST   9
 #define SECONDS_MOST  INT64_C(9000000000) /* of 2255 */
 #define MINUTE_S      60
 #define OFFSET_DIGITS 2
@@ -29,8 +28,10 @@ static bool parse_epoch(const char *text, int64_t *time_ns) {
         return false;
     int64_t seconds = strtoll(text, &end, 10), ns = 0;
     const char *last = take_fraction(end, &ns);
+    if (*last || seconds > SECONDS_MOST)
+        return false;
     *time_ns = seconds * NS_PER_S + ns;
-    return !*last && seconds <= SECONDS_MOST;
+    return true;
 }
 
 /* Reads Z, +01:00 or +0100. Returns false if something else is there. */
@@ -64,9 +65,12 @@ bool when_parse(const char *text, int64_t *time_ns) {
         left = take_fraction(left, &ns);
         if (!take_offset(left, &offset))
             continue;
+        int day = parts.tm_mday; /* timegm() makes March 2 of February 30 */
         int64_t seconds = timegm(&parts) - offset;
+        if (parts.tm_mday != day || seconds > SECONDS_MOST || seconds < -SECONDS_MOST)
+            return false;
         *time_ns = seconds * NS_PER_S + ns;
-        return seconds <= SECONDS_MOST && seconds >= -SECONDS_MOST;
+        return true;
     }
     return parse_epoch(text, time_ns);
 }

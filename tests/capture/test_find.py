@@ -172,6 +172,9 @@ def test_wrong_usage_is_one_line(tmp_path: Path) -> None:
         (2, (tmp_path, "--host", "192.0.2.1/33")),
         (2, (tmp_path, "--port", "0")),
         (2, (tmp_path, "--start", "yesterday")),
+        (2, (tmp_path, "--start", "2026-02-30")),
+        (2, (tmp_path, "--end", "9999-01-01")),
+        (2, (tmp_path, "--end", "99999999999999999999")),
         (2, (tmp_path, "--start", "2", "--end", "1")),
         (5, (tmp_path / "missing",)),
     ):
