@@ -52,7 +52,11 @@ static void leave_out(struct search *search, const struct found_file *file, enum
     if (state == FILE_UNREADABLE)
         log_warning("%s/%s: cannot be read: %s", file->folder->path, file->name,
                     strerror(file->error));
-    search->effort.unreadable += state == FILE_UNREADABLE;
+    bool is_wrong = state == FILE_FOREIGN && file->is_operand;
+    if (is_wrong)
+        log_warning("%s/%s is no pcap or pcapng file that find reads", file->folder->path,
+                    file->name);
+    search->effort.unreadable += state == FILE_UNREADABLE || is_wrong;
     search->effort.gone += state == FILE_GONE;
 }
 

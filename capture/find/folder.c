@@ -65,6 +65,7 @@ static void add_operand(struct file_list *list, struct folder *folder, const cha
     if (folder->fd < 0)
         fail(EXIT_MISSING, "%s: %s", path, strerror(reason));
     add_file(list, folder, slash ? slash + 1 : path, false);
+    list->files[list->count - 1].is_operand = true;
 }
 
 static int compare_names(const void *one, const void *other) {

@@ -22,7 +22,8 @@ static void *allocate(void *old, size_t count, size_t size) {
 }
 
 static void open_name(struct found_file *file) {
-    file->fd = openat(file->folder->fd, file->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int flags = O_RDONLY | O_NONBLOCK | O_CLOEXEC | (file->is_operand ? 0 : O_NOFOLLOW);
+    file->fd = openat(file->folder->fd, file->name, flags);
 }
 
 /* Opens a file that was published after its folder was read. */

@@ -37,6 +37,7 @@ enum file_state {
 struct found_file {
     const struct folder *folder;
     char *name;
+    bool is_operand;   /* named on the command line; may be a link */
     bool open_capture; /* is being written */
     bool is_copy;      /* also listed by its final name */
     enum file_state state;

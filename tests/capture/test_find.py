@@ -131,7 +131,9 @@ def test_files_that_are_no_captures_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "link.pcapng").symlink_to("file.pcapng")
     os.mkfifo(tmp_path / "fifo.pcapng")
     assert listed(tmp_path)["packets"] == 20
-    assert listed(tmp_path / "file.pcapng")["packets"] == 20
+    assert listed(tmp_path / "file.pcapng")["packets"] == listed(tmp_path / "link.pcapng")["packets"] == 20
+    for name in ("text", "fifo.pcapng"):  # but not those that are named
+        assert f"{name} is no pcap" in find(tmp_path / name, code=3).stderr
 
 
 def test_filters_are_those_of_libpcap(drawn: tuple[Path, Ring], tmp_path: Path) -> None:
