@@ -11,6 +11,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import mkdtemp
@@ -103,6 +104,20 @@ def is_in_loop() -> bool:
     return False
 
 
+class ToolLoop(asyncio.SelectorEventLoop):
+    """An event loop that signals a process without asking for its exit code first, as Python 3.13 does (gh-87744).
+
+    Before, the question could take the code of a process that had just ended from the loop, which then told 255.
+    """
+
+    async def subprocess_exec(self, *args: Any, **options: Any) -> Any:
+        """Starts a process and returns its transport and protocol."""
+        transport, protocol = await super().subprocess_exec(*args, **options)
+        process = transport.get_extra_info("subprocess")
+        process.send_signal = partial(os.kill, process.pid)
+        return transport, protocol
+
+
 def to_pyshark(trace: Trace, choice: str | int) -> Any:
     """Returns a FileCapture of the packets of a flow, a cause, a finding or a display filter.
 
@@ -115,13 +130,13 @@ def to_pyshark(trace: Trace, choice: str | int) -> Any:
             "pyshark cannot read a file while an event loop runs, as in a notebook: use frame() or scapy()"
         )
     path, display_filter = filter_of(trace, choice)
-    loop = asyncio.new_event_loop()
+    loop = ToolLoop()
     try:
         capture = pyshark.FileCapture(path, display_filter=display_filter, eventloop=loop)
     except Exception as error:  # pyshark has no tree of errors
         loop.close()
         raise MissingToolError(f"pyshark cannot run tshark: {error}: apt-get install tshark") from None
-    weakref.finalize(capture, loop.close)
+    weakref.finalize(capture, loop.close).atexit = False  # a capture that is still open ends tshark after it
     return capture
 
 

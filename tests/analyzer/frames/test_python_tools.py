@@ -81,7 +81,8 @@ def test_wrong_frames_are_refused() -> None:
 
 # In a process of its own: a browser of other tests has an event loop in this one.
 OPENED = """
-import asyncio, pyshark, signal, sys, wiretale
+import asyncio, contextlib, pyshark, signal, sys, time, wiretale
+from wiretale.analyzer.frames.python_tools import ToolLoop
 trace = wiretale.analyze(sys.argv[1])
 with trace.pyshark("lost-downstream") as capture:
     assert [int(packet.number) for packet in capture] == [155, 338]
@@ -104,6 +105,18 @@ async def in_a_loop():
         raise AssertionError("expected UsageError")
 
 asyncio.run(in_a_loop())
+
+async def ended(waited):
+    process = await asyncio.create_subprocess_exec("true")
+    time.sleep(waited)
+    with contextlib.suppress(ProcessLookupError):
+        process.kill()
+    return await process.wait()
+
+loop = ToolLoop()
+codes = {loop.run_until_complete(ended(ms / 10_000)) for ms in range(40)}
+assert codes <= {0, -signal.SIGKILL}, codes  # never 255, "unknown"
+loop.close()
 """
 
 
