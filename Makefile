@@ -224,6 +224,8 @@ lint-docs: build $(VENV)/.stamp-lint docs
 	@$(PY) .ci/checks/prose.py
 	$(call say,docs/tables.md and docs/findings.md are up to date)
 	@$(PY) .ci/make_docs.py --check
+	$(call say,option tables of the C programs are those of their declarations)
+	@$(PY) .ci/option_tables.py --check
 
 SPELLED = README.md CONTRIBUTING.md docs sample_pcaps/README.md src analyzer reports traffic capture common
 

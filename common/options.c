@@ -14,8 +14,6 @@
 
 #define NAME_MAX_LENGTH 32
 #define MAX_SLIPS       2 /* letters by which a misspelt name may differ */
-#define HELP_INDENT     24
-#define HELP_WIDTH      80
 
 struct reader {
     const struct command_line *command;
@@ -29,7 +27,7 @@ static bool takes_value(const struct option_row *row) {
 }
 
 static bool is_option(const struct option_row *row) {
-    return row->kind < OPTION_HEADING;
+    return row->kind != OPTION_HINT;
 }
 
 /* Copies the next of the names that "|" separates. Returns false if there are no more. */
@@ -42,89 +40,13 @@ static bool next_name(const char **names, char name[NAME_MAX_LENGTH + 1]) {
     return true;
 }
 
-/* A character of UTF-8 is one column; bytes that continue one are not counted. */
-static size_t columns_of(const char *word, size_t length) {
-    size_t columns = 0;
-    for (size_t i = 0; i < length; i++)
-        columns += ((unsigned char)word[i] & 0xc0) != 0x80;
-    return columns;
-}
-
-/* Prints words into the right column and breaks lines before HELP_WIDTH. */
-static void print_filled(const char *text) {
-    size_t column = HELP_INDENT;
-    while (*text) {
-        size_t blanks = strspn(text, " "), length = strcspn(text + blanks, " ");
-        size_t columns = columns_of(text + blanks, length);
-        if (column + blanks + columns > HELP_WIDTH && column > HELP_INDENT) {
-            printf("\n%*s", HELP_INDENT, "");
-            column = HELP_INDENT;
-            text += blanks;
-            blanks = 0;
-        }
-        printf("%.*s", (int)(blanks + length), text);
-        column += blanks + columns;
-        text += blanks + length;
-    }
-    putchar('\n');
-}
-
-/* "  -f, --filter BPF"; aliases are not shown. Returns the length. */
-static int format_names(char *text, size_t size, const struct option_row *row) {
-    const char *names = row->kind == OPTION_NOTE ? NULL : row->name;
-    char letter[] = {'-', row->letter, '\0'}, name[NAME_MAX_LENGTH + 1] = "";
-    bool has_name = next_name(&names, name), has_letter = row->letter;
-    return snprintf(text, size, "  %s%s%s%s%s%s", has_letter ? letter : "",
-                    has_letter && has_name ? ", " : "", has_name ? "--" : "", name,
-                    row->argument && (has_letter || has_name) ? " " : "",
-                    row->argument ? row->argument : "");
-}
-
-static void print_rows(const struct command_line *command) {
-    for (size_t i = 0; i < command->count; i++) {
-        const struct option_row *row = &command->rows[i];
-        char left[96];
-        if (row->kind == OPTION_HEADING)
-            printf("\n%s:\n", row->help);
-        if (row->kind == OPTION_HEADING || row->kind == OPTION_HINT || !row->help)
-            continue;
-        int length = format_names(left, sizeof left, row);
-        if (length + 2 <= HELP_INDENT)
-            printf("%-*s", HELP_INDENT, left);
-        else
-            printf("%s\n%*s", left, HELP_INDENT, "");
-        print_filled(row->help);
-    }
-}
-
-/* Prints a text in which "@" stands for the name of the program. */
-static void print_named(const char *text) {
+/* "@" in the help stands for the name of the program. */
+static _Noreturn void print_help(const char *text) {
     for (; *text; text++)
         if (*text == '@')
             fputs(program_base_name(), stdout);
         else
             putchar(*text);
-}
-
-static void print_section(const char *heading, const char *text) {
-    if (!text)
-        return;
-    printf("\n%s:\n", heading);
-    print_named(text);
-}
-
-static _Noreturn void print_help(const struct command_line *command) {
-    print_named(command->description);
-    fputs("\nusage: ", stdout);
-    print_named(command->usage);
-    print_section("arguments", command->arguments);
-    print_rows(command);
-    if (command->sections) {
-        putchar('\n');
-        print_named(command->sections);
-    }
-    print_section("examples", command->examples);
-    print_section("exit codes", command->exit_codes);
     exit(finish_output(stdout) ? EXIT_DONE : EXIT_IO);
 }
 
@@ -133,26 +55,32 @@ static _Noreturn void print_version(void) {
     exit(finish_output(stdout) ? EXIT_DONE : EXIT_IO);
 }
 
-/* Levenshtein distance; 1 for a prefix, which people take from programs that complete names. */
+static unsigned least(unsigned a, unsigned b, unsigned c) {
+    unsigned lower = a < b ? a : b;
+    return lower < c ? lower : c;
+}
+
+/* Letters that are wrong, missing, too many or swapped with their neighbor (optimal string
+ * alignment); 1 for a prefix, which people take from programs that complete names. */
 static unsigned distance(const char *given, size_t length, const char *name) {
-    unsigned row[NAME_MAX_LENGTH + 1], columns = (unsigned)strlen(name);
+    unsigned lines[3][NAME_MAX_LENGTH + 1], columns = (unsigned)strlen(name);
     if (length >= 2 && !strncmp(given, name, length))
         return 1;
     if (length > NAME_MAX_LENGTH)
         return NAME_MAX_LENGTH;
-    for (unsigned j = 0; j <= columns; j++)
-        row[j] = j;
-    for (unsigned i = 1; i <= length; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
+    for (unsigned i = 0; i <= length; i++) {
+        unsigned *line = lines[i % 3], *above = lines[(i + 2) % 3], *two_above = lines[(i + 1) % 3];
+        line[0] = i;
         for (unsigned j = 1; j <= columns; j++) {
-            unsigned changed = diagonal + (given[i - 1] != name[j - 1]), least = row[j] + 1;
-            diagonal = row[j];
-            least = row[j - 1] + 1 < least ? row[j - 1] + 1 : least;
-            row[j] = changed < least ? changed : least;
+            line[j] = line[j - 1] + 1;
+            if (i)
+                line[j] =
+                    least(line[j], above[j] + 1, above[j - 1] + (given[i - 1] != name[j - 1]));
+            if (i > 1 && j > 1 && given[i - 1] == name[j - 2] && given[i - 2] == name[j - 1])
+                line[j] = least(line[j], two_above[j - 2] + 1, line[j]);
         }
     }
-    return row[columns];
+    return lines[length % 3][columns];
 }
 
 /* Returns the row of a name or alias. If there is none, suggests the nearest name and does not
@@ -186,7 +114,7 @@ static const struct option_row *find_letter(const struct reader *reader, char le
         if (is_option(row) && row->letter == letter)
             return row;
         if (row->kind == OPTION_HINT && strchr(row->name, letter))
-            hint = row->help;
+            hint = row->hint;
     }
     if (hint)
         fail(EXIT_USAGE, "there is no option -%c: %s", letter, hint);
@@ -259,7 +187,7 @@ static void take(const struct reader *reader, const struct option_row *row, cons
     case OPTION_TEXT: *(const char **)at = value; break;
     case OPTION_WORD: is_valid = take_word(row, at, value); break;
     case OPTION_CUSTOM: is_valid = row->take(at, value, &expected); break;
-    case OPTION_HELP: print_help(reader->command);
+    case OPTION_HELP: print_help(reader->command->help);
     case OPTION_VERSION: print_version();
     default: take_number(row, at, value, option);
     }

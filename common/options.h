@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Command lines as tables: each row is one option with its type, bounds, destination and help.
+/* Command lines as tables: each row is one option with its type, bounds and destination. A table
+ * and its help are made from a declaration in src/wiretale/cli/programs/ by .ci/option_tables.py.
  * Option names must be given in full, because a prefix that is unique today need not stay so. */
 #ifndef WIRETALE_COMMON_OPTIONS_H
 #define WIRETALE_COMMON_OPTIONS_H
@@ -20,9 +21,7 @@ enum option_kind {
     OPTION_CUSTOM,  /* parsed by `take` */
     OPTION_HELP,    /* prints the help and exits */
     OPTION_VERSION, /* prints the version and exits */
-    OPTION_HEADING, /* only in the help: begins a section */
-    OPTION_NOTE,    /* only in the help: `argument` stands in the place of names */
-    OPTION_HINT,    /* letters in `name` that other programs have: refused with `help` */
+    OPTION_HINT,    /* letters in `name` that other programs have: refused with `hint` */
 };
 
 struct option_row {
@@ -30,8 +29,8 @@ struct option_row {
     char letter;      /* 0: none */
     enum option_kind kind;
     size_t offset;            /* of the destination in the struct */
-    const char *argument;     /* placeholder in the help */
-    const char *help;         /* NULL: not in the help */
+    const char *argument;     /* what was expected, of WORD and CUSTOM */
+    const char *hint;         /* of HINT */
     uint64_t min, max;        /* of SIZE, COUNT, TIME; a `max` of 0 is no bound */
     const char *unit;         /* of a SIZE without a unit; NULL: bytes */
     const char *const *words; /* ends with NULL */
@@ -40,54 +39,10 @@ struct option_row {
     bool (*take)(void *into, const char *value, const char **expected);
 };
 
-/* Rows of a table whose destination is STRUCT, which the user defines. */
-#define OPTION_AT(member) .offset = offsetof(STRUCT, member)
-#define OPTION_ROW(kind_of, long_name, short_name, text, ...)                                      \
-    { .kind = kind_of, .name = long_name, .letter = short_name, .help = text, __VA_ARGS__ }
-#define HEADING(text)       OPTION_ROW(OPTION_HEADING, NULL, 0, text)
-#define NOTE(left, text)    OPTION_ROW(OPTION_NOTE, NULL, 0, text, .argument = left)
-#define HINT(letters, text) OPTION_ROW(OPTION_HINT, letters, 0, text)
-#define FLAG(long_name, short_name, member, text)                                                  \
-    OPTION_ROW(OPTION_FLAG, long_name, short_name, text, OPTION_AT(member))
-#define SET(long_name, short_name, member, value, text)                                            \
-    OPTION_ROW(OPTION_SET, long_name, short_name, text, OPTION_AT(member), .max = value)
-#define BOUNDED(kind_of, long_name, short_name, member, value, low, high, text)                    \
-    OPTION_ROW(kind_of, long_name, short_name, text, OPTION_AT(member), .argument = value,         \
-               .min = low, .max = high)
-#define SIZE_OF(...) BOUNDED(OPTION_SIZE, __VA_ARGS__)
-#define SIZE_IN(long_name, short_name, member, value, default_unit, low, high, text)               \
-    OPTION_ROW(OPTION_SIZE, long_name, short_name, text, OPTION_AT(member), .argument = value,     \
-               .unit = default_unit, .min = low, .max = high)
-#define COUNT_OF(...) BOUNDED(OPTION_COUNT, __VA_ARGS__)
-#define TIME_OF(...)  BOUNDED(OPTION_TIME, __VA_ARGS__)
-#define PORT_OF(long_name, short_name, member, text)                                               \
-    BOUNDED(OPTION_PORT, long_name, short_name, member, "PORT", 1, 65535, text)
-#define TEXT_OF(long_name, short_name, member, value, text)                                        \
-    OPTION_ROW(OPTION_TEXT, long_name, short_name, text, OPTION_AT(member), .argument = value)
-#define WORD_OF(long_name, short_name, member, value, list, text)                                  \
-    OPTION_ROW(OPTION_WORD, long_name, short_name, text, OPTION_AT(member), .argument = value,     \
-               .words = list)
-/* `function` gets the whole struct, or with TAKEN_AT the member. */
-#define TAKEN(long_name, short_name, value, function, text)                                        \
-    OPTION_ROW(OPTION_CUSTOM, long_name, short_name, text, .argument = value, .take = function)
-#define TAKEN_AT(long_name, short_name, member, value, function, text)                             \
-    OPTION_ROW(OPTION_CUSTOM, long_name, short_name, text, OPTION_AT(member), .argument = value,   \
-               .take = function)
-#define HELP_AND_VERSION                                                                           \
-    OPTION_ROW(OPTION_HELP, "help", 'h', "show this help"),                                        \
-        OPTION_ROW(OPTION_VERSION, "version", 'V', "print the version")
-
-/* A command with its help. Texts are lines of at most 80 columns; "@" stands for the program's name
- * without its command. A part that is NULL is left out. */
 struct command_line {
-    const char *description;
-    const char *usage;     /* after "usage: " */
-    const char *arguments; /* lines under "arguments:" */
     const struct option_row *rows;
-    size_t count;         /* of rows */
-    const char *sections; /* further sections with their headings */
-    const char *examples;
-    const char *exit_codes;
+    size_t count;     /* of rows */
+    const char *help; /* "@" stands for the name of the program without its command */
 };
 
 /* Reads options into `into` and returns the number of operands, which may stand between options and

@@ -51,62 +51,8 @@ static bool set_time(void *into, const char *text, const char **expected) {
     return when_parse(text, into);
 }
 
-#define STRUCT struct query
-
-static const struct option_row rows[] = {
-    HEADING("packets"),
-    TAKEN("host", 0, "ADDRESS", add_host,
-          "packets of this host, or of a net such as 192.0.2.0/24; a second one: between both"),
-    TAKEN("port", 0, "PORT", add_port, "packets of this port of TCP, UDP, SCTP or DCCP"),
-    TAKEN_AT("start", 0, start_ns, "TIME", set_time,
-             "skip packets before TIME: ISO 8601 (UTC) or epoch seconds"),
-    TAKEN_AT("end", 0, end_ns, "TIME", set_time, "skip packets at or after TIME"),
-    TEXT_OF("filter", 'f', filter, "FILTER",
-            "only packets that also match a pcap-filter(7) expression"),
-    HEADING("kept spans"),
-    FLAG("spans", 0, spans, "list the spans that captures keep (--keep-before, --keep-after)"),
-    TEXT_OF("kept", 0, kept, "SPAN", "the packets of a span"),
-    TEXT_OF("release", 0, release, "SPAN", "let a span go: its files may be removed"),
-    HEADING("output"),
-    TEXT_OF("output", 'o', output, "OUT.pcapng",
-            "write the packets, in the order of time; - for standard output"),
-    FLAG("overwrite", 0, overwrite, "replace an existing file"),
-    FLAG("json", 0, json, "the list of files with such packets as one JSON object"),
-    FLAG("quiet", 'q', quiet, "print nothing but errors"),
-    HELP_AND_VERSION,
-};
-
-static const struct command_line command = {
-    .description = "Find packets in folders of captures, such as the ring of a running capture:\n"
-                   "an index beside each file says which 64 KiB of it have packets of a host\n"
-                   "or port, so that one flow out of 1,000 files takes less than a second.\n",
-    .usage = "@ find FOLDER... [options]\n",
-    .arguments = "  FOLDER                folders with captures, or single files\n",
-    .rows = rows,
-    .count = sizeof rows / sizeof *rows,
-    .sections = "notes:\n"
-                "  `wiretale capture` writes the index .NAME.index of each file that it finishes.\n"
-                "  One that is missing is made, and kept if the folder can be written. The open\n"
-                "  file of a capture is read, too, up to its last whole packet.\n"
-                "\n"
-                "  Hosts and ports are also found inside VLANs, MPLS, PPPoE and tunnels, in ARP,\n"
-                "  and in the packet that an ICMP error quotes. Only the first fragment of a\n"
-                "  packet has ports. A net or --filter alone is looked for in every packet of\n"
-                "  the time.\n",
-    .examples = "  # one conversation of yesterday's ring\n"
-                "  @ find /captures --host 192.0.2.7 --host 198.51.100.1 --port 443 \\\n"
-                "      -o flow.pcapng\n"
-                "  # two minutes around an alert\n"
-                "  @ find /captures --start 2026-11-30T11:59 --end 2026-11-30T12:01 \\\n"
-                "      --host 192.0.2.7 -o alert.pcapng\n"
-                "  # the files that have a host\n"
-                "  @ find /captures --host 2001:db8::7 --json\n",
-    .exit_codes = "  0    done, also if there is no such packet\n"
-                  "  2    wrong usage\n"
-                  "  3    done, but files could not be read, or were removed meanwhile\n"
-                  "  4    output not writable, or memory missing\n"
-                  "  5    a folder is missing\n",
-};
+/* Its rows name the functions, words and members above. */
+#include "find/option_table.h"
 
 void query_read(struct query *query, int count, char **arguments) {
     *query = (struct query){.start_ns = INT64_MIN, .end_ns = INT64_MAX};

@@ -14,24 +14,22 @@ struct settings {
     uint64_t size, count, port, time_ns, way, family;
     const char *text;
 };
-#define STRUCT struct settings
 
 static const char *const ways[] = {"there", "back", NULL};
+#define AT(member) offsetof(struct settings, member)
 static const struct option_row rows[] = {
-    HEADING("options"),
-    FLAG("quiet", 'q', is_quiet, "print less"),
-    SIZE_OF("size|length", 's', size, "BYTES", 1, 1000, "bytes"),
-    COUNT_OF("count", 'n', count, "N", 0, 0, "number"),
-    PORT_OF("port", 'p', port, "port"),
-    TIME_OF("time", 't', time_ns, "TIME", 1, 10000000000, "duration"),
-    WORD_OF("way", 0, way, "there|back", ways, "direction"),
-    SET("six", '6', family, 6, "IPv6"),
-    TEXT_OF("text", 0, text, "TEXT", "any"),
-    HINT("x", "there is no x"),
-    HELP_AND_VERSION,
+    {"quiet", 'q', OPTION_FLAG, .offset = AT(is_quiet)},
+    {"size|length", 's', OPTION_SIZE, .offset = AT(size), .min = 1, .max = 1000},
+    {"count", 'n', OPTION_COUNT, .offset = AT(count)},
+    {"port", 'p', OPTION_PORT, .offset = AT(port), .min = 1, .max = 65535},
+    {"time", 't', OPTION_TIME, .offset = AT(time_ns), .min = 1, .max = 10000000000},
+    {"way", 0, OPTION_WORD, .offset = AT(way), .argument = "there|back", .words = ways},
+    {"six", '6', OPTION_SET, .offset = AT(family), .max = 6},
+    {"text", 0, OPTION_TEXT, .offset = AT(text)},
+    {"x", 0, OPTION_HINT, .hint = "there is no x"},
+    {"help", 'h', OPTION_HELP},
 };
-static const struct command_line command = {
-    .description = "A test.\n", .usage = "@\n", .rows = rows, .count = sizeof rows / sizeof *rows};
+static const struct command_line command = {rows, sizeof rows / sizeof *rows, "usage: @\n"};
 
 static size_t read_into(struct settings *settings, const char **operands, char *line) {
     char *argv[16];
@@ -79,6 +77,7 @@ static void check_error(const char *arguments, const char *says) {
 int main(void) {
     test_values();
     check_error("--conut 1", "no option --conut (did you mean --count?)");
+    check_error("--szie 1", "no option --szie (did you mean --size?)");
     check_error("--nothing", "no option --nothing; see");
     check_error("-x", "no option -x: there is no x");
     check_error("-s", "-s: expected a value");

@@ -11,6 +11,8 @@ import pytest
 import needs
 from wiretale.cli.commands import KNOWN, path_of
 from wiretale.cli.manual import page_of, pages, troff, write
+from wiretale.cli.programs.program_help import help_of_program
+from wiretale.traffic.program import PROGRAM_OF_COMMAND, find_program
 
 COMPLETED = [
     ("wiretale st", "store"),
@@ -67,6 +69,13 @@ def test_a_page_has_every_part_of_the_help() -> None:
         "x", "A thing.\n\nusage: x FILE\n\noptions:\n  -a, --all VALUE\n" + " " * 24 + "one\n" + " " * 24 + "two\n"
     )
     assert page.sections[0].entries == [("-a, --all VALUE", "one two")]
+
+
+@pytest.mark.parametrize("name", PROGRAM_OF_COMMAND)
+def test_a_c_program_prints_the_help_of_its_declaration(name: str) -> None:
+    program, *first = PROGRAM_OF_COMMAND[name]
+    done = subprocess.run([*first, "--help"], executable=find_program(program), capture_output=True, text=True)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", help_of_program(name))
 
 
 @pytest.mark.parametrize("shell", ASK)

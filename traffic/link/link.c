@@ -72,82 +72,8 @@ static bool take_address(void *into, const char *value, const char **expected) {
            inet_pton(AF_INET6, value, addresses->ip6) == 1;
 }
 
-#define STRUCT struct link_options
-
-static const struct option_row rows[] = {
-    HEADING("options"),
-    TAKEN("forward", 0, "SPEC", take_forward, "packets from the first interface to the second"),
-    TAKEN("reverse", 0, "SPEC", take_reverse, "packets from the second to the first"),
-    TAKEN("both", 0, "SPEC", take_both, "packets in both directions"),
-    COUNT_OF("seed", 0, seed, "N", 0, 0,
-             "random seed; the same seed gives packet n the same fate [1]"),
-    TEXT_OF("truth", 0, truth_path, "FILE", "write the fate of each packet"),
-    FLAG("overwrite", 0, overwrite, "let it replace an existing capture file [refuse to]"),
-    TEXT_OF("print-truth", 0, print_path, "FILE", "print such a file as CSV; - is standard input"),
-    TAKEN("address", 0, "A", take_address,
-          "the link's own address in ICMP messages, once for each family [192.0.0.8 and "
-          "100:0:0:1::1]"),
-    TIME_OF("spin", 0, spin_ns, "TIME", 0, MAX_DURATION_NS,
-            "busy-wait if the next packet is due within TIME [0]"),
-    COUNT_OF("priority", 0, priority, "N", 0, 99,
-             "real-time priority, if allowed; 0 disables it [10]"),
-    FLAG("json", 0, json, "print the summary as one JSON object"),
-    HELP_AND_VERSION,
-};
-
-static const struct command_line command = {
-    .description = "Join two interfaces by an emulated link that loses, delays, reorders or\n"
-                   "corrupts packets, and record the fate of each. It prints `linking` on stderr\n"
-                   "once it does; SIGINT and SIGTERM end it, and a summary goes to stdout.\n",
-    .usage = "@ INTERFACE INTERFACE [options]\n"
-             "       @ --print-truth FILE\n",
-    .arguments = "  INTERFACE             one of two in this network namespace\n",
-    .rows = rows,
-    .count = sizeof rows / sizeof *rows,
-    .sections = "settings of a direction (SPEC is one or more, separated by blanks):\n"
-                "  rate=2Mbit            bits a second\n"
-                "  overhead=BYTES        bytes that the link adds to an IP packet [0]; Ethernet\n"
-                "                        adds 38\n"
-                "  trace=FILE            a rate that changes: each line is a millisecond in which\n"
-                "                        1500 bytes may leave (the format of mahimahi)\n"
-                "  delay=10ms            jitter=2ms, distribution=uniform|normal|exponential,\n"
-                "                        jitter-reorders=yes\n"
-                "  queue=20, queue=64KiB\n"
-                "                        room, with the packet being sent [1000 packets]\n"
-                "  discipline=tail|red|codel|fq_codel|pie\n"
-                "                        red-min, red-max, red-probability, red-weight; target\n"
-                "                        of codel [5ms] or pie [15ms], interval, flows, quantum\n"
-                "  ecn=yes               mark packets in place of dropping them, if they permit\n"
-                "                        it; not with tail\n"
-                "  schedule=0s:rate=9Mbit:delay=20ms:loss=1%,5s:rate=1Mbit\n"
-                "                        rate, delay and loss from these times on\n"
-                "  loss=1%               random loss\n"
-                "  gilbert=1%,25%        loss in bursts: to bad, to good[, loss while bad[, loss\n"
-                "                        while good]]\n"
-                "  periodic=N            lose every Nth packet\n"
-                "  drop=17,90-95         lose these packets\n"
-                "  loss-span=2s-3s:50%   lose a share of the packets in this time\n"
-                "  outage=2s-3s          lose all packets in this time\n"
-                "  stall=2s-3s           send nothing in this time; the queue fills\n"
-                "  reorder=1%            hold packets back until distance=3 others have left, or\n"
-                "                        for reorder-wait=50ms\n"
-                "  duplicate=1%          send packets twice\n"
-                "  corrupt=0.1%          flip bits=1 in packets\n"
-                "  mtu=1400              answer larger IP packets by ICMP; with black-hole=yes,\n"
-                "                        drop them\n",
-    .examples = "  # a slow link in both directions, with its log\n"
-                "  @ left right --both 'rate=2Mbit delay=10ms queue=20' \\\n"
-                "      --truth run.truth\n"
-                "  # exactly these packets are lost, and answers are late\n"
-                "  @ left right --forward 'drop=17,90-95' \\\n"
-                "      --reverse 'delay=50ms jitter=5ms'\n"
-                "  # the log as CSV\n"
-                "  @ --print-truth run.truth > truth.csv\n",
-    .exit_codes = "  0  done\n"
-                  "  2  wrong usage\n"
-                  "  4  no such interface, or a file or the output failed\n"
-                  "  5  a permission or resource is missing\n",
-};
+/* Its rows name the functions, words and members above. */
+#include "option_table.h"
 
 /* Exits if the file is standard output, an input, or a capture without --overwrite. */
 static void check_truth(const struct link_options *options) {

@@ -2,8 +2,8 @@
 """The manual, made when the package is built: a man page for each command, and completions for shells.
 
 `python -m wiretale.cli.manual DIR` writes them into DIR/share; `DIR capture` only completions of wiretale-capture, whose Debian
-package has a man page of its own. The help of a command is its page: parsers of Python and option tables of C programs print
-it in one layout, so each option is declared in one place.
+package has a man page of its own. The help of a command is its page: parsers of Python and declarations of C programs
+(programs/) give it in one layout, so each option is declared in one place, and no program has to run.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,8 @@ from typing import NamedTuple
 
 from wiretale.cli.commands import COMMANDS, MORE, PATHS, PROGRAM_COMMANDS, path_of
 from wiretale.cli.parser import Parser, add_command
-from wiretale.traffic.program import PROGRAM_OF_COMMAND, find_program
+from wiretale.cli.programs.program_help import help_of_program
+from wiretale.traffic.program import PROGRAM_OF_COMMAND
 from wiretale.version import __version__
 
 ENTRY = re.compile(r"  (\S.*?)(?: {2,}(\S.*))?$")
@@ -84,13 +84,6 @@ def page_of(path: str, help_text: str) -> Page:
     return Page(path, " ".join(head.split()), [line.strip() for line in usage.split("\n")], sections)
 
 
-def program_help(name: str) -> str:
-    """Returns the help of a C program, which its table of options prints."""
-    program, *first = PROGRAM_OF_COMMAND[name]
-    command = [first[0], *first[1:], "--help"]
-    return subprocess.run(command, executable=find_program(program), capture_output=True, text=True, check=True).stdout
-
-
 def parsers_of(parser: Parser, path: str) -> Iterator[tuple[str, Parser]]:
     """Yields a parser and those of its actions, each with its path."""
     yield path, parser
@@ -109,7 +102,7 @@ def help_texts() -> Iterator[tuple[str, str]]:
     yield "", make_parser().format_help()
     for name in (*COMMANDS, *MORE, *PATHS):
         if name in PROGRAM_COMMANDS:
-            yield path_of(name), program_help(name)
+            yield path_of(name), help_of_program(name)
         else:
             parser = add_command(Parser(prog="wiretale").add_subparsers(), name)
             yield from ((path, inner.format_help()) for path, inner in parsers_of(parser, path_of(name)))
@@ -174,7 +167,7 @@ def write_program(name: str, place: Path) -> list[Path]:
     """Writes the completions of a C program, named by its command, likewise."""
     from wiretale.cli.completion import program_scripts
 
-    return write_texts(program_scripts(page_of(name, program_help(name)), PROGRAM_OF_COMMAND[name][0]), place)
+    return write_texts(program_scripts(page_of(name, help_of_program(name)), PROGRAM_OF_COMMAND[name][0]), place)
 
 
 def write_texts(texts: dict[str, str], place: Path) -> list[Path]:

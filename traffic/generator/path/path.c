@@ -36,37 +36,8 @@ struct path_options {
     bool json;
 };
 
-#define STRUCT struct path_options
-
-static const struct option_row rows[] = {
-    HEADING("options"),
-    PORT_OF("port", 'p', port, "UDP port of the probes, which no program should use [33434]"),
-    COUNT_OF("hops", 0, hops, "N", 1, MOST_HOPS, "routers at most [30]"),
-    COUNT_OF("probes", 0, probes, "N", 1, MOST_PROBES, "probes for each router [3]"),
-    TIME_OF("wait", 0, wait_ns, "TIME", NS_PER_MS, 60 * NS_PER_S,
-            "wait for an answer: 1, 500ms [1]"),
-    SET(NULL, '4', family, AF_INET, "IPv4 only"),
-    SET(NULL, '6', family, AF_INET6, "IPv6 only"),
-    FLAG("json", 0, json, "print one JSON object"),
-    HELP_AND_VERSION,
-};
-
-static const struct command_line command = {
-    .description = "List the routers on the way to a host, with their round trips.\n",
-    .usage = "@ path [options] HOST\n",
-    .arguments = "  HOST                  name or address\n",
-    .rows = rows,
-    .count = sizeof rows / sizeof *rows,
-    .examples = "  # the way of IPv4 to a name\n"
-                "  @ path -4 HOST\n"
-                "  # for a program, with one probe each\n"
-                "  @ path --json --probes 1 HOST\n",
-    .exit_codes = "  0    done: the host answered\n"
-                  "  2    wrong usage\n"
-                  "  3    the host did not answer\n"
-                  "  4    no such host or no route, or the output failed\n"
-                  "  130  interrupted (143 by SIGTERM)\n",
-};
+/* Its rows name the functions, words and members above. */
+#include "path/option_table.h"
 
 /* Answers to the probes of one time to live. */
 struct hop {

@@ -37,90 +37,10 @@ static bool take_floor(void *into, const char *value, const char **expected) {
     return units_parse_decimal(value, UNIT_RATE, rate) && (*rate >= 1 || *rate == 0);
 }
 
-#define LONG   (1000000 * NS_PER_S)
-#define STRUCT struct receive_options
+#define LONG (1000000 * NS_PER_S)
 
-static const struct option_row rows[] = {
-    HEADING("sockets"),
-    PORT_OF("port", 'p', port, "TCP port of control and data connections [5010]"),
-    SET("ipv4", '4', family, AF_INET, "use IPv4 only"),
-    SET("ipv6", '6', family, AF_INET6, "use IPv6 only"),
-    TEXT_OF("bind", 'B', local.bind, "ADDRESS", "listen at this address only"),
-    TEXT_OF("device", 0, local.device, "IF", "use this interface only (SO_BINDTODEVICE)"),
-    TAKEN_AT("data-ports", 0, local, "A-B", local_plan_take_ports,
-             "UDP ports of data [chosen by the system]"),
-    SIZE_OF("buffer", 'w', buffer, "BYTES", 1, 1 << 30,
-            "socket buffers of data, unless the sender asks for a size"),
-    HEADING("tests"),
-    SET("once", '1', tests, 1, "run one test, then end"),
-    COUNT_OF("tests", 0, tests, "N", 1, INT64_MAX, "run N tests, then end"),
-    TIME_OF("accept-timeout", 0, accept_ns, "TIME", NS_PER_MS, LONG,
-            "end if no test is started for TIME while none runs [wait]"),
-    FLAG("let-stop", 0, lets_stop,
-         "end after the test of a sender that asks for it (send --stop-receiver) [refuse it]"),
-    COUNT_OF("parallel", 0, parallel, "N", 1, 1024,
-             "tests run at once [1]; further senders are refused"),
-    COUNT_OF("per-address", 0, per_address, "N", 1, 1024,
-             "of them, from one address or IPv6 /64 [1]"),
-    SIZE_OF("max-bytes", 0, exchange.max_bytes, "BYTES", 1, INT64_MAX, "byte limit per test [1T]"),
-    TAKEN_AT("max-rate", 0, exchange.max_bps, "RATE", take_rate,
-             "limit of block bytes per test and direction: 10M, 1G [no limit]"),
-    TAKEN_AT("min-rate", 0, exchange.min_bps, "RATE", take_floor,
-             "end a test whose blocks are slower for a minute [100 bit/s]; 0: never"),
-    TIME_OF("max-time", 0, exchange.max_ns, "TIME", NS_PER_MS, LONG, "time limit per test [10m]"),
-    COUNT_OF("max-streams", 0, max_streams, "N", 1, MAX_STREAMS, "stream limit per test [128]"),
-    TIME_OF("idle", 0, idle_ns, "TIME", NS_PER_MS, LONG,
-            "silence that ends a test [as the sender asks, 1 s]"),
-    TEXT_OF("key", 0, key, "FILE", "accept only senders with the same key file"),
-    TAKEN_AT("allow", 0, allowed, "NETWORK", allowed_networks_take,
-             "accept only senders in this network, as in 192.0.2.0/24; repeat it for more [all]"),
-    TAKEN_AT("quota", 0, quota, "BYTES/TIME", quota_take,
-             "bytes of blocks that each address may move in a time, as in 10G/24h [no limit]"),
-    HEADING("files"),
-    TEXT_OF("output-dir", 'o', target.folder, "DIR",
-            "write received files here [only compare their checksums]"),
-    SIZE_OF("total-size", 0, room.most_bytes, "BYTES", 1, INT64_MAX,
-            "limit of all files in DIR together [10G]"),
-    SIZE_OF("min-free", 0, room.min_free, "BYTES", 0, INT64_MAX,
-            "space to leave free on the disk of DIR [5 % of it]"),
-    FLAG("overwrite", 0, target.overwrite, "replace files that exist in DIR [refuse them]"),
-    FLAG("stdout", 0, target.to_stdout,
-         "write files to standard output, and reports to standard error"),
-    HEADING("rights"),
-    TEXT_OF("user", 0, user, "USER",
-            "as root, become this user [owner of DIR, wiretale or nobody]; root: stay root"),
-    FLAG("no-sandbox", 0, no_sandbox, "run without seccomp and Landlock"),
-    HEADING("output"),
-    FLAG("json", 'J', exchange.style.json, "print one JSON object per test, on one line"),
-    TIME_OF("interval", 'i', exchange.interval_ns, "TIME", 10 * NS_PER_MS, LONG,
-            "print a line every TIME while a test runs"),
-    TAKEN_AT("format", 'f', exchange.style.format, "k|K|m|M|g|G", rate_letter_take,
-             "unit of rates as in ttcp: lower case bits, upper case bytes"),
-    FLAG("quiet", 'q', exchange.style.quiet, "print nothing but the port and errors"),
-    HELP_AND_VERSION,
-};
-
-static const struct command_line command = {
-    .description = "Run tests for `@ send`: count lost, late and corrupt blocks, and\n"
-                   "report them to both ends.\n",
-    .usage = "@ receive [options]\n",
-    .rows = rows,
-    .count = sizeof rows / sizeof *rows,
-    .examples = "  # tests of anyone who reaches the port, until stopped\n"
-                "  @ receive\n"
-                "  # one test, for a script\n"
-                "  @ receive --once --json > test.json\n"
-                "  # files from senders with a key\n"
-                "  @ receive --key ~/wiretale.key --output-dir incoming \\\n"
-                "      --max-bytes 10G\n",
-    .exit_codes =
-        "  0    done\n"
-        "  2    wrong usage\n"
-        "  3    a test was cut short (--once, --tests), or none began (--accept-timeout)\n"
-        "  4    a file or folder cannot be used, or the output failed\n"
-        "  5    a permission or the port is missing\n"
-        "  130  interrupted\n",
-};
+/* Its rows name the functions, words and members above. */
+#include "receive/option_table.h"
 
 /* The defaults bound the damage that a stranger can do: one transfer at once, of 128 streams, 1 TB
  * and 10 minutes, and files of 10 GB together. */

@@ -40,66 +40,8 @@ TAKE_BINARY(offset, UNIT_BINARY_SIZE, 0, 1073741824)
 TAKE_BINARY(buffer, UNIT_BINARY_SIZE, 1, 2147483647)
 TAKE_BINARY(count, UNIT_BINARY_COUNT, 1, 9223372036854775807)
 
-#define STRUCT struct ttcp_options
-
-static const struct option_row rows[] = {
-    HEADING("transfer"),
-    FLAG(NULL, 't', transmit, "transmit"),
-    FLAG(NULL, 'r', receive, "receive"),
-    FLAG(NULL, 'u', udp, "UDP instead of TCP"),
-    FLAG(NULL, 's', pattern,
-         "send a pattern and drop received data, instead of stdin and stdout [if stdin is a "
-         "terminal or /dev/null, or stdout a terminal]"),
-    TAKEN_AT(NULL, 'l', length, "BYTES", take_length,
-             "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp [8192]"),
-    TAKEN_AT(NULL, 'n', count, "COUNT", take_count, "number of buffers to send with -s [2048]"),
-    FLAG(NULL, 'c', continuous, "transmit until stopped; receive one transfer after the other"),
-    FLAG(NULL, 'R', concurrent, "receive from several senders at once until stopped; with -s"),
-    HEADING("sockets and buffers"),
-    PORT_OF(NULL, 'p', port, "port [5001]"),
-    SET(NULL, '4', family, AF_INET, "IPv4 only"),
-    SET(NULL, '6', family, AF_INET6, "IPv6 only"),
-    TAKEN_AT(NULL, 'b', buffer, "BYTES", take_buffer, "size of the socket buffer"),
-    FLAG(NULL, 'D', no_delay, "TCP_NODELAY: do not wait for more data to send"),
-    FLAG(NULL, 'd', debug, "SO_DEBUG"),
-    TAKEN_AT(NULL, 'A', align, "BYTES", take_length, "align buffers to a multiple of this [16384]"),
-    TAKEN_AT(NULL, 'O', offset, "BYTES", take_offset,
-             "start buffers this far past the alignment [0]"),
-    FLAG(NULL, 'B', full_blocks, "write blocks of -l bytes to stdout"),
-    FLAG(NULL, 'T', touch, "read every byte that is received"),
-    TIME_OF("idle", 0, idle_ns, "TIME", 0, MAX_TIME,
-            "silence that ends receiving: 5, 1.5s, 200ms [UDP 5, TCP never]"),
-    TIME_OF("pause", 0, pause_ns, "TIME", 0, MAX_TIME,
-            "wait before the marks that end a transfer over UDP [0.25]"),
-    HEADING("output"),
-    TAKEN_AT(NULL, 'f', unit, "UNIT", rate_letter_take,
-             "rates in k, m, g bits or K, M, G bytes, of 1024 as in ttcp [K]"),
-    FLAG(NULL, 'v', verbose, "print more figures"),
-    FLAG("json", 0, json, "print one JSON object per transfer"),
-    HELP_AND_VERSION,
-};
-
-static const struct command_line command = {
-    .description = "Transfer data to or from ttcp, PCATTCP or wiretale; over TCP, any program.\n",
-    .usage = "@ ttcp -t [options] HOST\n       @ ttcp -r [options]\n",
-    .arguments = "  HOST                  the host to transmit to\n",
-    .rows = rows,
-    .count = sizeof rows / sizeof *rows,
-    .examples = "  # receive 1 transfer over TCP at port 5001\n"
-                "  @ ttcp -r -s\n"
-                "  # send it 4096 buffers of 8192 bytes\n"
-                "  @ ttcp -t -s -n 4096 host\n"
-                "  # receive over UDP until stopped\n"
-                "  @ ttcp -r -s -u -c --json\n"
-                "  # a pipe over the network\n"
-                "  tar c . | @ ttcp -t host\n",
-    .exit_codes = "  0    done\n"
-                  "  2    wrong usage\n"
-                  "  3    cut short\n"
-                  "  4    no connection, or the output failed\n"
-                  "  5    not permitted\n"
-                  "  130  interrupted (143 by SIGTERM)\n",
-};
+/* Its rows name the functions, words and members above. */
+#include "ttcp/option_table.h"
 
 /* Returns NULL, or the reason why datagrams of this size cannot be used. */
 static const char *check_datagrams(const struct ttcp_options *options) {
