@@ -337,6 +337,18 @@ fresh: ## run make demo and make check in bare Debian 12 and 13, and make test i
 	@.ci/packages fresh
 	@.ci/fresh
 
+$(VENV)/.stamp-release: $(VENV)/.stamp-run
+	@.ci/step "installing the tools of a release into $(VENV)" $(INSTALL) '.[release]'
+	@touch $@
+
+.PHONY: release
+release: $(VENV)/.stamp-release build ## build all files of a release in dist/, and check that they may be published; uploads nothing
+	@VENV=$(VENV) .ci/release
+
+.PHONY: owner
+owner: ## write addresses that only the owner knows (.ci/owner.toml) where they belong
+	@$(PYTHON) .ci/owner.py
+
 .PHONY: clean
 clean: ## remove all built files and the virtual environment
 	$(call say,removing build and $(VENV))

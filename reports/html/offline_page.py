@@ -58,6 +58,7 @@ def render(template: str, data: dict[str, Any], entry: str = "figures.js", style
         style=part("page.css") + style,
         script=code,
         plotly=base64.b64encode(compressed).decode(),
+        licenses=part("plotly-LICENSE.txt"),
         # "<" could end the script element; in JSON, it occurs only in strings.
         data=text.replace("<", "\\u003c"),
         **fields,

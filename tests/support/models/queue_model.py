@@ -411,7 +411,9 @@ def digest(dropped: dict[int, str]) -> int:
 def c_text() -> str:
     """The header with the drops of the models."""
     lines = [
+        # REUSE-IgnoreStart
         "/* SPDX-License-Identifier: Apache-2.0 */",
+        # REUSE-IgnoreEnd
         "/* Made by tests/support/models/queue_model.py: models of queue disciplines, from their papers. */",
         "#ifndef WIRETALE_LINK_TEST_QUEUE_MODEL_H",
         "#define WIRETALE_LINK_TEST_QUEUE_MODEL_H",

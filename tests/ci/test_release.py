@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a release is made of: versions that agree, places for the owner's addresses, and the bill of materials of a wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from checkout import ROOT
+from wiretale.version import __version__
+
+pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "owner.py").exists(), reason="no .ci/ beside the tests")
+
+
+def script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_file_has_the_same_version() -> None:
+    assert f"\n## [{__version__}]\n" in (ROOT / "CHANGELOG.md").read_text()
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_the_owner_fills_in_addresses_once() -> None:
+    filled = script("owner").filled
+    text = "to @owner:security@\n#@owner:repository url: @owner:repository@/issues\n"
+    assert filled(text, {"security": "", "repository": ""}) == text
+    facts = {"security": "a@b.example", "repository": "https://b.example/w"}
+    assert filled(text, facts) == "to a@b.example\nurl: https://b.example/w/issues\n"
+
+
+def test_a_bill_has_what_a_wheel_contains_and_needs(tmp_path: Path) -> None:
+    wheel = tmp_path / "wiretale-1.0-cp311-abi3-manylinux_2_28_x86_64.whl"
+    requires = "Requires-Dist: duckdb<3,>=2\nRequires-Dist: scapy>=2.6; extra == 'packets'\n"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        head = "Name: wiretale\nVersion: 1.0\nLicense: Apache-2.0\n"
+        archive.writestr("wiretale-1.0.dist-info/METADATA", head + requires)
+        page = "reports/html/page/plotly-cartesian.min.js.gz"
+        archive.write(ROOT / page, f"wiretale/{page}")
+    sbom = script("sbom")
+    parts = {part["name"] for part in sbom.bill(wheel)["components"]}
+    assert {"plotly.js-cartesian-dist-min", "duckdb"} <= parts and "scapy" not in parts
+    if sbom.SOURCES.exists():
+        assert {"libpcap", "nettle"} <= parts
+
+
+def test_a_page_carries_the_licenses_of_what_it_contains() -> None:
+    licenses = (ROOT / "reports/html/page/plotly-LICENSE.txt").read_text()
+    assert re.search(r"plotly\.js \d.*Plotly", licenses) and "</" not in licenses
+    assert (
+        '<script type="text/plain" id="licenses">{{ licenses|safe }}'
+        in (ROOT / "reports/html/page/page.html").read_text()
+    )
