@@ -82,6 +82,23 @@ class InterfaceRow(TypedDict):
     capture_filter: str | None
     comment: str | None
     packet_comments: int
+    speed_bps: int | None
+    duplex: str | None
+    mtu: int | None
+    promiscuous: bool | None
+    receive_offload: bool | None
+    send_offload: bool | None
+    time_stamps: str | None
+    carrier_losses: int | None
+    carrier_down_ns: int | None
+    carrier_lost_ns: int | None
+    carrier_back_ns: int | None
+    clock_synchronized: bool | None
+    clock_error_ns: int | None
+    clock_steps: int | None
+    clock_step_size_ns: int | None
+    clock_step_ns: int | None
+    clock_step_last_ns: int | None
 
 
 class DecodeStopRow(TypedDict):

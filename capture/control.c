@@ -16,10 +16,8 @@
 #include "common/clock.h"
 #include "common/log.h"
 
-#define MAX_CLOCK_READS   50
-#define MIN_CLOCK_STEP_NS NS_PER_MS
-#define ROUND_MS          100
-#define CLIENT_NS         NS_PER_S /* between lines to status clients, unless --interval is given */
+#define ROUND_MS  100
+#define CLIENT_NS NS_PER_S /* between lines to status clients, unless --interval is given */
 /* If a reading thread completes no round in this time, the watchdog is not fed. */
 #define READER_HUNG_NS (5 * NS_PER_S)
 
@@ -28,34 +26,11 @@
 #define STOP_AGAIN_NS (2 * NS_PER_S)
 
 struct rounds {
-    struct clock_watch clock;
     int64_t begun_ns, interval_at_ns, clients_at_ns, watchdog_at_ns;
     bool woken;        /* reading threads have been woken to end */
     bool is_announced; /* "capturing" has been printed */
     bool over;         /* -a duration: has elapsed */
 };
-
-/* A thread may be preempted between two reads of the clocks, so the shortest of several attempts
- * counts. */
-int64_t clock_watch_distance(void) {
-    int64_t best_span = INT64_MAX, distance = 0;
-    for (int i = 0; i < MAX_CLOCK_READS && best_span > MIN_CLOCK_STEP_NS / 10; i++) {
-        int64_t before = monotonic_ns(), wall = realtime_ns(), span = monotonic_ns() - before;
-        if (span < best_span) {
-            best_span = span;
-            distance = wall - before - span / 2;
-        }
-    }
-    return distance;
-}
-
-int64_t clock_watch_step(struct clock_watch *watch, int64_t distance_ns) {
-    int64_t step = distance_ns - watch->distance_ns;
-    if (step < MIN_CLOCK_STEP_NS && step > -MIN_CLOCK_STEP_NS)
-        return 0;
-    watch->distance_ns = distance_ns;
-    return step;
-}
 
 /* Signals are read from a descriptor, so no code runs in a signal handler, and poll() wakes up for
  * them. */
@@ -102,16 +77,6 @@ static void take_signals(struct control *control) {
         }
 }
 
-/* The step is recorded in the file, because time stamps before and after it cannot be compared. */
-static void watch_clock(struct control *control, struct rounds *rounds) {
-    int64_t step = clock_watch_step(&rounds->clock, clock_watch_distance());
-    if (!step)
-        return;
-    log_warning("the clock was set by %+.9f s", (double)step / NS_PER_S);
-    atomic_fetch_add(&control->output->clock_step_ns, step);
-    chunk_queue_wake(&control->capture->queue);
-}
-
 /* Returns whether each reading thread completed a round within READER_HUNG_NS. */
 static bool readers_live(const struct capture *capture, int64_t now) {
     for (uint32_t i = 0; i < capture->device_count; i++) {
@@ -133,8 +98,10 @@ static void feed_watchdog(struct control *control, struct rounds *rounds, int64_
 }
 
 /* Sends a line of JSON to all clients, or only to those without a line. */
-static void send_status(struct control *control, const struct status *status, bool fresh_only) {
+static void send_status(struct control *control, struct status *status, bool fresh_only) {
     char line[STATUS_SIZE];
+    status->clock = &control->clock;
+    status->links = &control->links;
     size_t length = status_json(status, control->capture, line);
     status_socket_send(&control->status, line, length, fresh_only);
 }
@@ -210,19 +177,20 @@ int control_run(struct control *control) {
     struct rounds rounds = {.begun_ns = now,
                             .interval_at_ns = now + control->capture->settings->interval_ns,
                             .clients_at_ns = now};
-    rounds.clock.distance_ns = clock_watch_distance();
     service_notify(&control->service, "READY=1");
     while (!atomic_load(&control->writer->done)) {
         struct pollfd ready[] = {{.fd = control->signal_fd, .events = POLLIN},
-                                 {.fd = control->status.fd, .events = POLLIN}};
+                                 {.fd = control->status.fd, .events = POLLIN},
+                                 {.fd = control->links.fd, .events = POLLIN}};
         take_signals(control);
         now = monotonic_ns();
-        watch_clock(control, &rounds);
+        clock_watch_round(&control->clock, control->output, now);
+        link_watch_round(&control->links);
         end_when_due(control, &rounds, now);
         report_status(control, &rounds, now);
         span_keeper_watch(&control->spans, control->capture);
         feed_watchdog(control, &rounds, now);
-        poll(ready, 2, ROUND_MS);
+        poll(ready, sizeof ready / sizeof *ready, ROUND_MS);
     }
     struct status last;
     status_take(&last, control->capture, control->output);

@@ -9,6 +9,8 @@
 #include "keep/spans.h"
 #include "output/file.h"
 #include "status/status_socket.h"
+#include "watch/clock_watch.h"
+#include "watch/link_watch.h"
 
 struct control {
     struct capture *capture;
@@ -17,6 +19,8 @@ struct control {
     struct service service;
     struct status_socket status;
     struct span_keeper spans;
+    struct clock_watch clock;
+    struct link_watch links;
     int signal_fd;
     int64_t stop_asked_ns; /* CLOCK_MONOTONIC of the first signal to stop; 0: none */
 };
@@ -26,16 +30,5 @@ void control_take_signals(struct control *control);
 
 /* Runs until all packets are written. Returns the exit code. */
 int control_run(struct control *control);
-
-/* Detects that CLOCK_REALTIME is set: its distance from CLOCK_MONOTONIC jumps. Slewing by NTP
- * changes both clocks alike and is no step. */
-struct clock_watch {
-    int64_t distance_ns;
-};
-
-int64_t clock_watch_distance(void);
-
-/* Returns the step since the last call, 0 if there is none. */
-int64_t clock_watch_step(struct clock_watch *watch, int64_t distance_ns);
 
 #endif

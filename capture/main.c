@@ -202,6 +202,9 @@ static void prepare_output(struct program *program) {
                           program->capture.device_count))
         fail(EXIT_IO, "cannot allocate %llu bytes for packets (-B)",
              (unsigned long long)program->settings.buffer_bytes);
+    notes_open(&program->output.notes);
+    clock_watch_begin(&program->control.clock, &program->output.notes);
+    link_watch_open(&program->control.links, &program->capture, &program->output);
     output_open(&program->output);
 }
 

@@ -42,7 +42,7 @@ static bool is_same(const struct description *a, const struct description *b) {
     return a->device == b->device && a->link_type == b->link_type && a->snaplen == b->snaplen &&
            a->speed_bps == b->speed_bps && a->has_mac == b->has_mac &&
            !memcmp(a->mac, b->mac, sizeof a->mac) && !strcmp(a->name, b->name) &&
-           !strcmp(a->comment, b->comment);
+           !strcmp(a->comment, b->comment) && !strcmp(a->facts, b->facts);
 }
 
 /* A linear search suffices, because descriptions are only added if an interface is opened. */

@@ -74,7 +74,8 @@ struct description {
     uint32_t device;
     char name[64];
     char hardware[96];  /* driver, firmware, bus */
-    char comment[512];  /* time stamp source, offloads */
+    char comment[512];  /* for people: what is recorded */
+    char facts[320];    /* for programs: " mtu=1500 gro=on" */
     const char *filter; /* of the settings, or NULL */
     uint32_t link_type; /* LINKTYPE_ value */
     uint32_t snaplen;

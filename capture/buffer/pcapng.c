@@ -120,7 +120,7 @@ static void add_system(struct pcapng_buffer *buffer, enum block_option os,
 }
 
 /* The length of the section is left unknown, since the file grows until it is finished. */
-void pcapng_section(struct pcapng_buffer *buffer) {
+void pcapng_section(struct pcapng_buffer *buffer, const char *comment) {
     begin(buffer, BLOCK_SECTION);
     add_u32(buffer, PCAPNG_BYTE_ORDER_MAGIC);
     add_u16(buffer, 1); /* version 1.0 */
@@ -129,6 +129,7 @@ void pcapng_section(struct pcapng_buffer *buffer) {
     add_u32(buffer, UINT32_MAX);
     add_system(buffer, SHB_OS, SHB_HARDWARE);
     add_text(buffer, SHB_APPLICATION, PCAPNG_APPLICATION " " WIRETALE_VERSION);
+    add_text(buffer, OPTION_COMMENT, comment);
     end_options(buffer);
     end(buffer);
 }
@@ -161,6 +162,7 @@ void pcapng_interface(struct pcapng_buffer *buffer, const struct description *de
     add_system(buffer, IF_OS, 0);
     add_text(buffer, IF_HARDWARE, description->hardware);
     add_text(buffer, OPTION_COMMENT, description->comment);
+    add_text(buffer, OPTION_COMMENT, description->facts);
     end_options(buffer);
     end(buffer);
 }
@@ -168,12 +170,13 @@ void pcapng_interface(struct pcapng_buffer *buffer, const struct description *de
 /* Times, drops and delivered packets are options, so each is left out if it is unknown. A block
  * without them only carries a comment, such as a step of the clock. */
 void pcapng_statistics(struct pcapng_buffer *buffer, const struct pcapng_statistics *statistics,
-                       const char *comment) {
+                       const char *comment, const char *facts) {
     begin(buffer, BLOCK_STATISTICS);
     add_u32(buffer, statistics->interface);
     add_u32(buffer, (uint32_t)((uint64_t)statistics->end_ns >> 32));
     add_u32(buffer, (uint32_t)statistics->end_ns);
     add_text(buffer, OPTION_COMMENT, comment);
+    add_text(buffer, OPTION_COMMENT, facts);
     if (statistics->start_ns) {
         add_time(buffer, ISB_START, statistics->start_ns);
         add_time(buffer, ISB_END, statistics->end_ns);

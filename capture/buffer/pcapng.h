@@ -66,11 +66,12 @@ enum block_option {
 /* Frees the memory, after which the buffer is empty. */
 void pcapng_free(struct pcapng_buffer *buffer);
 
-/* Append one block each: section header, interface description and interface statistics. */
-void pcapng_section(struct pcapng_buffer *buffer);
+/* Append one block each: section header, interface description and interface statistics. A comment
+ * may be NULL or empty. */
+void pcapng_section(struct pcapng_buffer *buffer, const char *comment);
 void pcapng_interface(struct pcapng_buffer *buffer, const struct description *description);
 void pcapng_statistics(struct pcapng_buffer *buffer, const struct pcapng_statistics *statistics,
-                       const char *comment);
+                       const char *comment, const char *facts);
 
 /* Appends the header of a classic pcap file with nanoseconds. */
 void pcapng_classic_header(struct pcapng_buffer *buffer, uint32_t snaplen, uint32_t link_type);

@@ -4,6 +4,7 @@
 #include "confine/confine.h"
 
 #include <errno.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -30,8 +31,14 @@ bool sandbox_files(const struct directory *directory) {
 bool sandbox_calls(void) {
     static const struct sandbox_socket sockets[] = {{AF_PACKET, 0}, {AF_UNIX, 0}, {AF_NETLINK, 0}};
     static const struct sandbox_request usbmon = {0xff00, 0x9200};
-    const struct sandbox_needs needs = {
-        .sockets = sockets, .socket_count = 3, .requests = &usbmon, .request_count = 1};
+    /* They only read: setting needs CAP_SYS_TIME. */
+    static const int clock_calls[] = {SCMP_SYS(adjtimex), SCMP_SYS(clock_adjtime)};
+    const struct sandbox_needs needs = {.sockets = sockets,
+                                        .socket_count = 3,
+                                        .requests = &usbmon,
+                                        .request_count = 1,
+                                        .calls = clock_calls,
+                                        .call_count = 2};
     return sandbox_open_calls(&needs);
 }
 

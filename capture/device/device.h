@@ -103,7 +103,7 @@ const char *device_direction_filter(const struct device *device);
 /* Starts the reading thread, which ends after capture->stopping is set. */
 bool device_start(struct device *device);
 
-/* Fills in name, hardware, speed, address and offloads of an interface. */
+/* Fills in hardware, speed, address and facts of an interface. */
 void device_describe(const char *name, struct description *description);
 
 /* Prints the interfaces (--list). Returns the exit code. */

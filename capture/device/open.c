@@ -150,15 +150,15 @@ static enum open_result add_description(struct device *device) {
                                     .link_type = (uint32_t)device->file_link_type,
                                     .snaplen = settings->snaplen};
     snprintf(described.name, sizeof described.name, "%s", device->name);
+    snprintf(described.facts, sizeof described.facts,
+             "wiretale.link/1 time_stamps=%.31s promiscuous=%s",
+             settings->time_source ? settings->time_source : "host",
+             settings->no_promiscuous || device_is_any(device) ? "no" : "yes");
     device_describe(device->name, &described);
-    size_t used = strlen(described.comment);
-    snprintf(described.comment + used, sizeof described.comment - used, "%stime stamps: %s%s%s",
-             used ? "; " : "", settings->time_source ? settings->time_source : "host",
-             device_direction_filter(device) ? "; only " : "",
-             device_direction_filter(device) ? device_direction_filter(device) : "");
-    if (settings->headers)
-        strncat(described.comment, "; headers only",
-                sizeof described.comment - strlen(described.comment) - 1);
+    const char *only = device_direction_filter(device);
+    snprintf(described.comment, sizeof described.comment, "%s%s%s%s", only ? "only " : "",
+             only ? only : "", only && settings->headers ? "; " : "",
+             settings->headers ? "headers only" : "");
     int number = description_add(list, &described);
     if (number < 0)
         return device_refuse(device, "the interface has changed too often");

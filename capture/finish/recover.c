@@ -146,7 +146,7 @@ static void add_statistics(struct pcapng_buffer *buffer, const struct recovered 
                                                       .start_ns = of->first_ns,
                                                       .end_ns = of->last_ns,
                                                       .delivered = of->packets},
-                          CUT_COMMENT);
+                          CUT_COMMENT, NULL);
     }
 }
 

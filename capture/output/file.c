@@ -130,7 +130,8 @@ static bool drop_last_packet(struct output *output) {
 static void add_statistics(struct output *output, struct pcapng_buffer *buffer, uint32_t number) {
     const struct settings *settings = output->capture->settings;
     struct counts of = output->reported[number] = output_counts_since(output, number);
-    char comment[256];
+    char comment[256], clock[128];
+    notes_worst_clock(&output->notes, clock, sizeof clock);
     snprintf(comment, sizeof comment,
              "not recorded in the time of this file: %llu dropped by the kernel, %llu by the "
              "interface, %llu by the queue, %llu by the disk",
@@ -148,7 +149,7 @@ static void add_statistics(struct output *output, struct pcapng_buffer *buffer, 
                                                   .dropped_interface = of.dropped_interface,
                                                   .dropped_kernel = of.dropped_kernel,
                                                   .delivered = of.written},
-                      comment);
+                      comment, clock);
 }
 
 /* Builds the statistics of all described interfaces; again after packets were dropped for them. */
@@ -243,15 +244,18 @@ bool output_store_descriptions(struct output *output) {
     bool classic = capture->settings->format == RECORD_PCAP;
     uint32_t count = atomic_load(&capture->descriptions.count);
     struct pcapng_buffer buffer = {0};
+    char clock[128];
     if (classic && count > 1)
         count = 1;
     if (output->described == count)
         return true;
-    if (classic)
+    if (classic) {
         pcapng_classic_header(&buffer, capture->settings->snaplen,
                               capture->descriptions.items[0].link_type);
-    else if (!output->bytes)
-        pcapng_section(&buffer);
+    } else if (!output->bytes) {
+        notes_begin_clock(&output->notes, clock, sizeof clock);
+        pcapng_section(&buffer, clock);
+    }
     for (uint32_t i = output->described; !classic && i < count; i++)
         pcapng_interface(&buffer, &capture->descriptions.items[i]);
     if (!output_store_blocks(output, &buffer))
@@ -312,7 +316,7 @@ static bool use_next(struct output *output, const struct next_file *next) {
     strcpy(output->name, next->name);
     strcpy(output->temporary, next->temporary);
     output->asked_for = output->directory->plain && output->directory->number == 1;
-    output->bytes = output->packets = output->described = 0;
+    output->bytes = output->packets = output->described = output->noted = 0;
     if (output_store_descriptions(output))
         return true;
     int reason = errno;

@@ -17,6 +17,7 @@
 #include "device/device.h"
 #include "directory/directory.h"
 #include "finish/finisher.h"
+#include "output/notes.h"
 
 /* Requests by signals. */
 enum output_request { REQUEST_ROTATE = 1, REQUEST_REOPEN = 2 };
@@ -50,7 +51,9 @@ struct output {
     bool gave_up;        /* no more writes: a stream ended, or its reader does not read */
 
     atomic_int requests;
-    _Atomic int64_t clock_step_ns; /* step of CLOCK_REALTIME that is not yet in a file */
+    atomic_bool clock_stepped; /* CLOCK_REALTIME was set: boundaries of time are others */
+    struct notes notes;
+    unsigned noted; /* of them in the file */
     _Atomic uint64_t total_bytes, files;
     pthread_mutex_t name_lock;
     char shown[NAME_SIZE]; /* copy of `name` for other threads */

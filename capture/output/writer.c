@@ -160,23 +160,34 @@ struct span output_take(struct output *output, const struct span *span) {
     return rest;
 }
 
-/* Writes a step of the clock into the file as a comment, because packets before and after it cannot
- * be compared by time. */
-static void record_clock_step(struct output *output) {
-    int64_t step = atomic_exchange(&output->clock_step_ns, 0);
-    if (!step)
+/* Returns the newest description of the device that the file has. */
+static uint32_t description_of(const struct output *output, uint32_t device) {
+    uint32_t number = output->described - 1;
+    while (number && output->capture->descriptions.items[number].device != device)
+        number--;
+    return number;
+}
+
+/* Writes what happened to the clock and to links into the file, between the packets of that time:
+ * packets before and after a step cannot be compared by time. Notes wait for a file. */
+static void record_notes(struct output *output) {
+    struct note notes[NOTES_WAITING];
+    const struct settings *settings = output->capture->settings;
+    if (atomic_exchange(&output->clock_stepped, false) && settings->file_ns)
+        output->boundary_ns = output_next_boundary(settings, realtime_ns());
+    if (output->fd < 0 || output->gave_up || output->failing || !output->described)
         return;
-    if (output->capture->settings->file_ns)
-        output->boundary_ns = output_next_boundary(output->capture->settings, realtime_ns());
-    if (output->fd < 0 || output->gave_up || !output->described ||
-        output->capture->settings->format == RECORD_PCAP)
-        return;
-    char comment[128];
-    snprintf(comment, sizeof comment, "the clock was set by %+.9f s", (double)step / NS_PER_S);
-    struct pcapng_buffer buffer = {0};
-    pcapng_statistics(&buffer, &(struct pcapng_statistics){.end_ns = realtime_ns()}, comment);
-    if (!output_store_blocks(output, &buffer))
-        output_note_failure(output);
+    unsigned count = notes_take(&output->notes, notes);
+    for (unsigned i = 0; i < count && settings->format != RECORD_PCAP; i++) {
+        struct pcapng_buffer buffer = {0};
+        struct pcapng_statistics block = {.interface = description_of(output, notes[i].device),
+                                          .end_ns = notes[i].time_ns};
+        if (output->noted++ >= NOTES_OF_FILE)
+            return;
+        pcapng_statistics(&buffer, &block, notes[i].sentence, notes[i].facts);
+        if (!output_store_blocks(output, &buffer))
+            output_note_failure(output);
+    }
 }
 
 /* The counts of lost files are moved into the statistics of the open file, so that the sums over
@@ -234,7 +245,7 @@ static void take_request(struct output *output, int requests) {
 void output_poll(struct output *output, bool idle) {
     int64_t now = monotonic_ns();
     int requests = atomic_exchange(&output->requests, 0);
-    record_clock_step(output);
+    record_notes(output);
     if (now - output->checked_ns >= CHECK_NS) {
         output->checked_ns = now;
         check_file_exists(output);

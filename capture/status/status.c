@@ -81,9 +81,36 @@ static void put_counts(struct json *json, const struct counts *counts) {
     json_count(json, "dropped_disk", (int64_t)counts->dropped_disk);
 }
 
+static void put_truth(struct json *json, const char *name, bool is_known, bool truth) {
+    if (is_known)
+        json_bool(json, name, truth);
+    else
+        json_text(json, name, NULL);
+}
+
+static void put_clock(struct json *json, const struct clock_watch *clock) {
+    const struct clock_state *state = &clock->state;
+    json_open(json, "clock", '{');
+    put_truth(json, "synchronized", state->is_known, state->is_synchronized);
+    json_count(json, "error_ns", state->error_ns);
+    json_decimal(json, "offset_ns", (double)state->offset_ns, state->is_known);
+    json_count(json, "steps", (int64_t)clock->steps);
+    json_decimal(json, "last_step_ns", (double)clock->last_step_ns, clock->steps);
+    json_close(json, '}');
+}
+
+static void put_link(struct json *json, const struct link_seen *link) {
+    put_truth(json, "carrier", link->is_known, link->has_carrier);
+    json_count(json, "carrier_losses", (int64_t)link->losses);
+    put_truth(json, "promiscuous", link->is_known, link->is_promiscuous);
+    json_count(json, "mtu", link->is_known ? (int64_t)link->mtu : -1);
+    json_count(json, "speed_bps",
+               link->described.speed_bps ? (int64_t)link->described.speed_bps : -1);
+}
+
 /* Writes one interface with the counts of all its descriptions, so that its numbers do not restart
  * if it is opened again. */
-static void put_device(struct json *json, struct device *device) {
+static void put_device(struct json *json, struct device *device, const struct link_watch *links) {
     static const char *const names[] = {"waiting", "reading", "ended"};
     struct counts counts = description_counts(&device->capture->descriptions, device->number);
     json_open(json, NULL, '{');
@@ -92,6 +119,8 @@ static void put_device(struct json *json, struct device *device) {
     put_counts(json, &counts);
     json_count(json, "received_bytes", (int64_t)counts.received_bytes);
     json_count(json, "kernel_received", (int64_t)counts.kernel_received);
+    if (links)
+        put_link(json, &links->seen[device->number]);
     json_close(json, '}');
 }
 
@@ -127,9 +156,11 @@ size_t status_json(const struct status *status, const struct capture *capture,
     json_text(&json, "file", *status->file ? status->file : NULL);
     json_count(&json, "unreadable_leftovers", (int64_t)status->unreadable);
     put_finishing(&json, status);
+    if (status->clock)
+        put_clock(&json, status->clock);
     json_open(&json, "interfaces", '[');
     for (uint32_t i = 0; i < capture->device_count; i++)
-        put_device(&json, &capture->devices[i]);
+        put_device(&json, &capture->devices[i], status->links);
     json_close(&json, ']');
     json_close(&json, '}');
     fputc('\n', json.out);

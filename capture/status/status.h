@@ -7,8 +7,10 @@
 
 #include "device/device.h"
 #include "output/file.h"
+#include "watch/clock_watch.h"
+#include "watch/link_watch.h"
 
-#define STATUS_SIZE 16384 /* bytes of a line of JSON */
+#define STATUS_SIZE 32768 /* bytes of a line of JSON */
 
 enum status_state {
     STATUS_STARTING,
@@ -30,6 +32,8 @@ struct status {
     bool has_commands;
     uint64_t commands_waiting, commands_done, commands_failed, commands_given_up;
     char file[NAME_SIZE];
+    const struct clock_watch *clock; /* for status_json(); NULL: not watched */
+    const struct link_watch *links;
 };
 
 void status_take(struct status *status, struct capture *capture, struct output *output);

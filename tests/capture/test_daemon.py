@@ -64,7 +64,7 @@ def test_a_capture_is_published_whole_and_all_read_the_same(link: CaptureLink) -
     (interface,) = captures_of(file)
     assert (interface["received"], interface["dropped_kernel"], interface["dropped_interface"]) == (1000, 0, 0)
     assert (interface["name"], interface["time_resolution_ns"], interface["damage"]) == ("in0", 1, None)
-    assert "offloads: " in interface["comment"] and "wiretale-capture" in interface["capture_application"]
+    assert " gro=o" in interface["comment"] and "wiretale-capture" in interface["capture_application"]
     assert not (file.stat().st_mode | link.folder.stat().st_mode) & 0o022
 
 

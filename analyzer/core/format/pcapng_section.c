@@ -26,10 +26,13 @@
 /* Bytes; libpcap's limit for the options of a greatest packet. */
 #define OPTIONS_ROOM (128u << 10)
 
+#define CLOCK_INTERFACES 256
+
 enum section_option { SHB_HARDWARE = 2, SHB_OS = 3, SHB_APPLICATION = 4 };
 
 enum interface_option {
     IF_NAME = 2,
+    IF_SPEED = 8,
     IF_TSRESOL = 9,
     IF_FILTER = 11,
     IF_OS = 12,
@@ -99,6 +102,7 @@ int64_t pcapng_time_slow(const struct pcapng_time *time, uint64_t ticks) {
 /* An interface description while it is read. */
 struct description {
     const char *name, *filter, *hardware, *system, *comment;
+    struct tracer_facts tracer;
     int64_t time_offset_s;
     uint8_t time_resolution;
     uint8_t fcs;
@@ -121,7 +125,10 @@ static uint32_t read_section_options(struct capture_file *file, struct pcapng_op
     while (pcapng_options_next(&options)) {
         const struct pcapng_option *option = &options.current;
         switch (option->code) {
-        case OPTION_COMMENT: add_comment(file, &reader->comment, option); break;
+        case OPTION_COMMENT:
+            add_comment(file, &reader->comment, option);
+            tracer_facts_describe(&reader->tracer, (const char *)option->value, option->length);
+            break;
         case SHB_HARDWARE: reader->hardware = option_text(file, option); break;
         case SHB_OS: reader->system = option_text(file, option); break;
         case SHB_APPLICATION: reader->application = option_text(file, option); break;
@@ -144,6 +151,7 @@ bool pcapng_take_section(struct capture_file *file, struct pcapng_block *block) 
     reader->big_endian = block->big_endian;
     reader->count = 0;
     reader->hardware = reader->system = reader->application = reader->comment = NULL;
+    reader->tracer = (struct tracer_facts){0};
     uint32_t version = read_section_options(file, pcapng_options_after(block, SECTION_FIXED));
     file->shard = version == ORIGIN_VERSION;
     if (version > ORIGIN_VERSION)
@@ -162,13 +170,20 @@ static const char *filter_text(struct capture_file *file, const struct pcapng_op
 }
 
 static void read_description_text(struct capture_file *file, struct description *description,
-                                  const struct pcapng_option *option) {
+                                  const struct pcapng_option *option, bool big_endian) {
     switch (option->code) {
-    case OPTION_COMMENT: add_comment(file, &description->comment, option); break;
+    case OPTION_COMMENT:
+        add_comment(file, &description->comment, option);
+        tracer_facts_describe(&description->tracer, (const char *)option->value, option->length);
+        break;
     case IF_NAME: description->name = option_text(file, option); break;
     case IF_FILTER: description->filter = filter_text(file, option); break;
     case IF_OS: description->system = option_text(file, option); break;
     case IF_HARDWARE: description->hardware = option_text(file, option); break;
+    case IF_SPEED:
+        if (option->length == 8)
+            description->tracer.speed_bps = load_u64(option->value, big_endian);
+        break;
     }
 }
 
@@ -201,7 +216,7 @@ static bool read_description(struct capture_file *file, const struct pcapng_bloc
                                            "option %u of an interface description is %u bytes long",
                                            option->code, option->length);
         if (fresh)
-            read_description_text(file, description, option);
+            read_description_text(file, description, option, block->big_endian);
     }
     if (options.overlong)
         return capture_file_set_damage(
@@ -222,6 +237,10 @@ static void describe_interface(struct capture_file *file, struct interface *adde
     added->hardware = reader->hardware ? reader->hardware : description->hardware;
     added->system = reader->system ? reader->system : description->system;
     added->application = reader->application;
+    added->tracer = description->tracer;
+    added->tracer.synchronized = reader->tracer.synchronized;
+    added->tracer.error_unknown = reader->tracer.error_unknown;
+    added->tracer.error_ns = reader->tracer.error_ns;
     added->comment = interface_list_join(file->list, reader->comment, description->comment);
 }
 
@@ -304,6 +323,37 @@ static void read_statistics(struct interface *interface, struct pcapng_options o
     }
 }
 
+/* Takes a comment of statistics. The clock is that of all interfaces of the section; its first
+ * CLOCK_INTERFACES are as many as a tracer describes. */
+static void take_told(struct capture_file *file, uint32_t number,
+                      const struct pcapng_option *option, int64_t time_ns) {
+    const struct pcapng_reader *reader = file->reader;
+    const char *comment = (const char *)option->value;
+    bool is_clock = tracer_facts_are_of_clock(comment, option->length);
+    uint32_t most = reader->count < CLOCK_INTERFACES ? reader->count : CLOCK_INTERFACES;
+    for (uint32_t i = is_clock ? 0 : number; i < (is_clock ? most : number + 1); i++)
+        tracer_facts_happen(&file->list->items[reader->interfaces[i].number]->tracer, comment,
+                            option->length, time_ns);
+}
+
+/* A file may be opened again, so each place of it counts once. */
+static void read_told(struct capture_file *file, uint32_t number,
+                      const struct pcapng_block *block) {
+    const struct pcapng_reader *reader = file->reader;
+    struct interface *first = file->list->items[reader->interfaces[0].number];
+    struct pcapng_options options = pcapng_options_after(block, STATISTICS_FIXED);
+    uint64_t offset = input_stream_offset(&file->stream);
+    uint64_t ticks = (uint64_t)load_u32(block->body + 4, block->big_endian) << 32 |
+                     load_u32(block->body + 8, block->big_endian);
+    int64_t time_ns = pcapng_time_ns(&reader->interfaces[number].time, ticks);
+    if (offset < first->tracer_offset || time_ns == TIME_OUT_OF_RANGE)
+        return;
+    first->tracer_offset = offset + 1;
+    while (pcapng_options_next(&options))
+        if (options.current.code == OPTION_COMMENT)
+            take_told(file, number, &options.current, time_ns);
+}
+
 /* The last statistics of an interface count. Those of an undescribed interface are ignored. */
 bool pcapng_take_statistics(struct capture_file *file, struct pcapng_block *block) {
     const struct pcapng_reader *reader = file->reader;
@@ -312,6 +362,7 @@ bool pcapng_take_statistics(struct capture_file *file, struct pcapng_block *bloc
         return true;
     read_statistics(file->list->items[reader->interfaces[number].number],
                     pcapng_options_after(block, STATISTICS_FIXED));
+    read_told(file, number, block);
     return true;
 }
 

@@ -120,6 +120,7 @@ struct pcapng_reader {
     size_t room;
     uint32_t described; /* interfaces of the file so far, over its sections */
     const char *hardware, *system, *application, *comment; /* of the section */
+    struct tracer_facts tracer;
 };
 
 /* Each reads a block of one type, whose body has at least its fixed part. They return false with

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "input/tracer_facts.h"
+
 #define DROPS_UNKNOWN       UINT64_MAX
 #define INTERFACE_TEXT_MAX  4096        /* bytes of one text with its NUL; a longer one is cut */
 #define INTERFACE_TEXTS_MAX (32u << 20) /* of all texts; later ones are UTF8_CUT alone */
@@ -37,6 +39,8 @@ struct interface {
     uint64_t dropped_interface; /* isb_ifdrop */
     uint64_t dropped_kernel;    /* isb_osdrop */
     uint64_t comments;          /* packets of this interface that carry a comment */
+    struct tracer_facts tracer;
+    uint64_t tracer_offset; /* of the file, up to which its statistics are in `tracer` */
 };
 
 /* Returns the packets that passed the filter and were neither dropped by the kernel nor

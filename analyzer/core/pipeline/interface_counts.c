@@ -307,6 +307,36 @@ static void put_count(struct row *row, unsigned column, uint64_t count) {
     row_set_if(row, column, count != DROPS_UNKNOWN, count);
 }
 
+static void put_truth(struct row *row, unsigned column, uint8_t truth) {
+    row_set_if(row, column, truth != TRUTH_UNKNOWN, truth == TRUTH_YES);
+}
+
+static void put_link(struct row_sink *sink, struct row *row, const struct tracer_facts *facts) {
+    row_set_if(row, interfaces_speed_bps, facts->speed_bps && facts->speed_bps <= INT64_MAX,
+               (int64_t)facts->speed_bps);
+    row_set_text(sink, row, interfaces_duplex, *facts->duplex ? facts->duplex : NULL);
+    row_set_if(row, interfaces_mtu, facts->mtu, facts->mtu);
+    put_truth(row, interfaces_promiscuous, facts->promiscuous);
+    put_truth(row, interfaces_receive_offload, facts->receive_offload);
+    put_truth(row, interfaces_send_offload, facts->send_offload);
+    row_set_text(sink, row, interfaces_time_stamps,
+                 *facts->time_stamps ? facts->time_stamps : NULL);
+    row_set_if(row, interfaces_carrier_losses, facts->link_told, facts->carrier_losses);
+    row_set_if(row, interfaces_carrier_down_ns, facts->link_told, facts->carrier_down_ns);
+    row_set_if(row, interfaces_carrier_lost_ns, facts->carrier_lost_ns, facts->carrier_lost_ns);
+    row_set_if(row, interfaces_carrier_back_ns, facts->carrier_back_ns, facts->carrier_back_ns);
+}
+
+static void put_clock(struct row *row, const struct tracer_facts *facts) {
+    bool is_bounded = facts->synchronized == TRUTH_YES && !facts->error_unknown;
+    put_truth(row, interfaces_clock_synchronized, facts->synchronized);
+    row_set_if(row, interfaces_clock_error_ns, is_bounded, facts->error_ns);
+    row_set_if(row, interfaces_clock_steps, facts->link_told, facts->clock_steps);
+    row_set_if(row, interfaces_clock_step_size_ns, facts->clock_steps, facts->clock_step_size_ns);
+    row_set_if(row, interfaces_clock_step_ns, facts->clock_steps, facts->clock_step_ns);
+    row_set_if(row, interfaces_clock_step_last_ns, facts->clock_steps, facts->clock_step_last_ns);
+}
+
 static void put_interface(struct row_sink *sink, struct row *row,
                           const struct interface *interface) {
     row_set(row, interfaces_interface, interface->index);
@@ -330,6 +360,8 @@ static void put_interface(struct row_sink *sink, struct row *row,
     row_set_text(sink, row, interfaces_capture_filter, interface->filter);
     row_set_text(sink, row, interfaces_comment, interface->comment);
     row_set(row, interfaces_packet_comments, interface->comments);
+    put_link(sink, row, &interface->tracer);
+    put_clock(row, &interface->tracer);
 }
 
 /* Sets the columns of frame and time, which follow each other. */

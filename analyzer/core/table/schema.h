@@ -131,7 +131,33 @@
     X(capture_application, TEXT, "", "capturing program, from the file")                           \
     X(capture_filter, TEXT, "", "capture filter, from the file")                                   \
     X(comment, TEXT, "", "comments of the section and the interface")                              \
-    X(packet_comments, KNOWN(INT), "packets", "packets with a comment")
+    X(packet_comments, KNOWN(INT), "packets", "packets with a comment")                            \
+    X(speed_bps, INT, "bit/s", "speed of the interface, from the file")                            \
+    X(duplex, TEXT, "",                                                                            \
+      "full or half. This and the following are what wiretale-capture wrote into its file; null "  \
+      "if the file is of another program or the driver told nothing")                              \
+    X(mtu, INT, "bytes", "MTU of the interface")                                                   \
+    X(promiscuous, BOOL, "", "packets to other hosts were asked for")                              \
+    X(receive_offload, BOOL, "",                                                                   \
+      "GRO or LRO was on: received segments may be merged before they are captured")               \
+    X(send_offload, BOOL, "",                                                                      \
+      "TSO or GSO was on: sent segments may be captured before they are split")                    \
+    X(time_stamps, TEXT, "", "who stamped the packets: host (the kernel's clock), adapter, ...")   \
+    X(carrier_losses, INT, "",                                                                     \
+      "times that the interface lost its carrier in the time of the file")                         \
+    X(carrier_down_ns, DURATION, "ns", "time without a carrier, of losses that ended in the file") \
+    X(carrier_lost_ns, TIME, "ns", "when the carrier was first lost; null without a loss")         \
+    X(carrier_back_ns, TIME, "ns",                                                                 \
+      "when it last came back; null without a loss, or if it did not")                             \
+    X(clock_synchronized, BOOL, "",                                                                \
+      "the clock was synchronized by NTP or PTP all the time of the file")                         \
+    X(clock_error_ns, DURATION, "ns",                                                              \
+      "greatest error of that clock in that time, as the program that sets it states; null if "    \
+      "it states none, or if the clock was not synchronized")                                      \
+    X(clock_steps, INT, "", "times that the clock was set in the time of the file")                \
+    X(clock_step_size_ns, DURATION, "ns", "the largest step, negative if the clock was set back")  \
+    X(clock_step_ns, TIME, "ns", "the first step, by the clock after it; null without one")        \
+    X(clock_step_last_ns, TIME, "ns", "the last step; null without one")
 
 /* One row per pair of ports, the two most frequent of each interface. Ungrouped. */
 #define SECOND_PORTS_COLUMNS(X)                                                                    \

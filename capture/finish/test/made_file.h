@@ -25,7 +25,7 @@ static inline size_t made_record(uint8_t *to, uint32_t interface, uint64_t time_
 static inline void make_file(struct made_file *made, unsigned interfaces, unsigned packets) {
     uint8_t record[4096];
     pcapng_free(&made->bytes);
-    pcapng_section(&made->bytes);
+    pcapng_section(&made->bytes, NULL);
     for (unsigned i = 0; i < interfaces; i++) {
         struct description described = {
             .device = i, .link_type = 1, .snaplen = 262144, .name = "eth0"};

@@ -63,10 +63,10 @@ static void test_counts_at_the_end_say_that_nothing_is_missing(void) {
     make_file(&made, 1, 3);
     struct pcapng_statistics note = {.end_ns = 5},
                              counts = {.start_ns = 1, .end_ns = 5, .drops_known = true};
-    pcapng_statistics(&made.bytes, &note, "the clock was set");
+    pcapng_statistics(&made.bytes, &note, "the clock was set", NULL);
     walk(made.bytes.fill);
     CHECK(!found.closed);
-    pcapng_statistics(&made.bytes, &counts, NULL);
+    pcapng_statistics(&made.bytes, &counts, NULL, NULL);
     walk(made.bytes.fill);
     CHECK(found.closed);
     CHECK_INT(found.whole, made.bytes.fill);
