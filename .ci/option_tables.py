@@ -15,7 +15,7 @@ from wiretale.cli.programs.declaration import Option, Program
 from wiretale.cli.programs.program_help import help_template, program_of
 
 ROOT = Path(__file__).parents[1]
-DECLARED = ("capture", "find", "send", "receive", "ttcp", "path", "link", "traffic")
+DECLARED = ("capture", "find", "status", "send", "receive", "ttcp", "path", "link", "traffic")
 
 
 def quoted(text: str) -> str:

@@ -15,6 +15,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "status/metrics.h"
 
 #define ROUND_MS  100
 #define CLIENT_NS NS_PER_S /* between lines to status clients, unless --interval is given */
@@ -66,13 +67,21 @@ static void request(struct control *control, int requested) {
     chunk_queue_wake(&control->capture->queue);
 }
 
+/* For a signal nobody reads an answer, so that the reason of a refusal goes to the log. */
+static void keep(struct control *control, const char *reason) {
+    char name[SPAN_NAME_SIZE];
+    const char *refusal = span_keeper_trigger(&control->spans, reason, name);
+    if (refusal)
+        log_warning("nothing is kept: %s", refusal);
+}
+
 static void take_signals(struct control *control) {
     struct signalfd_siginfo info;
     while (read(control->signal_fd, &info, sizeof info) == sizeof info)
         switch (info.ssi_signo) {
         case SIGHUP: request(control, REQUEST_REOPEN | REQUEST_ROTATE); break;
         case SIGUSR1: request(control, REQUEST_ROTATE); break;
-        case SIGUSR2: span_keeper_trigger(&control->spans, "signal"); break;
+        case SIGUSR2: keep(control, "signal"); break;
         default: stop(control);
         }
 }
@@ -97,13 +106,43 @@ static void feed_watchdog(struct control *control, struct rounds *rounds, int64_
     service_notify(&control->service, "WATCHDOG=1");
 }
 
+static void take_status(struct control *control, struct status *status) {
+    status_take(status, control->capture, control->output);
+    trend_tell(&control->trend, control->capture->settings, status);
+    clock_watch_tell(&control->clock, status);
+    link_watch_tell(&control->links, status);
+}
+
 /* Sends a line of JSON to all clients, or only to those without a line. */
-static void send_status(struct control *control, struct status *status, bool fresh_only) {
-    char line[STATUS_SIZE];
-    status->clock = &control->clock;
-    status->links = &control->links;
-    size_t length = status_json(status, control->capture, line);
+static void send_status(struct control *control, const struct status *status, bool fresh_only) {
+    static char line[METRICS_SIZE];
+    size_t length = metrics_json(status, line);
     status_socket_send(&control->status, line, length, fresh_only);
+}
+
+static bool is_reason(const char *text) {
+    size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz");
+    return length && length < REASON_SIZE && !text[length];
+}
+
+static size_t answer_keep(struct control *control, const char *reason, char *answer) {
+    char name[SPAN_NAME_SIZE];
+    const char *refusal = is_reason(reason) ? span_keeper_trigger(&control->spans, reason, name)
+                                            : "expected a reason of at most 31 letters, a to z";
+    return (size_t)sprintf(answer, "%s %s\n", refusal ? "refused" : "kept",
+                           refusal ? refusal : name);
+}
+
+/* Commands of clients: metrics, and keep with a reason. */
+static size_t take_command(void *context, const char *command, char *answer) {
+    struct control *control = context;
+    struct status status;
+    if (!strncmp(command, "keep ", 5))
+        return answer_keep(control, command + 5, answer);
+    if (strcmp(command, "metrics") != 0)
+        return (size_t)sprintf(answer, "refused expected metrics, or keep and a reason\n");
+    take_status(control, &status);
+    return metrics_prometheus(&status, answer);
 }
 
 /* Scripts wait for the line `capturing`; a person wants to know what begins, and how it ends. */
@@ -120,14 +159,16 @@ static void announce(const struct settings *settings) {
 static void report_status(struct control *control, struct rounds *rounds, int64_t now) {
     struct status status;
     char text[512];
+    static char answer[METRICS_SIZE];
     bool fresh = status_socket_accept(&control->status);
     status_socket_poll(&control->status, now);
+    status_socket_answer(&control->status, take_command, control, answer);
     int64_t interval = control->capture->settings->interval_ns;
     bool clients_due = now >= rounds->clients_at_ns,
          interval_due = interval && now >= rounds->interval_at_ns;
     if (!fresh && !clients_due && !interval_due && rounds->is_announced)
         return;
-    status_take(&status, control->capture, control->output);
+    take_status(control, &status);
     if (!rounds->is_announced && status.state == STATUS_CAPTURING) {
         rounds->is_announced = true;
         announce(control->capture->settings);
@@ -143,6 +184,19 @@ static void report_status(struct control *control, struct rounds *rounds, int64_
         rounds->clients_at_ns = now + (interval ? interval : CLIENT_NS);
         service_notify(&control->service, "STATUS=%s", text);
     }
+}
+
+/* Looks at the counts once a second. */
+static void watch_counts(struct control *control, int64_t now) {
+    struct status status;
+    const struct finisher *finisher = control->output->finisher;
+    if (now - control->trend.checked_ns < NS_PER_S)
+        return;
+    take_status(control, &status);
+    uint64_t plain = finisher->plain_bytes;
+    double share = plain ? (double)finisher->compressed_bytes / (double)plain : 1;
+    trend_update(&control->trend, &status, (uint64_t)((double)status.bytes * share), now);
+    span_keeper_watch(&control->spans, &status, now);
 }
 
 /* Ends the capture if -a duration: has elapsed, and wakes reading threads that wait for packets. */
@@ -177,6 +231,7 @@ int control_run(struct control *control) {
     struct rounds rounds = {.begun_ns = now,
                             .interval_at_ns = now + control->capture->settings->interval_ns,
                             .clients_at_ns = now};
+    trend_begin(&control->trend);
     service_notify(&control->service, "READY=1");
     while (!atomic_load(&control->writer->done)) {
         struct pollfd ready[] = {{.fd = control->signal_fd, .events = POLLIN},
@@ -188,12 +243,12 @@ int control_run(struct control *control) {
         link_watch_round(&control->links);
         end_when_due(control, &rounds, now);
         report_status(control, &rounds, now);
-        span_keeper_watch(&control->spans, control->capture);
+        watch_counts(control, now);
         feed_watchdog(control, &rounds, now);
         poll(ready, sizeof ready / sizeof *ready, ROUND_MS);
     }
     struct status last;
-    status_take(&last, control->capture, control->output);
+    take_status(control, &last);
     send_status(control, &last, false);
     return exit_code(control->capture, rounds.over);
 }

@@ -9,6 +9,7 @@
 #include "keep/spans.h"
 #include "output/file.h"
 #include "status/status_socket.h"
+#include "status/trend.h"
 #include "watch/clock_watch.h"
 #include "watch/link_watch.h"
 
@@ -21,6 +22,7 @@ struct control {
     struct span_keeper spans;
     struct clock_watch clock;
     struct link_watch links;
+    struct trend trend;
     int signal_fd;
     int64_t stop_asked_ns; /* CLOCK_MONOTONIC of the first signal to stop; 0: none */
 };

@@ -25,6 +25,7 @@
 #include "control.h"
 #include "find/find.h"
 #include "finish/recover.h"
+#include "monitor/monitor.h"
 
 #define READER_NICE    (-10)
 #define COMMAND_WAIT_S 10
@@ -287,6 +288,10 @@ int main(int count, char **arguments) {
     if (count > 1 && !strcmp(arguments[1], "find")) {
         log_set_program(*arguments, "find");
         return find_main(count - 2, arguments + 2);
+    }
+    if (count > 1 && !strcmp(arguments[1], "status")) {
+        log_set_program(*arguments, "status");
+        return monitor_main(count - 2, arguments + 2);
     }
     settings_read(&program.settings, count, arguments);
     program.settings.on_terminal = isatty(STDERR_FILENO);

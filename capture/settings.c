@@ -149,7 +149,6 @@ static bool set_min_free(void *into, const char *text, const char **expected) {
                              : units_parse_whole(text, UNIT_SIZE, "", &settings->min_free_bytes);
 }
 
-
 /* Words of enum direction_choice. */
 static const char *const directions[] = {
     [CHOOSE_BOTH] = "inout", [CHOOSE_IN] = "in", [CHOOSE_OUT] = "out", NULL};

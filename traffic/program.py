@@ -19,6 +19,7 @@ PROGRAM_OF_COMMAND = {
     "path": ("wiretale-traffic", "wiretale traffic", "path"),
     "capture": ("wiretale-capture", "wiretale capture"),
     "find": ("wiretale-capture", "wiretale", "find"),
+    "status": ("wiretale-capture", "wiretale", "status"),
     "link": ("wiretale-link", "wiretale traffic link"),
 }
 

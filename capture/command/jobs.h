@@ -31,9 +31,9 @@ struct jobs {
     int directory_fd;           /* of the newest job */
     struct job_list due, again; /* first runs, in order; and those that failed */
     struct job *running[COMMAND_PLACES];
-    bool is_failing; /* the last command failed */
-    bool gone;       /* the process of the commands has ended */
-    int64_t end_ns;  /* CLOCK_MONOTONIC: no longer than that; 0: not asked to end */
+    atomic_bool is_failing; /* the last command failed */
+    bool gone;              /* the process of the commands has ended */
+    int64_t end_ns;         /* CLOCK_MONOTONIC: no longer than that; 0: not asked to end */
     /* Files, and runs that failed; any thread may read them. */
     _Atomic uint64_t waiting, done, failed, given_up;
 };

@@ -43,7 +43,7 @@ bool sandbox_calls(void) {
 }
 
 pid_t process_start(const char *name, int *fd) {
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
     int ends[2];
     pid_t pid = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) ? -1 : fork();
     if (pid < 0)

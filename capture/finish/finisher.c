@@ -27,6 +27,7 @@
 /* If too many files wait, they stay uncompressed: a full queue would make the writing thread wait.
  */
 static void compress(struct finisher *finisher, struct finished_file *file, bool behind) {
+    uint64_t plain = file->bytes;
     if (behind) {
         if (!finisher->is_warned)
             log_warning("compression cannot keep up: some files stay uncompressed");
@@ -35,6 +36,9 @@ static void compress(struct finisher *finisher, struct finished_file *file, bool
     } else if (!compress_file(file)) {
         finisher->uncompressed++;
         log_warning("%s was not compressed: %s", file->name, strerror(errno));
+    } else {
+        finisher->plain_bytes += plain;
+        finisher->compressed_bytes += file->bytes;
     }
 }
 

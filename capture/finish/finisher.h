@@ -23,6 +23,7 @@ struct finisher {
     bool ending;
     bool compress;
     _Atomic uint64_t uncompressed; /* files that should be compressed, and are not */
+    _Atomic uint64_t plain_bytes, compressed_bytes; /* of those that are */
     struct replacement replacement;
     struct directory *directory;
     struct ring *ring;

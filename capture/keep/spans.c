@@ -117,6 +117,7 @@ static void keep_span(struct span_keeper *keeper) {
     struct marking marking = {0};
     pthread_mutex_unlock(&keeper->lock);
     bool kept = begin_span(keeper);
+    atomic_fetch_add(&keeper->output->kept_spans, kept);
     if (kept)
         log_info("keeping %s (%s)", keeper->name, keeper->reason);
     pthread_mutex_lock(&keeper->lock);
@@ -179,11 +180,10 @@ void span_keeper_end(struct span_keeper *keeper) {
     close(keeper->directory_fd);
 }
 
-void span_keeper_trigger(struct span_keeper *keeper, const char *reason) {
-    if (!keeper->started) {
-        log_warning("nothing is kept: expected --keep-before or --keep-after");
-        return;
-    }
+const char *span_keeper_trigger(struct span_keeper *keeper, const char *reason,
+                                char name[SPAN_NAME_SIZE]) {
+    if (!keeper->started)
+        return "the capture needs --keep-before or --keep-after";
     const struct settings *settings = keeper->output->capture->settings;
     int64_t now = realtime_ns();
     time_t seconds = now / NS_PER_S;
@@ -194,37 +194,45 @@ void span_keeper_trigger(struct span_keeper *keeper, const char *reason) {
     if (!*keeper->name) {
         snprintf(keeper->name, sizeof keeper->name, "%s.%03dZ_%s", time,
                  (int)(now % NS_PER_S / NS_PER_MS), reason);
-        keeper->reason = reason;
+        snprintf(keeper->reason, sizeof keeper->reason, "%s", reason);
         keeper->start_ns = now - (int64_t)settings->keep_before_ns;
         keeper->end_ns = now + (int64_t)settings->keep_after_ns;
         pthread_cond_broadcast(&keeper->changed);
     }
+    strcpy(name, keeper->name);
     pthread_mutex_unlock(&keeper->lock);
+    return NULL;
+}
+
+/* Returns the rule that applies, or NULL. */
+static const char *find_rule(const struct span_keeper *keeper, const struct status *status,
+                             unsigned reading, int64_t took_ns) {
+    const struct settings *settings = keeper->output->capture->settings;
+    double packets = (double)(counts_offered(&status->all) - keeper->received);
+    if ((settings->keep_on & KEEP_ON_DROPS) && counts_lost(&status->all) > keeper->lost)
+        return "drops";
+    if ((settings->keep_on & KEEP_ON_LINK) && reading != keeper->reading)
+        return "link";
+    if ((settings->keep_on & KEEP_ON_RATE) &&
+        packets * NS_PER_S >= (double)settings->keep_rate * (double)took_ns)
+        return "rate";
+    return NULL;
 }
 
 /* The first look only notes the counts. */
-void span_keeper_watch(struct span_keeper *keeper, struct capture *capture) {
-    const struct settings *settings = capture->settings;
-    struct status status;
-    int64_t now = monotonic_ns(), since = keeper->checked_ns;
+void span_keeper_watch(struct span_keeper *keeper, const struct status *status, int64_t now) {
+    char name[SPAN_NAME_SIZE];
     unsigned reading = 0;
-    if (!keeper->started || !settings->keep_on || now - since < NS_PER_S)
+    if (!keeper->started)
         return;
-    status_take(&status, capture, keeper->output);
-    for (uint32_t i = 0; i < capture->device_count; i++)
-        reading += atomic_load(&capture->devices[i].state) == DEVICE_READING;
-    uint64_t lost = counts_lost(&status.all), received = counts_offered(&status.all);
-    double rate = (double)(received - keeper->received) * NS_PER_S / (double)(now - since);
-    if (!since)
-        rate = 0;
-    else if ((settings->keep_on & KEEP_ON_DROPS) && lost > keeper->lost)
-        span_keeper_trigger(keeper, "drops");
-    else if ((settings->keep_on & KEEP_ON_LINK) && reading != keeper->reading)
-        span_keeper_trigger(keeper, "link");
-    if ((settings->keep_on & KEEP_ON_RATE) && rate >= (double)settings->keep_rate)
-        span_keeper_trigger(keeper, "rate");
+    for (uint32_t i = 0; i < status->interface_count; i++)
+        reading += status->interfaces[i].is_read != 0;
+    const char *rule =
+        keeper->checked_ns ? find_rule(keeper, status, reading, now - keeper->checked_ns) : NULL;
+    if (rule)
+        span_keeper_trigger(keeper, rule, name);
     keeper->checked_ns = now;
-    keeper->lost = lost;
-    keeper->received = received;
+    keeper->lost = counts_lost(&status->all);
+    keeper->received = counts_offered(&status->all);
     keeper->reading = reading;
 }

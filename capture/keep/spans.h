@@ -12,8 +12,11 @@
 
 #define SPAN_SUFFIX    ".kept"
 #define SPAN_NAME_SIZE 64
+#define REASON_SIZE    32
 #define SPANS_MOST     100u     /* in a folder; more could fill the disk */
 #define SPAN_MARK      "span\n" /* in a marker; one of a user is empty, and stays when a span goes */
+
+struct status;
 
 struct span_keeper {
     pthread_t thread;
@@ -22,7 +25,7 @@ struct span_keeper {
     struct output *output;
     int directory_fd;
     char name[SPAN_NAME_SIZE]; /* of the span that is open; "": none */
-    const char *reason;
+    char reason[REASON_SIZE];
     int64_t start_ns, end_ns;
     bool ending;
     /* Of the main thread: */
@@ -37,10 +40,12 @@ bool span_keeper_start(struct span_keeper *keeper, struct output *output);
 /* Marks the last files and joins the thread; to be called after all files are finished. */
 void span_keeper_end(struct span_keeper *keeper);
 
-/* Keeps the time around now, unless a span is open. Does not wait for the disk. */
-void span_keeper_trigger(struct span_keeper *keeper, const char *reason);
+/* Keeps the time around now, unless a span is open, and writes the name of the span. Returns NULL,
+ * or what is wrong. Does not wait for the disk. */
+const char *span_keeper_trigger(struct span_keeper *keeper, const char *reason,
+                                char name[SPAN_NAME_SIZE]);
 
-/* Applies --keep-on, once a second. */
-void span_keeper_watch(struct span_keeper *keeper, struct capture *capture);
+/* Applies --keep-on to the counts, once a second; `now` is of CLOCK_MONOTONIC. */
+void span_keeper_watch(struct span_keeper *keeper, const struct status *status, int64_t now);
 
 #endif

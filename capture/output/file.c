@@ -432,6 +432,7 @@ static _Noreturn void fail_to_begin(const struct output *output) {
 void output_open(struct output *output) {
     pthread_mutex_init(&output->name_lock, NULL);
     output->fd = -1;
+    output->disk_bytes = output->disk_free_bytes = -1;
     if (!output->capture->descriptions.count || output_begin(output, realtime_ns()))
         return;
     if (output->directory->is_stream || is_no_room(output->reason))

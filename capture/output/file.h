@@ -54,7 +54,9 @@ struct output {
     atomic_bool clock_stepped; /* CLOCK_REALTIME was set: boundaries of time are others */
     struct notes notes;
     unsigned noted; /* of them in the file */
-    _Atomic uint64_t total_bytes, files;
+    _Atomic uint64_t total_bytes, files, kept_spans;
+    _Atomic int64_t waiting_ns; /* CLOCK_MONOTONIC when the oldest packets were queued; 0: none */
+    _Atomic int64_t disk_bytes, disk_free_bytes; /* -1: unknown */
     pthread_mutex_t name_lock;
     char shown[NAME_SIZE]; /* copy of `name` for other threads */
 };

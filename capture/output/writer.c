@@ -15,6 +15,7 @@
 #include <sys/param.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "buffer/record.h"
@@ -240,6 +241,14 @@ static void take_request(struct output *output, int requests) {
         output_close(output);
 }
 
+static void look_at_disk(struct output *output) {
+    struct statvfs disk;
+    bool is_known = !output->directory->is_stream && !fstatvfs(output->directory->fd, &disk);
+    atomic_store(&output->disk_bytes, is_known ? (int64_t)(disk.f_blocks * disk.f_frsize) : -1);
+    atomic_store(&output->disk_free_bytes,
+                 is_known ? (int64_t)(disk.f_bavail * disk.f_frsize) : -1);
+}
+
 /* A request by signal and a boundary of time, which passed without a packet after it, both end the
  * file. */
 void output_poll(struct output *output, bool idle) {
@@ -248,6 +257,7 @@ void output_poll(struct output *output, bool idle) {
     record_notes(output);
     if (now - output->checked_ns >= CHECK_NS) {
         output->checked_ns = now;
+        look_at_disk(output);
         check_file_exists(output);
         output_count_lost_files(output);
         if (output->failing && output->fd < 0 && idle)
@@ -297,6 +307,7 @@ static struct lane *find_oldest(struct writer *writer) {
 static bool write_oldest(struct writer *writer) {
     struct chunk_queue *queue = &writer->output->capture->queue;
     struct lane *lane = find_oldest(writer);
+    atomic_store(&writer->output->waiting_ns, lane ? lane->first->handed_ns : 0);
     if (!lane)
         return false;
     struct chunk *chunk = lane->first;

@@ -29,6 +29,7 @@ void ring_open(struct ring *ring, const struct settings *settings,
     *ring = (struct ring){.settings = settings,
                           .directory = directory,
                           .directory_fd = -1,
+                          .oldest_begun_ns = -1,
                           .reserve = settings->file_bytes};
     if (ring->reserve > settings->ring_total_bytes / 2)
         ring->reserve = 0;
@@ -164,12 +165,24 @@ static void keep_free(struct ring *ring) {
         ring->freed_at_ns = now;
 }
 
+/* For the status, which must not wait for the lock. */
+static void show_counts(struct ring *ring) {
+    int64_t begun_ns = -1;
+    if (ring->count)
+        directory_begin_ns(ring->files->name, &begun_ns);
+    ring->oldest_begun_ns = begun_ns;
+    ring->oldest_closed_ns = ring->count ? ring->files->closed_ns : boot_ns();
+    ring->file_count = ring->count;
+    ring->byte_count = ring->bytes;
+}
+
 static void keep_bounds(struct ring *ring) {
     if (ring->directory_fd < 0)
         return;
     keep_age(ring);
     keep_number_and_size(ring);
     keep_free(ring);
+    show_counts(ring);
 }
 
 /* Inserts a copy of the name, in its order if `earlier`, else at the end. Returns false if memory
@@ -249,6 +262,7 @@ bool ring_make_room(struct ring *ring) {
         return false;
     pthread_mutex_lock(&ring->lock);
     bool any = ring->count && remove_oldest(ring, ring->count, "the disk is full");
+    show_counts(ring);
     pthread_mutex_unlock(&ring->lock);
     return any;
 }

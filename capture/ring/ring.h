@@ -34,7 +34,11 @@ struct ring {
     size_t count, capacity;
     uint64_t bytes;      /* of all files */
     int64_t freed_at_ns; /* CLOCK_MONOTONIC of the last removal for --min-free */
-    _Atomic uint64_t removed, removed_pending; /* files; any thread may read them */
+    /* Any thread may read these: */
+    _Atomic uint64_t removed, removed_pending; /* files */
+    _Atomic uint64_t file_count, byte_count;   /* of the files that are there */
+    _Atomic int64_t oldest_begun_ns,
+        oldest_closed_ns; /* CLOCK_REALTIME, -1: none; CLOCK_BOOTTIME */
 };
 
 /* Takes the bounds of the settings. */

@@ -13,12 +13,7 @@
 #include <unistd.h>
 
 #include "common/clock.h"
-#include "common/json.h"
 #include "common/units_text.h"
-
-/* Words of enum status_state in the JSON lines; programs depend on them. */
-static const char *const states[] = {"starting", "waiting",  "capturing", "holding",
-                                     "dropping", "stopping", "ended"};
 
 /* The worst state wins: a disk that refuses packets hides that interfaces are read. A capture has
  * not ended while packets wait for the disk. */
@@ -44,128 +39,55 @@ static enum status_state state_of(struct capture *capture, const struct output *
 /* A stream has neither ring nor commands. */
 static void take_finishing(struct status *status, const struct finisher *finisher) {
     const struct jobs *jobs = finisher->jobs;
+    const struct ring *ring = finisher->ring;
+    status->unreadable = finisher->left.unreadable;
     status->uncompressed = finisher->uncompressed;
-    status->removed = finisher->ring ? finisher->ring->removed : 0;
-    status->removed_pending = finisher->ring ? finisher->ring->removed_pending : 0;
     status->has_commands = jobs;
-    if (!jobs)
+    if (jobs) {
+        status->commands_waiting = jobs->waiting;
+        status->commands_done = jobs->done;
+        status->commands_failed = jobs->failed;
+        status->commands_given_up = jobs->given_up;
+        status->commands_failing = jobs->is_failing;
+    }
+    status->has_ring = ring && ring_is_bounded(ring);
+    if (!status->has_ring)
         return;
-    status->commands_waiting = jobs->waiting;
-    status->commands_done = jobs->done;
-    status->commands_failed = jobs->failed;
-    status->commands_given_up = jobs->given_up;
+    status->removed = ring->removed;
+    status->removed_pending = ring->removed_pending;
+    status->ring_files = ring->file_count;
+    status->ring_bytes = ring->byte_count;
+    status->ring_oldest_ns = ring->oldest_begun_ns;
+    status->ring_age_ns = clock_ns(CLOCK_BOOTTIME) - ring->oldest_closed_ns;
 }
 
-/* Takes the counts of all devices and their sum. */
+static void take_interface(struct status *status, struct device *device) {
+    struct interface_status *interface = &status->interfaces[device->number];
+    interface->name = device->name;
+    interface->state = atomic_load(&device->state);
+    interface->is_read = interface->state == DEVICE_READING;
+    interface->counts = description_counts(&device->capture->descriptions, device->number);
+    counts_add(&status->all, &interface->counts);
+}
+
 void status_take(struct status *status, struct capture *capture, struct output *output) {
-    *status = (struct status){.bytes = atomic_load(&output->total_bytes),
-                              .files = atomic_load(&output->files),
-                              .unreadable = atomic_load(&output->finisher->left.unreadable)};
-    for (uint32_t i = 0; i < capture->device_count; i++) {
-        struct counts counts = description_counts(&capture->descriptions, i);
-        counts_add(&status->all, &counts);
-    }
+    const struct chunk_queue *queue = &capture->queue;
+    int64_t waiting_ns = atomic_load(&output->waiting_ns);
+    *status =
+        (struct status){.bytes = atomic_load(&output->total_bytes),
+                        .files = atomic_load(&output->files),
+                        .kept_spans = atomic_load(&output->kept_spans),
+                        .disk_bytes = atomic_load(&output->disk_bytes),
+                        .disk_free_bytes = atomic_load(&output->disk_free_bytes),
+                        .buffer_bytes = queue->chunks * CHUNK_BYTES,
+                        .buffer_used_bytes = (queue->chunks - queue->empty_count) * CHUNK_BYTES,
+                        .lag_ns = waiting_ns ? monotonic_ns() - waiting_ns : 0,
+                        .interface_count = capture->device_count};
+    for (uint32_t i = 0; i < capture->device_count; i++)
+        take_interface(status, &capture->devices[i]);
     status->state = state_of(capture, output, status->all.queued);
     take_finishing(status, output->finisher);
     output_name(output, status->file);
-}
-
-/* Writes the counts that the sums and each interface have in common. */
-static void put_counts(struct json *json, const struct counts *counts) {
-    json_count(json, "received", (int64_t)counts->received);
-    json_count(json, "written", (int64_t)counts->written);
-    json_count(json, "queued", (int64_t)counts->queued);
-    json_count(json, "dropped_kernel", (int64_t)counts->dropped_kernel);
-    json_count(json, "dropped_interface", (int64_t)counts->dropped_interface);
-    json_count(json, "dropped_queue", (int64_t)counts->dropped_queue);
-    json_count(json, "dropped_disk", (int64_t)counts->dropped_disk);
-}
-
-static void put_truth(struct json *json, const char *name, bool is_known, bool truth) {
-    if (is_known)
-        json_bool(json, name, truth);
-    else
-        json_text(json, name, NULL);
-}
-
-static void put_clock(struct json *json, const struct clock_watch *clock) {
-    const struct clock_state *state = &clock->state;
-    json_open(json, "clock", '{');
-    put_truth(json, "synchronized", state->is_known, state->is_synchronized);
-    json_count(json, "error_ns", state->error_ns);
-    json_decimal(json, "offset_ns", (double)state->offset_ns, state->is_known);
-    json_count(json, "steps", (int64_t)clock->steps);
-    json_decimal(json, "last_step_ns", (double)clock->last_step_ns, clock->steps);
-    json_close(json, '}');
-}
-
-static void put_link(struct json *json, const struct link_seen *link) {
-    put_truth(json, "carrier", link->is_known, link->has_carrier);
-    json_count(json, "carrier_losses", (int64_t)link->losses);
-    put_truth(json, "promiscuous", link->is_known, link->is_promiscuous);
-    json_count(json, "mtu", link->is_known ? (int64_t)link->mtu : -1);
-    json_count(json, "speed_bps",
-               link->described.speed_bps ? (int64_t)link->described.speed_bps : -1);
-}
-
-/* Writes one interface with the counts of all its descriptions, so that its numbers do not restart
- * if it is opened again. */
-static void put_device(struct json *json, struct device *device, const struct link_watch *links) {
-    static const char *const names[] = {"waiting", "reading", "ended"};
-    struct counts counts = description_counts(&device->capture->descriptions, device->number);
-    json_open(json, NULL, '{');
-    json_text(json, "name", device->name);
-    json_text(json, "state", names[atomic_load(&device->state)]);
-    put_counts(json, &counts);
-    json_count(json, "received_bytes", (int64_t)counts.received_bytes);
-    json_count(json, "kernel_received", (int64_t)counts.kernel_received);
-    if (links)
-        put_link(json, &links->seen[device->number]);
-    json_close(json, '}');
-}
-
-/* Writes how far --on-close is, if it is given, and what the bounds of the ring removed. */
-static void put_finishing(struct json *json, const struct status *status) {
-    json_count(json, "removed_files", (int64_t)status->removed);
-    json_count(json, "uncompressed_files", (int64_t)status->uncompressed);
-    if (!status->has_commands)
-        return;
-    json_open(json, "commands", '{');
-    json_count(json, "done", (int64_t)status->commands_done);
-    json_count(json, "waiting", (int64_t)status->commands_waiting);
-    json_count(json, "failed", (int64_t)status->commands_failed);
-    json_count(json, "given_up", (int64_t)status->commands_given_up);
-    json_count(json, "removed_early", (int64_t)status->removed_pending);
-    json_close(json, '}');
-}
-
-/* Written through a stream into memory, so that it cannot exceed the buffer. */
-size_t status_json(const struct status *status, const struct capture *capture,
-                   char text[STATUS_SIZE]) {
-    struct json json = {.out = fmemopen(text, STATUS_SIZE, "w")};
-    if (!json.out)
-        return 0;
-    json_open(&json, NULL, '{');
-    json_text(&json, "schema", "wiretale.capture/1");
-    json_text(&json, "wiretale", WIRETALE_VERSION);
-    json_text(&json, "state", states[status->state]);
-    json_count(&json, "time_ns", realtime_ns());
-    put_counts(&json, &status->all);
-    json_count(&json, "bytes", (int64_t)status->bytes);
-    json_count(&json, "files", (int64_t)status->files);
-    json_text(&json, "file", *status->file ? status->file : NULL);
-    json_count(&json, "unreadable_leftovers", (int64_t)status->unreadable);
-    put_finishing(&json, status);
-    if (status->clock)
-        put_clock(&json, status->clock);
-    json_open(&json, "interfaces", '[');
-    for (uint32_t i = 0; i < capture->device_count; i++)
-        put_device(&json, &capture->devices[i], status->links);
-    json_close(&json, ']');
-    json_close(&json, '}');
-    fputc('\n', json.out);
-    long length = ftell(json.out);
-    return fclose(json.out) || length < 0 ? 0 : (size_t)length;
 }
 
 /* Appends to the text in a buffer of `size` bytes. */

@@ -183,8 +183,48 @@ bool status_socket_accept(struct status_socket *from) {
  * took a part: then no later line would be whole. */
 static bool send_line(struct status_client *client, const char *line, size_t length) {
     ssize_t sent = send(client->fd, line, length, MSG_NOSIGNAL | MSG_DONTWAIT);
-    client->fresh = false;
     return sent < 0 ? errno == EAGAIN || errno == EINTR : (size_t)sent == length;
+}
+
+/* Reads up to the next command. Returns false if the client sends something else: it is
+ * disconnected. */
+static bool read_command(struct status_client *client) {
+    size_t room = COMMAND_SIZE - 1 - client->command_size;
+    if (client->is_mute || !room)
+        return true;
+    ssize_t size = recv(client->fd, client->command + client->command_size, room, MSG_DONTWAIT);
+    client->is_mute = !size; /* it may have closed one direction only */
+    if (size < 0)
+        return errno == EAGAIN || errno == EINTR;
+    client->command_size += (size_t)size;
+    return client->command_size < COMMAND_SIZE - 1 ||
+           memchr(client->command, '\n', COMMAND_SIZE - 1);
+}
+
+/* Takes the first command out of the buffer. Returns false if it is not complete. */
+static bool take_command(struct status_client *client, char command[COMMAND_SIZE]) {
+    char *end = memchr(client->command, '\n', client->command_size);
+    if (!end)
+        return false;
+    size_t length = (size_t)(end - client->command);
+    memcpy(command, client->command, length);
+    command[length] = '\0';
+    client->command_size -= length + 1;
+    memmove(client->command, end + 1, client->command_size);
+    return true;
+}
+
+void status_socket_answer(struct status_socket *from, status_command *take, void *context,
+                          char *answer) {
+    char command[COMMAND_SIZE];
+    for (unsigned i = from->count; i--;) {
+        struct status_client *client = &from->clients[i];
+        if (!read_command(client))
+            drop_client(from, i);
+        else if (take_command(client, command) &&
+                 !send_line(client, answer, take(context, command, answer)))
+            drop_client(from, i);
+    }
 }
 
 /* Sends to all clients, or only to those without a line. The unread memory is stored after the line
@@ -197,6 +237,7 @@ void status_socket_send(struct status_socket *to, const char *line, size_t lengt
         if (fresh_only && !client->fresh)
             continue;
         update_read_time(client, now); /* before the line that is sent now makes bytes unread */
+        client->fresh = false;
         if (!send_line(client, line, length))
             drop_client(to, i);
         else if (ioctl(client->fd, SIOCOUTQ, &client->unread))

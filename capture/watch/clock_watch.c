@@ -103,3 +103,12 @@ void clock_watch_round(struct clock_watch *watch, struct output *output, int64_t
     if (step)
         chunk_queue_wake(&output->capture->queue);
 }
+
+void clock_watch_tell(const struct clock_watch *watch, struct status *status) {
+    const struct clock_state *state = &watch->state;
+    status->clock_is_synchronized = state->is_known ? state->is_synchronized : -1;
+    status->clock_error_ns = state->error_ns;
+    status->clock_offset_ns = state->is_known ? state->offset_ns : INT64_MIN;
+    status->clock_steps = (int64_t)watch->steps;
+    status->clock_step_ns = watch->steps ? watch->last_step_ns : INT64_MIN;
+}

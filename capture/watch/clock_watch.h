@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/timex.h>
 
-#include "output/file.h"
+#include "status/status.h"
 
 struct clock_watch {
     int64_t distance_ns; /* of CLOCK_REALTIME from CLOCK_MONOTONIC */
@@ -22,6 +22,8 @@ void clock_watch_begin(struct clock_watch *watch, struct notes *notes);
 
 /* Reports a step, and a clock that is no longer synchronized or is so again. */
 void clock_watch_round(struct clock_watch *watch, struct output *output, int64_t now_ns);
+
+void clock_watch_tell(const struct clock_watch *watch, struct status *status);
 
 /* Detects that CLOCK_REALTIME is set: its distance from CLOCK_MONOTONIC jumps. Slewing by NTP
  * changes both clocks alike and is no step. */

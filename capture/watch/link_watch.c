@@ -176,3 +176,16 @@ void link_watch_round(struct link_watch *watch) {
             break;
     }
 }
+
+void link_watch_tell(const struct link_watch *watch, struct status *status) {
+    for (uint32_t i = 0; i < status->interface_count; i++) {
+        const struct link_seen *link = &watch->seen[i];
+        struct interface_status *interface = &status->interfaces[i];
+        uint64_t speed_bps = link->described.speed_bps;
+        interface->has_carrier = link->is_known ? link->has_carrier : -1;
+        interface->carrier_losses = (int64_t)link->losses;
+        interface->is_promiscuous = link->is_known ? link->is_promiscuous : -1;
+        interface->mtu = link->is_known ? (int64_t)link->mtu : -1;
+        interface->speed_bps = speed_bps ? (int64_t)speed_bps : -1;
+    }
+}

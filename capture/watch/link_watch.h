@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "output/file.h"
+#include "status/status.h"
 
 struct link_seen {
     bool is_known;       /* the kernel has told its state */
@@ -31,6 +31,8 @@ void link_watch_open(struct link_watch *watch, struct capture *capture, struct o
 
 /* Takes what the kernel has told, without waiting. */
 void link_watch_round(struct link_watch *watch);
+
+void link_watch_tell(const struct link_watch *watch, struct status *status);
 
 /* Takes messages of rtnetlink. */
 void link_watch_take(struct link_watch *watch, const void *messages, size_t size);

@@ -90,7 +90,14 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(link: CaptureLin
         client = StatusClient(link.status)
         line = client.wait(lambda status: status["commands"]["given_up"], "it is given up")
         client.close()
-        assert line["commands"] == {"done": 0, "waiting": 0, "failed": 1, "given_up": 1, "removed_early": 0}
+        assert line["commands"] == {
+            "done": 0,
+            "waiting": 0,
+            "failed": 1,
+            "given_up": 1,
+            "removed_early": 0,
+            "failing": 0,
+        }
         assert "exceeded --on-close-timeout" in daemon.messages()
         assert not daemon.stop(seconds=8)
     first = pids.read_text().split()

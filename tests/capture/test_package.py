@@ -30,6 +30,9 @@ INSTALLED = (
     "lib/systemd/system/wiretale-capture.service",
     "etc/default/wiretale-capture",
     "lib/systemd/system-generators/wiretale-capture-generator",
+    "lib/systemd/system/wiretale-metrics.service",
+    "lib/systemd/system/wiretale-metrics.timer",
+    "usr/share/doc/wiretale-capture/examples/wiretale.rules.yml",
 )
 
 COMPLETIONS = {

@@ -32,6 +32,7 @@ PACKAGES = {
     "mkfs.ext4": "e2fsprogs",
     "nft": "nftables",
     "ping": "iputils-ping",
+    "promtool": "prometheus",
     "setpriv": "util-linux",
     "strip": "binutils",
     "sysctl": "procps",

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/test/scratch.h"
+#include "status/status.h"
 #include "status/status_socket.h"
 
 #define LINES 20000

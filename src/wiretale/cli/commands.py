@@ -21,6 +21,7 @@ MORE = {
     "experiment": "run a plan of tests, report on it, model a capture (run, report, model)",
     "store": "keep the analyses of many captures and query them (add, query, watch)",
     "verify": "compare every verdict with Wireshark's",
+    "status": "ask a running capture: counts, metrics for Prometheus, a health check",
     "theory": "the most a link can carry",
     "mcp": "captures for agents, over the Model Context Protocol",
     "info": "what a file is: format, interfaces, times, drop counts",
@@ -38,7 +39,7 @@ ACTIONS = {
 }
 PATHS = {action: f"{group} {action}" for group, actions in ACTIONS.items() for action in actions}
 KNOWN = (*COMMANDS, *MORE, "explain", *PATHS)
-PROGRAM_COMMANDS = ("send", "receive", "ttcp", "path", "capture", "find", "link")  # run by C programs
+PROGRAM_COMMANDS = ("send", "receive", "ttcp", "path", "capture", "find", "status", "link")  # run by C programs
 # Groups without a module: description, and examples.
 GROUPS = {
     "traffic": (

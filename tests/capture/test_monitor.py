@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wiretale-capture status`: metrics that Prometheus accepts, a health check, spans on demand; and the alerts made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import needs
+from capture_link import PROGRAM, CaptureLink
+from checkout import ROOT
+from processes import wait_until
+
+pytestmark = pytest.mark.xdist_group("capture")
+
+ALERTS = ROOT / "capture/alerts/wiretale.rules.yml"
+PROMTOOL = needs.programs("promtool")
+
+
+def status(socket: Path, *options: str, code: int = 0) -> str:
+    done = subprocess.run([PROGRAM, "status", socket, *options], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def samples(text: str) -> dict[str, float]:
+    """Values by name and labels."""
+    lines = [line.removeprefix("wiretale_capture_").rpartition(" ") for line in text.splitlines() if line[0] != "#"]
+    return {name: float(value) for name, _, value in lines}
+
+
+def promtool(*words: str | Path, text: str | None = None) -> None:
+    done = subprocess.run(["promtool", *words], input=text, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_capture_tells_how_it_is(link: CaptureLink, tmp_path: Path) -> None:
+    link.make_folder()
+    file = tmp_path / "wiretale.prom"
+    options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "1h", "--keep-after", "100ms")
+    with link.daemon(*options, watched=True) as daemon:
+        link.deliver(250)
+        wait_until(
+            lambda: samples(status(link.status, "--prometheus")).get("ring_files") == 2, "two files are finished"
+        )
+        metrics = status(link.status, "--prometheus")
+        values, line = samples(metrics), json.loads(status(link.status, "--json"))
+        (interface,) = line["interfaces"]
+        assert values['received_packets_total{interface="in0"}'] == interface["received"] == line["received"] == 250
+        assert values['dropped_packets_total{interface="in0",cause="disk"}'] == interface["dropped_disk"] == 0
+        assert values["disk_bytes"] == line["disk"]["bytes"] and values["ring_bytes"] == line["ring"]["bytes"] > 0
+        assert values['state{state="capturing"}'] == values["up"] == 1 and values['interface_up{interface="in0"}'] == 1
+        names = set(re.findall(r"wiretale_capture_\w+", metrics)) | {
+            f"wiretale_capture_{name}"
+            for name in ("commands_failing", "commands_given_up_total", "commands_removed_early_total")
+        }
+        assert set(re.findall(r"wiretale_capture_\w+", ALERTS.read_text())) <= names
+        if PROMTOOL is None:
+            promtool("check", "metrics", text=metrics)
+        status(link.status, "--textfile", str(file))
+        assert samples(file.read_text()).keys() >= values.keys() and file.stat().st_mode & 0o777 == 0o644
+        assert status(link.status, "--check").startswith("CAPTURE OK - 250 packets received, 250 written; none lost | ")
+        assert status(link.status, "--check", "--max-silence", "1ns", code=2).startswith(
+            "CAPTURE CRITICAL - no packet on in0"
+        )
+        assert status(link.status).startswith("capturing: 250 packets received")
+        assert "a reason of at most 31 letters" in status(link.status, "--keep", "No", code=5)
+        name = status(link.status, "--keep", "intrusion").strip()
+        daemon.wait_message(f"kept {name}")
+        assert not daemon.stop(signal.SIGTERM)
+    assert name.endswith("_intrusion") and json.loads((link.folder / f".{name}.kept").read_text().split()[1]) > 0
+    assert status(link.status, "--check", code=2).startswith(f"CAPTURE CRITICAL - {link.status}: ")
+    assert status(link.status, "--check", "--bogus", code=3)
+    status(link.status, "--textfile", str(file), code=4)
+    assert samples(file.read_text()) == {"up": 0}
+    assert {path.name for path in tmp_path.glob("wiretale.prom*")} == {"wiretale.prom"}
+
+
+@needs.marked(PROMTOOL, None if ALERTS.is_file() else "needs the sources")
+def test_each_alert_fires_when_it_should() -> None:
+    promtool("check", "rules", ALERTS)
+    promtool("test", "rules", ALERTS.with_suffix(".test.yml"))
