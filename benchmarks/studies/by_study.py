@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from studies import block_rates, file_transfer
 from studies.tcp_over_link import HEADERS, RATE_BPS, WINDOW
 from wiretale.analyzer.theory.capacity import Link, block_maximum, maximum
 from wiretale.reports.html.experiment.data import study_title
@@ -17,8 +18,8 @@ from wiretale.reports.html.experiment.data import study_title
 Found = dict[str, Any]
 NEAR = 15.0  # percent: as published
 UNKNOWN_NETWORK = "the study does not describe its network; that of the profile is an assumption"
-SET_UP = "the published rate is below its bytes over its time; it contains more than the transfer"
-OTHER_HOSTS = "hosts of the study: its systems and cards"
+FITS = "fits"
+NOT_FOUND = "does not fit; no published figure contradicts it"
 SWITCH_RATIO = "not reproduced: here the wire limits both; small UDP blocks reach the published ratio and more"
 
 
@@ -31,6 +32,7 @@ class Line(NamedTuple):
     published: float | None
     why: str  # if they differ by more than NEAR
     mechanism: str = ""  # of a figure that is as published, or published in words
+    near: str = "as published"  # if they do not; a network that was searched for fits
 
 
 def known_ratios(rows: Sequence[Any], over: int, under: int) -> dict[int, float]:
@@ -60,38 +62,29 @@ def s2(results: Found) -> Iterator[Line]:
 
 
 def s3(results: Found) -> Iterator[Line]:
-    for network, protocol, size, rate, published, ms, published_ms, got, published_got in (
-        results.get("transfers") or ()
-    ):
+    published = {(figure.network, figure.protocol.upper(), figure.size): figure for figure in file_transfer.figures()}
+    for network, protocol, size, rate, published_rate, ms, published_ms, got, percent in results.get("transfers") or ():
         name = f"{network}, {protocol}, 100 blocks of {size:,}"
-        yield Line(f"{name}: first to last", "ms", ms, published_ms, UNKNOWN_NETWORK)
-        yield Line(
-            f"{name}: rate",
-            "MB/s",
-            rate,
-            published,
-            SET_UP if (network, protocol) == ("LAN", "UDP") else UNKNOWN_NETWORK,
-        )
+        why = file_transfer.reason(published[network, protocol, size]) or NOT_FOUND
+        yield Line(f"{name}: first to last", "ms", ms, published_ms, why, near=FITS)
+        yield Line(f"{name}: rate", "MB/s", rate, published_rate, why, near=FITS)
         if protocol == "UDP":
-            yield Line(f"{name}: received", "%", got, published_got, UNKNOWN_NETWORK)
-
-
-# MB/s on the wire on Windows 7, with headers, preambles and gaps: of UDP, and of TCP, whose window was 64 kB.
-S4_UDP = {1000: 59.22, 2000: 88.83, 5000: 105.28, 10000: 116.24}
-S4_TCP = {1000: 25.67, 10000: 36.37}
-S4_LINK = Link(bps=10**9, tcp_options=12)  # Linux sends timestamps (RFC 7323)
+            yield Line(f"{name}: received", "%", got, percent, why, near=FITS)
 
 
 def s4(results: Found) -> Iterator[Line]:
+    rates = block_rates.wire_rates("udp")
     for protocol, size, sent, *_ in results.get("blocks") or ():
-        if protocol == "UDP":
-            rate = sent and sent / 8 / block_maximum(S4_LINK, "udp", size).block_efficiency
-            yield Line(f"UDP, blocks of {size:,}: sent, on the wire", "MB/s", rate, S4_UDP.get(size), OTHER_HOSTS)
+        if protocol == "UDP" and size in rates:
+            rate = sent and sent / 8 / block_maximum(block_rates.LINK, "udp", size).block_efficiency
+            why = block_rates.udp_reason(rates, size)
+            yield Line(f"UDP, blocks of {size:,}: sent, on the wire", "MB/s", rate, rates[size], why)
+    rates = block_rates.wire_rates("tcp")
     for network, window, size, small, *_ in results.get("windows") or ():
-        if network.startswith("S4"):
-            name = f"TCP, window {window:,}, {network.partition(', ')[2]}, blocks of {size:,}: on the wire"
-            rate = small and small / 8 / maximum(S4_LINK, "tcp").efficiency  # segments are full
-            yield Line(name, "MB/s", rate, S4_TCP.get(size), "its round trip is unknown")
+        if network.startswith("S4") and size in rates:
+            name = f"TCP, window {window:,}, round trip {block_rates.s4_round_trip():.2f} ms, blocks of {size:,}: on the wire"
+            rate = small and small / 8 / block_rates.payload_share()  # segments are full
+            yield Line(name, "MB/s", rate, rates[size], block_rates.tcp_contradiction(rates), near=FITS)
 
 
 DATA_RATES = (("802.11b", 11, 61.2), ("802.11g", 54, 45.6))  # Mbit/s, and the efficiency that S5 published, percent
@@ -177,7 +170,7 @@ def difference(line: Line) -> tuple[float | None, str]:
     if not line.published:
         return None, "near 0" if abs(line.measured) < 1 else line.why
     percent = 100 * (line.measured / line.published - 1)
-    near = f"as published; {line.mechanism}" if line.mechanism else "as published"
+    near = f"{line.near}; {line.mechanism}" if line.mechanism else line.near
     return percent, near if abs(percent) <= NEAR else line.why
 
 

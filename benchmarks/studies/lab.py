@@ -18,7 +18,7 @@ from wiretale.traffic.lab.capture import captures
 from wiretale.traffic.lab.hosts import ADDRESSES, part_tcp
 from wiretale.traffic.lab.lifecycle import lab_for_run
 from wiretale.traffic.lab.link import write_truth
-from wiretale.traffic.lab.process import real_time
+from wiretale.traffic.lab.process import real_time, run_program
 from wiretale.traffic.lab.profile import load_profile
 from wiretale.traffic.lab.scenario import PORT, SENDER_PRIORITY, wait_for_port
 from wiretale.traffic.lab.state import Lab
@@ -26,6 +26,7 @@ from wiretale.traffic.program import TRUSTED, find_program
 
 LIMIT_SECONDS = 90.0  # of a test
 RATE_LEAST = 10  # blocks
+NETWORK = "10.99.0.0/24"
 RECEIVER_PRIORITY = 4
 Report = dict[str, Any]
 
@@ -135,6 +136,18 @@ def study_lab(
             process.terminate()
             process.communicate()
     write_truth(folder, folder / "truth.parquet")
+
+
+def bound_window(lab: StudyLab, first: int, most: int) -> None:
+    """Lets the sender's window begin with `first` packets and bounds it to `most`; the receiver acknowledges each packet.
+
+    Linux bounds it by what it remembers of the peer, which it takes from the route when a first connection ends.
+    """
+    ip = find_program("ip")
+    sender = ("initcwnd", str(first), "cwnd", "lock", str(most))
+    for host, words in (("sender", sender), ("receiver", ("quickack", "1"))):
+        run_program(lab.lab.inside(host, ip, "route", "replace", NETWORK, "dev", "path", *words))
+    lab.send("--size", 32, "--count", 1)
 
 
 def received(report: Report) -> Report:

@@ -12,12 +12,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from studies.block_rates import s4_round_trip
 from studies.lab import Report, StudyLab, percent_received, rate_mbit, received, study_lab
 
 Row = tuple[Any, ...]
 IPERF_UDP = 1470  # bytes of a datagram in iperf
 SECONDS = 2
 MIX_SECONDS = 4
+BLOCKS = (1000, 2000, 5000, 10000)
 REPORT_SECONDS = 3  # of the published interim reports
 
 # Published figures, unchanged. Medium, offered and received Mbit/s.
@@ -28,22 +30,11 @@ SWEEP = {
 }
 # Mbit/s of one session beside 0 to 5 sessions of the other protocol.
 MIX = {"tcp": (94.1, 88.3, 82.5, 77.5, 71.5, 65.5), "udp": (9.72, 6.01, 5.53, 5.28, 4.98, 4.98)}
-# Block size, MB/s, ms from the first to the last packet, and percent received. The LAN was one of 1 Gb/s, because 100 blocks of
-# 60,000 bytes in 64 ms are 750 Mb/s.
-TRANSFERS = {
-    ("LAN", "same-lan", "tcp"): ((60000, 15.50, 387, 100), (4096, 6.40, 64, 100)),
-    ("LAN", "same-lan", "udp"): ((60000, 27.52, 64, 95), (4096, 3.79, 64, 100)),
-    ("WLAN", "wlan-g", "tcp"): ((60000, 5.40, 1093, 100), (4096, 6.11, 67, 100)),
-    ("WLAN", "wlan-g", "udp"): ((60000, 4.11, 341, 20), (4096, 2.47, 166, None)),
-    ("WAN", "wan", "tcp"): ((60000, 0.56, 10070, 100), (4096, 0.18, 2285, 100)),
-    ("WAN", "wan", "udp"): ((20000, 0.39, 304, 6),),
-}
 # Network of the test, card, delay each way, receive window, buffer of TCP with which the kernel announces about that window,
 # block sizes, and the published figures: of payload, for which those of S4 are blocks sent over their time.
 WINDOWS = (
     ("S2: same LAN", "100Mbit", "2ms", 8760, 8000, (64, 1024, 8192), "UDP 6 × TCP"),
-    ("S4: 1 Gb/s, 0.5 ms each way", "1Gbit", "500us", 65536, 65536, (1000, 10000), "TCP 190 to 500, UDP to 889"),
-    ("S4: 1 Gb/s, 1 ms each way", "1Gbit", "1ms", 65536, 65536, (1000, 10000), "TCP 190 to 500, UDP to 889"),
+    ("S4: 1 Gb/s", "1Gbit", f"{5e5 * s4_round_trip():.0f}us", 65536, 65536, BLOCKS, "TCP 190 to 500, UDP to 889"),
 )
 WINDOW_PROFILE = """\
 mtu = 1500
@@ -68,7 +59,6 @@ CONNECTIONS = {
 }
 TEN_SIZES, TEN_COUNTS, TEN_TRIALS = (60000, 4096), (10, 100), 3
 TEN_TESTS = [(size, count) for size in TEN_SIZES for count in TEN_COUNTS] * TEN_TRIALS
-BLOCKS = (1000, 2000, 5000, 10000)
 BLOCKS_BYTES = 40_000_000  # of each size
 
 
@@ -179,23 +169,6 @@ def block_writes(folder: Path) -> list[Row]:
             sender = reports[1]["sender"]
             cpu = 1e9 * (sender["cpu_user_s"] + sender["cpu_system_s"]) / sender["bytes_sent"]
             rows.append((size, *map(rate_mbit, reports), cpu))
-    return rows
-
-
-def file_transfers(folder: Path) -> list[Row]:
-    """S3: 100 blocks: network, protocol, size, measured and published MB/s, ms and percent received."""
-    rows: list[Row] = []
-    for (network, profile, protocol), figures in TRANSFERS.items():
-        with study_lab(profile, folder / f"transfer-{profile}-{protocol}", apart=protocol == "udp") as lab:
-            reports = [lab.send(f"--{protocol}", "--size", size, "--count", 100) for size, *_ in figures]
-        wire = lab.wire_rates()
-        for (size, published, published_ms, percent), report in zip(figures, reports, strict=True):
-            rate, elapsed = rate_mbit(report, wire), received(report).get("elapsed_s")
-            measured = None if rate is None else rate / 8
-            milliseconds = None if elapsed is None else 1000 * elapsed
-            got = (percent_received(report), percent and float(percent))
-            times = (milliseconds, float(published_ms))
-            rows.append((network, protocol.upper(), size, measured, published, *times, *got))
     return rows
 
 

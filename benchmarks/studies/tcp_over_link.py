@@ -12,9 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from studies.lab import StudyLab, study_lab
-from wiretale.traffic.lab.process import run_program
-from wiretale.traffic.program import find_program
+from studies.lab import bound_window, study_lab
 
 Row = tuple[Any, ...]
 WINDOW = 20  # packets
@@ -22,7 +20,6 @@ SPARE = 4  # places in the queue for the control connection, where the queue hol
 HEADERS = 40  # bytes: of a segment, and of an ACK
 SECONDS = 9.9
 RATE_BPS = 2_000_000
-NETWORK = "10.99.0.0/24"
 PROFILE = """\
 mtu = 4040
 [both]
@@ -70,18 +67,6 @@ def expected_ms(case: Case) -> float | None:
     return max(WINDOW * packet_ms - ack_ms - case.delay_ms, packet_ms + case.delay_ms)
 
 
-def bound_window(lab: StudyLab) -> None:
-    """Bounds the sender's window to 20 packets, as ns-2 does, and lets the receiver acknowledge each packet.
-
-    Linux bounds it by what it remembers of the peer, which it takes from the route when a first connection ends.
-    """
-    ip = find_program("ip")
-    sender = ("initcwnd", "1", "cwnd", "lock", str(WINDOW))
-    for host, words in (("sender", sender), ("receiver", ("quickack", "1"))):
-        run_program(lab.lab.inside(host, ip, "route", "replace", NETWORK, "dev", "path", *words))
-    lab.send("--size", 32, "--count", 1)
-
-
 def run_case(case: Case, folder: Path, *amount: str) -> Row:
     """Runs a case, for an amount other than the time of the study if it is given. Returns latency in ms, Kibit/s of IP packets,
     packets sent and lost."""
@@ -90,7 +75,7 @@ def run_case(case: Case, folder: Path, *amount: str) -> Row:
     queue = case.queue + (SPARE if case.queue >= WINDOW else 0)
     profile.write_text(PROFILE.format(rate=RATE_BPS, delay=case.delay_ms, queue=queue))
     with study_lab(str(profile), folder) as lab:
-        bound_window(lab)
+        bound_window(lab, 1, WINDOW)
         lab.send("--size", 1000, "--mss", case.segment, "--congestion", "reno", *(amount or ("--time", SECONDS)))
     figures, *_ = lab.truth(FIGURES.format(segment=case.segment))
     return figures

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wiretale.analyzer.errors import InputError
-from wiretale.analyzer.theory.capacity import TCP_HEADER, UDP_HEADER
+from wiretale.analyzer.theory.capacity import TCP_HEADER, TIMESTAMPS, UDP_HEADER, Link, block_maximum, maximum
 from wiretale.reports.export.csv_text import csv_cell
 from wiretale.reports.export.destination import output_file
 from wiretale.reports.html.experiment.data import Outcome
@@ -30,10 +30,11 @@ protocol transport_header_bytes header_bytes block_bytes blocks_sent bytes_sent 
 throughput_mbit_s bytes_lost packets_lost percent_received sending_rate_mbit_s receiving_rate_mbit_s trial test group session
 blocks_received out_of_order duplicate corrupt host_dropped start_ns end_ns delay_ns jitter_ns offered_mbit_s
 start_offset_s planned_s streams complete throughput_exceeds_link sending_exceeds_link settings late_p99_ns constant_rate
-rtt_s elapsed_with_rtt_s throughput_with_rtt_mbit_s capture error
+rtt_s elapsed_with_rtt_s throughput_with_rtt_mbit_s wire_mbit_s capture error
 """
 COLUMNS = tuple(NAMES.split())
 LATENCY = ("test", "group", "trial", "number", "time_ns", "rtt_ms", "loaded")
+ETHERNET = Link(bps=10**9, tcp_options=TIMESTAMPS)
 TRANSPORT_HEADER = {"tcp": TCP_HEADER, "udp": UDP_HEADER}
 # Columns with the name that they have in the plan of a session.
 PLANNED = ("protocol", "header_bytes", "block_bytes", "streams")
@@ -115,14 +116,29 @@ def with_round_trip(took: float | None, rtt_us: int | None) -> float | None:
     return took + rtt_us / 1e6 if took and rtt_us else None
 
 
+def on_wire(rate: float | None, planned: Row) -> float | None:
+    """Returns a rate of payload with headers, preambles and gaps of Ethernet with an MTU of 1,500 bytes, as S4 counts.
+
+    TCP is taken to fill its segments; a datagram has frames of its own. None if the datagrams have several sizes.
+    """
+    if rate is None:
+        return None
+    if planned["protocol"] == "tcp":
+        return rate / maximum(ETHERNET, "tcp").efficiency
+    if planned.get("pattern") or planned.get("turns"):
+        return None
+    return rate / block_maximum(ETHERNET, "udp", planned["block_bytes"]).block_efficiency
+
+
 def session_row(data: Row, number: int) -> Row:
     """Returns the line of a session."""
     done, planned = data["sessions"][number], data["test"]["sessions"][number]
-    rate = planned["rate_bps"]
+    rate, measured = planned["rate_bps"], measures(done["report"] or {})
     return {
-        **measures(done["report"] or {}),
+        **measured,
         **{name: planned[name] for name in PLANNED},
         "transport_header_bytes": TRANSPORT_HEADER[planned["protocol"]],
+        "wire_mbit_s": on_wire(measured["throughput_mbit_s"], planned),
         "trial": data["test"]["trial"],
         "test": data["test"]["name"],
         "group": data["test"]["group"],

@@ -93,6 +93,8 @@ def test_each_study_has_the_difference_and_its_reason() -> None:
         for line in lines
     )
     assert "| WAN, UDP, 100 blocks of 20,000: rate | MB/s | – | 0.39 | – | not known |" in lines
+    assert "| WAN, UDP, 100 blocks of 20,000: received | % | 6 | 6 | +0 % | fits |" in lines
+    assert "cannot fit: TCP brought 0.58 MB/s through this link, UDP beside its full queue 0.395 |" in "\n".join(lines)
     assert [line for line in lines if line.startswith("### ")] == [
         "### S3: File Transfer",
         "### S5: TCP and UDP sessions",
@@ -109,10 +111,10 @@ def test_rates_on_the_wire_stand_beside_rates_on_the_wire() -> None:
     blocks = [
         ("UDP", size, rate, rate, 0, 0, 0, 0) for (protocol, size), rate in published.items() if protocol == "udp"
     ]
-    windows = [("S4: 1 Gb/s, 1 ms each way", 65536, 10000, published["tcp", 10000])]
+    windows = [("S4: 1 Gb/s", 65536, size, published["tcp", size]) for size in (1000, 10000)]
     lines = by_study({"blocks": blocks, "windows": windows}, studies.markdown).splitlines()
     assert "| UDP, blocks of 1,000: sent, on the wire | MB/s | 59.2 | 59.2 | +0 % | as published |" in lines
-    for name in ("UDP, blocks of 10,000: sent", "TCP, window 65,536, 1 ms each way, blocks of 10,000"):
+    for name in ("UDP, blocks of 10,000: sent", "TCP, window 65,536, round trip 2.37 ms, blocks of 10,000"):
         (line,) = (line for line in lines if line.startswith(f"| {name}"))
         difference = float(line.split(" | ")[4].rstrip(" %"))
         assert abs(difference) <= 1, line

@@ -25,7 +25,7 @@ import wiretale
 from checkout import ROOT, Run
 from dropping_path import NamespacePath, made
 from processes import command_lines, wait_until
-from wiretale.traffic.experiment.results import COLUMNS
+from wiretale.traffic.experiment.results import COLUMNS, on_wire
 from wiretale.traffic.program import find_program
 
 pytestmark = pytest.mark.xdist_group("experiment")
@@ -168,6 +168,14 @@ def test_the_first_columns_are_those_of_the_studies() -> None:
         *("throughput_kb_s", "throughput_mbit_s", "bytes_lost", "packets_lost", "percent_received"),
         *("sending_rate_mbit_s", "receiving_rate_mbit_s", "trial"),
     )
+
+
+def test_rates_on_the_wire_are_those_that_s4_counts() -> None:
+    """(1,000 + 66) · 8 bits for 1,000 bytes of a datagram; a segment of 1,448 bytes has 90 more; S4 has 59.2 MB/s of 55.6."""
+    udp = {"protocol": "udp", "block_bytes": 1000}
+    assert on_wire(444.444, udp) == pytest.approx(8 * 59.22, rel=1e-3)
+    assert on_wire(100.0, {"protocol": "tcp", "block_bytes": 64}) == pytest.approx(100 * 1538 / 1448)
+    assert on_wire(100.0, {**udp, "pattern": "sizes.txt"}) is None and on_wire(None, udp) is None
 
 
 def test_every_column_is_documented() -> None:

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""S3's transfers of 100 blocks, on the network that agrees best with its published figures of a medium.
+
+The study names media, but neither rates nor round trips. So a network of one link is searched for each medium: its rate, round
+trip, TCP window and queue, and the time between two datagrams of the sending program. The lab then has that network. A figure
+that no such network can have beside the others contradicts them, and its line says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import product
+from math import ceil, log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from studies.lab import Report, bound_window, percent_received, received, study_lab
+from wiretale.traffic.experiment.published import published_rows
+
+Row = tuple[Any, ...]
+BLOCKS = 100
+MTU, SEGMENT, FRAGMENT = (
+    1500,
+    1448,
+    1480,
+)  # bytes: an IP packet, and what it carries of TCP (RFC 7323) and of a datagram
+IP_HEADER, UDP_HEADER = 20, 8
+FIRST_WINDOW = 2  # segments: RFC 5681 for hosts of that time
+NEAR = 1.03  # rates of two or three digits times milliseconds
+ABOUT = 1.25  # shares that the study calls "around"
+PROFILE = """\
+mtu = 1500
+[both]
+rate = "{rate:.0f}bit"
+delay = "{delay:.0f}us"
+queue = "{queue:.0f}KiB"
+"""
+
+
+class Figure(NamedTuple):
+    """What S3 published of 100 blocks."""
+
+    network: str
+    protocol: str
+    size: int
+    rate: float  # MB/s
+    ms: float  # from the first packet to the last
+    percent: float | None  # received
+
+
+class Network(NamedTuple):
+    """A link between two hosts, and what the hosts send into it."""
+
+    rate: float  # bytes of IP packets per second
+    round_trip: float  # s
+    window: float  # bytes, of TCP
+    queue: float  # bytes
+    pause: float  # s between two datagrams
+
+
+def figures() -> list[Figure]:
+    """Returns the published figures."""
+    return [
+        Figure(
+            row["network"],
+            row["protocol"],
+            int(row["block_bytes"]),
+            float(row["rate_mb_per_s"]),
+            float(row["first_to_last_packet_ms"]),
+            float(row["percent_received"]) if row["percent_received"] else None,
+        )
+        for row in published_rows("file_transfer")
+    ]
+
+
+def near(measured: float, published: float, factor: float) -> bool:
+    """Returns whether two figures differ by less than a factor."""
+    return 1 / factor <= measured / published <= factor
+
+
+def contradiction(figure: Figure) -> str:
+    """Returns what rate, time and share of a transfer say of each other if they cannot all be true, otherwise nothing."""
+    blocks = figure.rate * figure.ms * 1e3 / figure.size
+    percent = 100 if figure.percent is None else figure.percent
+    if near(blocks, BLOCKS * percent / 100, NEAR if percent == 100 else ABOUT):
+        return ""
+    return f"{figure.rate:.3g} MB/s for {figure.ms:,.0f} ms are {blocks:.0f} of 100 blocks, not {percent:.0f}"
+
+
+def tcp_rate(network: Network, total: int) -> float:
+    """Returns the bytes per second of a transfer over TCP, which doubles its window in each round trip."""
+    left, congestion_window, seconds = float(total), float(FIRST_WINDOW * SEGMENT), 0.0
+    rate = network.rate * SEGMENT / MTU
+    while left > 0:
+        burst = min(congestion_window, network.window, left)
+        left -= burst
+        seconds += max(network.round_trip, burst / rate) if left > 0 else burst / rate
+        congestion_window *= 2
+    return total / seconds
+
+
+def udp_rate(network: Network, size: int) -> tuple[float, int]:
+    """Returns the bytes per second of the blocks that arrive whole, and their number. What the queue has no room for is lost."""
+    fragments = ceil((size + UDP_HEADER) / FRAGMENT)
+    wire = size + UDP_HEADER + IP_HEADER * fragments
+    queued, last, whole = 0.0, 0.0, 0
+    for block in range(BLOCKS):
+        taken = min(fragments, int((network.queue - queued) / MTU) + 1)
+        queued += wire * taken / fragments
+        if taken == fragments:
+            last, whole = block * network.pause + queued / network.rate, whole + 1
+        queued = max(0.0, queued - network.rate * network.pause)
+    return (whole * size / last if whole else 0.0), whole
+
+
+def distance(network: Network, medium: Sequence[Figure]) -> float:
+    """Returns how far a network is from the published rates and shares: the sum of the logarithms of their ratios.
+
+    A sum, because one figure that contradicts the others must not move the network away from them.
+    """
+    total = 0.0
+    for figure in medium:
+        if figure.protocol == "tcp":
+            rate, percent = tcp_rate(network, BLOCKS * figure.size), None
+        else:
+            rate, percent = udp_rate(network, figure.size)
+        total += abs(log(max(rate, 1) / 1e6 / figure.rate))
+        if figure.percent and percent is not None:
+            total += abs(log(max(percent, 0.5) / figure.percent))
+    return total
+
+
+STARTS = [
+    Network(rate, round_trip, 1e5, 3e5, pause)
+    for rate in (1e6, 1e7, 5e7)
+    for round_trip in (0.002, 0.02, 0.2)
+    for pause in (0.001, 0.004)
+]
+STEPS = (3, 1.7, 1.3, 1.1, 1.03, 1.01)  # factors
+
+
+@cache
+def network_of(medium: str) -> Network:
+    """Returns the network that agrees best with the figures of a medium; each search changes one number at a time."""
+    published = [figure for figure in figures() if figure.network == medium]
+
+    def search(start: Network) -> tuple[float, Network]:
+        best, network = distance(start, published), start
+        for step in STEPS:
+            moved = True
+            while moved:
+                moved = False
+                for name, factor in product(Network._fields, (step, 1 / step)):
+                    beside = network._replace(**{name: getattr(network, name) * factor})
+                    if (found := distance(beside, published)) < best - 1e-9:
+                        best, network, moved = found, beside, True
+        return best, network
+
+    return min(map(search, STARTS))[1]
+
+
+def rate_bounds(medium: str) -> tuple[float, float]:
+    """Returns the least MB/s of IP packets that TCP shows the link to carry, and the most that the losses of UDP leave it.
+
+    A link that lost blocks because its queue was full has sent all the time, so it is no faster than what arrived.
+    """
+    published = [figure for figure in figures() if figure.network == medium]
+    least = max(figure.rate * MTU / SEGMENT for figure in published if figure.protocol == "tcp")
+    most = min(
+        (
+            figure.rate * MTU / FRAGMENT
+            for figure in published
+            if figure.protocol == "udp" and figure.percent and figure.percent < 90 / ABOUT
+        ),
+        default=float("inf"),
+    )
+    return least, most
+
+
+def reason(figure: Figure) -> str:
+    """Returns why a lab with the best network does not have a figure."""
+    if found := contradiction(figure):
+        return f"cannot fit: {found}"
+    least, most = rate_bounds(figure.network)
+    if least > most:
+        return f"cannot fit: TCP brought {least:.3g} MB/s through this link, UDP beside its full queue {most:.3g}"
+    return ""
+
+
+def in_words(medium: str) -> str:
+    """Returns the network of a medium for readers."""
+    network = network_of(medium)
+    return (
+        f"{medium}: {network.rate * 8e-6:.3g} Mbit/s, a round trip of {network.round_trip * 1e3:.2g} ms, a TCP window of "
+        f"{network.window / 1e3:.3g} kB, a queue of {network.queue / 1e3:,.0f} kB, a datagram each {network.pause * 1e3:.2g} ms"
+    )
+
+
+def options(figure: Figure, network: Network) -> tuple[str | int, ...]:
+    """Returns the options of a sender for a figure."""
+    common = (f"--{figure.protocol}", "--size", figure.size, "--count", BLOCKS)
+    return common if figure.protocol == "tcp" else (*common, "--rate", f"{figure.size * 8 / network.pause:.0f}")
+
+
+def milliseconds(report: Report) -> float | None:
+    """Returns the time of the blocks that were received: a block's more than from the end of the first to the end of the last."""
+    count, seconds = received(report).get("blocks_received"), received(report).get("elapsed_s")
+    return 1e3 * seconds * count / (count - 1) if seconds and count and count > 1 else None
+
+
+def file_transfers(folder: Path) -> list[Row]:
+    """S3: 100 blocks: network, protocol, size, measured and published MB/s, ms and percent received."""
+    rows: list[Row] = []
+    for medium in dict.fromkeys(figure.network for figure in figures()):
+        network = network_of(medium)
+        for protocol in ("tcp", "udp"):
+            published = [figure for figure in figures() if (figure.network, figure.protocol) == (medium, protocol)]
+            place = folder / f"transfer-{medium}-{protocol}"
+            place.mkdir(parents=True, exist_ok=True)
+            profile = place / "profile.toml"
+            profile.write_text(
+                PROFILE.format(rate=8 * network.rate, delay=network.round_trip * 5e5, queue=network.queue / 1024)
+            )
+            with study_lab(str(profile), place, apart=protocol == "udp") as lab:
+                bound_window(lab, FIRST_WINDOW, max(FIRST_WINDOW, round(network.window / SEGMENT)))
+                reports = [lab.send(*options(figure, network)) for figure in published]
+            for figure, report in zip(published, reports, strict=True):
+                got, ms = percent_received(report), milliseconds(report)
+                rate = report["bytes_received"] / ms / 1e3 if ms else None
+                rows.append(
+                    (medium, protocol.upper(), figure.size, rate, figure.rate, ms, figure.ms, got, figure.percent)
+                )
+    return rows
