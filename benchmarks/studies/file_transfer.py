@@ -88,30 +88,30 @@ def contradiction(figure: Figure) -> str:
     return f"{figure.rate:.3g} MB/s for {figure.ms:,.0f} ms are {blocks:.0f} of 100 blocks, not {percent:.0f}"
 
 
-def tcp_rate(network: Network, total: int) -> float:
+def tcp_rate(network: Network, bytes_total: int) -> float:
     """Returns the bytes per second of a transfer over TCP, which doubles its window in each round trip."""
-    left, congestion_window, seconds = float(total), float(FIRST_WINDOW * SEGMENT), 0.0
+    bytes_left, congestion_window, seconds = float(bytes_total), float(FIRST_WINDOW * SEGMENT), 0.0
     rate = network.rate * SEGMENT / MTU
-    while left > 0:
-        burst = min(congestion_window, network.window, left)
-        left -= burst
-        seconds += max(network.round_trip, burst / rate) if left > 0 else burst / rate
+    while bytes_left > 0:
+        burst = min(congestion_window, network.window, bytes_left)
+        bytes_left -= burst
+        seconds += max(network.round_trip, burst / rate) if bytes_left > 0 else burst / rate
         congestion_window *= 2
-    return total / seconds
+    return bytes_total / seconds
 
 
 def udp_rate(network: Network, size: int) -> tuple[float, int]:
-    """Returns the bytes per second of the blocks that arrive whole, and their number. What the queue has no room for is lost."""
+    """Returns the bytes per second of the complete blocks, and their number. What the queue has no room for is lost."""
     fragments = ceil((size + UDP_HEADER) / FRAGMENT)
     wire = size + UDP_HEADER + IP_HEADER * fragments
-    queued, last, whole = 0.0, 0.0, 0
+    queued, last, complete = 0.0, 0.0, 0
     for block in range(BLOCKS):
-        taken = min(fragments, int((network.queue - queued) / MTU) + 1)
-        queued += wire * taken / fragments
-        if taken == fragments:
-            last, whole = block * network.pause + queued / network.rate, whole + 1
+        entered = min(fragments, int((network.queue - queued) / MTU) + 1)
+        queued += wire * entered / fragments
+        if entered == fragments:
+            last, complete = block * network.pause + queued / network.rate, complete + 1
         queued = max(0.0, queued - network.rate * network.pause)
-    return (whole * size / last if whole else 0.0), whole
+    return (complete * size / last if complete else 0.0), complete
 
 
 def distance(network: Network, medium: Sequence[Figure]) -> float:
@@ -119,16 +119,16 @@ def distance(network: Network, medium: Sequence[Figure]) -> float:
 
     A sum, because one figure that contradicts the others must not move the network away from them.
     """
-    total = 0.0
+    apart = 0.0
     for figure in medium:
         if figure.protocol == "tcp":
             rate, percent = tcp_rate(network, BLOCKS * figure.size), None
         else:
             rate, percent = udp_rate(network, figure.size)
-        total += abs(log(max(rate, 1) / 1e6 / figure.rate))
+        apart += abs(log(max(rate, 1) / 1e6 / figure.rate))
         if figure.percent and percent is not None:
-            total += abs(log(max(percent, 0.5) / figure.percent))
-    return total
+            apart += abs(log(max(percent, 0.5) / figure.percent))
+    return apart
 
 
 STARTS = [
@@ -153,8 +153,8 @@ def network_of(medium: str) -> Network:
                 moved = False
                 for name, factor in product(Network._fields, (step, 1 / step)):
                     beside = network._replace(**{name: getattr(network, name) * factor})
-                    if (found := distance(beside, published)) < best - 1e-9:
-                        best, network, moved = found, beside, True
+                    if (apart := distance(beside, published)) < best - 1e-9:
+                        best, network, moved = apart, beside, True
         return best, network
 
     return min(map(search, STARTS))[1]
@@ -180,8 +180,8 @@ def rate_bounds(medium: str) -> tuple[float, float]:
 
 def reason(figure: Figure) -> str:
     """Returns why a lab with the best network does not have a figure."""
-    if found := contradiction(figure):
-        return f"cannot fit: {found}"
+    if words := contradiction(figure):
+        return f"cannot fit: {words}"
     least, most = rate_bounds(figure.network)
     if least > most:
         return f"cannot fit: TCP brought {least:.3g} MB/s through this link, UDP beside its full queue {most:.3g}"
