@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes reports/export/schemas/analyze-3.json, the JSON Schema of `wiretale analyze --json`, from the schemas of the tables."""
+"""Makes reports/export/schemas/: the JSON Schema of each --json, from the tables and the shapes of json_shapes.py."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from typing import Any
+
+from json_shapes import BESIDE_COLUMNS, SHAPES, Nullable
 
 from wiretale.analyzer.causes.answer import Answer
 from wiretale.reports.export.analyze import SCHEMA, TABLES
@@ -85,17 +87,56 @@ def analyze_schema(schemas: Sequence[tuple[str, str, Sequence[Column]]]) -> Sche
         **tables,
     }
     required = [name for name in members if name not in {*tables, "conditions", "failed"}]
-    return {
-        "$schema": DIALECT,
-        "$id": f"urn:{SCHEMA.replace('/', ':').replace('.', ':')}",
-        "title": "wiretale analyze --json",
+    body = {
         "description": f"Tables without --tables: {', '.join(TABLES)}. New members may be added.",
         "type": "object",
         "properties": members,
         "required": required,
     }
+    return headed(SCHEMA, "wiretale analyze --json", body)
 
 
-def schema_text(schemas: Sequence[tuple[str, str, Sequence[Column]]]) -> str:
-    """Returns the file."""
-    return json.dumps(analyze_schema(schemas), indent=1, ensure_ascii=False) + "\n"
+def shaped(shape: Any, tables: dict[str, Schema]) -> Schema:
+    """Returns the schema of a shape (json_shapes.py)."""
+    if isinstance(shape, Nullable):
+        inner = shaped(shape.shape, tables)
+        return {**inner, "type": [inner["type"], "null"]}
+    if isinstance(shape, list):
+        return {"type": "array", "items": shaped(shape[0], tables)}
+    if isinstance(shape, str):
+        kinds = [*shape.removesuffix("?").split("|"), *["null"] * shape.endswith("?")]
+        return tables[shape] if shape in tables else {} if shape == "any" else {"type": kinds if kinds[1:] else shape}
+    members = {name.removesuffix("~"): shaped(part, tables) for name, part in shape.items() if name != "*"}
+    required = [name for name in shape if name != "*" and not name.endswith("~")]
+    named = {"properties": members, "required": required} if members else {}
+    return {"type": "object", **named, **({"additionalProperties": shaped(shape["*"], tables)} if "*" in shape else {})}
+
+
+def with_members(table: Schema, members: dict[str, Any]) -> Schema:
+    """Returns the schema of a table with further members in each row."""
+    row, beside = table["items"], shaped(members, {})
+    joined = {name: row[name] | beside[name] for name in ("properties",)} | {
+        "required": row["required"] + beside["required"]
+    }
+    return {**table, "items": {**row, **joined}}
+
+
+def headed(name: str, title: str, body: Schema) -> Schema:
+    """Returns the schema of an object with its identity."""
+    return {"$schema": DIALECT, "$id": f"urn:{name.replace('/', ':').replace('.', ':')}", "title": title, **body}
+
+
+def schema_texts(schemas: Sequence[tuple[str, str, Sequence[Column]]]) -> dict[str, str]:
+    """Returns the files by their names."""
+    tables = {name: table_schema(meaning, columns) for name, meaning, columns in schemas}
+    beside = {name: with_members(tables[name], members) for name, members in BESIDE_COLUMNS.items()}
+    texts = {SCHEMA: analyze_schema(schemas)}
+    for name, (commands, members) in SHAPES.items():
+        body = shaped({"schema": "string", **members}, beside)
+        body["properties"]["schema"] = {"const": name}
+        texts[name] = headed(name, f"wiretale {commands}: --json", body)
+    return {
+        f"{name.removeprefix('wiretale.').replace('/', '-')}.json": json.dumps(text, indent=1, ensure_ascii=False)
+        + "\n"
+        for name, text in texts.items()
+    }

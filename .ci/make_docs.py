@@ -16,7 +16,7 @@ from typing import Any
 
 from cause_examples import examples as cause_examples
 from finding_examples import examples
-from json_schemas import schema_text
+from json_schemas import schema_texts
 from row_types import Column, module_text
 
 from wiretale.analyzer import _core
@@ -45,7 +45,7 @@ def table_section(name: str, row: str, columns: list[Column]) -> str:
 
 EXAMPLES = ROOT / "analyzer" / "findings" / "examples.json"
 CAUSE_EXAMPLES = ROOT / "analyzer" / "causes" / "examples.json"
-JSON_SCHEMA = ROOT / "reports" / "export" / "schemas" / "analyze-3.json"
+JSON_SCHEMAS = ROOT / "reports" / "export" / "schemas"
 ROW_TYPES = ROOT / "analyzer" / "rows.py"
 Examples = dict[str, dict[str, str]]
 
@@ -139,7 +139,7 @@ def main() -> int:
         EXAMPLES: json.dumps(captures, indent=1, ensure_ascii=False) + "\n",
         CAUSE_EXAMPLES: json.dumps(causes, indent=1, ensure_ascii=False) + "\n",
         ROW_TYPES: module_text(_core.schemas()),
-        JSON_SCHEMA: schema_text(_core.schemas()),
+        **{JSON_SCHEMAS / name: text for name, text in schema_texts(_core.schemas()).items()},
     }
     made = {
         "tables.md": [table_section(*schema) for schema in _core.schemas()],
