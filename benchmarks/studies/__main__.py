@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repeats the published studies, shortened, in labs on this machine, and writes docs/measured/studies.md.
 
-PYTHONPATH=benchmarks python -m studies [-o DIR]                    about twelve minutes, as root; `make studies` runs it
+PYTHONPATH=benchmarks python -m studies [-o DIR]                    about twenty minutes, as root; `make studies` runs it
 PYTHONPATH=benchmarks python -m studies --only NAME... [-o DIR]     replaces these sections, such as sweep or anomalies
 
 DIR keeps the sections (sections.json), so that those which other programs disturbed can be run again, and the answers to the
@@ -30,6 +30,7 @@ from studies.answers import answers
 from studies.by_study import by_study
 from studies.shared_card import shared_card
 from studies.tcp_over_link import tcp_over_link
+from studies.three_sessions import three_sessions
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.lab.run import run_study
 
@@ -131,7 +132,7 @@ REMARKS = {
         "The commands of the staggered sessions are `-t 40` at port 5001 and `-t 40 -n 50M` at the other two, and iperf takes "
         "the last of the two: those send 50 MiB each. So 73.2 is what the first session has left over its 40 s, (94.1 · 40 − "
         "2 · 50 MiB · 8) / 40 = 73.1 Mbit/s. The study shows it in the column of port 5003, because three commands share a "
-        "terminal and the first one ends last. 94.7 to 94.4 are its reports before the second began; 45.5 is half of the wire."
+        "terminal and the first one ends last. 45.5 is half of the wire."
     ),
     "ten": (
         "Medians of three tests each. The study shows the rates of 10 and of 100 blocks only in pictures and prints no figure of "
@@ -228,6 +229,12 @@ TABLES = (
         "TCP sessions | UDP sessions | of | Mbit/s each | published | difference % | warnings about UDP",
     ),
     ("S5: one and three TCP sessions", "parallel", runs.parallel_tcp, "sessions | Mbit/s of each | published"),
+    (
+        "S5: three TCP sessions, in 20 runs",
+        "sharing",
+        three_sessions,
+        "figure | unit | runs | median | least | most | published",
+    ),
     (
         "S2, S4: TCP with a small receive window beside UDP",
         "windows",

@@ -113,8 +113,11 @@ def s5(results: Found) -> Iterator[Line]:
         for number, (rate, figure) in enumerate(zip(rates, figures, strict=False), start=1):
             if figure != "–":
                 which = f", session {number}" if len(figures) > 1 else ""
-                why = "three TCPs share unevenly, differently in each run"
-                yield Line(f"TCP: {name}{which}", "Mbit/s", rate, float(figure), why)
+                yield Line(f"TCP: {name}{which}", "Mbit/s", rate, float(figure), UNKNOWN_NETWORK)
+    for name, unit, runs, middle, least, most, published in results.get("sharing") or ():
+        words = f"{runs} runs had {least:.3g} to {most:.3g}"
+        why = f"as published: {words}" if least <= published <= most else f"not reproduced: {words}"
+        yield Line(name, unit, middle, published, why, words)
 
 
 S6_FIGURES = (

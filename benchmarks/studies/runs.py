@@ -20,7 +20,6 @@ IPERF_UDP = 1470  # bytes of a datagram in iperf
 SECONDS = 2
 MIX_SECONDS = 4
 BLOCKS = (1000, 2000, 5000, 10000)
-REPORT_SECONDS = 3  # of the published interim reports
 
 # Published figures, unchanged. Medium, offered and received Mbit/s.
 SWEEP = {
@@ -94,36 +93,22 @@ def streams_of(report: Report) -> list[float]:
 
 
 def parallel_tcp(folder: Path) -> list[Row]:
-    """S5: one session, three at once, three with staggered starts: rates of each, published."""
+    """S5: one session, three with staggered starts: rates of each, published."""
     with study_lab("same-switch", folder / "parallel") as lab:
         alone = lab.send("--time", 5)
-        together = lab.send("--streams", 3, "--time", 8)
     buffer, file = ("--buffer", "250KiB"), ("--bytes", "50MiB")
     with study_lab("same-switch", folder / "staggered") as late:
         tests = [(*buffer, "--time", 40), *((*buffer, *file, "--start-offset", start) for start in (10, 20))]
         staggered = late.send_together(tests)
     return [
         ("one", streams_of(alone), "94.4"),
-        ("three at once, 8 s", streams_of(together), "29.4, 29.3, 39.6"),
         (
             "three, 10 s apart: 40 s, 50 MiB, 50 MiB; mean of each",
             [rate_mbit(report) for report in staggered],
             "–, 45.5, –",
         ),
-        (f"the same: the first {REPORT_SECONDS} s of each", first_rates(late), "94.7, 68.9, 63.6"),
         ("the same: the first, mean of its 40 s", [rate_mbit(staggered[0])], "73.2"),
     ]
-
-
-def first_rates(lab: StudyLab) -> list[float]:
-    """Returns the Mbit/s of each flow in its first REPORT_SECONDS, in the order of their starts."""
-    rows = lab.truth(
-        "WITH data AS (SELECT *, min(in_ns) OVER (PARTITION BY source_port) AS began FROM truth "
-        "WHERE direction = 0 AND payload_bytes > 1000) "
-        f"SELECT sum(payload_bytes) * 8 / {REPORT_SECONDS * 1e6} FROM data WHERE in_ns - began < {REPORT_SECONDS * 10**9} "
-        "GROUP BY source_port, began ORDER BY began"
-    )
-    return [float(rate) for (rate,) in rows]
 
 
 def receive_windows(folder: Path) -> list[Row]:

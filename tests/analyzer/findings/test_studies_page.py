@@ -17,6 +17,7 @@ from studies import __main__ as studies
 from studies.anomalies import ANOMALIES, judge
 from studies.answers import answers
 from studies.by_study import by_study
+from studies.three_sessions import spread
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.experiment.published import block_rate, published_rows
 
@@ -99,6 +100,18 @@ def test_each_study_has_the_difference_and_its_reason() -> None:
         "### S3: File Transfer",
         "### S5: TCP and UDP sessions",
     ]
+
+
+def test_figures_of_many_runs_are_as_published_if_the_runs_had_them() -> None:
+    rows = [
+        spread("uneven", "", [1.1, 1.2, 1.9], 1.35),
+        spread("even", "", [1.1, 1.0, 1.05], 1.35),
+        spread("near", "Mbit/s", [60.0, 62.0, 58.0], 63.6),
+    ]
+    lines = by_study({"sharing": rows}, studies.markdown).splitlines()
+    assert "| uneven |  | 1.2 | 1.35 | -11 % | as published; 3 runs had 1.1 to 1.9 |" in lines
+    assert "| even |  | 1.05 | 1.35 | -22 % | not reproduced: 3 runs had 1 to 1.1 |" in lines
+    assert "| near | Mbit/s | 60 | 63.6 | -6 % | as published; 3 runs had 58 to 62 |" in lines
 
 
 def test_rates_on_the_wire_stand_beside_rates_on_the_wire() -> None:
