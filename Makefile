@@ -91,12 +91,16 @@ $(EXTENSION): $(MODULE_SOURCES) $(HEADERS) analyzer/_core.pyi $(PACKAGING) | $(V
 
 CAPTURE = sample_pcaps/tcp_losses.pcap
 
-.PHONY: demo
-demo: build ## set everything up, analyze a sample (or CAPTURE=x.pcap), print the path of the report
+.PHONY: demo demo-capture
+demo: demo-capture build ## set everything up, analyze a sample (or CAPTURE=x.pcap), print the path of the report
 	$(call say,analyzing $(CAPTURE))
 	@$(VENV)/bin/wiretale analyze "$(CAPTURE)" -o build/demo
 	@echo "==> the report: file://$(CURDIR)/build/demo/report.html"
-	@echo "==> a capture of yours: $(abspath $(VENV))/bin/wiretale FILE"
+	@command -v wiretale >/dev/null || echo '==> put wiretale on your PATH: export PATH="$(abspath $(VENV))/bin:$$PATH"'
+	@echo "==> then a capture of yours: wiretale FILE"
+
+demo-capture:
+	@[ -r "$(CAPTURE)" ] || { echo "make demo: $(CAPTURE): no such file, or not readable" >&2; exit 1; }
 
 PREFIX ?= $(HOME)/.local
 HOME_OF_IT = $(PREFIX)/lib/wiretale

@@ -8,6 +8,7 @@ import runpy
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -75,20 +76,24 @@ class BuildCore(build_ext):
         if self.links_whole_program():
             CORE.extra_compile_args.append(WHOLE_PROGRAM)
             CORE.extra_link_args.append(WHOLE_PROGRAM)
-        compile_one = self.compiler._compile
+        compile_one, link = self.compiler._compile, self.compiler.link
+        running: list[Future[None]] = []
 
         def compile_said(target: str, source: str, *arguments: Any) -> None:
             print(f"compiling {source}", flush=True)
             compile_one(target, source, *arguments)
 
-        link = self.compiler.link
-
         def link_said(*arguments: Any, **options: Any) -> None:
+            for compilation in running:
+                compilation.result()
             print("linking all of it, optimized as one program", flush=True)
             link(*arguments, **options)
 
-        self.compiler._compile, self.compiler.link = compile_said, link_said
-        super().build_extensions()
+        # A compiler for each processor: setuptools starts one after the other.
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            self.compiler._compile = lambda *arguments: running.append(pool.submit(compile_said, *arguments))
+            self.compiler.link = link_said
+            super().build_extensions()
 
     def links_whole_program(self) -> bool:
         """Returns whether link-time optimization works; it should be used, because packets pass through many small files."""

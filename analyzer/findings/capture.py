@@ -239,7 +239,7 @@ def overlapping(transfers: Transfers) -> list[InterfaceRow]:
     "router is between, the copies are reported as mirror-duplicates instead.",
     weakens="Duplicates, reordering, loss locations, rates and RTTs of flows that both capture points saw.",
     sentence="{again:packet}[ ({share} of those with data)] occur in more than one of {count} captures of the same time"
-    "[ ({names})][: they were probably taken at several points of one path, and are analyzed as if at one].",
+    "[ ({names})][. They were probably taken at several points of one path, and are analyzed as if at one].",
     advice="Analyze each file alone, and compare them with `wiretale compare SENDER RECEIVER`.",
 )
 def several_points(transfers: Transfers) -> Matches:

@@ -70,7 +70,7 @@ def bit_rate(size: float, ns: float) -> float:
     "(time-backward).",
     unknown="Queues before the capture point; a receiver that delays ACKs; a least RTT that already includes the "
     "queue. Delays of a flow that asks and waits for answers are not examined, because they may be the other host's.",
-    sentence="{name} has an RTT of {usual} under load[ (99th percentile {high})], {least} without[: a queue after the "
+    sentence="{name} has an RTT of {usual} under load[ (99th percentile {high})], {least} without[. A queue after the "
     "capture point delays by {queue}, about {held} of IP packets, and so every flow that shares it].",
     summary="waited in a standing queue",
     advice="Use a fair queue with AQM at the bottleneck (fq_codel, cake), shrink its buffer, or pace below its rate.",

@@ -522,8 +522,8 @@ def carries(transfer: Transfer, flight: float) -> bool:
     "in each round trip. Otherwise, some of it stands in a queue.",
     unknown="Whether the application has a window of its own (HTTP/2, SSH, SMB) and waits for its peer, which looks the "
     "same. A send buffer that holds as much as the path, or more, looks like the path.",
-    sentence="{name} waited {time} ({share} of transfer time) for room in its send buffer: flight did not exceed {most} of "
-    "payload, with an RTT of {rtt}, although neither the receive window nor loss nor a queue held it back.",
+    sentence="{name} waited {time} ({share} of transfer time) for room in its send buffer. Flight did not exceed {most} of "
+    "payload at an RTT of {rtt}, although neither the receive window nor loss nor a queue held it back.",
     headline=("{name} waited {time}{life} for room in its send buffer.",),
     summary="waited for room in the send buffer",
     advice="Raise the send buffer of {sender} (SO_SNDBUF, net.ipv4.tcp_wmem) to the desired rate times the RTT, or leave "

@@ -61,7 +61,7 @@ def test_a_server_that_aborts_is_told_with_what_was_open(tmp_path: Path) -> None
     assert "reset-by-device" not in rows
     assert rows["reset-by-peer"]["sentence"] == (
         "The server 10.0.0.2:443 itself reset 3 connections of 4 with a request open, 500 µs after the last packet: each at "
-        "the first message of its client, which its process refuses (a version, a client), or dies of."
+        "its client's first message, which the process refuses (a version, a client) or dies of."
     )
 
 
@@ -102,8 +102,8 @@ def test_a_server_that_restarted_under_idle_connections(tmp_path: Path) -> None:
     row = rows["server-restarted"]
     assert (row["certainty"], row["failed"], row["place"]) == ("likely", 3, "server")
     assert row["sentence"] == (
-        "The server 10.0.0.2:6379 probably restarted while its clients were idle: 3 connections had been used 10 to 12.5 s "
-        "before, and at the next request it knew none of them any more and reset them within 20.2 ms, while it accepts new ones."
+        "The server 10.0.0.2:6379 probably restarted while its clients were idle: it no longer knew 3 connections, last "
+        "used 10 to 12.5 s before, and reset them within 20.2 ms of the next request, while it accepts new ones."
     )
 
 
@@ -302,7 +302,7 @@ def test_answers_for_which_a_client_waits(changed: dict[str, Any], tmp_path: Pat
         (
             {},
             "error",
-            "reset 2 of 4 connections 30 ms behind its answer, in place of closing them: these answers may be cut short",
+            "reset 2 of 4 connections 30 ms after its answer instead of closing them: these answers may be cut short",
         ),
         ({"resets": 4, "reads": False, "after_ms": 0.3}, "error", "the client loses what it had not read of it"),
         ({"resets": 4}, "info", "the client has acknowledged all of it"),
@@ -377,7 +377,7 @@ def test_other_resets_without_a_byte(changed: dict[str, Any], tmp_path: Path) ->
 def test_a_server_that_closes_in_the_middle_of_an_upload(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["upload-cut"], tmp_path)["upload-cut"]
     assert (row["failed"], row["certainty"], row["place"]) == (2, "likely", "server")
-    assert "closed 2 connections of 10.0.0.1 in the middle of an upload, after 175 kB" in row["sentence"]
+    assert "closed 2 connections of 10.0.0.1 during an upload, after 175 kB" in row["sentence"]
 
 
 @pytest.mark.parametrize("changed", [{"client_ends": True}, {"resets": False}, {"rounds": 0}])
@@ -545,7 +545,7 @@ def test_a_server_that_closed_and_fell_silent(tmp_path: Path) -> None:
     row = causes_of(of_wire(drawn.shut_and_silent), tmp_path)["silent-after-close"]
     assert (row["certainty"], row["failed"]) == ("likely", 1)
     assert row["sentence"].startswith(
-        "10.0.0.2:8089 closed 1 connection before a request came and did not answer any more: 383 B sent 447 ms after its FIN "
+        "10.0.0.2:8089 closed 1 connection before a request came and went silent: 383 B sent 447 ms after its FIN "
         "were repeated 5 times in 9.30 s"
     )
 

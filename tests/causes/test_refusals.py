@@ -163,7 +163,7 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
             drawn.handshake(is_complete=False),
             "The client 10.0.0.1 closed the TLS handshake with 10.2.0.2:443 right after the server's messages, without an alert",
         ),
-        (drawn.ntp(3, 16), "The NTP server 10.2.0.2 has no time itself: all 4 answers to 10.0.0.1 say "),
+        (drawn.ntp(3, 16), "The NTP server 10.2.0.2 is not synchronized itself: all 4 answers to 10.0.0.1 say "),
         (drawn.ntp(0, 0, word=b"RATE"), "The NTP server 10.2.0.2 sends its clients away: "),
     ],
 )

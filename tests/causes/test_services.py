@@ -31,7 +31,7 @@ def test_answers_that_come_after_the_client_asked_again_are_late(tmp_path: Path)
     answer = trace_of(of_wire(drawn.polled), tmp_path).answer
     assert (answer.cause, answer.place) == ("late-answers", "server")
     assert answer.sentence.startswith(
-        "10.0.0.2:502 answers too late 3 times: it took 2.10 s, while the client asks again after 500 ms"
+        "10.0.0.2:502 answers too late 3 times: it took 2.10 s, but the client asks again after 500 ms"
     )
 
 

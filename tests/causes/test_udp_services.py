@@ -31,8 +31,8 @@ def codes_of(timed: Timed, folder: Path) -> list[str]:
         ("radius-rejected", "The RADIUS server 10.0.0.4 rejects mallory: 2 Access-Rejects of 10.0.0.3"),
         (
             "some-unanswered",
-            "10.0.0.6:161 leaves 3 of 20 SNMP requests of 10.0.0.1 without an answer (15%): they or the answers are probably "
-            "lost on the way, or it drops them: too many, or with a wrong community or user.",
+            "10.0.0.6:161 did not answer 3 of 20 SNMP requests of 10.0.0.1 (15%): they or the answers are probably lost on the "
+            "way, or it drops them (too many, or with a wrong community or user).",
         ),
         ("tftp-not-begun", "The TFTP client 10.0.0.1 never acknowledges the server's option reply (OACK)"),
     ],

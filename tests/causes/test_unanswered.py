@@ -537,10 +537,7 @@ SAID = {
         active_mode,
         "ftp-active-blocked",
         "likely",
-        (
-            "198.51.100.21 cannot open the data connections that 10.0.0.1 asks for",
-            "2 connections from its port 20 (8 SYNs",
-        ),
+        ("Active FTP fails: 2 connections of the server 198.51.100.21 from port 20 to 10.0.0.1 (8 SYNs",),
         ("host-down",),
     ),
     "answers to SYNs that nobody sent": Said(
@@ -577,7 +574,11 @@ SAID = {
         ("answered IKE_SA_INIT before: they are dropped on the way",),
     ),
     "DNS of one port": Said(
-        one_port, "dns-one-port", "likely", ("from port 53211", "5 of 5", "all 5"), ("dns-silent", "dns-one-type")
+        one_port,
+        "dns-one-port",
+        "likely",
+        ("None of the 5", "from port 53211", "all 5"),
+        ("dns-silent", "dns-one-type"),
     ),
     "FTP data to an address of the server's site": Said(
         passive_mode,
@@ -719,7 +720,7 @@ SAID = {
         held_ports,
         "time-wait",
         "likely",
-        ("all 3 attempts", "ended 49", "6 connections from other ports", "TIME_WAIT"),
+        ("all 3 attempts", "closed 49", "6 connections from others", "TIME_WAIT"),
         ("accept-queue", "bad-member"),
     ),
     "answers that go to the other machine": Said(
@@ -800,16 +801,16 @@ SAID = {
         in_turn, "broken-family", "proven", ("none of 4", "'address unreachable'", "6.20 s")
     ),
     "port used again in vain": Said(
-        lambda: old_connection(False), "port-reuse", "proven", ("used 1 port again", "no connection opened in 3 s")
+        lambda: old_connection(False), "port-reuse", "proven", ("reused 1 port", "no connection opened in 3 s")
     ),
     "port used again": Said(
-        lambda: old_connection(True), "port-reuse", "proven", ("used 1 port again", "the connection opened 7 s later")
+        lambda: old_connection(True), "port-reuse", "proven", ("reused 1 port", "the connection opened 7 s later")
     ),
     "port used again with new numbers": Said(
         lambda: old_connection(True, 70_000),
         "port-reuse",
         "proven",
-        ("used 1 port again", "the connection opened 7 s later"),
+        ("reused 1 port", "the connection opened 7 s later"),
     ),
     "IPv4 once the next SYN was due": Said(
         lambda: family(False, ladder=(0.0, 1.0, 3.0)), "broken-family", "proven", ("IPv6 is dead", "7 s")

@@ -17,7 +17,7 @@ from crafted import Timed, analyze_timed
         (
             drawn.joins(17, 17),
             "wlan-refused",
-            "The access point 02:aa:aa:aa:aa:01 refuses 02:bb:bb:bb:bb:02 2 times with status 17: it has as many stations as it",
+            "The access point 02:aa:aa:aa:aa:01 refuses 02:bb:bb:bb:bb:02 2 times with status 17: it cannot take more stations",
         ),
         (
             drawn.removals(15),

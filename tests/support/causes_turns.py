@@ -263,7 +263,7 @@ CASES = {
     "repairs by a timer": Case(
         lambda: repaired(5_000.0, timer=True, bursts=2),
         REPAIRS,
-        ("each next one follows 5 s later, when a timer expires",),
+        ("each 5 s after the one before, when a timer expires",),
     ),
     "repairs at once": NOT(lambda: repaired(0.02), REPAIRS),
     "repairs without SACK, one in a round trip": NOT(lambda: repaired(80.0, 80.0, has_sack=False), REPAIRS),

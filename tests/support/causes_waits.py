@@ -141,7 +141,7 @@ NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "c
 ERRORS, DRIPS, SLOW = "error-answers", "app-limited", "slow-server"
 CASES = {
     "logins that wait for a name": Case(
-        logins, NAME, ("10.0.0.2:22 let its clients wait 10 s each", "2 connections", "1.0.0.10.in-addr.arpa (PTR)")
+        logins, NAME, ("10.0.0.2:22 kept its clients waiting 10 s each", "2 connections", "1.0.0.10.in-addr.arpa (PTR)")
     ),
     "logins that wait without a question": NOT(lambda: logins(asks=False), NAME),
     "logins whose names are answered": NOT(lambda: logins(answered=True), NAME),
@@ -149,7 +149,7 @@ CASES = {
     "logins that wait for a resolver that answers nothing": Case(
         lambda: logins(is_alive=False),
         NAME,
-        ("10.0.0.2:22 let its clients wait 10 s each", "(PTR) to 10.0.0.53 got no answer"),
+        ("10.0.0.2:22 kept its clients waiting 10 s each", "(PTR) to 10.0.0.53 got no answer"),
     ),
     "16 reads at a time": Case(reads, OPEN, ("lets only 514 kB be under way", "round trip of 100 ms")),
     "4 reads at a time": Case(lambda: reads(4, rounds=60), OPEN, ("lets only 128 kB be under way",)),

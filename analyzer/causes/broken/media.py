@@ -128,7 +128,7 @@ def one_way_match(stream: FlowRow, row: DirectionRow) -> Match:
 @cause(
     code="media-stops",
     title="One end of a call falls silent",
-    sentence="No RTP of {source} came any more after the first {passed} of the call, while {other} went on for {alone}: "
+    sentence="No more RTP came from {source} after the first {passed} of the call, while {other} went on for {alone}: "
     "{source} {probably}stopped sending, and nobody hears it.",
     advice="Capture at {source}: if it goes on sending, look for what drops its packets from then on (a NAT entry, a media proxy "
     "that changes ports); else look at its log at that time.",

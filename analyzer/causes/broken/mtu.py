@@ -171,7 +171,7 @@ def at_sender(case: Case, finding: Numbered) -> Match:
         excluded=excluded,
         undecided=undecided,
         what=f"Packets of {size:,} bytes {'probably ' if undecided else ''}vanish after the capture point: {flow_str(row)} sent "
-        f"them {times} in {waited} and none was acknowledged, while {smaller} passed; {icmp}. The path "
+        f"them {times} in {waited} without an ACK, while {smaller} passed; {icmp}. The path "
         f"MTU is {'probably ' if undecided else ''}smaller, and the transfer hangs.",
         ping=ping_str(case, row["flow"], icmp_error[1] if icmp_error else size),
         host=row["destination"],
@@ -216,9 +216,9 @@ def sent_alone(case: Case, row: DirectionRow) -> int:
 @cause(
     code="offload-dropped",
     title="Only single segments pass (offload)",
-    sentence="Only single segments pass: {name} hands over packets of up to {size:byte} of payload (TSO, GSO), and none of them "
-    "was acknowledged, while {count} of {mss:byte} that a timer repeated alone got through. A forwarder or driver after the "
-    "capture point probably drops what is larger than one segment: {waited} went into timers.",
+    sentence="Only single segments pass: {name} hands over packets of up to {size:byte} of payload (TSO, GSO), none "
+    "acknowledged, while {count} of {mss:byte} that a timer repeated got through. A forwarder or driver after the capture point "
+    "probably drops what is larger than one segment: {waited} went into timers.",
     advice="Turn TSO and GSO off on {host} (`ethtool -K IF tso off gso off`), or GRO and LRO on the machine that forwards, and "
     "look at the drop counters of its driver.",
     shows="A direction whose packets carry several segments (offload) advances by one segment for each RTO, five times or more, "

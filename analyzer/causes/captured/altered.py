@@ -84,7 +84,7 @@ def place_str(case: Case, row: RelationRow) -> str:
     code="offload",
     title="Captured before segmentation",
     sentence="The host captured before its adapter segmented: {count:packet is|packets are} longer than the link MTU, so packet "
-    "counts, sizes and checksums are not those of the wire.",
+    "counts, sizes and checksums are not those on the wire.",
     advice="Capture on another machine, or first run `ethtool -K {device} tso off gso off gro off lro off`.",
     shows="At least three IP packets are longer than any frame of the path.",
     rivals={"mss-clamp": "segments of one size, none above the negotiated MSS"},

@@ -72,8 +72,8 @@ def behind_answers(case: Case) -> list[Behind]:
 
 @cause(
     code="reset-behind-answer",
-    title="The server resets behind its answer",
-    sentence="The server {server} reset {count} {after} behind its answer, in place of closing them: {loss}.",
+    title="The server resets after its answer",
+    sentence="The server {server} reset {count} {after} after its answer instead of closing them: {loss}.",
     advice="See whether these answers are whole (Content-Length, the last chunk), and look at the log of {host} for an exception "
     "in the middle of an answer. A server that closes before it has read all of a request resets, too: let it read the request "
     "to its end first.",

@@ -247,7 +247,7 @@ def reason_words(greeted: int, of_client: int) -> Words:
 @cause(
     code="silent-after-close",
     title="Closed, then silent",
-    sentence="{end} closed {count:connection}{early} and did not answer any more: {late} sent {after} after its FIN were "
+    sentence="{end} closed {count:connection}{early} and went silent: {late} sent {after} after its FIN were "
     "repeated {repeats} in {silent}, without an ACK or a RST. A firewall probably forgot the connection at the FIN, or a device "
     "without state sent it.",
     advice="Capture at {host}: does it send that FIN, and does what comes after it arrive? A firewall must keep a connection of "
@@ -365,7 +365,7 @@ def acknowledged(connection: Connection, fin: EndingRow) -> int:
 @cause(
     code="upload-cut",
     title="The server closed during an upload",
-    sentence="The server {server} closed {count:connection} of {client} in the middle of an upload, after {sent}, "
+    sentence="The server {server} closed {count:connection} of {client} during an upload, after {sent}, "
     "and reset what was still under way: it {probably}refuses the upload (too large, not permitted, or too slow).",
     advice="Read the last message of {host} before its FIN (Follow TCP Stream) and its log: a limit of the size (Postfix "
     "`message_size_limit`, nginx `client_max_body_size`) or of the time, a missing login, a filter, a full disk.",

@@ -149,7 +149,7 @@ def words_of(group: Sequence[GivenUp]) -> Words:
     code="close-wait",
     title="The server never closes",
     sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own half open for "
-    "{open_time} (CLOSE-WAIT){beside}; it will run out of sockets.",
+    "{open_time} (CLOSE-WAIT){beside}. It will run out of sockets.",
     advice="Let the program on {host} close its socket when the client has closed (end of file); `ss -tanp state close-wait` "
     "shows which process it is.",
     shows="On at least three connections, the client's FIN was acknowledged 10 s or longer before the end of the capture. "

@@ -62,8 +62,8 @@ def is_restart(case: Case, group: Sequence[Cut]) -> bool:
 @cause(
     code="server-restarted",
     title="The server restarted under idle connections",
-    sentence="The server {server} probably restarted while its clients were idle: {count} had been used {idle} before, and at "
-    "the next request it knew none of them any more and reset them within {fast}{again}.",
+    sentence="The server {server} probably restarted while its clients were idle: it no longer knew {count}, last used {idle} "
+    "before, and reset them within {fast} of the next request{again}.",
     advice="See on {host} when the program or the host was started (`systemctl status`, `uptime`, `journalctl --list-boots`); "
     "let clients check pooled connections before they use them, or repeat the request.",
     shows="At least two connections, idle for 4.5 to 25 s, are reset by the server at the next packet, without a FIN. The RST is "

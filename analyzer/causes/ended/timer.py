@@ -160,8 +160,8 @@ def waits_for_close(group: Sequence[Closed]) -> bool:
 @cause(
     code="late-close",
     title="The client waits for the close",
-    sentence="The server {server} answers {client} at once and closes {quiet} later, and the client goes on only then, {count} "
-    "times in a row: its answers {probably}do not say where they end, so that the client waits for the close.",
+    sentence="The server {server} answers {client} at once and closes {quiet} later, and the client waits for the close, "
+    "{count} times in a row: the answers {probably}do not say where they end.",
     advice="Let {server} send `Content-Length` or chunks (or close at once, as `Connection: close` promises), or let the client "
     "stop at the end of the content.",
     shows="At least three connections of a client carry one answered request each. The server closes each of them 0.8 to 10 s "
@@ -256,7 +256,7 @@ def timer_match(group: Sequence[Closed]) -> Match:
         soon="" if group[0].is_lasting else " at once",
         why="1.5 times its keep-alive probably passed without a PINGREQ"
         if has_keep_alive
-        else "it, or a proxy before it, ends connections on which the client is silent for so long"
+        else "it, or a proxy before it, ends connections whose client is silent for so long"
         if is_of_client
         else "it, or a proxy before it, ends connections that are idle for so long",
         advice="Let the client send PINGREQ in time (its network loop must run), or raise its keep-alive."

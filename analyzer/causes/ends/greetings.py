@@ -61,7 +61,7 @@ def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
 @cause(
     code="late-greeting",
     title="The server greets late",
-    sentence="The server {server} let {count:connection} wait {waited} for its greeting, from the handshake on{why}.",
+    sentence="The server {server} kept {count:connection} waiting {waited} for its greeting after the handshake{why}.",
     advice="{repair}",
     shows="After the handshake nobody sends anything for at least 1 s. Then the server speaks first (FTP, SSH, mail, "
     "databases) and the client goes on. If 70% of the waits lie within the server's own questions to another host, those are "
@@ -182,7 +182,7 @@ def late_turns(case: Case, hosts: Collection[str]) -> dict[tuple[str, int | None
 @cause(
     code="name-lookup",
     title="A server waits for a name",
-    sentence="The server {server} let its clients wait {waited} in the middle of {count:connection}: meanwhile its own DNS "
+    sentence="The server {server} kept its clients waiting {waited} in the middle of {count:connection}: meanwhile its own DNS "
     "questions{names} got no answer.",
     advice="{repair}",
     shows="A server answers at least 1 s late. In 80% of these waits, 70% of the time lies within its own unanswered DNS "

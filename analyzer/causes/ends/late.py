@@ -66,8 +66,8 @@ def late_of(requests: Requests) -> list[Late]:
 @cause(
     code="late-answers",
     title="Answers later than the client waits",
-    sentence="{server} answers too late{times}: it took {took}, while the client asks again after {timer}, so that {waiting} "
-    "requests wait at once and the answers belong to earlier ones; its usual answer takes {usual}.",
+    sentence="{server} answers too late{times}: it took {took}, but the client asks again after {timer}, so {waiting} requests "
+    "wait at once and answers belong to earlier ones. Its usual answer takes {usual}.",
     advice="Find out what {host} does at these moments (its cycle, its serial line, other clients), and let the client wait "
     "longer than {longest}, or match answers by their transaction number.",
     shows="On a connection with requests of one size, the client sends at least three, 100 ms or more apart, before the first "

@@ -110,8 +110,8 @@ def restarts_by_time(case: Case, requests: Requests, rtt_ns: float) -> tuple[lis
 @cause(
     code="idle-restart",
     title="Slow start after each pause",
-    sentence="{server} starts again from {first} in flight after each pause of the connection: {count} of {answers} after a "
-    "pause grew over round trips of {rtt}, though more had been in flight before, which took {spent}.",
+    sentence="{server} starts again from {first} in flight after each pause: {count} of {answers} after a pause grew over "
+    "round trips of {rtt}, though more had been in flight before. That took {spent}.",
     advice="Set `net.ipv4.tcp_slow_start_after_idle=0` at {host}, or send small messages often enough that the connection "
     "does not go idle.",
     shows="After pauses of 300 ms or more, answers begin with at most 16 segments in flight and double each round trip, "

@@ -160,7 +160,7 @@ def granted_windows(case: Case) -> Matches:
     code="application-window",
     title="A window of the application is the limit",
     sentence="The program at {receiver} {probably}lets only {most} be under way at a time{which}: {sender} stops there until a "
-    "small message of the receiver comes, {rate} at a round trip of {rtt}, though TCP's windows and the path are free.",
+    "small message of the receiver comes. That is {rate} at a round trip of {rtt}, though TCP's windows and the path are free.",
     advice="Raise that window at {receiver}: HTTP/2 stream and connection window (`SETTINGS_INITIAL_WINDOW_SIZE`, gRPC "
     "flow control, nginx `http2_body_preread_size`), SSH (HPN-SSH), SMB credits, more or larger reads (`sftp -R 256 -B 262144`, "
     "NFS `rsize`); or use several connections.",

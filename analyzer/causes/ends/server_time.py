@@ -192,8 +192,8 @@ def stops_match(case: Case, talk: Talk, stops: list[Stop]) -> Match:
         stopped=stopped,
         answers="an answer" if len(stops) == 1 else f"{len(stops):,} answers",
         began=show_duration(stops[0].began_ns),
-        why=f"; it probably waited for {other}, to which it sent a message at that moment and which did not answer (the break of "
-        "an oplock or lease)"
+        why=f". It probably waited for {other}, which did not answer a message sent at that moment (the break "
+        "of an oplock or lease)"
         if other
         else "",
         repair=f"Close the file at {other}, find out why that client does not acknowledge the break, or turn oplocks and leases "

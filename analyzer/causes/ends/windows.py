@@ -248,7 +248,7 @@ def window_end(is_shut: bool, flow: FlowRow, row: DirectionRow, back: DirectionR
     """Returns what came of a window that stayed shut, or of a long connection with one."""
     if not is_shut:
         return closed_str(flow, row, back)
-    return "; then it did not answer any more" if row["unacked_bytes"] else ", and it never opened again"
+    return "; then it stopped answering" if row["unacked_bytes"] else ", and it never opened again"
 
 
 def not_of_window(back: DirectionRow, is_shut: bool) -> dict[str, str]:

@@ -106,7 +106,7 @@ def alternate(lossy: Sequence[Lossy], clean: Sequence[Transfer]) -> bool:
     code="bad-link-of-several",
     title="One of several parallel links loses",
     sentence="{count} of {total:connection} from {source} to {service} lost {share} of their segments ({lost} of {sent}) "
-    "{where}, the other {clean} none of {passed} at the same time: {probably}one of several parallel links (LACP, ECMP) is "
+    "{where}, the other {clean} none of {passed} meanwhile: {probably}one of several parallel links (LACP, ECMP) is "
     "bad{price}.",
     advice="Compare the error counters of each member link {where} (`show etherchannel summary`, `ethtool -S`), and take the bad "
     "one out; `iperf3 --cport` with several ports shows which connections use it.",
@@ -151,7 +151,7 @@ def bad_link_of_several(case: Case) -> Matches:
             where=PLACES[place],
             clean=f"{len(halves.clean):,}",
             passed=f"{sum(each.data_segments for each in halves.clean):,}",
-            price=f"; recovery and a smaller window took up to {show_duration(waited)} of {show_duration(whole_ns)}"
+            price=f". Recovery and the smaller window took up to {show_duration(waited)} of {show_duration(whole_ns)}"
             if waited
             else "",
         )

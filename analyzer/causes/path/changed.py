@@ -137,7 +137,7 @@ def damaged_packets(case: Case) -> Matches:
     code="options-rewritten",
     title="Sequence numbers rewritten, SACK blocks not",
     sentence="A firewall between {source} and {destination} shifts TCP sequence numbers but not the SACK blocks: all {count} lie "
-    "outside of the data that was sent, so losses end in {timeouts:timeout}{price}.",
+    "outside the data that was sent, so losses end in {timeouts:timeout}{price}.",
     advice="Turn sequence randomization off on that firewall (Cisco ASA: `set connection random-sequence-number disable`), or "
     "SACK at one end (`net.ipv4.tcp_sack=0`).",
     shows="At least three ACKs have SACK blocks outside of the data that was sent, all shifted by one constant. Their "

@@ -39,8 +39,8 @@ def is_at_receiver(lossy: Lossy) -> bool:
 @cause(
     code="host-drops",
     title="The host drops what reaches it",
-    sentence="The network is not at fault: {count:segment} from {source} ({share} of {sent}) reached {host} intact, and {host} "
-    "itself dropped {count:~it|them}: it acknowledged {count:~it|them} only when they came again{price}.",
+    sentence="The network is not at fault: {count:segment} from {source} ({share} of {sent}) reached {host} intact, but it "
+    "dropped {count:~it|them}, and acknowledged {count:~it|them} only when {count:~it|they} came again{price}.",
     advice="At {host}, read `nstat -az TcpExtTCPRcvQDrop TcpExtTCPBacklogDrop TcpExtPruneCalled` and the counters of its "
     "firewall (`nft list ruleset`); raise `net.ipv4.tcp_rmem`, or let the program read faster.",
     shows="The capture was made on the receiving machine: its own packets have no checksum yet (90%), and the sender's have a "

@@ -53,8 +53,8 @@ def is_held(case: Case, transfer: Transfer) -> bool:
 @cause(
     code="host-shaper",
     title="The sender's own host holds the rate",
-    sentence="{source} itself {probably}holds its transfer to {target} at {rate}, by a shaper or rate limit before the capture "
-    "point: its packets leave evenly, though nothing was lost, the window has room, and round trips stay at {rtt}.",
+    sentence="{source} itself {probably}holds its transfer to {target} at {rate} (a shaper or rate limit): its packets leave "
+    "evenly, though nothing was lost, the window has room, and round trips stay at {rtt}.",
     advice="Look at {source}: `tc -s qdisc show` (tbf, htb, fq maxrate: overlimits, backlog), the rate limit of its container, "
     "machine or cloud instance, and `ss -ti` (pacing_rate).",
     shows="Packets longer than a segment show that the capture is in the sending host. The path seems the limit (finding "

@@ -78,7 +78,7 @@ def marked_of(transfer: Transfer) -> Marked | None:
 @cause(
     code="marks-on-all",
     title="All packets are marked as congested",
-    sentence="{marks} {probably}marks all packets of {route} as congested (ECN CE, {share}), {steady}: the sender keeps {window} "
+    sentence="{marks} {probably}marks all packets of {route} as congested (ECN CE, {share}), {steady}. The sender keeps {window} "
     "segments under way and reaches {rate}.",
     advice="Find the device {where} that sets CE (`tcpdump -v 'ip[1] & 3 = 3'` at each hop: a rewritten TOS byte, an AQM with a "
     "threshold of 0); until then `sysctl net.ipv4.tcp_ecn=0` at an end.",

@@ -193,7 +193,7 @@ def starts_together(times: Iterable[int]) -> float:
     code="incast",
     title="Many answers at once overflow a queue (incast)",
     sentence="{count} answers to {receiver} start together and overflow one short queue {where}: {share} of the segments were "
-    "lost, and the connections waited up to {waited} for timers, though a round trip takes {rtt}.",
+    "lost. The connections waited up to {waited} for timers, though a round trip takes {rtt}.",
     advice="Stagger the requests or limit how many run at once; on a LAN also lower the timer (`ip route change … "
     "rto_min 5ms`).",
     shows="At least four transfers to one host lose segments and wait for timers of 10 round trips or more. At least half of "

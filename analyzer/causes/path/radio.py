@@ -156,8 +156,8 @@ def total_bps(case: Case) -> float:
 @cause(
     code="held-pings",
     title="Answers are held back again and again",
-    sentence="Something {probably}holds packets between {client} and {server} back again and again, as a Wi-Fi adapter does "
-    "when it sleeps (power save){or_scans}: {facts}. {lost}, and only {rate} passed, so no queue grew.",
+    sentence="Something {probably}holds packets between {client} and {server} back again and again, like a Wi-Fi adapter "
+    "that sleeps (power save){or_scans}: {facts}. {lost}, and only {rate} passed, so no queue grew.",
     advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
     "compare a cable, another driver, and pings from another host.",
     shows="At least five pings and 5% of a pair took 100 ms and 20 times the minimum. At least 30% were answered about as "

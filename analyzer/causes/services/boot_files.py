@@ -172,8 +172,8 @@ def lockstep_of(case: Case, row: FlowRow) -> Lockstep | None:
 @cause(
     code="tftp-lockstep",
     title="TFTP sends one block per round trip",
-    sentence="TFTP is slow because it waits for the ACK of each block: {server} sent {client} {blocks} of {size} one at a "
-    "time, one each {each}, so {all} took {time}, {rate}.",
+    sentence="TFTP waits for the ACK of each block: {server} sent {client} {blocks} of {size} one at a time, one each {each}, "
+    "so {all} took {time}, {rate}.",
     advice="Load large files by HTTP (iPXE, UEFI HTTP boot), or negotiate larger blocks (`blksize`, 1428 fit an Ethernet "
     "frame in a tunnel) and several at once (`windowsize`, RFC 7440) at {client} and {server}; put the boot server near its "
     "clients.",

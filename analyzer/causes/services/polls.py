@@ -63,8 +63,8 @@ def polled_of(case: Case, rows: list[FlowRow]) -> Polled:
 @cause(
     code="some-unanswered",
     title="Some requests over UDP get no answer",
-    sentence="{server} leaves {silent} of {requests} of {client} without an answer ({share}): they or the answers are "
-    "{probably}lost on the way, or it drops them: {drops}.",
+    sentence="{server} did not answer {silent} of {requests} of {client} ({share}): they or the answers are {probably}lost on "
+    "the way, or it drops them ({drops}).",
     advice="Capture at {host} too: requests that do not arrive there, or answers that leave it, are lost on the way; else look "
     "at its CPU, its limit of requests, and in its log for what it drops.",
     shows="At least two SNMP or NTP requests, and 2% of those of a client, have no answer, while the server answers three or "

@@ -252,7 +252,7 @@ def time_match(case: Case, server: str, rows: Sequence[ExchangeRow], answer: str
         proof=f'{plural(len(rows), "answer")}, the last "{rows[-1]["code"]}"',
         excluded={"udp-silent": "it answers"},
         server=server,
-        says="sends its clients away" if is_kiss else "has no time itself",
+        says="sends its clients away" if is_kiss else "is not synchronized itself",
         count=f"all {plural(len(rows), 'answer')}",
         clients=named(clients),
         is_so=f'are a kiss of death ("{answer}")' if is_kiss else f'say "{answer}"',

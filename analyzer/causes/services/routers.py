@@ -96,7 +96,7 @@ def two_masters(case: Case) -> Matches:
 @cause(
     code="second-router",
     title="A second IPv6 router with another network",
-    sentence="{count} routers announce different IPv6 networks in one LAN, {networks}; one of them {probably}does not belong "
+    sentence="{count} routers announce different IPv6 networks on one LAN, {networks}; one of them {probably}does not belong "
     "there, and clients may send through either.",
     advice="Find the port of the one that does not belong there by its MAC address (a home router, or a host that shares its "
     "connection), and turn its router advertisements off; RA guard on the switches keeps others away.",
@@ -242,7 +242,7 @@ def redirected_packets(case: Case, events: Sequence[EventRow]) -> list[Direction
     code="redirected",
     title="A router knows a shorter way (ICMP redirect)",
     sentence="The router {router} sent {hosts} {count:ICMP redirect}: another router of the LAN, or the target "
-    "itself, is nearer, and until the host sends there, its packets cross the LAN twice{arrived}.",
+    "itself, is nearer. Until the host sends there, its packets cross the LAN twice{arrived}.",
     advice="The redirect names the better way to {target}: give {host} that route or mask (DHCP option 121 or 1). If {router} is "
     "no router of yours, look at it: redirects can be forged.",
     shows="ICMP or ICMPv6 redirects about flows in the capture, and no other errors.",

@@ -27,7 +27,7 @@ REFUSALS = {
     "12": "for a reason outside of the standard, such as a list of MAC addresses",
     "13": "it does not allow this kind of authentication",
     "15": "a wrong key",
-    "17": "it has as many stations as it takes",
+    "17": "it cannot take more stations",
     "18": "the station lacks a rate that it demands",
     "27": "the station lacks 802.11n, which it demands",
     "30": "for now: it checks whether an old association is alive (802.11w)",
@@ -44,7 +44,7 @@ REFUSALS = {
 }
 #: reason of a removal: what it means
 REMOVALS = {
-    "2": "its authentication is not valid any more",
+    "2": "its authentication is no longer valid",
     "4": "it was silent for too long",
     "5": "it has too many stations",
     "6": "it sent frames before it was authenticated",

@@ -258,7 +258,7 @@ def paws_refused(case: Case) -> Matches:
 @cause(
     code="port-reuse",
     title="Ports used again too soon",
-    sentence="{client} used {count:port} again while {host} still held the old connection: an ACK of that one answered the SYN, "
+    sentence="{client} reused {count:port} while {host} still held the old connection: an ACK of that one answered the SYN, "
     "and {outcome}.",
     advice="Wait longer before the client reuses a port: widen `net.ipv4.ip_local_port_range`, keep connections open, or enable "
     "`net.ipv4.tcp_tw_reuse` with timestamps.",
@@ -308,9 +308,9 @@ def ports_reused(case: Case, host: SilentHost, port: int) -> dict[int, float]:
 @cause(
     code="time-wait",
     title="SYNs from ports used again too soon are ignored",
-    sentence="{host} ignored {all} {count:attempt} of {client} from ports whose last connection had ended {since} before, while "
-    "{opened:connection} from other ports came about: it probably still held the old ones (TIME_WAIT), and the client, or a NAT "
-    "before it, uses its ports again too soon.",
+    sentence="{host} ignored {all} {count:attempt} of {client} from ports that had closed {since} before, but accepted "
+    "{opened:connection} from others: it probably still held the old ones (TIME_WAIT). The client, or a NAT before it, reuses "
+    "ports too soon.",
     advice="Keep a port unused for a minute (four for Windows) where the ports are chosen: a NAT with more ports or addresses, a "
     "wider `net.ipv4.ip_local_port_range`, timestamps at both ends. Connections that the client closes first leave nothing at "
     "{machine}.",

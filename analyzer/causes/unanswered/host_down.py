@@ -162,8 +162,8 @@ def strangers_of(case: Case, client: str) -> list[ExchangeRow]:
 @cause(
     code="wrong-mask",
     title="Hosts of other networks taken for neighbors",
-    sentence="{client} probably has a wrong subnet mask: it looks on its own LAN for {hosts}, which answer none of "
-    "{count:ARP request}, while each host of its own /24 that it asks for does.",
+    sentence="{client} probably has a wrong subnet mask: it asks its own LAN for {hosts}, which answer none of "
+    "{count:ARP request}; hosts of its own /24 do.",
     advice="Compare the mask of {client} with that of a neighbor (`ip addr`, `ipconfig`; DHCP option 1); what is for {host} "
     "belongs to the router.",
     shows="A client asks by ARP for at least three hosts in at least two networks outside the 24 bits of its own address. All "

@@ -304,7 +304,7 @@ def network_of(row: ExchangeRow) -> str:
 @cause(
     code="second-dhcp",
     title="A second DHCP server with another network",
-    sentence="{count} DHCP servers give out addresses of different networks in one LAN: {leases}; one of them {probably}does not "
+    sentence="{count} DHCP servers give out addresses of different networks on one LAN: {leases}; one of them {probably}does not "
     "belong there{effect}.",
     advice="Find the port of the one that does not belong there (`show mac address-table`; often a home router) and unplug it; "
     "DHCP snooping on the switches keeps others away.",

@@ -419,8 +419,8 @@ def is_just_before(row: ExchangeRow, later: ExchangeRow) -> bool:
 @cause(
     code="search-list",
     title="Names are looked up with a search list first",
-    sentence="{client} looks names up with its search list first: {absent} of {total:DNS question} asked for names that do not "
-    "exist, such as {example}, before {name} itself was asked for; that took {each} of each lookup.",
+    sentence="{client} tries its search list first: {absent} of {total:DNS question} asked for names that do not exist, such as "
+    "{example}, before {name} itself; that took {each} of each lookup.",
     advice="End the name with a dot (`{name}.`), or lower `ndots` (`options ndots:1` in resolv.conf, `dnsConfig` of a Kubernetes "
     "pod, whose default is 5), or cache names near the client.",
     shows="At least three lookups succeed only after the same name was asked for with two or more suffixes, all answered "

@@ -222,8 +222,8 @@ def returned(case: Case) -> dict[tuple[str, str, int], list[tuple[FlowRow, FlowR
 @cause(
     code="hairpin-nat",
     title="A NAT sends a host's packets back to it",
-    sentence="{host} cannot reach itself by {outer}: the NAT sends its {syns} back to it with its own address as their source, "
-    "and a host drops such packets ({count:connection} got no answer{time}).",
+    sentence="{host} cannot reach itself by {outer}: the NAT sends its {syns} back with its own address as the source, and "
+    "a host drops such packets ({count:connection} got no answer{time}).",
     advice="Let the NAT translate the source as well when it sends packets back into their own network (hairpin NAT: "
     "`iptables -t nat -A POSTROUTING -s {host} -d {host} -j MASQUERADE`, and on a bridge `hairpin on` at the port), or let the "
     "host use its inner address (split DNS, /etc/hosts).",

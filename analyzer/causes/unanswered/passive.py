@@ -68,8 +68,8 @@ def named_by(case: Case, host: SilentHost, commands: list[Command]) -> str | Non
 @cause(
     code="ftp-wrong-address",
     title="FTP server names an address that cannot be reached",
-    sentence="The FTP server {server} {probably}names {a_private}address of its own, {host}, in its answers to PASV: "
-    "{count:data connection} to it right after a command ({syns}{time}) got no answer, while the control connection works.",
+    sentence="The FTP server {server} {probably}names {a_private}address of its own, {host}, in answers to PASV: "
+    "{count:data connection} to it ({syns}{time}) got no answer, while the control connection works.",
     advice="Set the external address of the server (vsftpd `pasv_address`, ProFTPD `MasqueradeAddress`, FileZilla Server: "
     "passive mode settings), or let the client use EPSV (`curl --ftp-skip-pasv-ip`).",
     shows="SYNs go to high ports of a host that is never heard from. Each follows within 1 s after an FTP server at another "
@@ -119,8 +119,8 @@ def passive_control(case: Case, host: SilentHost, commands: list[Command]) -> li
 @cause(
     code="ftp-passive-blocked",
     title="Passive FTP is blocked",
-    sentence="Passive FTP fails: {count:data connection} of {client} to {server}, right after it answered a command (PASV or "
-    "EPSV), got no answer ({syns}{time}), while the control connection works: a firewall or NAT {probably}drops {ports}.",
+    sentence="Passive FTP fails: {count:data connection} of {client} to {server} ({syns}{time}) got no answer, while the "
+    "control connection works: a firewall or NAT {probably}drops {ports}.",
     advice="Open the passive ports of the server in its firewall and forward them (vsftpd `pasv_min_port` and `pasv_max_port`; "
     "with TLS no helper of a firewall can find them), and look whether its answers leave by the same way as those of port 21.",
     shows="SYNs to high ports of an FTP server get no answer. Each follows within 1 s after the server answered a command of "
@@ -238,9 +238,8 @@ def controlled(case: Case, host: SilentHost, server: str) -> list[int]:
 @cause(
     code="ftp-active-blocked",
     title="Active FTP is blocked",
-    sentence="The FTP server {server} cannot open the data connections that {client} asks for (active mode): {count} "
-    "from its port 20 ({syns}{time}) got no answer, while the control connection works; a firewall or NAT before the client "
-    "{probably}drops {them}.",
+    sentence="Active FTP fails: {count} of the server {server} from port 20 to {client} ({syns}{time}) got no answer, while the "
+    "control connection works: a firewall or NAT before the client {probably}drops {them}.",
     advice="Let {client} use passive mode (PASV or EPSV), or let its firewall and NAT follow FTP (a helper, an ALG; not within "
     "TLS).",
     shows="SYNs from port 20 of a host get no answer from a client. Meanwhile or later, that client is heard on its control "

@@ -191,7 +191,7 @@ def silent_match(case: Case, server: str, service: str, rows: Sequence[FlowRow],
         requests=f"{service}s",
         client=named(sorted({row["source"] for row in rows}), 1),
         time=f" in {show_duration(waited)}" if waited else "",
-        state="although it sends other packets" if is_up else "and nothing else of it is in the capture",
+        state="although it sends other packets" if is_up else "and the capture has nothing else from it",
         todo=f"Capture on {host}: whether the datagrams arrive. If they do, the service ignores them (stopped, a wrong key, an "
         f"unknown client); else a firewall on the way drops UDP {rows[0]['destination_port']}.",
     )
@@ -235,8 +235,8 @@ def fallbacks_of(case: Case, silent: Sequence[FlowRow]) -> list[Fallback]:
 @cause(
     code="quic-dropped",
     title="QUIC gets no answer",
-    sentence="UDP {port} of {client} is {probably}dropped: {count} of QUIC with {servers} got no answer in {tries}, and {pages} "
-    "went on over TCP {waited} later, which was answered at once.",
+    sentence="UDP {port} of {client} is {probably}dropped: {count} of QUIC with {servers} got no answer in {tries}; over "
+    "TCP, {pages} answered at once, {waited} later.",
     advice="Allow UDP {port} out and its answers in, or reject it with an ICMP error in place of dropping it, so that browsers "
     "turn to TCP at once; or turn QUIC off in the browser.",
     shows="QUIC Initials to a server, repeats included, get no answer and no ICMP error, while TCP to the same server and "
@@ -329,8 +329,8 @@ def silent_ports(case: Case) -> Iterator[tuple[str, str, int, Port]]:
 @cause(
     code="dns-one-port",
     title="DNS queries of one port are lost",
-    sentence="No DNS query that {client} sends from port {port} to {server} gets an answer ({silent} of {silent}), while all "
-    "{answered} from its other ports do: a NAT {probably}keeps an old entry for that port.",
+    sentence="None of the {silent} DNS queries of {client} from port {port} to {server} gets an answer, but all {answered} from "
+    "its other ports do: a NAT {probably}keeps a stale entry for that port.",
     advice="Delete the entry (`conntrack -D -p udp --orig-port-src {port}`) or let the client use a new port; on "
     "Kubernetes it points to a DNS pod that is gone.",
     shows="At least four queries from one client port get no answer, while at least four from other ports of that client to "

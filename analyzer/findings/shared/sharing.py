@@ -327,7 +327,7 @@ def filled_by(transfers: Transfers, transfer: Transfer) -> Filled | None:
     "point.",
     unknown="Whether the queue is in the sender's host or in the next switch; a clock that drifts. Whether the program "
     "offered more than it sent: if its send buffer is full, it must wait for this queue, and nothing is lost.",
-    sentence="{name} sent {rate} on the wire[; its packets waited up to {wait} longer than the fastest before the capture point, "
+    sentence="{name} sent {rate} on the wire[. Its packets waited up to {wait} longer than the fastest before the capture point, "
     "where no router is][ (TTL {ttl})][: {others} filled a queue of the sender's host, or of the next switch, with {share} of "
     "the wire bytes].",
     advice="On that host, give each flow its own queue (tc qdisc replace dev IF root fq_codel), or shorten the queue "

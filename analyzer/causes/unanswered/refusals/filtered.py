@@ -172,7 +172,7 @@ def by_silence(case: Case, host: SilentHost) -> Match:
 
 
 def beside(host: SilentHost, port: int | None = None) -> str:
-    """`, while port 443 of it connects`, or `, though 4 connections to it opened before`."""
+    """`, while its port 443 accepts connections`, or `, though 4 connections to it opened before`."""
     if port is not None and host.open_ports[port]:
         return f", though {plural(host.open_ports[port], 'connection')} to it opened before"
-    return f", while port {host.open_ports.most_common(1)[0][0]} of it connects" if host.open_ports else ""
+    return f", while its port {host.open_ports.most_common(1)[0][0]} accepts connections" if host.open_ports else ""
