@@ -9,7 +9,7 @@ import needs
 
 needs.benchmarks()
 
-from studies import block_rates
+from studies import block_rates, same_switch
 from studies.file_transfer import (
     Figure,
     Network,
@@ -80,3 +80,13 @@ def test_hosts_and_window_of_s4_follow_from_its_rates() -> None:
     assert block_rates.microseconds_per_block(made) == pytest.approx(9, abs=0.5)
     assert block_rates.s4_round_trip() == pytest.approx(2.37, abs=0.01)
     assert block_rates.tcp_contradiction(tcp).endswith("blocks of 10,000 had 36.4 MB/s, those of 1,000 25.7")
+
+
+def test_the_row_of_a_mechanism_has_both_ratios_and_the_best_sizes() -> None:
+    tcp, udp = [94.0] * 9, [2.5, 5, 10, 20, 41, 82, 94, 94, 94.5]
+    tcp[1] = 94.1
+    name, by_median, by_mean, *sizes = same_switch.figures(same_switch.MECHANISMS[-1], tcp, udp)
+    assert name == "hosts that send 10,000 packets a second"
+    assert by_median == pytest.approx(94 / 41) and by_mean == pytest.approx(846.1 / 443)
+    assert sizes == [64, 94.1, 94.1, pytest.approx(0.1063, abs=1e-3), 8192]
+    assert same_switch.udp_options(same_switch.MECHANISMS[-1], 8192) == ("--rate", str(8 * 8192 * 10_000 // 6))
