@@ -29,6 +29,7 @@ from studies.anomalies import anomalies, anomalies_section
 from studies.answers import answers
 from studies.by_study import by_study
 from studies.shared_card import shared_card
+from studies.small_buffers import small_buffers
 from studies.tcp_over_link import tcp_over_link
 from studies.three_sessions import three_sessions
 from wiretale.analyzer.errors import WiretaleError
@@ -138,14 +139,20 @@ REMARKS = {
         "Medians of three tests each. The study shows the rates of 10 and of 100 blocks only in pictures and prints no figure of "
         "10 blocks; its text says of both that UDP is much slower than TCP on the LAN, and much faster on an ideal WLAN."
     ),
+    "small_buffers": (
+        "How many blocks are missing depends on how long the receiver's program is kept from reading: a buffer of 8 kB bridges "
+        "one block of 5,000 bytes, which is 50 us at the published rate. No buffer makes blocks late, because a socket is a queue. "
+        "The study's late blocks need a program that has several reads open and handles them in threads, as Windows' overlapped "
+        "reads do, or a card with several queues; its text names neither."
+    ),
     "windows": (
         "A receive window limits TCP to a window in each round trip, and UDP not at all. So UDP is faster than TCP by this "
         "factor on a path that loses nothing, as in S2 (8,760 bytes were the default of systems of the time), and TCP over "
         "1 Gb/s has rates as in S4 with the window of 64 kB that its authors suspected."
     ),
     "writes": (
-        "The study found TCP fastest at 64 bytes. With a write for each block, as ttcp does, small blocks cost more CPU time, but "
-        "all sizes fill the wire: which of them is the largest is chance here. The study shows graphs only."
+        "The study found TCP fastest at 64 bytes. With a write for each block, as ttcp does, small blocks cost more CPU time, "
+        "but all sizes fill the wire: which of them is the largest is chance here. The study shows graphs only."
     ),
 }
 
@@ -261,6 +268,13 @@ TABLES = (
         "packets lost by the link, all sizes",
     ),
     (
+        "S4: missing and late blocks by the receiver's buffer",
+        "small_buffers",
+        small_buffers,
+        "block bytes | sent Mbit/s, as published | receive buffer, bytes | missing % | dropped by the receiver's host | late % | "
+        "published: missing % | published: late %",
+    ),
+    (
         "UDP losses by place on a switch without congestion",
         "who",
         runs.udp_losses,
@@ -317,8 +331,9 @@ def mechanisms_section(rows: Sequence[Any]) -> str:
     return (
         f"{markdown(MECHANISMS, rows)}\n"
         f"The study had TCP twice as fast as UDP; of these rows {words}. UDP was fastest there with 8 kB. A host that is bounded "
-        "in packets, not in bytes, sends small datagrams slowly, whereas TCP fills its segments with any blocks. IP fragmentation, "
-        "the study's explanation, is none: UDP has 95.8% of the wire with 8 kB, TCP 94.1%. TCP was fastest there with 64 bytes; "
+        "in packets, not in bytes, sends small datagrams slowly, whereas TCP fills its segments with any blocks. IP "
+        "fragmentation, the study's explanation, is none: UDP has 95.8% of the wire with 8 kB, TCP 94.1%. TCP was fastest there "
+        "with 64 bytes; "
         + (f"here with: {', '.join(by_chance)}.\n" if by_chance else "here no row has that by 5% or more.\n")
     )
 
