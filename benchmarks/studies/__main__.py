@@ -141,7 +141,7 @@ REMARKS = {
     ),
     "small_buffers": (
         "How many blocks are missing depends on how long the receiver's program is kept from reading: a buffer of 8 kB bridges "
-        "one block of 5,000 bytes, which is 50 us at the published rate. No buffer makes blocks late, because a socket is a queue. "
+        "one block of 5,000 bytes, which is 50 us at the published rate. No buffer makes blocks late: a socket is a queue. "
         "The study's late blocks need a program that has several reads open and handles them in threads, as Windows' overlapped "
         "reads do, or a card with several queues; its text names neither."
     ),
