@@ -22,6 +22,7 @@ IDLE_INFO, SLOW_START_INFO, PATH_INFO = 0.5, 0.3, 0.7
 BULK_MIN = 1_000_000  # bytes of a transfer whose rate matters
 DELAYED_ACK_MIN_NS = 120_000_000  # three delayed ACKs of Linux
 UNSCALED_MAX = 65_535  # bytes of a window without scaling (RFC 7323)
+UNSCALED_SHARE = 0.75  # of them: a window that never reaches more is smaller for another reason
 STALL_ENDS = ("timeout_retransmission", "suspected_timeout")
 STALL_WARNING_NS = 1_000_000_000
 LOSSES_MIN = 6
@@ -234,7 +235,7 @@ def window_reason(transfers: Transfers, transfer: Transfer) -> tuple[str, str]:
             f"it was zero for {show_duration(closed)}, because the application does not read fast enough",
             f"Profile the application on {receiver}: the network could carry more than it reads.",
         )
-    if not_scaled(transfer):
+    if not_scaled(transfer) and (transfer.back["window_max"] or 0) >= UNSCALED_SHARE * UNSCALED_MAX:
         return (
             "window scaling is off (RFC 7323), so it cannot exceed 64 KiB of payload",
             "Enable window scaling at both ends (net.ipv4.tcp_window_scaling), and check for a firewall that strips it.",

@@ -681,7 +681,7 @@ SAID = {
         lambda: at_the_host(0.0004), "filtered", "likely", ("A firewall probably drops TCP 8443 of 10.2.0.2",)
     ),
     "late SYNs to an idle port": Said(
-        lambda: late_syns(4), "accept-queue", "possible", ("4 of 8 connections", "a device limits new connections")
+        lambda: late_syns(4), "setup-lost", "likely", ("4 of 8 connections", "the other 4 at once"), ("accept-queue",)
     ),
     "one late SYN": Said(lambda: late_syns(1), None),
     "one of many": Said(one_of_many_lost, None),
@@ -692,7 +692,7 @@ SAID = {
         lambda: offers(True, 0, count=2), "option-dropped", "likely", ("probably dropped", "2 of 2")
     ),
     "ECN separates": Said(lambda: offers(False, 0, ECN), "option-dropped", "proven", ("an offer of ECN",)),
-    "option passes elsewhere": Said(lambda: offers(True, 4), "accept-queue", "possible"),
+    "option passes elsewhere": Said(lambda: offers(True, 4), "setup-lost", "likely"),
     "timestamp separates": Said(
         lambda: clients(False), "paws-refused", "proven", ("all 4 unanswered", "all 4 that"), ("accept-queue",)
     ),
@@ -882,6 +882,7 @@ NOT = {
     "one name of several": (lambda: unknown_names(elsewhere()), "error-answers"),
     "some host answers": (lambda: all_of(nobody(), elsewhere(5.0)), "refused"),
     "lossy path": (lossy, "accept-queue"),
+    "lossy path that drops SYNs": (lossy, "setup-lost"),
     "a limit of SYNs": (limited_syns, "bad-member"),
     "one direction": (one_direction, "asymmetric-path"),
     "IPv4 comes much later": (lambda: family(False), "broken-family"),

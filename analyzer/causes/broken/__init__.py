@@ -5,8 +5,18 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.broken import cut_direction, deadlock, fragments, hung, media, mtu, silence, tunnels
+from wiretale.analyzer.causes.broken import (
+    cut_direction,
+    deadlock,
+    fragments,
+    hung,
+    media,
+    mtu,
+    silence,
+    split_hello,
+    tunnels,
+)
 
 CHAPTER = "Established, and then nothing gets through"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (tunnels, fragments, media, mtu, deadlock, hung, silence, cut_direction)
+MODULES: tuple[ModuleType, ...] = (tunnels, fragments, media, split_hello, mtu, deadlock, hung, silence, cut_direction)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import EQUAL, ending_cited, is_alike, largest_groups, server_str, times_str
 from wiretale.analyzer.causes.ended.age import AGE_TEST, of_closes
-from wiretale.analyzer.causes.ended.resets import Reset, reset_of
+from wiretale.analyzer.causes.ended.resets import Reset, are_at_once, reset_of
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.units import plural, show_duration
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 CUT_MIN_NS = 4_500_000_000  # of the pause before a reset; common servers close after 5 s
 CLOSED_MIN_NS = 900_000_000  # of the pause before a FIN; a server that closes after each answer has none
 ALERT_MOST = 64  # bytes of a TLS record with close_notify
+SILENT_MIN_NS = 25_000_000_000  # before a RST that answers no packet; no common device waits for less
+NEAR_SHARE = 0.2  # of that silence: shorter pauses without harm say nothing
+ALONE_MIN_NS = 60_000_000_000  # of one such RST alone
 ANSWER_MAX_NS = 5_000_000_000  # from the first packet after the pause to the reset
 TURN_NS = 2_000_000  # in which a client that has a FIN may still send
 EFFECTS = (
@@ -37,7 +40,8 @@ class Cut(NamedTuple):
     connection: Connection
     reset: EndingRow
     fin: EndingRow | None  # by the same end before
-    idle_ns: int  # until the FIN, or until the first packet after the pause
+    idle_ns: int  # until the FIN, the first packet after the pause, or the RST if that answers no packet
+    is_waiting: bool = False  # the RST answers no packet: it came while a request waited for its answer
 
     @property
     def reply_ns(self) -> int:
@@ -69,31 +73,45 @@ def closed_idle(connection: Connection, reset: EndingRow, fin: EndingRow) -> Cut
     return Cut(connection, reset, fin, idle_ns) if idle_ns >= CLOSED_MIN_NS else None
 
 
-def reset_idle(connection: Connection, reset: EndingRow) -> Cut | None:
-    """Returns a connection whose first packet after a pause was reset; None if it is another one."""
+def reset_idle(connection: Connection, reset: EndingRow, is_open: bool) -> Cut | None:
+    """Returns a connection whose first packet after a pause was reset; None if it is another one. A device may acknowledge the
+    request that it resets (`is_open`); a server whose program refuses it resets with a live window or timestamps."""
     flow, time_ns = connection.flow, reset["time_ns"]
     resumed_ns, pause_ns = flow["pause_until_ns"], flow["pause_ns"] or 0
     if time_ns is None or resumed_ns is None or pause_ns < CUT_MIN_NS or flow["pause_direction"] == reset["direction"]:
         return None
-    is_wanted = reset["unacked_bytes"] or any(row["keep_alives"] for row in connection.directions)
+    is_stateless = is_open and not reset["window"] and not reset["timestamps"]
+    is_wanted = reset["unacked_bytes"] or is_stateless or any(row["keep_alives"] for row in connection.directions)
     is_answer = 0 <= time_ns - resumed_ns <= ANSWER_MAX_NS
     return Cut(connection, reset, None, pause_ns) if is_answer and is_wanted else None
 
 
-def cut_of(connection: Connection, endings: Sequence[EndingRow]) -> Cut | None:
-    """Returns how an idle connection ended, by the reset of an end that answers a packet after the pause; None if it did not."""
+def reset_waiting(connection: Connection, reset: EndingRow, is_open: bool) -> Cut | None:
+    """Returns a connection that was reset from the server's side in silence, long after its last packet, while a request waited
+    for its answer; None if it is another one."""
+    idle_ns = reset["idle_ns"] or 0
+    is_silent = idle_ns >= SILENT_MIN_NS and reset["direction"] == connection.server_side
+    return Cut(connection, reset, None, idle_ns, True) if is_silent and is_open else None
+
+
+def cut_of(connection: Connection, endings: Sequence[EndingRow], is_open: bool) -> Cut | None:
+    """Returns how an idle connection ended, by the reset of an end that answers a packet after the pause; None if it did not.
+    `is_open`: the last request got no answer."""
     reset = next((row for row in endings if row["kind"] == "reset"), None)
     if reset is None:
         return None
     fin = next((row for row in endings if row["kind"] == "fin" and row["direction"] == reset["direction"]), None)
-    return reset_idle(connection, reset) if fin is None else closed_idle(connection, reset, fin)
+    if fin is not None:
+        return closed_idle(connection, reset, fin)
+    return reset_idle(connection, reset, is_open) or reset_waiting(connection, reset, is_open)
 
 
 def cuts(case: Case) -> list[Cut]:
     """Returns the idle connections that ended by a reset which no earlier cause explains."""
     explained, connections = case.flows_of(), case.connections
     resets = connections.endings_with_reset.items()
-    ends = (cut_of(connections[flow], endings) for flow, endings in resets if flow not in explained)
+    requests = connections.open_requests
+    ends = (cut_of(connections[flow], endings, flow in requests) for flow, endings in resets if flow not in explained)
     return [cut for cut in ends if cut]
 
 
@@ -168,7 +186,8 @@ def close_race(case: Case) -> Matches:
     advice="Send keep-alives sooner (`net.ipv4.tcp_keepalive_time=120`, SO_KEEPALIVE), let the client drop pooled connections "
     "before that time, or raise the idle timeout (AWS NLB: `tcp.idle_timeout.seconds`).",
     shows="The first packet after a pause of 4.5 s or more gets a RST within 5 s. Or it follows a FIN that had arrived at "
-    "least 1 s into a pause. No connection to that server survived a pause as long.",
+    "least 1 s into a pause. Or a RST comes 25 s or more (60 s of one alone) after the last packet, while a request waits, each "
+    "time after the same silence. No connection to that server survived a pause as long.",
     rivals={
         "nat-forgot": "nothing at all comes back",
         "close-race": "the request leaves before the FIN can arrive",
@@ -181,7 +200,9 @@ def close_race(case: Case) -> Matches:
 )
 def idle_timeout(case: Case) -> Matches:
     late = [cut for cut in cuts(case) if not cut.is_race]
-    for server, group in largest_groups(late, lambda cut: cut.connection.server):
+    for (server, is_waiting), group in largest_groups(late, lambda cut: (cut.connection.server, cut.is_waiting)):
+        if is_waiting and not are_timed(group):
+            continue
         closed = {cut.connection.number: cut.idle_ns for cut in group if cut.fin}
         harmless = case.connections.harmless_ns(server, {cut.connection.number for cut in group}, closed)
         victims = [cut for cut in group if cut.idle_ns > harmless]
@@ -204,6 +225,11 @@ def who_str(victims: Sequence[Cut], resets: Sequence[Reset]) -> tuple[str, bool]
 def met_str(victims: Sequence[Cut], fast: str) -> str:
     """Returns what the requests met."""
     count = len(victims)
+    if victims[0].is_waiting:
+        waited = (
+            "a request still waited for its answer" if count == 1 else f"{count} requests still waited for an answer"
+        )
+        return f"{waited} when a RST came that answers no packet"
     if victims[0].fin is None:
         first = "the first packet after the pause was" if count == 1 else f"the first packets after {count} pauses were"
         return f"{first} reset within {fast}"
@@ -231,13 +257,24 @@ def certainty_fields(is_sure: bool, has_one_age: bool) -> Words:
     }
 
 
+def are_timed(waiting: Sequence[Cut]) -> bool:
+    """Returns whether a timer explains that connections were reset in silence: the silences are alike, and the RSTs did not come
+    in one moment."""
+    if len(waiting) == 1:
+        return waiting[0].idle_ns >= ALONE_MIN_NS
+    return is_alike([cut.idle_ns for cut in waiting]) and not are_at_once(
+        [reset_of(cut.connection, cut.reset) for cut in waiting]
+    )
+
+
 def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
     """Returns the match of connections to one server that were cut after a pause."""
     resets = [reset_of(cut.connection, cut.reset) for cut in victims]
     who, is_known = who_str(victims, resets)
     closed, count = all(cut.fin for cut in victims), len(victims)
     fast = show_duration(max(cut.reply_ns for cut in victims))
-    spared = f", while pauses of up to {show_duration(harmless)} did no harm" if harmless else ""
+    is_near = harmless >= NEAR_SHARE * victims[0].idle_ns or not victims[0].is_waiting
+    spared = f", while pauses of up to {show_duration(harmless)} did no harm" if harmless and is_near else ""
     return Match(
         **certainty_fields(is_known and (count > 1 or bool(harmless)), bool(age_of(case, victims))),
         place="server" if closed else "device",
@@ -246,7 +283,9 @@ def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
         attempts=max(case.connections.requests_to(victims[0].connection.server), count),
         frames=[ending_cited(cut.reset) for cut in victims[:SHOWN]],
         filter=cut_filter(victims),
-        proof=f"RST {fast} after the first packet that followed the pause{spared}",
+        proof=f"RST after silence alone{spared}"
+        if victims[0].is_waiting
+        else f"RST {fast} after the first packet that followed the pause{spared}",
         who=who,
         **idle_words(victims, closed),
         or_age=or_age_str(case, victims),

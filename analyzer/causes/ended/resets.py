@@ -25,6 +25,7 @@ SOONER = 0.6  # of the least round trip to the host: it cannot have answered
 RTT_MIN_NS = 1_000_000  # shorter ones prove nothing
 ID_STEP_MAX = 2000  # of a counter that all connections of a host share
 AT_ONCE_NS = 5_000_000  # resets of a process that died
+ANSWER_NS = 5_000_000_000  # beyond the round trip: later, a RST answers no packet
 ACCEPTED_NS, ACCEPTED_MIN, ACCEPTED_MAX = 500_000_000, 3, 2_000  # since the SYN-ACK; connections
 CONTROL_NS, WAITED_SHARE = 2_000_000_000, 0.8  # around a stream; of its time
 EFFECTS = ("reset", "idle-reset", "retransmission-unlocated", "request-unanswered", "lost-downstream", "slow-server")
@@ -58,9 +59,10 @@ class Reset(NamedTuple):
 
     @property
     def has_no_socket(self) -> bool:
-        """Whether a host answered that does not know the connection (RFC 9293 section 3.10.7.1)."""
+        """Whether a host answered a packet of a connection that it does not know (RFC 9293 section 3.10.7.1)."""
         row = self.row
-        return not row["with_ack"] and not row["window"] and not row["timestamps"]
+        is_answer = (row["reply_ns"] or 0) <= (self.connection.rtt_to(row["direction"]) or 0) + ANSWER_NS
+        return is_answer and not row["with_ack"] and not row["window"] and not row["timestamps"]
 
 
 def hops_of(ttl: int) -> int:

@@ -10,6 +10,7 @@ from wiretale.analyzer.causes.ends import (
     dialogue,
     greetings,
     late,
+    late_acks,
     proxy,
     restarts,
     sending,
@@ -22,6 +23,7 @@ from wiretale.analyzer.causes.ends import (
 CHAPTER = "Slow because of an end"
 #: in the order of tests
 MODULES: tuple[ModuleType, ...] = (
+    late_acks,
     windows,
     acks,
     proxy,

@@ -9,12 +9,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
+from wiretale.analyzer.causes.connections import times_str
 from wiretale.analyzer.causes.ends.talk import is_equal, middle, parts_str, server_str
 from wiretale.analyzer.causes.path.pauses import held_up_servers
 from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
 from wiretale.analyzer.findings.exchanges.turns import SlowServer, server_end, took
-from wiretale.analyzer.units import show_duration
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
@@ -26,6 +27,7 @@ EVEN = 0.005  # of a timer: nothing computes that evenly
 END_SHARE, TOGETHER_FLOWS, TOGETHER_MOMENTS, TOGETHER_EACH = 0.05, 3, 2, 3
 HELD_NS = 5_000_000_000
 QUEUE_SPREAD = 1.25  # of the longest round trip of a transfer in a queue
+REPEATED_NS, REPEATED_MIN = 900_000_000, 2  # until a client asks again (RFC 1035 section 4.2.1); such questions
 NAME_NS, NEAR_SHARE = 100_000_000, 0.2  # an answer of DNS that is late; of the median, one that is quick
 
 
@@ -127,6 +129,95 @@ def slow_names(case: Case, flows: Collection[int]) -> dict[str, list[ExchangeRow
         if late and row["flow"] in flows and row["server"] and not is_behind_queue(case, row):
             rows.setdefault(row["server"], []).append(row)
     return rows
+
+
+def since_repeat_ns(case: Case, row: ExchangeRow, fast_ns: int) -> int:
+    """Returns the time from the last query for a question to its answer, ns: by its flow, if that has no other queries; else that
+    of the fastest answer of the server."""
+    queries = case.direction(row["flow"] or 0, 0)
+    is_alone = row["flow"] is not None and queries["packets"] == row["attempts"]
+    return max((row["answered_ns"] or 0) - (queries["last_ns"] or 0), 0) if is_alone else fast_ns
+
+
+class Repeated(NamedTuple):
+    """The questions to a server that were answered right after a repeat of the query, not after the first one."""
+
+    late: list[ExchangeRow]
+    since_ns: list[int]  # from the last query to the answer
+    total: int  # answers of that server
+
+
+def repeated_queries(case: Case) -> dict[str, Repeated]:
+    """Returns by server the questions of which a repeat was answered, not the first query."""
+    by_server: dict[str, list[ExchangeRow]] = {}
+    for row in case.exchanges("kind", "dns"):
+        if row["answered_ns"] is not None and row["server"]:
+            by_server.setdefault(row["server"], []).append(row)
+    found = {server: repeated_of(case, rows) for server, rows in by_server.items()}
+    return {server: again for server, again in found.items() if len(again.late) >= REPEATED_MIN}
+
+
+def repeated_of(case: Case, rows: Sequence[ExchangeRow]) -> Repeated:
+    """Returns those of the answered questions to one server."""
+    fast_ns = min(row["waited_ns"] or 0 for row in rows)
+    again = [row for row in rows if row["attempts"] > 1 and (row["waited_ns"] or 0) >= REPEATED_NS]
+    pairs = [(row, since_repeat_ns(case, row, fast_ns)) for row in again]
+    late = [(row, ns) for row, ns in pairs if ns <= NEAR_SHARE * (row["waited_ns"] or 0)]
+    return Repeated([row for row, _ in late], sorted(ns for _, ns in late), len(rows))
+
+
+@cause(
+    code="dns-repeated",
+    title="DNS answers come only to a repeated query",
+    sentence="{count} of {total:DNS question} to {server} {probably}lost the first query or its answer: clients waited {waits} "
+    "each until they asked again, and then had the answer {fast} later. Names cost {waited} so.",
+    advice="Look for what drops UDP 53 on the way to {server}: a full connection table (`conntrack -S`: insert_failed, drop), a "
+    "rate limit, a resolver of which a forwarder is down. `options timeout:1 attempts:3` shortens the waits.",
+    shows="At least two questions to a server get their answer at a repeat of the query, 0.9 s or more after the first, and "
+    "within a fifth of that wait. They cost clients more than questions that were asked once (finding dns-slow).",
+    rivals={
+        "slow-dns": "the answer follows the repeat, not the first query",
+        "dns-one-type": "not always one of two types",
+        "dns-silent": "the server answers in the end",
+    },
+    unknown="Whether the query or its answer was lost, or the server or its forwarder drops some.",
+    explains=("dns-slow",),
+)
+def dns_repeated(case: Case) -> Matches:
+    for each in case.findings("dns-slow"):
+        flows = {flow for flow, _ in each.finding.flows}
+        slow_ns = union_ns(waits_of(list(chain.from_iterable(slow_names(case, flows).values())))) or 0.0
+        for server, again in repeated_queries(case).items():
+            waited_ns = union_ns(waits_of(again.late)) or 0.0
+            if waited_ns >= max(slow_ns, REPEATED_NS) and not flows.isdisjoint(row["flow"] for row in again.late):
+                yield repeated_match(each, server, again)
+                break
+
+
+def repeated_match(finding: Numbered, server: str, again: Repeated) -> Match:
+    """Returns the match about questions to a server whose first queries are lost."""
+    late, waited_ns = again.late, union_ns(waits_of(again.late)) or 0.0
+    return Match(
+        certainty="likely",
+        place="path",
+        findings=[finding],
+        flows=list(dict.fromkeys(row["flow"] for row in late if row["flow"] is not None)),
+        waited_ns=waited_ns,
+        saving_ns=waited_ns,
+        members=len(late),
+        frames=packets_of(late),
+        filter="dns.retransmission || dns.flags.response == 1",
+        proof=f"{plural(sum(row['attempts'] for row in late), 'query', 'queries')} for {plural(len(late), 'answer')}, each right "
+        "after the last query",
+        excluded={"slow-dns": "each answer follows the repeat at once", "dns-silent": "each question was answered"},
+        undecided={"random-loss": f"a capture at {server}: do the first queries arrive, and does it answer them?"},
+        count=len(late),
+        total=again.total,
+        server=server,
+        waits=times_str([row["waited_ns"] or 0 for row in late]),
+        fast=show_duration(again.since_ns[len(late) // 2]),
+        waited=show_duration(waited_ns),
+    )
 
 
 @cause(

@@ -9,7 +9,14 @@ from wiretale.analyzer.causes.cause import Certainty, Match, Matches, Place, cau
 from wiretale.analyzer.causes.ends.talk import middle, parts_str
 from wiretale.analyzer.findings.model import duration_of, endpoint_str
 from wiretale.analyzer.findings.shared.sharing import ethernet_speed
-from wiretale.analyzer.findings.throughput_limit import carries, not_scaled, queue_grows, usual_window
+from wiretale.analyzer.findings.throughput_limit import (
+    UNSCALED_MAX,
+    UNSCALED_SHARE,
+    carries,
+    not_scaled,
+    queue_grows,
+    usual_window,
+)
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -27,8 +34,6 @@ LATE_SHARE = 0.25  # of the time that a transfer waited for a window that the pa
 NOPS_OF_DEVICE = 3  # in a row: no end pads with so many
 PROBED_LEAST, PROBED_SHARE = 5, 0.8  # openings in answer to probes; of all
 LOW_SHARE = 0.1  # of the life of the flow
-UNSCALED = 65_535  # bytes
-UNSCALED_SHARE = 0.75  # of them: a window that never reaches more is smaller for another reason
 AT_RECEIVER_NS = 100_000  # a round trip to the receiver: the capture point is at its host, or at the switch before it
 DECIDES = "a capture at the other end shows whether its SYNs have the option"
 
@@ -331,7 +336,7 @@ def unscaled(case: Case, flow: int) -> Unscaled:
 
 def is_below_unscaled(most: int) -> bool:
     """Returns whether a receiver never offers as much as it may without window scaling."""
-    return most < UNSCALED_SHARE * UNSCALED
+    return most < UNSCALED_SHARE * UNSCALED_MAX
 
 
 def not_of_scaling(transfer: Transfer) -> str:
@@ -384,7 +389,7 @@ def no_window_scaling(case: Case) -> Matches:
             },
             undecided={} if side.certainty == "proven" else {"small-window": DECIDES},
             who=side.who,
-            most=show_rate(UNSCALED * 8e9 / transfer.path_rtt_ns),
+            most=show_rate(UNSCALED_MAX * 8e9 / transfer.path_rtt_ns),
             rtt=show_duration(transfer.path_rtt_ns),
             waited=parts_str(waited_ns, transfer.waited_ns),
         )

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import times_str
 from wiretale.analyzer.causes.services.dialogs import facts_of
 from wiretale.analyzer.causes.unanswered.host_down import answering_hosts
 from wiretale.analyzer.findings.exchanges.exchange_rows import named
@@ -23,7 +24,7 @@ PORTS = range(5060, 5081)
 REPEATS_MIN = 4  # after 0.5, 1.5 and 3.5 s (RFC 3261 section 17.1.1.2)
 HUNG_UP_NS = 5_000_000_000  # a BYE so soon after the last repeat gives the call up
 CHALLENGES, CHALLENGES_MIN = ("401", "407"), 2
-METHODS = ("INVITE", "REGISTER")
+METHODS, IN_CALLS = ("INVITE", "REGISTER"), ("INVITE", "UPDATE", "BYE")
 #: final responses that refuse, and no state of the called party (busy, does not answer, declines)
 MEANINGS = {
     "400": "bad request",
@@ -220,6 +221,85 @@ def sip_refused(case: Case) -> Matches:
             tries=f" in {plural(len(rows), 'try', 'tries')}" if len(rows) > len(targets) else "",
             advice=advice_of(code, server),
             **facts_of(case, rows, PORTS),
+        )
+
+
+class Change(NamedTuple):
+    """A request that would have changed a running call or kept it alive, and that the other end refused."""
+
+    row: ExchangeRow
+    since_ns: int  # the call was answered
+
+
+def calls_of(rows: Iterable[ExchangeRow]) -> dict[frozenset[str | None], list[ExchangeRow]]:
+    """Returns the SIP requests of calls by their two ends, in order of time."""
+    ends: dict[frozenset[str | None], list[ExchangeRow]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: row["asked_ns"] or 0):
+        if row["type"] in IN_CALLS:
+            ends[frozenset((row["client"], row["server"]))].append(row)
+    return ends
+
+
+def is_hung_up(rows: Sequence[ExchangeRow], refused: ExchangeRow) -> bool:
+    """Returns whether a BYE with the target of a refused request follows at once: then both are of one call."""
+    asked_ns = refused["answered_ns"] or 0
+    return any(
+        row["type"] == "BYE"
+        and (row["client"], row["name"]) == (refused["client"], refused["name"])
+        and 0 <= (row["asked_ns"] or 0) - asked_ns <= HUNG_UP_NS
+        for row in rows
+    )
+
+
+def refused_changes(case: Case) -> Iterator[Change]:
+    """Yields the refused requests within calls that end by a BYE of the same end right after the refusal."""
+    for rows in calls_of(case.exchanges("kind", "sip")).values():
+        answered_ns: int | None = None
+        for row in rows:
+            if row["type"] == "INVITE" and row["outcome"] == "answered":
+                answered_ns = row["asked_ns"]
+            elif row["type"] != "BYE" and answered_ns and row["code"] in MEANINGS and is_hung_up(rows, row):
+                yield Change(row, (row["asked_ns"] or 0) - answered_ns)
+
+
+@cause(
+    code="sip-change-refused",
+    title="A running call ends because a change of it is refused",
+    sentence="{server} refuses the {method} of {client} in {calls} with {code} ({meaning}), {after} after the call began, and "
+    "{client} then hangs up.",
+    advice="{advice} The request came at a fixed time if a session timer sent it (RFC 4028; Session-Expires), else because of a "
+    "hold, a transfer, T.38 or another codec; a refused change should leave the call as it was (RFC 3261 section 14.1).",
+    shows="An INVITE or UPDATE is refused by a client or server error after an INVITE between the same ends succeeded, and its "
+    "sender sends BYE to the same target within 5 s of the refusal.",
+    rivals={
+        "sip-refused": "the call was answered before, and runs",
+        "sip-no-ack": "the response to the refused request was acknowledged, or the call lasted for longer",
+    },
+    unknown="Why it is refused: the Reason and Warning headers of the response, and the SDP of both offers.",
+)
+def sip_change_refused(case: Case) -> Matches:
+    groups: dict[tuple[str, str, str, str], list[Change]] = defaultdict(list)
+    for change in refused_changes(case):
+        row = change.row
+        groups[row["client"] or "?", row["server"] or "?", row["type"] or "", row["code"] or ""].append(change)
+    for (client, server, method, code), changes in groups.items():
+        yield Match(
+            certainty="proven",
+            place="server",
+            failed=len(changes),
+            attempts=len(changes),
+            filter=f"sip.Status-Code == {code}",
+            proof=f"{plural(len(changes), 'refusal')} {code} within a call, and a BYE right after each",
+            excluded={"sip-refused": "the call was answered before"},
+            server=server,
+            client=client,
+            method="second INVITE" if method == "INVITE" else method,
+            calls="a running call" if len(changes) == 1 else f"{len(changes):,} running calls",
+            code=code,
+            meaning=MEANINGS[code],
+            after=times_str([change.since_ns for change in changes]),
+            advice=advice_of(code, server),
+            **facts_of(case, [change.row for change in changes], PORTS),
         )
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import times_str
 from wiretale.analyzer.causes.unanswered.dropped_syns import effects_of_syns
 from wiretale.analyzer.causes.unanswered.silent_hosts import (
     ATTEMPTS_MAX,
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
 
 SLOW_MIN, SLOW_SHARE = 3, 0.2  # connections after repeated SYNs, and their share of those to the server
 LOSS_RATIO = 0.2  # of the repeated data to the attempts that fail: above, the path loses packets of all kinds
-LOADED = 0.8  # of the attempts without an answer began while a connection was open
+LOADED, UNLOADED = 0.8, 0.2  # of the attempts without an answer, or with a late one, began while a connection was open
+APART_NS = 1_000_000_000  # from one attempt to the next: a limit of new connections is seldom below one in a second
+SEGMENTS_MIN = 10  # of data: fewer don't show that only SYNs are lost
 MEMBERS_MIN = 4  # attempts without an answer, and connections
 UNLESS = " (unless a device limits connections to it)"
 ATTEMPTS_SHARE = 0.5  # of the time that answers took, in attempts: a server with so many is rather full than slow
@@ -107,6 +110,87 @@ def at_first_syn(case: Case, queue: Queue, attempt: int) -> int:
     ]
     counts = array("I", case.trace.directions._packed("syns", "I", flows=flows))[::2] if flows else ()
     return len(flows) if all(count == 1 for count in counts) else 0
+
+
+def are_apart(case: Case, queue: Queue) -> bool:
+    """Returns whether the connections that came late began apart from all others: no limit of a rate dropped their SYNs."""
+    firsts = array("d", case.trace.flows._packed("first_ns", "d", flows=queue.connections))
+    began = dict(zip(queue.connections, firsts, strict=True))
+    order = sorted(firsts)
+    near = sum(
+        bisect_left(order, began[each.flow]) - bisect_left(order, began[each.flow] - APART_NS) > 0
+        for each in queue.slow
+    )
+    return near <= UNLOADED * len(queue.slow)
+
+
+@cause(
+    code="setup-lost",
+    title="The first SYNs of connections are lost",
+    sentence="The first SYNs of {count} of {total:connection} to {server} are lost: {they} connected only at a repeat, after "
+    "{waits}{beside}, and no data was lost. No open connection could fill a queue, so a device that first has to learn each flow "
+    "(NAT, load balancer, policy, ARP) probably drops its first packets.",
+    advice="Capture on both sides of the devices before {host} and see where the first SYN ends: the table or log of a NAT or "
+    "firewall (`conntrack -S`: insert_failed, drop), the policy agent of the node, ARP. Connections that are kept open avoid it.",
+    shows="At least three connections, and a fifth of those to a port, get their SYN-ACK only at a repeated SYN, though each "
+    "connects in the end. At most a fifth of them began while another connection was open, or within 1 s of another, and no data "
+    "is repeated.",
+    rivals={
+        "accept-queue": "no other connection was open, or began just before, when most of them began",
+        "random-loss": "only first SYNs are lost, and no data of the same connections",
+        "option-dropped": "no option separates them",
+        "stale-entry": "each attempt connects in the end",
+    },
+    unknown="Which device, or whether the server itself ignores them.",
+    explains=("syn-lost",),
+)
+def setup_lost(case: Case) -> Matches:
+    for queue in queues_of(case):
+        segments = segments_of(case, queue)
+        if segments >= SEGMENTS_MIN and is_setup(case, queue) and not repeated_share(case, queue.rows):
+            case.claimed.update(queue.flows)
+            yield setup_match(case, queue, segments)
+
+
+def segments_of(case: Case, queue: Queue) -> int:
+    """Returns the data segments of the first connections to a server."""
+    return sum(case.direction(row["flow"], side)["data_packets"] or 0 for row in queue.rows for side in (0, 1))
+
+
+def is_setup(case: Case, queue: Queue) -> bool:
+    """Returns whether connections came late, though each in the end, and no load explains it."""
+    return queue.is_busy and not queue.quiet and queue.load <= UNLOADED and are_apart(case, queue)
+
+
+def setup_match(case: Case, queue: Queue, segments: int) -> Match:
+    """Returns the match of connections whose first SYNs are lost."""
+    (host, port), at_once = queue.server, queue.total - queue.hindered
+    return Match(
+        certainty="likely",
+        place="path",
+        findings=[*about(case, queue.flows, "syn-lost"), *effects_of_syns(case, queue.flows)],
+        flows=queue.flows,
+        attempts=queue.total,
+        waited_ns=union_ns([handshake.waited for handshake in queue.slow]),
+        frames=[event.packet for handshake in queue.slow for event in handshake.lost[:1]],
+        packets=queue.hindered,
+        filter=f"{family(host)}.addr == {host} && tcp.port == {port} && tcp.flags.syn == 1",
+        proof=f"{queue.hindered:,} only at a repeated SYN, and none of {segments:,} data segments repeated",
+        excluded={
+            "accept-queue": "no other connection was open when most of them began",
+            "random-loss": f"none of {segments:,} data segments was lost",
+            "option-dropped": "no option separates them",
+            "stale-entry": "each connected in the end",
+        },
+        undecided={"filtered": f"a capture at {host}: whether the first SYNs arrive there"},
+        server=endpoint_str(host, port),
+        host=host,
+        count=queue.hindered,
+        total=queue.total,
+        they="they" if at_once else "all",
+        beside=f", the other {at_once:,} at once" if at_once else "",
+        waits=times_str([each.waited.ns for each in queue.slow]),
+    )
 
 
 @cause(

@@ -21,6 +21,7 @@ from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.causes.cause import Severity
     from wiretale.analyzer.rows import ExchangeRow
 
 FEW = 0.1  # of the requests to a server: fewer errors are a note,
@@ -176,6 +177,7 @@ def unknown_names(case: Case) -> Matches:
             failed=len(rows),
             attempts=len(rows),
             waited_ns=union_ns(waits_of(rows)),
+            severity=severity_beside(case, rows),
             frames=packets_of(rows),
             packets=len(rows),
             filter="dns.flags.rcode == 3",
@@ -190,6 +192,12 @@ def unknown_names(case: Case) -> Matches:
             names=f" ({named(names)})" if names else "",
             what=f"Check the name and the search list of the client: `dig @{server} {names[0] if names else 'NAME'}`.",
         )
+
+
+def severity_beside(case: Case, rows: Sequence[ExchangeRow]) -> Severity | None:
+    """Returns the severity of answers that a name does not exist: a note if clients waited for them by repeating the query."""
+    is_late = any(row["attempts"] > 1 and row["answered_ns"] is not None for row in rows)  # dns-repeated
+    return "info" if is_late and case.findings("dns-slow") else None
 
 
 def http_rows(case: Case) -> list[ExchangeRow]:

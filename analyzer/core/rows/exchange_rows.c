@@ -116,13 +116,14 @@ static enum word outcome_of_silence(const struct flow_end *end, int64_t asked_ns
 /* --- turns ------------------------------------------------------------------------------------ */
 
 /* Whether the client said its last words: it had received the FIN of the server, or closed right
- * behind them. */
+ * behind them. Its first words are none if the server closed first: that was the answer. */
 static bool is_farewell(const struct flow *flow, const struct turn *turn, bool client_first) {
     unsigned client = flow->tcp.turns->requester;
     const struct tcp_stream *requester = &flow->tcp.streams[client];
     const struct tcp_stream *responder = &flow->tcp.streams[!client];
     int64_t closed_ns = client_first ? flow->tcp.time.fin_ns : flow->directions[client].last_ns;
-    bool closed = (requester->fin_seen || requester->resets) && !responder->resets;
+    bool refused = turn == flow->tcp.turns->turns && !client_first && responder->fin_seen;
+    bool closed = (requester->fin_seen || requester->resets) && !responder->resets && !refused;
     return turn->after_fin ||
            (closed && flow->timed && closed_ns - requester->last_data_ns <= FAREWELL_NS);
 }
