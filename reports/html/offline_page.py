@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,25 +40,39 @@ def with_code(text: str) -> Any:
     return Markup(BACKTICKS.sub(r"<code>\1</code>", str(escape(text))))
 
 
+@cache
+def templates() -> Any:
+    """Returns the environment of the templates, which compiles each of them once."""
+    from jinja2 import Environment, FunctionLoader
+
+    environment = Environment(autoescape=True, loader=FunctionLoader(part))
+    environment.filters["code"] = with_code
+    return environment
+
+
+@cache
+def plotly() -> tuple[str, str]:
+    """Returns Plotly as the page holds it, and its source for the security policy."""
+    compressed = PAGE.joinpath("plotly-cartesian.min.js.gz").read_bytes()
+    return base64.b64encode(compressed).decode(), source_hash(gzip.decompress(compressed))
+
+
 def render(template: str, data: dict[str, Any], entry: str = "figures.js", style: str = "", **fields: Any) -> str:
     """Returns the page of a template that extends page.html.
 
     `data` is for the script, which is joined from the module `entry` and those that it imports; the default one draws
     `data["figures"]`, by the id of an element. `fields` are for the template.
     """
-    from jinja2 import Environment, FunctionLoader
-
-    compressed = PAGE.joinpath("plotly-cartesian.min.js.gz").read_bytes()
     code = script(entry)
+    library, library_hash = plotly()
     text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    environment = Environment(autoescape=True, loader=FunctionLoader(part))
-    environment.filters["code"] = with_code
-    page = environment.get_template(template).render(
+    frame = templates().get_template(template)
+    page = frame.render(
         version=__version__,
-        hashes=f"{source_hash(code.encode())} {source_hash(gzip.decompress(compressed))}",
+        hashes=f"{source_hash(code.encode())} {library_hash}",
         style=part("page.css") + style,
         script=code,
-        plotly=base64.b64encode(compressed).decode(),
+        plotly=library,
         licenses=part("plotly-LICENSE.txt"),
         # "<" could end the script element; in JSON, it occurs only in strings.
         data=text.replace("<", "\\u003c"),
