@@ -10,11 +10,8 @@ beside them.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -29,6 +26,7 @@ from capture_link import CaptureLink, missing
 from checkout import CAPTURES, SAMPLES, Run, SampleReport
 from dropping_path import DroppingPath, made
 from dropping_path import missing as no_path
+from forked_commands import run_command
 from report_page import VIEW, Page
 
 # The same examples each time, and as long as they take.
@@ -189,12 +187,4 @@ def path() -> Iterator[DroppingPath]:
 @pytest.fixture(scope="session")
 def wiretale_run() -> Run:
     """Runs `wiretale` as a user would, in a process of its own."""
-
-    def run(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "wiretale", *map(str, arguments)]
-        environment = {**os.environ, "COLUMNS": "140", **options.pop("env", {})}
-        options = {"capture_output": True, "text": True, "timeout": 300, **options}
-        done: subprocess.CompletedProcess[str] = subprocess.run(command, env=environment, **options)
-        return done
-
-    return run
+    return run_command

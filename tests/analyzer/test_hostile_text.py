@@ -20,11 +20,10 @@ import needs
 import wiretale
 from capture_files import enhanced, interface, option, section
 from capture_points import udp
+from forked_commands import run_command
 from sample_sets import FEW_SAMPLES
 from wiretale.reports.export import csv_text
-from wiretale.traffic.program import program_path
 
-WIRETALE = program_path("wiretale") or "wiretale"
 FORMULA = "=cmd|'/C calc'!A1\"\t\\x1b"
 ESCAPES = "\x1b]0;title\x07 \x9b31m \x7f\r\nnext line\\n"
 BIDI = "\u202e\u2066txt\u2069\u200e\u200f\u061c\u202a"
@@ -33,9 +32,7 @@ EARLIER = -(10**9) * 100  # of the first packet's time, ns
 
 
 def run(*words: str | bytes | Path, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    settings = {"capture_output": True, "timeout": 120, **options}
-    done: subprocess.CompletedProcess[bytes] = subprocess.run([WIRETALE, *words], **settings)
-    return done
+    return run_command(*words, text=False, **options)
 
 
 def texts_capture(path: Path, name: str, comment: str, program: str) -> Path:
