@@ -111,6 +111,7 @@ static void take_status(struct control *control, struct status *status) {
     trend_tell(&control->trend, control->capture->settings, status);
     clock_watch_tell(&control->clock, status);
     link_watch_tell(&control->links, status);
+    mirror_watch_tell(&control->mirror, status);
 }
 
 /* Sends a line of JSON to all clients, or only to those without a line. */
@@ -241,6 +242,7 @@ int control_run(struct control *control) {
         now = monotonic_ns();
         clock_watch_round(&control->clock, control->output, now);
         link_watch_round(&control->links);
+        mirror_watch_round(&control->mirror, now);
         end_when_due(control, &rounds, now);
         report_status(control, &rounds, now);
         watch_counts(control, now);

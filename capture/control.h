@@ -12,6 +12,7 @@
 #include "status/trend.h"
 #include "watch/clock_watch.h"
 #include "watch/link_watch.h"
+#include "watch/mirror_watch.h"
 
 struct control {
     struct capture *capture;
@@ -23,6 +24,7 @@ struct control {
     struct clock_watch clock;
     struct link_watch links;
     struct trend trend;
+    struct mirror_watch mirror;
     int signal_fd;
     int64_t stop_asked_ns; /* CLOCK_MONOTONIC of the first signal to stop; 0: none */
 };

@@ -43,6 +43,7 @@ struct program {
     struct output output;
     struct writer writer;
     struct control control;
+    struct mirror mirror;
 };
 
 /* Interfaces are named before any is opened, so that a wrong name is reported without side effects.
@@ -53,6 +54,10 @@ static void add_devices(struct program *program) {
     capture->settings = settings;
     capture->wake_fd = eventfd(0, EFD_CLOEXEC);
     capture->packets_left = settings->stop_packets;
+    if (settings->mirror) {
+        mirror_open(&program->mirror);
+        capture->mirror = &program->mirror;
+    }
     capture->device_count = settings->interface_count;
     capture->devices = calloc(capture->device_count, sizeof *capture->devices);
     if (!capture->devices)
@@ -311,8 +316,10 @@ int main(int count, char **arguments) {
     open_devices(&program);
     open_output_directory(&program);
     privilege_choose(&program.identity, program.settings.user, &program.directory);
-    program.control = (struct control){
-        .capture = &program.capture, .output = &program.output, .writer = &program.writer};
+    program.control = (struct control){.capture = &program.capture,
+                                       .output = &program.output,
+                                       .writer = &program.writer,
+                                       .mirror = {.mirror = program.capture.mirror}};
     control_take_signals(&program.control);
     service_open(&program.control.service);
     status_socket_open(&program.control.status, program.settings.status);

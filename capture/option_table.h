@@ -7,6 +7,7 @@ static const struct option_row rows[] = {
     {.kind = OPTION_FLAG, .name = "list|list-interfaces", .letter = 'D', .offset = offsetof(struct settings, list)},
     {.kind = OPTION_FLAG, .name = "json", .offset = offsetof(struct settings, json)},
     {.kind = OPTION_FLAG, .name = "no-promiscuous-mode", .letter = 'p', .offset = offsetof(struct settings, no_promiscuous)},
+    {.kind = OPTION_FLAG, .name = "mirror", .offset = offsetof(struct settings, mirror)},
     {.kind = OPTION_TEXT, .name = "filter", .letter = 'f', .offset = offsetof(struct settings, filter)},
     {.kind = OPTION_CUSTOM, .name = "snaplen|snapshot-length", .letter = 's', .argument = "BYTES", .take = set_snaplen},
     {.kind = OPTION_FLAG, .name = "headers", .offset = offsetof(struct settings, headers)},
@@ -76,6 +77,8 @@ static const struct command_line command = {
         "  --json                the list as one JSON object\n"
         "  -p, --no-promiscuous-mode\n"
         "                        record only packets to and from this host\n"
+        "  --mirror              check that a mirror port delivers both directions, once,\n"
+        "                        with their tags; say what to change\n"
         "\n"
         "packets:\n"
         "  -f, --filter FILTER   record only packets that match a pcap-filter(7)\n"

@@ -23,6 +23,7 @@ struct settings {
     const char *filter;
     uint64_t snaplen; /* bytes */
     bool headers;     /* cut behind the transport header */
+    bool mirror;      /* check what a mirror port delivers */
     bool no_promiscuous, immediate;
     bool wait;           /* wait for an interface that does not exist yet */
     uint64_t direction;  /* enum direction_choice */

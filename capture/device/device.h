@@ -20,6 +20,7 @@
 
 #include "buffer/chunk_queue.h"
 #include "buffer/interfaces.h"
+#include "mirror/mirror.h"
 #include "settings.h"
 
 enum device_state { DEVICE_WAITING, DEVICE_READING, DEVICE_ENDED };
@@ -41,6 +42,7 @@ struct capture {
     atomic_bool stopping;
     int wake_fd;                   /* eventfd that interrupts the wait for packets at the end */
     _Atomic uint64_t packets_left; /* of -c */
+    struct mirror *mirror;         /* of --mirror, else NULL */
 };
 
 struct device {

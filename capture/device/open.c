@@ -185,6 +185,8 @@ static enum open_result set_up(struct device *device) {
         return device_refuse(device,
                              "--headers: the headers of link type %s are not known; -s 256?",
                              pcap_datalink_val_to_name(pcap_datalink(device->handle)));
+    if (device->capture->mirror && device->file_link_type != DLT_EN10MB)
+        return device_refuse(device, "--mirror: expected an Ethernet interface by its name");
     device->time_factor =
         pcap_get_tstamp_precision(device->handle) == PCAP_TSTAMP_PRECISION_NANO ? 1 : 1000;
     device->direction = known[device->capture->settings->direction];

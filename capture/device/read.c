@@ -129,6 +129,15 @@ static bool release_stash(struct device *device) {
     return true;
 }
 
+/* The whole packet is looked at, also if the file gets less of it. */
+static __attribute__((noinline)) void check_mirror(const struct device *device,
+                                                   const struct pcap_pkthdr *header,
+                                                   const unsigned char *data) {
+    int64_t time_ns = header->ts.tv_sec * NS_PER_S + header->ts.tv_usec * device->time_factor;
+    mirror_take(device->capture->mirror, data, header->caplen, time_ns,
+                device->capture->descriptions.items[device->description].mac);
+}
+
 /* Hot path: writes one packet as a record into the chunk. */
 static void take_packet(unsigned char *argument, const struct pcap_pkthdr *header,
                         const unsigned char *data) {
@@ -137,6 +146,8 @@ static void take_packet(unsigned char *argument, const struct pcap_pkthdr *heade
     if (settings->stop_packets && !within_limit(device))
         return;
     uint32_t captured = header->caplen < settings->snaplen ? header->caplen : settings->snaplen;
+    if (device->capture->mirror)
+        check_mirror(device, header, data);
     if (settings->headers)
         captured = headers_end(device->file_link_type, data, captured);
     bool classic = settings->format == RECORD_PCAP;

@@ -134,6 +134,21 @@ static const struct metric status_rows[] = {
      "How often the clock was set."},
     {"clock", "last_step_ns", "clock_last_step_seconds", NULL, METRIC_OFFSET,
      OF_STATUS(clock_step_ns), "By how much it was set last."},
+    {"mirror", "good", "mirror_good", NULL, METRIC_TRUTH, OF_STATUS(mirror_is_good),
+     "Whether the mirror port delivers both directions, once, with their tags."},
+    {"mirror", "packets", NULL, NULL, METRIC_COUNTER, OF_STATUS(mirror.packets), NULL},
+    {"mirror", "foreign_packets", "mirror_foreign_packets_total", NULL, METRIC_COUNTER,
+     OF_STATUS(mirror.foreign), "Packets between two other hosts."},
+    {"mirror", "segments", "mirror_segments_total", NULL, METRIC_COUNTER,
+     OF_STATUS(mirror.segments), "TCP segments."},
+    {"mirror", "copies", "mirror_copies_total", NULL, METRIC_COUNTER, OF_STATUS(mirror.copies),
+     "Segments that came again."},
+    {"mirror", "connections", "mirror_connections_total", NULL, METRIC_COUNTER,
+     OF_STATUS(mirror.judged), "TCP connections that were judged, long ones several times."},
+    {"mirror", "one_sided", "mirror_one_sided_total", NULL, METRIC_COUNTER,
+     OF_STATUS(mirror.one_sided), "Of them, those with one direction."},
+    {"mirror", "split_tags", "mirror_split_tags_total", NULL, METRIC_COUNTER,
+     OF_STATUS(mirror.split_tags), "Of them, those with VLAN tags in one direction."},
 };
 
 /* Words of enum status_state in the JSON lines; programs depend on them. */
@@ -153,6 +168,7 @@ static bool is_there(const struct metric *row, const struct status *status) {
     return !strcmp(row->object, "commands") ? status->has_commands
            : !strcmp(row->object, "ring")   ? status->has_ring
            : !strcmp(row->object, "disk")   ? status->disk_free_bytes >= 0
+           : !strcmp(row->object, "mirror") ? status->has_mirror
                                             : true;
 }
 
@@ -184,6 +200,8 @@ static void put_status(struct json *json, const struct status *status) {
             json_close(json, '}');
         if (row->object && object != row->object)
             json_open(json, row->object, '{');
+        if (row->object && object != row->object && !strcmp(row->object, "mirror"))
+            json_text(json, "fault", status->mirror_fault);
         object = row->object;
         put_number(json, row, status);
     }
@@ -297,7 +315,7 @@ size_t metrics_prometheus(const struct status *status, char text[METRICS_SIZE]) 
     put_state(out, status);
     for (size_t i = 0; i < sizeof status_rows / sizeof *status_rows; i++) {
         const struct metric *row = &status_rows[i];
-        if (!is_there(row, status))
+        if (!row->name || !is_there(row, status))
             continue;
         put_head(out, row->name, row->kind, row->help);
         put_sample(out, row, status, NULL);

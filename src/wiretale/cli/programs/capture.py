@@ -33,6 +33,11 @@ PROGRAM = Program(
             ),
             flag("--json", "json", "the list as one JSON object"),
             flag("-p --no-promiscuous-mode", "no_promiscuous", "record only packets to and from this host"),
+            flag(
+                "--mirror",
+                "mirror",
+                "check that a mirror port delivers both directions, once, with their tags; say what to change",
+            ),
         ),
         "packets": (
             text("-f --filter", "FILTER", "filter", "record only packets that match a pcap-filter(7) expression"),
