@@ -108,13 +108,12 @@ def test_what_anonymize_removed_is_said(wiretale_run: Any, samples: Path, tmp_pa
 def test_a_run_ends_with_its_result_and_the_next_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from wiretale.cli.experiment import show_result
 
-    names = ("group", "session", "protocol", "measure", "mean")
+    names = ("group", "session", "block_bytes", "offered_mbit_s", "settings", "measure", "mean")
+    case = ("tcp", "s1", "8192", "", "")
     with (tmp_path / "summary.csv").open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerows(
-            [names, ("tcp", "s1", "tcp", "throughput_mbit_s", "94.1"), ("tcp", "s1", "tcp", "jitter_ns", "5")]
-        )
+        rows.writerows([names, (*case, "throughput_mbit_s", "94.1234"), (*case, "packets_lost", "0.0")])
     show_result(tmp_path)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 and "94.100" in lines[0] and "Mbit/s" in lines[0]
-    assert lines[1] == f"next: wiretale experiment report {tmp_path} -o {tmp_path / 'report.html'}"
+    assert lines[-2].split() == ["tcp,", "s1", "8.19", "kB", "–", "94.1", "Mbit/s", "0"]
+    assert lines[-1] == f"next: wiretale experiment report {tmp_path} -o {tmp_path / 'report.html'}"

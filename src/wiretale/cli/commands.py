@@ -11,7 +11,7 @@ COMMANDS = {
     "diff": "two runs: what changed",
     "cut": "copy chosen packets, annotated or anonymized",
     "capture": "record from an interface; every drop is counted",
-    "find": "one host, port or time out of a folder of captures, by an index",
+    "find": "extract one host, port or time from a folder of captures, by an index",
     "send": "send numbered blocks to a receiver",
     "receive": "receive them; count what is lost, late or damaged",
 }
@@ -21,7 +21,7 @@ MORE = {
     "experiment": "run a plan of tests, report on it, model a capture (run, report, model)",
     "store": "keep the analyses of many captures and query them (add, query, watch)",
     "verify": "compare every verdict with Wireshark's",
-    "status": "ask a running capture: counts, metrics for Prometheus, a health check",
+    "status": "ask a running capture for counts, metrics for Prometheus, a health check",
     "theory": "the most a link can carry",
     "mcp": "captures for agents, over the Model Context Protocol",
     "info": "what a file is: format, interfaces, times, drop counts",

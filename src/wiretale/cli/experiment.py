@@ -59,7 +59,6 @@ EXIT_TEXTS = {
 REPORT_EXAMPLE = "wiretale experiment report quick/ -o report.html"
 FAILED = 3
 CASES_SHOWN = 12  # lines of the result of a run
-SHOWN = {"throughput_mbit_s": "Mbit/s", "packets_lost": "lost"}
 
 
 def scale(text: str) -> float:
@@ -251,21 +250,44 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def show_result(folder: Path) -> None:
-    """Prints the mean of each measured case, and the next command."""
+    """Prints the means of each case, and the next command."""
     import csv
     import shlex
 
+    from wiretale.reports.terminal.console import print_parts
+    from wiretale.reports.terminal.fitted import Column, fitted
     from wiretale.traffic.experiment.store import SUMMARIES
 
+    cases: dict[tuple[str, ...], dict[str, float]] = {}
     with (folder / SUMMARIES).open(newline="", encoding="utf-8") as file:
-        means = [row for row in csv.DictReader(file) if row["measure"] in SHOWN]
-    for row in means[:CASES_SHOWN]:
-        name = " ".join(filter(None, (row["group"], row["session"], row["protocol"])))
-        print(f"{name:40} {SHOWN[row['measure']]:10} {float(row['mean']):12,.3f}")
-    if len(means) > CASES_SHOWN:
-        print(f"and {len(means) - CASES_SHOWN:,} more: {folder / SUMMARIES}")
+        for row in csv.DictReader(file):
+            case = tuple(row[name] for name in ("group", "session", "block_bytes", "offered_mbit_s", "settings"))
+            cases.setdefault(case, {})[row["measure"]] = float(row["mean"])
+    rows = [case_cells(case, means) for case, means in list(cases.items())[:CASES_SHOWN]]
+    heads = Column("blocks", True), Column("offered", True, 1), Column("arrived", True), Column("lost", True)
+    columns = (Column("test", breaks_after=","), *heads)
+    print_parts(sys.stdout, lambda console: [fitted(columns, rows, console.width)])
+    if len(cases) > CASES_SHOWN:
+        print(f"and {len(cases) - CASES_SHOWN:,} more: {folder / SUMMARIES}")
     page = folder / "report.html"
     print(f"next: wiretale experiment report {shlex.quote(str(folder))} -o {shlex.quote(str(page))}")
+
+
+def case_cells(case: tuple[str, ...], means: dict[str, float]) -> list[str]:
+    """Returns the cells of a case: the means over its trials."""
+    from wiretale.analyzer.printable import printable
+    from wiretale.analyzer.units import UNKNOWN, show_bytes, show_count, show_rate
+
+    group, session, block, offered, settings = case
+    name = ", ".join(dict.fromkeys(filter(None, (group, session, settings))))
+    rate, lost = means.get("throughput_mbit_s"), means.get("packets_lost")
+    return [
+        printable(name),
+        show_bytes(float(block)) if block else UNKNOWN,
+        show_rate(float(offered) * 1e6) if offered else UNKNOWN,
+        show_rate(rate * 1e6) if rate is not None else UNKNOWN,
+        show_count(lost) if lost is not None else UNKNOWN,
+    ]
 
 
 def report(arguments: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ wiretale view transfer.pcapng
 # keep the index; the second command opens it at once
 wiretale view day/*.pcap.zst -o day.view
 wiretale view day.view --open
-# the traffic of now, beside: wiretale capture -i eth0 -w captures/ -G 10 -b files:360
+# live traffic, while this runs: wiretale capture -i eth0 -w captures/ -G 10 -b files:360
 wiretale view --follow captures/ --open
 """
 
@@ -54,11 +54,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "a pcap or pcapng file (also gzip, zstd or lz4), a directory of captures, or one that -o has written"
     option(parser, "files", "FILE|DIR", text, nargs="+")
     inputs = parser.add_argument_group("input")
-    text = (
-        "follow the capture that is written into this directory: the page shows the flows of now, anew after each file"
-    )
+    text = "follow the capture being written to this directory; the page is refreshed after each file"
     option(inputs, "--follow", None, text)
-    text = "with --follow, show flows that ended in this time, and open ones (default: 1m)"
+    text = "with --follow, show open flows, and those that ended in the last TIME (default: 1m)"
     option(inputs, "--last", "TIME", text, type=options.duration)
     add_analysis_options(inputs)
     output = parser.add_argument_group("output")

@@ -42,7 +42,7 @@ def add_options(parser: Parser) -> None:
         parser, "--store", "DIR", "the store (docs/store.md), which is made if it is new", type=folder, required=True
     )
     option(parser, "--once", None, "store the files that exist now, including flows that are still open, then end")
-    text = "keep tables and page of the flows that are open in this folder: anew after a file, at once after SIGUSR1"
+    text = "keep tables and a page of the open flows in this folder, refreshed after each file, and at once at SIGUSR1"
     option(parser, "--open-flows", "DIR", text, type=folder)
     option(parser, "-q --quiet", None, "print nothing but errors")
     add_analysis_options(parser.add_argument_group("input"))

@@ -9,8 +9,8 @@ PROGRAM = Program(
     name="status",
     header="capture/monitor/option_table.h",
     struct="struct request",
-    description="Ask a running capture: counts, metrics for Prometheus, a health check. Or let it keep a span of "
-    "time from removal.",
+    description="Ask a running capture for its counts, metrics for Prometheus, or a health check; or tell it to keep "
+    "a span of time.",
     usage="@ status [SOCKET] [options]",
     arguments={
         "SOCKET": "--status of the capture (default: /run/wiretale-capture/status)",
@@ -23,9 +23,9 @@ PROGRAM = Program(
                 "--textfile",
                 "FILE.prom",
                 "textfile",
-                "replace FILE.prom by them, for the textfile collector of node_exporter",
+                "write the metrics to FILE.prom, for the textfile collector of node_exporter",
             ),
-            flag("--check", "check", "one line and an exit code, as plugins of Nagios and Icinga"),
+            flag("--check", "check", "one line and an exit code, as a plugin of Nagios or Icinga"),
         ),
         "limits of --check": (
             time(
@@ -35,26 +35,34 @@ PROGRAM = Program(
                 "critical if packets were lost in the last TIME (default: 5min)",
                 1,
             ),
-            time("--max-lag", "TIME", "limits.lag_ns", "warning if packets wait longer to be written (default: 5s)", 1),
+            time(
+                "--max-lag",
+                "TIME",
+                "limits.lag_ns",
+                "warning if packets wait longer than TIME to be written (default: 5s)",
+                1,
+            ),
             time(
                 "--min-disk",
                 "TIME",
                 "limits.disk_ns",
-                "warning if the disk will be full before, critical at a tenth of it (default: 24h)",
+                "warning if the disk will be full within TIME, critical within a tenth of it (default: 24h)",
                 1,
             ),
-            time("--max-silence", "TIME", "limits.silence_ns", "critical if an interface had no packet for TIME", 1),
+            time(
+                "--max-silence", "TIME", "limits.silence_ns", "critical if an interface has had no packet for TIME", 1
+            ),
         ),
         "commands": (
             text(
                 "--keep",
                 "REASON",
                 "keep",
-                "keep a span, as SIGUSR2 does; its name gets the REASON, of letters a to z",
+                "keep a span, as SIGUSR2 does; REASON, of letters a to z, becomes part of its name",
             ),
         ),
     },
-    examples="""# is it fine?
+    examples="""# is it healthy?
 @ status --check --max-silence 1min
 # metrics for node_exporter
 @ status --textfile /var/lib/prometheus/node-exporter/wiretale.prom
@@ -62,9 +70,9 @@ PROGRAM = Program(
 @ status --keep intrusion
 """,
     exit_codes={
-        0: "done; with --check: fine",
+        0: "done; with --check: healthy",
         1: "with --check, a warning: packets wait, the disk fills up, an on-close command fails, or an interface is "
-        "not there",
+        "missing",
         2: "wrong usage; with --check, critical: packets were lost, or nobody captures",
         3: "with --check, unknown: wrong usage, or no permission",
         4: "the capture does not answer, or the output cannot be written",
