@@ -246,6 +246,8 @@ int control_run(struct control *control) {
         end_when_due(control, &rounds, now);
         report_status(control, &rounds, now);
         watch_counts(control, now);
+        if (atomic_exchange(&control->capture->is_matched, false))
+            keep(control, "match");
         feed_watchdog(control, &rounds, now);
         poll(ready, sizeof ready / sizeof *ready, ROUND_MS);
     }

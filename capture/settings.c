@@ -110,9 +110,23 @@ static bool set_end(void *into, const char *text, const char **expected) {
     return take_condition(into, conditions, text, expected);
 }
 
+/* Returns false for an empty filter, which would match each packet. */
+static bool add_match(struct settings *settings, const char *filter) {
+    char *before = settings->keep_match;
+    if (!filter[strspn(filter, " ")])
+        return false;
+    if (asprintf(&settings->keep_match, before ? "%s or (%s)" : "%s(%s)", before ? before : "",
+                 filter) < 0)
+        fail(EXIT_IO, "out of memory");
+    free(before);
+    return true;
+}
+
 static bool add_keep_rule(void *into, const char *text, const char **expected) {
     struct settings *settings = into;
-    *expected = "drops, link or rate: and packets per second, as in rate:50k";
+    *expected = "drops, link, match: and a filter, or rate: and packets per second, as in rate:50k";
+    if (!strncmp(text, "match:", 6))
+        return add_match(settings, text + 6);
     if (!strcmp(text, "drops"))
         settings->keep_on |= KEEP_ON_DROPS;
     else if (!strcmp(text, "link"))
@@ -185,7 +199,7 @@ void settings_refuse_files(const struct settings *settings) {
 /* Only a ring has files to keep. */
 static void check_spans(const struct settings *settings) {
     bool keeps = settings->keep_before_ns || settings->keep_after_ns;
-    if (settings->keep_on && !keeps)
+    if ((settings->keep_on || settings->keep_match) && !keeps)
         fail(EXIT_USAGE, "--keep-on: expected --keep-before or --keep-after with it");
     if (keeps && !settings_rotate(settings))
         fail(EXIT_USAGE, "%s: expected a ring, by -C, -G or -b with it",

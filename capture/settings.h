@@ -47,6 +47,7 @@ struct settings {
     int64_t keep_before_ns, keep_after_ns;
     unsigned keep_on;   /* enum keep_rule */
     uint64_t keep_rate; /* packets per second */
+    char *keep_match;   /* pcap-filter: all rules `match:`, by or */
     /* the end */
     uint64_t stop_packets, stop_bytes, stop_files;
     int64_t stop_ns;

@@ -40,6 +40,7 @@ struct capture {
     struct device *devices;
     uint32_t device_count;
     atomic_bool stopping;
+    atomic_bool is_matched;        /* a packet matched --keep-on since the main thread looked */
     int wake_fd;                   /* eventfd that interrupts the wait for packets at the end */
     _Atomic uint64_t packets_left; /* of -c */
     struct mirror *mirror;         /* of --mirror, else NULL */
@@ -59,6 +60,7 @@ struct device {
     uint32_t description;
     uint32_t time_factor; /* ns in a unit of its time stamps */
     int file_link_type;
+    struct bpf_program match;           /* of --keep-on; its bf_insns are NULL without one */
     struct pcap_stat counted;           /* counters of the handle that are in `counts` */
     int64_t counted_ns;                 /* CLOCK_MONOTONIC of the last device_count() */
     char reason[PCAP_ERRBUF_SIZE + 64]; /* why it cannot be opened */
@@ -96,8 +98,9 @@ device_refuse(struct device *device, const char *format, ...) {
     return OPEN_WRONG;
 }
 
-/* Compile and attach the filter and the direction (filter.c). */
+/* Compile and attach the filter and the direction, and compile that of --keep-on (filter.c). */
 enum open_result device_set_filter(struct device *device);
+enum open_result device_set_match(struct device *device);
 enum open_result device_set_direction(struct device *device);
 /* Returns the pcap-filter of the direction that is recorded ("inbound"), or NULL for both. */
 const char *device_direction_filter(const struct device *device);

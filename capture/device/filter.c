@@ -154,6 +154,23 @@ enum open_result device_set_filter(struct device *device) {
                   : OPEN_DONE;
 }
 
+/* The filter is for packets as they are recorded: a handle of a live device would make libpcap use
+ * what only the kernel knows of a packet. */
+enum open_result device_set_match(struct device *device) {
+    const char *wanted = device->capture->settings->keep_match;
+    enum open_result result = OPEN_DONE;
+    if (!wanted)
+        return result;
+    pcap_t *plain = pcap_open_dead(pcap_datalink(device->handle), RECORD_SNAPLEN_MAX);
+    pcap_freecode(&device->match);
+    if (!plain || pcap_compile(plain, &device->match, wanted, 1, PCAP_NETMASK_UNKNOWN))
+        result = device_refuse(device, "--keep-on match: %s",
+                               plain ? pcap_geterr(plain) : "out of memory");
+    if (plain)
+        pcap_close(plain);
+    return result;
+}
+
 /* Gives the kernel a filter that includes the direction, so that its counts are of the packets that
  * libpcap delivers. libpcap cannot do that itself: it also runs a new filter over packets that are
  * in the ring already, whose direction it does not know. `any` has headers of its own, which only

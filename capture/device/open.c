@@ -176,6 +176,7 @@ static enum open_result set_up(struct device *device) {
     enum open_result result;
     if ((result = activate(device)) != OPEN_DONE || (result = set_link_type(device)) != OPEN_DONE ||
         (result = device_set_filter(device)) != OPEN_DONE ||
+        (result = device_set_match(device)) != OPEN_DONE ||
         (result = device_set_direction(device)) != OPEN_DONE)
         return result;
     if (pcap_setnonblock(device->handle, 1, device->reason) < 0)

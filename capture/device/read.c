@@ -138,6 +138,15 @@ static __attribute__((noinline)) void check_mirror(const struct device *device,
                 device->capture->descriptions.items[device->description].mac);
 }
 
+/* For --keep-on: after a match, packets are not compared until the main thread has seen it. */
+static void look_for_match(struct device *device, const struct pcap_pkthdr *header,
+                           const unsigned char *data) {
+    atomic_bool *is_matched = &device->capture->is_matched;
+    if (!atomic_load_explicit(is_matched, memory_order_relaxed) &&
+        pcap_offline_filter(&device->match, header, data))
+        atomic_store(is_matched, true);
+}
+
 /* Hot path: writes one packet as a record into the chunk. */
 static void take_packet(unsigned char *argument, const struct pcap_pkthdr *header,
                         const unsigned char *data) {
@@ -145,6 +154,8 @@ static void take_packet(unsigned char *argument, const struct pcap_pkthdr *heade
     const struct settings *settings = device->capture->settings;
     if (settings->stop_packets && !within_limit(device))
         return;
+    if (__builtin_expect(device->match.bf_insns != NULL, 0))
+        look_for_match(device, header, data);
     uint32_t captured = header->caplen < settings->snaplen ? header->caplen : settings->snaplen;
     if (device->capture->mirror)
         check_mirror(device, header, data);

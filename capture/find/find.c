@@ -101,6 +101,15 @@ static void look_up_all(struct search *search) {
     qsort(search->waiting, search->waiting_count, sizeof *search->waiting, compare_times);
 }
 
+/* An answer of no packets would be taken for one about the traffic. */
+static void refuse_nothing(const struct search *search) {
+    const struct effort *effort = &search->effort;
+    if (effort->files || effort->unreadable || effort->gone)
+        return;
+    fail(EXIT_IO, "%s%s: no pcap or pcapng files there", search->query.folders[0],
+         search->query.folder_count > 1 ? " and the others" : "");
+}
+
 /* The time of the next packet; on a tie, files come in the order of the list. */
 static bool is_before(const struct found_file *a, const struct found_file *b) {
     int64_t one = a->matches[a->next].time_ns, other = b->matches[b->next].time_ns;
@@ -271,6 +280,7 @@ int find_main(int count, char **arguments) {
     refuse_input(&search.list, search.query.output);
     excerpt_open(&search.excerpt, search.query.output, search.query.overwrite);
     look_up_all(&search);
+    refuse_nothing(&search);
     copy_all(&search);
     excerpt_close(&search.excerpt, search.query.overwrite);
     for (size_t i = 0; i < search.list.count; i++)

@@ -99,28 +99,34 @@ void kept_limit(struct query *query, const struct file_list *list) {
         query->end_ns = span.end_ns;
 }
 
+static void print_span(struct json *json, const char *folder, const struct kept_span *span) {
+    if (!json) {
+        double took_ns = (double)span->end_ns - (double)span->start_ns;
+        printf("%s\t%s\n", span->name, UNITS_SHOW(SHOWN_DURATION, took_ns));
+        return;
+    }
+    json_open(json, NULL, '{');
+    json_text(json, "folder", folder);
+    json_text(json, "name", span->name);
+    json_text(json, "reason", span->reason);
+    json_count(json, "start_ns", span->start_ns);
+    json_count(json, "end_ns", span->end_ns);
+    json_close(json, '}');
+}
+
+/* All spans are read before the first is printed, since reading can fail. */
 void kept_list(const struct query *query, const struct file_list *list) {
     struct json json = {.out = stdout};
+    struct kept_span *spans[FOLDERS_MAX];
+    size_t counts[FOLDERS_MAX];
+    for (uint64_t i = 0; i < query->folder_count; i++)
+        counts[i] = read_spans(list->folders[i].fd, &spans[i]);
     if (query->json)
         json_open(&json, NULL, '[');
     for (uint64_t i = 0; i < query->folder_count; i++) {
-        struct kept_span *spans;
-        size_t count = read_spans(list->folders[i].fd, &spans);
-        for (size_t j = 0; j < count; j++) {
-            if (!query->json) {
-                double took_ns = (double)spans[j].end_ns - (double)spans[j].start_ns;
-                printf("%s\t%s\n", spans[j].name, UNITS_SHOW(SHOWN_DURATION, took_ns));
-                continue;
-            }
-            json_open(&json, NULL, '{');
-            json_text(&json, "folder", list->folders[i].path);
-            json_text(&json, "name", spans[j].name);
-            json_text(&json, "reason", spans[j].reason);
-            json_count(&json, "start_ns", spans[j].start_ns);
-            json_count(&json, "end_ns", spans[j].end_ns);
-            json_close(&json, '}');
-        }
-        free(spans);
+        for (size_t j = 0; j < counts[i]; j++)
+            print_span(query->json ? &json : NULL, list->folders[i].path, &spans[i][j]);
+        free(spans[i]);
     }
     if (query->json) {
         json_close(&json, ']');

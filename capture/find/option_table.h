@@ -78,6 +78,6 @@ static const struct command_line command = {
         "  0  done, also if there is no such packet\n"
         "  2  wrong usage\n"
         "  3  done, but files could not be read, or were removed meanwhile\n"
-        "  4  output not writable, or memory missing\n"
+        "  4  no captures there, output not writable, or memory missing\n"
         "  5  a folder is missing\n",
 };

@@ -17,6 +17,7 @@
 #include "status/status.h"
 
 #define ROUND_NS (200 * NS_PER_MS)
+#define LATE_NS  (400 * NS_PER_MS) /* for packets to come from the kernel to the writing thread */
 
 struct marking {
     unsigned marked;
@@ -110,10 +111,35 @@ static void wait_round(struct span_keeper *keeper, int64_t most_ns) {
     pthread_cond_clockwait(&keeper->changed, &keeper->lock, CLOCK_MONOTONIC, &limit);
 }
 
-/* Marks until the span is over and its files are finished, or the capture has ended. The lock is
- * held but for the work on the disk. */
+/* Returns whether the file being written began within the span. */
+static bool is_open_in_span(const struct span_keeper *keeper) {
+    char name[NAME_SIZE];
+    int64_t begun_ns;
+    output_name(keeper->output, name);
+    return directory_begin_ns(name, &begun_ns) && begun_ns <= keeper->end_ns;
+}
+
+/* Returns whether all packets of the span are written: those that wait came later. */
+static bool is_over(const struct span_keeper *keeper) {
+    int64_t waiting_ns = atomic_load(&keeper->output->waiting_ns);
+    int64_t lag_ns = waiting_ns ? monotonic_ns() - waiting_ns : 0;
+    return realtime_ns() - lag_ns - LATE_NS > keeper->end_ns;
+}
+
+/* Marks the files, and ends the open one once the span is over. Returns whether all are marked. */
+static bool mark_round(const struct span_keeper *keeper, bool over, struct marking *marking) {
+    if (over && is_open_in_span(keeper)) {
+        atomic_fetch_or(&keeper->output->requests, REQUEST_ROTATE);
+        chunk_queue_wake(&keeper->output->capture->queue);
+    }
+    *marking = mark_files(keeper);
+    return over && marking->is_complete;
+}
+
+/* Marks until the span is over and its files are finished, or the capture has ended. A file that
+ * gets its name during a listing can be missing in it, so that two must show no unfinished one. The
+ * lock is held but for the work on the disk. */
 static void keep_span(struct span_keeper *keeper) {
-    bool is_over = false, is_rotated = false;
     struct marking marking = {0};
     pthread_mutex_unlock(&keeper->lock);
     bool kept = begin_span(keeper);
@@ -121,16 +147,10 @@ static void keep_span(struct span_keeper *keeper) {
     if (kept)
         log_info("keeping %s (%s)", keeper->name, keeper->reason);
     pthread_mutex_lock(&keeper->lock);
-    while (kept && !(is_over && marking.is_complete)) {
+    for (int complete = 0; kept && complete < 2;) {
         bool ending = keeper->ending;
         pthread_mutex_unlock(&keeper->lock);
-        is_over = ending || realtime_ns() > keeper->end_ns;
-        if (is_over && !is_rotated) {
-            atomic_fetch_or(&keeper->output->requests, REQUEST_ROTATE);
-            chunk_queue_wake(&keeper->output->capture->queue);
-        }
-        is_rotated = is_over;
-        marking = mark_files(keeper);
+        complete = mark_round(keeper, ending || is_over(keeper), &marking) ? complete + 1 : 0;
         pthread_mutex_lock(&keeper->lock);
         if (ending)
             break;
@@ -204,17 +224,18 @@ const char *span_keeper_trigger(struct span_keeper *keeper, const char *reason,
     return NULL;
 }
 
-/* Returns the rule that applies, or NULL. */
-static const char *find_rule(const struct span_keeper *keeper, const struct status *status,
-                             unsigned reading, int64_t took_ns) {
-    const struct settings *settings = keeper->output->capture->settings;
-    double packets = (double)(counts_offered(&status->all) - keeper->received);
-    if ((settings->keep_on & KEEP_ON_DROPS) && counts_lost(&status->all) > keeper->lost)
+/* Returns the rule that applies to what came since the last look, or NULL. */
+static const char *find_rule(const struct settings *settings, const struct look *last,
+                             const struct look *now) {
+    double packets = (double)(now->received - last->received);
+    double took_ns = (double)(now->checked_ns - last->checked_ns);
+    if ((settings->keep_on & KEEP_ON_DROPS) && now->lost > last->lost)
         return "drops";
-    if ((settings->keep_on & KEEP_ON_LINK) && reading != keeper->reading)
+    if ((settings->keep_on & KEEP_ON_LINK) &&
+        (now->reading != last->reading || now->carrier_losses > last->carrier_losses))
         return "link";
     if ((settings->keep_on & KEEP_ON_RATE) &&
-        packets * NS_PER_S >= (double)settings->keep_rate * (double)took_ns)
+        packets * NS_PER_S >= (double)settings->keep_rate * took_ns)
         return "rate";
     return NULL;
 }
@@ -222,17 +243,19 @@ static const char *find_rule(const struct span_keeper *keeper, const struct stat
 /* The first look only notes the counts. */
 void span_keeper_watch(struct span_keeper *keeper, const struct status *status, int64_t now) {
     char name[SPAN_NAME_SIZE];
-    unsigned reading = 0;
     if (!keeper->started)
         return;
-    for (uint32_t i = 0; i < status->interface_count; i++)
-        reading += status->interfaces[i].is_read != 0;
-    const char *rule =
-        keeper->checked_ns ? find_rule(keeper, status, reading, now - keeper->checked_ns) : NULL;
+    struct look look = {.checked_ns = now,
+                        .lost = counts_lost(&status->all),
+                        .received = counts_offered(&status->all)};
+    for (uint32_t i = 0; i < status->interface_count; i++) {
+        look.reading += status->interfaces[i].is_read != 0;
+        look.carrier_losses += status->interfaces[i].carrier_losses;
+    }
+    const char *rule = keeper->look.checked_ns
+                           ? find_rule(keeper->output->capture->settings, &keeper->look, &look)
+                           : NULL;
     if (rule)
         span_keeper_trigger(keeper, rule, name);
-    keeper->checked_ns = now;
-    keeper->lost = counts_lost(&status->all);
-    keeper->received = counts_offered(&status->all);
-    keeper->reading = reading;
+    keeper->look = look;
 }

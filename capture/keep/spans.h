@@ -18,6 +18,14 @@
 
 struct status;
 
+/* What the rules of --keep-on compare. */
+struct look {
+    int64_t checked_ns; /* CLOCK_MONOTONIC; 0: not yet */
+    uint64_t lost, received;
+    unsigned reading; /* interfaces */
+    int64_t carrier_losses;
+};
+
 struct span_keeper {
     pthread_t thread;
     pthread_mutex_t lock;
@@ -30,9 +38,7 @@ struct span_keeper {
     bool ending;
     /* Of the main thread: */
     bool started;
-    int64_t checked_ns; /* CLOCK_MONOTONIC */
-    uint64_t lost, received;
-    unsigned reading; /* interfaces */
+    struct look look; /* the last one */
 };
 
 /* Starts the thread, if the settings ask for it. Returns false if it cannot. */

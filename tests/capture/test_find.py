@@ -134,6 +134,11 @@ def test_files_that_are_no_captures_are_passed_over(tmp_path: Path) -> None:
     assert listed(tmp_path / "file.pcapng")["packets"] == listed(tmp_path / "link.pcapng")["packets"] == 20
     for name in ("text", "fifo.pcapng"):  # but not those that are named
         assert f"{name} is no pcap" in find(tmp_path / name, code=3).stderr
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused = find(empty, "-o", tmp_path / "out.pcapng", "--json", code=4)
+    assert (refused.stdout, refused.stderr) == ("", f"wiretale-capture find: {empty}: no pcap or pcapng files there\n")
+    assert not list(tmp_path.glob("*out*")) and find(empty, "--spans", "--json").stdout == "[]\n"
 
 
 def test_filters_are_those_of_libpcap(drawn: tuple[Path, Ring], tmp_path: Path) -> None:
@@ -248,7 +253,7 @@ def test_a_span_around_a_signal_is_kept_until_it_is_released(link: CaptureLink) 
     link.folder.chmod(0o2750)
     mark.chmod(0)
     other = {"user": NOBODY_ELSE, "group": ORDINARY, "extra_groups": []} if os.geteuid() == 0 else {}
-    for option in (("--spans",), ("--release", span["name"])):
+    for option in (("--spans",), ("--spans", "--json"), ("--release", span["name"])):
         refused = find(Path(), *option, code=5, cwd=link.folder, **other)
         assert (refused.stdout, refused.stderr) == ("", f"wiretale-capture find: {mark.name}: Permission denied\n")
     mark.chmod(0o640)

@@ -85,3 +85,46 @@ def test_a_capture_tells_how_it_is(link: CaptureLink, tmp_path: Path) -> None:
 def test_each_alert_fires_when_it_should() -> None:
     promtool("check", "rules", ALERTS)
     promtool("test", "rules", ALERTS.with_suffix(".test.yml"))
+
+
+def test_each_rule_keeps_its_span(link: CaptureLink) -> None:
+    """Other packets, a low rate and links that stay begin none."""
+    rules = ("match:len == 777", "rate:2k", "link", "drops")
+    options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "1s", "--keep-after", "1ms", "-i", "in8")
+    link.make_folder()
+    link.add_interface("in8")  # removed below
+    with link.daemon(
+        *options, *(f"--keep-on={rule}" for rule in rules), "--ring-buffer", "2MiB", watched=True
+    ) as daemon:
+
+        def reasons(count: int) -> list[str]:
+            wait_until(
+                lambda: len(re.findall("kept .*files?;", daemon.messages())) >= count,
+                f"{count} spans: {daemon.messages()}",
+            )
+            return re.findall(r"keeping \S+ \((\w+)\)", daemon.messages())
+
+        link.deliver(60)
+        link.send(1, size=777)
+        assert reasons(1) == ["match"]
+        link.send(9000)
+        assert reasons(2)[:2] == ["match", "rate"]
+        before = len(reasons(2))
+        link.disconnect("in8")
+        assert reasons(before + 1)[before] == "link"
+        daemon.process.send_signal(signal.SIGSTOP)
+        link.send(70, size=1400)
+        link.send(60_000)
+        daemon.process.send_signal(signal.SIGCONT)
+        wait_until(lambda: "(drops)" in daemon.messages(), f"a span: {daemon.messages()}")
+        assert "packets were lost" in status(link.status, "--check", code=2)
+        assert daemon.stop(signal.SIGTERM) in (0, 3)
+
+
+def test_a_rule_with_a_wrong_filter_is_refused(link: CaptureLink) -> None:
+    for rule, expected in (
+        ("match:tpc", "--keep-on match: "),
+        ("match: ", "expected drops, link, match: and a filter"),
+    ):
+        message = link.refused(2, "-b", "packets:100", "--keep-before", "1s", f"--keep-on={rule}")
+        assert expected in message and message.count("\n") == 1

@@ -176,6 +176,8 @@ def test_each_command_has_the_version_of_its_program(call: str, option: str) -> 
         ("receive", ["--overwrite"], "--overwrite: expected --output-dir as well"),
         ("receive", ["--total-size", "1G"], "--total-size: expected --output-dir as well"),
         ("receive", ["--min-free", "0"], "--min-free: expected --output-dir as well"),
+        ("receive", ["--min-free", "10%"], "--min-free: expected --output-dir as well"),
+        ("receive", ["--min-free", "101%"], "--min-free '101%': expected a size or a part of the disk"),
         ("ttcp", ["-t"], "-t: expected the host to send to"),
         ("ttcp", ["-r", "--jso"], "there is no option --jso (did you mean --json?); see `"),
         ("link", ["a"], "expected two interfaces, or --print-truth FILE alone; see --help"),

@@ -26,7 +26,7 @@ static const struct option_row rows[] = {
     {.kind = OPTION_CUSTOM, .name = "quota", .offset = offsetof(struct receive_options, quota), .argument = "BYTES/TIME", .take = quota_take},
     {.kind = OPTION_TEXT, .name = "output-dir", .letter = 'o', .offset = offsetof(struct receive_options, target.folder)},
     {.kind = OPTION_SIZE, .name = "total-size", .offset = offsetof(struct receive_options, room.most_bytes), .min = 1, .max = INT64_MAX},
-    {.kind = OPTION_SIZE, .name = "min-free", .offset = offsetof(struct receive_options, room.min_free), .max = INT64_MAX},
+    {.kind = OPTION_CUSTOM, .name = "min-free", .offset = offsetof(struct receive_options, room), .argument = "BYTES|PERCENT%", .take = take_min_free},
     {.kind = OPTION_FLAG, .name = "overwrite", .offset = offsetof(struct receive_options, target.overwrite)},
     {.kind = OPTION_FLAG, .name = "stdout", .offset = offsetof(struct receive_options, target.to_stdout)},
     {.kind = OPTION_TEXT, .name = "user", .offset = offsetof(struct receive_options, user)},
@@ -85,7 +85,8 @@ static const struct command_line command = {
         "files:\n"
         "  -o, --output-dir DIR  write received files here [only compare their checksums]\n"
         "  --total-size BYTES    limit of all files in DIR together [10G]\n"
-        "  --min-free BYTES      space to leave free on the disk of DIR [5 % of it]\n"
+        "  --min-free BYTES|PERCENT%\n"
+        "                        space to leave free on the disk of DIR [5%]\n"
         "  --overwrite           replace files that exist in DIR [refuse them]\n"
         "  --stdout              write files to standard output, and reports to standard\n"
         "                        error\n"

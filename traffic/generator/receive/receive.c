@@ -23,7 +23,8 @@
 #include "receive/listener.h"
 
 #define DEFAULT_TOTAL_SIZE UINT64_C(10000000000)
-#define POLL_MS            200 /* between two looks at exchange_interrupted */
+#define DEFAULT_SHARE      0.05 /* of the disk that files leave free */
+#define POLL_MS            200  /* between two looks at exchange_interrupted */
 
 static bool take_rate(void *into, const char *value, const char **expected) {
     double *rate = into;
@@ -35,6 +36,17 @@ static bool take_floor(void *into, const char *value, const char **expected) {
     double *rate = into;
     *expected = "a rate as in 10k, 1.9M, 1G, or 0";
     return units_parse_decimal(value, UNIT_RATE, rate) && (*rate >= 1 || *rate == 0);
+}
+
+static bool take_min_free(void *into, const char *value, const char **expected) {
+    struct folder_room *room = into;
+    *expected = "a size or a part of the disk, as in 20GB or 5%";
+    room->min_free = 0;
+    room->min_free_share = 0;
+    if (!strchr(value, '%'))
+        return units_parse_whole(value, UNIT_SIZE, "", &room->min_free);
+    return units_parse_decimal(value, UNIT_SHARE, &room->min_free_share) &&
+           room->min_free_share >= 0 && room->min_free_share <= 1;
 }
 
 #define LONG (1000000 * NS_PER_S)
@@ -50,7 +62,7 @@ static void read_options(struct receive_options *options, int argc, char **argv)
                                         .parallel = 1,
                                         .per_address = 1,
                                         .room = {.most_bytes = DEFAULT_TOTAL_SIZE,
-                                                 .min_free = DEFAULT_MIN_FREE,
+                                                 .min_free_share = DEFAULT_SHARE,
                                                  .lock = PTHREAD_MUTEX_INITIALIZER},
                                         .max_streams = 128,
                                         .exchange = {.max_bytes = UINT64_C(1000000000000),
@@ -66,7 +78,8 @@ static void read_options(struct receive_options *options, int argc, char **argv)
         fail(EXIT_USAGE, "--overwrite: expected --output-dir as well");
     if (options->room.most_bytes != DEFAULT_TOTAL_SIZE && !options->target.folder)
         fail(EXIT_USAGE, "--total-size: expected --output-dir as well");
-    if (options->room.min_free != DEFAULT_MIN_FREE && !options->target.folder)
+    if ((options->room.min_free || options->room.min_free_share != DEFAULT_SHARE) &&
+        !options->target.folder)
         fail(EXIT_USAGE, "--min-free: expected --output-dir as well");
 }
 

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/param.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ static uint64_t read_free(const struct folder_room *room, int fd) {
         return UINT64_MAX;
     uint64_t size = (uint64_t)disk.f_blocks * disk.f_frsize;
     uint64_t left = (uint64_t)disk.f_bavail * disk.f_frsize;
-    uint64_t floor = room->min_free == DEFAULT_MIN_FREE ? size / 20 : room->min_free;
+    uint64_t floor = MAX(room->min_free, (uint64_t)((double)size * room->min_free_share));
     return left > floor ? left - floor : 0;
 }
 

@@ -9,14 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DEFAULT_MIN_FREE UINT64_MAX
-
 struct folder_room {
-    uint64_t most_bytes;  /* of the files of the folder; 0: no limit */
-    uint64_t min_free;    /* of its file system; DEFAULT_MIN_FREE: a twentieth of it */
-    pthread_mutex_t lock; /* of the members that follow */
-    uint64_t used;        /* bytes of the folder, known while a file is being written */
-    uint64_t unchecked;   /* bytes since the free space was read */
+    uint64_t most_bytes;   /* of the files of the folder; 0: no limit */
+    uint64_t min_free;     /* bytes of its file system */
+    double min_free_share; /* the same as a part of it, up to 1 */
+    pthread_mutex_t lock;  /* of the members that follow */
+    uint64_t used;         /* bytes of the folder, known while a file is being written */
+    uint64_t unchecked;    /* bytes since the free space was read */
     uint32_t writers;
 };
 

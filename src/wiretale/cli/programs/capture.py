@@ -135,7 +135,7 @@ PROGRAM = Program(
                 "--keep-before",
                 "TIME",
                 "keep_before_ns",
-                "at SIGUSR2 or --keep-on: keep the files of TIME before it from removal",
+                "at `status --keep`, SIGUSR2 or --keep-on: keep the files of TIME before it from removal",
                 least=1,
             ),
             time("--keep-after", "TIME", "keep_after_ns", "and of TIME after it", least=1),
@@ -143,8 +143,8 @@ PROGRAM = Program(
                 "--keep-on",
                 "RULE",
                 "add_keep_rule",
-                "keep a span when packets are lost (drops), an interface comes or goes (link), or at N packets per "
-                "second (rate:N); may be repeated",
+                "keep a span when packets are lost (drops), an interface comes, goes or loses its carrier (link), a packet "
+                "matches a pcap-filter(7) expression (match:FILTER), or at N packets per second (rate:N); may be repeated",
             ),
         ),
         "end": (

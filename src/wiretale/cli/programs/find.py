@@ -68,7 +68,7 @@ packet of the time.
         0: "done, also if there is no such packet",
         2: "wrong usage",
         3: "done, but files could not be read, or were removed meanwhile",
-        4: "output not writable, or memory missing",
+        4: "no captures there, output not writable, or memory missing",
         5: "a folder is missing",
     },
 )

@@ -105,12 +105,12 @@ PROGRAM = Program(
                 least=1,
                 most="INT64_MAX",
             ),
-            size(
+            read_by(
                 "--min-free",
-                "BYTES",
-                "room.min_free",
-                "space to leave free on the disk of DIR [5 % of it]",
-                most="INT64_MAX",
+                "BYTES|PERCENT%",
+                "take_min_free",
+                "space to leave free on the disk of DIR [5%]",
+                member="room",
             ),
             flag("--overwrite", "target.overwrite", "replace files that exist in DIR [refuse them]"),
             flag("--stdout", "target.to_stdout", "write files to standard output, and reports to standard error"),
