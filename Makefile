@@ -67,6 +67,12 @@ $(VENV)/.stamp-docs: $(VENV)/.stamp-run
 	@.ci/step "installing the tools of the documentation into $(VENV)" $(INSTALL) '.[docs]'
 	@touch $@
 
+$(VENV)/.stamp-wheels: $(VENV)/.stamp-run
+	$(call say,checking system packages for wheels)
+	@.ci/packages wheels
+	@.ci/step "installing the tools of the wheels into $(VENV)" $(INSTALL) '.[wheels]'
+	@touch $@
+
 $(VENV)/.stamp-check: $(VENV)/.stamp-run
 	$(call say,checking system packages for the fast tier)
 	@.ci/packages check
@@ -252,7 +258,7 @@ build/lint/%.o: %.c
 types: build/typing $(VENV)/.stamp-lint
 	$(call say,mypy)
 	@$(VENV)/bin/mypy --no-error-summary
-	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py benchmarks/*/*/*.py .ci/*.py .ci/checks/*.py .ci/site/*.py
+	@$(VENV)/bin/mypy --no-error-summary sample_pcaps/generator/*.py benchmarks/*/*.py benchmarks/*/*/*.py .ci/*.py .ci/checks/*.py .ci/site/*.py .ci/wheels/*.py
 
 # Type checkers cannot follow package_dir, so they get links in the layout of the installed package.
 .PHONY: build/typing
@@ -335,6 +341,19 @@ SANITIZED_PROGRAM = CFLAGS="-O1 $(SANITIZE)" LDFLAGS="$(SANITIZE)" BUILD=$(CURDI
 deb: $(VENV)/.stamp-run ## build Debian packages of the capture daemon and of the receiver in dist/
 	@.ci/packages build deb
 	@$(foreach folder,capture traffic,$(MAKE) -s -C $(folder) deb CFLAGS=-Werror PYTHON=$(abspath $(PY)) &&) true
+
+MACHINES = x86_64 aarch64
+TRIED_x86_64 = bullseye bookworm trixie
+TRIED_aarch64 = bookworm
+
+.PHONY: wheels
+wheels: $(VENV)/.stamp-wheels build ## build wheels that need no system libraries, in build/wheels; as root, try each in bare Debian
+	@$(PY) .ci/wheels/wheel.py $(MACHINES)
+	@[ "$$(id -u)" -ne 0 ] || $(foreach machine,$(MACHINES),.ci/wheels/roots build/wheels/wiretale-*_$(machine).whl $(machine) $(TRIED_$(machine)) &&) true
+
+.PHONY: macos
+macos: $(VENV)/.stamp-wheels ## compile the core for macOS, on which it is not run
+	@$(PY) .ci/wheels/macos.py
 
 .PHONY: fresh
 fresh: ## run make demo and make check in bare Debian 12 and 13, and make test in one (as root; see .ci/fresh for FRESH_*)

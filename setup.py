@@ -5,21 +5,30 @@ from __future__ import annotations
 
 import os
 import runpy
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from glob import glob
 from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, setup
+from setuptools.command.build import build
 from setuptools.command.build_ext import build_ext
 
-from distutils.command.build_scripts import build_scripts  # isort: skip (setuptools brings distutils)
+from distutils.ccompiler import new_compiler  # isort: skip (setuptools brings distutils)
+from distutils.command.build_scripts import build_scripts  # isort: skip
 from distutils.command.install_data import install_data  # isort: skip
+from distutils.sysconfig import customize_compiler  # isort: skip
 
-# Headers that must compile, and their Debian packages.
+SYSTEM = runpy.run_path("src/wiretale/system_packages.py")
+install_command, WSL = SYSTEM["install_command"], SYSTEM["WSL"]
+
+# Headers that the core needs, and their Debian packages.
 HEADERS = {
     "pcap.h": "libpcap-dev",
     "zlib.h": "zlib1g-dev",
@@ -27,14 +36,20 @@ HEADERS = {
     "lz4frame.h": "liblz4-dev",
     "sodium.h": "libsodium-dev",
     "nettle/aes.h": "nettle-dev",
-    "seccomp.h": "libseccomp-dev",
-    "cap-ng.h": "libcap-ng-dev",
 }
+CONFINING = {"seccomp.h": "libseccomp-dev", "cap-ng.h": "libcap-ng-dev"}
 
 WHOLE_PROGRAM = "-flto=auto"  # saves a sixth of the CPU time
 
-# Programs, and the folders with their Makefiles.
-PROGRAMS = {"wiretale-traffic": "traffic", "wiretale-capture": "capture", "wiretale-link": "traffic/link"}
+# Programs, the folders with their Makefiles, and the further headers without which they are left out.
+PROGRAMS = {
+    "wiretale-traffic": ("traffic", ["seccomp.h"]),
+    "wiretale-capture": ("capture", ["seccomp.h", "cap-ng.h"]),
+    "wiretale-link": ("traffic/link", []),
+}
+
+# A folder with include/ and lib/ of static libraries, for wheels that need none of the system (.ci/wheels).
+STATIC = os.environ.get("WIRETALE_STATIC_LIBRARIES")
 
 # Installed files have no debug information. Developers set WIRETALE_CFLAGS, and then it should stay.
 DEVELOPED = "WIRETALE_CFLAGS" in os.environ
@@ -49,7 +64,8 @@ CORE = Extension(
     "wiretale.analyzer._core",
     sources=sorted({*glob("analyzer/core/*/*.c"), *SHARED} - set(glob("analyzer/core/fuzz/*.c"))),
     depends=sorted(["analyzer/_core.pyi", *glob("analyzer/core/*/*.h"), *glob("common/*.h")]),
-    include_dirs=[".", "analyzer/core"],
+    include_dirs=[".", "analyzer/core", *([f"{STATIC}/include"] if STATIC else [])],
+    library_dirs=[f"{STATIC}/lib"] if STATIC else [],
     libraries=["pcap", "z", "zstd", "lz4", "sodium", "nettle"],
     define_macros=[("Py_LIMITED_API", "0x030B0000"), ("CORE_STAMP", f'"{STAMP}"')],
     extra_compile_args=[
@@ -65,14 +81,50 @@ CORE = Extension(
 )
 
 
+def finds(compiler: list[str], header: str) -> bool:
+    """Returns whether the compiler finds a header."""
+    with tempfile.TemporaryDirectory() as folder:
+        probe = Path(folder, "probe.c")
+        probe.write_text(f"#include <{header}>\n")
+        places = [f"-I{STATIC}/include"] if STATIC else []
+        command = [*compiler, *places, "-E", str(probe), "-o", os.devnull]
+        return subprocess.run(command, capture_output=True).returncode == 0
+
+
+@cache
+def system_compiler() -> list[str]:
+    """Returns the command of the C compiler, which must exist, as must Python's headers and those of the core."""
+    if sys.platform == "win32":
+        raise SystemExit(WSL)
+    compiler = new_compiler()
+    customize_compiler(compiler)
+    command: list[str] = compiler.compiler
+    if not shutil.which(command[0]):
+        raise SystemExit(
+            f"wiretale needs a C compiler, and {command[0]} is missing: {install_command('gcc', 'libc6-dev')}"
+        )
+    missing = {header: package for header, package in HEADERS.items() if not finds(command, header)}
+    if not finds([*command, f"-I{sysconfig.get_path('include')}"], "Python.h"):
+        missing["Python.h"] = "python3-dev"
+    if missing:
+        raise SystemExit(f"wiretale needs {', '.join(missing)}: {install_command(*missing.values())}")
+    return command
+
+
+class Build(build):
+    """Checks what must be installed before the first file is copied, so that an error is the only line."""
+
+    def run(self) -> None:
+        if NATIVE:
+            system_compiler()
+        super().run()
+
+
 class BuildCore(build_ext):
-    """Builds the extension. If a header is missing, the error must name its package."""
+    """Builds the extension."""
 
     def build_extensions(self) -> None:
-        missing = [header for header in HEADERS if not self.header_compiles(header)]
-        if missing:
-            packages = " ".join(HEADERS[header] for header in missing)
-            raise SystemExit(f"wiretale needs {', '.join(missing)}: apt-get install {packages}")
+        system_compiler()
         if self.links_whole_program():
             CORE.extra_compile_args.append(WHOLE_PROGRAM)
             CORE.extra_link_args.append(WHOLE_PROGRAM)
@@ -104,22 +156,30 @@ class BuildCore(build_ext):
             command = [*self.compiler.compiler, *flags]
             return subprocess.run(command, capture_output=True).returncode == 0
 
-    def header_compiles(self, header: str) -> bool:
-        with tempfile.TemporaryDirectory() as folder:
-            probe = Path(folder, "probe.c")
-            probe.write_text(f"#include <{header}>\n")
-            command = [*self.compiler.compiler, "-std=gnu11", "-fsyntax-only", str(probe)]
-            return subprocess.run(command, capture_output=True).returncode == 0
-
 
 class BuildPrograms(build_scripts):
-    """Compiles the C programs into the folder of scripts, so that a wheel contains them and pip installs them in bin/."""
+    """Compiles the C programs into the folder of scripts, so that a wheel contains them and pip installs them in bin/.
+
+    A program whose libraries are missing is left out, since the analyzer needs none of them."""
 
     def run(self) -> None:
         Path(self.build_dir).mkdir(parents=True, exist_ok=True)
-        for name, folder in PROGRAMS.items():
+        compiler = system_compiler()
+        absent = {header for header in CONFINING if not finds(compiler, header)}
+        if sys.platform != "linux":
+            return print("the programs are left out, because they need Linux", flush=True)
+        for name, (folder, needed) in PROGRAMS.items():
+            if missing := [header for header in needed if header in absent]:
+                command_text = install_command(*(CONFINING[header] for header in missing))
+                print(f"{name} is left out, because {', '.join(missing)} is missing: {command_text}", flush=True)
+                continue
             program = Path(self.build_dir, name).resolve()
             command = ["make", "-s", "-C", folder, f"PROGRAM={program}", f"LDFLAGS={' '.join(INSTALLED)}"]
+            if STATIC:
+                # with its libraries inside, so it opens none
+                command[-1] += f" -L{STATIC}/lib"
+                objects = Path(self.get_finalized_command("build").build_temp, name).resolve()
+                command += ["OPENED=", f"CPPFLAGS=-I{STATIC}/include", f"BUILD={objects}"]
             if subprocess.run(command).returncode:
                 raise SystemExit(f"wiretale: {name} could not be compiled: see the compiler's errors above")
 
@@ -129,18 +189,14 @@ class BuildPrograms(build_scripts):
 
 
 class InstallManual(install_data):
-    """Makes man pages and completions from the parsers and programs that were built, so that a wheel contains them."""
+    """Makes man pages and completions from the parsers that were built, so that a wheel contains them."""
 
     def run(self) -> None:
-        built = {name: self.get_finalized_command(name) for name in ("build", "build_scripts")}
-        package, programs = (
-            Path(place).resolve() for place in (built["build"].build_lib, built["build_scripts"].build_dir)
-        )
-        folder = Path(built["build"].build_base, "manual")
-        places = {"PYTHONPATH": os.pathsep.join([str(package), *sys.path]), "WIRETALE_PROGRAMS": str(programs)}
+        built = self.get_finalized_command("build")
+        package, folder = Path(built.build_lib).resolve(), Path(built.build_base, "manual")
         made = subprocess.run(
             [sys.executable, "-m", "wiretale.cli.manual", str(folder)],
-            env={**os.environ, **places},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *sys.path])},
             capture_output=True,
             text=True,
         )
@@ -161,5 +217,5 @@ setup(
     ext_modules=[CORE] if NATIVE else [],
     scripts=sorted(PROGRAMS) if NATIVE else [],
     data_files=[("share/doc/wiretale", ["LICENSE"])] if NATIVE else [],
-    cmdclass={"build_ext": BuildCore, "build_scripts": BuildPrograms, "install_data": InstallManual},
+    cmdclass={"build": Build, "build_ext": BuildCore, "build_scripts": BuildPrograms, "install_data": InstallManual},
 )

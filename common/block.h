@@ -38,11 +38,12 @@
 #ifndef WIRETALE_BLOCK_H
 #define WIRETALE_BLOCK_H
 
-#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+
+#include "common/portable.h"
 
 #define BLOCK_MAGIC        0x57544231u /* "WTB1" */
 #define BLOCK_HEADER_BYTES 32u

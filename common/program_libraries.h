@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Opens the libraries of a program before main() begins. If the dynamic linker opened them, a
- * missing library would end the program with the linker's message and status 127; here it is one
- * line with the Debian package to install, and exit code 5.
+ * missing library would end the program with the linker's message and status 127; here all that are
+ * missing are named in one line with the packages to install, and the exit code is 5.
  *
  * program.mk lists the functions that the program calls in each library (library_calls.h). For each
  * a symbol with its name is defined, which jumps to the address that dlsym() returned, so that
@@ -60,40 +60,67 @@ static void package_of(const char *file, char package[static PACKAGE_SIZE]) {
                  suffix ? suffix + strlen(".so.") : "");
 }
 
-/* Exits with one line. `reason` is the message of dlerror(), which begins with the missing file. */
-__attribute__((noreturn)) static void stop(const char *library, const char *reason) {
-    static const char absent[] = ": cannot open shared object file: No such file";
-    const char *named = strstr(reason, absent);
-    char missing[PACKAGE_SIZE], package[PACKAGE_SIZE];
+/* `reason` is a message of dlerror(), which begins with the missing file: the library, or one that
+ * it needs. */
+static bool is_absent(const char *reason, char missing[static PACKAGE_SIZE]) {
+    const char *named = strstr(reason, ": cannot open shared object file: No such file");
+    if (named)
+        snprintf(missing, PACKAGE_SIZE, "%.*s", (int)(named - reason), reason);
+    return named != NULL;
+}
 
-    if (named) { /* of the library, or of one that it needs */
-        snprintf(missing, sizeof missing, "%.*s", (int)(named - reason), reason);
-        package_of(missing, package);
-        fprintf(stderr, "%s: %s is missing: apt-get install %s\n", program_invocation_short_name,
-                missing, package);
-    } else {
-        package_of(library, package);
-        fprintf(stderr, "%s: %s cannot be used (%s): apt-get install --reinstall %s\n",
-                program_invocation_short_name, library, reason, package);
+__attribute__((noreturn)) static void stop_unusable(const char *library, const char *reason) {
+    char package[PACKAGE_SIZE];
+    package_of(library, package);
+    fprintf(stderr, "%s: %s cannot be used (%s): apt-get install --reinstall %s\n",
+            program_invocation_short_name, library, reason, package);
+    _exit(TOOL_MISSING);
+}
+
+/* dnf finds a package by the name of a library. */
+__attribute__((noreturn)) static void stop_absent(char (*missing)[PACKAGE_SIZE], unsigned count) {
+    bool is_dnf = access("/usr/bin/apt-get", X_OK) && !access("/usr/bin/dnf", X_OK);
+    char package[PACKAGE_SIZE];
+
+    fprintf(stderr, "%s: %s", program_invocation_short_name, missing[0]);
+    for (unsigned i = 1; i < count; i++)
+        fprintf(stderr, "%s%s", i + 1 == count ? " and " : ", ", missing[i]);
+    fprintf(stderr, " %s missing: %s", count > 1 ? "are" : "is",
+            is_dnf ? "dnf install" : "apt-get install");
+    for (unsigned i = 0; i < count; i++) {
+        package_of(missing[i], package);
+        fprintf(stderr, is_dnf ? " '%s()(64bit)'" : " %s", is_dnf ? missing[i] : package);
     }
+    fputc('\n', stderr);
     _exit(TOOL_MISSING);
 }
 
 /* Runs before main(). It must not use any function of the libraries that it opens. */
 __attribute__((constructor)) static void open_libraries(void) {
-    const char *library = NULL;
+    char missing[sizeof wanted / sizeof wanted[0]][PACKAGE_SIZE];
+    const char *library = NULL, *reason;
     void *handle = NULL;
+    unsigned absent = 0;
 
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
         if (wanted[i].is_library) {
             library = wanted[i].name;
             handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-        } else {
+        } else if (handle) {
             library_calls[i] = dlsym(handle, wanted[i].name);
         }
-        if (wanted[i].is_library ? !handle : !library_calls[i])
-            stop(library, dlerror());
+        if (wanted[i].is_library ? handle != NULL : !handle || library_calls[i])
+            continue;
+        reason = dlerror();
+        if (!is_absent(reason, missing[absent]))
+            stop_unusable(library, reason);
+        unsigned known = 0; /* two libraries may lack the same third one */
+        while (strcmp(missing[known], missing[absent]))
+            known++;
+        absent += known == absent;
     }
+    if (absent)
+        stop_absent(missing, absent);
 }
 
 #endif

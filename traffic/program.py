@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from wiretale.analyzer.errors import MissingToolError
+from wiretale.system_packages import install_command
 
 # The program of `wiretale COMMAND`, and its first arguments, which are the command as the user typed it.
 PROGRAM_OF_COMMAND = {
@@ -27,15 +28,15 @@ PROGRAM_OF_COMMAND = {
 # and through pauses.
 TRUSTED = ("--user", "root", "--max-time", "11d", "--min-rate", "0")
 
-# The commands that install tools of other projects.
-INSTALL = {
-    "ip": "apt-get install iproute2",
-    "ethtool": "apt-get install ethtool",
-    "tcpdump": "apt-get install tcpdump",
-    "unshare": "apt-get install util-linux",
-    "nsenter": "apt-get install util-linux",
-    "ssh": "apt-get install openssh-client",
-    "ping": "apt-get install iputils-ping",
+# Debian's packages of tools of other projects.
+PACKAGES = {
+    "ip": "iproute2",
+    "ethtool": "ethtool",
+    "tcpdump": "tcpdump",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "ssh": "openssh-client",
+    "ping": "iputils-ping",
 }
 SYSTEM = "/usr/sbin:/sbin"  # not in every user's PATH
 
@@ -48,11 +49,18 @@ def program_path(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM}")
 
 
+def why_not_built() -> str:
+    """Returns the command that brings a missing program of wiretale."""
+    if sys.platform != "linux":
+        return "it runs on Linux only"
+    return f"{install_command('libseccomp-dev', 'libcap-ng-dev')}, without which it is left out, then install wiretale again"
+
+
 def find_program(name: str) -> str:
     """Returns the path of a program. MissingToolError, with the command that installs it, if it is missing."""
     path = program_path(name)
     if path is None:
-        command = INSTALL.get(name, "install wiretale again")
+        command = install_command(PACKAGES[name]) if name in PACKAGES else why_not_built()
         raise MissingToolError(f"{name} is missing: {command} (it is not beside {sys.executable}, nor in PATH)")
     return path
 

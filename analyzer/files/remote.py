@@ -36,6 +36,7 @@ from wiretale.analyzer.capture_paths import (
 )
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
 from wiretale.analyzer.printable import printable
+from wiretale.system_packages import install_command
 
 PIECE = 1 << 20  # bytes
 SSH = ("ssh", "sftp")
@@ -213,7 +214,7 @@ def ssh_command(url: str) -> list[str]:
     if not parts.hostname or path in ("", "/"):
         raise UsageError(f"{public_url(url)}: expected ssh://[USER@]HOST[:PORT]/PATH")
     if not shutil.which("ssh"):
-        raise MissingToolError("reading ssh:// needs ssh: run `apt-get install openssh-client`")
+        raise MissingToolError(f"reading ssh:// needs ssh: run `{install_command('openssh-client')}`")
     user = f"{unquote(parts.username)}@" if parts.username else ""
     port = ["-p", str(parts.port)] if parts.port else []
     file = shlex.quote(path.removeprefix("/~/"))

@@ -21,6 +21,7 @@ from wiretale.analyzer.display_filter import flow_filter, frame_filter
 from wiretale.analyzer.errors import InputError, MissingToolError, UsageError
 from wiretale.analyzer.frames.cited import Choice, Place, of_code, place_of, places_of
 from wiretale.analyzer.frames.raw_frames import ROOM, RawFrame, pcapng, raw_frames
+from wiretale.system_packages import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,7 +136,7 @@ def to_pyshark(trace: Trace, choice: str | int) -> Any:
         capture = pyshark.FileCapture(path, display_filter=display_filter, eventloop=loop)
     except Exception as error:  # pyshark has no tree of errors
         loop.close()
-        raise MissingToolError(f"pyshark cannot run tshark: {error}: apt-get install tshark") from None
+        raise MissingToolError(f"pyshark cannot run tshark: {error}: {install_command('tshark')}") from None
     weakref.finalize(capture, loop.close).atexit = False  # a capture that is still open ends tshark after it
     return capture
 

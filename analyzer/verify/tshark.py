@@ -19,8 +19,9 @@ from threading import Thread
 from typing import IO, NamedTuple
 
 from wiretale.analyzer.errors import InputError, MissingToolError
+from wiretale.system_packages import install_command
 
-INSTALL = "apt-get install tshark"
+INSTALL = install_command("tshark")
 LINE_MAX = 4096  # bytes; numbers and two addresses need 200
 STDERR_KEPT = 4096  # bytes, because a hostile file can cause a message per packet
 MESSAGE_MAX = 300  # characters

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "common/clock.h"
+#include "common/wait.h"
 
 static void add_empty(struct chunk_queue *queue, struct chunk *chunk) {
     chunk->next = queue->empty;
@@ -29,7 +30,7 @@ bool chunk_queue_open(struct chunk_queue *queue, size_t bytes, uint32_t devices)
         return false;
     struct chunk *all = (struct chunk *)(memory + queue->chunks * CHUNK_BYTES);
     pthread_mutex_init(&queue->lock, NULL);
-    pthread_cond_init(&queue->filled, NULL);
+    wait_init(&queue->filled);
     for (size_t i = queue->chunks; i--;) {
         all[i].memory = memory + i * CHUNK_BYTES;
         add_empty(queue, &all[i]);
@@ -111,9 +112,8 @@ static bool anything_filled(const struct chunk_queue *queue) {
 /* `idle` is set only while the writing thread waits. Readers then hand over chunks that are not
  * full, because a small write costs nothing while there is no other work. */
 static void wait_filled(struct chunk_queue *queue, int64_t wait_ns) {
-    struct timespec limit = to_timespec(monotonic_ns() + wait_ns);
     queue->idle = true;
-    pthread_cond_clockwait(&queue->filled, &queue->lock, CLOCK_MONOTONIC, &limit);
+    wait_for(&queue->filled, &queue->lock, wait_ns);
     queue->idle = false;
 }
 

@@ -18,6 +18,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/wait.h"
 
 #define MAX_WAITING    64u /* in the queue, each with two open descriptors */
 #define WAITING_SYNCED 8u  /* if more files wait, the kernel writes published ones when it likes */
@@ -174,8 +175,7 @@ static void finish(struct finisher *finisher, struct finished_file *file, unsign
 }
 
 static void wait_second(struct finisher *finisher) {
-    struct timespec limit = to_timespec(monotonic_ns() + NS_PER_S);
-    pthread_cond_clockwait(&finisher->changed, &finisher->lock, CLOCK_MONOTONIC, &limit);
+    wait_for(&finisher->changed, &finisher->lock, NS_PER_S);
 }
 
 /* Waits for a file. Returns NULL at the end, or if stuck files, leftovers or the ring are due. */
@@ -255,7 +255,7 @@ static void *run(void *argument) {
 
 bool finisher_start(struct finisher *finisher) {
     pthread_mutex_init(&finisher->lock, NULL);
-    pthread_cond_init(&finisher->changed, NULL);
+    wait_init(&finisher->changed);
     finisher->replacement.begun_ns = realtime_ns();
     if (pthread_create(&finisher->thread, NULL, run, finisher))
         return false;

@@ -14,6 +14,7 @@
 
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/wait.h"
 #include "status/status.h"
 
 #define ROUND_NS (200 * NS_PER_MS)
@@ -107,8 +108,7 @@ static bool begin_span(struct span_keeper *keeper) {
 }
 
 static void wait_round(struct span_keeper *keeper, int64_t most_ns) {
-    struct timespec limit = to_timespec(monotonic_ns() + most_ns);
-    pthread_cond_clockwait(&keeper->changed, &keeper->lock, CLOCK_MONOTONIC, &limit);
+    wait_for(&keeper->changed, &keeper->lock, most_ns);
 }
 
 /* Returns whether the file being written began within the span. */
@@ -182,7 +182,7 @@ bool span_keeper_start(struct span_keeper *keeper, struct output *output) {
         return true;
     keeper->directory_fd = fcntl(output->directory->fd, F_DUPFD_CLOEXEC, 0);
     pthread_mutex_init(&keeper->lock, NULL);
-    pthread_cond_init(&keeper->changed, NULL);
+    wait_init(&keeper->changed);
     keeper->started = !pthread_create(&keeper->thread, NULL, run, keeper);
     if (keeper->started)
         pthread_setname_np(keeper->thread, "keep");

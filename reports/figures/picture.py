@@ -26,6 +26,7 @@ from wiretale.reports.export.destination import output_file
 from wiretale.reports.figures.axes import value_ticks
 from wiretale.reports.figures.styles import LANE, panel_names
 from wiretale.reports.html.figures import PANELS, axis_key
+from wiretale.system_packages import install_command
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -34,7 +35,7 @@ FigureChoice = tuple[int, list[str]]  # a flow, and panels; all if there are non
 PLACES = ("{flow}", "{panel}")  # in the name of pictures
 FORMATS = ("svg", "png", "pdf")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-INSTALL = "run `apt-get install chromium`, or `pip install kaleido` and `plotly_get_chrome`"
+INSTALL = f"run `{install_command('chromium')}`, or `pip install kaleido` and `plotly_get_chrome`"
 WIDTH_PX = 1200
 SCALE = 2  # of PNG
 SECONDS_MOST = 120

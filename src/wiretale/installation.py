@@ -8,13 +8,18 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from wiretale.system_packages import LIBRARIES, MANAGERS, manager
+
 PACKAGE_SECONDS = 20
 # The message of the dynamic linker.
 ABSENT_LIBRARY = re.compile(r"(?:^|[\s(])([\w.+-]+\.so[\w.]*): cannot open shared object file")
+# A name in an ELF file's table of strings.
+NEEDED_LIBRARY = re.compile(rb"\0(lib[\w.+-]+\.so\.[\d.]+)(?=\0)")
 PACKAGE_EXCEPTIONS = {"libz.so.1": "zlib1g", "libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
 
 
@@ -28,17 +33,57 @@ def package_of_library(file: str) -> str:
     return PACKAGE_EXCEPTIONS.get(file) or f"{stem}{dash}{version.removeprefix('.')}".lower().replace("_", "-")
 
 
-def missing_library(text: str) -> tuple[str, str] | None:
-    """Returns the library that the dynamic linker did not find, and the command that installs it."""
+def library_command(files: Sequence[str]) -> str:
+    """Returns the command that installs shared libraries with the package manager of this machine."""
+    name = manager()
+    if name == "apt-get":
+        names = [package_of_library(file) for file in files]
+    elif name == "dnf":
+        names = [f"'{file}()(64bit)'" for file in files]  # dnf finds the package
+    else:
+        stems = [file.partition(".so")[0] for file in files]
+        names = [LIBRARIES.get(stem, stem) for stem in stems]
+    return f"{MANAGERS[name]} {' '.join(dict.fromkeys(names))}"
+
+
+def absent_library(text: str) -> str | None:
+    """Returns the library that the dynamic linker did not find."""
     matched = ABSENT_LIBRARY.search(text)
-    return (matched[1], f"apt-get install {package_of_library(matched[1])}") if matched else None
+    return matched[1] if matched else None
+
+
+def absent_of(file: str | None) -> Iterator[str]:
+    """Yields all libraries of an extension module that the dynamic linker does not find; its own message names only one."""
+    import ctypes
+
+    if not file or not Path(file).is_file():
+        return
+    for name in NEEDED_LIBRARY.findall(Path(file).read_bytes()):
+        try:
+            ctypes.CDLL(name.decode())
+        except OSError as error:
+            if absent := absent_library(str(error)):
+                yield absent
+
+
+def missing_libraries(text: str, file: str | None = None) -> tuple[str, str] | None:
+    """Returns which libraries the dynamic linker did not find, all that a file lacks, and the command that installs them."""
+    first = absent_library(text)
+    if not first:
+        return None
+    files = list(dict.fromkeys([first, *absent_of(file)]))
+    return f"{and_list(files)} {'are' if files[1:] else 'is'} missing", library_command(files)
+
+
+def and_list(words: Sequence[str]) -> str:
+    """Returns `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
 def explain_import(error: ImportError) -> str:
     """Returns the cause of a failed import and the command that fixes it, in one line."""
-    if absent := missing_library(str(error)):
-        library, command = absent
-        return f"{library} is missing: {command}"
+    if absent := missing_libraries(str(error), error.path):
+        return ": ".join(absent)
     name = (error.name or "").partition(".")[0]
     if name in ("wiretale", "_core"):
         return f"the native core cannot be loaded ({error}): {repair()}"

@@ -6,7 +6,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "common/portable.h"
 
 #define LIST_FIRST   ((size_t)16) /* elements of a list that is no longer empty */
 #define SMALL_CHUNKS 1            /* the first chunks: a small table must not take a huge page */

@@ -6,8 +6,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/random.h>
 #include <time.h>
+
+#include "common/portable.h"
 
 /* The folded multiplication of wyhash (public domain, Wang Yi), which passes SMHasher on short
  * keys. Both factors must depend on the seed. */

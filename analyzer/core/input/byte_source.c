@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/portable.h"
+
 #define COMPRESSED_BUFFER (128u << 10)
 #define READ_MOST         (256u << 10)
 

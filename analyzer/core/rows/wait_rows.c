@@ -34,7 +34,7 @@ static void end_wait(struct wait_writer *writer, struct row *row, uint32_t captu
 }
 
 static void add_wait(struct wait_writer *writer, enum word kind, uint32_t rank,
-                     const struct wait *wait) {
+                     const struct packet_wait *wait) {
     struct row row;
     if (!begin_wait(writer, &row, kind, rank))
         return;
@@ -50,14 +50,15 @@ static void add_stalls(struct wait_writer *writer, const struct tcp_recovery_sta
     for (uint32_t i = 0; i < recovery->stall_count; i++) {
         const struct stall *stall = &recovery->stalls[i];
         bool timed = stall->until_ns != TIME_UNKNOWN;
-        add_wait(writer, WORD_TIMEOUT, i + 1,
-                 &(struct wait){.ns = stall->ns,
-                                .first_ns = timed ? stall->until_ns - stall->ns : TIME_UNKNOWN,
-                                .last_ns = stall->until_ns,
-                                .first_frame = stall->from,
-                                .last_frame = stall->until,
-                                .first_capture = stall->from_capture,
-                                .last_capture = stall->until_capture});
+        add_wait(
+            writer, WORD_TIMEOUT, i + 1,
+            &(struct packet_wait){.ns = stall->ns,
+                                  .first_ns = timed ? stall->until_ns - stall->ns : TIME_UNKNOWN,
+                                  .last_ns = stall->until_ns,
+                                  .first_frame = stall->from,
+                                  .last_frame = stall->until,
+                                  .first_capture = stall->from_capture,
+                                  .last_capture = stall->until_capture});
     }
 }
 
@@ -69,7 +70,7 @@ static void add_longest(struct wait_writer *writer, const struct tcp_stream *str
                                                 [WAIT_SLOW_START] = WORD_SLOW_START,
                                                 [WAIT_SEND_BUFFER] = WORD_SEND_BUFFER,
                                                 [WAIT_RTT] = WORD_RTT};
-    const struct wait *waits[WAIT_KINDS];
+    const struct packet_wait *waits[WAIT_KINDS];
     find_waits(&writer->flow->tcp, stream, waits);
     for (unsigned kind = 0; kind < WAIT_KINDS; kind++)
         if (waits[kind])

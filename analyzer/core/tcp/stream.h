@@ -290,7 +290,7 @@ enum wait_kind {
 };
 
 /* A wait between two packets. */
-struct wait {
+struct packet_wait {
     int64_t ns; /* the part of the time that counts */
     int64_t first_ns, last_ns;
     uint32_t first_frame, last_frame; /* last_frame is 0 if there was none */
@@ -302,20 +302,21 @@ struct wait {
 struct steady_flight {
     /* Most packets compare the last of these and extend the run, so that they are beside each
      * other. */
-    struct wait longest[WAIT_KINDS];
-    struct wait run;   /* of intervals with the same limit, the present one; not yet in `longest` */
+    struct packet_wait longest[WAIT_KINDS];
+    struct packet_wait
+        run;           /* of intervals with the same limit, the present one; not yet in `longest` */
     uint8_t run_cause; /* enum sender_time */
     bool begun;        /* round trips are compared */
-    struct wait gap;   /* gap_ns */
-    int64_t end;       /* an ACK of this position ends the round trip */
-    int64_t began_ns;  /* the round trip */
-    int64_t highest;   /* flight in it, bytes */
-    int64_t gap_ns;    /* its longest time without data */
-    int64_t round_ns;  /* accounted to the network when it began */
-    int64_t since_ns;  /* the same when flight first reached the level */
-    int64_t previous;  /* highest flight of the round trip before */
-    int64_t level;     /* bytes */
-    int64_t active_ns; /* of the network, since the application was last idle */
+    struct packet_wait gap; /* gap_ns */
+    int64_t end;            /* an ACK of this position ends the round trip */
+    int64_t began_ns;       /* the round trip */
+    int64_t highest;        /* flight in it, bytes */
+    int64_t gap_ns;         /* its longest time without data */
+    int64_t round_ns;       /* accounted to the network when it began */
+    int64_t since_ns;       /* the same when flight first reached the level */
+    int64_t previous;       /* highest flight of the round trip before */
+    int64_t level;          /* bytes */
+    int64_t active_ns;      /* of the network, since the application was last idle */
     int64_t unsure_ns; /* of the network, before idle times: a queue may have spread one write */
     int64_t spread_ns; /* of the window: the sender may have paced the segments that filled it */
     int64_t most;      /* highest flight of all round trips */

@@ -24,7 +24,7 @@ struct steady_flight *steady_flight(const struct segment_context *seg,
 /* Adds the interval to the run of the same factor, or begins one. */
 static void note_run(const struct segment_context *seg, struct steady_flight *steady,
                      enum sender_time cause, int64_t ns) {
-    struct wait *run = &steady->run;
+    struct packet_wait *run = &steady->run;
     if (!run->first_frame || steady->run_cause != cause) {
         end_run(steady);
         *run = wait_before(seg, ns);
@@ -39,7 +39,7 @@ static void note_run(const struct segment_context *seg, struct steady_flight *st
 
 static void note_wait(const struct segment_context *seg, struct steady_flight *steady,
                       enum wait_kind kind, int64_t ns) {
-    struct wait wait = wait_before(seg, ns);
+    struct packet_wait wait = wait_before(seg, ns);
     keep_longest(&steady->longest[kind], &wait);
 }
 
@@ -61,14 +61,14 @@ void note_waits(const struct segment_context *seg, struct time_accounting *accou
 void note_rtt(const struct segment_context *seg, struct steady_flight *steady, int64_t rtt_ns,
               uint32_t frame) {
     int64_t sent_ns = seg->packet->time_ns - rtt_ns;
-    struct wait wait = {.ns = rtt_ns,
-                        .first_ns = sent_ns,
-                        .last_ns = seg->packet->time_ns,
-                        .first_frame = frame,
-                        .last_frame = seg->frame,
-                        .first_capture = capture_of(seg->connection, !segment_direction(seg),
-                                                    sent_ns, frame, seg->packet),
-                        .last_capture = seg->packet->capture};
+    struct packet_wait wait = {.ns = rtt_ns,
+                               .first_ns = sent_ns,
+                               .last_ns = seg->packet->time_ns,
+                               .first_frame = frame,
+                               .last_frame = seg->frame,
+                               .first_capture = capture_of(seg->connection, !segment_direction(seg),
+                                                           sent_ns, frame, seg->packet),
+                               .last_capture = seg->packet->capture};
     keep_longest(&steady->longest[WAIT_RTT], &wait);
 }
 
@@ -94,7 +94,7 @@ static bool is_cited(const struct tcp_connection *connection, const struct tcp_s
 }
 
 void find_waits(const struct tcp_connection *connection, const struct tcp_stream *stream,
-                const struct wait *waits[static WAIT_KINDS]) {
+                const struct packet_wait *waits[static WAIT_KINDS]) {
     const struct time_accounting *accounting = stream->accounting;
     int64_t total = 0;
     for (unsigned kind = 0; kind < WAIT_KINDS; kind++)

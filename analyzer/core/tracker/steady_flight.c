@@ -117,5 +117,5 @@ void end_round(const struct segment_context *seg, struct time_accounting *accoun
     steady->began_ns = created;
     steady->end = accounting->end;
     steady->highest = steady->gap_ns = 0;
-    steady->gap = (struct wait){0};
+    steady->gap = (struct packet_wait){0};
 }

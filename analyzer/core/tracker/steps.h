@@ -88,22 +88,22 @@ void end_round(const struct segment_context *seg, struct time_accounting *accoun
 struct steady_flight *steady_flight(const struct segment_context *seg,
                                     struct time_accounting *accounting);
 
-static inline void keep_longest(struct wait *longest, const struct wait *wait) {
+static inline void keep_longest(struct packet_wait *longest, const struct packet_wait *wait) {
     if (wait->ns > longest->ns && wait->first_frame && wait->last_frame)
         *longest = *wait;
 }
 
 /* Returns a wait of `ns` between the sender's data before and the segment. */
-static inline struct wait wait_before(const struct segment_context *seg, int64_t ns) {
+static inline struct packet_wait wait_before(const struct segment_context *seg, int64_t ns) {
     uint32_t capture = capture_of(seg->connection, segment_direction(seg), seg->data_ns_before,
                                   seg->data_frame_before, seg->packet);
-    return (struct wait){.ns = ns,
-                         .first_ns = seg->data_ns_before,
-                         .last_ns = seg->packet->time_ns,
-                         .first_frame = seg->data_frame_before,
-                         .last_frame = seg->frame,
-                         .first_capture = capture,
-                         .last_capture = seg->packet->capture};
+    return (struct packet_wait){.ns = ns,
+                                .first_ns = seg->data_ns_before,
+                                .last_ns = seg->packet->time_ns,
+                                .first_frame = seg->data_frame_before,
+                                .last_frame = seg->frame,
+                                .first_capture = capture,
+                                .last_capture = seg->packet->capture};
 }
 
 /* Returns the kind of wait that a run is. */
@@ -131,7 +131,7 @@ void note_rtt(const struct segment_context *seg, struct steady_flight *steady, i
 /* Sets the longest wait of each kind that took a tenth of the accounted time or more; NULL of the
  * other kinds. */
 void find_waits(const struct tcp_connection *connection, const struct tcp_stream *stream,
-                const struct wait *waits[static WAIT_KINDS]);
+                const struct packet_wait *waits[static WAIT_KINDS]);
 
 /* receive_window.c: receive windows that are full or zero, the probes of a zero window, and
  * keep-alives, which look alike: rules V10. */

@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 from wiretale.cli.help_text import text_lines
 from wiretale.cli.options import add_json, print_json
-from wiretale.installation import missing_library, repair
+from wiretale.installation import missing_libraries, repair
+from wiretale.system_packages import install_command, manager, what_works
 from wiretale.version import __version__
 
 USAGE = "wiretale doctor [--json]"
@@ -34,9 +35,9 @@ CAP_NET_RAW = 13  # linux/capability.h
 RUN_SECONDS = 30  # chromium on a busy machine
 DISK_LEAST = 1 << 30  # bytes
 TOOLS = (
-    ("tshark", "apt-get install tshark", "for wiretale verify"),
-    ("tcpdump", "apt-get install tcpdump", "for labs and experiments, if wiretale-capture is not allowed to capture"),
-    ("chromium", "apt-get install chromium", "to test reports"),
+    ("tshark", install_command("tshark"), "for wiretale verify"),
+    ("tcpdump", install_command("tcpdump"), "for labs and experiments, if wiretale-capture is not allowed to capture"),
+    ("chromium", install_command("chromium"), "to test reports"),
 )
 # Python packages with the first version that is supported and the first that is not (as in setup.cfg).
 MODULES = (("duckdb", (2,), (3,)), ("plotly", (6, 1), (8,)), ("jinja2", (3, 1), None), ("rich", (13,), None))
@@ -77,7 +78,9 @@ def check_module(name: str, least: tuple[int, ...], beyond: tuple[int, ...] | No
 
 
 def check_python() -> Iterator[Check]:
-    """Checks the interpreter and the required packages."""
+    """Checks the system, the interpreter and the required packages."""
+    state, text = what_works()
+    yield Check(state, "system", text)
     yield Check("ok", "Python", platform.python_version())
     for module in MODULES:
         yield check_module(*module)
@@ -91,8 +94,7 @@ def check_core() -> Iterator[Check]:
 
         check_stamp()
     except ImportError as error:
-        absent = missing_library(str(error))
-        text, fix = (f"{absent[0]} is missing", absent[1]) if absent else (str(error), repair())
+        text, fix = missing_libraries(str(error), error.path) or (str(error), repair())
         yield Check("missing", "native core", text, fix)
         return
     for name, text in libraries().items():
@@ -116,10 +118,10 @@ def version_of(program: str) -> tuple[str, str, str]:
         number = re.search(r"\d+(\.\d+)+\S*", lines[0] if lines else "")
         return number[0].rstrip(".") if number else "runs", "", ""
     last = lines[-1] if lines else f"--version ended with {done.returncode}"
-    if absent := missing_library(last):
-        return "", f"{absent[0]} is missing", absent[1]
-    problem, separator, command_text = last.removeprefix(f"{Path(program).name}: ").partition(": apt-get ")
-    return "", problem, (separator + command_text).removeprefix(": ")
+    if absent := missing_libraries(last):
+        return "", *absent
+    problem, _, command_text = last.removeprefix(f"{Path(program).name}: ").partition(f": {manager()} ")
+    return "", problem, command_text and f"{manager()} {command_text}"
 
 
 def check_tools() -> Iterator[Check]:
@@ -138,6 +140,9 @@ def check_programs() -> Iterator[Check]:
     from wiretale.traffic.program import PROGRAM_OF_COMMAND, program_path
 
     for name in sorted({words[0] for words in PROGRAM_OF_COMMAND.values()}):
+        if sys.platform != "linux":
+            yield Check("note", name, "runs on Linux only")
+            continue
         path = program_path(name)
         version, problem, fix = version_of(path) if path else ("", "not found", "")
         if not version:
@@ -237,7 +242,7 @@ def check_clock() -> Iterator[Check]:
         yield Check("note", "clock", "synchronization unknown")
     elif state == TIME_ERROR:
         text = "not synchronized: times of two machines cannot be compared"
-        yield Check("note", "clock", text, "apt-get install chrony")
+        yield Check("note", "clock", text, install_command("chrony"))
     else:
         yield Check("ok", "clock", "synchronized")
 

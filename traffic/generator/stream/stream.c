@@ -168,11 +168,34 @@ void stream_note_sent(struct stream *stream) {
     stream_publish(stream);
 }
 
+/* strerrorname_np() is newer than the oldest glibc that wheels run with. */
+static const char *error_name(int number) {
+#define NAME(error)                                                                                \
+    { error, #error }
+    static const struct {
+        int number;
+        const char *name;
+    } names[] = {
+        NAME(EACCES),       NAME(EADDRNOTAVAIL), NAME(EAGAIN),     NAME(EBADF),
+        NAME(ECONNABORTED), NAME(ECONNREFUSED),  NAME(ECONNRESET), NAME(EFAULT),
+        NAME(EHOSTDOWN),    NAME(EHOSTUNREACH),  NAME(EINTR),      NAME(EINVAL),
+        NAME(EIO),          NAME(EMSGSIZE),      NAME(ENETDOWN),   NAME(ENETRESET),
+        NAME(ENETUNREACH),  NAME(ENOBUFS),       NAME(ENODEV),     NAME(ENOMEM),
+        NAME(ENOPROTOOPT),  NAME(ENOTCONN),      NAME(ENXIO),      NAME(EOPNOTSUPP),
+        NAME(EPERM),        NAME(EPIPE),         NAME(EPROTO),     NAME(ESHUTDOWN),
+        NAME(ETIMEDOUT),
+    };
+#undef NAME
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (names[i].number == number)
+            return names[i].name;
+    return "EUNKNOWN";
+}
+
 static void count_error(struct stream *stream, int number) {
     struct error_counts counts = {0};
-    const char *name = strerrorname_np(number);
     error_counts_add(&counts, stream->own.errors);
-    error_counts_add_one(&counts, name ? name : "EUNKNOWN", 1);
+    error_counts_add_one(&counts, error_name(number), 1);
     error_counts_write(&counts, stream->own.errors);
 }
 

@@ -13,6 +13,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "common/wait.h"
+
 /* Allocates the streams of a direction if it is active. */
 static bool begin_direction(struct transfer *transfer, enum direction_name name) {
     struct direction *direction = &transfer->directions[name];
@@ -35,11 +37,7 @@ static bool begin_direction(struct transfer *transfer, enum direction_name name)
 
 /* Deadlines of `arrived` are on the monotonic clock, which is never set. */
 bool transfer_begin(struct transfer *transfer) {
-    pthread_condattr_t clock;
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&transfer->arrived, &clock);
-    pthread_condattr_destroy(&clock);
+    wait_init(&transfer->arrived);
     pthread_mutex_init(&transfer->lock, NULL);
     transfer->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     return transfer->wake >= 0 && begin_direction(transfer, DIRECTION_FORWARD) &&

@@ -12,7 +12,7 @@ static struct unusual_time unusual;
 static struct sending_state *const sending = &connection.time.sending[0];
 static struct time_accounting accounting;
 static struct pool pool;
-static const struct wait *waits[WAIT_KINDS];
+static const struct packet_wait *waits[WAIT_KINDS];
 
 /* Returns a segment `number`, which ends a wait since the data in the frame before. */
 static struct segment_context segment(const struct packet_info *packet, uint32_t number,
@@ -59,7 +59,7 @@ static unsigned find(void) {
 
 static void check_wait(enum wait_kind kind, uint32_t first, uint32_t last, int64_t first_ns,
                        int64_t last_ns) {
-    const struct wait *wait = waits[kind];
+    const struct packet_wait *wait = waits[kind];
     CHECK(wait && wait->first_frame == first && wait->last_frame == last);
     CHECK(wait && wait->first_ns == first_ns && wait->last_ns == last_ns);
     CHECK(wait && wait->first_capture == 3 && wait->last_capture == 3);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What macOS has under another name, or not at all, so that the analyzer compiles there: the only
+ * place that asks for the system. */
+#ifndef WIRETALE_COMMON_PORTABLE_H
+#define WIRETALE_COMMON_PORTABLE_H
+
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#ifdef __APPLE__
+#include <libkern/OSByteOrder.h>
+#include <stdlib.h>
+
+#define htobe16 OSSwapHostToBigInt16
+#define htobe32 OSSwapHostToBigInt32
+#define htobe64 OSSwapHostToBigInt64
+#define be16toh OSSwapBigToHostInt16
+#define be32toh OSSwapBigToHostInt32
+#define be64toh OSSwapBigToHostInt64
+
+#define GRND_NONBLOCK 0
+static inline ssize_t getrandom(void *bytes, size_t size, unsigned flags) {
+    (void)flags;
+    arc4random_buf(bytes, size);
+    return (ssize_t)size;
+}
+
+/* Advice only: without it, reading is slower. */
+#define POSIX_FADV_SEQUENTIAL 2
+static inline int posix_fadvise(int file, off_t offset, off_t size, int advice) {
+    (void)file, (void)offset, (void)size, (void)advice;
+    return 0;
+}
+#define MADV_HUGEPAGE MADV_NORMAL
+#else
+#include <endian.h>
+#include <fcntl.h>
+#include <sys/random.h>
+#endif
+
+#endif
