@@ -103,7 +103,7 @@ def test_a_server_that_restarted_under_idle_connections(tmp_path: Path) -> None:
     assert (row["certainty"], row["failed"], row["place"]) == ("likely", 3, "server")
     assert row["sentence"] == (
         "The server 10.0.0.2:6379 probably restarted while its clients were idle: it no longer knew 3 connections, last "
-        "used 10 to 12.5 s before, and reset them within 20.2 ms of the next request, while it accepts new ones."
+        "used 10 to 12.5 s before, and reset them within 20.2 ms of the next request. It accepts new ones."
     )
 
 
@@ -357,13 +357,13 @@ def test_connections_that_follow_each_other(changed: dict[str, Any], tmp_path: P
 def test_a_server_that_resets_what_it_accepted(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["reset-at-once"], tmp_path)["reset-at-once"]
     assert (row["failed"], row["certainty"], row["place"]) == (9, "likely", "server")
-    assert "while it served 2 other connections: it probably has reached a limit" in row["sentence"]
+    assert "while it served 2 other connections. It probably has reached a limit" in row["sentence"]
 
 
 def test_a_server_that_resets_before_it_is_ready_serves_others_later(tmp_path: Path) -> None:
     row = causes_of(of_wire(lambda: drawn.dropped_at_once(serves_ms=60_000.0)), tmp_path)["reset-at-once"]
     assert (
-        "served 2 other connections before or after: it probably had reached a limit, or was not ready"
+        "served 2 other connections before or after. It probably had reached a limit, or was not ready"
         in row["sentence"]
     )
 

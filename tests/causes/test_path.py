@@ -442,8 +442,8 @@ def test_what_its_receiver_drops_is_not_lost_on_the_path(tmp_path: Path) -> None
     row = first(of_wire(paths.dropped_by_the_host), tmp_path)
     assert (row["code"], row["certainty"], row["place"]) == ("host-drops", "proven", "server")
     assert row["sentence"].startswith(
-        "The network is not at fault: 42 segments from 10.0.0.1 (0.94% of 4,452) reached 10.0.0.2 intact, and 10.0.0.2 itself "
-        "dropped them"
+        "The network is not at fault: 42 segments from 10.0.0.1 (0.94% of 4,452) reached 10.0.0.2 intact, but it dropped "
+        "them, and acknowledged them only when they came again"
     )
 
 

@@ -32,7 +32,7 @@ def codes_of(timed: Timed, folder: Path) -> list[str]:
         (
             "some-unanswered",
             "10.0.0.6:161 did not answer 3 of 20 SNMP requests of 10.0.0.1 (15%): they or the answers are probably lost on the "
-            "way, or it drops them (too many, or with a wrong community or user).",
+            "way, or it drops them (too many, or a wrong community or user).",
         ),
         ("tftp-not-begun", "The TFTP client 10.0.0.1 never acknowledges the server's option reply (OACK)"),
     ],

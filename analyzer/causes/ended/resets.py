@@ -332,7 +332,7 @@ def without_bytes(case: Case) -> list[int]:
     code="reset-at-once",
     title="The server resets connections that it accepted",
     sentence="The server {server} accepted {count:connection} of {client} and reset {them} within {waited}, before a byte was "
-    "sent{beside}: it {probably}{why}.",
+    "sent{beside}. It {probably}{why}.",
     advice="Look at the log of {host}, at how many connections it admits (a PLC or printer: often 1 to 8) and from which "
     "clients, and of a proxy, whether its servers are up.",
     shows="The server resets at least three connections of a client within 0.5 s of the handshake, with the TTL of its "

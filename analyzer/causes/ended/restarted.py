@@ -101,5 +101,5 @@ def server_restarted(case: Case) -> Matches:
             count=plural(len(group), "connection"),
             idle=times_str([cut.idle_ns for cut in group]),
             fast=show_duration(max(cut.reply_ns for cut in group)),
-            again=", while it accepts new ones" if is_back else "",
+            again=". It accepts new ones" if is_back else "",
         )

@@ -206,7 +206,7 @@ def late_close(case: Case) -> Matches:
     code="closed-by-timer",
     title="The server closes after a time without a message",
     sentence="The server {server} closed each of {count:connection} of {client} {silent} after {the_last} message, "
-    "and the client connected again{soon}: {why}.",
+    "and the client connected again{soon}. {why}.",
     advice="{advice}",
     shows="The server closes at least three connections of a client 10 s or longer after the client's last message, or after "
     "the last byte of either end. It is always the same time (5%) and not with an answer. The client opens each again within "
@@ -256,9 +256,9 @@ def timer_match(group: Sequence[Closed]) -> Match:
         soon="" if group[0].is_lasting else " at once",
         why="1.5 times its keep-alive probably passed without a PINGREQ"
         if has_keep_alive
-        else "it, or a proxy before it, ends connections whose client is silent for so long"
+        else "It, or a proxy before it, ends connections whose client is silent for so long"
         if is_of_client
-        else "it, or a proxy before it, ends connections that are idle for so long",
+        else "It, or a proxy before it, ends connections that are idle for so long",
         advice="Let the client send PINGREQ in time (its network loop must run), or raise its keep-alive."
         if has_keep_alive
         else f"Let the client send a message more often than every {silent} (a ping of the application, such as "

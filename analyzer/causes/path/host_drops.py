@@ -82,7 +82,7 @@ def drops_match(lossy: Lossy) -> Match:
         sent=lossy.transfer.sent_or_lost,
         source=row["source"],
         host=row["destination"],
-        price=f"; repairing that took {show_duration(waited_ns)} of {show_duration(lossy.transfer.waited_ns)}"
+        price=f". Repairing that took {show_duration(waited_ns)} of {show_duration(lossy.transfer.waited_ns)}"
         if waited_ns
         else "",
     )

@@ -182,7 +182,7 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
 @cause(
     code="policer",
     title="Traffic policer",
-    sentence="A policer {where} {probably}holds {route} at {rate} after bursts{burst}: it dropped {share} of the "
+    sentence="A policer {where} {probably}holds {route} at {rate} after bursts{burst}. It dropped {share} of the "
     "segments ({lost} of {sent}) and queued none{steady}.",
     advice="Compare the rate with the contract (`show policy-map interface`), and shape just below it at the sender: `tc qdisc "
     "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",

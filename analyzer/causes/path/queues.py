@@ -71,7 +71,7 @@ def pings_between(case: Case, hosts: frozenset[str]) -> list[int]:
     code="bufferbloat",
     title="Standing queue (bufferbloat)",
     sentence="{who} from {source} to {destination} {fill} a queue of {queued} at {rate} {where}: round trips go from {least} to "
-    "{usual} (up to {high}){pings}, and everything behind it waits.",
+    "{usual} (up to {high}){pings}. Everything behind it waits.",
     advice="Put a fair queue with AQM before that link, just below its rate: `tc qdisc replace dev IF root cake bandwidth "
     "{below}`.",
     shows="A transfer has data to send, and its median round trip exceeds the minimum of all flows of its hosts by 20 ms and "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: services of which each request wants one answer
 SERVICES = {123: "NTP request", 161: "SNMP request"}
 #: why a server leaves a request without an answer
-DROPS = {123: "too many, or of clients that it does not serve", 161: "too many, or with a wrong community or user"}
+DROPS = {123: "too many, or of clients that it does not serve", 161: "too many, or a wrong community or user"}
 FLOWS_MAX = 5_000
 SILENT_MIN, ANSWERED_MIN, SHARE_MIN = 2, 3, 0.02
 

@@ -68,7 +68,7 @@ def named_by(case: Case, host: SilentHost, commands: list[Command]) -> str | Non
 @cause(
     code="ftp-wrong-address",
     title="FTP server names an address that cannot be reached",
-    sentence="The FTP server {server} {probably}names {a_private}address of its own, {host}, in answers to PASV: "
+    sentence="The FTP server {server} {probably}names {a_private}address, {host}, in its answers to PASV: "
     "{count:data connection} to it ({syns}{time}) got no answer, while the control connection works.",
     advice="Set the external address of the server (vsftpd `pasv_address`, ProFTPD `MasqueradeAddress`, FileZilla Server: "
     "passive mode settings), or let the client use EPSV (`curl --ftp-skip-pasv-ip`).",
@@ -239,7 +239,7 @@ def controlled(case: Case, host: SilentHost, server: str) -> list[int]:
     code="ftp-active-blocked",
     title="Active FTP is blocked",
     sentence="Active FTP fails: {count} of the server {server} from port 20 to {client} ({syns}{time}) got no answer, while the "
-    "control connection works: a firewall or NAT before the client {probably}drops {them}.",
+    "control connection works. A firewall or NAT before the client {probably}drops {them}.",
     advice="Let {client} use passive mode (PASV or EPSV), or let its firewall and NAT follow FTP (a helper, an ALG; not within "
     "TLS).",
     shows="SYNs from port 20 of a host get no answer from a client. Meanwhile or later, that client is heard on its control "

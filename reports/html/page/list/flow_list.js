@@ -54,7 +54,7 @@ const classOf = ({ number, wide, bars, desk }) => [number ? "n" : "", wide ? "wi
 
 export function makeHead() {
   const row = headOfTable($("flows")).insertRow();
-  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length));
+  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length) && (key !== "rtt" || tables.flows.rtt.some((rtt) => !Number.isNaN(rtt))));
   for (const column of columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";
