@@ -52,6 +52,31 @@ EMPTY = """() => [...document.querySelectorAll('main section')].filter((section)
   for (const part of kept.querySelectorAll('h2, h3, .tools, thead, [hidden]')) part.remove();
   return !kept.textContent.trim() && !kept.querySelector('svg, .bar');
 }).map((section) => section.id || section.textContent.trim().slice(0, 40))"""
+# Hides what repeats: the third and each further child of a parent that is as two before it, but for texts and numbers.
+HIDE = """() => {
+  const kinds = new Map();
+  const ownKind = (one) => [one.tagName, !one.textContent.trim(), ...[...one.attributes].map(({ name, value }) =>
+    /^(class|role|tabindex|style|type|aria-.*)$/.test(name) ? name + value.replace(/[\\d.]+/g, 0) : name)];
+  const kindOf = (one) => {
+    if (!kinds.has(one)) kinds.set(one, `${ownKind(one)}(${[...one.children].map(kindOf)})`);
+    return kinds.get(one);
+  };
+  for (const parent of document.body.querySelectorAll('*')) {
+    const times = {};
+    for (const child of parent.children) {
+      const kind = kindOf(child);
+      times[kind] = (times[kind] ?? 0) + 1;
+      child.toggleAttribute('data-repeated', times[kind] > 2);
+    }
+  }
+  window.hiding ??= new CSSStyleSheet();
+  hiding.replaceSync('[data-repeated] { visibility: hidden !important }');
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets.filter((sheet) => sheet !== hiding), hiding];
+}"""
+SHOW = """() => {
+  hiding.replaceSync('');
+  document.querySelectorAll('[data-repeated]').forEach((one) => one.removeAttribute('data-repeated'));
+}"""
 TOUCH_PX = 2.5  # lines of text that follow each other closely overlap by less
 
 
@@ -85,13 +110,16 @@ def faults(page: Page) -> dict[str, Any]:
 
 
 def violations(page: Page, rules: Sequence[str] = ()) -> list[Any]:
-    """Returns the violations of accessibility rules, or of all, that axe-core finds: impact, rule and elements."""
+    """Returns the violations of accessibility rules, or of all, that axe-core finds: impact, rule and elements. Of rows that are
+    alike but for their texts, it looks at two: it takes some milliseconds for the contrast of each text."""
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
     if not page.page.evaluate("!!window.axe"):
         page.page.evaluate(files(axe).joinpath("axe.min.js").read_text("utf-8") + ";0")
+    page.page.evaluate(HIDE)
     rows: list[Any] = page.page.evaluate(
         "rules => axe.run(document, {resultTypes: ['violations'], ...(rules.length ? {runOnly: rules} : {})})"
         ".then(r => r.violations.map(v => [v.impact, v.id, v.nodes.map(n => n.html.slice(0, 120))]))",
         list(rules),
     )
+    page.page.evaluate(SHOW)
     return rows
