@@ -121,13 +121,15 @@ class Page:
         return self
 
     def until(self, expression: str, seconds: float = 90) -> Any:
-        """The value of an expression as soon as it is true; polled, since the page's policy forbids more."""
-        until = time.monotonic() + seconds
+        """The value of an expression as soon as it is true; polled, since the page's policy forbids more, and ever less often,
+        since each look takes time from the page."""
+        until, pause = time.monotonic() + seconds, 0.01
         while time.monotonic() < until:
             value = self.page.evaluate(expression)
             if value:
                 return value
-            time.sleep(0.02)
+            time.sleep(pause)
+            pause = min(pause * 1.5, 0.1)
         raise AssertionError(f"never true: {expression}; {self.complaints}")
 
     def points(self) -> int:

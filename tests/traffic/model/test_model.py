@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from scapy.all import IP, TCP, UDP, Ether, Packet, Raw, rdpcap, wrpcap
 
+from forked_commands import run_command
 from lab_bench import NEEDED
 from traffic_ends import undisturbed
 from wiretale.traffic.model.agreement import probability
@@ -28,8 +29,7 @@ CLIENT, SERVER = ("192.0.2.1", 5000), ("192.0.2.2", 6000)
 
 def wiretale(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command, as a user runs it."""
-    command = [sys.executable, "-m", "wiretale", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return run_command(*arguments)
 
 
 def datagram(size: int, at_ns: int, reverse: bool = False) -> Packet:
@@ -193,8 +193,7 @@ def test_flows_that_cannot_be_modeled_are_named(tmp_path: Path) -> None:
 def test_wrong_use_is_one_line(tmp_path: Path, options: tuple[str, ...], code: int, says: str) -> None:
     file = capture(tmp_path / "a.pcap", packets_of([(100, 1000)]))
     arguments = (*options[:1], str(file), *options[1:]) if "--check" in options else (str(file), *options)
-    command = [sys.executable, "-m", "wiretale", "model", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    done = run_command("model", *arguments, cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
     assert says in done.stderr and not (tmp_path / "plan.toml").exists()
 

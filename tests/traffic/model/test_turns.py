@@ -6,13 +6,13 @@ from __future__ import annotations
 import json
 import random
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forked_commands import run_command
 from lab_bench import NEEDED
 from plain_wire import ACK, PSH, Connection, Wire
 from traffic_ends import Receiver, receiving, send, send_raw, undisturbed
@@ -25,8 +25,7 @@ Lines = list[Turn]
 
 def wiretale(*arguments: object) -> subprocess.CompletedProcess[str]:
     """The command, as a user runs it."""
-    command = [sys.executable, "-m", "wiretale", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+    return run_command(*arguments)
 
 
 def drawn(count: int, seed: int) -> Lines:
