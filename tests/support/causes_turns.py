@@ -258,7 +258,7 @@ CASES = {
     "repairs behind a delayed ACK": Case(
         lambda: repaired(195.0),
         REPAIRS,
-        ("in bursts of up to 5", "follows 195 ms later, probably when the delayed ACK"),
+        ("in bursts of up to 5", "each 195 ms after the one before, probably when the delayed ACK"),
     ),
     "repairs by a timer": Case(
         lambda: repaired(5_000.0, timer=True, bursts=2),
