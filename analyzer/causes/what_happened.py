@@ -12,7 +12,7 @@ from wiretale.analyzer.causes.closings import harmless_resets_str
 from wiretale.analyzer.causes.ends.measured import measured_str
 from wiretale.analyzer.causes.harmless import lookups_str, streams_str, traced_str
 from wiretale.analyzer.findings.judged import Judged, judge
-from wiretale.analyzer.findings.model import endpoint_str, protocol_str
+from wiretale.analyzer.findings.model import ON_WIRE, endpoint_str, on_wire, protocol_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def lost_str(trace: Trace, judged: Judged, is_doubtful: bool) -> str:
         return ""
     counts = trace.transfers.counts
     lost, unplaced = (
-        sum(count for name in names for _, count in counts[name])
+        sum(count for name in names for _, count in (on_wire(counts, name) if name in ON_WIRE else counts[name]))
         for names in (("lost_upstream", "lost_downstream", "blocks_lost"), ("unplaced_retransmissions",))
     )
     if not lost + unplaced:

@@ -43,6 +43,12 @@ SAID = {
     "SYNs of connections that follow one another": Said(
         lambda: drawn.learned(apart=0.4, count=12), "accept-queue", ("a device limits new connections",)
     ),
+    "SYN-ACKs that come too late": Said(
+        drawn.late_answers, "connect-given-up", ("10.0.0.1 probably gives up", "4 of 4 connections came after 600 ms")
+    ),
+    "SYN-ACKs of a near host that a scanner resets": Said(lambda: drawn.late_answers(0.02), None),
+    "a client that waits as long elsewhere": Said(lambda: drawn.late_answers(patient=True), None),
+    "late SYNs of a port that accepts nobody at once": Said(lambda: drawn.learned(count=2), None),
     # ClientHello
     "long hellos without an answer": Said(
         drawn.split_hellos,

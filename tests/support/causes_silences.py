@@ -163,7 +163,20 @@ def acknowledged_by_a_device(pause: float = 900_000.0, window: int = 0, count: i
     return wire
 
 
+def late_answers(rtt: float = 0.6, count: int = 4, patient: bool = False) -> Timed:
+    """A client that resets each SYN-ACK; `patient`: another attempt is completed."""
+    talks = []
+    for i, ends in enumerate(many(count)):
+        at = 3.0 * i
+        answer = ends.accepts(at + rtt)[0]
+        talks.append([ends.syn(at), answer, ends.segment(at + rtt + 0.0001, False, "R", seq=1001, window=0)])
+    if patient:
+        talks += [[ends.syn(60.0), *ends.accepts(60.0 + 1.1 * rtt), *ends.talks(61.0 + rtt)] for ends in many(1, 45000)]
+    return all_of(*talks)
+
+
 EXAMPLES = {
+    "connect-given-up": of_timed(late_answers),
     "fin-ignored": of_wire(unheard_fins),
     "setup-lost": of_timed(learned),
     "split-hello": of_wire(split_hellos),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 WAIT_MIN_NS = 200_000_000  # a client that closes sooner did not wait
 ROUND_S = (1, 2, 3, 4, 5, 8, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300)
 ROUND_SHARE = 0.02  # off a round number of seconds
+LATE_ANSWER_NS, GIVEN_UP_MIN = 300_000_000, 2  # of a SYN-ACK; no timeout for connecting is shorter; attempts
 HALF_OPEN_NS, HALF_OPEN_MIN = 10_000_000_000, 3
 ALERT_BYTES_MAX = 85  # a TLS record with an alert, of the longest MAC and padding (RFC 5246 section 6.2.3.2)
 GAVE_UP_EFFECTS = ("slow-server", "reset", "request-unanswered", "idle-reset", "tls-handshake-slow")
@@ -143,6 +144,66 @@ def words_of(group: Sequence[GivenUp]) -> Words:
         "late": times_str([each.answered_ns for each in group]),
         "them": "it" if len(group) == 1 else "them",
     }
+
+
+def late_handshakes(case: Case) -> list[tuple[Connection, int]]:
+    """Returns the attempts whose SYN-ACK came late and was reset by the client, with the time that it took."""
+    explained, late = case.flows_of(), []
+    for row in case.exchanges("outcome", "abandoned"):
+        if row["kind"] != "connect" or row["flow"] is None or row["flow"] in explained:
+            continue
+        connection = case.connections[row["flow"]]
+        client, server = (connection.directions[side] for side in (connection.client_side, connection.server_side))
+        rtt_ns = client["rtt_ns_min"]  # the SYN-ACK acknowledges the SYN
+        if rtt_ns and rtt_ns >= LATE_ANSWER_NS and client["resets"] and not server["resets"]:
+            late.append((connection, rtt_ns))
+    return late
+
+
+@cause(
+    code="connect-given-up",
+    title="Clients give up connecting before the SYN-ACK comes",
+    sentence="The client {client} {probably}gives up connecting to {server} too soon: the SYN-ACKs of {count} of "
+    "{total:connection} came after {waits}, when it had closed already, and it reset them.",
+    advice="Raise the timeout for connecting of the program on {client} above {longest}, and find what makes the way so long "
+    "(`ping {host}`: a mobile network, a satellite, a VPN, a full queue).",
+    shows="At least two SYN-ACKs of a server come 0.3 s or more after the SYN that they acknowledge, and the client resets them. "
+    "No connection to that server came about after as long.",
+    rivals={
+        "port-reuse": "the SYN-ACK acknowledges this SYN",
+        "client-gave-up": "the handshake is not complete",
+        "accept-queue": "the first SYN is answered",
+    },
+    unknown="Whether the client scans ports: a scanner resets each SYN-ACK, soon or late.",
+    explains=("reset",),
+)
+def connect_given_up(case: Case) -> Matches:
+    for (server, client), group in largest_groups(
+        late_handshakes(case), lambda pair: (pair[0].server, pair[0].end(pair[0].client_side)[0])
+    ):
+        waits, flows = [ns for _, ns in group], [connection.number for connection, _ in group]
+        patient = [case.flow(flow)["handshake_rtt_ns"] or 0 for flow in case.connections.to_server(server)]
+        if len(group) < GIVEN_UP_MIN or max(patient, default=0) >= min(waits):
+            continue
+        yield Match(
+            certainty="likely",
+            place="client",
+            flows=flows,
+            failed=len(group),
+            attempts=len(patient),
+            waited_ns=union_ns(Span(each.flow["first_ns"] or 0, each.last_ns) for each, _ in group),
+            filter=" or ".join(flow_filter(each.flow) for each, _ in group[:SHOWN]),
+            proof=f"{plural(len(group), 'RST')} of the client in answer to a SYN-ACK, {times_str(waits)} after the SYN",
+            excluded={"port-reuse": "each SYN-ACK acknowledges its SYN", "client-gave-up": "no handshake was complete"},
+            undecided={"accept-queue": f"`ping {server[0]}`: is the way as long, or does the server answer late?"},
+            client=client,
+            server=server_str([connection for connection, _ in group]),
+            host=server[0],
+            count=len(group),
+            total=len(patient),
+            waits=times_str(waits),
+            longest=show_duration(max(waits)),
+        )
 
 
 @cause(

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.path.lossy import EFFECTS, Lossy, ends_of, lossy_transfers, route_of
+from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import Side
 from wiretale.analyzer.findings.transfers import Transfer, rows_of_kind
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_rate, show_share
@@ -52,11 +53,20 @@ def ignored_rows(case: Case) -> Iterator[int]:
     explains=("damaged-packets", *EFFECTS),
 )
 def wrong_checksums(case: Case) -> Matches:
+    groups: dict[tuple[str, str, bool, bool], list[Direction]] = {}
     for number in ignored_rows(case):
         flow, row = case.flow(number // 2), case.direction(number // 2, number % 2)
-        ignored, right = row["checksums_ignored"] or 0, row["checksums_verified"] - (row["checksum_errors"] or 0)
+        ignored, right = row["checksums_ignored"] or 0, right_sums(row)
         if (row["retransmissions"] or 0) >= min(ignored - 1, REPEATED_MIN) and right <= 3 * ignored:
-            yield ignored_match(flow, row, ignored, right > 0)
+            key = row["source"], row["destination"], is_in_tunnel(flow), is_of_syns((flow, row))
+            groups.setdefault(key, []).append((flow, row))
+    for group in groups.values():
+        yield ignored_match(group)
+
+
+def right_sums(row: DirectionRow) -> int:
+    """Returns the packets of a direction with a right checksum."""
+    return row["checksums_verified"] - (row["checksum_errors"] or 0)
 
 
 def is_in_tunnel(flow: FlowRow) -> bool:
@@ -64,17 +74,42 @@ def is_in_tunnel(flow: FlowRow) -> bool:
     return any(name in (flow["path"] or "") for name in ("vxlan", "geneve", "gtp"))
 
 
-def ignored_match(flow: FlowRow, row: DirectionRow, ignored: int, has_right: bool) -> Match:
-    """Returns the match of a direction whose packets nobody accepts; `has_right`: some have a right checksum."""
-    in_tunnel = is_in_tunnel(flow)
-    is_established, is_of_syns = flow["handshake_rtt_ns"] is not None, bool(row["syn_fin_retransmissions"])
-    waited = (flow["time_connecting_ns"] or 0) if is_of_syns else (row["rto_idle_ns"] or 0)
-    answered = "the first packet without it" if is_of_syns else "those with a right one"
+Direction = tuple["FlowRow", "DirectionRow"]
+
+
+def is_of_syns(direction: Direction) -> bool:
+    """Returns whether SYNs or FINs are among the packets that nobody accepts."""
+    return bool(direction[1]["syn_fin_retransmissions"])
+
+
+def is_refused(direction: Direction) -> bool:
+    """Returns whether a direction never came through: no handshake, or data that nobody took."""
+    return direction[0]["handshake_rtt_ns"] is None or not is_of_syns(direction)
+
+
+def lost_time(direction: Direction) -> Span:
+    """Returns the time that the sender waited for its timers, from the beginning of the flow."""
+    flow, row = direction
+    waited = (flow["time_connecting_ns"] if is_of_syns(direction) else row["rto_idle_ns"]) or 0
+    return Span(flow["first_ns"] or 0, (flow["first_ns"] or 0) + waited)
+
+
+def are_open(group: Sequence[Direction]) -> bool:
+    """Returns whether all connections came about."""
+    return all(flow["handshake_rtt_ns"] is not None for flow, _ in group)
+
+
+def ignored_match(group: Sequence[Direction]) -> Match:
+    """Returns the match of directions between two hosts whose packets nobody accepts."""
+    flow, row = group[0]
+    in_tunnel, ignored = is_in_tunnel(flow), sum(each["checksums_ignored"] or 0 for _, each in group)
+    has_right, waited = all(right_sums(each) for _, each in group), union_ns(map(lost_time, group))
+    answered = "the first packet without it" if is_of_syns(group[0]) else "those with a right one"
     return Match(
         certainty="proven" if has_right else "likely",
         place="client" if row["direction"] == 0 else "server",
-        flows=[(row["flow"], row["direction"])],
-        failed=int(not is_established or not is_of_syns),
+        flows=[(each["flow"], each["direction"]) for _, each in group],
+        failed=sum(map(is_refused, group)),
         waited_ns=waited or None,
         proof=f"{ignored:,} packets with a wrong checksum got no answer; {answered} did",
         excluded={"damaged-packets": "it is wrong in each of them, not in a few"},
@@ -83,7 +118,7 @@ def ignored_match(flow: FlowRow, row: DirectionRow, ignored: int, has_right: boo
         destination=row["destination"],
         count=ignored,
         layer="outer UDP" if in_tunnel else "TCP",
-        success=f", but answered {answered}" if is_established else "",
+        success=f", but answered {answered}" if are_open(group) else "",
         what="" if has_right else "probably ",
         price=f", which cost {show_duration(waited)}" if waited else "",
         tunnel=" (the tunnel's device, and the adapter below it)" if in_tunnel else "",

@@ -203,6 +203,13 @@ def pooled(groups: Sequence[list[Lossy]], every: Sequence[Transfer] = ()) -> lis
     return pools
 
 
+def beside_str(group: Sequence[Lossy], place: str) -> str:
+    """Returns ` and 3 more after it`: what the transfers lost on the other side of the capture point; "" if nothing."""
+    beyond = "downstream" if place == "upstream" else "upstream"
+    count = sum(lossy.transfer.count(*COUNTS[beyond]) for lossy in group)
+    return f" and {count:,} more {'after' if place == 'upstream' else 'before'} it" if count else ""
+
+
 def is_pool(group: Sequence[Lossy]) -> bool:
     """Returns whether no host is an end of all these transfers."""
     return all(len({lossy.transfer.row[end] for lossy in group}) > 1 for end in ("source", "destination"))

@@ -217,7 +217,11 @@ def setup_match(case: Case, queue: Queue, segments: int) -> Match:
 )
 def accept_queue(case: Case) -> Matches:
     for queue in queues_of(case):
-        if queue.is_busy and repeated_share(case, queue.rows) <= LOSS_RATIO * queue.hindered / queue.total:
+        if (
+            queue.is_busy
+            and queue.has_others
+            and repeated_share(case, queue.rows) <= LOSS_RATIO * queue.hindered / queue.total
+        ):
             case.claimed.update(queue.flows)
             yield of_queue(case, queue)
 
@@ -291,6 +295,11 @@ class Queue(NamedTuple):
         if self.silent and self.silent.syns > self.silent.failed:
             return self.load >= LOADED
         return len(self.slow) >= SLOW_MIN and self.hindered >= SLOW_SHARE * self.total
+
+    @property
+    def has_others(self) -> bool:
+        """Whether the port accepted others at once, or had connections open: else nothing shows that it was busy."""
+        return self.load >= LOADED or self.total > self.hindered
 
     @property
     def outcome(self) -> str:

@@ -191,8 +191,8 @@ def mask_match(client: str, beyond: list[ExchangeRow], cited_by: list[Numbered])
         certainty="likely",
         place="client",
         findings=cited_by,
-        failed=len(beyond),
-        attempts=len(beyond),
+        failed=count,
+        attempts=count,
         waited_ns=union_ns(waits_of(beyond)),
         frames=packets_of(beyond),
         packets=count,
@@ -281,8 +281,8 @@ def lan_match(case: Case, target: str, rows: list[ExchangeRow], *, is_certain: b
         severity="info"
         if not is_certain and len(case.trace.flows)
         else None,  # replies may be at another port of the switch
-        failed=len(rows),
-        attempts=len(rows),
+        failed=count,
+        attempts=count,
         waited_ns=waited,
         frames=packets,
         packets=count,
