@@ -71,6 +71,12 @@ def test_a_page_has_every_part_of_the_help() -> None:
     assert page.sections[0].entries == [("-a, --all VALUE", "one two")]
 
 
+def test_words_of_an_option_are_completed_by_a_function_of_zsh(manual: Path) -> None:
+    text = (manual / "share/zsh/site-functions/_wiretale").read_text("utf-8")
+    assert ":CODE:_wiretale_cause" in text and "\n_wiretale_cause() {" in text and ":_alternative" not in text
+    assert "': :_wiretale_command_or_file'" in text
+
+
 @pytest.mark.parametrize("name", PROGRAM_OF_COMMAND)
 def test_a_c_program_prints_the_help_of_its_declaration(name: str) -> None:
     program, *first = PROGRAM_OF_COMMAND[name]

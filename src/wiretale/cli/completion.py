@@ -20,6 +20,13 @@ PLACES["zsh"] = "zsh/{folder}/_{name}"
 OPTION = re.compile(r"(?:-\w|--[\w-]+)(?:, (?:-\w|--[\w-]+))*")
 FOLDERS = ("DIR", "FOLDER")
 FILES = ("FILE", "CAPTURE", "PATH", "OUT", "PAGE", "BEFORE", "AFTER", "KEY", "OUT.pcapng", "A", "B")
+# A capture can take the place of a command.
+FILES_OF_ZSH = {
+    "$_shtab_wiretale_view_options ;;": "$_shtab_wiretale_view_options ;;\n"
+    "        *) _arguments -C -s $_shtab_wiretale_analyze_options ;;",
+    "': :_shtab_wiretale_commands'": "': :_wiretale_command_or_file'",
+    "_shtab_wiretale() {": "_wiretale_command_or_file() {\n  _shtab_wiretale_commands\n  _files\n}\n\n_shtab_wiretale() {",
+}
 WITHOUT_OPTIONS = ("commands", "actions", "more", "signals", "exit codes")
 TITLE_MOST = 60
 
@@ -47,9 +54,12 @@ def of_words(words: Sequence[str], kind: str) -> dict[str, Any]:
     listed = " ".join(map(shlex.quote, words))
     return {
         "bash": name,
-        "zsh": f"_alternative 'words::({listed})' 'files::_files'",
+        "zsh": name,  # a function, because colons of its own would end the action
         "fish": f"(printf '%s\\n' {listed})",
-        "preamble": {"bash": f'{name}() {{\n  compgen -W "{listed}" -- "$1"\n  compgen -f -- "$1"\n}}'},
+        "preamble": {
+            "bash": f'{name}() {{\n  compgen -W "{listed}" -- "$1"\n  compgen -f -- "$1"\n}}',
+            "zsh": f"{name}() {{\n  _alternative 'words: :({listed})' 'files: :_files'\n}}",
+        },
     }
 
 
@@ -146,4 +156,8 @@ def scripts_of(parser: argparse.ArgumentParser, name: str, folder: str) -> dict[
     """Returns the scripts of a parser. `folder` is where zsh looks for them."""
     import shtab
 
-    return {place.format(name=name, folder=folder): shtab.complete(parser, shell) for shell, place in PLACES.items()}
+    texts = {shell: shtab.complete(parser, shell) for shell in PLACES}
+    texts["bash"] = texts["bash"].replace("complete -o bashdefault -F", "complete -o bashdefault -o default -F")
+    for before, after in FILES_OF_ZSH.items():
+        texts["zsh"] = texts["zsh"].replace(before, after)
+    return {place.format(name=name, folder=folder): texts[shell] for shell, place in PLACES.items()}
