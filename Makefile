@@ -302,6 +302,16 @@ accuracy: $(VENV)/.stamp-test build ## score verdicts, limits and exchanges (as 
 	@$(BENCHMARK) score.savings
 	@$(BENCHMARK) score.exchanges
 
+TRIAL_SESSIONS = 100000
+TRIAL_REMOVALS = 50
+
+.PHONY: trials
+trials: build ## hostile sessions at a receiver with sanitizers, and removals of a captured interface (as root)
+	@.ci/packages bench
+	@$(foreach folder,traffic,$(MAKE) -s -C $(folder) all $(SANITIZED_PROGRAM))
+	@$(BENCHMARK) trials.sessions --program build/sanitize/bin/wiretale-traffic --count $(TRIAL_SESSIONS)
+	@$(BENCHMARK) trials.removals --program $(VENV)/bin/wiretale-capture --count $(TRIAL_REMOVALS)
+
 build/bench/%: benchmarks/speed/%.c
 	@mkdir -p $(@D)
 	@$(CC) -std=gnu11 -O2 -Wall -Wextra -Werror $< -o $@ -lpcap

@@ -59,9 +59,14 @@ static void judge_state(const char *metrics, struct verdict *verdict) {
 static void judge_interfaces(const char *metrics, struct verdict *verdict) {
     struct sample sample;
     char name[LABEL_SIZE];
-    while (samples_next(&metrics, "interface_up", &sample))
+    for (const char *at = metrics; samples_next(&at, "interface_up", &sample);)
         if (sample.value == 0 && samples_label(&sample, "interface", name, sizeof name))
             add(verdict, HEALTH_WARNING, "%s is not there", name);
+    for (const char *at = metrics; samples_next(&at, "interface_carrier", &sample);)
+        if (sample.value == 0 && samples_label(&sample, "interface", name, sizeof name))
+            add(verdict, HEALTH_WARNING, "%s has no carrier", name);
+    if (samples_sum(metrics, "mirror_good") == 0)
+        add(verdict, HEALTH_WARNING, "the mirror port does not deliver all, as the log says");
 }
 
 static void judge_loss(const char *metrics, const struct health_limits *limits, double now,

@@ -63,7 +63,7 @@ static const struct command_line command = {
         "exit codes:\n"
         "  0  done; with --check: healthy\n"
         "  1  with --check, a warning: packets wait, the disk fills up, an on-close\n"
-        "     command fails, or an interface is missing\n"
+        "     command fails, or an interface or its carrier is missing\n"
         "  2  wrong usage; with --check, critical: packets were lost, or nobody captures\n"
         "  3  with --check, unknown: wrong usage, or no permission\n"
         "  4  the capture does not answer, or the output cannot be written\n"

@@ -19,8 +19,9 @@ static struct status a_fine_one(void) {
         .ring_full_ns = 0,
         .has_commands = true,
         .interface_count = 2,
-        .interfaces = {{.name = "eth0", .is_read = 1, .last_packet_ns = now - NS_PER_S},
-                       {.name = "e\"1", .is_read = 1, .last_packet_ns = now - NS_PER_S}},
+        .interfaces =
+            {{.name = "eth0", .is_read = 1, .has_carrier = 1, .last_packet_ns = now - NS_PER_S},
+             {.name = "e\"1", .is_read = 1, .has_carrier = 1, .last_packet_ns = now - NS_PER_S}},
     };
 }
 
@@ -48,6 +49,9 @@ int main(void) {
     check(WITH(state, STATUS_DROPPING), HEALTH_CRITICAL, "the disk takes no packets, and");
     check(WITH(state, STATUS_WAITING), HEALTH_CRITICAL, "no interface is there to read");
     check(WITH(interfaces[1].is_read, 0), HEALTH_WARNING, "e\"1 is not there");
+    check(WITH(interfaces[0].has_carrier, 0), HEALTH_WARNING, "eth0 has no carrier");
+    check(WITH(interfaces[0].has_carrier, -1), HEALTH_OK, "");
+    check(WITH(has_mirror, true), HEALTH_WARNING, "the mirror port does not deliver all");
     check(WITH(last_loss_ns, now - 301 * NS_PER_S), HEALTH_OK, "");
     check(WITH(last_loss_ns, now - 290 * NS_PER_S), HEALTH_CRITICAL, "packets were lost 290 s");
     check(WITH(lag_ns, 4 * NS_PER_S), HEALTH_OK, "");

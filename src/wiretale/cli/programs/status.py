@@ -71,8 +71,8 @@ PROGRAM = Program(
 """,
     exit_codes={
         0: "done; with --check: healthy",
-        1: "with --check, a warning: packets wait, the disk fills up, an on-close command fails, or an interface is "
-        "missing",
+        1: "with --check, a warning: packets wait, the disk fills up, an on-close command fails, or an interface or "
+        "its carrier is missing",
         2: "wrong usage; with --check, critical: packets were lost, or nobody captures",
         3: "with --check, unknown: wrong usage, or no permission",
         4: "the capture does not answer, or the output cannot be written",
