@@ -23,12 +23,14 @@ COMPLETED = [
     ("wiretale analyze --cause tail-l", "tail-loss"),
     ("wiretale send --kern", "--kernel-pacing"),
     ("wiretale analyze cap", "capture.pcap"),
+    ("wiretale capture.pcap --cau", "--cause"),
+    ("wiretale capture.pcap --cause tail-l", "tail-loss"),
 ]
 ASK = {
     "bash": """
 source "$0/share/bash-completion/completions/wiretale"
 COMP_WORDS=("$@"); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}
-_shtab_wiretale
+_wiretale
 printf '%s\\n' "${COMPREPLY[@]}"
 """,
     "fish": """

@@ -20,12 +20,31 @@ PLACES["zsh"] = "zsh/{folder}/_{name}"
 OPTION = re.compile(r"(?:-\w|--[\w-]+)(?:, (?:-\w|--[\w-]+))*")
 FOLDERS = ("DIR", "FOLDER")
 FILES = ("FILE", "CAPTURE", "PATH", "OUT", "PAGE", "BEFORE", "AFTER", "KEY", "OUT.pcapng", "A", "B")
-# A capture can take the place of a command.
-FILES_OF_ZSH = {
-    "$_shtab_wiretale_view_options ;;": "$_shtab_wiretale_view_options ;;\n"
-    "        *) _arguments -C -s $_shtab_wiretale_analyze_options ;;",
-    "': :_shtab_wiretale_commands'": "': :_wiretale_command_or_file'",
-    "_shtab_wiretale() {": "_wiretale_command_or_file() {\n  _shtab_wiretale_commands\n  _files\n}\n\n_shtab_wiretale() {",
+# `wiretale FILE [options]` is completed as `wiretale analyze FILE [options]`: pieces of shtab's scripts that are replaced.
+WITHOUT_COMMAND = {
+    "bash": {
+        "complete -o bashdefault -F _shtab_wiretale wiretale": """_wiretale() {
+  if ((COMP_CWORD > 1)) && [[ " ${_shtab_wiretale_subparsers[*]} " != *" ${COMP_WORDS[1]} "* ]]; then
+    COMP_WORDS=("${COMP_WORDS[0]}" analyze "${COMP_WORDS[@]:1}")
+    COMP_CWORD=$((COMP_CWORD + 1))
+  fi
+  _shtab_wiretale
+}
+
+complete -o bashdefault -o default -F _wiretale wiretale"""
+    },
+    "zsh": {
+        "$_shtab_wiretale_view_options ;;": "$_shtab_wiretale_view_options ;;\n"
+        "        *) _arguments -C -s $_shtab_wiretale_analyze_options ;;",
+        "': :_shtab_wiretale_commands'": "': :_wiretale_command_or_file'",
+        "_shtab_wiretale() {": "_wiretale_command_or_file() {\n  _shtab_wiretale_commands\n  _files\n}\n\n_shtab_wiretale() {",
+    },
+    "fish": {
+        "_shtab_wiretale_scan\n  test": "_shtab_wiretale_scan\n"
+        '  test -z "$_shtab_wiretale_cmdpath" -a "$_shtab_wiretale_npos" -gt 0; and set -g _shtab_wiretale_cmdpath analyze\n'
+        "  test",
+        "complete -c wiretale -f\n": "complete -c wiretale -f\ncomplete -c wiretale -n _shtab_wiretale_using -F\n",
+    },
 }
 WITHOUT_OPTIONS = ("commands", "actions", "more", "signals", "exit codes")
 TITLE_MOST = 60
@@ -157,7 +176,7 @@ def scripts_of(parser: argparse.ArgumentParser, name: str, folder: str) -> dict[
     import shtab
 
     texts = {shell: shtab.complete(parser, shell) for shell in PLACES}
-    texts["bash"] = texts["bash"].replace("complete -o bashdefault -F", "complete -o bashdefault -o default -F")
-    for before, after in FILES_OF_ZSH.items():
-        texts["zsh"] = texts["zsh"].replace(before, after)
+    for shell, changes in WITHOUT_COMMAND.items():
+        for before, after in changes.items():
+            texts[shell] = texts[shell].replace(before, after)
     return {place.format(name=name, folder=folder): texts[shell] for shell, place in PLACES.items()}
