@@ -278,6 +278,14 @@ bench: $(VENV)/.stamp-test build build/bench/libpcap_loop ## measure speed and m
 	$(BENCHMARK) speed.pacing --program $(VENV)/bin/wiretale-traffic || failed=1; \
 	$(BENCHMARK) speed.capture --program $(VENV)/bin/wiretale-capture || failed=1; exit $$failed
 
+SOAK_SECONDS ?= 1800
+
+.PHONY: soak
+soak: $(VENV)/.stamp-test build ## run a tracer for SOAK_SECONDS (1800) while disk, interface, clock and process fail, and account for each packet (as root)
+	@$(MAKE) -s -C capture PROGRAM=$(CURDIR)/build/soak/wiretale-capture BUILD=$(CURDIR)/build/soak \
+		LDFLAGS="$(CURDIR)/benchmarks/soak/clock_shift.c -Wl,--wrap=clock_gettime,--wrap=pcap_dispatch"
+	@$(BENCHMARK) soak --program build/soak/wiretale-capture --seconds $(SOAK_SECONDS)
+
 .PHONY: bench-scale
 bench-scale: $(VENV)/.stamp-test build ## measure cost by packets, flows, files and jobs (all or AXES), write docs/performance.md
 	@.ci/packages bench

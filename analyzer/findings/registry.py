@@ -21,6 +21,7 @@ from wiretale.analyzer.findings import (
     loss_pattern,
     queueing,
     throughput_limit,
+    tracer,
 )
 from wiretale.analyzer.findings.cost import Concern, severity_by_cost
 from wiretale.analyzer.findings.counts import loss, numbered, order, window
@@ -56,6 +57,7 @@ CHAPTERS: dict[str, tuple[Page, ...]] = {
     module.CHAPTER: tuple(rule for rule in vars(module).values() if isinstance(rule, (Rule, CountRule)))
     for module in (
         capture,
+        tracer,
         decoding,
         handshake,
         connection,

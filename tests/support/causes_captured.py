@@ -14,6 +14,7 @@ from checkout import SAMPLES
 from finding_captures import of_wire
 from plain_wire import ACK, PSH, START_NS, Connection, Wire
 from talk import Talk
+from tracer_wire import write_interrupted
 
 Make = Callable[[Path], Path]
 
@@ -54,6 +55,11 @@ def set_back(path: Path) -> Path:
     )
 
 
+def interrupted(path: Path) -> Path:
+    """An upload of which the tracer's link missed a part."""
+    return write_interrupted(path, upload())
+
+
 EXAMPLES: dict[str, Make] = {
     "capture-drops": of_sample("capture_drops.pcapng"),
     "one-direction": of_wire(one_end),
@@ -62,6 +68,7 @@ EXAMPLES: dict[str, Make] = {
     "copies": of_wire(routed_copy),
     "offload": of_sample("super_segments.pcap"),
     "clock-step": set_back,
+    "carrier-lost": interrupted,
 }
 
 

@@ -25,6 +25,7 @@ from neighbor_wire import ABSENT, GATEWAY, OTHER_MAC, SERVER, announces, answers
 from one_queue import through_one_queue
 from plain_wire import ACK, MSS, PSH, START_NS, Wire, block
 from radio_wire import RETRY, TO_DS, on_radio
+from tracer_wire import write_interrupted, write_stepped
 
 FOLDER = Path(__file__).parents[2] / "sample_pcaps" / "findings"
 EXPERIMENTAL = bytes.fromhex("88b50001")  # EtherType for local experiments (IEEE 802)
@@ -250,6 +251,8 @@ def far_station() -> Iterator[tuple[float, Packet]]:
 
 
 CAPTURES: dict[str, Make] = {
+    "carrier-lost": lambda path: write_interrupted(path, wires.steady(wires.connection(), 200)),
+    "clock-set": lambda path: write_stepped(path, wires.steady(wires.connection(), 200), 1500.0),
     "wlan-retries": of_timed(far_station),
     "multicast-stopped": of_wire(forgotten_group),
     "dhcp-no-offer": of_timed(asked_for_a_lease),

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from wiretale.analyzer.causes.captured import altered, missing
+from wiretale.analyzer.causes.captured import altered, missing, tracer
 
 CHAPTER = "The capture itself"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (missing, altered)
+MODULES: tuple[ModuleType, ...] = (tracer, missing, altered)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.findings.evidence import Cited
+from wiretale.analyzer.findings.tracer import step_rows, steps_str
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case, Numbered
-    from wiretale.analyzer.rows import RelationRow
+    from wiretale.analyzer.rows import InterfaceRow, RelationRow
 
 COPIED_SHARE = 0.01  # of the packets; fewer are a note
 
@@ -80,10 +81,19 @@ def place_str(case: Case, row: RelationRow) -> str:
     return f" ({paths[0]} and {paths[1]}{router})"
 
 
+def joined_str(row: InterfaceRow) -> str:
+    """Returns where segments are joined, by the offloads that the tracer recorded."""
+    if row["receive_offload"] and row["send_offload"]:
+        return "before its adapter segmented or after it merged (its file says that GRO or LRO and TSO or GSO were on)"
+    if row["receive_offload"]:
+        return "after segments were merged (its file says that GRO or LRO was on)"
+    return "before its adapter segmented"
+
+
 @cause(
     code="offload",
     title="Captured before segmentation",
-    sentence="The host captured before its adapter segmented: {count:packet is|packets are} longer than the link MTU, so packet "
+    sentence="The host captured {where}: {count:packet is|packets are} longer than the link MTU, so packet "
     "counts, sizes and checksums are not those on the wire.",
     advice="Capture on another machine, or first run `ethtool -K {device} tso off gso off gro off lro off`.",
     shows="At least three IP packets are longer than any frame of the path.",
@@ -100,7 +110,28 @@ def offload(case: Case) -> Matches:
             findings=findings,
             count=sum(row["super_segments"] or 0 for row in rows),
             device=rows[0]["name"] or "DEVICE",
+            where=joined_str(rows[0]),
         )
+
+
+def recorded_step(case: Case, findings: list[Numbered]) -> Match:
+    """Returns the match of a step that the tracer recorded."""
+    row = max(step_rows(case.transfers), key=lambda row: abs(row["clock_step_size_ns"] or 0))
+    size_ns = row["clock_step_size_ns"] or 0
+    return Match(
+        certainty="proven",
+        place="capture",
+        findings=findings,
+        proof="the tracer recorded that its clock was set",
+        excluded={
+            "stall": "the tracer recorded that its clock was set",
+            "outage": "the tracer recorded that its clock was set",
+        },
+        jumped="was set back" if size_ns < 0 else "was set forward",
+        furthest=show_duration(abs(size_ns)),
+        times=steps_str(case.transfers, row),
+        wrong="times before and after it cannot be compared",
+    )
 
 
 @cause(
@@ -110,7 +141,8 @@ def offload(case: Case) -> Matches:
     advice="Slew the clock (chrony `makestep` off) while capturing, and sort the file with `reordercap`.",
     shows="A packet's timestamp is at least 100 µs earlier than that of the packet before it in the file. Or the TCP "
     "timestamps of both ends show it. In one instant they fall behind the capture's clock, by at least 200 ms and half of "
-    "that time, and do not catch up (flows.clock_jump_ns). Such a time is no part of waits for answers.",
+    "that time, and do not catch up (flows.clock_jump_ns). Or wiretale-capture recorded the step (interfaces.clock_steps). "
+    "Such a time is no part of waits for answers.",
     rivals={
         "stall": "the TSvals of both ends jump against the capture's clock in one instant",
         "outage": "the time goes back, or the TSvals of both ends do not advance in it",
@@ -120,7 +152,10 @@ def offload(case: Case) -> Matches:
 )
 def clock_step(case: Case) -> Matches:
     findings = [each for each in case.findings("time-backward") if each.finding.severity != "info"]
-    if findings:
+    recorded = case.findings("clock-set")
+    if recorded:
+        yield recorded_step(case, [*recorded, *findings])
+    elif findings:
         rows = [row for row in case.trace.interfaces if row["backward_steps"]]
         steps = sum(row["backward_steps"] or 0 for row in rows)
         yield Match(

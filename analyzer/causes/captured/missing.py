@@ -61,7 +61,7 @@ def capture_drops(case: Case) -> Matches:
         share = count / received
         what = f"its counters say that {count:,} of {plural(received, 'packet')} ({show_share(share, 1)}) were dropped"
         yield Match(certainty="proven", place="capture", findings=[*dropped, *missed], unjudged=share, what=what)
-    elif share := missed_share(case):
+    elif missed and (share := missed_share(case)):
         size = missed[0].finding.bytes or 0
         yield Match(
             certainty="likely",
