@@ -129,7 +129,7 @@ def fate_words(failed: list[Hello]) -> Words:
 @cause(
     code="split-hello",
     title="A ClientHello in two segments is not taken",
-    sentence="{server} does not take a ClientHello in two segments: {count} of {sizes} {fate}, while {answered} of one segment "
+    sentence="{server} does not accept a ClientHello in two segments: {count} of {sizes} {fate}, while {answered} of one segment "
     "(up to {small}) were answered. {who} {probably}does not put the pieces together.",
     advice="Update or bypass what terminates or filters TLS before {host}. Until then make the hello smaller: without "
     "post-quantum key shares (X25519MLKEM768: `-groups X25519`; Chrome: policy PostQuantumKeyAgreementEnabled).",

@@ -59,7 +59,7 @@ def is_slow_link(transfer: Transfer, delay_ns: float) -> bool:
     code="late-acks",
     title="The receiver delays each ACK",
     sentence="{receiver} acknowledges late: its ACKs come {delay} after the data, each for all that is in flight, {most}, though "
-    "the round trip is {rtt}. So the transfer reaches {rate}; {waited} were spent waiting for these ACKs.",
+    "the round trip is {rtt}. That limits the transfer to {rate}; {waited} were spent waiting for these ACKs.",
     advice="Let {receiver} acknowledge every second full segment at once (RFC 9293 section 3.8.6.3), or turn delayed ACKs off; "
     "a receive window, or a send buffer of {sender}, of many segments lets data flow meanwhile.",
     shows="At least eight ACKs come 30 ms or more after the data, and four round trips of the path or more. The time is constant "

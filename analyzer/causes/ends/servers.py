@@ -170,7 +170,7 @@ def repeated_of(case: Case, rows: Sequence[ExchangeRow]) -> Repeated:
     code="dns-repeated",
     title="DNS answers come only to a repeated query",
     sentence="{count} of {total:DNS question} to {server} {probably}lost the first query or its answer: clients waited {waits} "
-    "each until they asked again, and then had the answer {fast} later. Names cost {waited} so.",
+    "each until they asked again, and then had the answer {fast} later. That delayed lookups by {waited}.",
     advice="Look for what drops UDP 53 on the way to {server}: a full connection table (`conntrack -S`: insert_failed, drop), a "
     "rate limit, a resolver of which a forwarder is down. `options timeout:1 attempts:3` shortens the waits.",
     shows="At least two questions to a server get their answer at a repeat of the query, 0.9 s or more after the first, and "
