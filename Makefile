@@ -355,10 +355,14 @@ sanitize: $(VENV)/.stamp-test ## run all tests with AddressSanitizer and Undefin
 SANITIZED_PROGRAM = CFLAGS="-O1 $(SANITIZE)" LDFLAGS="$(SANITIZE)" BUILD=$(CURDIR)/build/sanitize/$(folder) \
 	PROGRAM=$(CURDIR)/build/sanitize/bin/$(call program_of,$(folder))
 
-.PHONY: deb
-deb: $(VENV)/.stamp-run ## build Debian packages of the capture daemon and of the receiver in dist/
+.PHONY: deb deb-check
+deb: ## build the Debian source package and its packages in dist/
 	@.ci/packages build deb
-	@$(foreach folder,capture traffic,$(MAKE) -s -C $(folder) deb CFLAGS=-Werror PYTHON=$(abspath $(PY)) &&) true
+	@.ci/deb
+
+deb-check: deb ## install, start, upgrade and purge them in a bare Debian with systemd (as root)
+	@.ci/packages fresh deb-check
+	@.ci/deb_check
 
 MACHINES = x86_64 aarch64
 TRIED_x86_64 = bullseye bookworm trixie

@@ -28,6 +28,7 @@ def script(name: str) -> ModuleType:
 def test_every_file_has_the_same_version() -> None:
     assert f"\n## [{__version__}]\n" in (ROOT / "CHANGELOG.md").read_text()
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert (ROOT / "debian/changelog").read_text().startswith(f"wiretale ({__version__}) ")
 
 
 def test_the_owner_fills_in_addresses_once() -> None:
