@@ -110,6 +110,17 @@ static bool set_end(void *into, const char *text, const char **expected) {
     return take_condition(into, conditions, text, expected);
 }
 
+/* 5 and 5% are the same. */
+static bool parse_percent(const char *text, double *percent) {
+    char number[32];
+    size_t length = strlen(text) - path_ends_with(text, "%");
+    if (length >= sizeof number)
+        return false;
+    snprintf(number, sizeof number, "%.*s", (int)length, text);
+    return !strchr(number, '%') && units_parse_decimal(number, UNIT_SHARE, percent) &&
+           *percent >= 0 && *percent <= 100;
+}
+
 /* Returns false for an empty filter, which would match each packet. */
 static bool add_match(struct settings *settings, const char *filter) {
     char *before = settings->keep_match;
@@ -124,7 +135,8 @@ static bool add_match(struct settings *settings, const char *filter) {
 
 static bool add_keep_rule(void *into, const char *text, const char **expected) {
     struct settings *settings = into;
-    *expected = "drops, link, match: and a filter, or rate: and packets per second, as in rate:50k";
+    *expected = "drops, link, match: and a filter, rate: and packets per second as in rate:50k, or "
+                "retransmissions: and a percentage";
     if (!strncmp(text, "match:", 6))
         return add_match(settings, text + 6);
     if (!strcmp(text, "drops"))
@@ -134,20 +146,13 @@ static bool add_keep_rule(void *into, const char *text, const char **expected) {
     else if (!strncmp(text, "rate:", 5) &&
              units_parse_whole(text + 5, UNIT_COUNT, "", &settings->keep_rate))
         settings->keep_on |= KEEP_ON_RATE;
+    else if (!strncmp(text, "retransmissions:", 16) &&
+             parse_percent(text + 16, &settings->keep_repeats_percent) &&
+             settings->keep_repeats_percent > 0)
+        settings->keep_on |= KEEP_ON_REPEATS;
     else
         return false;
     return !(settings->keep_on & KEEP_ON_RATE) || settings->keep_rate;
-}
-
-/* 5 and 5% are the same. */
-static bool parse_percent(const char *text, double *percent) {
-    char number[32];
-    size_t length = strlen(text) - path_ends_with(text, "%");
-    if (length >= sizeof number)
-        return false;
-    snprintf(number, sizeof number, "%.*s", (int)length, text);
-    return !strchr(number, '%') && units_parse_decimal(number, UNIT_SHARE, percent) &&
-           *percent >= 0 && *percent <= 100;
 }
 
 static bool set_max_loss(void *into, const char *text, const char **expected) {

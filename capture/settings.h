@@ -12,7 +12,7 @@
 #include "buffer/record.h"
 
 /* Bits of --keep-on. */
-enum keep_rule { KEEP_ON_DROPS = 1, KEEP_ON_LINK = 2, KEEP_ON_RATE = 4 };
+enum keep_rule { KEEP_ON_DROPS = 1, KEEP_ON_LINK = 2, KEEP_ON_RATE = 4, KEEP_ON_REPEATS = 8 };
 
 enum direction_choice { CHOOSE_BOTH, CHOOSE_IN, CHOOSE_OUT };
 
@@ -45,9 +45,10 @@ struct settings {
     int64_t on_close_ns;     /* limit of each run */
     uint64_t on_close_tries;
     int64_t keep_before_ns, keep_after_ns;
-    unsigned keep_on;   /* enum keep_rule */
-    uint64_t keep_rate; /* packets per second */
-    char *keep_match;   /* pcap-filter: all rules `match:`, by or */
+    unsigned keep_on;            /* enum keep_rule */
+    uint64_t keep_rate;          /* packets per second */
+    double keep_repeats_percent; /* of TCP segments, repeated */
+    char *keep_match;            /* pcap-filter: all rules `match:`, by or */
     /* the end */
     uint64_t stop_packets, stop_bytes, stop_files;
     int64_t stop_ns;

@@ -20,6 +20,7 @@
 
 #include "buffer/chunk_queue.h"
 #include "buffer/interfaces.h"
+#include "device/repeats.h"
 #include "mirror/mirror.h"
 #include "settings.h"
 
@@ -60,6 +61,8 @@ struct device {
     uint32_t description;
     uint32_t time_factor; /* ns in a unit of its time stamps */
     int file_link_type;
+    bool is_watched;                    /* packets are looked at, beside being recorded */
+    struct repeats *repeats;            /* for --keep-on retransmissions, or NULL */
     struct bpf_program match;           /* of --keep-on; its bf_insns are NULL without one */
     struct pcap_stat counted;           /* counters of the handle that are in `counts` */
     int64_t counted_ns;                 /* CLOCK_MONOTONIC of the last device_count() */

@@ -129,22 +129,22 @@ static bool release_stash(struct device *device) {
     return true;
 }
 
-/* The whole packet is looked at, also if the file gets less of it. */
-static __attribute__((noinline)) void check_mirror(const struct device *device,
-                                                   const struct pcap_pkthdr *header,
-                                                   const unsigned char *data) {
-    int64_t time_ns = header->ts.tv_sec * NS_PER_S + header->ts.tv_usec * device->time_factor;
-    mirror_take(device->capture->mirror, data, header->caplen, time_ns,
-                device->capture->descriptions.items[device->description].mac);
-}
-
-/* For --keep-on: after a match, packets are not compared until the main thread has seen it. */
-static void look_for_match(struct device *device, const struct pcap_pkthdr *header,
-                           const unsigned char *data) {
-    atomic_bool *is_matched = &device->capture->is_matched;
-    if (!atomic_load_explicit(is_matched, memory_order_relaxed) &&
+/* Looks at a packet for --keep-on and --mirror, also at what the file does not get of it. After a
+ * match, packets are not compared until the main thread has seen it. */
+static __attribute__((noinline)) void
+look_at(const struct device *device, const struct pcap_pkthdr *header, const unsigned char *data) {
+    struct capture *capture = device->capture;
+    if (device->match.bf_insns &&
+        !atomic_load_explicit(&capture->is_matched, memory_order_relaxed) &&
         pcap_offline_filter(&device->match, header, data))
-        atomic_store(is_matched, true);
+        atomic_store(&capture->is_matched, true);
+    if (device->repeats)
+        repeats_take(device->repeats, device->file_link_type, data, header->caplen);
+    if (!capture->mirror)
+        return;
+    int64_t time_ns = header->ts.tv_sec * NS_PER_S + header->ts.tv_usec * device->time_factor;
+    mirror_take(capture->mirror, data, header->caplen, time_ns,
+                capture->descriptions.items[device->description].mac);
 }
 
 /* Hot path: writes one packet as a record into the chunk. */
@@ -154,11 +154,9 @@ static void take_packet(unsigned char *argument, const struct pcap_pkthdr *heade
     const struct settings *settings = device->capture->settings;
     if (settings->stop_packets && !within_limit(device))
         return;
-    if (__builtin_expect(device->match.bf_insns != NULL, 0))
-        look_for_match(device, header, data);
+    if (__builtin_expect(device->is_watched, 0))
+        look_at(device, header, data);
     uint32_t captured = header->caplen < settings->snaplen ? header->caplen : settings->snaplen;
-    if (device->capture->mirror)
-        check_mirror(device, header, data);
     if (settings->headers)
         captured = headers_end(device->file_link_type, data, captured);
     bool classic = settings->format == RECORD_PCAP;
@@ -335,8 +333,13 @@ static void *read_device(void *argument) {
 
 bool device_start(struct device *device) {
     atomic_store(&device->alive_ns, monotonic_ns());
+    const struct settings *settings = device->capture->settings;
+    bool counts_repeats = settings->keep_on & KEEP_ON_REPEATS;
+    device->repeats = counts_repeats ? calloc(1, sizeof *device->repeats) : NULL;
+    device->is_watched = counts_repeats || settings->keep_match || device->capture->mirror;
     device->stash = malloc(RECORD_MAX);
-    if (!device->stash || pthread_create(&device->thread, NULL, read_device, device))
+    if (!device->stash || (counts_repeats && !device->repeats) ||
+        pthread_create(&device->thread, NULL, read_device, device))
         return false;
     pthread_setname_np(device->thread, "read");
     return true;

@@ -17,8 +17,9 @@
 #include "common/wait.h"
 #include "status/status.h"
 
-#define ROUND_NS (200 * NS_PER_MS)
-#define LATE_NS  (400 * NS_PER_MS) /* for packets to come from the kernel to the writing thread */
+#define LEAST_SEGMENTS 100 /* of which a share is taken */
+#define ROUND_NS       (200 * NS_PER_MS)
+#define LATE_NS        (400 * NS_PER_MS) /* for packets to come from the kernel to the writing thread */
 
 struct marking {
     unsigned marked;
@@ -237,6 +238,10 @@ static const char *find_rule(const struct settings *settings, const struct look 
     if ((settings->keep_on & KEEP_ON_RATE) &&
         packets * NS_PER_S >= (double)settings->keep_rate * took_ns)
         return "rate";
+    double segments = (double)(now->segments - last->segments);
+    if ((settings->keep_on & KEEP_ON_REPEATS) && segments > 0 &&
+        100 * (double)(now->repeated - last->repeated) >= settings->keep_repeats_percent * segments)
+        return "retransmissions";
     return NULL;
 }
 
@@ -247,7 +252,13 @@ void span_keeper_watch(struct span_keeper *keeper, const struct status *status, 
         return;
     struct look look = {.checked_ns = now,
                         .lost = counts_lost(&status->all),
-                        .received = counts_offered(&status->all)};
+                        .received = counts_offered(&status->all),
+                        .segments = status->tcp_segments,
+                        .repeated = status->tcp_repeated};
+    if (look.segments - keeper->look.segments < LEAST_SEGMENTS) {
+        look.segments = keeper->look.segments;
+        look.repeated = keeper->look.repeated;
+    }
     for (uint32_t i = 0; i < status->interface_count; i++) {
         look.reading += status->interfaces[i].is_read != 0;
         look.carrier_losses += status->interfaces[i].carrier_losses;

@@ -22,7 +22,8 @@ struct status;
 struct look {
     int64_t checked_ns; /* CLOCK_MONOTONIC; 0: not yet */
     uint64_t lost, received;
-    unsigned reading; /* interfaces */
+    uint64_t segments, repeated; /* of TCP, at the last look at which there were enough */
+    unsigned reading;            /* interfaces */
     int64_t carrier_losses;
 };
 

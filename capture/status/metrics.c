@@ -134,6 +134,10 @@ static const struct metric status_rows[] = {
      "How often the clock was set."},
     {"clock", "last_step_ns", "clock_last_step_seconds", NULL, METRIC_OFFSET,
      OF_STATUS(clock_step_ns), "By how much it was set last."},
+    {"tcp", "segments", "tcp_segments_total", NULL, METRIC_COUNTER, OF_STATUS(tcp_segments),
+     "TCP segments with data, as --keep-on retransmissions counts them."},
+    {"tcp", "repeated", "tcp_repeated_segments_total", NULL, METRIC_COUNTER,
+     OF_STATUS(tcp_repeated), "Of them, those that were sent again or came out of order."},
     {"mirror", "good", "mirror_good", NULL, METRIC_TRUTH, OF_STATUS(mirror_is_good),
      "Whether the mirror port delivers both directions, once, with their tags."},
     {"mirror", "packets", NULL, NULL, METRIC_COUNTER, OF_STATUS(mirror.packets), NULL},
@@ -169,6 +173,7 @@ static bool is_there(const struct metric *row, const struct status *status) {
            : !strcmp(row->object, "ring")   ? status->has_ring
            : !strcmp(row->object, "disk")   ? status->disk_free_bytes >= 0
            : !strcmp(row->object, "mirror") ? status->has_mirror
+           : !strcmp(row->object, "tcp")    ? status->has_tcp
                                             : true;
 }
 

@@ -68,6 +68,11 @@ static void take_interface(struct status *status, struct device *device) {
     interface->is_read = interface->state == DEVICE_READING;
     interface->counts = description_counts(&device->capture->descriptions, device->number);
     counts_add(&status->all, &interface->counts);
+    if (!device->repeats)
+        return;
+    status->has_tcp = true;
+    status->tcp_segments += device->repeats->segments;
+    status->tcp_repeated += device->repeats->repeated;
 }
 
 void status_take(struct status *status, struct capture *capture, struct output *output) {

@@ -52,6 +52,8 @@ struct status {
     int64_t ring_age_ns;    /* since the end of that file */
     int64_t ring_full_ns;   /* until a bound removes a file */
     int64_t clock_is_synchronized, clock_error_ns, clock_offset_ns, clock_steps, clock_step_ns;
+    bool has_tcp; /* --keep-on retransmissions */
+    uint64_t tcp_segments, tcp_repeated;
     bool has_mirror; /* --mirror */
     int64_t mirror_is_good;
     const char *mirror_fault; /* NULL: unknown */

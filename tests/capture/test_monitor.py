@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,23 @@ import pytest
 import needs
 from capture_link import PROGRAM, CaptureLink
 from checkout import ROOT
-from processes import wait_until
+from processes import output, wait_until
 
 pytestmark = pytest.mark.xdist_group("capture")
 
 ALERTS = ROOT / "capture/alerts/wiretale.rules.yml"
 PROMTOOL = needs.programs("promtool")
+#: 200 segments of TCP with 100 bytes, and the last so many of them again
+REPEATING = """
+import socket, struct, sys
+to = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+to.bind(("out0", 0))
+again = int(sys.argv[1])
+for number, place in enumerate([*range(201), *range(201 - again, 201)]):
+    ip = struct.pack("!BBHHHBBHII", 0x45, 0, 140, number + 1, 0, 64, 6, 0, 0x0a000001, 0x0a000002)
+    tcp = struct.pack("!HHIIBBHHH", 40000 + again, 443, 100 * place, 1, 0x50, 16, 500, 0, 0)
+    to.send(bytes.fromhex("0200000000020200000000010800") + ip + tcp + bytes(100))
+"""
 
 
 def status(socket: Path, *options: str, code: int = 0) -> str:
@@ -89,7 +101,7 @@ def test_each_alert_fires_when_it_should() -> None:
 
 def test_each_rule_keeps_its_span(link: CaptureLink) -> None:
     """Other packets, a low rate and links that stay begin none."""
-    rules = ("match:len == 777", "rate:2k", "link", "drops")
+    rules = ("match:len == 777", "retransmissions:20%", "rate:2k", "link", "drops")
     options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "1s", "--keep-after", "1ms", "-i", "in8")
     link.make_folder()
     link.add_interface("in8")  # removed below
@@ -107,9 +119,12 @@ def test_each_rule_keeps_its_span(link: CaptureLink) -> None:
         link.deliver(60)
         link.send(1, size=777)
         assert reasons(1) == ["match"]
+        output(*link.inside(link.sender, sys.executable, "-S", "-c", REPEATING, "0"))
+        output(*link.inside(link.sender, sys.executable, "-S", "-c", REPEATING, "100"))
+        assert reasons(2) == ["match", "retransmissions"]
         link.send(9000)
-        assert reasons(2)[:2] == ["match", "rate"]
-        before = len(reasons(2))
+        assert reasons(3)[:3] == ["match", "retransmissions", "rate"]
+        before = len(reasons(3))
         link.disconnect("in8")
         assert reasons(before + 1)[before] == "link"
         daemon.process.send_signal(signal.SIGSTOP)

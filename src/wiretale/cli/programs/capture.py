@@ -144,7 +144,8 @@ PROGRAM = Program(
                 "RULE",
                 "add_keep_rule",
                 "keep a span when packets are lost (drops), an interface comes, goes or loses its carrier (link), a packet "
-                "matches a pcap-filter(7) expression (match:FILTER), or at N packets per second (rate:N); may be repeated",
+                "matches a pcap-filter(7) expression (match:FILTER), N packets come per second (rate:N), or PERCENT of "
+                "the TCP segments are retransmitted (retransmissions:PERCENT); may be repeated",
             ),
         ),
         "end": (
