@@ -97,6 +97,14 @@ SAID = {
     ),
     "a refused change after which the call goes on": Said(lambda: drawn.changed_calls(hangs_up=40.0), None),
     "a call that is refused": Said(lambda: drawn.changed_calls(first=False), "sip-refused"),
+    # datagrams
+    "large datagrams without an answer": Said(
+        drawn.sized,
+        "large-datagrams",
+        ("10.0.0.2:5000 probably gets no large datagrams", "3 flows", "1.30 kB", "all 3"),
+    ),
+    "small datagrams without an answer as well": Said(lambda: drawn.sized((1_300, 1_400, 1_400, 200)), None),
+    "large datagrams of which one is answered": Said(lambda: drawn.sized(answered=(60, 300, 900, 1_400)), None),
     # silence, then a RST
     "a RST after silence": Said(
         drawn.cut_while_waiting,

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import struct
+
 from application_wire import CHANGE, SECRET, SNI, extension, hello
 from attempt_wire import many
 from causes_udp import asks, signals, tells
@@ -175,7 +177,20 @@ def late_answers(rtt: float = 0.6, count: int = 4, patient: bool = False) -> Tim
     return all_of(*talks)
 
 
+def sized(silent: tuple[int, ...] = (1_300, 1_400, 1_400), answered: tuple[int, ...] = (60, 300, 900)) -> Wire:
+    """Questions in datagrams of these sizes, each from a port of its own and repeated if nothing answers."""
+    wire = Wire(by_time=True)
+    for i, size in enumerate((*silent, *answered)):
+        start, port = 10_000.0 * i, 4_000 + i
+        for again in (0, 1_000, 3_000) if i < len(silent) else (0,):
+            wire.udp(start + again, bytes(size), port)
+        if i >= len(silent):
+            wire.ip(start + 20, "10.0.0.2", "10.0.0.1", 17, struct.pack("!HHHH", 5000, port, 58, 0) + bytes(50))
+    return wire
+
+
 EXAMPLES = {
+    "large-datagrams": of_wire(sized),
     "connect-given-up": of_timed(late_answers),
     "fin-ignored": of_wire(unheard_fins),
     "setup-lost": of_timed(learned),

@@ -10,6 +10,7 @@ from wiretale.analyzer.causes.broken import (
     deadlock,
     fragments,
     hung,
+    large_datagrams,
     media,
     mtu,
     silence,
@@ -19,4 +20,7 @@ from wiretale.analyzer.causes.broken import (
 
 CHAPTER = "Established, and then nothing gets through"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (tunnels, fragments, media, split_hello, mtu, deadlock, hung, silence, cut_direction)
+MODULES: tuple[ModuleType, ...] = (
+    *(tunnels, fragments, large_datagrams, media, split_hello, mtu),
+    *(deadlock, hung, silence, cut_direction),
+)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UDP servers that answer small datagrams, and none of the large ones."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.connections import grouped
+from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.findings.cost import Span, union_ns
+from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.units import plural, show_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from wiretale.analyzer.causes.case import Case
+
+FLOWS_MAX = 20_000
+LARGE_MIN, CASES_MIN, CASES_PROVEN = 1_200, 3, 6  # bytes of a datagram; flows on each side, without an exception
+
+
+class Sent(NamedTuple):
+    """A flow of datagrams from a client."""
+
+    flow: int
+    server: tuple[str, int | None]
+    size: int  # of the largest datagram
+    is_answered: bool
+
+
+def flows_of(case: Case) -> Iterator[Sent]:
+    """Yields the first UDP flows that no earlier cause explains, without those that got ICMP errors."""
+    explained, flows = case.flows_of(), case.trace.flows
+    numbers = [flow for flow in case.transfers.flows_where("protocol", "udp")[:FLOWS_MAX] if flow not in explained]
+    sizes, packets = (
+        array("d", case.trace.directions._packed(name, "d", flows=numbers)) for name in ("segment_max", "packets")
+    )
+    targets, ports, errors = (flows.column(name) for name in ("destination", "destination_port", "icmp_errors"))
+    for place, flow in enumerate(numbers):
+        if not errors[flow] and sizes[2 * place] > 0:
+            yield Sent(flow, (targets[flow], ports[flow]), int(sizes[2 * place]), packets[2 * place + 1] > 0)
+
+
+def by_size(flows: Sequence[Sent]) -> tuple[list[Sent], list[Sent]] | None:
+    """Returns the flows of large datagrams, none of which is answered, and the others, which all are; None if the size does not
+    separate them."""
+    silent, answered = [each for each in flows if not each.is_answered], [each for each in flows if each.is_answered]
+    if min(len(silent), len(answered)) < CASES_MIN:
+        return None
+    least, most = min(each.size for each in silent), max(each.size for each in answered)
+    return (silent, answered) if least >= LARGE_MIN and least > most else None
+
+
+@cause(
+    code="large-datagrams",
+    title="Large datagrams get no answer",
+    sentence="{server} {probably}gets no large datagrams: none of {count:flow} with datagrams of {size} or more was answered, "
+    "while all {answered} with up to {small} were. A device on the way probably drops them, or their fragments.",
+    advice="`ping -M do -s {ping} {host}` finds the size that passes; let fragments and ICMP 'fragmentation needed' pass, or "
+    "send smaller datagrams (EDNS of 1,232 bytes, IKE fragmentation, an MTU of the tunnel).",
+    shows="At least three UDP flows to a port whose largest datagram has 1,200 bytes or more get no answer, and all others, at "
+    "least three, have smaller ones and are answered; six of each prove it.",
+    rivals={
+        "fragments-dropped": "the datagrams leave whole, or their fragments are not in the capture",
+        "udp-silent": "the size separates the two without an exception",
+        "random-loss": "the size separates the two without an exception",
+    },
+    unknown="Whether the server gets them and ignores their size; a capture there shows that.",
+    explains=("one-way", "dns-unanswered"),
+)
+def large_datagrams(case: Case) -> Matches:
+    for server, flows in grouped(list(flows_of(case)), lambda each: each.server).items():
+        separated = by_size(flows)
+        if separated:
+            yield size_match(case, server, *separated)
+
+
+def size_match(case: Case, server: tuple[str, int | None], silent: list[Sent], answered: list[Sent]) -> Match:
+    """Returns the match of a server."""
+    certain = min(len(silent), len(answered)) >= CASES_PROVEN
+    size, small = min(each.size for each in silent), max(each.size for each in answered)
+    rows = [case.flow(each.flow) for each in silent]
+    by_chance = "the size separates them without an exception"
+    return Match(
+        certainty="proven" if certain else "likely",
+        place="path",
+        flows=[each.flow for each in silent],
+        failed=len(silent),
+        attempts=len(silent) + len(answered),
+        waited_ns=union_ns(Span(row["first_ns"] or 0, row["last_ns"] or 0) for row in rows) or None,
+        filter=" or ".join(flow_filter(row) for row in rows[:SHOWN]),
+        proof=f"{plural(len(silent), 'flow')} of {show_bytes(size)} or more without a datagram back, {len(answered):,} of "
+        f"{show_bytes(small)} or less with one",
+        excluded={"udp-silent": by_chance} | ({"random-loss": by_chance} if certain else {}),
+        undecided={"fragments-dropped": f"a capture at {server[0]}: do the large datagrams arrive, whole?"}
+        | ({} if certain else {"random-loss": "more flows: whether the size separates all of them"}),
+        server=endpoint_str(*server),
+        host=server[0],
+        count=len(silent),
+        size=show_bytes(size),
+        answered=len(answered),
+        small=show_bytes(small),
+        ping=str(max(size, LARGE_MIN)),
+    )
