@@ -28,6 +28,8 @@ HOST = "127.0.0.1"
 NAMES = (HOST, "localhost")
 CONNECTIONS_MOST = 64
 QUERY_MOST = 16  # fields
+BODY_MOST = 16_384  # bytes of a form
+FORM = "application/x-www-form-urlencoded"
 IDLE_SECONDS = 60
 ENDING_SECONDS = 10
 HEADERS = {
@@ -47,9 +49,18 @@ class PageServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, page: Callable[[], bytes], answers: Mapping[str, Answer], port: int = 0) -> None:
+    def __init__(
+        self,
+        page: Callable[[], bytes],
+        answers: Mapping[str, Answer],
+        port: int = 0,
+        actions: Mapping[str, Answer] | None = None,
+        pages: Mapping[str, Callable[[Mapping[str, str]], str]] | None = None,
+    ) -> None:
         self.page = page
         self.answers = answers
+        self.actions = actions or {}  # what a form does, by POST
+        self.pages = pages or {}  # further pages
         self.token = secrets.token_urlsafe(24)
         self._room = BoundedSemaphore(CONNECTIONS_MOST)
         self._open: dict[Any, Thread] = {}  # connections, each with the thread that answers it
@@ -105,10 +116,29 @@ class PageHandler(BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.server.page())
         elif name in self.server.answers:
             self._answer(self.server.answers[name], split.query)
+        elif name in self.server.pages:
+            self._show(self.server.pages[name], split.query)
         else:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such page")
 
     do_HEAD = do_GET
+
+    def do_POST(self) -> None:
+        if not self.server.actions:
+            self.send_error(HTTPStatus.NOT_IMPLEMENTED, "Unsupported method ('POST')")
+            return
+        _, _, name = urlsplit(self.path).path.removeprefix("/").partition("/")
+        length = self.headers.get("Content-Length", "")
+        if refused := self._refusal():
+            self._refuse(HTTPStatus.FORBIDDEN, refused)
+        elif self.headers.get("Origin") is None:  # every browser sends it with a form
+            self._refuse(HTTPStatus.FORBIDDEN, "the request has no Origin")
+        elif name not in self.server.actions:
+            self._refuse(HTTPStatus.NOT_FOUND, "there is no such action")
+        elif self.headers.get("Content-Type") != FORM or not length.isdigit() or int(length) > BODY_MOST:
+            self._refuse(HTTPStatus.BAD_REQUEST, f"expected a form of at most {BODY_MOST} bytes")
+        else:
+            self._answer(self.server.actions[name], self.rfile.read(int(length)).decode("utf-8", "replace"))
 
     def _refusal(self) -> str | None:
         """Returns the reason why a request gets nothing; None if it is allowed."""
@@ -122,14 +152,24 @@ class PageHandler(BaseHTTPRequestHandler):
             return "the request is for another server"
         token = urlsplit(self.path).path.split("/")[1:2]
         if not token or not secrets.compare_digest(token[0].encode(), self.server.token.encode()):
-            return "the address lacks the token: open the one that wiretale view printed"
+            return "the address lacks the token: open the one that wiretale printed"
         return None
 
     def _answer(self, answer: Answer, text: str) -> None:
-        """Sends an answer; an error of the capture has status 409, and names it."""
+        """Sends an answer."""
+        self._made(
+            lambda query: json.dumps(answer(query), separators=(",", ":"), allow_nan=False), "application/json", text
+        )
+
+    def _show(self, page: Callable[[Mapping[str, str]], str], text: str) -> None:
+        """Sends a further page."""
+        self._made(page, "text/html; charset=utf-8", text)
+
+    def _made(self, make: Callable[[Mapping[str, str]], str], kind: str, text: str) -> None:
+        """Sends what is made for a query; an error of the capture has status 409, and names it."""
         try:
             query = dict(parse_qsl(text, keep_blank_values=True, max_num_fields=QUERY_MOST))
-            body = json.dumps(answer(query), separators=(",", ":"), allow_nan=False).encode()
+            body = make(query).encode()
         except (UsageError, ValueError) as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         except InputError as error:
@@ -137,7 +177,7 @@ class PageHandler(BaseHTTPRequestHandler):
         except WiretaleError as error:
             self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         else:
-            self._send(HTTPStatus.OK, "application/json", body)
+            self._send(HTTPStatus.OK, kind, body)
 
     def _refuse(self, status: HTTPStatus, reason: str) -> None:
         self._send(status, "application/json", json.dumps({"error": printable(reason)}).encode())
@@ -154,9 +194,15 @@ class PageHandler(BaseHTTPRequestHandler):
         """Nothing is logged: the lines would contain the token."""
 
 
-def listening(page: Callable[[], bytes], answers: Mapping[str, Answer], port: int) -> PageServer:
+def listening(
+    page: Callable[[], bytes],
+    answers: Mapping[str, Answer],
+    port: int,
+    actions: Mapping[str, Answer] | None = None,
+    pages: Mapping[str, Callable[[Mapping[str, str]], str]] | None = None,
+) -> PageServer:
     """Returns a server. UsageError if the port is taken."""
     try:
-        return PageServer(page, answers, port)
+        return PageServer(page, answers, port, actions, pages)
     except OSError as error:
         raise UsageError(f"--port {port}: {error.strerror}") from None

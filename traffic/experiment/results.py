@@ -7,6 +7,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -199,22 +200,34 @@ def programs(tests: Iterable[Row]) -> Iterator[Row]:
 def read_outcome(folder: Path) -> Outcome:
     """Returns plan and results of an experiment for its report. InputError if no test was completed."""
     store = Store(folder)
-    plan, tests = store.plan(), list(store.tests())
+    tests = list(store.tests())
     if not tests:
         raise InputError(f"{folder}: expected at least one completed test; `wiretale experiment run` resumes the plan")
+    outcome = outcome_without_captures(store, tests)
     together = [session_series(data, folder) for data in tests if len(data["sessions"]) > 1]
-    tracers = [data["tracer"]["program"] for data in tests if data["tracer"]]
+    port = outcome.plan["port"]
+    return replace(
+        outcome,
+        other_flows=list(chain.from_iterable(other_flows(data, folder, port) for data in tests)),
+        tcp_losses=list(tcp_losses(tests, folder, port)),
+        together=[series for series in together if series],
+    )
+
+
+def outcome_without_captures(store: Store, tests: Sequence[Row]) -> Outcome:
+    """Returns plan and results of an experiment without what its captures tell; `tests` are one or more."""
+    plan, tracers = store.plan(), [data["tracer"]["program"] for data in tests if data["tracer"]]
     return Outcome(
-        folder=folder.name,
+        folder=store.folder.name,
         plan=plan,
         rows=(listed := list(rows(tests))),
         summary=list(summary(listed)),
         latency=list(latencies(tests)),
         programs=list(programs(tests)),
-        other_flows=list(chain.from_iterable(other_flows(data, folder, plan["port"]) for data in tests)),
-        tcp_losses=list(tcp_losses(tests, folder, plan["port"])),
+        other_flows=[],
+        tcp_losses=[],
         hosts=store.hosts(),
-        together=[series for series in together if series],
+        together=[],
         published=published(plan["study"]),
         failures=[(data["test"]["name"], data["error"]) for data in tests if data["error"]],
         started_ns=min(data["started_ns"] for data in tests),

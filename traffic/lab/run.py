@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -58,16 +58,18 @@ def check_run_folders(folder: Path, runs: Iterable[str], inputs: Iterable[str], 
         check_folder(place, [*RUN_FILES, *old_captures(place)], inputs, overwrite)
 
 
-def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool) -> list[str]:
-    """Returns `wiretale experiment run` with its endpoints in the lab."""
+def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool, changes: Sequence[str] = ()) -> list[str]:
+    """Returns `wiretale experiment run` with its endpoints in the lab, and options that change the plan."""
     ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
     run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
     tracer = ["--tracer", f"netns:{lab.namespace(lab.last_tracer)}", "--interface", "right"]
     output = ["-o", str(folder), *(["--overwrite"] if overwrite else [])]
-    return dying_with_us([*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], *output])
+    return dying_with_us([*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], *output, *changes])
 
 
-def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: bool) -> dict[str, Any]:
+def run_plan(
+    plan: str, profile: Profile, folder: Path, note: Note, overwrite: bool, changes: Sequence[str] = ()
+) -> dict[str, Any]:
     """Runs a built-in plan or a file, with results in DIR/experiment; captures, truth and result.json are in DIR."""
     read_plan(*plan_text(plan))  # UsageError before anything is made
     check_cross(profile)
@@ -75,7 +77,7 @@ def run_plan(plan: str, profile: Profile, folder: Path, note: Note, overwrite: b
     cross = partial(cross_traffic, profile=profile, folder=folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places, cross(lab) as codes:
         note(f"running {plan} over {profile.name}")
-        command = experiment_command(plan, lab, folder / "experiment", overwrite)
+        command = experiment_command(plan, lab, folder / "experiment", overwrite, changes)
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=lab.environment())
     if done.returncode not in (0, FAILED):
         raise WiretaleError(f"wiretale experiment run {plan}: ended with code {done.returncode}")
@@ -145,11 +147,20 @@ def remove_other_results(folder: Path, results: dict[str, Any]) -> None:
 
 
 def run_kind(
-    scenario: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool
+    scenario: str,
+    folder: Path,
+    profile: str | None,
+    seed: int | None,
+    note: Note,
+    overwrite: bool,
+    changes: Sequence[str],
 ) -> dict[str, Any]:
     """Runs a study, a scenario or a plan, by its name."""
     if profile is not None or scenario in BUILT_IN:
-        return run_plan(scenario, with_seed(load_profile(profile or PLAN_PROFILE), seed), folder, note, overwrite)
+        link = with_seed(load_profile(profile or PLAN_PROFILE), seed)
+        return run_plan(scenario, link, folder, note, overwrite, changes)
+    if changes:
+        raise UsageError(f"{changes[0]}: expected a plan, and {scenario} is none")
     if scenario in STUDIES:
         return run_study(scenario, folder, seed, note)
     if scenario not in profile_names() and not scenario.endswith(".toml"):
@@ -167,13 +178,22 @@ def run_kind(
 
 
 def run_lab(
-    scenario: str, folder: Path, profile: str | None, seed: int | None, note: Note, overwrite: bool = False
+    scenario: str,
+    folder: Path,
+    profile: str | None,
+    seed: int | None,
+    note: Note,
+    overwrite: bool = False,
+    changes: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Runs a study, a scenario or a plan; returns the results for JSON. Captures of an earlier run in `folder` are only replaced
-    if `overwrite`. WiretaleError if a sender of cross traffic failed; the results are written then."""
+    """Runs a study, a scenario or a plan; returns the results for JSON. `changes` are options of `wiretale experiment run`.
+
+    Captures of an earlier run in `folder` are only replaced if `overwrite`. WiretaleError if a sender of cross traffic failed;
+    the results are written then.
+    """
     runs = [row.name for row in study_profiles(STUDIES[scenario])] if scenario in STUDIES and profile is None else ["."]
     check_run_folders(folder, runs, [scenario, *([profile] if profile else [])], overwrite)
-    results = run_kind(scenario, folder, profile, seed, note, overwrite)
+    results = run_kind(scenario, folder, profile, seed, note, overwrite, changes)
     if overwrite:
         remove_other_results(folder, results)
     check_senders(results.get("cross", []))

@@ -376,3 +376,4 @@ interface Column {
   wide?: boolean;
 }
 interface HeldFrame extends Frame { number: number; from: number; bytes: Uint8Array; tree: TreeNode[] | undefined; madeBy: string }
+interface ConsoleRun { name: string; title?: string; done: number; total: number | null; running?: boolean; stopped?: boolean; left_s?: number | null; error?: string | null }

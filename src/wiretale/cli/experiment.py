@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.cli import options
 from wiretale.cli.options import add_json, add_overwrite, note, option
+from wiretale.cli.serve import add_serve
 
 if TYPE_CHECKING:
     from wiretale.cli.parser import Commands, Parser
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 USAGE = """\
 wiretale experiment list
 wiretale experiment run PLAN -o DIR [options]
-wiretale experiment report DIR -o FILE"""
+wiretale experiment report DIR -o FILE
+wiretale experiment serve DIR"""
 EXAMPLES = """\
 # the built-in plans
 wiretale experiment list
@@ -61,17 +63,6 @@ FAILED = 3
 CASES_SHOWN = 12  # lines of the result of a run
 
 
-def scale(text: str) -> float:
-    """Returns a factor over 0."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0
-    if not 0 < value <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a factor over 0, such as 0.1")
-    return value
-
-
 def endpoint(text: str) -> Endpoint:
     """Returns the host or namespace that runs a program."""
     from wiretale.traffic.experiment.endpoint import parse_endpoint
@@ -98,6 +89,7 @@ def add_options(parser: Parser) -> None:
     option(reporting, "-o --output", "FILE", text, type=options.page, required=True)
     add_overwrite(reporting)
     reporting.set_defaults(command=report)
+    add_serve(actions)
 
 
 def add_run(actions: Commands) -> None:
@@ -111,7 +103,7 @@ def add_run(actions: Commands) -> None:
     add_overwrite(group)
     option(group, "--dry-run", None, "print every command, run none")
     option(group, "--trials", "N", "trials of each test (overrides the plan's)", type=options.whole_number(1, 1000))
-    option(group, "--scale", "X", "factor for counts, times and offsets (default 1)", type=scale, default=1.0)
+    option(group, "--scale", "X", "factor for counts, times and offsets (default 1)", type=options.factor, default=1.0)
     option(group, "-P --min-size", "SIZE", "leave out tests with smaller blocks: 512, 1KiB")
     text = "send at least this many blocks in each session with a count"
     option(group, "-L --min-count", "N", text, type=options.whole_number(1, 2**53))

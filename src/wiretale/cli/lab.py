@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.errors import UsageError
 from wiretale.cli.help_text import text_lines
-from wiretale.cli.options import add_json, add_overwrite, folder, note, option, print_json
+from wiretale.cli.options import add_json, add_overwrite, factor, folder, note, option, print_json, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,6 +97,8 @@ def add_options(parser: Parser) -> None:
     add_overwrite(scenario)
     option(scenario, "--profile", "PROFILE", "link that a plan runs over: a profile or a TOML file (same-switch)")
     option(scenario, "--seed", "N", SEED_HELP, type=int)
+    option(scenario, "--trials", "N", "trials of each test of a plan", type=whole_number(1, 1000))
+    option(scenario, "--scale", "X", "factor for counts, times and offsets of a plan", type=factor)
     option(scenario, "--json", None, "print the results as one JSON object")
     shell = add_action(actions, "shell", SHELL, shell_action)
     option(
@@ -152,8 +154,10 @@ def run_action(arguments: argparse.Namespace) -> int:
     """wiretale lab run."""
     from wiretale.traffic.lab.run import run_lab
 
+    chosen = {"--trials": arguments.trials, "--scale": arguments.scale}
+    changes = [word for name, value in chosen.items() if value is not None for word in (name, f"{value:g}")]
     results = run_lab(
-        arguments.scenario, arguments.output, arguments.profile, arguments.seed, note, arguments.overwrite
+        arguments.scenario, arguments.output, arguments.profile, arguments.seed, note, arguments.overwrite, changes
     )
     if arguments.json:
         print_json(results)

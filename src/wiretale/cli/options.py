@@ -58,6 +58,17 @@ def finding_name(text: str) -> int | str:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else text
 
 
+def factor(text: str) -> float:
+    """Returns a factor over 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a factor over 0, such as 0.1")
+    return value
+
+
 def whole_number(least: int, most: int = COUNT_MAX) -> Callable[[str], int]:
     """Returns a parser of counts such as `1000` or `10k`."""
 

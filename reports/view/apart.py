@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A page server in a process without rights: it reads what strangers send, and asks this process, which answers.
+
+Requests and answers are lines of JSON over a pair of sockets, one at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from threading import Lock
+from typing import Any
+
+from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
+from wiretale.reports.view.server import Answer, listening
+
+NOBODY = "nobody"
+ERRORS = {error.__name__: error for error in (UsageError, InputError)}
+KINDS = ("answers", "actions", "pages")
+Page = Callable[[Mapping[str, str]], str]
+
+
+class Line:
+    """One end of the pair."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.end = end
+        self.file = end.makefile("rwb")
+
+    def send(self, message: dict[str, Any]) -> None:
+        self.file.write(json.dumps(message, allow_nan=False).encode() + b"\n")
+        self.file.flush()
+
+    def receive(self) -> dict[str, Any] | None:
+        """Returns the next message; None if the other process has ended."""
+        text = self.file.readline()
+        message: dict[str, Any] | None = json.loads(text) if text else None
+        return message
+
+
+def drop_rights() -> None:
+    """Becomes nobody, if this process is root's."""
+    if os.geteuid() == 0:
+        user = pwd.getpwnam(NOBODY)
+        os.setgroups([])
+        os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
+        os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
+
+
+def asking(line: Line, lock: Lock, kind: str, name: str) -> Callable[[Mapping[str, str]], Any]:
+    """Returns a function that asks the other process."""
+
+    def ask(query: Mapping[str, str]) -> Any:
+        with lock:
+            line.send({"kind": kind, "name": name, "query": dict(query)})
+            reply = line.receive()
+        if reply is None:
+            raise WiretaleError("wiretale has ended")
+        if "error" in reply:
+            raise ERRORS.get(reply["type"], WiretaleError)(reply["error"])
+        return reply["answer"]
+
+    return ask
+
+
+def serve_line(line: Line, page: Callable[[], bytes], names: Mapping[str, list[str]], port: int) -> None:
+    """Serves until it gets SIGTERM, or the other process ends."""
+    lock = Lock()
+    answers, actions, pages = ({name: asking(line, lock, kind, name) for name in names[kind]} for kind in KINDS)
+    try:
+        server = listening(page, answers, port, actions, pages)
+    except WiretaleError as error:
+        line.send({"error": str(error)})
+        return
+    with server:
+        drop_rights()
+        line.send({"url": server.url})
+        server.serve_forever(poll_interval=0.2)
+
+
+class Apart:
+    """A page server in a process of its own. A context, whose end ends it."""
+
+    def __init__(
+        self,
+        page: Callable[[], bytes],
+        answers: Mapping[str, Answer],
+        actions: Mapping[str, Answer],
+        pages: Mapping[str, Page],
+        port: int,
+    ) -> None:
+        self.asked: dict[str, Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
+            "answers": answers,
+            "actions": actions,
+            "pages": pages,
+        }
+        own, other = socket.socketpair()
+        self.child = os.fork()
+        if not self.child:
+            code = 70
+            try:
+                own.close()
+                signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process ends this one
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+                serve_line(Line(other), page, {kind: list(self.asked[kind]) for kind in KINDS}, port)
+                code = 0
+            finally:
+                os._exit(code)
+        other.close()
+        self.line = Line(own)
+        first = self.line.receive() or {"error": "the page server ended"}
+        if "error" in first:
+            self.close()
+            raise UsageError(first["error"])
+        self.url: str = first["url"]
+
+    def __enter__(self) -> Apart:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the process."""
+        with suppress(ProcessLookupError):
+            os.kill(self.child, signal.SIGTERM)
+        os.waitpid(self.child, 0)
+
+    def serve_forever(self) -> None:
+        """Answers until the process ends, or an exception such as KeyboardInterrupt."""
+        while (message := self.line.receive()) is not None:
+            try:
+                answer = self.asked[message["kind"]][message["name"]](message["query"])
+            except (WiretaleError, ValueError) as error:
+                kind = UsageError if isinstance(error, ValueError) else type(error)
+                self.line.send({"error": str(error), "type": kind.__name__})
+            else:
+                self.line.send({"answer": answer})

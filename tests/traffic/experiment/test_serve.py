@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`wiretale experiment serve`: what its form accepts, who may start a run, and the page under a real mouse."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from viewer import SECONDS, Viewer
+from wiretale.analyzer.errors import UsageError
+from wiretale.traffic.console.form import BUILT_IN, check, command, links, own_plan, read_form
+from wiretale.traffic.experiment.plan import read_plan
+
+pytestmark = pytest.mark.xdist_group("experiment")
+OWN = {"plan": "own", "protocols": "tcp udp", "sizes": "64, 1024", "value": "20"}
+FORM = "application/x-www-form-urlencoded"
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Viewer]:
+    words = [sys.executable, "-m", "wiretale", "experiment", "serve", str(folder)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout
+        yield Viewer(process, process.stdout.readline().strip())
+    finally:
+        process.terminate()
+        process.communicate(timeout=SECONDS)
+
+
+def post(viewer: Viewer, name: str, fields: dict[str, str], **headers: str | None) -> tuple[int, Any]:
+    """Status and answer of a form; a header of None is left out."""
+    at = urlsplit(viewer.url)
+    connection = http.client.HTTPConnection("127.0.0.1", at.port, timeout=SECONDS)
+    sent = {"Origin": f"http://{at.netloc}", "Content-Type": FORM, **headers}
+    connection.request("POST", at.path + name, urlencode(fields), {key: value for key, value in sent.items() if value})
+    response = connection.getresponse()
+    answer = response.status, json.loads(response.read())
+    connection.close()
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"plan": "../../etc/passwd"}, "plan '../../etc/passwd': expected quick, "),
+        ({"plan": "/tmp/mine.toml"}, "plan '/tmp/mine.toml': expected quick, "),
+        ({"profile": "/tmp/x.toml"}, "profile '/tmp/x.toml': expected "),
+        ({"profile": "s6-base"}, "profile 's6-base': expected "),  # has a scenario of its own
+        ({"host": "192.0.2.1"}, "'host': expected plan, profile, "),
+        ({"trials": "0"}, "trials '0': expected a whole number from 1 to 100"),
+        ({"trials": "1; reboot"}, "trials '1; reboot': expected a whole number"),
+        ({"scale": "-1"}, "scale '-1': expected a factor over 0"),
+        ({"scale": "nan"}, "scale 'nan': expected a factor over 0"),
+        ({"protocols": "sctp"}, "protocol 'sctp': expected tcp or udp"),
+        ({"protocols": ""}, "protocols: expected tcp, udp or both"),
+        ({"sizes": "31"}, "block size '31': expected a whole number from 32 to 65,507"),
+        ({"sizes": "65508"}, "block size '65508': expected a whole number from 32 to 65,507"),
+        ({"sizes": ""}, "block sizes: expected 1 to 20"),
+        ({"sizes": '64"]\n[receiver]'}, "block size"),
+        ({"amount": "file"}, "amount 'file': expected count, seconds or bytes"),
+        ({"value": "٣"}, "count '٣': expected a whole number from 1 to 10,000,000"),
+        ({"rate": '1M"'}, "rate '1M\"': expected bits per second"),
+    ],
+)
+def test_a_form_names_plans_profiles_and_numbers_only(change: dict[str, str], text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_form({**OWN, **change})
+    assert str(refused.value).startswith(text)
+
+
+def test_each_form_is_a_plan_and_a_command(tmp_path: Path) -> None:
+    plan = read_plan(own_plan(read_form({**OWN, "trials": "3", "rate": "10M"})), "form", "form")
+    sessions = [test.sessions[0] for test in plan.tests]
+    assert len(sessions) == 12 and {s.protocol for s in sessions} == {"tcp", "udp"}
+    assert {(s.block_bytes, s.count, s.rate_bps) for s in sessions} == {(64, 20, 1e7), (1024, 20, 1e7)}
+    for amount, value in (("seconds", 2.0), ("bytes", None)):
+        plan = read_plan(own_plan(read_form({**OWN, "amount": amount, "value": "2000"[: 1 if value else 4]})), "f", "f")
+        assert plan.tests[0].sessions[0].seconds == value
+    for name in BUILT_IN:
+        check(read_form({"plan": name}))
+    assert "wlan-g" in links() and "s6-base" not in links()
+    words = command(
+        read_form({"plan": "s3-file-transfer", "profile": "wlan-g", "scale": "0.1", "trials": "2"}), tmp_path
+    )
+    assert words[4:] == [
+        *("lab", "run", "s3-file-transfer", "-o", str(tmp_path), "--profile", "wlan-g"),
+        *("--trials", "2", "--scale", "0.1"),
+    ]
+
+
+def test_a_run_is_started_by_its_own_page_only(tmp_path: Path) -> None:
+    with serving(tmp_path) as viewer:
+        address = urlsplit(viewer.url)
+        for headers in (
+            {"Origin": None},
+            {"Origin": "http://evil.example"},
+            {"Host": "evil.example"},
+            {"Origin": "null"},
+        ):
+            assert post(viewer, "start", OWN, **headers)[0] == 403, headers
+        assert post(viewer, "start", OWN, **{"Content-Type": "text/plain"})[0] == 400
+        assert post(viewer, "start", {**OWN, "sizes": "64 " * 9000})[0] == 400
+        assert post(viewer, "state", {})[0] == 404 and viewer.error("start")[0] == 404
+        stranger = Viewer(viewer.process, f"http://{address.netloc}/wrong/")
+        assert post(stranger, "start", OWN)[0] == 403
+        assert list(tmp_path.iterdir()) == []
+        for query in ("run=..", "run=%2Fetc", "run="):
+            assert viewer.error(f"figures?{query}")[0] == 400 and viewer.error(f"report?{query}")[0] == 400
+        if os.geteuid() == 0:
+            children = Path(f"/proc/{viewer.process.pid}/task/{viewer.process.pid}/children").read_text().split()
+            owners = {os.stat(f"/proc/{child}").st_uid for child in children}
+            assert len(owners) == 1 and 0 not in owners  # who reads requests is nobody
+        assert viewer.end() == (0, "")
+
+
+def until(tab: Any, condition: Callable[[], bool]) -> None:
+    """Waits for a condition: the policy of the page forbids scripts that a test would add."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, tab.inner_text("main")
+        time.sleep(0.05)
+
+
+def test_the_mouse_starts_compares_and_stops_runs(only_tab: Any, tmp_path: Path) -> None:
+    tab = only_tab
+    with serving(tmp_path) as viewer:
+        tab.goto(viewer.url)
+        tab.wait_for_selector("body[data-state=answers]")
+        assert tab.inner_text("#none") == "No run yet."
+        tab.select_option("#plan", "own")
+        tab.fill("#sizes", "64 1024")
+        tab.fill("#value", "50")
+        tab.check("input[value=udp]")
+        tab.fill("#trials", "0")
+        tab.evaluate("document.getElementById('form').noValidate = true")
+        tab.click("#start")
+        until(tab, lambda: tab.inner_text("#problem").startswith("trials '0': expected"))
+        tab.fill("#trials", "2")
+        tab.click("#start")
+        until(tab, lambda: tab.inner_text("#said") == "8 of 8 tests, done")
+        first = tab.inner_text("#h-run")
+        tab.wait_for_selector("#figures .plot .scatterlayer .trace")
+        assert tab.inner_text("#runs tbody td") == first and not tab.inner_text("#problem")
+        tab.fill("#sizes", "64 8192")
+        tab.select_option("#amount", "seconds")
+        tab.fill("#value", "60")
+        tab.click("#start")
+        until(tab, lambda: tab.inner_text("#h-run") != first)
+        until(tab, lambda: tab.inner_text("#said") == "0 of 8 tests" and not tab.locator("#figures .plot").count())
+        tab.click("#stop")
+        until(tab, lambda: tab.inner_text("#said").endswith(" tests, stopped"))
+        second = tab.inner_text("#h-run")
+        tab.click(f"#runs tr:has-text('{first}') button")
+        until(tab, lambda: (tab.get_attribute("body", "data-figures") or "").startswith(first))
+        traces = tab.locator("#figures .plot >> nth=0 >> .scatterlayer .trace").count()
+        tab.check(f"#runs tr:has-text('{first}') input")  # itself: no line twice
+        assert tab.locator("#figures .plot >> nth=0 >> .scatterlayer .trace").count() == traces
+        report = f"{viewer.url}report?{urlencode({'run': first})}"
+        assert b"A test of one&#39;s own" in viewer.ask(urlsplit(report).path + "?" + urlsplit(report).query)[1]
+        assert {first, second} == {path.name for path in tmp_path.iterdir()}
+    deadline = time.monotonic() + 10
+    while subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True).returncode == 0:
+        assert time.monotonic() < deadline, "a run goes on after its page"

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The form of the page that runs experiments: a built-in plan or a test of one's own, on this host or over a profile's link.
+
+A form names plans, profiles and numbers only: no path, host or command of a page reaches a program.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.units import one_of, parse_bit_rate
+from wiretale.traffic.experiment.plan import BLOCK_LEAST, BLOCK_MOST, BUILT_IN, plan_text, read_plan
+from wiretale.traffic.lab.profile import load_profile, profile_names
+
+OWN = "own"  # the plan of a test that the form describes
+PROTOCOLS = ("tcp", "udp")
+AMOUNTS = {"count": 10**7, "seconds": 3600, "bytes": 10**11}  # key of a plan, and its most
+TRIALS_MOST = 100
+SIZES_MOST = 20
+FIELDS = ("plan", "profile", "trials", "scale", "protocols", "sizes", "amount", "value", "rate")
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a person chose; `trials` and `scale` may be left to a built-in plan, the others are of a test of one's own."""
+
+    plan: str
+    profile: str = ""  # "" for this host
+    trials: int | None = None
+    scale: float = 1.0
+    protocols: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    amount: str = "count"
+    value: int = 0
+    rate: str = ""
+
+
+def whole_number(text: str, field: str, least: int, most: int) -> int:
+    """Returns a number of a field. UsageError names the field."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 12 and least <= int(text) <= most):
+        raise UsageError(f"{field} {text!r}: expected a whole number from {least} to {most:,}")
+    return int(text)
+
+
+def read_scale(text: str) -> float:
+    """Returns the factor for counts and times."""
+    try:
+        value = float(text or 1)
+    except ValueError:
+        value = 0
+    if not 0 < value <= 1000:
+        raise UsageError(f"scale {text!r}: expected a factor over 0, such as 0.1")
+    return value
+
+
+def named(text: str, field: str, names: tuple[str, ...]) -> str:
+    """Returns a name of a list. UsageError names the field."""
+    if text not in names:
+        raise UsageError(f"{field} {text!r}: expected {one_of(names)}")
+    return text
+
+
+def links() -> tuple[str, ...]:
+    """Returns the profiles that a plan can run over: those without a scenario of their own."""
+    return tuple(name for name in profile_names() if not load_profile(name).scenario)
+
+
+def read_form(fields: Mapping[str, str]) -> Form:
+    """Returns the form of the fields of a request. UsageError names a field that is unknown or wrong."""
+    if unknown := [name for name in fields if name not in FIELDS]:
+        raise UsageError(f"{unknown[0]!r}: expected {one_of(FIELDS)}")
+    plan = named(fields.get("plan", ""), "plan", (*BUILT_IN, OWN))
+    profile = named(fields["profile"], "profile", links()) if fields.get("profile") else ""
+    trials = whole_number(fields["trials"], "trials", 1, TRIALS_MOST) if fields.get("trials") else None
+    scale = read_scale(fields.get("scale", ""))
+    if plan != OWN:
+        return Form(plan, profile, trials, scale)
+    protocols = tuple(dict.fromkeys(fields.get("protocols", "").split()))
+    for protocol in protocols:
+        named(protocol, "protocol", PROTOCOLS)
+    if not protocols:
+        raise UsageError("protocols: expected tcp, udp or both")
+    most = min(BLOCK_MOST[protocol] for protocol in protocols)
+    words = fields.get("sizes", "").replace(",", " ").split()
+    sizes = tuple(dict.fromkeys(whole_number(word, "block size", BLOCK_LEAST, most) for word in words))
+    if not 0 < len(sizes) <= SIZES_MOST:
+        raise UsageError(f"block sizes: expected 1 to {SIZES_MOST}, such as 64 1024 8192")
+    amount = named(fields.get("amount", "count"), "amount", tuple(AMOUNTS))
+    value = whole_number(fields.get("value", ""), amount, 1, AMOUNTS[amount])
+    rate = fields.get("rate", "").strip()
+    if rate and not parse_bit_rate(rate):
+        raise UsageError(f"rate {rate!r}: expected bits per second, such as 10M")
+    return Form(plan, profile, trials or 1, scale, protocols, sizes, amount, value, rate)
+
+
+def own_plan(form: Form) -> str:
+    """Returns the plan of a test of one's own, in TOML; each of its values was checked."""
+    amount = f'"{form.value}"' if form.amount == "bytes" else str(form.value)
+    tests = [
+        f'[[test]]\nname = "{protocol}"\nprotocol = "{protocol}"\nsizes = {list(form.sizes)}\n{form.amount} = {amount}\n'
+        + (f'rates = ["{parse_bit_rate(form.rate):.0f}"]\n' if form.rate else "")
+        for protocol in form.protocols
+    ]
+    receiver = "" if form.profile else '[receiver]\naddress = "127.0.0.1"\n\n'
+    return f'title = "A test of one\'s own"\ntrials = {form.trials}\ninterval = "200ms"\n\n{receiver}' + "\n".join(
+        tests
+    )
+
+
+def check(form: Form) -> None:
+    """Reads the plan of a form as the run will. UsageError or InputError if that fails."""
+    read_plan(*((own_plan(form), "form", "form") if form.plan == OWN else plan_text(form.plan)))
+
+
+def command(form: Form, folder: Path) -> list[str]:
+    """Returns the command of a run, which writes into a folder; the plan of one's own is there already."""
+    plan = str(folder / "plan.toml") if form.plan == OWN else form.plan
+    words = [sys.executable, "-P", "-m", "wiretale", *(["lab", "run"] if form.profile else ["experiment", "run"]), plan]
+    words += ["-o", str(folder), *(["--profile", form.profile] if form.profile else ["--no-capture"])]
+    words += ["--trials", str(form.trials)] if form.trials and form.plan != OWN else []
+    return [*words, *(["--scale", f"{form.scale:g}"] if form.scale != 1 else [])]
