@@ -137,14 +137,16 @@ class Store:
         """Writes the result of a test."""
         write_json(self.raw / f"{test}.json", {"schema": TEST_SCHEMA, "wiretale": __version__, **data})
 
+    def test(self, name: str) -> dict[str, Any]:
+        """Returns the result of a completed test."""
+        return read_json(self.raw / f"{name}.json", TEST_SCHEMA)
+
     def is_done(self, test: str) -> bool:
         """Returns whether a test was completed; one that failed must run again."""
-        path = self.raw / f"{test}.json"
-        return path.exists() and read_json(path, TEST_SCHEMA)["error"] is None
+        return (self.raw / f"{test}.json").exists() and self.test(test)["error"] is None
 
     def tests(self) -> Iterator[dict[str, Any]]:
         """Yields the results of all tests, in the order of the plan."""
         for test in self.plan()["tests"]:
-            path = self.raw / f"{test['name']}.json"
-            if path.exists():
-                yield read_json(path, TEST_SCHEMA)
+            if (self.raw / f"{test['name']}.json").exists():
+                yield self.test(test["name"])

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wiretale.traffic.experiment.endpoint import Endpoint
     from wiretale.traffic.experiment.plan import Plan, Test, Tracer
     from wiretale.traffic.experiment.run import Done
+    from wiretale.traffic.experiment.store import Store
 
 USAGE = """\
 wiretale experiment list
@@ -180,22 +181,36 @@ def chosen_plan(arguments: argparse.Namespace) -> Plan:
 
 
 @contextmanager
-def progress(plan: Plan) -> Iterator[Done]:
-    """Reports tests that fail; shows the progress if stderr is a terminal."""
+def progress(plan: Plan, store: Store) -> Iterator[Done]:
+    """Reports tests that fail; shows the progress if stderr is a terminal: tests, time left, and the last result."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[last]}", markup=False))
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}", markup=False),
+    )
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     task = bar.add_task("", total=len(plan.tests), last="")
 
     def show(test: Test, error: str | None) -> None:
-        bar.update(task, advance=1, last=test.name)
+        bar.update(task, advance=1, last=last_result(store, test.name))
         if error is not None:
             note(f"{test.name} failed: {error}")
 
     with bar if sys.stderr.isatty() else nullcontext():
         yield show
+
+
+def last_result(store: Store, name: str) -> str:
+    """Returns a test with the rate that its sessions received together."""
+    from wiretale.analyzer.units import show_rate
+    from wiretale.traffic.experiment.results import rows
+
+    rates = [row["throughput_mbit_s"] for row in rows([store.test(name)])]
+    return name if None in rates else f"{name}: {show_rate(sum(rates) * 1e6)}"
 
 
 def dry_run(plan: Plan) -> int:
@@ -231,7 +246,7 @@ def run(arguments: argparse.Namespace) -> int:
     sessions = [session for test in plan.tests for session in test.sessions]
     sent = {path for session in sessions for path in (session.file, session.pattern, session.turns) if path}
     store.check([arguments.plan, *sent], arguments.overwrite)
-    with progress(plan) as done:
+    with progress(plan, store) as done:
         failed = run_plan(plan, store, note, done)
     note(
         f"wrote {arguments.output / RESULTS}"
