@@ -94,25 +94,25 @@ class Apart:
         pages: Mapping[str, Page],
         port: int,
     ) -> None:
-        self.asked: dict[str, Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
+        self.answers: dict[str, Mapping[str, Callable[[Mapping[str, str]], Any]]] = {
             "answers": answers,
             "actions": actions,
             "pages": pages,
         }
-        own, other = socket.socketpair()
+        here, there = socket.socketpair()
         self.child = os.fork()
         if not self.child:
             code = 70
             try:
-                own.close()
+                here.close()
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process ends this one
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                serve_line(Line(other), page, {kind: list(self.asked[kind]) for kind in KINDS}, port)
+                serve_line(Line(there), page, {kind: list(self.answers[kind]) for kind in KINDS}, port)
                 code = 0
             finally:
                 os._exit(code)
-        other.close()
-        self.line = Line(own)
+        there.close()
+        self.line = Line(here)
         first = self.line.receive() or {"error": "the page server ended"}
         if "error" in first:
             self.close()
@@ -135,7 +135,7 @@ class Apart:
         """Answers until the process ends, or an exception such as KeyboardInterrupt."""
         while (message := self.line.receive()) is not None:
             try:
-                answer = self.asked[message["kind"]][message["name"]](message["query"])
+                answer = self.answers[message["kind"]][message["name"]](message["query"])
             except (WiretaleError, ValueError) as error:
                 kind = UsageError if isinstance(error, ValueError) else type(error)
                 self.line.send({"error": str(error), "type": kind.__name__})

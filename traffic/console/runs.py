@@ -48,12 +48,12 @@ class Runs:
 
     def stores(self) -> dict[str, Store]:
         """Returns the runs by name, the newest first. A run over a lab has its results in a folder of its own."""
-        found = {}
+        stores = {}
         for path in sorted(self.folder.iterdir(), reverse=True):
             for place in (path, path / "experiment"):
                 if (place / PLAN_FILE).is_file():
-                    found[path.name] = Store(place)
-        return dict(list(found.items())[:RUNS_MOST])
+                    stores[path.name] = Store(place)
+        return dict(list(stores.items())[:RUNS_MOST])
 
     def store(self, name: str) -> Store:
         """Returns a run. UsageError if there is none of this name."""
@@ -92,9 +92,9 @@ class Runs:
             "stopped": last.stopped,
             "left_s": left,
         }
-        return {"run": {**run, "error": self.said(last.name) if code not in (None, 0) else None}, "runs": runs}
+        return {"run": {**run, "error": self.last_line(last.name) if code not in (None, 0) else None}, "runs": runs}
 
-    def said(self, name: str) -> str:
+    def last_line(self, name: str) -> str:
         """Returns the last line that a run said."""
         with suppress(OSError):
             text = (self.folder / name / "log").read_bytes()[-SAID_MOST:].decode("utf-8", "replace")
@@ -106,9 +106,9 @@ class Runs:
         if len(beside) > BESIDE_MOST:
             raise UsageError(f"{len(beside)} runs beside one: expected at most {BESIDE_MOST}")
         figures = experiment_figures(outcome) if (outcome := self.outcome(name)) else []
-        for other in beside:
-            if other != name and (outcome := self.outcome(other)):
-                add_lines(figures, other, experiment_figures(outcome))
+        for another in beside:
+            if another != name and (outcome := self.outcome(another)):
+                add_lines(figures, another, experiment_figures(outcome))
         return {"run": name, "figures": figures}
 
     def outcome(self, name: str) -> Outcome | None:
@@ -172,9 +172,9 @@ class Runs:
                 self.last.process.wait()
 
 
-def add_lines(figures: list[Row], name: str, others: list[Row]) -> None:
+def add_lines(figures: list[Row], name: str, further: list[Row]) -> None:
     """Adds the measured lines of another run to the figures of the same title, with its name."""
-    by_title = {figure["title"]: figure for figure in others}
+    by_title = {figure["title"]: figure for figure in further}
     for figure in figures:
         if beside := by_title.get(figure["title"]):
             figure["data"] += [
