@@ -22,6 +22,21 @@ from speed.made_capture import FILE_HEADER, RECORD, write_capture
 
 FLOWS, PACKETS, FILES = 500, 20_000, 50  # many packets: what Python does of few flows must not matter
 MOST = 2.3  # the second doubling beside the first: 2 if the cost is linear, 4 if quadratic
+# Runs the command for each path in a fork of one process, and prints their numbers.
+FORKS = """
+import os, sys
+import wiretale.cli.analyze, wiretale.analyzer.trace, wiretale.analyzer.causes.registry
+from wiretale.cli import command
+for path in sys.argv[1:]:
+    child = os.fork()
+    if not child:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.argv[1:] = ["analyze", "--json", path]
+        command()
+    print(child, flush=True)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(1)
+"""
 
 
 def made(packets: int, flows: int) -> bytes:
@@ -43,40 +58,39 @@ def write_in_files(data: bytes, folder: Path, count: int) -> Path:
     return folder
 
 
-def instructions(path: Path) -> int:
-    """Runs analyze --json; returns the instructions of all threads."""
+def instructions(paths: list[Path]) -> list[int]:
+    """Runs analyze --json of each path; returns the instructions of all its threads, and of the start that all share: a fork
+    counts on, and a start takes most of the time."""
     command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
-    done = subprocess.run(
-        [*command, sys.executable, "-m", "wiretale", "analyze", "--json", path], capture_output=True, timeout=300
-    )
-    counted = re.search(rb"I +refs: +([\d,]+)", done.stderr)
-    assert done.returncode == 0 and counted, done.stderr[-500:]
-    return int(counted[1].replace(b",", b""))
+    done = subprocess.run([*command, sys.executable, "-c", FORKS, *paths], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-500:]
+    counted = {
+        pid: int(count.replace(",", "")) for pid, count in re.findall(r"==(\d+)== I +refs: +([\d,]+)", done.stderr)
+    }
+    return [counted[pid] for pid in done.stdout.split()]
 
 
 @pytest.fixture(scope="module")
-def least(tmp_path_factory: pytest.TempPathFactory) -> int:
-    """The instructions of the smallest capture, in one file."""
-    file = tmp_path_factory.mktemp("least") / "least.pcap"
-    file.write_bytes(made(PACKETS, FLOWS))
-    return instructions(file)
+def costs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
+    """The instructions by axis, doubled twice: of packets in the same flows, of flows with their packets, or of the files of the
+    same packets."""
+    folder = tmp_path_factory.mktemp("cost")
+    paths = {}
+    for packets, flows in ((1, 1), (2, 1), (4, 1), (2, 2), (4, 4)):
+        paths[packets, flows] = folder / f"{packets}-{flows}.pcap"
+        paths[packets, flows].write_bytes(made(PACKETS * packets, FLOWS * flows))
+    least = paths[1, 1].read_bytes()
+    folders = [write_in_files(least, folder / f"{times}", FILES * times) for times in (1, 2, 4)]
+    first, *counts = instructions([*paths.values(), *folders])
+    return {"packets": [first, *counts[:2]], "flows": [first, *counts[2:4]], "files": counts[4:]}
 
 
 @needs.marked(needs.programs("valgrind"), needs.plain_processes())
-@pytest.mark.xdist_group("cost")  # one process measures the smallest capture
+@pytest.mark.xdist_group("cost")  # one process measures all
 @pytest.mark.parametrize("axis", ["packets", "flows", "files"])
-def test_cost_is_proportional(least: int, tmp_path: Path, axis: str) -> None:
-    """Doubling twice: of packets in the same flows, of flows with their packets, or of the files of the same packets."""
-    costs = [] if axis == "files" else [least]
-    for times in (1, 2, 4)[len(costs) :]:
-        if axis == "files":
-            path = write_in_files(made(PACKETS, FLOWS), tmp_path / str(times), FILES * times)
-        else:
-            path = tmp_path / f"{times}.pcap"
-            path.write_bytes(made(PACKETS * times, FLOWS * (times if axis == "flows" else 1)))
-        costs.append(instructions(path))
-    first, second = costs[1] - costs[0], costs[2] - costs[1]
-    assert first > 0 and second / first < MOST, costs
+def test_cost_is_proportional(costs: dict[str, list[int]], axis: str) -> None:
+    less, middle, more = costs[axis]
+    assert middle > less and (more - middle) / (middle - less) < MOST, costs
 
 
 def test_the_page_is_made_of_the_measured_results() -> None:
