@@ -252,6 +252,8 @@ def delay_row(delay: Delay) -> list[str]:
     """Returns the row of the one-way delays of a hop."""
     figures = (show_duration(delay.summary[name]) for name in ("min", "median", "p90", "p99", "max", "jitter"))
     error = f"±{show_duration(delay.error_ns)}" if delay.absolute else "above the minimum"
+    if delay.below_error:
+        error = f"not known: below the {show_duration(delay.error_ns)} of both clocks"
     return [f"{delay.start} → {delay.end}", show_count(delay.summary["packets"]), *figures, error]
 
 
@@ -268,6 +270,9 @@ def signed(ns: float | None) -> str:
 def clock_line(clock: Clock, roles: list[str]) -> str:
     """Returns offset, skew and steps of one clock."""
     name = f"{roles[clock.later]}'s clock against the {roles[clock.earlier]}'s: "
+    if clock.evidence == "stated":
+        off = f"at most ±{show_duration(clock.error_ns)} off by the records of both tracers"
+        return f"{name}0, {off}; packets matched one way only"
     if clock.evidence != "both":
         return name + CLOCK_EVIDENCE[clock.evidence]
     doubt = f"±{three_digits(clock.skew_error_ppm)} ppm" if clock.skew_error_ppm is not None else ""

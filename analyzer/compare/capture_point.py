@@ -96,6 +96,8 @@ class CapturePoint:
     unread: int
     first_ns: int | None = None
     last_ns: int | None = None
+    #: greatest error of the clock of its time stamps, as the tracer recorded it; None if it is not known
+    clock_error_ns: int | None = None
 
     @property
     def dropped(self) -> int | None:
@@ -141,6 +143,18 @@ def interfaces_of(table: Table[InterfaceRow]) -> list[CaptureInterface]:
     ]
 
 
+def clock_error_of(table: Table[InterfaceRow]) -> int | None:
+    """Returns the greatest error of the clock that stamped the packets, as the tracer recorded it; None if it is not known of all
+    interfaces. The error of the host's clock says nothing about time stamps of an adapter, or about a clock that was set."""
+    errors = [
+        row["clock_error_ns"] if row["time_stamps"] == "host" and not row["clock_steps"] else None
+        for row in table
+        if row["packets"]
+    ]
+    stated = [error for error in errors if error is not None]
+    return max(stated) if stated and len(stated) == len(errors) else None
+
+
 def load_point(connection: duckdb.DuckDBPyConnection, number: int, role: str, files: Sequence[str]) -> CapturePoint:
     """Reads the files of a point into the tables loaded{number} and ends{number}."""
     with core_errors():
@@ -174,4 +188,5 @@ def load_point(connection: duckdb.DuckDBPyConnection, number: int, role: str, fi
         ip_packets - packets_read,
         first_ns,
         last_ns,
+        clock_error_of(interfaces),
     )

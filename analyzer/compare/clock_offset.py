@@ -85,7 +85,8 @@ class Clock:
 
     earlier: int
     later: int
-    #: directions of the packets that it is estimated from: both, forward, back or none; same if the user says so; impossible if
+    #: directions of the packets that it is estimated from: both, forward, back or none; same if the user says so; stated if both
+    #: tracers recorded the greatest error of their clocks, and packets of one direction alone show nothing better; impossible if
     #: no clock gives a round trip that is not negative
     evidence: str
     forward: int = 0
@@ -98,7 +99,7 @@ class Clock:
     @property
     def is_known(self) -> bool:
         """Whether the offset is known and delays are absolute."""
-        return self.evidence in ("both", "same")
+        return self.evidence in ("both", "same", "stated")
 
     @property
     def offset_ns(self) -> float | None:
@@ -274,6 +275,17 @@ def same_clock(earlier: int, later: int, first_ns: int) -> Clock:
     """Returns the clock of two points that share one."""
     line = Stretch(first_ns, first_ns, first_ns, 0.0, 0.0, None, None)
     return Clock(earlier, later, "same", stretches=[line], error_ns=0.0)
+
+
+def state_clock(clock: Clock, errors_ns: Sequence[int | None]) -> None:
+    """Makes the offset 0, to the sum of the errors that both tracers recorded, if packets matched one way only: those cannot tell
+    it from their delay."""
+    known_ns = [error for error in errors_ns if error is not None]
+    if clock.evidence not in ("forward", "back") or len(known_ns) < len(errors_ns) or len(clock.stretches) != 1:
+        return
+    start_ns = clock.stretches[0].start_ns
+    clock.evidence, clock.error_ns, clock.skew_error_ppm = "stated", float(sum(known_ns)), None
+    clock.stretches = [Stretch(start_ns, start_ns, start_ns, 0.0, 0.0, None, None)]
 
 
 def least_of_bins(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.capture_paths import check_apart
 from wiretale.analyzer.compare.capture_point import ROLES, CapturePoint, find_files, load_point
-from wiretale.analyzer.compare.clock_offset import Clock, estimate_clock
+from wiretale.analyzer.compare.clock_offset import Clock, estimate_clock, state_clock
 from wiretale.analyzer.compare.direction import find_headings
 from wiretale.analyzer.compare.endpoint_log import EndpointLog, read_logs
 from wiretale.analyzer.compare.flow_matching import pair_flows
@@ -373,6 +373,8 @@ def fill(comparison: Comparison, files: list[list[str]], same_clock: bool) -> No
     connection, roles = comparison.connection, ROLES[len(files)]
     comparison.points = [load_point(connection, n, roles[n], files_of_point) for n, files_of_point in enumerate(files)]
     clocks = match(connection, len(files), same_clock)
+    for pair, clock in clocks.items():
+        state_clock(clock, [comparison.points[number].clock_error_ns for number in pair])
     comparison.clocks = [clocks[pair] for pair in sorted(clocks)]
     place_losses(connection, len(files))
     ledgers = (packet_ledger(comparison, heading) for heading in HEADINGS)

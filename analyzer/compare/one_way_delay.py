@@ -79,6 +79,8 @@ class Delay:
     error_ns: float | None
     summary: DelaySummary
     series: list[DelayBin] = field(default_factory=list)
+    #: all delays are within the error that both tracers recorded of their clocks
+    below_error: bool = False
     #: edge of the first bin, width, counts
     histogram: tuple[float, float, list[int]] = (0.0, 0.0, [])
 
@@ -119,6 +121,8 @@ def measure(comparison: Comparison, hop: Hop, heading: int) -> Delay | None:
     if not row["packets"]:
         return None
     delay = Delay(ends[0], ends[1], hop.is_known, hop.error_ns, row)
+    is_stated = any(clock.evidence == "stated" for clock in hop.clocks)
+    delay.below_error = is_stated and max(abs(row["min"]), abs(row["max"])) <= (hop.error_ns or 0.0)
     (span,) = comparison.rows("SELECT min(moment) AS start, max(moment) AS stop FROM delays")
     width = max((span["stop"] - span["start"]) // SERIES_BINS, 1)
     series: list[Any] = comparison.rows(SERIES.format(start=span["start"], width=width))

@@ -24,11 +24,14 @@ from capture_points import (
     translated,
     udp,
 )
+from tracer_wire import write_told
 from wiretale.analyzer.compare.answers import answers
 from wiretale.analyzer.compare.comparison import compare_captures
 from wiretale.analyzer.compare.loss_location import PLACES, REMEDIES, Ledger
+from wiretale.reports.phrases import delay_row
 
 RUN = 77
+ETHERNET_IP = bytes.fromhex("020000000002 020000000001 0800")
 
 
 def stages(ledger: Ledger) -> dict[str, int]:
@@ -164,6 +167,22 @@ def test_a_clock_that_is_set_is_found(tmp_path: Path) -> None:
         assert abs(time - (START_NS + 4_000 * MS)) < 10 * MS
         assert change == pytest.approx(-300 * MS, rel=0.001)
         assert {round(delay.summary["median"] / MS) for delay in comparison.delays} == {5}
+
+
+def test_clocks_of_known_error_give_delays_of_one_direction(tmp_path: Path) -> None:
+    """Of 1.5 ms each: a path of 25 ms has a delay, of one of 2 ms nothing is known."""
+    for delay_ms, is_below in ((25, False), (2, True)):
+        files = []
+        for point, late_ms in (("sender", 0), ("receiver", delay_ms)):
+            frames = [(1000.0 + n + late_ms, ETHERNET_IP + udp(block(RUN, 0, n), n)) for n in range(200)]
+            files.append(str(write_told(tmp_path / f"{point}-{delay_ms}.pcapng", frames)))
+        with compare_captures(*files) as comparison:
+            (clock,) = comparison.clocks
+            assert (clock.evidence, clock.offset_ns, clock.error_ns) == ("stated", 0.0, 3 * MS)
+            (delay,) = comparison.delays
+            assert delay.absolute and round(delay.summary["median"]) == delay_ms * MS
+            assert delay.below_error == is_below
+            assert delay_row(delay)[-1] == ("not known: below the 3 ms of both clocks" if is_below else "±3 ms")
 
 
 def test_one_direction_gives_no_offset(tmp_path: Path) -> None:
