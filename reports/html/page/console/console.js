@@ -32,7 +32,7 @@ async function act(path, fields = {}) {
   return answered(await fetch(path, { method: "POST", headers, body: new URLSearchParams(fields).toString() }));
 }
 
-// Shows an error of what a person did, until the next try.
+// Shows why an action failed, until the next try.
 /** @param {() => Promise<unknown>} work */
 async function tried(work) {
   $("problem").textContent = "";
