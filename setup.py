@@ -50,6 +50,8 @@ PROGRAMS = {
 
 # A folder with include/ and lib/ of static libraries, for wheels that need none of the system (.ci/wheels).
 STATIC = os.environ.get("WIRETALE_STATIC_LIBRARIES")
+# For another processor, whose extension cannot be imported here.
+FOREIGN = os.name == "posix" and not sysconfig.get_platform().endswith(os.uname().machine)
 
 # Installed files have no debug information. Developers set WIRETALE_CFLAGS, and then it should stay.
 DEVELOPED = "WIRETALE_CFLAGS" in os.environ
@@ -171,7 +173,7 @@ class BuildPrograms(build_scripts):
         for name, (folder, needed) in PROGRAMS.items():
             if missing := [header for header in needed if header in absent]:
                 command_text = install_command(*(CONFINING[header] for header in missing))
-                print(f"{name} is left out, because {', '.join(missing)} is missing: {command_text}", flush=True)
+                print(f"{name} is left out without {', '.join(missing)}: {command_text}", flush=True)
                 continue
             program = Path(self.build_dir, name).resolve()
             command = ["make", "-s", "-C", folder, f"PROGRAM={program}", f"LDFLAGS={' '.join(INSTALLED)}"]
@@ -196,7 +198,7 @@ class InstallManual(install_data):
         package, folder = Path(built.build_lib).resolve(), Path(built.build_base, "manual")
         made = subprocess.run(
             [sys.executable, "-m", "wiretale.cli.manual", str(folder)],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package), *sys.path])},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([*([] if FOREIGN else [str(package)]), *sys.path])},
             capture_output=True,
             text=True,
         )

@@ -11,6 +11,7 @@
 #ifdef __APPLE__
 #include <libkern/OSByteOrder.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define htobe16 OSSwapHostToBigInt16
 #define htobe32 OSSwapHostToBigInt32
@@ -33,9 +34,26 @@ static inline int posix_fadvise(int file, off_t offset, off_t size, int advice) 
     return 0;
 }
 #define MADV_HUGEPAGE MADV_NORMAL
+
+typedef struct {
+    long count;
+} cpu_set_t;
+#define CPU_COUNT(set) ((set)->count)
+static inline int sched_getaffinity(int process, size_t size, cpu_set_t *set) {
+    (void)process, (void)size;
+    set->count = sysconf(_SC_NPROCESSORS_ONLN);
+    return set->count < 1;
+}
+
+static inline int malloc_trim(size_t kept) {
+    (void)kept;
+    return 0;
+}
 #else
 #include <endian.h>
 #include <fcntl.h>
+#include <malloc.h>
+#include <sched.h>
 #include <sys/random.h>
 #endif
 

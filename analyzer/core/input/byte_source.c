@@ -46,7 +46,7 @@ static enum input_state unpark(struct byte_source *source) {
         return INPUT_INTERRUPTED;
     if (source->file < 0 || fstat(source->file, &status) < 0)
         return fail(source, "could not be opened again", strerror(errno));
-    if (status.st_dev != source->device || status.st_ino != source->inode)
+    if ((uint64_t)status.st_dev != source->device || status.st_ino != source->inode)
         return fail(source, "was replaced by another file while it was read", NULL);
     if (lseek(source->file, (off_t)source->bytes_read, SEEK_SET) < 0)
         return fail(source, "could not be read further", strerror(errno));

@@ -9,11 +9,10 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "pipeline/analysis.h"
 
-#include <malloc.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/portable.h"
 #include "local/host_ids.h"
 #include "pipeline/state.h"
 

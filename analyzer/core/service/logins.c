@@ -138,7 +138,8 @@ static void put_share(char *name, struct service_bytes bytes) {
 
 /* A negotiation that offers no later version than 1: `SMB 2.002` or `SMB 2.???` is among others. */
 static void smb_1_read(struct service_message *message, struct service_bytes bytes) {
-    static const uint8_t mark[5] = {0xff, 'S', 'M', 'B', 0x72}, later[6] = "SMB 2.";
+    static const uint8_t mark[5] = {0xff, 'S', 'M', 'B', 0x72},
+                         later[6] = {'S', 'M', 'B', ' ', '2', '.'};
     if (bytes.length < SMB_AT + 33 || memcmp(bytes.at + SMB_AT, mark, sizeof mark))
         return;
     if (!message->from_client) {
