@@ -59,7 +59,7 @@ const inWords = (seconds) => (seconds < 90 ? `${Math.ceil(seconds)} s` : `${Math
 function progressText(run) {
   if (run.total === null) return run.running ? "starting" : run.stopped ? "stopped before its first test" : `ended: ${run.error}`;
   const tests = `${run.done} of ${run.total} tests`;
-  if (run.running) return run.left_s === null ? tests : `${tests}, about ${inWords(run.left_s)} left`;
+  if (run.running) return run.left_s == null ? tests : `${tests}, about ${inWords(run.left_s)} left`;
   if (run.stopped) return `${tests}, stopped`;
   if (run.error) return `${tests}, ended: ${run.error}`;
   return run.done === run.total ? `${tests}, done` : tests;
