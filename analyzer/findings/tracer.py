@@ -55,12 +55,12 @@ def step_rows(transfers: Transfers) -> list[InterfaceRow]:
 
 
 def carrier_str(row: InterfaceRow) -> str:
-    """Returns for how long the link of an interface was down: `for 2.1 s`, `3 times for 4.2 s in all`, `until the end`."""
-    losses = row["carrier_losses"] or 0
-    times = f"{plural(losses, 'time')} " if losses > 1 else ""
+    """Returns for how long the link of an interface was down: ` for 2.1 s`, ` 3 times for 4.2 s in all`, ` until the end`."""
+    losses, down_ns = row["carrier_losses"] or 0, row["carrier_down_ns"]
+    times = f" {plural(losses, 'time')}" if losses > 1 else ""
     if row["carrier_back_ns"] is None:
-        return f"{times}until the end"
-    return f"{times}for {show_duration(row['carrier_down_ns'] or 0)}{' in all' if losses > 1 else ''}"
+        return f"{times} until the end"
+    return times + (f" for {show_duration(down_ns)}{' in all' if losses > 1 else ''}" if down_ns else "")
 
 
 def time_str(transfers: Transfers, time_ns: int | None) -> str:
@@ -77,7 +77,7 @@ def time_str(transfers: Transfers, time_ns: int | None) -> str:
     "and the last.",
     unknown="What passed in that time. A tracer of another program records nothing of it.",
     weakens="Pauses, losses, gaps and unanswered requests that reach into that time.",
-    sentence="The tracer's link {interface} was down {down}{at}[: packets of that time are missing].",
+    sentence="The tracer's link {interface} was down{down}{at}[: packets of that time are missing].",
     advice="Check the cable and the port of the tracer, and whether the mirror session was set up again then.",
 )
 def carrier_lost(transfers: Transfers) -> Matches:

@@ -11,15 +11,18 @@ import os
 import pwd
 import signal
 import socket
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from threading import Lock
+from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
-from wiretale.reports.view.server import Answer, listening
+from wiretale.reports.view.server import Answer, PageServer, listening
 
 NOBODY = "nobody"
+POLL_S = 0.5
 ERRORS = {error.__name__: error for error in (UsageError, InputError)}
 KINDS = ("answers", "actions", "pages")
 Page = Callable[[Mapping[str, str]], str]
@@ -43,9 +46,14 @@ class Line:
         return message
 
 
+def has_rights() -> bool:
+    """Returns whether this process is root's, and not of a user namespace, whose root has no rights outside."""
+    return os.geteuid() == 0 and Path("/proc/self/uid_map").read_text().split() == ["0", "0", str(2**32 - 1)]
+
+
 def drop_rights() -> None:
     """Becomes nobody, if this process is root's."""
-    if os.geteuid() == 0:
+    if has_rights():
         user = pwd.getpwnam(NOBODY)
         os.setgroups([])
         os.setresgid(user.pw_gid, user.pw_gid, user.pw_gid)
@@ -68,7 +76,14 @@ def asking(line: Line, lock: Lock, kind: str, name: str) -> Callable[[Mapping[st
     return ask
 
 
-def serve_line(line: Line, page: Callable[[], bytes], names: Mapping[str, list[str]], port: int) -> None:
+def end_after(server: PageServer, parent: int) -> None:
+    """Ends a server after the process that answers, even if that was killed."""
+    while os.getppid() == parent:
+        time.sleep(POLL_S)
+    server.shutdown()
+
+
+def serve_line(line: Line, page: Callable[[], bytes], names: Mapping[str, list[str]], port: int, parent: int) -> None:
     """Serves until it gets SIGTERM, or the other process ends."""
     lock = Lock()
     answers, actions, pages = ({name: asking(line, lock, kind, name) for name in names[kind]} for kind in KINDS)
@@ -80,6 +95,7 @@ def serve_line(line: Line, page: Callable[[], bytes], names: Mapping[str, list[s
     with server:
         drop_rights()
         line.send({"url": server.url})
+        Thread(target=end_after, args=(server, parent), daemon=True).start()
         server.serve_forever(poll_interval=0.2)
 
 
@@ -100,6 +116,7 @@ class Apart:
             "pages": pages,
         }
         here, there = socket.socketpair()
+        parent = os.getpid()
         self.child = os.fork()
         if not self.child:
             code = 70
@@ -107,7 +124,7 @@ class Apart:
                 here.close()
                 signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process ends this one
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
-                serve_line(Line(there), page, {kind: list(self.answers[kind]) for kind in KINDS}, port)
+                serve_line(Line(there), page, {kind: list(self.answers[kind]) for kind in KINDS}, port, parent)
                 code = 0
             finally:
                 os._exit(code)

@@ -63,7 +63,7 @@ def test_each_module_is_on_a_page() -> None:
         return {name for name in inside if name.endswith(".js")}.union(*below)
 
     used = set[str]()
-    for entry in ("capture/capture.js", "diff.js", "figures.js"):
+    for entry in ("capture/capture.js", "console/console.js", "diff.js", "figures.js"):
         used |= {module.name for module in ordered(entry, lambda name: PAGE.joinpath(name).read_text("utf-8"))}
         assert not re.search(r"^(import|export)\b", script(entry), re.MULTILINE)
     assert used == names("")

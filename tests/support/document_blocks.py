@@ -99,7 +99,7 @@ def alone(line: str) -> str | None:
         return RECEIVING.format(line=line)
     if "wiretale capture -i eth0" in line:
         return CAPTURING.format(line=line.removeprefix("sudo ").removesuffix("&").replace("eth0", "lo"))
-    if "wiretale view" in line:
+    if "wiretale view" in line or "wiretale experiment serve" in line:
         return SERVING.format(line=line)
     if "wiretale store watch" in line:
         return f"{line.removesuffix('&').strip()} --once"

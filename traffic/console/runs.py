@@ -20,7 +20,7 @@ from wiretale.traffic.experiment.store import PLAN_FILE, Store
 from wiretale.traffic.lab.process import dying_with_us
 
 Row = dict[str, Any]
-RUNS_MOST = 1000  # that are listed
+RUNS_MOST = 200  # that are listed, the newest
 BESIDE_MOST = 8  # runs that are compared with one
 STOP_S = 10.0
 SAID_MOST = 4096  # bytes of a log that are read
@@ -49,11 +49,11 @@ class Runs:
     def stores(self) -> dict[str, Store]:
         """Returns the runs by name, the newest first. A run over a lab has its results in a folder of its own."""
         stores = {}
-        for path in sorted(self.folder.iterdir(), reverse=True):
+        for path in sorted(self.folder.iterdir(), reverse=True)[:RUNS_MOST]:
             for place in (path, path / "experiment"):
                 if (place / PLAN_FILE).is_file():
                     stores[path.name] = Store(place)
-        return dict(list(stores.items())[:RUNS_MOST])
+        return stores
 
     def store(self, name: str) -> Store:
         """Returns a run. UsageError if there is none of this name."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @cause(
     code="carrier-lost",
     title="The tracer's own link was down",
-    sentence="The tracer's own link ({interface}) was down {down}{at}, so packets of that time are missing: what seems lost or "
+    sentence="The tracer's own link ({interface}) was down{down}{at}, so packets of that time are missing: what seems lost or "
     "silent then may have passed.",
     advice="Check the cable and the port of the tracer, and whether the mirror session was set up again then.",
     shows="wiretale-capture recorded that the interface had no carrier (interfaces.carrier_lost_ns), between the first packet "

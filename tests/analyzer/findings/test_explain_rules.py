@@ -732,7 +732,7 @@ SHOWN = [
 SAID = [
     (
         "send-buffer-limited",
-        "flight did not exceed 40.9 kB of payload, with an RTT of 20 ms",
+        "Flight did not exceed 40.9 kB of payload at an RTT of 20 ms",
         lambda: flights(connection(), 30, 28),
     ),
     ("receive-window-limited", "scaling is off", lambda: unscaled(20480, 20, 14)),
