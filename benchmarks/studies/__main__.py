@@ -141,9 +141,9 @@ REMARKS = {
     ),
     "small_buffers": (
         "How many blocks are missing depends on how long the receiver's program is kept from reading: a buffer of 8 kB bridges "
-        "one block of 5,000 bytes, which is 50 us at the published rate. No buffer makes blocks late: a socket is a queue. "
-        "The study's late blocks need a program that has several reads open and handles them in threads, as Windows' overlapped "
-        "reads do, or a card with several queues; its text names neither."
+        "one block of 5,000 bytes, which is 50 us at the published rate. Here sender and link take both cores, so that it reads "
+        "little. No buffer makes blocks late: a socket is a queue. The study's late blocks need a program that has several reads "
+        "open and handles them in threads, as Windows' overlapped reads do, or a card with several queues; it names neither."
     ),
     "windows": (
         "A receive window limits TCP to a window in each round trip, and UDP not at all. So UDP is faster than TCP by this "

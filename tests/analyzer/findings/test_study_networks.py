@@ -22,6 +22,7 @@ from studies.file_transfer import (
     tcp_rate,
     udp_rate,
 )
+from studies.runs import WINDOWS
 
 # 1,000 packets of 1,500 bytes a second, a round trip of 0.1 s, no bound of the window.
 SLOW = Network(rate=1.5e6, round_trip=0.1, window=1e9, queue=61_000, pause=0.01)
@@ -79,6 +80,7 @@ def test_hosts_and_window_of_s4_follow_from_its_rates() -> None:
     made = {size: 1 / (9 / wire + 1 / 125) for size, wire in ((1000, 1066), (2000, 2124), (10_000, 10_382))}
     assert block_rates.microseconds_per_block(made) == pytest.approx(9, abs=0.5)
     assert block_rates.s4_round_trip() == pytest.approx(2.37, abs=0.01)
+    assert WINDOWS[-1][2] == "1185us"  # each way
     assert block_rates.tcp_contradiction(tcp).endswith("blocks of 10,000 had 36.4 MB/s, those of 1,000 25.7")
 
 
