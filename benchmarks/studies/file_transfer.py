@@ -192,7 +192,7 @@ def in_words(medium: str) -> str:
     """Returns the network of a medium for readers."""
     network = network_of(medium)
     return (
-        f"{medium}: {network.rate * 8e-6:.3g} Mbit/s, a round trip of {network.round_trip * 1e3:.2g} ms, a TCP window of "
+        f"{medium}: {network.rate * 8e-6:.3g} Mbit/s, a round trip of {network.round_trip * 1e3:.3g} ms, a TCP window of "
         f"{network.window / 1e3:.3g} kB, a queue of {network.queue / 1e3:,.0f} kB, a datagram each {network.pause * 1e3:.2g} ms"
     )
 
