@@ -29,7 +29,6 @@ from studies.anomalies import anomalies, anomalies_section
 from studies.answers import answers
 from studies.by_study import by_study
 from studies.shared_card import shared_card
-from studies.small_buffers import small_buffers
 from studies.tcp_over_link import tcp_over_link
 from studies.three_sessions import three_sessions
 from wiretale.analyzer.errors import WiretaleError
@@ -139,10 +138,9 @@ REMARKS = {
         "Medians of three tests each. The study shows the rates of 10 and of 100 blocks only in pictures and prints no figure of "
         "10 blocks; its text says of both that UDP is much slower than TCP on the LAN, and much faster on an ideal WLAN."
     ),
-    "small_buffers": (
-        "How many blocks are missing depends on how long the receiver's program is kept from reading: a buffer of 8 kB bridges "
-        "one block of 5,000 bytes, which is 50 us at the published rate. Here sender and link take both cores, so that it reads "
-        "little. No buffer makes blocks late: a socket is a queue. The study's late blocks need a program that has several reads "
+    "who": (
+        "A receiver's buffer bridges the time in which its program does not read, so a small one loses blocks; whether S4's did is "
+        "not known. No buffer makes blocks late: a socket is a queue. S4's late blocks need a program that has several reads "
         "open and handles them in threads, as Windows' overlapped reads do, or a card with several queues; it names neither."
     ),
     "windows": (
@@ -266,13 +264,6 @@ TABLES = (
         runs.block_benchmark,
         "protocol | block bytes | sent Mbit/s | received Mbit/s | lost | dropped by the receiver's host | out of order | "
         "packets lost by the link, all sizes",
-    ),
-    (
-        "S4: missing and late blocks by the receiver's buffer",
-        "small_buffers",
-        small_buffers,
-        "block bytes | sent Mbit/s, as published | receive buffer, bytes | missing % | dropped by the receiver's host | late % | "
-        "published: missing % | published: late %",
     ),
     (
         "UDP losses by place on a switch without congestion",
