@@ -139,8 +139,8 @@ REMARKS = {
         "10 blocks; its text says of both that UDP is much slower than TCP on the LAN, and much faster on an ideal WLAN."
     ),
     "who": (
-        "A receiver's buffer bridges the time in which its program does not read, so a small one loses blocks; whether S4's did is "
-        "not known. No buffer makes blocks late: a socket is a queue. S4's late blocks need a program that has several reads "
+        "A receiver's buffer bridges the time in which its program does not read, so a small one loses blocks; whether S4's did "
+        "is not known. No buffer makes blocks late: a socket is a queue. S4's late blocks need a program that has several reads "
         "open and handles them in threads, as Windows' overlapped reads do, or a card with several queues; it names neither."
     ),
     "windows": (
