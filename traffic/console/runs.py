@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any
 
 from wiretale.analyzer.errors import InputError, OutputError, UsageError
+from wiretale.reports.export.destination import check_folder
 from wiretale.reports.html.experiment.data import Outcome
 from wiretale.reports.html.experiment.figures import experiment_figures
 from wiretale.traffic.console.form import OWN, Form, check, command, own_plan
@@ -186,7 +187,8 @@ def add_lines(figures: list[Row], name: str, further: list[Row]) -> None:
 
 
 def usable(folder: Path) -> Path:
-    """Returns a folder for runs, which is made if it is missing. OutputError if that fails."""
+    """Returns a folder for runs, which is made if it is missing. OutputError if that fails, or no run can be written there."""
+    check_folder(folder, (), ())
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -17,6 +17,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from checkout import Run
 from viewer import SECONDS, Viewer
 from wiretale.analyzer.errors import UsageError
 from wiretale.reports.view.apart import has_rights
@@ -99,6 +100,12 @@ def test_each_form_is_a_plan_and_a_command(tmp_path: Path) -> None:
         *("lab", "run", "s3-file-transfer", "-o", str(tmp_path), "--profile", "wlan-g"),
         *("--trials", "2", "--scale", "0.1"),
     ]
+
+
+@pytest.mark.parametrize("place", [os.devnull, __file__])
+def test_a_place_for_runs_is_a_folder(wiretale_run: Run, place: str) -> None:
+    done = wiretale_run("experiment", "serve", place)
+    assert (done.returncode, done.stderr) == (4, f"wiretale: {place}: cannot write into it: Not a directory\n")
 
 
 def test_a_run_is_started_by_its_own_page_only(tmp_path: Path) -> None:
