@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +31,20 @@ def test_every_file_has_the_same_version() -> None:
     assert f"\n## [{__version__}]\n" in (ROOT / "CHANGELOG.md").read_text()
     assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert (ROOT / "debian/changelog").read_text().startswith(f"wiretale ({__version__}) ")
+
+
+def test_the_debian_command_starts_wiretale_again(tmp_path: Path) -> None:
+    for file, text in {
+        "wiretale/__init__.py": "",
+        "wiretale/__main__.py": "print('again')",
+        "wiretale/cli.py": "import subprocess, sys\ncommand = lambda: subprocess.call([sys.executable, '-P', '-m', 'wiretale'])",
+    }.items():
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text(text)
+    script = (ROOT / "debian/wiretale.script").read_text()
+    assert script.count('"/usr/lib/wiretale"') == 1
+    command = [sys.executable, "-I", "-c", script.replace("/usr/lib/wiretale", str(tmp_path))]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "again\n"
 
 
 def test_the_owner_fills_in_addresses_once() -> None:
