@@ -27,7 +27,7 @@ from shared.markdown import table
 from studies import file_transfer, runs, same_switch
 from studies.anomalies import anomalies, anomalies_section
 from studies.answers import answers
-from studies.by_study import by_study
+from studies.by_study import BY_STUDY, by_study
 from studies.shared_card import shared_card
 from studies.tcp_over_link import tcp_over_link
 from studies.three_sessions import three_sessions
@@ -362,11 +362,17 @@ def with_section(text: str, title: str, section: str) -> str:
 
 
 def with_lines(text: str, made: str) -> str:
-    """Returns the document with lines of the tables by study in place of those that begin with the same figure."""
+    """Returns the document with lines of the tables by study in place of those that begin with the same figure.
+
+    Sections have tables of their own, whose lines may begin as these do.
+    """
     heads = ("| figure |", "| ---")
     rows = [line for line in made.splitlines() if line.startswith("| ") and not line.startswith(heads)]
     anew = {line.partition(" | ")[0]: line for line in rows}
-    return "\n".join(anew.get(line.partition(" | ")[0], line) for line in text.split("\n"))
+    before, begin, tables = text.partition(f"{BY_STUDY}\n")
+    tables, end, sections = tables.partition("\n## ")
+    tables = "\n".join(anew.get(line.partition(" | ")[0], line) for line in tables.split("\n"))
+    return "".join([before, begin, tables, end, sections])
 
 
 def changed_page(page: Page, measured: Sequence[Section]) -> str:

@@ -16,6 +16,7 @@ from wiretale.analyzer.theory.capacity import Link, block_maximum, maximum
 from wiretale.reports.html.experiment.data import study_title
 
 Found = dict[str, Any]
+BY_STUDY = "## Measured and published, by study"
 NEAR = 15.0  # percent: as published
 UNKNOWN_NETWORK = "the study does not describe its network; that of the profile is an assumption"
 CHANCE = "both sizes fill the wire: which is larger is chance"
@@ -195,4 +196,4 @@ def by_study(results: Found, markdown: Any) -> str:
             sections.append(
                 f"### {study_title(study)}\n\n{markdown('figure | unit | measured | published | difference | why', rows)}"
             )
-    return "\n".join(["## Measured and published, by study\n", *sections])
+    return "\n".join([f"{BY_STUDY}\n", *sections])

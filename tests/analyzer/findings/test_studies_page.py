@@ -102,6 +102,15 @@ def test_each_study_has_the_difference_and_its_reason() -> None:
     ]
 
 
+def test_lines_of_a_section_of_its_own_are_left() -> None:
+    table = "| figure | runs |\n| --- | --- |\n| uneven | 3 |\n"
+    old, new = (
+        by_study({"sharing": [spread("uneven", "", ratios, 1.35)]}, studies.markdown) for ratios in ([1.0], [1.1, 1.9])
+    )
+    page = "# Studies\n\n{}\n## Runs\n\n" + table
+    assert old != new and studies.with_lines(page.format(old), new) == page.format(new)
+
+
 def test_figures_of_many_runs_are_as_published_if_the_runs_had_them() -> None:
     rows = [
         spread("uneven", "", [1.1, 1.2, 1.9], 1.35),
