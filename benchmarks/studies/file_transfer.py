@@ -163,7 +163,8 @@ def network_of(medium: str) -> Network:
 def rate_bounds(medium: str) -> tuple[float, float]:
     """Returns the least MB/s of IP packets that TCP shows the link to carry, and the most that the losses of UDP leave it.
 
-    A link that lost blocks because its queue was full has sent all the time, so it is no faster than what arrived.
+    A link that lost blocks because its queue was full has sent all the time. With equal gaps and one queue, whole blocks come
+    first and only parts of blocks after them (udp_rate): until the last whole one the link was no faster than what arrived.
     """
     published = [figure for figure in figures() if figure.network == medium]
     least = max(figure.rate * MTU / SEGMENT for figure in published if figure.protocol == "tcp")
@@ -179,13 +180,15 @@ def rate_bounds(medium: str) -> tuple[float, float]:
 
 
 def reason(figure: Figure) -> str:
-    """Returns why a lab with the best network does not have a figure."""
-    if words := contradiction(figure):
-        return f"cannot fit: {words}"
+    """Returns why a lab with the best network does not have a figure.
+
+    Rates that need two links come first, because they are further apart than rate and time of one transfer are.
+    """
     least, most = rate_bounds(figure.network)
     if least > most:
         return f"cannot fit: TCP brought {least:.3g} MB/s through this link, UDP beside its full queue {most:.3g}"
-    return ""
+    words = contradiction(figure)
+    return f"cannot fit: {words}" if words else ""
 
 
 def in_words(medium: str) -> str:
