@@ -128,17 +128,26 @@ class PageHandler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.NOT_IMPLEMENTED, "Unsupported method ('POST')")
             return
         _, _, name = urlsplit(self.path).path.removeprefix("/").partition("/")
-        length = self.headers.get("Content-Length", "")
+        form = self._form()
         if refused := self._refusal():
             self._refuse(HTTPStatus.FORBIDDEN, refused)
         elif self.headers.get("Origin") is None:  # every browser sends it with a form
             self._refuse(HTTPStatus.FORBIDDEN, "the request has no Origin")
         elif name not in self.server.actions:
             self._refuse(HTTPStatus.NOT_FOUND, "there is no such action")
-        elif self.headers.get("Content-Type") != FORM or not length.isdigit() or int(length) > BODY_MOST:
+        elif form is None:
             self._refuse(HTTPStatus.BAD_REQUEST, f"expected a form of at most {BODY_MOST} bytes")
         else:
-            self._answer(self.server.actions[name], self.rfile.read(int(length)).decode("utf-8", "replace"))
+            self._answer(self.server.actions[name], form)
+
+    def _form(self) -> str | None:
+        """Returns the form of a request; None if it is none or too large. What is left unread would be taken for a request."""
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or len(length) > len(str(BODY_MOST)) or int(length) > BODY_MOST:
+            self.close_connection = True
+            return None
+        body = self.rfile.read(int(length))
+        return body.decode("utf-8", "replace") if self.headers.get("Content-Type") == FORM else None
 
     def _refusal(self) -> str | None:
         """Returns the reason why a request gets nothing; None if it is allowed."""
@@ -186,6 +195,8 @@ class PageHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in {**HEADERS, "Content-Type": kind, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)

@@ -121,6 +121,14 @@ def test_a_run_is_started_by_its_own_page_only(tmp_path: Path) -> None:
         assert post(viewer, "start", OWN, **{"Content-Type": "text/plain"})[0] == 400
         assert post(viewer, "start", {**OWN, "sizes": "64 " * 9000})[0] == 400
         assert post(viewer, "state", {})[0] == 404 and viewer.error("start")[0] == 404
+        for length in ("-1", "\xb2", "9" * 5000, "many"):
+            assert post(viewer, "start", {}, **{"Content-Length": length})[0] == 400, length
+        connection = http.client.HTTPConnection(address.netloc, timeout=SECONDS)
+        for method, name, status in (("POST", "start", 403), ("GET", "state", 200)):  # the form is no second request
+            connection.request(method, address.path + name, urlencode(OWN) if method == "POST" else None)
+            response = connection.getresponse()
+            assert (response.status, bool(response.read())) == (status, True)
+        connection.close()
         stranger = Viewer(viewer.process, f"http://{address.netloc}/wrong/")
         assert post(stranger, "start", OWN)[0] == 403
         assert list(tmp_path.iterdir()) == []
