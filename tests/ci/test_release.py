@@ -7,6 +7,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -48,11 +49,17 @@ def test_the_debian_command_starts_wiretale_again(tmp_path: Path) -> None:
 
 
 def test_the_owner_fills_in_addresses_once() -> None:
-    filled = script("owner").filled
+    owner = script("owner")
+    filled = owner.filled
     text = "to @owner:security@\n#@owner:repository url: @owner:repository@/issues\n"
     assert filled(text, {"security": "", "repository": ""}) == text
     facts = {"security": "a@b.example", "repository": "https://b.example/w"}
     assert filled(text, facts) == "to a@b.example\nurl: https://b.example/w/issues\n"
+    # each fact has a place, and no file has one without a fact
+    waiting = {name for _, text in owner.files(ROOT) for name in owner.places(text)}
+    known = tomllib.loads((ROOT / ".ci/owner.toml").read_text())
+    assert waiting == {name for name, fact in known.items() if not fact}
+    assert filled(f"Maintainer: {owner.STANDING['maintainer']}\n", {"maintainer": "A <a@b>"}) == "Maintainer: A <a@b>\n"
 
 
 def test_a_bill_has_what_a_wheel_contains_and_needs(tmp_path: Path) -> None:
