@@ -57,8 +57,8 @@ def test_the_owner_fills_in_addresses_once() -> None:
     assert filled(text, facts) == "to a@b.example\nurl: https://b.example/w/issues\n"
     # each fact has a place, and no file has one without a fact
     waiting = {name for _, text in owner.files(ROOT) for name in owner.places(text)}
-    known = tomllib.loads((ROOT / ".ci/owner.toml").read_text())
-    assert waiting == {name for name, fact in known.items() if not fact}
+    by_owner = tomllib.loads((ROOT / ".ci/owner.toml").read_text())
+    assert waiting == {name for name, fact in by_owner.items() if not fact}
     assert filled(f"Maintainer: {owner.STANDING['maintainer']}\n", {"maintainer": "A <a@b>"}) == "Maintainer: A <a@b>\n"
 
 
