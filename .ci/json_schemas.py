@@ -115,8 +115,9 @@ def shaped(shape: Any, tables: dict[str, Schema]) -> Schema:
 def with_members(table: Schema, members: dict[str, Any]) -> Schema:
     """Returns the schema of a table with further members in each row."""
     row, beside = table["items"], shaped(members, {})
-    joined = {name: row[name] | beside[name] for name in ("properties",)} | {
-        "required": row["required"] + beside["required"]
+    joined = {
+        "properties": row["properties"] | beside["properties"],
+        "required": row["required"] + beside["required"],
     }
     return {**table, "items": {**row, **joined}}
 

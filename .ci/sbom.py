@@ -80,14 +80,15 @@ def bill(path: Path) -> dict[str, Any]:
         kind="application",
         hashes=hashes,
     )
-    made = datetime.fromtimestamp(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), UTC)
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    made = {"timestamp": datetime.fromtimestamp(int(epoch), UTC).isoformat().replace("+00:00", "Z")} if epoch else {}
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "serialNumber": uuid.uuid5(uuid.NAMESPACE_OID, digest).urn,
         "version": 1,
-        "metadata": {"timestamp": made.isoformat().replace("+00:00", "Z"), "component": subject},
+        "metadata": {**made, "component": subject},
         "components": parts,
         "dependencies": [
             {"ref": subject["bom-ref"], "dependsOn": [part["bom-ref"] for part in parts]},

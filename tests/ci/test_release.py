@@ -62,7 +62,7 @@ def test_the_owner_fills_in_addresses_once() -> None:
     assert filled(f"Maintainer: {owner.STANDING['maintainer']}\n", {"maintainer": "A <a@b>"}) == "Maintainer: A <a@b>\n"
 
 
-def test_a_bill_has_what_a_wheel_contains_and_needs(tmp_path: Path) -> None:
+def test_a_bill_has_what_a_wheel_contains_and_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheel = tmp_path / "wiretale-1.0-cp311-abi3-manylinux_2_28_x86_64.whl"
     requires = "Requires-Dist: duckdb<3,>=2\nRequires-Dist: scapy>=2.6; extra == 'packets'\n"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -71,7 +71,12 @@ def test_a_bill_has_what_a_wheel_contains_and_needs(tmp_path: Path) -> None:
         page = "reports/html/page/plotly-cartesian.min.js.gz"
         archive.write(ROOT / page, f"wiretale/{page}")
     sbom = script("sbom")
-    parts = {part["name"] for part in sbom.bill(wheel)["components"]}
+    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
+    bill = sbom.bill(wheel)
+    assert "timestamp" not in bill["metadata"]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    assert sbom.bill(wheel)["metadata"]["timestamp"] == "1970-01-02T00:00:00Z"
+    parts = {part["name"] for part in bill["components"]}
     assert {"plotly.js-cartesian-dist-min", "duckdb"} <= parts and "scapy" not in parts
     if sbom.SOURCES.exists():
         assert {"libpcap", "nettle"} <= parts
