@@ -153,8 +153,9 @@ class Apart:
         while (message := self.line.receive()) is not None:
             try:
                 answer = self.answers[message["kind"]][message["name"]](message["query"])
+                self.line.send({"answer": answer})
             except (WiretaleError, ValueError) as error:
                 kind = UsageError if isinstance(error, ValueError) else type(error)
                 self.line.send({"error": str(error), "type": kind.__name__})
-            else:
-                self.line.send({"answer": answer})
+            except OSError as error:  # of a file that was removed, say
+                self.line.send({"error": f"{error.filename}: {error.strerror}", "type": InputError.__name__})
