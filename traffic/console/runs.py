@@ -19,6 +19,7 @@ from wiretale.traffic.console.form import OWN, Form, check, command, own_plan
 from wiretale.traffic.experiment.results import outcome_without_captures, read_outcome
 from wiretale.traffic.experiment.store import PLAN_FILE, Store
 from wiretale.traffic.lab.process import dying_with_us
+from wiretale.traffic.lab.run import FAILED
 
 Row = dict[str, Any]
 RUNS_MOST = 200  # that are listed, the newest
@@ -93,7 +94,10 @@ class Runs:
             "stopped": last.stopped,
             "left_s": left,
         }
-        return {"run": {**run, "error": self.last_line(last.name) if code not in (None, 0) else None}, "runs": runs}
+        return {
+            "run": {**run, "error": self.last_line(last.name) if code not in (None, 0, FAILED) else None},
+            "runs": runs,
+        }
 
     def last_line(self, name: str) -> str:
         """Returns the last line that a run said."""
@@ -103,14 +107,16 @@ class Runs:
         return "ended without a word"
 
     def figures(self, name: str, beside: list[str]) -> Row:
-        """Returns the figures of a run so far, with the lines of other runs beside its own; none before the first test."""
+        """Returns the figures of a run so far, with the lines of other runs beside its own, and its tests that failed; none
+        before the first test."""
         if len(beside) > BESIDE_MOST:
             raise UsageError(f"{len(beside)} runs beside one: expected at most {BESIDE_MOST}")
-        figures = experiment_figures(outcome) if (outcome := self.outcome(name)) else []
+        outcome = self.outcome(name)
+        figures = experiment_figures(outcome) if outcome else []
         for another in beside:
-            if another != name and (outcome := self.outcome(another)):
-                add_lines(figures, another, experiment_figures(outcome))
-        return {"run": name, "figures": figures}
+            if another != name and (further := self.outcome(another)):
+                add_lines(figures, another, experiment_figures(further))
+        return {"run": name, "figures": figures, "failures": outcome.failures if outcome else []}
 
     def outcome(self, name: str) -> Outcome | None:
         """Returns plan and results of a run without its captures; None before the first test."""

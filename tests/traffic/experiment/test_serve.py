@@ -18,10 +18,12 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from checkout import Run
+from experiment_results import stored
 from viewer import SECONDS, Viewer
 from wiretale.analyzer.errors import UsageError
 from wiretale.reports.view.apart import has_rights
 from wiretale.traffic.console.form import BUILT_IN, check, command, links, own_plan, read_form
+from wiretale.traffic.console.runs import Running, Runs
 from wiretale.traffic.experiment.plan import read_plan
 
 pytestmark = pytest.mark.xdist_group("experiment")
@@ -138,6 +140,10 @@ def test_a_run_is_started_by_its_own_page_only(tmp_path: Path) -> None:
             children = Path(f"/proc/{viewer.process.pid}/task/{viewer.process.pid}/children").read_text().split()
             owners = {os.stat(f"/proc/{child}").st_uid for child in children}
             assert len(owners) == 1 and 0 not in owners  # who reads requests is nobody
+        away = tmp_path.rename(tmp_path.with_name("away"))
+        assert viewer.error("state") == (409, f"{tmp_path}: No such file or directory")
+        away.rename(tmp_path)
+        assert viewer.answer("state") == {"run": None, "runs": []}
         assert viewer.end() == (0, "")
 
 
@@ -152,6 +158,18 @@ def test_the_server_ends_with_what_answers(tmp_path: Path) -> None:
                 break
             assert time.monotonic() < deadline
             time.sleep(0.1)
+
+
+def test_tests_that_failed_are_named_and_not_the_last_line_of_the_log(tmp_path: Path) -> None:
+    runs, word = Runs(tmp_path), "next: wiretale experiment report run"
+    folder = stored(read_plan(own_plan(read_form(OWN)), "form", "form"), tmp_path / "run", "ended with exit code -9")
+    (folder / "log").write_text(word)
+    assert runs.figures("run", [])["failures"][0] == ("tcp-64-t1", "ended with exit code -9")
+    for code, error in ((0, None), (3, None), (4, word)):
+        process = subprocess.Popen([sys.executable, "-c", f"raise SystemExit({code})"])
+        process.wait()
+        runs.last = Running("run", process, time.monotonic())
+        assert runs.state()["run"]["error"] == error
 
 
 def until(tab: Any, condition: Callable[[], bool]) -> None:
@@ -193,6 +211,7 @@ def test_the_mouse_starts_compares_and_stops_runs(only_tab: Any, tmp_path: Path)
         second = tab.inner_text("#h-run")
         tab.click(f"#runs tr:has-text('{first}') button")
         until(tab, lambda: (tab.get_attribute("body", "data-figures") or "").startswith(first))
+        assert tab.evaluate("document.getElementById('progress').value") == 8 and tab.is_hidden("#failures")
         traces = tab.locator("#figures .plot >> nth=0 >> .scatterlayer .trace").count()
         tab.check(f"#runs tr:has-text('{first}') input")  # itself: no line twice
         assert tab.locator("#figures .plot >> nth=0 >> .scatterlayer .trace").count() == traces

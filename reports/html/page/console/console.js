@@ -84,7 +84,7 @@ function showRuns(runs) {
     const show = element("button", { type: "button", className: "plain", textContent: "show" });
     show.addEventListener("click", () => {
       choose(run.name);
-      $("said").textContent = progressText({ ...run, running: false });
+      showRun({ ...run, running: false });
       tried(drawFigures);
     });
     const beside = element("input", { type: "checkbox", checked: shown.beside.has(run.name) });
@@ -102,7 +102,10 @@ function showRuns(runs) {
 
 /** @param {string} name */
 function choose(name) {
-  if (name !== shown.chosen) $("figures").replaceChildren();
+  if (name !== shown.chosen) {
+    $("figures").replaceChildren();
+    $("failures").hidden = true;
+  }
   shown.chosen = name;
   shown.done = -1;
   $("run").hidden = false;
@@ -112,8 +115,10 @@ function choose(name) {
 async function drawFigures() {
   const name = shown.chosen;
   if (!name) return;
-  const { run, figures } = await ask("figures", { run: name, with: [...shown.beside].join(" ") });
+  const { run, figures, failures } = await ask("figures", { run: name, with: [...shown.beside].join(" ") });
   if (run !== shown.chosen) return;
+  $("failures").hidden = !failures.length;
+  $("failures").textContent = failures.length ? `${failures.length === 1 ? "1 test" : `${failures.length} tests`} failed; ${failures[0].join(": ")}` : "";
   const place = $("figures");
   const parts = [...place.children];
   for (const part of parts.slice(figures.length)) part.remove();
