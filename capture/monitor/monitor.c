@@ -50,7 +50,7 @@ static void write_textfile(const char *path, const char *metrics, bool is_up) {
         fail(EXIT_IO, "%s: %s", path, strerror(reason));
 }
 
-/* Returns a time as text: "in 3 h", or what stands for none. */
+/* Prints a time, as in ", full in 3 h", or what stands for none; nothing while it is not known. */
 static void put_forecast(const char *before, double seconds, const char *never) {
     if (isfinite(seconds))
         printf("%s in %s", before, UNITS_SHOW(SHOWN_DURATION, seconds * NS_PER_S));
@@ -76,10 +76,10 @@ static void print_text(const char *metrics) {
         printf("ring: %s files, %s", UNITS_SHOW(SHOWN_COUNT, files),
                UNITS_SHOW(SHOWN_BYTES, samples_sum(metrics, "ring_bytes")));
         double left = samples_sum(metrics, "ring_full_seconds");
-        if (left > 0)
-            put_forecast(", full", left, "");
-        else
+        if (left == 0)
             fputs(", full: the oldest file goes when a new one comes", stdout);
+        else
+            put_forecast(", full", left, "");
         putchar('\n');
     }
     if (!isnan(done))

@@ -54,11 +54,14 @@ int64_t trend_time_for(const struct trend *trend, double bytes) {
     return time < LONGEST_NS ? (int64_t)time : NEVER_NS;
 }
 
-/* Returns the time until the first bound of the ring removes a file. */
+/* Returns the time until the first bound of the ring removes a file; -1 if a number of files is
+ * one, and nothing shows how large they become. */
 static int64_t time_to_bound(const struct trend *trend, const struct settings *settings,
                              const struct status *status) {
     double files = (double)status->ring_files, bytes = (double)status->ring_bytes;
     double average = files > 0 ? bytes / files : (double)settings->file_bytes;
+    if (settings->ring_files && average <= 0)
+        return -1;
     double wanted = MAX((double)settings->min_free_bytes,
                         (double)status->disk_bytes * settings->min_free_percent / 100);
     double most = (double)settings->ring_total_bytes, reserve = (double)settings->file_bytes;
@@ -90,6 +93,8 @@ void trend_tell(const struct trend *trend, const struct settings *settings, stru
     if (!status->has_ring)
         return;
     status->ring_full_ns = time_to_bound(trend, settings, status);
-    if (status->ring_full_ns >= 0 && status->ring_full_ns < status->disk_full_ns)
+    if (status->ring_full_ns < 0)
+        status->disk_full_ns = -1;
+    else if (status->ring_full_ns < status->disk_full_ns)
         status->disk_full_ns = NEVER_NS;
 }

@@ -56,6 +56,7 @@ def test_a_capture_tells_how_it_is(link: CaptureLink, tmp_path: Path) -> None:
     file = tmp_path / "wiretale.prom"
     options = ("-b", "packets:100", "-b", "files:2", "--keep-before", "1h", "--keep-after", "100ms")
     with link.daemon(*options, watched=True) as daemon:
+        assert "ring: 0 files, 0 B\n" in status(link.status)  # nobody can tell yet when it is full
         link.deliver(250)
         wait_until(
             lambda: samples(status(link.status, "--prometheus")).get("ring_files") == 2, "two files are finished"

@@ -94,6 +94,12 @@ static void test_forecasts(void) {
     CHECK_INT(bound, 20 * NS_PER_S);
     CHECK_INT(forecast((struct settings){.ring_files = 5}, 5, true, &bound), NEVER_NS);
     CHECK_INT(bound, 0);
+    /* No file has shown yet how large they become, unless a bound says it. */
+    CHECK_INT(forecast((struct settings){.ring_files = 5}, 0, true, &bound), -1);
+    CHECK_INT(bound, -1);
+    CHECK_INT(forecast((struct settings){.ring_files = 5, .file_bytes = 100}, 0, true, &bound),
+              NEVER_NS);
+    CHECK_INT(bound, 50 * NS_PER_S);
     /* A bound that the disk is too small for. */
     CHECK_INT(forecast((struct settings){.ring_files = 50}, 3, true, &bound), 100 * NS_PER_S);
     CHECK_INT(bound, 470 * NS_PER_S);
