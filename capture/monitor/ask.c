@@ -65,10 +65,13 @@ enum ask_result ask(const char *path, const char *command, char answer[METRICS_S
         snprintf(reason, 256, "%s", strerror(errno));
         return errno == EACCES || errno == EPERM ? ASK_DENIED : ASK_ABSENT;
     }
+    errno = 0;
     bool asked = !command || dprintf(fd, "%s\n", command) > 0;
     bool answered = asked && read_answer(in, !command, answer);
-    fclose(in);
+    bool is_closed = feof(in) || errno == ECONNRESET || errno == EPIPE;
     if (!answered)
-        snprintf(reason, 256, "no answer within %d s", PATIENCE_S);
+        snprintf(reason, 256, is_closed ? "it closes the connection" : "no answer within %d s",
+                 PATIENCE_S);
+    fclose(in);
     return answered ? ASK_DONE : ASK_SILENT;
 }

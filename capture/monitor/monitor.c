@@ -17,6 +17,7 @@
 #include "monitor/ask.h"
 #include "monitor/health.h"
 #include "monitor/samples.h"
+#include "status/status_socket.h"
 
 #define DEFAULT_SOCKET "/run/wiretale-capture/status"
 #define UP                                                                                         \
@@ -33,10 +34,14 @@ struct request {
 /* Its rows name the members above. */
 #include "monitor/option_table.h"
 
-/* Writes a file beside it and renames that, so that no reader sees a part. */
+/* Writes a file beside it and renames that, so that no reader sees a part. A device would be
+ * replaced, too. */
 static void write_textfile(const char *path, const char *metrics, bool is_up) {
     char temporary[PATH_MAX];
+    struct stat existing;
     int fd = -1;
+    if (!stat(path, &existing) && !S_ISREG(existing.st_mode))
+        fail(EXIT_USAGE, "--textfile %s: expected a file", path);
     if (snprintf(temporary, sizeof temporary, "%s.%d", path, (int)getpid()) < PATH_MAX)
         fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
@@ -138,7 +143,7 @@ int monitor_main(int count, char **arguments) {
     static char answer[METRICS_SIZE];
     static bool is_read;
     struct request request;
-    char reason[256], wanted[128] = "metrics";
+    char reason[256], wanted[COMMAND_SIZE - 1] = "metrics";
     for (int i = 0; i < count; i++)
         if (!strcmp(arguments[i], "--check"))
             on_exit(end_as_unknown, &is_read);

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -34,8 +37,8 @@ for number, place in enumerate([*range(201), *range(201 - again, 201)]):
 """
 
 
-def status(socket: Path, *options: str, code: int = 0) -> str:
-    done = subprocess.run([PROGRAM, "status", socket, *options], capture_output=True, text=True, timeout=60)
+def status(path: Path, *options: str, code: int = 0) -> str:
+    done = subprocess.run([PROGRAM, "status", path, *options], capture_output=True, text=True, timeout=60)
     assert done.returncode == code, (done.stdout, done.stderr)
     return done.stdout + done.stderr
 
@@ -82,7 +85,8 @@ def test_a_capture_tells_how_it_is(link: CaptureLink, tmp_path: Path) -> None:
             "CAPTURE CRITICAL - no packet on in0"
         )
         assert status(link.status).startswith("capturing: 250 packets received")
-        assert "a reason of at most 31 letters" in status(link.status, "--keep", "No", code=5)
+        for reason in ("No", "a" * 32, "a" * 1000):
+            assert "a reason of at most 31 letters" in status(link.status, "--keep", reason, code=5)
         name = status(link.status, "--keep", "intrusion").strip()
         daemon.wait_message(f"kept {name}")
         assert not daemon.stop(signal.SIGTERM)
@@ -91,7 +95,22 @@ def test_a_capture_tells_how_it_is(link: CaptureLink, tmp_path: Path) -> None:
     assert status(link.status, "--check", "--bogus", code=3)
     status(link.status, "--textfile", str(file), code=4)
     assert samples(file.read_text()) == {"up": 0}
-    assert {path.name for path in tmp_path.glob("wiretale.prom*")} == {"wiretale.prom"}
+    os.mkfifo(tmp_path / "wiretale.prom.fifo")  # as a device, which a rename would replace
+    assert "fifo: expected a file\n" in status(link.status, "--textfile", f"{file}.fifo", code=2)
+    assert {path.name: path.is_fifo() for path in tmp_path.glob("wiretale.prom*")} == {
+        "wiretale.prom": False,
+        "wiretale.prom.fifo": True,
+    }
+
+
+def test_a_socket_that_closes_is_not_one_that_is_slow(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(tmp_path / "status"))
+        server.listen()
+        done = Thread(target=lambda: server.accept()[0].close())
+        done.start()
+        assert status(tmp_path / "status", code=4).endswith("status: it closes the connection\n")
+        done.join()
 
 
 @needs.marked(PROMTOOL, None if ALERTS.is_file() else "needs the sources")
