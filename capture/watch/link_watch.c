@@ -144,12 +144,16 @@ static void take_link(struct link_watch *watch, uint32_t device, const struct to
     note_changes(watch, device);
 }
 
+/* A bridge tells of its ports in messages of its own family, which lack the counts, and whose end is
+ * not that of the link. */
 void link_watch_take(struct link_watch *watch, const void *messages, size_t size) {
     const struct nlmsghdr *header = messages;
     for (unsigned left = (unsigned)size; NLMSG_OK(header, left);
          header = NLMSG_NEXT(header, left)) {
         bool is_link = header->nlmsg_type == RTM_NEWLINK || header->nlmsg_type == RTM_DELLINK;
-        if (!is_link || header->nlmsg_len < NLMSG_LENGTH(sizeof(struct ifinfomsg)))
+        const struct ifinfomsg *link = NLMSG_DATA(header);
+        if (!is_link || header->nlmsg_len < NLMSG_LENGTH(sizeof *link) ||
+            link->ifi_family != AF_UNSPEC)
             continue;
         struct told told = read_link(header);
         for (uint32_t i = 0; told.name && i < watch->capture->device_count; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages of rtnetlink become losses of the carrier, also of one that is back before it is read;
- * messages of other links, and cut ones, do not. */
+ * messages of other links, of bridges about their ports, and cut ones, do not. */
 #include <linux/if.h>
 #include <linux/rtnetlink.h>
 #include <string.h>
@@ -65,6 +65,14 @@ int main(void) {
     for (size_t size = 0; size < sizeof whole; size++)
         link_watch_take(&watch, &whole, size);
     CHECK_INT(watch.seen[0].losses, 3);
+    struct message of_bridge = message_of("wire0", true, 0); /* a port of it, without its counts */
+    of_bridge.link.ifi_family = AF_BRIDGE;
+    for (unsigned i = 0; i < 2; i++, of_bridge.header.nlmsg_type = RTM_DELLINK) {
+        link_watch_take(&watch, &of_bridge, sizeof of_bridge);
+        CHECK(watch.seen[0].is_known);
+        take("wire0", true, 6);
+        CHECK_INT(watch.seen[0].losses, 3);
+    }
     struct message deleted = whole;
     deleted.header.nlmsg_type = RTM_DELLINK;
     link_watch_take(&watch, &deleted, sizeof deleted);
