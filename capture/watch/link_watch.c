@@ -144,8 +144,8 @@ static void take_link(struct link_watch *watch, uint32_t device, const struct to
     note_changes(watch, device);
 }
 
-/* A bridge tells of its ports in messages of its own family, which lack the counts, and whose end is
- * not that of the link. */
+/* A bridge reports its ports in messages of another family. They lack the counts, and a port that
+ * leaves the bridge is not a link that is gone. */
 void link_watch_take(struct link_watch *watch, const void *messages, size_t size) {
     const struct nlmsghdr *header = messages;
     for (unsigned left = (unsigned)size; NLMSG_OK(header, left);
