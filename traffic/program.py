@@ -49,10 +49,14 @@ def program_path(name: str) -> str | None:
     return shutil.which(name, path=f"{os.environ.get('PATH', os.defpath)}:{SYSTEM}")
 
 
-def why_not_built() -> str:
+def why_not_built(name: str) -> str:
     """Returns the command that brings a missing program of wiretale."""
+    from wiretale.installation import debian_package, repair
+
     if sys.platform != "linux":
         return "it runs on Linux only"
+    if debian_package():
+        return repair(name)
     return f"{install_command('libseccomp-dev', 'libcap-ng-dev')}, without which it is left out, then install wiretale again"
 
 
@@ -60,7 +64,7 @@ def find_program(name: str) -> str:
     """Returns the path of a program. MissingToolError, with the command that installs it, if it is missing."""
     path = program_path(name)
     if path is None:
-        command = install_command(PACKAGES[name]) if name in PACKAGES else why_not_built()
+        command = install_command(PACKAGES[name]) if name in PACKAGES else why_not_built(name)
         raise MissingToolError(f"{name} is missing: {command} (it is not beside {sys.executable}, nor in PATH)")
     return path
 

@@ -20,6 +20,12 @@ PACKAGE_SECONDS = 20
 ABSENT_LIBRARY = re.compile(r"(?:^|[\s(])([\w.+-]+\.so[\w.]*): cannot open shared object file")
 # A name in an ELF file's table of strings.
 NEEDED_LIBRARY = re.compile(rb"\0(lib[\w.+-]+\.so\.[\d.]+)(?=\0)")
+# The Debian packages of the C programs, which the package of the analyzer only recommends (debian/).
+PACKAGE_OF_PROGRAM = {
+    "wiretale-capture": "wiretale-capture",
+    "wiretale-traffic": "wiretale-traffic",
+    "wiretale-link": "wiretale-traffic",
+}
 PACKAGE_EXCEPTIONS = {"libz.so.1": "zlib1g", "libstdc++.so.6": "libstdc++6", "libgcc_s.so.1": "libgcc-s1"}
 
 
@@ -109,14 +115,14 @@ def source_folder() -> Path | None:
     return folder if (folder / "Makefile").is_file() and (folder / "setup.cfg").is_file() else None
 
 
-def repair() -> str:
-    """Returns the command that restores the files of wiretale."""
+def repair(program: str = "") -> str:
+    """Returns the command that restores the files of wiretale, or brings one of its C programs."""
     folder = source_folder()
     if folder:
         return "make build" if folder == Path.cwd() else f"make -C {shlex.quote(str(folder))} build"
     package = debian_package()
     if package:
-        return f"apt-get install --reinstall {package}"
+        return f"apt-get install --reinstall {PACKAGE_OF_PROGRAM.get(program, package)}"
     return f"{sys.executable} -m pip install --force-reinstall {wheel() or 'WHEEL'}"
 
 

@@ -19,7 +19,10 @@ import wiretale.analyzer
 import wiretale.reports
 import wiretale.traffic
 from checkout import ROOT
+from wiretale import installation
+from wiretale.analyzer.errors import MissingToolError
 from wiretale.installation import package_of_library, repair, source_folder
+from wiretale.traffic import program
 from wiretale.traffic.program import find_program
 
 WIRETALE = (sys.executable, "-m", "wiretale")
@@ -197,3 +200,14 @@ def test_no_text_has_wiretale_installed_from_an_index() -> None:
     texts = [path for folder in folders for kind in ("py", "md", "js", "html") for path in folder.rglob(f"*.{kind}")]
     assert len(texts) > 200
     assert [path for path in (ROOT / "README.md", *texts) if FROM_INDEX.search(path.read_text("utf-8"))] == []
+
+
+def test_a_program_of_another_debian_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's package of the analyzer only recommends those of the C programs."""
+    monkeypatch.setattr(installation, "source_folder", lambda: None)
+    monkeypatch.setattr(installation, "debian_package", lambda: "wiretale")
+    assert installation.repair() == "apt-get install --reinstall wiretale"
+    monkeypatch.setattr(program, "program_path", lambda name: None)
+    for name, package in {"wiretale-capture": "wiretale-capture", "wiretale-link": "wiretale-traffic"}.items():
+        with pytest.raises(MissingToolError, match=f"{name} is missing: apt-get install --reinstall {package} "):
+            program.find_program(name)

@@ -146,9 +146,9 @@ def check_programs() -> Iterator[Check]:
         path = program_path(name)
         version, problem, fix = version_of(path) if path else ("", "not found", "")
         if not version:
-            yield Check("missing", name, f"{problem} ({path})" if path else problem, fix or repair())
+            yield Check("missing", name, f"{problem} ({path})" if path else problem, fix or repair(name))
         elif version != __version__:
-            yield Check("warning", name, f"{version} ({path}), expected {__version__}", repair())
+            yield Check("warning", name, f"{version} ({path}), expected {__version__}", repair(name))
         else:
             yield Check("ok", name, f"{version} ({path})")
 
@@ -174,7 +174,9 @@ def check_capture() -> Iterator[Check]:
     elif Path("/usr/bin/dumpcap").exists():
         yield Check("note", "capturing", "this user may not", DUMPCAP_FIX)
     else:
-        yield Check("note", "capturing", "this user may not, and no capture program is installed", repair())
+        yield Check(
+            "note", "capturing", "this user may not, and no capture program is installed", repair("wiretale-capture")
+        )
 
 
 def has_capabilities(program: str) -> bool:
