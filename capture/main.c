@@ -316,10 +316,11 @@ int main(int count, char **arguments) {
     open_devices(&program);
     open_output_directory(&program);
     privilege_choose(&program.identity, program.settings.user, &program.directory);
-    program.control = (struct control){.capture = &program.capture,
-                                       .output = &program.output,
-                                       .writer = &program.writer,
-                                       .mirror = {.mirror = program.capture.mirror}};
+    program.control = (struct control){
+        .capture = &program.capture,
+        .output = &program.output,
+        .writer = &program.writer,
+        .mirror = {.mirror = program.capture.mirror, .is_filtered = program.settings.filter}};
     control_take_signals(&program.control);
     service_open(&program.control.service);
     status_socket_open(&program.control.status, program.settings.status);

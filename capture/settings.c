@@ -264,6 +264,9 @@ void settings_read(struct settings *settings, int argc, char **argv) {
     if (!settings->output || !*settings->output)
         fail(EXIT_USAGE, "expected -w DIR (or a file, or -)");
     check_files(settings);
+    if (settings->mirror && (settings->no_promiscuous || settings->direction == CHOOSE_OUT))
+        fail(EXIT_USAGE, "--mirror: expected neither -p nor -Q out, which leave out what a mirror "
+                         "port delivers");
     if (settings->headers && settings->snaplen > SNAPLEN_HEADERS)
         settings->snaplen = SNAPLEN_HEADERS;
     divide_memory(settings);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection has the place of its hash; another of the same place waits until that one has been
- * judged. So the sample is bounded, and goes on with the traffic. A copy is a segment with the IP
- * ID, numbers and checksum of one of the last few: what a host repeats has another ID. */
+ * judged. So the sample is bounded, and goes on with the traffic. Several reading threads do not
+ * keep the order of packets: the two ports of a tap come in blocks of up to 0.1 s, so that a
+ * handshake shows one direction first. Therefore a connection waits for SETTLE_ROUNDS. A copy is a
+ * segment with the IP ID, numbers and checksum of one of the last few: what a host repeats has
+ * another ID. */
 #include "mirror/mirror.h"
 
 #include <string.h>
@@ -11,6 +14,7 @@
 #define BATCH_PACKETS   512 /* more than one acknowledgment covers */
 #define COPY_NS         (20 * NS_PER_MS)
 #define MISSES_MOST     64
+#define SETTLE_ROUNDS   2 /* more than a second */
 #define LEAST_JUDGED    5
 #define LEAST_SEGMENTS  100
 #define ONE_SIDED_PART  2 /* half of the connections */
@@ -122,29 +126,49 @@ static void judge_flow(struct mirror *mirror, struct mirror_flow *flow) {
     *flow = (struct mirror_flow){.key = flow->key};
 }
 
+/* Returns the place of a connection, or NULL while that is another's. */
+static struct mirror_flow *place_of(struct mirror *mirror, uint32_t key) {
+    struct mirror_flow *flow = &mirror->flows[(key >> 1) % MIRROR_FLOWS];
+    bool is_free = !flow->key || !(flow->packets[0] || flow->packets[1]);
+    if (flow->key == key)
+        return flow;
+    if (!is_free && (flow->is_due || flow->misses++ < MISSES_MOST))
+        return NULL;
+    *flow = (struct mirror_flow){.key = key};
+    return flow;
+}
+
 /* A SYN begins again: ports are used again. */
 static void take_segment(struct mirror *mirror, const struct segment *segment) {
     unsigned side;
     uint32_t key = key_of(segment, &side);
-    struct mirror_flow *flow = &mirror->flows[(key >> 1) % MIRROR_FLOWS];
+    struct mirror_flow *flow = place_of(mirror, key);
     uint8_t flags = segment->tcp[13];
-    bool is_free = !flow->key || !(flow->packets[0] || flow->packets[1]);
-    if (flow->key != key && !is_free && flow->misses++ < MISSES_MOST)
+    if (!flow)
         return;
-    if (flow->key != key)
-        *flow = (struct mirror_flow){.key = key};
     if (flags & FLAG_SYN && !flow->packets[!side])
         flow->is_beginning = true;
-    if (flags & FLAG_RST) {
+    if (flags & FLAG_RST && !flow->is_due) {
         *flow = (struct mirror_flow){.key = 0}; /* a refusal needs no acknowledgment */
         return;
     }
     flow->packets[side]++;
     flow->tags[side] |= segment->is_tagged ? TAG_VLAN : TAG_NONE;
     bool acknowledges = flags & FLAG_ACK && !(flags & FLAG_SYN);
-    if ((flow->is_beginning && acknowledges) ||
-        flow->packets[0] + flow->packets[1] >= BATCH_PACKETS)
-        judge_flow(mirror, flow);
+    if (!flow->is_due && ((flow->is_beginning && acknowledges) ||
+                          flow->packets[0] + flow->packets[1] >= BATCH_PACKETS)) {
+        flow->is_due = true;
+        flow->round = mirror->round;
+    }
+}
+
+void mirror_settle(struct mirror *mirror) {
+    pthread_mutex_lock(&mirror->lock);
+    mirror->round++;
+    for (struct mirror_flow *flow = mirror->flows; flow < mirror->flows + MIRROR_FLOWS; flow++)
+        if (flow->is_due && mirror->round - flow->round >= SETTLE_ROUNDS)
+            judge_flow(mirror, flow);
+    pthread_mutex_unlock(&mirror->lock);
 }
 
 void mirror_take(struct mirror *mirror, const uint8_t *frame, size_t captured, int64_t time_ns,

@@ -2,9 +2,9 @@
 /* Whether a mirror port delivers both directions, each packet once, and the tags of both
  * (--mirror). The reading threads add packets; the main thread judges what came since it last did.
  *
- * A TCP connection is judged when it begins and after each BATCH_PACKETS. It shows one direction
- * only if an end acknowledges the other end's SYN, or sends so many packets, while none of the
- * other end was seen. */
+ * A TCP connection is judged a moment after it begins and after each BATCH_PACKETS. It shows one
+ * direction only if an end acknowledges the other end's SYN, or sends so many packets, and none of
+ * the other end comes before that moment is over. */
 #ifndef WIRETALE_CAPTURE_MIRROR_H
 #define WIRETALE_CAPTURE_MIRROR_H
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MIRROR_FLOWS  1024u /* connections that are followed at a time */
+#define MIRROR_FLOWS  4096u /* connections that are followed at a time */
 #define MIRROR_RECENT 64u   /* packets of which another may be a copy */
 
 enum mirror_fault {
@@ -36,10 +36,12 @@ struct mirror_counts {
 
 struct mirror_flow {
     uint32_t key;        /* of the addresses and ports; 0: the place is free */
-    uint16_t packets[2]; /* of each side */
+    uint32_t packets[2]; /* of each side */
     uint8_t tags[2];     /* TAG_NONE, TAG_VLAN */
     bool is_beginning;   /* its SYN was seen, and it has not been judged */
+    bool is_due;         /* it has shown enough, and is judged a moment later */
     uint8_t misses;      /* packets of others with this place: an idle one leaves it */
+    uint32_t round;      /* in which it was due */
 };
 
 struct mirror {
@@ -49,12 +51,15 @@ struct mirror {
     uint64_t recent[MIRROR_RECENT];
     int64_t recent_ns[MIRROR_RECENT];
     unsigned next;
+    uint32_t round; /* calls of mirror_settle() */
 };
 
 void mirror_open(struct mirror *mirror);
 /* Takes an Ethernet frame; `own` is the address of the interface. */
 void mirror_take(struct mirror *mirror, const uint8_t *frame, size_t captured, int64_t time_ns,
                  const uint8_t own[6]);
+/* Judges connections that have waited long enough; to be called once a second. */
+void mirror_settle(struct mirror *mirror);
 struct mirror_counts mirror_counts_of(struct mirror *mirror);
 
 /* Judges what came between two readings of the counts; what never came, by the later alone. */

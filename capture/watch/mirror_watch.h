@@ -11,6 +11,7 @@
 
 struct mirror_watch {
     struct mirror *mirror; /* NULL: nothing is judged */
+    bool is_filtered;      /* by -f: what is missing need not be the fault of the switch */
     struct mirror_counts before;
     int64_t judged_ns, looked_ns; /* CLOCK_MONOTONIC */
     enum mirror_fault fault;

@@ -92,6 +92,8 @@ def test_a_closed_output_is_an_error(words: str) -> None:
         ("--quiet -kq", "there is no option -k;"),
         ("-r a.pcap", "there is no option -r: files are read by wiretale analyze FILE"),
         ("-Y tcp", "expected a capture filter: -f 'tcp port 443'"),
+        ("-i lo -w x --mirror -p", "--mirror: expected neither -p nor -Q out"),
+        ("-i lo -w x --mirror -Q out", "--mirror: expected neither -p nor -Q out"),
         ("-i lo -w x --keep-after 2s", "--keep-after: expected a ring, by -C, -G or -b with it"),
     ],
 )

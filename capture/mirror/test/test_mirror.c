@@ -37,6 +37,11 @@ static void put(unsigned number, bool is_back, uint8_t flags, bool tag, unsigned
         mirror_take(&mirror, frame, 60, now_ns += 1000, own);
 }
 
+static void settle(void) {
+    mirror_settle(&mirror);
+    mirror_settle(&mirror);
+}
+
 /* Connections of a handshake and two more segments, of which these directions are mirrored. */
 static enum mirror_fault after(unsigned count, unsigned seen, unsigned tagged, unsigned times) {
     static unsigned first;
@@ -52,6 +57,7 @@ static enum mirror_fault after(unsigned count, unsigned seen, unsigned tagged, u
                     times);
     }
     first += count;
+    settle();
     struct mirror_counts counts = mirror_counts_of(&mirror);
     return mirror_judge(&before, &counts);
 }
@@ -70,21 +76,40 @@ int main(void) {
     CHECK_INT(after(40, BOTH, DOWN, 1), MIRROR_TAGS);
     CHECK_INT(after(40, BOTH, 0, 2), MIRROR_COPIES);
     CHECK_INT(after(40, BOTH, 0, 1), MIRROR_GOOD);
+    /* The second port of a tap is read a moment after the first; later than that is another fault.
+     */
+    for (unsigned rounds = 1; rounds <= 2; rounds++) {
+        before = mirror_counts_of(&mirror);
+        for (unsigned i = 0; i < 40; i++)
+            for (unsigned n = 0; n < 3; n++)
+                put(3000 + 40 * rounds + i, false, n ? ACK : SYN, false, 1);
+        for (unsigned n = 0; n < rounds; n++)
+            mirror_settle(&mirror);
+        for (unsigned i = 0; i < 40; i++)
+            for (unsigned n = 0; n < 2; n++)
+                put(3000 + 40 * rounds + i, true, n ? ACK : SYN | ACK, false, 1);
+        settle();
+        struct mirror_counts late = mirror_counts_of(&mirror);
+        CHECK_INT(mirror_judge(&before, &late), rounds == 1 ? MIRROR_GOOD : MIRROR_ONE_DIRECTION);
+    }
     /* SYNs that nobody answers, repeated, are no sign. */
     before = mirror_counts_of(&mirror);
     for (unsigned i = 0; i < 60; i++)
         put(1000 + i / 3, false, SYN, false, 1);
+    settle();
     struct mirror_counts counts = mirror_counts_of(&mirror);
     CHECK_INT(mirror_judge(&before, &counts), MIRROR_UNKNOWN);
     /* Long connections whose beginnings were before: with few acknowledgments, and with none. */
     before = counts;
     for (unsigned i = 0; i < 8 * 512; i++)
         put(2000 + i % 8, i / 8 % 100 == 99, ACK, false, 1);
+    settle();
     counts = mirror_counts_of(&mirror);
     CHECK_INT(mirror_judge(&before, &counts), MIRROR_GOOD);
     before = counts;
     for (unsigned i = 0; i < 8 * 512; i++)
         put(2000 + i % 8, false, ACK, false, 1);
+    settle();
     counts = mirror_counts_of(&mirror);
     CHECK_INT(mirror_judge(&before, &counts), MIRROR_ONE_DIRECTION);
     return 0;
