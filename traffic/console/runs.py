@@ -85,7 +85,7 @@ class Runs:
         place = next((run for run in runs if run["name"] == last.name), None)
         done, total = (place["done"], place["total"]) if place else (0, None)
         seconds = time.monotonic() - last.started
-        left = seconds / done * (total - done) if done and total and code is None else None
+        left = seconds / done * (total - done) if total and 0 < done < total and code is None else None
         run = {
             "name": last.name,
             "done": done,

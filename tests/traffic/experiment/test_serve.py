@@ -19,6 +19,7 @@ import pytest
 
 from checkout import Run
 from experiment_results import stored
+from report_page import VIEW
 from viewer import SECONDS, Viewer
 from wiretale.analyzer.errors import UsageError
 from wiretale.reports.view.apart import has_rights
@@ -172,6 +173,16 @@ def test_tests_that_failed_are_named_and_not_the_last_line_of_the_log(tmp_path: 
         assert runs.state()["run"]["error"] == error
 
 
+def test_a_run_whose_tests_are_done_has_no_time_left(tmp_path: Path) -> None:
+    folder = stored(read_plan(own_plan(read_form(OWN)), "form", "form"), tmp_path / "run")
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:  # ends with this block
+        runs = Runs(tmp_path)
+        runs.last = Running("run", process, time.monotonic() - 9)
+        assert (runs.state()["run"]["done"], runs.state()["run"]["left_s"]) == (4, None)
+        next(folder.glob("raw/*.json")).unlink()
+        assert runs.state()["run"]["left_s"] == pytest.approx(3, abs=0.5)
+
+
 def until(tab: Any, condition: Callable[[], bool]) -> None:
     """Waits for a condition: the policy of the page forbids scripts that a test would add."""
     deadline = time.monotonic() + SECONDS
@@ -215,6 +226,9 @@ def test_the_mouse_starts_compares_and_stops_runs(only_tab: Any, tmp_path: Path)
         traces = tab.locator("#figures .plot >> nth=0 >> .scatterlayer .trace").count()
         tab.check(f"#runs tr:has-text('{first}') input")  # itself: no line twice
         assert tab.locator("#figures .plot >> nth=0 >> .scatterlayer .trace").count() == traces
+        tab.set_viewport_size({"width": 390, "height": 844})
+        until(tab, lambda: tab.evaluate("document.documentElement.scrollWidth") <= 390)
+        tab.set_viewport_size(VIEW)
         report = f"{viewer.url}report?{urlencode({'run': first})}"
         assert b"A test of one&#39;s own" in viewer.ask(urlsplit(report).path + "?" + urlsplit(report).query)[1]
         assert {first, second} == {path.name for path in tmp_path.iterdir()}

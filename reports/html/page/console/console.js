@@ -115,8 +115,10 @@ function choose(name) {
 async function drawFigures() {
   const name = shown.chosen;
   if (!name) return;
-  const { run, figures, failures } = await ask("figures", { run: name, with: [...shown.beside].join(" ") });
-  if (run !== shown.chosen) return;
+  const beside = () => [...shown.beside].join(" ");
+  const asked = beside();
+  const { run, figures, failures } = await ask("figures", { run: name, with: asked });
+  if (run !== shown.chosen || asked !== beside()) return;
   $("failures").hidden = !failures.length;
   $("failures").textContent = failures.length ? `${failures.length === 1 ? "1 test" : `${failures.length} tests`} failed; ${failures[0].join(": ")}` : "";
   const place = $("figures");
