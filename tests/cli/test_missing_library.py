@@ -197,7 +197,9 @@ def test_no_text_has_wiretale_installed_from_an_index() -> None:
     """The index has no such name, so a stranger could register it."""
     packages = (wiretale, wiretale.analyzer, wiretale.reports, wiretale.traffic)  # beside the tests, or installed
     folders = [ROOT / "docs", *(Path(str(package.__file__)).parent for package in packages)]
-    texts = [path for folder in folders for kind in ("py", "md", "js", "html") for path in folder.rglob(f"*.{kind}")]
+    texts = [
+        path for folder in folders for kind in ("py", "md", "js", "html", "ipynb") for path in folder.rglob(f"*.{kind}")
+    ]
     assert len(texts) > 200
     assert [path for path in (ROOT / "README.md", *texts) if FROM_INDEX.search(path.read_text("utf-8"))] == []
 
