@@ -170,7 +170,8 @@ SHAPES: dict[str, tuple[str, dict[str, Shape]]] = {
                     "code": "string",
                     **dict.fromkeys(("a_count", "b_count"), "integer"),
                     **dict.fromkeys(("a_cost", "b_cost", "change"), "number?"),
-                    **dict.fromkeys(("cost_unit", "sentence"), "string"),
+                    "cost_unit": "string?",
+                    "sentence": "string",
                 }
             ],
             "changed_most": ["string"],

@@ -27,6 +27,7 @@ COMMANDS = [
     ("analyze", "--list", "--json"),
     ("compare", str(SAMPLES / "mirror_router.pcap"), str(SAMPLES / "lost_tail.pcap"), "--json"),
     ("diff", LOSSES, TIMEOUTS, "--json", "--fail-if", "goodput<-5%"),
+    ("diff", LOSSES, str(SAMPLES / "damaged.pcap"), "--json"),  # a finding without a cost
     ("theory", "--link", "1G", "--rtt", "20ms", "--loss", "0.1%", "--block", "1000", "--json"),
     ("verify", LOSSES, "--json"),
     ("doctor", "--json"),
