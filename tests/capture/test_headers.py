@@ -11,15 +11,13 @@ from pathlib import Path
 from scapy.utils import PcapNgReader, RawPcapReader, RawPcapWriter
 
 import wiretale
-from capture_link import CaptureLink
+from capture_link import PACKET_SOCKET, CaptureLink
 from checkout import ROOT
 
 LONGEST, MOST = 1514, 256  # bytes of a frame, and of its headers
-REPLAY = """
+REPLAY = f"""{PACKET_SOCKET}
 import sys
-from socket import AF_PACKET, SOCK_RAW, socket
-to = socket(AF_PACKET, SOCK_RAW)
-to.bind(("out0", 0))
+to = PacketSocket("out0")
 pcap, at = open(sys.argv[1], "rb").read(), 24
 while at < len(pcap):
     end = at + 16 + int.from_bytes(pcap[at + 8 : at + 12], "little")

@@ -12,20 +12,19 @@ from typing import Any
 import pytest
 from scapy.all import IP, TCP, Dot1Q, Ether, raw
 
-from capture_link import CaptureLink, StatusClient
+from capture_link import PACKET_SOCKET, CaptureLink, StatusClient
 
 pytestmark = pytest.mark.xdist_group("capture")
 
 CONNECTIONS = 40
 ENDS = (("02:00:00:00:00:01", "192.0.2.1", 40000), ("02:00:00:00:00:02", "192.0.2.2", 443))
-REPLAY = """
-import socket, sys
-to = {}
+REPLAY = f"""{PACKET_SOCKET}
+import sys
+to = {{}}
 for line in open(sys.argv[1]):
     interface, frame = line.split()
     if interface not in to:
-        to[interface] = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-        to[interface].bind((interface, 0))
+        to[interface] = PacketSocket(interface)
     to[interface].send(bytes.fromhex(frame))
 """
 

@@ -16,7 +16,7 @@ from threading import Thread
 import pytest
 
 import needs
-from capture_link import PROGRAM, CaptureLink
+from capture_link import PACKET_SOCKET, PROGRAM, CaptureLink
 from checkout import ROOT
 from processes import output, wait_until
 
@@ -25,10 +25,9 @@ pytestmark = pytest.mark.xdist_group("capture")
 ALERTS = ROOT / "capture/alerts/wiretale.rules.yml"
 PROMTOOL = needs.programs("promtool")
 #: 200 segments of TCP with 100 bytes, and the last so many of them again
-REPEATING = """
-import socket, struct, sys
-to = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-to.bind(("out0", 0))
+REPEATING = f"""{PACKET_SOCKET}
+import struct, sys
+to = PacketSocket("out0")
 again = int(sys.argv[1])
 for number, place in enumerate([*range(201), *range(201 - again, 201)]):
     ip = struct.pack("!BBHHHBBHII", 0x45, 0, 140, number + 1, 0, 64, 6, 0, 0x0a000001, 0x0a000002)

@@ -26,11 +26,28 @@ PACKET = 64  # bytes of each that is sent
 ORDINARY = 65534  # a user and a group, named or not
 UNWRITTEN = 3  # exit code: packets were received, but not written
 COUNTS = ("received", "written", "queued", "dropped_kernel", "dropped_interface", "dropped_queue", "dropped_disk")
-SENDER = """
-import socket, struct, sys, time
+#: What a program that sends begins with. On a busy machine the other end's queue is full at times: the frame is sent again.
+PACKET_SOCKET = """
+import errno, socket, time
+
+class PacketSocket(socket.socket):
+    def __init__(self, interface):
+        super().__init__(socket.AF_PACKET, socket.SOCK_RAW)
+        self.bind((interface, 0))
+
+    def send(self, frame):
+        while True:
+            try:
+                return super().send(frame)
+            except OSError as error:
+                if error.errno != errno.ENOBUFS:
+                    raise
+                time.sleep(0.001)
+"""
+SENDER = f"""{PACKET_SOCKET}
+import struct, sys
 interface, count, rate, size = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
-to = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
-to.bind((interface, 0))
+to = PacketSocket(interface)
 head = bytes.fromhex("020000000002 020000000001 88b5")
 rest = bytes(size - len(head) - 4)
 begin = time.monotonic()
