@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -56,10 +57,12 @@ def remove_often(ends: dict[str, str], status: Status, folder: Path, count: int)
         run("ip", "-n", ends["tracer"], "link", "set", "in0", "up")
         status.wait("reading")
         options = ("-o", "out0", "-c", str(frame), "-b", f"{RATE}pps", "-P1", "-q")
-        sender = subprocess.Popen(inside(ends["sender"], "trafgen", *options), stdout=subprocess.DEVNULL)
+        sender = subprocess.Popen(
+            inside(ends["sender"], "trafgen", *options), stdout=subprocess.DEVNULL, start_new_session=True
+        )
         status.wait("reading", received + LEAST)
         run("ip", "-n", ends["tracer"], "link", "del", "in0")
-        sender.kill()
+        os.killpg(sender.pid, signal.SIGKILL)  # trafgen's children outlive it
         sender.wait()
         counts = status.wait("waiting")
         received = counts["received"]
