@@ -263,14 +263,36 @@ def test_media_of_both_ends_a_ring_tone_and_a_stream_are_no_one_way_call(more: A
     assert "one-way-media" not in causes_of(of_timed(lambda: drawn.call(**more)), tmp_path)
 
 
-def test_an_end_of_a_call_that_falls_silent(tmp_path: Path) -> None:
-    answer = trace_of(of_timed(drawn.falls_silent), tmp_path).answer
-    assert answer.cause == "media-stops" and "No more RTP came from 10.0.0.20 after the first 7.98 s" in answer.sentence
+@pytest.mark.parametrize(
+    ("more", "passed", "alone"),
+    [
+        ({}, "7.98 s", "16 s"),
+        ({"split": True, "hangs_up": True}, "7.98 s", "16 s, until the call was hung up"),
+        ({"until": 600, "packets": 1000, "split": True, "hangs_up": True}, "12 s", "8 s, until the call was hung up"),
+    ],
+)
+def test_an_end_of_a_call_that_falls_silent(more: dict[str, Any], passed: str, alone: str, tmp_path: Path) -> None:
+    answer = trace_of(of_wire(lambda: drawn.falls_silent(**more)), tmp_path).answer
+    assert answer.cause == "media-stops" and answer.sentence == (
+        f"No more RTP came from 10.0.0.20 after the first {passed} of the call, while that of 10.0.0.5 went on for {alone}: "
+        "it probably stopped sending, or its packets are dropped before the capture point."
+    )
 
 
-@pytest.mark.parametrize("more", [{"held": True}, {"until": 1000}, {"until": 1200}, {"until": 100}])
+def test_without_sip_the_end_may_have_put_the_call_on_hold(tmp_path: Path) -> None:
+    row = causes_of(of_wire(lambda: drawn.falls_silent(signalled=False)), tmp_path)["media-stops"]
+    assert row["certainty"] == "possible" and "or put the call on hold (no SIP is in the capture)" in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        *({"change": method, "split": split} for method in ("INVITE", "UPDATE", "BYE") for split in (False, True)),
+        *({"until": 1000}, {"until": 1200}, {"until": 100}),
+    ],
+)
 def test_a_call_on_hold_and_its_last_seconds_are_no_silence(more: dict[str, Any], tmp_path: Path) -> None:
-    assert "media-stops" not in causes_of(of_timed(lambda: drawn.falls_silent(**more)), tmp_path)
+    assert "media-stops" not in causes_of(of_wire(lambda: drawn.falls_silent(**more)), tmp_path)
 
 
 def test_one_end_that_is_not_heard_any_more(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from causes_ends import Dialogue
 from crafted import ether, write_timed
 from finding_captures import of_wire
 from neighbor_wire import asks
+from numbered_payloads import rtp
 from plain_wire import ACK, FIN, MSS, PSH, RST, SYN, Connection, Wire, sack, syn_options
 
 Make = Callable[[Path], Path]
@@ -240,20 +241,37 @@ def call(answered: bool = False, packets: int = 600, port: int = 5060) -> Timed:
     return timed
 
 
-def falls_silent(until: int = 400, packets: int = 1200, held: bool = False) -> Timed:
-    """A call whose second end sends no more packets after so many; as it stops, an INVITE may put the call on hold."""
-    ends, back = IP(src="10.0.0.5", dst="10.0.0.20"), IP(src="10.0.0.20", dst="10.0.0.5")
-    text = "INVITE sip:a@b SIP/2.0\r\nCall-ID: 7@b\r\nCSeq: {} INVITE\r\nFrom: <sip:c@b>;tag=1\r\nTo: <sip:a@b>\r\n\r\n"
-    turns = [(0.0, 1), *([(0.2 + until * 0.02, 2)] if held else [])]
-    timed: Timed = [
-        (at, ether(ends / UDP(sport=5060, dport=5060) / Raw(text.format(turn).encode()))) for at, turn in turns
-    ]
+def signal_of(method: str, number: int) -> str:
+    """A SIP request."""
+    ends = "From: <sip:c@b>;tag=1\r\nTo: <sip:a@b>\r\n"
+    return f"{method} sip:a@b SIP/2.0\r\nCall-ID: 7@b\r\nCSeq: {number} {method}\r\n{ends}\r\n"
+
+
+def falls_silent(
+    until: int = 400,
+    packets: int = 1200,
+    change: str = "",
+    split: bool = False,
+    hangs_up: bool = False,
+    signalled: bool = True,
+) -> Wire:
+    """A call whose second end sends no more packets after so many; as it stops, a request may change the call. Both directions
+    are one flow, or two (`split`); the first end may hang up."""
+    wire, ends = Wire(by_time=True), ("10.0.0.5", "10.0.0.20")
+
+    def datagram(ms: float, side: int, ports: tuple[int, int], payload: bytes) -> None:
+        wire.ip(ms, ends[side], ends[1 - side], 17, struct.pack("!HHHH", *ports, 8 + len(payload), 0) + payload)
+
+    turns = [(0.0, "INVITE"), *([(200.0 + 20 * until, change)] if change else [])]
+    turns += [(300.0 + 20 * packets, "BYE")] if hangs_up else []
+    for number, (at, method) in enumerate(turns if signalled else (), 1):
+        datagram(at, 0, (5060, 5060), signal_of(method, number).encode())
+    returned = (20_002, 16_386) if split else (20_000, 16_384)
     for number in range(packets):
-        for network, ssrc, ports in ((ends, 7, (16_384, 20_000)), (back, 9, (20_000, 16_384)))[: 1 + (number < until)]:
-            head = struct.pack("!BBHII", 0x80, 8, number, 160 * number, ssrc)
-            datagram = network / UDP(sport=ports[0], dport=ports[1]) / Raw(head + bytes(160))
-            timed.append((0.2 + number * 0.02 + ssrc * 0.0001, ether(datagram)))
-    return timed
+        datagram(200.7 + 20 * number, 0, (16_384, 20_000), rtp(number, ssrc=7, kind=8))
+        if number < until:
+            datagram(200.9 + 20 * number, 1, returned, rtp(number, ssrc=9, kind=8))
+    return wire
 
 
 def unheard(heard: bool = False, repeats: int = 5, answered: bool = False) -> Wire:
@@ -298,7 +316,7 @@ EXAMPLES: dict[str, Make] = {
         lambda: datagrams(60, lambda number, index: number % 12 == 3 and index == number % 24 // 12)
     ),
     "one-way-media": of_timed(call),
-    "media-stops": of_timed(falls_silent),
+    "media-stops": of_wire(falls_silent),
     "one-direction-cut": of_wire(unheard),
     "mtu-black-hole": of_wire(lambda: wires.stuck(False)),
     "hung-server": of_wire(hung),

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import TYPE_CHECKING
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.display_filter import flow_filter
@@ -13,14 +14,18 @@ from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import DirectionRow, FlowRow
+    from wiretale.analyzer.rows import DirectionRow, ExchangeRow, FlowRow
 
 STREAMS_MAX, SIGNALS_MAX = 500, 2000
 PACKETS_MIN = 250  # 5 s of a call; a ring tone before the answer is one-way, too
 SIP_PORTS = (5060, 5061)
-ENDED_NS, ENDED_RATIO = 10_000_000_000, 20  # one direction alone, and to its longest pause before
-HOLD_NS = 3_000_000_000  # from a further INVITE, which puts the call on hold or moves it
+ENDED_NS, ENDED_RATIO = 5_000_000_000, 20  # one direction alone, and to its longest pause before
+UNSIGNALLED_NS = 10_000_000_000  # without SIP in the capture, which would show a hold
+CHANGE_NS = 3_000_000_000  # from a request that puts the call on hold, moves or ends it
+CHANGES = ("INVITE", "UPDATE", "REFER", "BYE")
 
 
 def sender_of(case: Case, flow: FlowRow) -> DirectionRow:
@@ -128,62 +133,100 @@ def one_way_match(stream: FlowRow, row: DirectionRow) -> Match:
 @cause(
     code="media-stops",
     title="One end of a call falls silent",
-    sentence="No more RTP came from {source} after the first {passed} of the call, while {other} went on for {alone}: "
-    "{source} {probably}stopped sending, and nobody hears it.",
+    sentence="No more RTP came from {source} after the first {passed} of the call, while that of {other} went on for {alone}"
+    "{end}: it {probably}stopped sending{hold}, or its packets are dropped before the capture point.",
     advice="Capture at {source}: if it goes on sending, look for what drops its packets from then on (a NAT entry, a media proxy "
     "that changes ports); else look at its log at that time.",
-    shows="RTP of both ends passes in one flow, 250 packets or more of each; then that of one end stays away for 10 s or more, "
-    "20 times its longest pause before, while the other's goes on. No INVITE came within 3 s, which would put the call on hold.",
+    shows="RTP of both ends passes, in one flow or in two, 250 packets or more of each; then that of one end stays away for 5 s "
+    "or more (10 s without SIP in the capture), 20 times its longest pause before, while the other's goes on. No other stream "
+    "of that end goes on, and no INVITE, UPDATE, REFER or BYE came within 3 s, which would put the call on hold, move or end it.",
     rivals={
         "one-way-media": "both directions passed before",
         "outage": "the other direction goes on",
         "one-direction": "the other direction came the same way before",
     },
-    unknown="Whether that end stopped, or its packets are dropped before the capture point.",
+    unknown="Whether that end stopped, or its packets are dropped before the capture point. Without SIP in the capture, also "
+    "whether the call was put on hold.",
 )
 def media_stops(case: Case) -> Matches:
+    requests = case.exchanges("kind", "sip")
+    for ended, other in ended_first(case):
+        ends = {ended["source"], ended["destination"]}
+        signals = [row for row in requests if {row["client"], row["server"]} & ends]
+        if has_stopped(ended, other, bool(signals)) and not is_changed(ended, signals):
+            yield stopped_match(case, ended, other, signals)
+
+
+class Directions(NamedTuple):
+    """The directions of RTP from one host to another: those of flows with both, and of flows with one."""
+
+    of_two: list[DirectionRow]
+    of_one: list[DirectionRow]
+
+
+def ended_first(case: Case) -> Iterator[tuple[DirectionRow, DirectionRow]]:
+    """Yields the direction of each call whose RTP ends first, on all streams of its sender to that host, and that of the other
+    end: of the same flow, or of another between the same hosts."""
+    by_hosts: dict[tuple[str, str], Directions] = defaultdict(lambda: Directions([], []))
     numbers = case.transfers.flows_where("application", "rtp")[:STREAMS_MAX]
     for stream in case.transfers.without_legs(map(case.flow, numbers)):
-        sides = [case.direction(stream["flow"], side) for side in (0, 1)]
-        ended, other = sorted(sides, key=lambda row: row["last_ns"] or 0)
-        if stream["one_way"] or not has_stopped(ended, other) or is_put_on_hold(case, ended):
-            continue
-        pause = show_duration(ended["idle_ns_max"] or 0)
-        alone_ns = (other["last_ns"] or 0) - (ended["last_ns"] or 0)
-        yield Match(
-            certainty="likely",
-            place="before",
-            flows=[stream["flow"]],
-            failed=1,
-            waited_ns=alone_ns,
-            frames=[Cited(stream["first_frame"], stream["first_ns"], stream["flow"], stream["first_capture"])],
-            packets=ended["packets"],
-            filter=flow_filter(stream),
-            proof=f"{plural(ended['packets'], 'packet')} without a pause above {pause}, then none",
-            excluded={"one-way-media": "both directions passed before", "outage": "the other direction goes on"},
-            undecided={"one-direction": f"Capture at {ended['source']}: does it go on sending, on another way?"},
-            source=ended["source"],
-            other=f"that of {other['source']}",
-            passed=show_duration(duration_of(ended)),
-            alone=show_duration(alone_ns),
+        rows = (
+            [sender_of(case, stream)]
+            if stream["one_way"]
+            else [case.direction(stream["flow"], side) for side in (0, 1)]
         )
+        for row in rows:
+            of_two, of_one = by_hosts[row["source"], row["destination"]]
+            (of_one if stream["one_way"] else of_two).append(row)
+    for (source, target), sent in list(by_hosts.items()):
+        back = by_hosts.get((target, source), Directions([], []))
+        last = max((*sent.of_two, *sent.of_one), key=last_of)
+        others = [row for row in back.of_two if row["flow"] == last["flow"]] or back.of_one
+        running = [row for row in others if (row["first_ns"] or 0) < last_of(last) < last_of(row)]
+        if running:
+            yield last, max(running, key=last_of)
 
 
-def has_stopped(ended: DirectionRow, other: DirectionRow) -> bool:
+def last_of(row: DirectionRow) -> int:
+    """Returns when the last packet of a direction came, ns."""
+    return row["last_ns"] or 0
+
+
+def has_stopped(ended: DirectionRow, other: DirectionRow, is_signalled: bool) -> bool:
     """Returns whether the packets of one direction stay away while those of the other go on."""
-    first, last, ends = ended["first_ns"], ended["last_ns"], other["last_ns"]
-    if first is None or last is None or ends is None or min(ended["packets"], other["packets"]) < PACKETS_MIN:
+    if ended["last_ns"] is None or min(ended["packets"], other["packets"]) < PACKETS_MIN:
         return False
     pause = max(ended["idle_ns_max"] or 0, other["idle_ns_max"] or 0)
-    return is_unicast(ended["destination"]) and ends - last >= max(ENDED_NS, ENDED_RATIO * pause)
+    alone_least = max(ENDED_NS if is_signalled else UNSIGNALLED_NS, ENDED_RATIO * pause)
+    return is_unicast(ended["destination"]) and last_of(other) - last_of(ended) >= alone_least
 
 
-def is_put_on_hold(case: Case, ended: DirectionRow) -> bool:
-    """Returns whether an INVITE came when a direction ended."""
-    last, ends = ended["last_ns"] or 0, {ended["source"], ended["destination"]}
-    return any(
-        row["type"] == "INVITE"
-        and {row["client"], row["server"]} & ends
-        and abs((row["asked_ns"] or 0) - last) <= HOLD_NS
-        for row in case.exchanges("kind", "sip")
+def is_changed(ended: DirectionRow, signals: list[ExchangeRow]) -> bool:
+    """Returns whether a request that changes or ends the call came when a direction ended."""
+    return any(row["type"] in CHANGES and abs((row["asked_ns"] or 0) - last_of(ended)) <= CHANGE_NS for row in signals)
+
+
+def stopped_match(case: Case, ended: DirectionRow, other: DirectionRow, signals: list[ExchangeRow]) -> Match:
+    """Returns the match of an end whose RTP stops."""
+    stream, pause = case.flow(ended["flow"]), show_duration(ended["idle_ns_max"] or 0)
+    alone_ns = last_of(other) - last_of(ended)
+    hung_up = any(row["type"] == "BYE" and abs((row["asked_ns"] or 0) - last_of(other)) <= CHANGE_NS for row in signals)
+    return Match(
+        certainty="likely" if signals else "possible",
+        place="before",
+        flows=list(dict.fromkeys((ended["flow"], other["flow"]))),
+        failed=1,
+        waited_ns=alone_ns,
+        frames=[Cited(stream["first_frame"], stream["first_ns"], stream["flow"], stream["first_capture"])],
+        packets=ended["packets"],
+        filter=flow_filter(stream),
+        proof=f"{plural(ended['packets'], 'packet')} without a pause above {pause}, then none",
+        excluded={"one-way-media": "both directions passed before", "outage": "the other direction goes on"},
+        undecided={"one-direction": f"Capture at {ended['source']}: does it go on sending, on another way?"},
+        source=ended["source"],
+        other=other["source"],
+        passed=show_duration(duration_of(ended)),
+        alone=show_duration(alone_ns),
+        end=", until the call was hung up" if hung_up else "",
+        hold="" if signals else ", or put the call on hold (no SIP is in the capture)",
     )
