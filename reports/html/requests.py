@@ -36,6 +36,7 @@ def numbers_of(table: Table, flows: Sequence[int], most: int) -> list[int]:
 def request_row(row: Any, base_ns: int) -> dict[str, Any]:
     """Returns what the page draws of an exchange, without what is null."""
     drawn_row = {"flow": row["flow"], "frame": row["asked_frame"], "asked": row["asked_ns"] - base_ns}
+    drawn_row |= {"answered": row["answered_frame"], "capture": row["capture"] or None}
     drawn_row |= {name: row[name] for name in WORDS}
     drawn_row |= {SERVER_TIME.get(name, name.removesuffix("_ns")): row[name] for name in DURATIONS}
     return {name: value for name, value in drawn_row.items() if value is not None}

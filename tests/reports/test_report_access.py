@@ -300,6 +300,8 @@ def test_the_color_blind_can_distinguish_limits(page: Page, reports: dict[str, P
         page.page.emulate_media(color_scheme=scheme)
         papers.add(page.page.evaluate("getComputedStyle(document.body).backgroundColor"))
         colors = {kind: color_of(page, kind) for kind in LIMITS}
+        if scheme == "dark":  # on white, light ones have an edge
+            assert min(contrast(color, from_hex(PAPERS[scheme])) for color in colors.values()) >= 3, colors
         for sight in SIGHTS:
             for first, second in combinations(LIMITS, 2):
                 assert difference(colors[first], colors[second], sight) >= DIFFERENT, (scheme, sight, first, second)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PAIRS_MOST = 20  # flows of both runs, the most changed first
 # Name, values of a course, title and hover of each panel.
 PANELS = (
-    ("rate", "throughput", "throughput, bit/s", "%{y:.3s}bit/s of IP"),
+    ("rate", "throughput", "throughput, bit/s", "%{text} of IP"),
     ("sequence", "position", "payload so far, bytes", "%{y:,.0f} bytes of unique payload"),
     ("rtt", "rtt", "RTT, ms", "RTT %{y:.3f} ms"),
     ("losses", "lost", "lost so far", "%{y:,} lost"),
@@ -49,7 +49,6 @@ def overlay_figure() -> dict[str, Any]:
     axes: dict[int, dict[str, Any]] = {
         number: {"title": {"text": title}} for number, (_, _, title, _) in enumerate(PANELS, start=1)
     }
-    axes[2]["exponentformat"] = "SI"
     figure = plot(
         traces,
         margin={"l": 76, "r": 16, "t": 8, "b": 44},
@@ -62,7 +61,12 @@ def overlay_figure() -> dict[str, Any]:
         },
         **panel_axes(axes),
     )
-    return {"plot": figure, "panels": [{"name": name, "axis": n} for n, (name, *_) in enumerate(PANELS, start=1)]}
+    units = [title.partition(", ")[2] for _, _, title, _ in PANELS]
+    panels = [
+        {"name": panel[0], "axis": n, "unit": unit}
+        for n, (panel, unit) in enumerate(zip(PANELS, units, strict=True), 1)
+    ]
+    return {"plot": figure, "panels": panels}
 
 
 def distribution_figure(title: str) -> dict[str, Any]:

@@ -5,14 +5,14 @@ import { pageKeys, plotKeys, quietButtons } from "./keys.js";
 import { begin, choice, choose, continueStep, hasAny, onChoice, trimmed } from "./link.js";
 import { $, CONFIG, data, inColors, inOwnColors, loadPlotly } from "./plotly.js";
 import { drawn, fitted, paper } from "./print.js";
-import { whole } from "./units.js";
+import { valueTicks } from "./ticks.js";
+import { prefixed, whole } from "./units.js";
 
 /** @type {Record<string, number>} */
 const WEIGHTS = { rate: 3, sequence: 3.4, rtt: 2, losses: 1.8 };
 /** @type {Record<string, "throughput" | "position" | "rtt" | "lost">} */
 const VALUES = { rate: "throughput", sequence: "position", rtt: "rtt", losses: "lost" };
 const PANEL_PX = 76; // height of a weight of 1
-const FEW = 6; // losses, whose ticks are whole
 const GAP = 0.05; // between panels, share of the figure
 /** @type {("A" | "B")[]} */
 const RUNS = ["A", "B"];
@@ -74,7 +74,8 @@ async function drawRuns() {
     const points = pointsOf(pair()[runOf(made)], name);
     if (isShown(made.meta)) (byPanel[name] ||= []).push(points);
     const lacks = points.x.length ? {} : { x: [range[0]], y: [null] }; // keeps it in the legend
-    return [{ ...made, ...points, ...lacks, showlegend: name === names[0], visible: isShown(made.meta) ? true : "legendonly" }];
+    const text = name === "rate" ? points.y.map((rate) => prefixed(rate, "bit/s")) : undefined;
+    return [{ ...made, ...points, ...lacks, text, showlegend: name === names[0], visible: isShown(made.meta) ? true : "legendonly" }];
   });
   for (const panel of data.figure.panels) if (!names.includes(panel.name)) delete layout[axisName(panel)];
   layout.annotations = layout.annotations.filter((/** @type {{ name: string }} */ head) => layout[head.name]);
@@ -86,8 +87,11 @@ async function drawRuns() {
   let top = 1;
   panels.forEach((panel, i) => {
     const share = WEIGHTS[panel.name] / total;
-    Object.assign(layout[axisName(panel)], { domain: [Math.max(0, top - share), top - (i ? GAP : 0)], range: verticalRange(panel.name, byPanel[panel.name] || [], range) });
-    if (panel.name === "losses" && layout[axisName(panel)].range[1] < FEW) Object.assign(layout[axisName(panel)], { dtick: 1, tick0: 0 });
+    const axis = axisName(panel), vertical = verticalRange(panel.name, byPanel[panel.name] || [], range);
+    const { unit, ...ticks } = valueTicks(panel, vertical, { isLog: false, height: PANEL_PX * WEIGHTS[panel.name] });
+    Object.assign(layout[axis], { domain: [Math.max(0, top - share), top - (i ? GAP : 0)], range: vertical, ...ticks });
+    const head = layout.annotations.find((/** @type {{ name: string }} */ { name }) => name === axis);
+    head.text = head.text.replace(/<\/b>.*/, `</b> ${unit}`);
     top -= share;
   });
   await drawn($("plot"), traces, fitted(layout, $("plot")), { ...CONFIG, doubleClick: false, modeBarButtonsToRemove: [...CONFIG.modeBarButtonsToRemove, "resetScale2d"] });

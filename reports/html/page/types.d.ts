@@ -235,7 +235,7 @@ interface Tables { flows: Flows; packets: Packets; series: SeriesTable; datagram
 // An exchange, or a handshake of TLS or QUIC, with what is known of it (reports/html/requests.py); times in ns since the base of the page.
 interface ExchangeRow {
   kind: string; flow?: number; within?: number; client?: string; server?: string; name?: string; type?: string; outcome?: string; code?: string; turn?: number;
-  frame?: number; asked?: number; response_bytes?: number; duration?: number; waited?: number; request?: number; request_pause?: number; network?: number;
+  frame?: number; answered?: number; capture?: number; asked?: number; response_bytes?: number; duration?: number; waited?: number; request?: number; request_pause?: number; network?: number;
   server_time?: number; response?: number; response_pause?: number; pause?: number; client_network?: number; retransmission_client?: number;
   retransmission_network?: number; retransmission_server?: number;
 }
@@ -243,6 +243,8 @@ type ExchangeTime = "asked" | "waited" | "request" | "request_pause" | "network"
 interface RequestPart { part: string; from: number; to: number } // seconds; to Infinity: still open
 interface Connection { lookups: ExchangeRow[]; connect?: ExchangeRow; tls?: ExchangeRow; secured?: number; used?: boolean }
 interface PageRequest { flow: number | null; frame: number | null; client: string; label: string; result: string; failed: boolean; bytes: number | null; parts: RequestPart[]; from: number; to: number }
+// Packets of a flow between two hosts; of an exchange without packets in the page, their rows are -1.
+interface Message { flow: number; side: number; from: number; to: number; capture: number; frame: number; first: number; row: number; packets: number; bytes: number; isAck: boolean; isAlone: boolean }
 interface SoughtPayload { ip: number; size: number; ports: Span; protocol: string } // bytes of the IP packet and of its payload
 interface Segment { side: number; from: number; size: number; time: number; frame: number | null; bytes: Uint8Array | null } // null: the page has no bytes of it
 interface Piece extends Segment { kind: "bytes" | "elsewhere" | "gap" }

@@ -7,7 +7,8 @@ import { packetsOf, tableOf } from "./page.js";
 import { holdTables } from "../../../reports/html/page/capture/tables.js";
 import { setTaken } from "../../../reports/html/page/flow/figure.js";
 import { flowData } from "../../../reports/html/page/flow/series/panels.js";
-import { rateData, roundStep, seriesData, shownBin } from "../../../reports/html/page/flow/series/rates.js";
+import { rateData, seriesData, shownBin } from "../../../reports/html/page/flow/series/rates.js";
+import { roundStep } from "../../../reports/html/page/ticks.js";
 import { choice } from "../../../reports/html/page/link.js";
 import { KNOWN } from "../../../reports/html/page/numbers.js";
 

@@ -3,29 +3,22 @@
 import { svgShape } from "../elements.js";
 import { trimmed } from "../link.js";
 import { $, data, inflate } from "../plotly.js";
+import { roundStep } from "../ticks.js";
 
 const TEXT_PX = 13; // height of the text for which these sizes are made
 const SIZES = { height: 96, lane: 14, gap: 6, axis: 18, gutter: 52, gutterPhone: 40, cut: 64 };
 export const CHART = { ...SIZES, phone: 760, letter: 7, scale: 1 };
 const FEW_FLOWS = 5;
 const HIGH = 128; // height of the traffic where few flows are listed below
-const TICK_STEPS = [1, 2, 5];
 const TIME_STEPS = [15, 30, ...[1, 2, 5, 10, 20, 30].map((minutes) => 60 * minutes), ...[1, 2, 3, 6, 12].map((hours) => 3600 * hours)]; // seconds
-
-// Returns the least of 1, 2 and 5 times a power of ten that is not below a value.
-/** @param {number} value */
-function roundTick(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [...TICK_STEPS, 10].map((step) => step * power).find((step) => step >= value * (1 - 1e-9)) ?? NaN;
-}
 
 // Returns the least round step of minutes or hours that is not below a time; of a shorter or longer one, as of other values.
 /** @param {number} seconds */
-export const timeStep = (seconds) => (seconds > 10 && TIME_STEPS.find((step) => step >= seconds)) || roundTick(seconds);
+export const timeStep = (seconds) => (seconds > 10 && TIME_STEPS.find((step) => step >= seconds)) || roundStep(seconds);
 
 // Returns ticks from the first multiple of a round step on; at most about `most`.
 /** @param {number} from @param {number} to @param {number} most @param {(step: number) => number} [stepOf] */
-export function ticksWithin(from, to, most, stepOf = roundTick) {
+export function ticksWithin(from, to, most, stepOf = roundStep) {
   const step = stepOf((to - from) / most), ticks = [];
   for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9; i++) ticks.push(i * step);
   return { step, ticks };

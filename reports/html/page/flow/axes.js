@@ -4,13 +4,13 @@ import { evidenceShapes } from "../capture/evidence.js";
 import { choice } from "../link.js";
 import { $ } from "../plotly.js";
 import { PAPER, onPaper } from "../print.js";
+import { roundValues, valueTicks } from "../ticks.js";
 import { duration, prefixed, whole } from "../units.js";
 import { bandShapes } from "./bands.js";
 import { placesIn } from "./canvas/canvas.js";
 import { axisOrigin } from "./drawn_flows.js";
 import { axisName, heightOfPanel, isLine, isLog, isShown, seriesOf, setView, view } from "./figure.js";
 import { extremesOf } from "./series/extremes.js";
-import { roundStep } from "./series/rates.js";
 
 const MARGIN = 0.06; // share of an axis beyond the points in view
 const LEFT = 52, RIGHT = 8, AXIS = 24, GAP = 10; // px
@@ -122,52 +122,9 @@ export function makeRoomForWords(panel, range) {
   range[1] += (range[1] - range[0]) * (WORDS_PX / (heightOfPanel(panel) - WORDS_PX));
 }
 
-// Returns about `count` round values in a range.
-/** @param {Span} range @param {number} count */
-function roundValues([low, high], count) {
-  const step = roundStep((high - low) / count), values = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) values.push(k * step || 0); // no −0
-  return { step, values };
-}
-
-const TICK_LETTERS = 5; // for which there is room
-/** @type {[number, number, string][]} */
-const MS_SCALES = [[1e4, 1e3, "s"], [0, 1, "ms"]]; // from so many ms on
-/** @type {[number, string][]} */
-const SCALES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
-
-// Returns those values that a panel can have: whole numbers from 0 on, or any time.
-/** @param {Panel} panel @param {number[]} values */
-function possibleValues({ unit }, values) {
-  return unit === "ms" ? values : values.filter((value) => value >= 0 && Number.isInteger(Math.round(value * 1e6) / 1e6));
-}
-
-// Returns the ticks of a panel whose axis is logarithmic, and the unit that its head names.
-/** @param {Span} range */
-function logTicks(range) {
-  const all = [];
-  for (let power = Math.floor(range[0]); power <= range[1]; power++) for (const digit of [1, 2, 5]) all.push(digit * 10 ** power);
-  const inside = all.filter((value) => Math.log10(value) >= range[0] && Math.log10(value) <= range[1]), tens = inside.filter((value) => Number.isInteger(Math.round(Math.log10(value) * 1e9) / 1e9));
-  const tickvals = inside.length <= 4 ? inside : tens.length >= 2 ? tens.filter((_, i) => i % Math.ceil(tens.length / 4) === 0) : inside.filter((_, i) => i % 2 === 0);
-  const [, scale, unit] = MS_SCALES.find(([least]) => (tickvals.at(-1) ?? 0) >= least) ?? MS_SCALES[1];
-  const ticktext = tickvals.map((value) => String(Number((value / scale).toPrecision(3))));
-  if (ticktext.every((text) => text.length <= TICK_LETTERS)) return { tickvals, ticktext, unit };
-  return { tickvals, ticktext: tickvals.map((value) => duration(value * 1e6)), unit: "" }; // ms
-}
-
 // Returns the ticks of a panel, and the unit that its head names.
-/** @param {Panel} panel @param {Span} range @returns {Ticks} */
-export function valueTicks(panel, range) {
-  if (panel.name === "parts") return { tickvals: [], ticktext: [], unit: "" };
-  if (isLog(panel)) return logTicks(range);
-  const { step, values } = roundValues(range, heightOfPanel(panel) > 150 ? 5 : 2.5), whole_ = possibleValues(panel, values);
-  const most = Math.max(...whole_.map(Math.abs), 0), [, msScale, msUnit] = MS_SCALES.find(([least]) => most >= least) ?? MS_SCALES[1];
-  /** @type {[number, string]} */
-  const [scale, letter] = panel.unit === "ms" ? [msScale, ""] : (panel.unit && SCALES.find(([size]) => most >= size)) || [1, ""];
-  const places = whole_.every((value) => Number.isInteger(value / scale)) ? 0 : Math.max(0, -Math.floor(Math.log10(step / scale) + 1e-9));
-  const unit = panel.unit === "ms" ? msUnit : panel.unit === "bytes" ? (letter ? `${letter}B` : "bytes") : `${letter}${panel.unit}`;
-  return { tickvals: whole_, ticktext: whole_.map((value) => (panel.unit ? (value / scale).toFixed(Math.min(places, 9)) : whole(Math.round(value)))), unit };
-}
+/** @param {Panel} panel @param {Span} range */
+export const panelTicks = (panel, range) => valueTicks(panel, range, { isLog: isLog(panel), height: heightOfPanel(panel) });
 
 /** @param {Span} range @param {number} width */
 function timeTicks(range, width) {
@@ -200,7 +157,7 @@ export function layoutFor(used, own) {
     shapes: [...evidenceShapes(view.dense), ...bandShapes()],
   };
   used.forEach((panel, i) => {
-    const range = view.vertical[panel.name], { plot, bottom } = places[i], { tickvals, ticktext } = valueTicks(panel, range);
+    const range = view.vertical[panel.name], { plot, bottom } = places[i], { tickvals, ticktext } = panelTicks(panel, range);
     layout[axisName(i)] = { ...grid, domain: [1 - bottom / height, 1 - plot / height], range, tickvals, ticktext, type: isLog(panel) ? "log" : "linear" };
   });
   return layout;

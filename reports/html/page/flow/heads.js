@@ -9,7 +9,7 @@ import { protocolOf } from "../list/flows.js";
 import { firstAtOrAfter } from "../numbers.js";
 import { $, data } from "../plotly.js";
 import { duration, whole } from "../units.js";
-import { valueTicks, wordsOutside } from "./axes.js";
+import { panelTicks, wordsOutside } from "./axes.js";
 import { bandLegend } from "./bands.js";
 import { isOverlaid, isRelative, shownDirection } from "./drawn_flows.js";
 import { LEAST_HEIGHT, MOST_HEIGHT, STEP_PX, heightOfPanel, isLine, isLog, isOpen, isShown, nameOfSeries, panelsWithData, rankInLegend, seriesOf, taken, view, wholeView, xOf } from "./figure.js";
@@ -114,7 +114,7 @@ function titleOf(panel) {
 
 /** @param {Panel} panel @param {Colors} own */
 function headOf(panel, own) {
-  const title = element("h3", { textContent: titleOf(panel) }), unit = element("span", { className: "unit", textContent: valueTicks(panel, view.vertical[panel.name]).unit });
+  const title = element("h3", { textContent: titleOf(panel) }), unit = element("span", { className: "unit", textContent: panelTicks(panel, view.vertical[panel.name]).unit });
   const head = element("div", { className: "panel-head" }, title, unit, ...controlsOf(panel), element("span", { className: "value" }), legendOf(panel, own));
   head.dataset.panel = panel.name;
   return head;

@@ -18,7 +18,7 @@ export const LADDER = { row: () => LADDER_ROW, head: 0, most: () => (isDocked() 
 const LADDER_WIDE = 620; // px from which labels are beside the lines
 
 /** @param {Element} parent @param {string} name @param {Record<string, string | number>} attributes @param {string | number} [text] */
-function drawnIn(parent, name, attributes, text) {
+export function drawnIn(parent, name, attributes, text) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
   if (text !== undefined) made.textContent = String(text);

@@ -4,7 +4,7 @@
 // An item of the list is the row of a packet, or ~row for the pause before that packet.
 import { tables } from "../capture/tables.js";
 import { blockOfPacket, numberText, packetKey } from "../flow/series/payload_numbers.js";
-import { flagText, rowsOf, sacksOf } from "../flow/series/points.js";
+import { flagText, sacksOf } from "../flow/series/points.js";
 import { KNOWN, firstAtOrAfter } from "../numbers.js";
 import { data } from "../plotly.js";
 import { duration, whole } from "../units.js";
@@ -95,10 +95,10 @@ export const placeOf = (event) => data.words.place[tables.events.place[event]] |
 /** @param {number} capture @param {number} frame */
 export const rowOfPacket = (capture, frame) => listed.packets.get(packetKey(capture, frame)) ?? -1;
 
-// Indexes the events of a flow by their packets, and its retransmissions by the packets whose bytes they repeat.
-/** @param {number} flow */
-export function indexEvents(flow) {
-  const e = tables.events, p = tables.packets, rows = [...rowsOf(e, flow)];
+// Indexes the events of flows by their packets, and retransmissions by the packets whose bytes they repeat; `all` are the packets of the flows.
+/** @param {Set<number>} flows @param {Uint32Array} all */
+export function indexEvents(flows, all) {
+  const e = tables.events, p = tables.packets, rows = [...e.flow.keys()].filter((event) => flows.has(e.flow[event]));
   /** @param {Map<number, number[]>} map @param {number} key @param {number} value */
   const put = (map, key, value) => {
     const list = map.get(key);
@@ -108,7 +108,7 @@ export function indexEvents(flow) {
   const named = new Set(rows.flatMap((event) => [packetKey(e.capture[event], e.frame[event]), packetKey(e.capture[event], e.related_frame[event])]));
   setListed({ events: new Map(), repeats: new Map(), packets: new Map() });
   if (rows.length) {
-    for (const i of listed.all) {
+    for (const i of all) {
       const key = packetKey(p.capture[i], p.frame[i]);
       if (named.has(key)) listed.packets.set(key, i);
     }

@@ -15,6 +15,7 @@ import { whole } from "../units.js";
 import { WATERFALL, drawWaterfall, listenWaterfall, placeOfRequest, requestsText, takeRequests } from "../waterfall/waterfall.js";
 import { parsedFilter, passes } from "./filter.js";
 import { decodedWords, listenFrame, loadFrames, showFrame } from "./frame.js";
+import { HOSTS, drawHosts, listenHosts, sessionText, showHosts, takeHosts } from "./hosts.js";
 import { LADDER, drawLadder, showEnds } from "./ladder.js";
 import { blockOf, indexEvents, itemsOf, listed, mergedRows, packetVerdict, pauseText, rowsWithin, secondsText, setListed } from "./listed.js";
 import { virtualRows } from "./rows.js";
@@ -22,7 +23,7 @@ import { virtualRows } from "./rows.js";
 const narrow = matchMedia("(max-width: 760px)"); // packets.css
 const LISTED = { row: () => (narrow.matches ? 32 : 24), head: 28, most: () => (isDocked() ? rowsInDock(LISTED.row(), LISTED.head, narrow.matches) : 22) }; // px, px, rows
 const PAGE_STEP = 25; // packets
-const TABS = ["packets", "ladder", "waterfall", "stream"];
+const TABS = ["packets", "ladder", "hosts", "waterfall", "stream"];
 /** @type {Record<string, ReturnType<typeof virtualRows>>} */
 let rowsOfTab = {}; // what virtualRows() returned
 
@@ -151,13 +152,17 @@ function showTabs() {
 }
 
 // Returns how many rows the shown tab has, and the place of the chosen frame among them.
-const rowsShown = () => (tabOf() === "waterfall" ? { total: takeRequests(), at: placeOfRequest() } : { total: listed.items.length, at: placeInList(choice.frame) });
+function rowsShown() {
+  if (tabOf() === "hosts") return takeHosts();
+  return tabOf() === "waterfall" ? { total: takeRequests(), at: placeOfRequest() } : { total: listed.items.length, at: placeInList(choice.frame) };
+}
 
 // Draws the rows of the shown tab anew, with the chosen frame in view.
 function fillRows() {
   const { total, at } = rowsShown();
   if (tabOf() === "stream") return;
   if (tabOf() === "ladder") showEnds();
+  if (tabOf() === "hosts") showHosts();
   rowsOfTab[tabOf()].fill(total, at);
 }
 
@@ -169,17 +174,18 @@ function takePackets() {
   const { packets } = tables, place = packets.places.get(chosenFlow());
   const all = place === undefined ? new Uint32Array() : mergedRows(packets.rows(2 * place), packets.rows(2 * place + 1));
   setListed({ source: packets, all });
-  indexEvents(chosenFlow());
+  indexEvents(new Set([chosenFlow()]), all);
 }
 
 // Returns what is said of the shown tab; the stream is drawn before.
 function tabText() {
   if (tabOf() === "waterfall") return requestsText();
+  if (tabOf() === "hosts") return sessionText();
   return tabOf() === "stream" ? showStream(streamRows()) : packetCountText(listed.count, listed.all.length);
 }
 
 /** @param {Set<keyof Choice>} changed */
-const concernsPackets = (changed) => hasAny(changed, ["flow", "range", "frame", "tab", "size", "match"]) || (tabOf() === "stream" && changed.has("toggled"));
+const concernsPackets = (changed) => hasAny(changed, ["flow", "range", "frame", "tab", "size", "match"]) || (tabOf() === "stream" && changed.has("toggled")) || (tabOf() === "hosts" && hasAny(changed, ["only", "find"]));
 
 // Draws the list and the ladder of the chosen flow and range, with the chosen frame in view.
 /** @param {Set<keyof Choice>} changed */
@@ -189,13 +195,13 @@ async function showPackets(changed) {
   placeDock();
   $("packets").hidden = false;
   if (changed.has("flow") || listed.source !== tables.packets) takePackets();
-  const other = hasAny(changed, ["flow", "range", "match"]);
+  const other = hasAny(changed, ["flow", "range", "match", "only", "find"]);
   if (other) await fillLists();
   showTabs();
   const { total, at } = rowsShown(), rows = rowsOfTab[tabOf()];
   setListed({ place: chosenRow() });
   $(`panel-${tabOf()}`).hidden = !total;
-  $("match").hidden = tabOf() === "waterfall" || (tabOf() === "stream" && data.served);
+  $("match").hidden = ["hosts", "waterfall"].includes(tabOf()) || (tabOf() === "stream" && data.served);
   if (other || hasAny(changed, ["tab", "size"]) || wasDocked !== isDocked()) fillRows();
   else rows?.show(at < 0 ? rows.first() : at);
   $("packet-count").textContent = await tabText();
@@ -248,6 +254,7 @@ export function listenPackets() {
   rowsOfTab = {
     packets: virtualRows($("packet-rows"), LISTED, drawTable),
     ladder: virtualRows($("ladder-rows"), LADDER, drawLadder),
+    hosts: virtualRows($("hosts-rows"), HOSTS, drawHosts),
     waterfall: virtualRows($("waterfall-rows"), WATERFALL, drawWaterfall),
   };
   for (const id of ["packet-rows", "ladder-rows"]) {
@@ -266,6 +273,7 @@ export function listenPackets() {
     continueStep(); // however many letters, it is one step of the history
     return choose({ match: $("match").value.trim() });
   });
+  listenHosts();
   listenWaterfall();
   listenStream();
   listenFrame();

@@ -55,16 +55,23 @@ function partsOfRow(row) {
 const wholePart = (part, row, ns = row.waited) => ({ part, from: askedAt(row), to: askedAt(row) + (ns ?? Infinity) / NS });
 
 /** @param {ExchangeRow} row */
-function isFailed({ kind, outcome = "answered", code = "" }) {
+export function isFailed({ kind, outcome = "answered", code = "" }) {
   return !QUIET_OUTCOMES.has(outcome) || ((kind === "http" || kind === "turn") && /^[45]\d\d$/.test(code));
+}
+
+// Returns what came of a request in words; "" if it was answered without a code.
+/** @param {ExchangeRow} row */
+export function resultOf({ outcome = "answered", code }) {
+  if (outcome === "answered") return code ?? "";
+  if (outcome === "error") return code ?? "error";
+  return `${outcome.replaceAll("_", " ")}${code ? `: ${code}` : ""}`;
 }
 
 /** @param {ExchangeRow} row @param {RequestPart[]} parts @param {string} name @returns {PageRequest} */
 function requestOf(row, parts, name) {
-  const { outcome = "answered", code } = row, ends = parts.map(({ to }) => to).filter(Number.isFinite);
-  const result = outcome === "answered" || outcome === "error" ? code ?? (outcome === "error" ? "error" : "") : code ? `${outcome.replaceAll("_", " ")}: ${code}` : outcome.replaceAll("_", " ");
+  const ends = parts.map(({ to }) => to).filter(Number.isFinite);
   const from = Math.min(...parts.map((one) => one.from), askedAt(row));
-  return { flow: row.flow ?? null, frame: row.frame ?? null, client: row.client ?? "", label: [row.type, name].filter(Boolean).join(" "), result, failed: isFailed(row), bytes: row.response_bytes ?? null, parts, from, to: Math.max(from, ...ends) };
+  return { flow: row.flow ?? null, frame: row.frame ?? null, client: row.client ?? "", label: [row.type, name].filter(Boolean).join(" "), result: resultOf(row), failed: isFailed(row), bytes: row.response_bytes ?? null, parts, from, to: Math.max(from, ...ends) };
 }
 
 // Returns the parts before the first request of a connection: of its lookups, its handshake, and TLS.

@@ -14,6 +14,9 @@ const HANDSHAKES = new Set(["connecting", "tls"]); // parts of a connection with
 const REQUEST_ROW = 24, REQUEST_ROW_PHONE = 32, REQUEST_HEAD = 28, REQUESTS_MOST = 20; // px, px, px, rows
 const TICK_ROOM = 80, BAR_LEAST = 1, DRAG_LEAST = 5; // px
 const phone = matchMedia("(max-width: 760px)");
+/** @type {ExchangeRow[]} */
+let exchanges = [];
+export const exchangesOfPage = () => exchanges;
 /** @type {{ all: PageRequest[], rows: PageRequest[], client: string, range: Span, dragged: boolean }} */
 const waterfall = { all: [], rows: [], client: "", range: [0, 1], dragged: false };
 const requestRow = () => (phone.matches ? REQUEST_ROW_PHONE : REQUEST_ROW);
@@ -21,7 +24,9 @@ export const WATERFALL = { row: requestRow, head: REQUEST_HEAD, most: () => (isD
 
 export async function loadRequests() {
   const { rows } = data.requests;
-  if (rows) waterfall.all = requestsOf(JSON.parse(new TextDecoder().decode(await inflate(rows))));
+  if (!rows) return;
+  exchanges = JSON.parse(new TextDecoder().decode(await inflate(rows)));
+  waterfall.all = requestsOf(exchanges);
 }
 
 /** @param {PageRequest} request @param {Span} range */

@@ -3,6 +3,7 @@
 import { isCutOf, packetsOfFlow, tables } from "../../capture/tables.js";
 import { setting } from "../../link.js";
 import { KNOWN, firstAtOrAfter } from "../../numbers.js";
+import { roundStep } from "../../ticks.js";
 import { duration, prefixed } from "../../units.js";
 import { axisOrigin, shownDirection } from "../drawn_flows.js";
 import { taken } from "../figure.js";
@@ -21,13 +22,6 @@ const shown = { bin: 0, advances: { flow: -1, p: /** @type {Packets | null} */ (
 
 export const shownBin = () => shown.bin; // 0: no throughput of packets is in view
 export const forgetBin = () => { shown.bin = 0; };
-
-// Returns the least of 1, 2 and 5 times a power of ten that is not below a value.
-/** @param {number} value */
-export function roundStep(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return power * ([1, 2, 5].find((step) => step * power >= value * (1 - 1e-9)) ?? 10);
-}
 
 // Returns the bin of a view, which has some packets.
 /** @param {Span} range @param {number} packets */
