@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resets that worry people and cost nothing: health checks that hang up at once, and last words after the end."""
+"""Resets that worry people and cost nothing: health checks that hang up at once, last words after the end, and idle connections
+of which nobody wants anything."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from wiretale.analyzer.causes.connections import Connections, times_str
 from wiretale.analyzer.findings.model import duration_of, endpoint_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration
 
@@ -20,6 +22,7 @@ CHECKS_MIN, PERIOD_MIN_NS, IN_TIME = 5, 500_000_000, 0.2  # of the period
 AT_ONCE_NS = 200_000_000
 CHECKS_SHARE = 0.8  # of the pauses that are as long as the period
 RESETS_MIN, WORDS_MOST = 3, 64  # bytes: an alert of TLS has 31 or less
+IDLE_MIN_NS = 4_500_000_000  # before a reset; common servers close after 5 s
 
 
 class Ended(NamedTuple):
@@ -39,9 +42,9 @@ def reset_flows(trace: Trace) -> list[Ended]:
 
 
 def harmless_resets_str(trace: Trace) -> str:
-    """Returns what resets of health checks or after the last words mean; empty without these."""
+    """Returns what resets of health checks, after the last words or of idle connections mean; empty without these."""
     ended = reset_flows(trace)
-    return checks_str(ended) or last_words_str(ended)
+    return checks_str(ended) or last_words_str(ended) or idle_str(trace, ended)
 
 
 def is_check(flow: FlowRow, client: DirectionRow, server: DirectionRow) -> bool:
@@ -99,4 +102,40 @@ def last_words_str(ended: list[Ended]) -> str:
         f"{endpoint_str(*end)} reset {plural(len(sizes), 'connection')} that it had closed before, after all its data was "
         f"acknowledged: the last {show_bytes(max(sizes))} of the client, probably a TLS close_notify, found no socket any more; "
         "these resets are harmless"
+    )
+
+
+def resetter_of(ended: Ended) -> DirectionRow | None:
+    """Returns the end whose RST, the only one, ended a pause of a connection on which everything was acknowledged; None if it was
+    another one."""
+    flow, (reset, *others) = ended.flow, sorted((ended.client, ended.server), key=lambda row: not row["resets"])
+    is_used = bool(flow["payload_bytes"])  # else somebody may have waited for the first words
+    is_whole = is_used and not any(
+        row["unacked_bytes"] or row["fins"] or row["missing_bytes"] for row in (reset, *others)
+    )
+    is_last = flow["pause_until_ns"] == flow["last_ns"] and flow["pause_direction"] == reset["direction"]
+    is_alone = reset["resets"] == 1 and not any(row["resets"] for row in others)
+    return reset if is_whole and is_last and is_alone and (flow["pause_ns"] or 0) >= IDLE_MIN_NS else None
+
+
+def idle_str(trace: Trace, ended: list[Ended]) -> str:
+    """`10.0.0.2:5432 reset 3 idle connections, 60 s after their last packet …`; empty without such a reset."""
+    resetters = [(each, row) for each in ended if (row := resetter_of(each)) is not None]
+    waiting = Connections(trace.transfers).open_requests if resetters else {}
+    groups: dict[tuple[str, str], list[Ended]] = defaultdict(list)
+    for each, row in resetters:
+        if each.flow["flow"] not in waiting:
+            server = endpoint_str(each.server["source"], each.server["source_port"])
+            who = server if row is each.server else row["source"]
+            is_forged = row["ttl_min"] != row["ttl_max"]
+            groups[f"A device in the name of {who} (by its TTL)" if is_forged else who, server].append(each)
+    if not groups:
+        return ""
+    (who, server), idle = max(groups.items(), key=lambda entry: len(entry[1]))
+    to, one = "" if server in who else f" to {server}", len(idle) == 1
+    what = f"an idle connection{to}" if one else f"{len(idle):,} idle connections{to}"
+    after = times_str([each.flow["pause_ns"] or 0 for each in idle])
+    return (
+        f"{who} reset {what}, {after} after {'its' if one else 'their'} last packet: everything was acknowledged and every "
+        f"request had an answer, so probably nobody misses {'it' if one else 'them'}"
     )

@@ -12,7 +12,15 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import Cited
 from wiretale.analyzer.findings.model import SECOND, Match, Matches, endpoint_str, finding, seconds
 from wiretale.analyzer.findings.shared.places import longest_wait, opening, slow_start_of, stalls_of
-from wiretale.analyzer.findings.transfers import NULL_BYTE, RETRANSMISSIONS, TIMES, Transfer, Transfers, median_of
+from wiretale.analyzer.findings.transfers import (
+    NULL_BYTE,
+    RETRANSMISSIONS,
+    TIMES,
+    Transfer,
+    Transfers,
+    median_of,
+    only_fin_repeated,
+)
 from wiretale.analyzer.units import agreeing, plural, show_bytes, show_duration, show_rate, show_share
 
 CHAPTER = "Throughput limits"
@@ -182,7 +190,7 @@ def timeout_advice(transfers: Transfers, transfer: Transfer) -> str:
 @limit_finding(
     code="timeout-stalls",
     title="Stalled in retransmission timeouts",
-    severity="warning if stalled for 1 s or 25% of transfer time, else info; info if all RTOs are suspected",
+    severity="warning if stalled for 1 s or 25% of transfer time, else info; info if all RTOs are suspected, or of FINs alone",
     computed="Sums the idle time before each RTO (directions.rto_idle_ns, RFC 6298). It begins with the latest of: last "
     "transmission of the segment, last ACK that advanced, reopening of a zero window. For a suspected RTO, it begins with the "
     "previous data. The evidence is the frames before and after the longest stalls (waits); the filter selects them.",
@@ -200,15 +208,16 @@ def timeout_stalls(transfers: Transfers) -> Matches:
             continue
         share = min(ns / transfer.waited_ns, 1.0)
         probable = f" ({suspected:,} suspected)" if 0 < suspected < count else ""
+        is_note = suspected == count or only_fin_repeated(transfer.row)
         yield transfer.match(
-            "info" if suspected == count else "warning" if ns >= STALL_WARNING_NS else severity_of(share),
+            "info" if is_note else "warning" if ns >= STALL_WARNING_NS else severity_of(share),
             time=show_duration(ns),
             share=show_share(ns, max(transfer.waited_ns, ns)),
             advice=timeout_advice(transfers, transfer),
             timeouts=plural(count, "suspected RTO" if suspected == count else "RTO"),
             suspected=probable,
             cost=seconds(ns),
-            saving_ns=None if suspected == count else ns,
+            saving_ns=None if is_note else ns,
             weight=share,
             **stall_fields(transfers, transfer, count),
         )

@@ -201,6 +201,14 @@ def times_in_flight(row: DirectionRow, network: int, lost: int) -> dict[str, int
     }
 
 
+def only_fin_repeated(row: DirectionRow) -> bool:
+    """Returns whether all that a direction repeated are FINs without data, after all of its data was acknowledged: nobody waits
+    for these."""
+    repeats = row["retransmissions"] or 0
+    is_fin = (row["fins"] or 0) > 1 and (row["syns"] or 0) <= 1 and not row["unacked_bytes"]
+    return is_fin and repeats > 0 and repeats == row["syn_fin_retransmissions"]
+
+
 class Transfer:
     """One direction of a flow that carried payload."""
 

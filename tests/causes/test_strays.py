@@ -63,3 +63,25 @@ def test_resets_that_harm_nobody_are_told_as_harmless(timed: Timed, words: str, 
 )
 def test_other_resets_are_not_told_as_harmless(timed: Timed, tmp_path: Path) -> None:
     assert "harmless" not in trace_of(timed, tmp_path).answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("timed", "words"),
+    [
+        (drawn.idle(), "10.2.0.2:5432 reset 3 idle connections, 60 s after their last packet: "),
+        (drawn.idle(1, back=False), "10.0.0.1 reset an idle connection to 10.2.0.2:5432, 60 s after its last packet: "),
+        (drawn.idle(ttl=60), "A device in the name of 10.2.0.2:5432 (by its TTL) reset 3 idle connections, 60 s after"),
+    ],
+)
+def test_idle_connections_that_nobody_misses(timed: Timed, words: str, tmp_path: Path) -> None:
+    answer = trace_of(timed, tmp_path).answer
+    assert answer.cause is None and answer.sentence.startswith(words), answer.sentence
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [drawn.idle(answered=False), drawn.idle(used=False), drawn.idle(pause=0.5)],
+    ids=["asked", "unused", "soon"],
+)
+def test_connections_that_somebody_may_miss(timed: Timed, tmp_path: Path) -> None:
+    assert "nobody misses" not in trace_of(timed, tmp_path).answer.sentence

@@ -17,22 +17,22 @@ SMALL = 300  # bytes of a ClientHello that is answered
 LADDER = (280, 850, 2_000, 4_300, 8_900, 18_100)  # ms, of RTOs
 
 
-def unheard_fins(answers: bool = True, repeats: int = 6, heard: bool = False, count: int = 3) -> Wire:
-    """Servers that close after their answer: the FIN is repeated, and the client acknowledges the data alone, or nothing more.
-    `heard`: the last repeat is acknowledged."""
+def unheard_fins(answers: bool = True, repeats: int = 6, heard: bool = False, count: int = 3, size: int = 0) -> Wire:
+    """Servers that close after their answer: the FIN is repeated, with so many bytes of data, and the client acknowledges the
+    data before alone, or nothing more. `heard`: the last repeat is acknowledged."""
     wire = Wire(by_time=True)
     for i in range(count):
         start = 60_000.0 * i
         link = Connection(wire, 40_001 + i).open(start).send(start + 21, 0, 0, 100, PSH | ACK)
         link.send(start + 42, 1, 0, 500, PSH | ACK, ack=100).send(start + 42.1, 0, 100, ack=500)
-        closed = start + 50
+        closed, end = start + 50, 501 + size
         for later in (0, *LADDER[:repeats]):
-            link.send(closed + later, 1, 500, flags=FIN | ACK, ack=100)
+            link.send(closed + later, 1, 500, size, flags=FIN | ACK, ack=100)
             if answers:
                 link.send(closed + later + 0.5, 0, 100, ack=500)
         if heard:
             last = closed + LADDER[repeats - 1]
-            link.send(last + 1, 0, 100, flags=FIN | ACK, ack=501).send(last + 21, 1, 501, ack=101)
+            link.send(last + 1, 0, 100, flags=FIN | ACK, ack=end).send(last + 21, 1, end, ack=101)
     return wire
 
 
@@ -53,7 +53,7 @@ def hello_of(size: int) -> bytes:
 
 def split_hellos(fate: str = "ignored", small: int = 3, sizes: tuple[int, ...] = (1_600, 1_700, 1_800)) -> Wire:
     """Connections with a ClientHello of two segments, which are acknowledged and nothing more, dropped, lost but for the short
-    last segment (hole), reset or closed; and so many with a short one, which is answered."""
+    last segment (hole) or the full one (cut), reset or closed; and so many with a short one, which is answered."""
     wire = Wire(by_time=True)
     for i, size in enumerate((*sizes, *[SMALL] * small)):
         start, data = 60_000.0 * i, hello_of(size)
@@ -67,11 +67,12 @@ def split_hellos(fate: str = "ignored", small: int = 3, sizes: tuple[int, ...] =
             link.send(start + 63, 1, len(answer), flags=PSH | ACK, ack=size + len(CHANGE + SECRET), payload=SECRET)
             link.send(start + 64, 0, size + len(CHANGE + SECRET), flags=RST, window=0)
             continue
-        if fate in ("dropped", "hole"):
-            if fate == "hole":
-                link.ack(start + 42, 0, options=sack((MSS, size)))
+        if fate in ("dropped", "hole", "cut"):
+            at = MSS if fate == "cut" else 0
+            if fate != "dropped":
+                link.ack(start + 42, at, options=sack((MSS, size)) if fate == "hole" else b"")
             for later in LADDER:
-                link.send(start + 21 + later, 0, 0, flags=ACK, payload=data[:MSS])
+                link.send(start + 21 + later, 0, at, flags=ACK, payload=data[at : at + MSS])
             continue
         if fate == "reset":
             link.send(start + 42, 1, 0, flags=RST | ACK, ack=size, window=0)

@@ -68,4 +68,26 @@ def last_words(count: int = 4, size: int = 31, answered: bool = True, greeting: 
     return timed
 
 
+def idle(
+    count: int = 3, pause: float = 60.0, back: bool = True, answered: bool = True, ttl: int = 0, used: bool = True
+) -> Timed:
+    """Connections that one end resets after a pause; the last request may wait for its answer."""
+    timed: Timed = []
+    for number in range(count):
+        ends, at = Ends(43_000 + number, 5432), 5.0 + 3.0 * number
+        timed += [ends.syn(at), *ends.accepts(at + RTT)]
+        sent, received = 1001, 5001
+        for turn in range(3 * used):
+            now = at + 0.1 + 0.1 * turn
+            timed.append(ends.segment(now, False, "PA", data=bytes(100), seq=sent, ack=received))
+            sent += 100
+            if answered or turn < 2:
+                timed.append(ends.segment(now + RTT, True, "PA", data=bytes(500), seq=received, ack=sent))
+                received += 500
+            timed.append(ends.segment(now + RTT + 0.0001, not answered and turn == 2, "A", seq=sent, ack=received))
+        seq, ack = (received, sent) if back else (sent, received)
+        timed.append(ends.segment(at + 0.3 + pause, back, "RA", ttl, seq=seq, ack=ack))
+    return timed
+
+
 EXAMPLES = {"untranslated": of_timed(lambda: [*transfer(40_000, 1.0), *transfer(40_001, 5.0)])}

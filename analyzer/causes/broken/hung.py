@@ -7,6 +7,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from wiretale.analyzer.causes.broken.split_hello import size_rival
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import GROUPS_MAX, is_alike, times_str
 from wiretale.analyzer.findings.cost import union_ns
@@ -56,7 +57,7 @@ def without_data(case: Case, silences: Sequence[Silence]) -> list[Silence]:
     code="hung-server",
     title="The server accepts and never answers",
     sentence="{server} {how}: {unanswered}{what} got {a} reply {waited}. It acknowledged {each}{within}, so "
-    "host and network work; the program behind the port {probably}{hangs}{full}.",
+    "host and network work; the program behind the port {probably}{hangs}{or_size}{full}.",
     advice="Look at the program on {server}: stuck threads, a full pool, a lock (`ss -ltn`: Recv-Q of the listener; a stack dump "
     "with `py-spy dump`, `jstack` or `gdb -p`).",
     shows="The server's kernel acknowledged requests, but not one byte of an answer came for 5 s and for three times its "
@@ -67,6 +68,7 @@ def without_data(case: Case, silences: Sequence[Silence]) -> list[Silence]:
         "client-gave-up": "the answer never comes, however late",
         "slow-server": "no answer comes within 5 s and three times its slowest one",
         "zero-window": "the window of the client is open",
+        "split-hello": "a ClientHello of one segment gets no answer either, or one of two segments does",
     },
     unknown="Whether the program hangs, or holds the request on purpose (long polling). A proxy that acknowledges is the server.",
     explains=EFFECTS,
@@ -136,7 +138,10 @@ def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> W
 
 def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Numbered], longest: float) -> Match:
     """Returns the match of the requests that one server left open."""
-    total = max(case.connections.requests_to(server), len(group))
+    total, flows = (
+        max(case.connections.requests_to(server), len(group)),
+        list(dict.fromkeys(each.flow for each in group)),
+    )
     is_open = are_open(case.transfers, group)
     is_note = all(each.finding.severity == "info" for each in named)
     excluded = {"peer-gone": "its kernel acknowledged every request"}
@@ -145,13 +150,16 @@ def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Nu
         excluded["mtu-black-hole"] = "its later ACKs show by their sequence number that it sent nothing"
     else:
         decide["mtu-black-hole"] = "Capture at the server: does an answer leave it in large packets?"
+    rival = size_rival(case, flows)
+    if rival:
+        (excluded if rival[0] else decide)["split-hello"] = rival[1]
     if not longest and not decide:
         excluded["client-gave-up"] = "no answer came later"
     return Match(
         certainty="likely" if decide else "proven",
         place="server",
         findings=named,
-        flows=list(dict.fromkeys(each.flow for each in group)),
+        flows=flows,
         failed=len(group),
         attempts=total,
         waited_ns=union_ns(map(span_of, group)),
@@ -160,5 +168,8 @@ def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Nu
         proof=f"each request acknowledged, then not one byte until {'the capture ended' if is_open else 'the client closed'}",
         excluded=excluded,
         undecided=decide,
+        or_size=""
+        if rival is None or rival[0]
+        else ", or it or a device before it takes no ClientHello in two segments",
         **words_of(case, server, group, total),
     )

@@ -14,7 +14,7 @@ from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.units import plural, show_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection, End
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import ExchangeRow
 
 CASES_MIN, CASES_PROVEN = 2, 4  # on each side of the size, without an exception
+UNHEARD = ("dropped", "cut")  # fates that show alone that the last segment does not arrive
 TAIL_MAX = 1200  # bytes of the last segment: so small a one passes where a full one is too large
 HELLOS_MAX, TIMEOUTS_MIN = 5_000, 2
 BEGUN_NS = 2_000_000_000  # from the answer to STARTTLS to the hello
@@ -63,14 +64,16 @@ def unit_of(connection: Connection) -> int:
 
 
 def dropped_hello(connection: Connection) -> Hello | None:
-    """Returns the ClientHello of a connection of which nothing was acknowledged, not even its short last segment, which passes
-    where a full one is too large; None if it has none."""
+    """Returns the ClientHello of a connection of which nothing was acknowledged, or only what was full, and not its short last
+    segment, which passes where a full one is too large; None if it has none."""
     sent, unit = connection.directions[connection.client_side], unit_of(connection)
-    size, is_heard = sent["unacked_bytes"] or 0, connection.directions[connection.server_side]["unique_bytes"]
-    is_whole = size == sent["unique_bytes"] and not (is_heard or sent["acked_segment_max"])
-    if not is_whole or not unit or not 0 < size % unit < TAIL_MAX or (sent["timeouts"] or 0) < TIMEOUTS_MIN:
+    size, is_heard = sent["unique_bytes"] or 0, connection.directions[connection.server_side]["unique_bytes"]
+    if is_heard or not unit or not 0 < size % unit < TAIL_MAX or (sent["timeouts"] or 0) < TIMEOUTS_MIN:
         return None
-    return Hello(connection.number, size, unit, Span(connection.flow["first_ns"] or 0, sent["last_ns"] or 0), "dropped")
+    rest = {size: "dropped", size % unit: "cut"}.get(sent["unacked_bytes"] or 0)
+    if rest is None or (rest == "dropped" and sent["acked_segment_max"]):
+        return None
+    return Hello(connection.number, size, unit, Span(connection.flow["first_ns"] or 0, sent["last_ns"] or 0), rest)
 
 
 def after_starttls(case: Case) -> Iterator[ExchangeRow]:
@@ -101,6 +104,8 @@ def hellos_of(case: Case) -> dict[End, list[Hello]]:
     return by_server
 
 
+PASSED = "the short last segment passed, or nothing of the connection does any more"
+SHORT_TEST = "a short ClientHello (`openssl s_client -groups X25519 -connect {server}:PORT`): is it answered?"
 #: by outcome of the exchange
 FATE_OF = {
     "answered": "",
@@ -112,6 +117,7 @@ FATE_OF = {
 FATES = {
     "acknowledged": "were acknowledged, and nothing came back",
     "dropped": "were not acknowledged, not even their short last segment",
+    "cut": "were acknowledged but for their short last segment",
     "reset": "were reset",
     "closed": "met the close of the connection",
 }
@@ -122,20 +128,20 @@ def fate_words(failed: list[Hello]) -> Words:
     fates = [hello.fate for hello in failed]
     fate = max(FATES, key=fates.count)
     wait = f" in {times_str([hello.wait.ns for hello in failed])}" if fate == "acknowledged" else ""
-    who = "A firewall or content filter before it" if fate == "dropped" else "Its TLS library, or a device before it,"
+    who = "A firewall or content filter before it" if fate in UNHEARD else "Its TLS library, or a device before it,"
     return {"fate": FATES[fate] + wait, "who": who}
 
 
 @cause(
     code="split-hello",
     title="A ClientHello in two segments is not taken",
-    sentence="{server} does not accept a ClientHello in two segments: {count} of {sizes} {fate}, while {answered} of one segment "
-    "(up to {small}) were answered. {who} {probably}does not put the pieces together.",
+    sentence="{server} {accepts} a ClientHello in two segments: {count} of {sizes} {fate}, {beside}. {who} {probably}does not "
+    "put the pieces together{or_drops}.",
     advice="Update or bypass what terminates or filters TLS before {host}. Until then make the hello smaller: without "
     "post-quantum key shares (X25519MLKEM768: `-groups X25519`; Chrome: policy PostQuantumKeyAgreementEnabled).",
     shows="All ClientHellos to a server that take more than one segment fail (no answer, RST or FIN), at least two, and all "
     "that fit into one segment are answered, at least two; four of each prove it. Of those without an ACK, the short last "
-    "segment is not acknowledged by SACK either.",
+    "segment is not acknowledged by SACK either; then it is possible without a short one, too.",
     rivals={
         "mtu-black-hole": "the hello was acknowledged, or its short last segment got no ACK either",
         "hung-server": "the size separates the hellos that are answered from the others",
@@ -145,9 +151,10 @@ def fate_words(failed: list[Hello]) -> Words:
     explains=EFFECTS,
 )
 def split_hello(case: Case) -> Matches:
-    for hellos in hellos_of(case).values():
+    for hellos in case.once(hellos_of).values():
         failed, short = [each for each in hellos if each.fate], [each for each in hellos if not each.fate]
-        if min(len(failed), len(short)) >= CASES_MIN and are_separated(failed, short):
+        are_compared = min(len(failed), len(short)) >= CASES_MIN and are_separated(failed, short)
+        if are_compared or (len(failed) >= CASES_MIN and not short and all(each.fate in UNHEARD for each in failed)):
             case.claimed.update(each.flow for each in failed)
             yield split_match(case, failed, short)
 
@@ -161,30 +168,51 @@ def split_match(case: Case, failed: list[Hello], short: list[Hello]) -> Match:
     """Returns the match of one server."""
     certain = min(len(failed), len(short)) >= CASES_PROVEN
     sizes, connections = sorted(each.size for each in failed), [case.connections[each.flow] for each in failed]
-    small = show_bytes(max(each.size for each in short))
+    server, _ = connections[0].server
+    small = show_bytes(max((each.size for each in short), default=0))
     by_size = "the size separates them without an exception"
+    excluded, undecided = {"mtu-black-hole": PASSED}, dict[str, str]()
+    if short:
+        excluded |= {"hung-server": by_size} | ({"random-loss": by_size} if certain else {})
+        undecided = {} if certain else {"random-loss": "more connections: whether the size separates all of them"}
+    else:
+        excluded["hung-server"] = "the last segment was not acknowledged"
+        undecided["peer-gone"] = SHORT_TEST.format(server=server)
+    answered = f", {len(short):,} of {small} or less were answered" if short else ", none was answered"
     return Match(
-        certainty="proven" if certain else "likely",
-        place="device" if failed[0].fate == "dropped" else "server",
+        certainty="proven" if certain else "possible" if not short and failed[0].fate == "dropped" else "likely",
+        place="device" if failed[0].fate in UNHEARD else "server",
         flows=[each.flow for each in failed],
         failed=len(failed),
         attempts=len(failed) + len(short),
         waited_ns=union_ns(each.wait for each in failed),
         frames=[packet for each in failed[:SHOWN] for packet in case.transfers.span(each.flow)[:1]],
         filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
-        proof=f"{plural(len(failed), 'ClientHello')} of {show_bytes(sizes[0])} or more failed, {len(short):,} of {small} or less "
-        "were answered",
-        excluded={
-            "mtu-black-hole": "the short last segment passed, or nothing of the connection does any more",
-            "hung-server": by_size,
-        }
-        | ({"random-loss": by_size} if certain else {}),
-        undecided={} if certain else {"random-loss": "more connections: whether the size separates all of them"},
+        proof=f"{plural(len(failed), 'ClientHello')} of {show_bytes(sizes[0])} or more failed{answered}",
+        excluded=excluded,
+        undecided=undecided,
+        accepts="does not accept" if short else "may not accept",
+        or_drops="" if short else ", or it drops them for their name",
         server=server_str(connections),
-        host=connections[0].server[0],
+        host=server,
         count=len(failed),
         sizes=show_bytes(sizes[len(sizes) // 2]),
-        answered=len(short),
-        small=small,
+        beside=f"while {len(short):,} of one segment (up to {small}) were answered"
+        if short
+        else "and no short one was sent",
         **fate_words(failed),
     )
+
+
+def size_rival(case: Case, flows: Sequence[int]) -> tuple[bool, str] | None:
+    """Returns whether these connections, whose request got no answer, exclude that the size of their ClientHello matters, and the
+    fact, or the test that would decide; None if they have none."""
+    hellos = case.once(hellos_of)
+    asked = [each for server in {case.connections[flow].server for flow in flows} for each in hellos.get(server, [])]
+    if not any(each.flow in flows for each in asked):
+        return None
+    if any(not each.is_split for each in asked if each.fate):
+        return True, "a ClientHello of one segment got no answer either"
+    if any(each.is_split for each in asked if not each.fate):
+        return True, "a ClientHello of two segments was answered"
+    return False, SHORT_TEST.format(server=case.connections[flows[0]].server[0])

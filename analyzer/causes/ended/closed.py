@@ -28,7 +28,7 @@ CONNECTIONS_MAX = 5_000
 WANTS_ANSWER = ("http", "tls")  # of others, the last message may be a farewell
 UPLOAD_MIN, UPLOADING_NS = 10_000, 20_000_000  # bytes of a request that a server cuts short, and their time
 MESSAGE_MAX = 512  # bytes in which a server says why it closes
-TIMEOUTS_MIN, FIN_MIN_NS = 3, 3_000_000_000  # unanswered repeats, and their time
+TIMEOUTS_MIN = 3  # of data after a FIN
 PHRASES = {"http": "HTTP request", "tls": "ClientHello"}
 
 
@@ -339,99 +339,6 @@ def silent_match(case: Case, rows: Sequence[EndingRow], unheard: bool) -> Match:
         count=len(rows),
         host=host,
         **late_words(case, rows, is_server),
-    )
-
-
-def is_fin_ignored(case: Case, row: EndingRow) -> bool:
-    """Returns whether an end repeated a FIN that was never acknowledged, though its data was, and its peer sent none after it."""
-    if row["kind"] != "fin" or row["acknowledged"] is not False or row["late_bytes"]:
-        return False
-    sender, peer = (case.direction(row["flow"], side) for side in (row["direction"], 1 - row["direction"]))
-    is_repeated = (sender["fins"] or 0) > TIMEOUTS_MIN and not (
-        peer["fins"] or peer["resets"] or sender["unacked_bytes"]
-    )
-    return is_repeated and bool(peer["packets"]) and repeated_ns(case, row) >= FIN_MIN_NS
-
-
-def answers_fins(case: Case, row: EndingRow) -> bool:
-    """Returns whether an end answers the repeats of a FIN, with ACKs that leave it out."""
-    sender, peer = (case.direction(row["flow"], side) for side in (row["direction"], 1 - row["direction"]))
-    return 2 * (peer["duplicate_acks"] or 0) >= (sender["fins"] or 0) - 1
-
-
-@cause(
-    code="fin-ignored",
-    title="A FIN is never acknowledged",
-    sentence="{what}: the FIN of {count:connection} was repeated {repeats} in {time}, though all data before it was "
-    "acknowledged. {why}.",
-    advice="{advice}",
-    shows="The FIN of an end is sent at least four times over 3 s or more and never acknowledged. All of its data was, and the "
-    "other end sends neither data nor FIN or RST after it. ACKs to half of the repeats show that the packets arrive.",
-    rivals={
-        "random-loss": "the FIN alone is repeated, never with success, and no data",
-        "peer-gone": "an end that is gone sends no ACKs; without one, all data before was acknowledged",
-        "silent-after-close": "the other end has nothing more to send",
-    },
-    unknown="If nothing comes back, whether the host is gone, or a device forgot the connection and drops its packets.",
-    explains=(
-        *("lost-upstream", "lost-downstream", "timeout-stalls", "suspected-timeout", "retransmission-unlocated"),
-        *("retransmission-cost", "half-open", "loss-pattern"),
-    ),
-)
-def fin_ignored(case: Case) -> Matches:
-    explained = case.flows_of()
-    rows = [row for row in case.connections.endings if row["flow"] not in explained and is_fin_ignored(case, row)]
-
-    def kind(row: EndingRow) -> tuple[str, bool]:
-        return case.connections[row["flow"]].end(1 - row["direction"])[0], answers_fins(case, row)
-
-    for (host, answers), group in largest_groups(rows, kind):
-        yield fins_match(case, group, host, answers)
-
-
-def fin_words(host: str, closer: str, answers: bool) -> Words:
-    """Returns what is said of an end that answers the repeats of a FIN, or does not."""
-    if answers:
-        return {
-            "what": f"{host} ignores that {closer} closes",
-            "why": "It answers the repeats with ACKs that leave the FIN out: its TCP stack does not handle a FIN, or a device "
-            "answers in its place",
-            "advice": f"Update the TCP stack of {host}: it must acknowledge a FIN, and send its own when its program closes (RFC "
-            "9293 section 3.10.7.4).",
-        }
-    return {
-        "what": f"{host} fell silent when {closer} closed",
-        "why": "It probably left the network, or a NAT or firewall forgot the connection",
-        "advice": f"Capture at {host}: do the FINs arrive there? If nobody misses it, only a socket waits for nothing.",
-    }
-
-
-def repeated_ns(case: Case, row: EndingRow) -> int:
-    """Returns the time from a FIN to the last packet of its sender, ns."""
-    return (case.direction(row["flow"], row["direction"])["last_ns"] or 0) - (row["time_ns"] or 0)
-
-
-def fins_match(case: Case, rows: Sequence[EndingRow], host: str, answers: bool) -> Match:
-    """Returns the match of an end that does not acknowledge FINs."""
-    connections = [case.connections[row["flow"]] for row in rows]
-    fins = [case.direction(row["flow"], row["direction"]) for row in rows]
-    side = rows[0]["direction"]
-    by_server, closer = side == connections[0].server_side, connections[0].end(side)[0]
-    return Match(
-        certainty="proven" if answers else "likely",
-        place="client" if by_server else "server",
-        flows=[connection.number for connection in connections],
-        severity="warning",
-        frames=[ending_cited(row) for row in rows[:SHOWN]],
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
-        proof="no packet of the other end acknowledges the FIN, and all data before it is acknowledged",
-        excluded={"random-loss": "no repeat had success, and no data was repeated"}
-        | ({"peer-gone": "it answers the repeats"} if answers else {}),
-        undecided={} if answers else {"peer-gone": f"Capture at {host}: do the FINs arrive, and does it answer?"},
-        count=len(rows),
-        repeats=plural(sum((fin["fins"] or 1) - 1 for fin in fins), "time"),
-        time=times_str([repeated_ns(case, row) for row in rows]),
-        **fin_words(host, server_str(connections) if by_server else closer, answers),
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that close before the answer comes, and servers that never close."""
+"""Clients that close before the answer comes, servers that never close, and FINs that alone are repeated."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+from wiretale.analyzer.findings.shared.servers import first_packets
+from wiretale.analyzer.findings.transfers import only_fin_repeated
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection
     from wiretale.analyzer.findings.model import Words
-    from wiretale.analyzer.rows import EndingRow, ExchangeRow
+    from wiretale.analyzer.rows import DirectionRow, EndingRow, ExchangeRow
 
 WAIT_MIN_NS = 200_000_000  # a client that closes sooner did not wait
 ROUND_S = (1, 2, 3, 4, 5, 8, 10, 15, 20, 25, 30, 45, 60, 90, 120, 180, 300)
@@ -34,6 +36,8 @@ ROUND_SHARE = 0.02  # off a round number of seconds
 LATE_ANSWER_NS, GIVEN_UP_MIN = 300_000_000, 2  # of a SYN-ACK; no timeout for connecting is shorter; attempts
 HALF_OPEN_NS, HALF_OPEN_MIN = 10_000_000_000, 3
 ALERT_BYTES_MAX = 85  # a TLS record with an alert, of the longest MAC and padding (RFC 5246 section 6.2.3.2)
+TIMEOUTS_MIN, FIN_MIN_NS, FINS_MIN = 3, 3_000_000_000, 3  # repeats of one FIN, and their time; connections
+FLOWS_MAX = 1_000
 GAVE_UP_EFFECTS = ("slow-server", "reset", "request-unanswered", "idle-reset", "tls-handshake-slow")
 
 
@@ -260,4 +264,152 @@ def held_match(case: Case, server: tuple[str, int | None], group: list[tuple[Con
         open_time=times_str(since),
         beside=f", while {plural(closed, 'other was', 'others were')} closed by both ends" if closed else "",
         host=server[0],
+    )
+
+
+class Repeated(NamedTuple):
+    """An end whose FIN was repeated, after all of its data was acknowledged."""
+
+    row: DirectionRow
+    peer: DirectionRow
+    repeated_ns: int
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the other end took the last repeat: it closed, too."""
+        return bool(self.peer["fins"])
+
+    @property
+    def answers(self) -> bool:
+        """Whether the other end answers the repeats, with ACKs that leave the FIN out."""
+        return 2 * (self.peer["duplicate_acks"] or 0) >= (self.row["fins"] or 0) - 1
+
+
+def repeated_fin(case: Case, flow: int, side: int) -> Repeated | None:
+    """Returns an end whose FIN was repeated and never acknowledged, or of which the FIN alone was repeated, until it was; None if
+    it is another one, or a RST answered."""
+    row, peer = case.direction(flow, side), case.direction(flow, 1 - side)
+    if (row["fins"] or 0) < TIMEOUTS_MIN or row["unacked_bytes"] or peer["resets"] or not peer["packets"]:
+        return None
+    if only_fin_repeated(row) and peer["fins"]:
+        return Repeated(row, peer, row["rto_idle_ns"] or 0)
+    fins = (each for each in case.connections.endings_of.get(flow, ()) if each["kind"] == "fin")
+    fin = next((each for each in fins if each["direction"] == side), None)
+    if fin is None or fin["acknowledged"] is not False or fin["late_bytes"] or peer["fins"]:
+        return None
+    return Repeated(row, peer, (row["last_ns"] or 0) - (fin["time_ns"] or 0))
+
+
+def repeated_fins(case: Case) -> list[Repeated]:
+    """Returns the ends whose FIN was repeated, and of which no request is open."""
+    explained = {*case.flows_of(), *case.connections.open_requests}
+    numbers = [number for number, _ in case.transfers.counts["timeouts"] if number // 2 not in explained]
+    fins = (repeated_fin(case, *divmod(number, 2)) for number in numbers[:FLOWS_MAX])
+    return [fin for fin in fins if fin]
+
+
+def is_ignored(group: Sequence[Repeated]) -> bool:
+    """Returns whether FINs were repeated too often for a loss by chance, on one connection or on several."""
+    longest = max(group, key=lambda fin: fin.repeated_ns)
+    if len(group) >= FINS_MIN:
+        return True
+    return (longest.row["fins"] or 0) > TIMEOUTS_MIN and longest.repeated_ns >= FIN_MIN_NS
+
+
+@cause(
+    code="fin-ignored",
+    title="A FIN is not acknowledged",
+    sentence="{what}: the FIN of {count:connection} was repeated {repeats} in {time}, though all data before it was "
+    "acknowledged. {why}.",
+    advice="{advice}",
+    shows="The FIN of an end, without data, is all that its timers repeat, after all of its data was acknowledged: on one "
+    "connection three times or more over 3 s or more, or twice or more on three connections with one host. No RST answers. The "
+    "FIN is never acknowledged, or only at the last repeat. ACKs to half of the repeats show that the packets arrive.",
+    rivals={
+        "outage": "the FIN alone is repeated, and no data: nobody waits for it",
+        "random-loss": "the FIN alone is repeated, several times, and no data",
+        "peer-gone": "an end that is gone sends no ACKs; without one, all data before was acknowledged",
+        "silent-after-close": "the other end has nothing more to send",
+    },
+    unknown="If nothing comes back, whether the host is gone, or a device forgot the connection and drops its packets.",
+    explains=(
+        *("lost-upstream", "lost-downstream", "timeout-stalls", "suspected-timeout", "retransmission-unlocated"),
+        *("retransmission-cost", "half-open", "loss-pattern"),
+    ),
+)
+def fin_ignored(case: Case) -> Matches:
+    def kind(fin: Repeated) -> tuple[str, bool, bool]:
+        return fin.row["destination"], fin.is_acknowledged, fin.answers
+
+    for (host, *_), group in largest_groups(repeated_fins(case), kind):
+        if is_ignored(group):
+            yield fins_match(case, group, host)
+
+
+def late_words(host: str, closer: str, count: int) -> Words:
+    """Returns what is said of an end that takes only the last repeat of a FIN."""
+    why = "the path was down just then, or a device dropped the FINs"
+    if count >= FINS_MIN:
+        why = f"a device on the way probably drops FINs, or {host} ignores the first ones"
+    return {
+        "what": f"{host} acknowledged late that {closer} closes",
+        "why": f"No data was under way, so nobody waited: {why}",
+        "advice": f"Capture at {host}: does the first FIN arrive there? If not, look for a firewall that takes FINs for invalid "
+        "(`nft` or `iptables` counters of `ct state invalid`).",
+    }
+
+
+def fin_words(host: str, closer: str, answers: bool) -> Words:
+    """Returns what is said of an end that answers the repeats of a FIN, or does not."""
+    if answers:
+        return {
+            "what": f"{host} ignores that {closer} closes",
+            "why": "It answers the repeats with ACKs that leave the FIN out: its TCP stack does not handle a FIN, or a device "
+            "answers in its place",
+            "advice": f"Update the TCP stack of {host}: it must acknowledge a FIN, and send its own when its program closes (RFC "
+            "9293 section 3.10.7.4).",
+        }
+    return {
+        "what": f"{host} fell silent when {closer} closed",
+        "why": "It probably left the network, or a NAT or firewall forgot the connection",
+        "advice": f"Capture at {host}: do the FINs arrive there? If nobody misses it, only a socket waits for nothing.",
+    }
+
+
+def fin_rivals(group: Sequence[Repeated], host: str) -> Words:
+    """Returns certainty, proof and rivals."""
+    excluded, fact = {"random-loss": "no data was repeated"}, "all data before it is acknowledged"
+    if group[0].is_acknowledged:
+        test = {"outage": f"other traffic to {host} meanwhile: does it pass?"} if len(group) < FINS_MIN else {}
+        return {
+            "certainty": "likely",
+            "proof": f"only the last repeat of the FIN is acknowledged, and {fact}",
+            "excluded": excluded if test else excluded | {"outage": "it is always the FIN, and never data"},
+            "undecided": test,
+        }
+    answers = group[0].answers
+    return {
+        "certainty": "proven" if answers else "likely",
+        "proof": f"no packet of the other end acknowledges the FIN, and {fact}",
+        "excluded": excluded | ({"peer-gone": "it answers the repeats"} if answers else {}),
+        "undecided": {} if answers else {"peer-gone": f"Capture at {host}: do the FINs arrive, and does it answer?"},
+    }
+
+
+def fins_match(case: Case, group: Sequence[Repeated], host: str) -> Match:
+    """Returns the match of an end that does not acknowledge FINs, or late."""
+    first, connections = group[0], [case.connections[fin.row["flow"]] for fin in group]
+    by_server = first.row["direction"] == connections[0].server_side
+    closer = server_str(connections) if by_server else first.row["source"]
+    return Match(
+        place="client" if by_server else "server",
+        flows=[connection.number for connection in connections],
+        severity="warning",
+        frames=first_packets(case.transfers, [connection.number for connection in connections]),
+        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        count=len(group),
+        repeats=plural(sum((fin.row["fins"] or 1) - 1 for fin in group), "time"),
+        time=times_str([fin.repeated_ns for fin in group]),
+        **fin_rivals(group, host),
+        **(late_words(host, closer, len(group)) if first.is_acknowledged else fin_words(host, closer, first.answers)),
     )

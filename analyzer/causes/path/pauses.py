@@ -11,7 +11,7 @@ from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.path.loss_moments import Moment, moments_of
 from wiretale.analyzer.causes.path.lossy import EFFECTS
 from wiretale.analyzer.findings.shared.places import waits_of
-from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Transfer
+from wiretale.analyzer.findings.transfers import RETRANSMISSIONS, Transfer, only_fin_repeated
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
@@ -211,7 +211,8 @@ def lost_in(moments: list[Moment], gap: Gap, rtt: float, has_expired: bool) -> i
 def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: Gap, rtt: float) -> Silence | None:
     """Returns a time without packets of a host, if somebody waited for them."""
     start, end = gap.start_ns, gap.end_ns
-    expired = [each for each in members if timers_within(case, each, start, end)]
+    losing = [each for each in members if not only_fin_repeated(each.row)]  # nobody waits for a FIN alone
+    expired = [each for each in losing if timers_within(case, each, start, end)]
     lost = lost_in(moments, gap, rtt, bool(expired))
     slow = [each for each in members if (each.row["rtt_ns_max"] or 0) >= RTT_SHARE * (end - start)]
     is_unseen, has_repeats = sent_unseen(case, members, gap)
@@ -229,7 +230,7 @@ def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: 
         bool(expired),
         is_unseen,
         has_repeats,
-        timers_in(case, members, start, end, rtt),
+        timers_in(case, losing, start, end, rtt),
         sent_in(case, members, gap, rtt),
     )
 
@@ -244,7 +245,8 @@ def silences(case: Case) -> list[Silence]:
             continue
         rtt = float(min((each.path_rtt_ns for each in members if each.path_rtt_ns), default=0))
         places = ("upstream", "downstream")
-        moments = [moment for each in members for at in places for moment in moments_of(case.transfers, each, at)]
+        losing = (each for each in members if not only_fin_repeated(each.row))
+        moments = [moment for each in losing for at in places for moment in moments_of(case.transfers, each, at)]
         waits = (silence_of(case, members, moments, gap, rtt) for gap in gaps)
         every += [silence for silence in waits if silence is not None]
     return without_echoes(every)
