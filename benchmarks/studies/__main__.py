@@ -28,6 +28,7 @@ from studies import file_transfer, runs, same_switch
 from studies.anomalies import anomalies, anomalies_section
 from studies.answers import answers
 from studies.by_study import BY_STUDY, by_study
+from studies.paused_receiver import paused_receiver
 from studies.shared_card import shared_card
 from studies.tcp_over_link import tcp_over_link
 from studies.three_sessions import three_sessions
@@ -138,10 +139,18 @@ REMARKS = {
         "Medians of three tests each. The study shows the rates of 10 and of 100 blocks only in pictures and prints no figure of "
         "10 blocks; its text says of both that UDP is much slower than TCP on the LAN, and much faster on an ideal WLAN."
     ),
-    "who": (
-        "A receiver's buffer bridges the time in which its program does not read, so a small one loses blocks; whether S4's did "
-        "is not known. No buffer makes blocks late: a socket is a queue. S4's late blocks need a program that has several reads "
-        "open and handles them in threads, as Windows' overlapped reads do, or a card with several queues; it names neither."
+    "paused": (
+        "A receiver's buffer bridges the time in which its program does not read. By default Windows 7 gives it 8,192 "
+        "bytes, which fill in under 0.2 ms at S4's rates: a program that misses one tick of the clock (15.6 ms) loses nearly "
+        "all blocks of that tick. "
+        "The table has how often S4's receiver must have missed one, and what a receiver here loses that is stopped as often. "
+        "Whether S4's did is not known, because its report has neither buffers nor captures. No buffer makes blocks late: "
+        "a socket is a queue. S4's late blocks (0.3 to 0.6%) need a program that has several reads open and handles them in "
+        "threads, as Windows' overlapped reads do, or a card with several queues; it names neither."
+    ),
+    "sharing": (
+        "A further run would lie between the least and the most of 20 with a probability of 19 in 21 (90%), whatever the "
+        "distribution. A published figure outside them is one that chance gives in 2 of 21 runs."
     ),
     "windows": (
         "A receive window limits TCP to a window in each round trip, and UDP not at all. So UDP is faster than TCP by this "
@@ -266,6 +275,13 @@ TABLES = (
         "packets lost by the link, all sizes",
     ),
     (
+        "S4: missing blocks by a receiver that pauses",
+        "paused",
+        paused_receiver,
+        "block bytes | published: sent | missing | % | late | pauses a second that lose as many there | here, at 95 Mbit/s | "
+        "ms each | lost here, % | out of order here",
+    ),
+    (
         "UDP losses by place on a switch without congestion",
         "who",
         runs.udp_losses,
@@ -292,13 +308,29 @@ TABLES = (
 TRANSFERS = (
     "network | protocol | block bytes | MB/s | published | first to last ms | published | received % | published"
 )
+PICTURES = (
+    "network | protocol | block bytes | MB/s of the program | MB/s in the capture | ms of a bar | MB/s of the highest bar | "
+    "rate over time"
+)
 
 
 def transfers_section(rows: Sequence[Any]) -> str:
     """Returns S3's table and the networks on which it was measured."""
     networks = "\n".join(f"- {file_transfer.in_words(medium)}" for medium in dict.fromkeys(row[0] for row in rows))
+    figures = [row[: -len(file_transfer.Course._fields)] for row in rows]
+    courses = [file_transfer.Course(*row[-len(file_transfer.Course._fields) :]) for row in rows]
+    pictures = [
+        (*row[:4], course.rate, course.bar_ms, max(course.rates), f"`{file_transfer.drawn(course.rates)}`")
+        for row, course in zip(rows, courses, strict=True)
+    ]
     return (
-        f"{markdown(TRANSFERS, rows)}\n"
+        f"{markdown(TRANSFERS, figures)}\n"
+        f"Each figure is the mean of {file_transfer.RUNS} runs, as in the study. Its pictures of Wireshark show the rate over "
+        "time, their mean; here is the same, of payload, from a tracer at the receiver:\n\n"
+        f"{markdown(PICTURES, pictures)}\n"
+        "The program's rate is that from the end of its first block to the end of its last; the capture's is over the "
+        "milliseconds with payload of complete blocks. "
+        "`wiretale experiment report` draws such pictures of every plan whose tests are captured.\n\n"
         "The study names its media only. These are the networks that agree best with its figures, one for each medium, found by "
         "search; others may agree as well:\n\n"
         f"{networks}\n\n"

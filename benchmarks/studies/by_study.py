@@ -69,7 +69,8 @@ def s2(results: Found) -> Iterator[Line]:
 
 def s3(results: Found) -> Iterator[Line]:
     published = {(figure.network, figure.protocol.upper(), figure.size): figure for figure in file_transfer.figures()}
-    for network, protocol, size, rate, published_rate, ms, published_ms, got, percent in results.get("transfers") or ():
+    transfers = results.get("transfers") or ()
+    for network, protocol, size, rate, published_rate, ms, published_ms, got, percent, *_ in transfers:
         name = f"{network}, {protocol}, 100 blocks of {size:,}"
         why = file_transfer.reason(published[network, protocol, size]) or NOT_FOUND
         yield Line(f"{name}: first to last", "ms", ms, published_ms, why, near=FITS)
@@ -85,6 +86,11 @@ def s4(results: Found) -> Iterator[Line]:
             rate = sent and sent / 8 / block_maximum(block_rates.LINK, "udp", size).block_efficiency
             why = block_rates.udp_reason(rates, size)
             yield Line(f"UDP, blocks of {size:,}: sent, on the wire", "MB/s", rate, rates[size], why)
+    for size, _, _, percent, _, there, _, _, lost, _ in results.get("paused") or ():
+        model = f"a receiver that misses {there:.2g} ticks of 15.6 ms a second"
+        yield Line(
+            f"UDP, blocks of {size:,}: missing", "%", lost, percent, f"does not fit {model}", near=f"{FITS} {model}"
+        )
     rates = block_rates.wire_rates("tcp")
     for network, window, size, small, *_ in results.get("windows") or ():
         if network.startswith("S4") and size in rates:

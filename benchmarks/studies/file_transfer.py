@@ -8,18 +8,27 @@ that no such network can have beside the others contradicts them, and its line s
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from math import ceil, log
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
-from studies.lab import Report, bound_window, percent_received, received, study_lab
+from studies.lab import Report, StudyLab, bound_window, percent_received, received, study_lab
+from wiretale.analyzer.errors import WiretaleError
+from wiretale.analyzer.query import connect
+from wiretale.analyzer.trace import analyze
 from wiretale.traffic.experiment.published import published_rows
+from wiretale.traffic.experiment.session_series import Piece, course
 
 Row = tuple[Any, ...]
 BLOCKS = 100
+RUNS = 5  # of each transfer, as in the study
+BARS, BAR_HEIGHTS = 32, " ▁▂▃▄▅▆▇█"  # of a rate over time
+REASSEMBLY_S = 1.5  # fragments that stay incomplete have then left the receiver, with [sysctl] below
 MTU, SEGMENT, FRAGMENT = (
     1500,
     1448,
@@ -31,6 +40,8 @@ NEAR = 1.03  # rates of two or three digits times milliseconds
 ABOUT = 1.25  # shares that the study calls "around"
 PROFILE = """\
 mtu = 1500
+[sysctl]
+"net.ipv4.ipfrag_time" = 1
 [both]
 rate = "{rate:.0f}bit"
 delay = "{delay:.0f}us"
@@ -212,8 +223,74 @@ def milliseconds(report: Report) -> float | None:
     return 1e3 * seconds * count / (count - 1) if seconds and count and count > 1 else None
 
 
+class Course(NamedTuple):
+    """What the tracer at the receiver has of the runs of a transfer."""
+
+    rate: float  # MB/s of useful payload while there was any: mean of the runs
+    bar_ms: float
+    rates: list[float]  # MB/s in each bar: means of the runs
+
+
+TRANSFERS = "SELECT flow, direction FROM blocks GROUP BY ALL HAVING count(*) > 1 ORDER BY min(first_ns)"
+PIECES = """
+SELECT start_ns / 1e9, (start_ns + width_ns) / 1e9, goodput_bps * width_ns / 8e9 FROM series
+WHERE flow = ? AND direction = ? AND goodput_bps > 0 ORDER BY 1
+"""
+
+
+def captured_courses(folder: Path, transfers: int) -> list[Course]:
+    """Returns the course of each transfer, of which RUNS follow each other in the capture."""
+    with connect(analyze(str(folder / "after"))) as tables:
+        found = tables.execute(TRANSFERS).fetchall()
+        pieces: list[list[Piece]] = [tables.execute(PIECES, row).fetchall() for row in found]
+    if len(found) != transfers * RUNS:
+        raise WiretaleError(f"{folder}: {len(found)} transfers in the capture, {transfers * RUNS} were sent")
+    courses = []
+    for first in range(0, len(pieces), RUNS):
+        runs = pieces[first : first + RUNS]
+        bar_s, rates = course(runs, BARS)
+        means = [fmean(values) / 8 for values in zip(*rates, strict=True)]
+        rate = fmean(sum(size for *_, size in run) / 1e6 / (run[-1][1] - run[0][0]) for run in runs)
+        courses.append(Course(rate, 1e3 * bar_s, means))
+    return courses
+
+
+def drawn(rates: Sequence[float]) -> str:
+    """Returns a bar for each rate, in eighths of the highest."""
+    steps = len(BAR_HEIGHTS) - 1
+    return "".join(BAR_HEIGHTS[ceil(steps * rate / max(rates) - 0.5)] for rate in rates)
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Returns the mean of the known values."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def transfer(figure: Figure, reports: Sequence[Report], course_of_runs: Course) -> Row:
+    """Returns the row of a transfer; its runs are `reports`."""
+    times = [milliseconds(report) for report in reports]
+    rates = [report["bytes_received"] / ms / 1e3 if ms else None for report, ms in zip(reports, times, strict=True)]
+    got = mean([percent_received(report) for report in reports])
+    figures = (mean(rates), figure.rate, mean(times), figure.ms, got, figure.percent)
+    return figure.network, figure.protocol.upper(), figure.size, *figures, *course_of_runs
+
+
+def settled(lab: StudyLab, test: Sequence[str | int]) -> Report:
+    """Returns the report of a run, when its fragments are gone.
+
+    Datagrams that stay incomplete fill the receiver's memory for fragments for 30 s by default, and with it full the next run
+    loses every fragmented datagram.
+    """
+    report = lab.send(*test)
+    if (percent_received(report) or 0) < 100:
+        time.sleep(REASSEMBLY_S)
+    return report
+
+
 def file_transfers(folder: Path) -> list[Row]:
-    """S3: 100 blocks: network, protocol, size, measured and published MB/s, ms and percent received."""
+    """S3: 100 blocks, means of the runs: network, protocol, size, measured and published MB/s, ms and percent received, and the
+    Course in the capture."""
     rows: list[Row] = []
     for medium in dict.fromkeys(figure.network for figure in figures()):
         network = network_of(medium)
@@ -225,13 +302,9 @@ def file_transfers(folder: Path) -> list[Row]:
             profile.write_text(
                 PROFILE.format(rate=8 * network.rate, delay=network.round_trip * 5e5, queue=network.queue / 1024)
             )
-            with study_lab(str(profile), place, apart=protocol == "udp") as lab:
+            with study_lab(str(profile), place, apart=protocol == "udp", captured=True) as lab:
                 bound_window(lab, FIRST_WINDOW, max(FIRST_WINDOW, round(network.window / SEGMENT)))
-                reports = [lab.send(*options(figure, network)) for figure in published]
-            for figure, report in zip(published, reports, strict=True):
-                got, ms = percent_received(report), milliseconds(report)
-                rate = report["bytes_received"] / ms / 1e3 if ms else None
-                rows.append(
-                    (medium, protocol.upper(), figure.size, rate, figure.rate, ms, figure.ms, got, figure.percent)
-                )
+                reports = [[settled(lab, options(figure, network)) for _ in range(RUNS)] for figure in published]
+            found = captured_courses(place, len(published))
+            rows += map(transfer, published, reports, found)
     return rows

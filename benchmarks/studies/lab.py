@@ -37,6 +37,7 @@ class StudyLab:
 
     lab: Lab
     folder: Path
+    receiver: subprocess.Popen[str]
     reports: list[Report] = field(default_factory=list)
 
     def start(self, *options: str | int | float, inside: str | None = None) -> subprocess.Popen[str]:
@@ -131,7 +132,7 @@ def study_lab(
         )
         try:
             wait_for_port(lab, process)
-            yield StudyLab(lab, folder)
+            yield StudyLab(lab, folder, process)
         finally:
             process.terminate()
             process.communicate()

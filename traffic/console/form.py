@@ -1,27 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
 """The form of the page that runs experiments: a built-in plan or a test of one's own, on this host or over a profile's link.
 
-A form names plans, profiles and numbers only: no path, host or command of a page reaches a program.
+A form names plans, profiles and numbers, an address of this host or of a lab, and a file of one folder: no path, other host or
+command of a page reaches a program.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.analyzer.units import one_of, parse_bit_rate
 from wiretale.traffic.experiment.plan import BLOCK_LEAST, BLOCK_MOST, BUILT_IN, plan_text, read_plan
+from wiretale.traffic.lab.hosts import ADDRESSES
 from wiretale.traffic.lab.profile import load_profile, profile_names
 
 OWN = "own"  # the plan of a test that the form describes
 PROTOCOLS = ("tcp", "udp")
 AMOUNTS = {"count": 10**7, "seconds": 3600, "bytes": 10**11}  # key of a plan, and its most
+FILE = "file"  # an amount as well
+FILES_MOST = 200  # that are offered
+LOOPBACK = ("127.0.0.1", "::1")
 TRIALS_MOST = 100
 SIZES_MOST = 20
-FIELDS = ("plan", "profile", "trials", "scale", "protocols", "sizes", "amount", "value", "rate")
+FIELDS = ("plan", "profile", "trials", "scale", "protocols", "sizes", "amount", "value", "rate", "address", FILE)
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,8 @@ class Form:
     amount: str = "count"
     value: int = 0
     rate: str = ""
+    address: str = LOOPBACK[0]
+    file: str = ""  # path
 
 
 def whole_number(text: str, field: str, least: int, most: int) -> int:
@@ -69,8 +78,36 @@ def links() -> tuple[str, ...]:
     return tuple(name for name in profile_names() if not load_profile(name).scenario)
 
 
-def read_form(fields: Mapping[str, str]) -> Form:
-    """Returns the form of the fields of a request. UsageError names a field that is unknown or wrong."""
+def addresses(profile: str) -> tuple[str, ...]:
+    """Returns the addresses of the receiver: on this host, or over the link of a lab."""
+    return ADDRESSES["receiver"] if profile else LOOPBACK
+
+
+def files_of(folder: Path | None) -> tuple[str, ...]:
+    """Returns the names of the files that may be sent: regular ones, by name. InputError if the folder cannot be read."""
+    if folder is None:
+        return ()
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
+    except OSError as error:
+        raise InputError(f"{folder}: {error.strerror}") from None
+    return tuple(sorted(name for name in names if name.isprintable() and not name.startswith(".")))[:FILES_MOST]
+
+
+def read_file(fields: Mapping[str, str], folder: Path | None) -> str:
+    """Returns the path of the file that a form names. UsageError if it is none of the folder's."""
+    if folder is None:
+        raise UsageError("file: expected wiretale experiment serve --files FOLDER")
+    name = fields.get(FILE, "")
+    if name not in files_of(folder):
+        raise UsageError(f"file {name!r}: expected the name of a file in {folder}")
+    return str(folder.absolute() / name)
+
+
+def read_form(fields: Mapping[str, str], folder: Path | None = None) -> Form:
+    """Returns the form of the fields of a request; files are those of `folder`. UsageError names a field that is unknown or
+    wrong."""
     if unknown := [name for name in fields if name not in FIELDS]:
         raise UsageError(f"{unknown[0]!r}: expected {one_of(FIELDS)}")
     plan = named(fields.get("plan", ""), "plan", (*BUILT_IN, OWN))
@@ -89,23 +126,38 @@ def read_form(fields: Mapping[str, str]) -> Form:
     sizes = tuple(dict.fromkeys(whole_number(word, "block size", BLOCK_LEAST, most) for word in words))
     if not 0 < len(sizes) <= SIZES_MOST:
         raise UsageError(f"block sizes: expected 1 to {SIZES_MOST}, such as 64 1024 8192")
-    amount = named(fields.get("amount", "count"), "amount", tuple(AMOUNTS))
-    value = whole_number(fields.get("value", ""), amount, 1, AMOUNTS[amount])
+    own = Form(plan, profile, trials or 1, scale, protocols, sizes, address=read_address(fields, profile))
+    return with_amount(own, fields, folder)
+
+
+def read_address(fields: Mapping[str, str], profile: str) -> str:
+    """Returns the address of the receiver."""
+    known = addresses(profile)
+    return named(fields.get("address") or known[0], "address", known)
+
+
+def with_amount(form: Form, fields: Mapping[str, str], folder: Path | None) -> Form:
+    """Returns a form with what is sent, and how fast."""
+    amount = named(fields.get("amount", "count"), "amount", (*AMOUNTS, FILE))
     rate = fields.get("rate", "").strip()
     if rate and not parse_bit_rate(rate):
         raise UsageError(f"rate {rate!r}: expected bits per second, such as 10M")
-    return Form(plan, profile, trials or 1, scale, protocols, sizes, amount, value, rate)
+    if amount == FILE:
+        return replace(form, amount=amount, rate=rate, file=read_file(fields, folder))
+    value = whole_number(fields.get("value", ""), amount, 1, AMOUNTS[amount])
+    return replace(form, amount=amount, rate=rate, value=value)
 
 
 def own_plan(form: Form) -> str:
     """Returns the plan of a test of one's own, in TOML; each of its values was checked."""
-    amount = f'"{form.value}"' if form.amount == "bytes" else str(form.value)
+    texts = {"bytes": f'"{form.value}"', FILE: json.dumps(form.file, ensure_ascii=False)}
+    amount = texts.get(form.amount, str(form.value))
     tests = [
         f'[[test]]\nname = "{protocol}"\nprotocol = "{protocol}"\nsizes = {list(form.sizes)}\n{form.amount} = {amount}\n'
         + (f'rates = ["{parse_bit_rate(form.rate):.0f}"]\n' if form.rate else "")
         for protocol in form.protocols
     ]
-    receiver = "" if form.profile else '[receiver]\naddress = "127.0.0.1"\n\n'
+    receiver = f'[receiver]\naddress = "{form.address}"\n\n'
     return f'title = "A test of one\'s own"\ntrials = {form.trials}\ninterval = "200ms"\n\n{receiver}' + "\n".join(
         tests
     )

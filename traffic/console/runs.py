@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -16,6 +16,7 @@ from wiretale.reports.export.destination import check_folder
 from wiretale.reports.html.experiment.data import Outcome
 from wiretale.reports.html.experiment.figures import experiment_figures
 from wiretale.traffic.console.form import OWN, Form, check, command, own_plan
+from wiretale.traffic.experiment.published import of_network
 from wiretale.traffic.experiment.results import outcome_without_captures, read_outcome
 from wiretale.traffic.experiment.store import PLAN_FILE, Store
 from wiretale.traffic.lab.process import dying_with_us
@@ -106,12 +107,15 @@ class Runs:
             return text.strip().rpartition("\n")[2]
         return "ended without a word"
 
-    def figures(self, name: str, beside: list[str]) -> Row:
-        """Returns the figures of a run so far, with the lines of other runs beside its own, and its tests that failed; none
-        before the first test."""
+    def figures(self, name: str, beside: list[str], network: str = "") -> Row:
+        """Returns the figures of a run so far, with the lines of other runs and the published ones of a network beside its own,
+        and its tests that failed; none before the first test."""
         if len(beside) > BESIDE_MOST:
             raise UsageError(f"{len(beside)} runs beside one: expected at most {BESIDE_MOST}")
         outcome = self.outcome(name)
+        if outcome and network:
+            study = network.partition(" ")[0]
+            outcome = replace(outcome, plan={**outcome.plan, "study": study}, published=of_network(network))
         figures = experiment_figures(outcome) if outcome else []
         for another in beside:
             if another != name and (further := self.outcome(another)):

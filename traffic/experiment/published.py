@@ -8,6 +8,9 @@ from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
+from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.units import one_of
+
 Row = dict[str, str]
 Line = dict[str, Any]  # name, x, y
 
@@ -87,3 +90,23 @@ def published(study: str | None) -> dict[str, list[Line]]:
     if study == "S5":
         figures |= {"sessions": parallel_tcp(), "mix": tcp_udp_mix()}
     return figures
+
+
+def networks() -> list[str]:
+    """Returns the networks and systems of which throughput by block size was published, each with its study."""
+    return list(
+        dict.fromkeys(
+            found["name"].rpartition(", ")[0] for study in ("S3", "S4") for found in published(study)["throughput"]
+        )
+    )
+
+
+def of_network(network: str) -> dict[str, list[Line]]:
+    """Returns the published lines of one of the networks by figure. UsageError if there is none of this name."""
+    if network not in networks():
+        raise UsageError(f"published figures of {network!r}: expected {one_of(networks())}")
+    every_line = published(network.partition(" ")[0])
+    return {
+        name: [entry for entry in found if entry["name"].rpartition(", ")[0] == network]
+        for name, found in every_line.items()
+    }

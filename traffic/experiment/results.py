@@ -20,7 +20,7 @@ from wiretale.reports.html.experiment.data import Outcome
 from wiretale.traffic.experiment.beside import latency_rows
 from wiretale.traffic.experiment.published import published
 from wiretale.traffic.experiment.sending import settings
-from wiretale.traffic.experiment.session_series import other_flows, session_series, tcp_losses
+from wiretale.traffic.experiment.session_series import courses, other_flows, session_series, tcp_losses
 from wiretale.traffic.experiment.store import LATENCIES, RESULTS, SUMMARIES, Store
 from wiretale.traffic.experiment.summary import SUMMARY, summary
 
@@ -211,6 +211,7 @@ def read_outcome(folder: Path) -> Outcome:
         other_flows=list(chain.from_iterable(other_flows(data, folder, port) for data in tests)),
         tcp_losses=list(tcp_losses(tests, folder, port)),
         together=[series for series in together if series],
+        courses=list(courses(tests, folder)),
     )
 
 
@@ -228,6 +229,7 @@ def outcome_without_captures(store: Store, tests: Sequence[Row]) -> Outcome:
         tcp_losses=[],
         hosts=store.hosts(),
         together=[],
+        courses=[],
         published=published(plan["study"]),
         failures=[(data["test"]["name"], data["error"]) for data in tests if data["error"]],
         started_ns=min(data["started_ns"] for data in tests),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sessions of an experiment have in captures: rates over time with their fairness (without one, from the senders), causes
-of TCP's losses, and flows of other programs."""
+"""What sessions of an experiment have in captures: rates over time, those of sessions that ran together with their fairness
+(without a capture, from the senders), causes of TCP's losses, and flows of other programs."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ Row = dict[str, Any]
 Piece = tuple[float, float, float]  # start and end in s since the start of the test, bytes
 BINS_MOST = 200
 BIN_S_LEAST = 0.05
+COURSE_BINS = 50  # of a single session, which may last milliseconds
+COURSE_BIN_S = 0.001
+COURSES_MOST = 24  # cases
 FLOWS_MOST = 20  # of other programs, of a test
 NEAR_NS = 2_000_000_000  # largest difference between the start in a report and the time stamp of its first block
 # Causes whose losses are those of a full queue, and causes whose losses are not.
@@ -44,9 +47,9 @@ def spread(pieces: Iterable[Piece], bin_s: float, count: int) -> list[float]:
     return bins
 
 
-def bin_seconds(seconds: float) -> float:
-    """Returns a bin width of 1, 2 or 5 times a power of ten that gives at most BINS_MOST bins."""
-    least = max(seconds / BINS_MOST, BIN_S_LEAST)
+def bin_seconds(seconds: float, most: int = BINS_MOST, least_s: float = BIN_S_LEAST) -> float:
+    """Returns a bin width of 1, 2 or 5 times a power of ten that gives at most `most` bins."""
+    least = max(seconds / most, least_s)
     power = 10.0 ** math.floor(math.log10(least))
     return next(step * power for step in (1, 2, 5, 10) if step * power >= least * 0.999)
 
@@ -228,3 +231,33 @@ def session_series(data: Row, folder: Path) -> Row | None:
         "rates": lines,
         "fairness": fairness(lines, pieces, bin_s),
     }
+
+
+def course(trials: Sequence[Sequence[Piece]], bins_most: int = COURSE_BINS) -> tuple[float, list[list[float]]]:
+    """Returns the width of a bin in s, and the Mbit/s of each trial from its own first data on; after its end it has 0."""
+    starts = [min(piece[0] for piece in pieces) for pieces in trials]
+    moved = [
+        [(begin - start, end - start, size) for begin, end, size in pieces]
+        for start, pieces in zip(starts, trials, strict=True)
+    ]
+    every_piece = [piece for pieces in moved for piece in pieces]
+    seconds = max(end for _, end, _ in every_piece)
+    widest = max(end - begin for begin, end, _ in every_piece)
+    bin_s = bin_seconds(max(seconds, bins_most * widest), bins_most, COURSE_BIN_S)
+    count = math.ceil(seconds / bin_s - 1e-6)
+    return bin_s, [[size * 8e-6 / bin_s for size in spread(pieces, bin_s, count)] for pieces in moved]
+
+
+def courses(tests: Iterable[Row], folder: Path) -> Iterator[Row]:
+    """Yields the rates over time of each case with a single session, of its trials whose capture has them."""
+    cases: dict[str, list[Row]] = {}
+    for entry in tests:
+        test = entry["test"]
+        if len(test["sessions"]) == 1:
+            cases.setdefault(test["name"].removesuffix(f"-t{test['trial']}"), []).append(entry)
+    for trials in list(cases.values())[:COURSES_MOST]:
+        found = [(entry, captured_pieces(entry, folder, first_start(entry))) for entry in trials]
+        captured = [(entry["test"]["name"], pieces[0]) for entry, pieces in found if pieces and pieces[0]]
+        if captured:
+            bin_s, rates = course([pieces for _, pieces in captured])
+            yield {"tests": [name for name, _ in captured], "bin_s": bin_s, "rates": rates}

@@ -58,26 +58,30 @@ def check_run_folders(folder: Path, runs: Iterable[str], inputs: Iterable[str], 
         check_folder(place, [*RUN_FILES, *old_captures(place)], inputs, overwrite)
 
 
-def experiment_command(plan: str, lab: Lab, folder: Path, overwrite: bool, changes: Sequence[str] = ()) -> list[str]:
-    """Returns `wiretale experiment run` with its endpoints in the lab, and options that change the plan."""
+def experiment_command(
+    plan: str, lab: Lab, folder: Path, overwrite: bool, changes: Sequence[str] = (), address: str = ""
+) -> list[str]:
+    """Returns `wiretale experiment run` with its endpoints in the lab, and options that change the plan. An `address` that the
+    receiver does not have there is replaced."""
     ends = [word for host in ADDRESSES for word in (f"--{host}", f"netns:{lab.namespace(host)}")]
     run = [sys.executable, "-P", "-m", "wiretale", "experiment", "run", plan]
     tracer = ["--tracer", f"netns:{lab.namespace(lab.last_tracer)}", "--interface", "right"]
     output = ["-o", str(folder), *(["--overwrite"] if overwrite else [])]
-    return dying_with_us([*run, *ends, *tracer, "--host", ADDRESSES["receiver"][0], *output, *changes])
+    host = address if address in ADDRESSES["receiver"] else ADDRESSES["receiver"][0]
+    return dying_with_us([*run, *ends, *tracer, "--host", host, *output, *changes])
 
 
 def run_plan(
     plan: str, profile: Profile, folder: Path, note: Note, overwrite: bool, changes: Sequence[str] = ()
 ) -> dict[str, Any]:
     """Runs a built-in plan or a file, with results in DIR/experiment; captures, truth and result.json are in DIR."""
-    read_plan(*plan_text(plan))  # UsageError before anything is made
+    address = read_plan(*plan_text(plan)).address  # UsageError before anything is made
     check_cross(profile)
     make_folder(folder)
     cross = partial(cross_traffic, profile=profile, folder=folder)
     with lab_for_run(profile, folder) as lab, captures(lab, folder) as places, cross(lab) as codes:
         note(f"running {plan} over {profile.name}")
-        command = experiment_command(plan, lab, folder / "experiment", overwrite, changes)
+        command = experiment_command(plan, lab, folder / "experiment", overwrite, changes, address)
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=sys.stderr, env=lab.environment())
     if done.returncode not in (0, FAILED):
         raise WiretaleError(f"wiretale experiment run {plan}: ended with code {done.returncode}")

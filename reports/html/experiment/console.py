@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from wiretale.reports.html import offline_page
 
 
-def console_page(folder: str, plans: Sequence[tuple[str, str]], links: Sequence[str]) -> str:
-    """Returns the page: `plans` are names and titles, `links` profiles of a lab."""
+def console_page(
+    folder: str,
+    plans: Sequence[tuple[str, str]],
+    links: Sequence[str],
+    addresses: Sequence[Sequence[str]],
+    networks: Sequence[str],
+    sends_files: bool,
+) -> str:
+    """Returns the page: `plans` are names and titles, `links` profiles of a lab, `addresses` those of this host and of a lab,
+    and `networks` those with published figures."""
     return offline_page.render(
         "console/console.html",
         {},
@@ -20,5 +28,8 @@ def console_page(folder: str, plans: Sequence[tuple[str, str]], links: Sequence[
         folder=folder,
         plans=plans,
         links=links,
+        addresses=addresses,
+        networks=networks,
+        sends_files=sends_files,
         served=True,
     )

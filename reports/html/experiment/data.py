@@ -36,6 +36,7 @@ class Outcome:
     plan: Row
     rows: list[Row]  # of results.csv
     together: list[Row]  # rates over time of tests with several sessions
+    courses: list[Row]  # of each case with one session, in the captures of its trials
     published: dict[str, list[Row]]
     failures: list[tuple[str, str]]  # test, error
     started_ns: int

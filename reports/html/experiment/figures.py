@@ -10,6 +10,7 @@ from itertools import islice, zip_longest
 from statistics import fmean, median
 from typing import Any
 
+from wiretale.analyzer.units import show_duration
 from wiretale.reports.html.experiment.data import (
     Outcome,
     Point,
@@ -148,8 +149,8 @@ def trial_lines(
         yield scatter(title, x, y, f"{title}<br>{hover}, %{{y:.4g}}", line=shape, marker=marker, **look)
 
 
-def trial_choices(data: Sequence[Row]) -> list[Row]:
-    """Returns the views of a figure: medians, or a line for each trial; none if each point has one trial."""
+def trial_choices(data: Sequence[Row], middle: str = "medians") -> list[Row]:
+    """Returns the views of a figure: their middle, or a line for each trial; none if each point has one trial."""
     if not any(trace.get("meta") == "trial" for trace in data):
         return []
     together, per_trial = [], []
@@ -162,7 +163,7 @@ def trial_choices(data: Sequence[Row]) -> list[Row]:
         per_trial.append({**look, "visible": trace.get("meta") != "summary", "opacity": 1.0})
     return [
         {"label": label, "traces": {name: [look[name] for look in looks] for name in looks[0]}}
-        for label, looks in (("medians", together), ("per trial", per_trial))
+        for label, looks in ((middle, together), ("per trial", per_trial))
     ]
 
 
@@ -221,8 +222,8 @@ def sent_lines(outcome: Outcome) -> list[Row]:
 def against_size(y: str, published_name: str, title: str, y_axis: MakeAxis, outcome: Outcome) -> Iterator[Row]:
     """Yields a measure by block size; throughput beside the sending rates."""
     lines = points(alone(outcome.rows), lambda row: row["block_bytes"], y)
-    if longest(lines) >= 2:
-        published = [published_row for published_row in outcome.published.get(published_name, []) if published_row["x"]]
+    published = [published_row for published_row in outcome.published.get(published_name, []) if published_row["x"]]
+    if longest(lines) >= 2 or (lines and published):
         axes = size_axis, y_axis
         sent = sent_lines(outcome) if published_name == "throughput" else []
         note = (
@@ -398,10 +399,42 @@ def sessions_over_time(outcome: Outcome) -> Iterator[Row]:
         )
 
 
+def rate_over_time(outcome: Outcome) -> Iterator[Row]:
+    """Yields the rate of each case with a single session in the captures, beside the rate that the program reports."""
+    rows = {row["test"]: row for row in outcome.rows}
+    for entry in outcome.courses:
+        trials = [rows[test] for test in entry["tests"]]
+        data = list(overlaid("in the capture", entry["bin_s"], entry["rates"], NETWORK, "y", fmean))
+        reported = [row for row in trials if row["throughput_mbit_s"] and row["elapsed_s"]]
+        if reported:
+            rate, end = (fmean(row[name] for row in reported) for name in ("throughput_mbit_s", "elapsed_s"))
+            line = {"color": SENDER, "width": 1.5, "dash": "dash"}
+            data.append(scatter("as the program reports", [0, end], [rate, rate], "%{y:.4g}", mode="lines", line=line))
+        name = f"{trials[0]['group']}, {trials[0]['block_bytes']:,} bytes a block"
+        offered = f", {trials[0]['offered_mbit_s']:g} Mbit/s offered" if trials[0]["offered_mbit_s"] else ""
+        mean = f"mean of {len(trials)} trials" if len(trials) > 1 else "one trial"
+        drawn = figure(
+            f"Rate over time: {name}{offered}",
+            f"Payload that passed the tracer, in bins of {show_duration(entry['bin_s'] * 1e9)}; {mean}, from the first data "
+            "on. Dashed: the throughput in the table of results, for as long as the transfer took.",
+            data,
+            xaxis=axis("seconds since the first data", rangemode="tozero"),
+            yaxis=axis("throughput, Mbit/s", rangemode="tozero"),
+            height=320,
+            hovermode="x unified",
+        )
+        yield {**drawn, "choices": trial_choices(data, "means")}
+
+
 def overlaid(
-    name: str, bin_s: float, trials: Sequence[Sequence[float | None]], color: str, y_axis: str
+    name: str,
+    bin_s: float,
+    trials: Sequence[Sequence[float | None]],
+    color: str,
+    y_axis: str,
+    middle_of: Callable[[Sequence[float]], float] = median,
 ) -> Iterator[Row]:
-    """Yields a line over time; of several trials their median, a band of their spread, and each of them, hidden."""
+    """Yields a line over time; of several trials their middle, a band of their spread, and each of them, hidden."""
     bins = [[value for value in values if value is not None] for values in zip_longest(*trials)]
     times = [number * bin_s for number in range(len(bins) + 1)]
     look = {"legendgroup": name}
@@ -411,7 +444,7 @@ def overlaid(
         for values, more in ((low, {}), (high, {"fill": "tonexty", "opacity": 0.5})):
             line = over_time(name, times, values, color, y_axis)
             yield {**line, **edge, **more, "line": {**line["line"], "width": 0}}
-    middle = over_time(name, times, [median(values) if values else None for values in bins], color, y_axis)
+    middle = over_time(name, times, [middle_of(values) if values else None for values in bins], color, y_axis)
     yield {**middle, **look, **({"meta": "summary"} if len(trials) > 1 else {})}
     for number, trial in enumerate(trials if len(trials) > 1 else (), 1):
         line = over_time(f"{name}, trial {number}", times[: len(trial) + 1], trial, color, y_axis)
@@ -453,6 +486,7 @@ FIGURES: tuple[Callable[[Outcome], Iterator[Row]], ...] = (
     rate_of_one,
     throughput_of_sessions,
     sessions_over_time,
+    rate_over_time,
 )
 
 

@@ -58,7 +58,7 @@ EXIT_TEXTS = {
     130: "interrupted",
     143: "terminated",
 }
-SERVE_USAGE = "wiretale experiment serve DIR [--port N] [--open]"
+SERVE_USAGE = "wiretale experiment serve DIR [--files FOLDER] [--port N] [--open]"
 SERVE_DESCRIPTION = """\
 Open a page that runs experiments: choose a plan or a test of your own, on this host or over the link of a lab's profile; see
 progress and figures grow, stop, and compare with published figures and earlier runs. The page is served on 127.0.0.1 until
@@ -138,6 +138,7 @@ def add_serve(actions: Commands) -> None:
     )
     parser.describe(SERVE_EXAMPLES, (0, 2, 4, 5, 130, 143))
     option(parser, "folder", "DIR", "directory of the runs", type=options.folder)
+    option(parser, "--files", "FOLDER", "offer the files in this directory for sending", type=Path)
     text = "port to listen on (default: any free one)"
     option(parser, "--port", "N", text, type=options.port_number, default=0)
     option(parser, "--open", None, "open the page in the browser")
@@ -342,20 +343,30 @@ def serve(arguments: argparse.Namespace) -> int:
     from wiretale.reports.html.experiment.console import console_page
     from wiretale.reports.view.apart import Apart, Page
     from wiretale.reports.view.server import Answer
-    from wiretale.traffic.console.form import OWN, links, read_form
+    from wiretale.traffic.console.form import OWN, addresses, files_of, links, read_form
     from wiretale.traffic.console.runs import Runs, usable
     from wiretale.traffic.experiment.plan import BUILT_IN, plan_text, read_plan
+    from wiretale.traffic.experiment.published import networks
 
+    sent: Path | None = arguments.files
+    files_of(sent)  # InputError before anything is made
     folder: Path = usable(arguments.folder)
     runs = Runs(folder)
     plans = [(name, read_plan(*plan_text(name)).title) for name in BUILT_IN]
-    page = console_page(str(folder), [*plans, (OWN, "A test of your own")], links()).encode()
+    plans.append((OWN, "A test of your own"))
+    places = addresses(""), addresses(links()[0])
+    page = console_page(str(folder), plans, links(), places, networks(), sent is not None).encode()
 
     answers: dict[str, Answer] = {
-        "state": lambda _: runs.state(),
-        "figures": lambda query: runs.figures(query.get("run", ""), query.get("with", "").split()),
+        "state": lambda _: {**runs.state(), "files": files_of(sent)},
+        "figures": lambda query: runs.figures(
+            query.get("run", ""), query.get("with", "").split(), query.get("published", "")
+        ),
     }
-    actions: dict[str, Answer] = {"start": lambda fields: runs.start(read_form(fields)), "stop": lambda _: runs.stop()}
+    actions: dict[str, Answer] = {
+        "start": lambda fields: runs.start(read_form(fields, sent)),
+        "stop": lambda _: runs.stop(),
+    }
     pages: dict[str, Page] = {"report": lambda query: runs.report(query.get("run", ""))}
     try:
         with Apart(lambda: page, answers, actions, pages, arguments.port) as server:

@@ -17,6 +17,8 @@ from studies import __main__ as studies
 from studies.anomalies import ANOMALIES, judge
 from studies.answers import answers
 from studies.by_study import by_study
+from studies.file_transfer import drawn
+from studies.paused_receiver import TICK_S, lost_in_pause, pauses_per_second, published_losses
 from studies.three_sessions import spread
 from wiretale.analyzer.errors import WiretaleError
 from wiretale.traffic.experiment.published import block_rate, published_rows
@@ -155,3 +157,23 @@ def test_ten_blocks_are_compared_with_the_words_of_the_study_because_it_prints_n
     assert "WLAN" not in answer  # a rate is unknown
     section = next(section for section in studies.all_sections(Path()) if section.name == "ten")
     assert "| LAN | UDP | 4,096 | 100 | 100 | 100 | 100 |" in section.show(rows)
+
+
+def test_pauses_of_a_receiver_lose_the_published_blocks() -> None:
+    rows = published_losses()
+    assert [(row.size, row.missing, row.late) for row in rows][:2] == [(1000, 8621, 2230), (2000, 10912, 1655)]
+    for row in rows:
+        there = row.sent / row.seconds
+        room = max(1, 8192 // row.size)  # blocks
+        pauses = pauses_per_second(there, row.size, row.lost_share) * row.seconds
+        assert pauses * (there * TICK_S - room) == pytest.approx(row.missing)
+        assert lost_in_pause(2 * there, row.size) > 2 * lost_in_pause(there, row.size)
+    text = by_study({"paused": [(1000, 500000, 8621, 1.72, 2230, 1.12, 1.17, 15.8, 1.87, 0)]}, studies.markdown)
+    assert (
+        "| UDP, blocks of 1,000: missing | % | 1.87 | 1.72 | +9 % | fits a receiver that misses 1.1 ticks of 15.6 ms"
+        in text
+    )
+
+
+def test_a_rate_over_time_is_drawn_in_eighths_of_its_highest() -> None:
+    assert drawn([0.0, 1.0, 4.0, 7.9, 8.0]) == " ▁▄██"

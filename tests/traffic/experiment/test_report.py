@@ -12,6 +12,7 @@ import pytest
 
 import causes_path as paths
 from experiment_results import NOW, built_in, stored
+from plain_wire import START_NS, Wire, block
 from report_page import Page
 from wiretale.analyzer.errors import InputError
 from wiretale.reports.html.experiment.data import alone, mix_points, points
@@ -235,6 +236,35 @@ def test_sessions_over_time_without_a_capture_are_as_they_were_sent(tmp_path: Pa
     rates = [[round(line[at[second]] * 1e6 / 8) for second in at] for line in together["rates"]]
     assert rates == [[2000] * 5, [0, 4000, 4000, 4000, 0], [0, 0, 6000, 0, 0]]
     assert together["fairness"][at[25]] == pytest.approx(jain([1, 2, 3])) and together["fairness"][at[5]] is None
+
+
+def test_the_rate_over_time_is_the_mean_of_the_captures_beside_the_rate_of_the_program(tmp_path: Path) -> None:
+    text = 'trials = 3\n[[test]]\nname = "u"\nprotocol = "udp"\nsizes = [1000]\ncount = 40\n'
+    folder = stored(read_plan(text, "plan.toml", "plan"), tmp_path)
+    for trial, gap_ms in ((1, 0.5), (2, 1.0)):  # the third has no capture
+        wire = Wire()
+        for number in range(40):
+            wire.udp(50 * trial + gap_ms * number, block(number, 1000, sent_ms=gap_ms * number))
+        (folder / "captures").mkdir(exist_ok=True)
+        wire.write(folder / "captures" / f"{trial}.pcap")
+        path = folder / "raw" / f"u-1000-t{trial}.json"
+        data = json.loads(path.read_text())
+        data["sessions"][0]["report"]["start_ns"] = data["sessions"][0]["report"]["sender"]["first_ns"] = START_NS
+        path.write_text(json.dumps({**data, "tracer": {"program": "tcpdump", "files": [f"captures/{trial}.pcap"]}}))
+    outcome = read_outcome(folder)
+    (found,) = outcome.courses
+    assert found["tests"] == ["u-1000-t1", "u-1000-t2"] and found["bin_s"] == 0.002
+    first, second = found["rates"]
+    assert first == pytest.approx([16.0] * 10 + [0.0] * 10) and second == pytest.approx([8.0] * 20)
+    (drawn,) = (
+        figure for title, figure in figures(folder).items() if title == "Rate over time: u, 1,000 bytes a block"
+    )
+    lines = traces(drawn)
+    mean = next(trace for trace in drawn["data"] if trace["name"] == "in the capture" and trace.get("showlegend", True))
+    assert mean["y"] == pytest.approx([12.0] * 10 + [4.0] * 11)
+    reported = [row["throughput_mbit_s"] for row in outcome.rows if row["trial"] < 3]
+    assert lines["as the program reports"]["y"] == pytest.approx([sum(reported) / 2] * 2)
+    assert [choice["label"] for choice in drawn["choices"]] == ["means", "per trial"]
 
 
 # --- the page

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import http.client
 import json
 import os
@@ -21,9 +22,9 @@ from checkout import Run
 from experiment_results import stored
 from report_page import VIEW
 from viewer import SECONDS, Viewer
-from wiretale.analyzer.errors import UsageError
+from wiretale.analyzer.errors import InputError, UsageError
 from wiretale.reports.view.apart import has_rights
-from wiretale.traffic.console.form import BUILT_IN, check, command, links, own_plan, read_form
+from wiretale.traffic.console.form import BUILT_IN, check, command, files_of, links, own_plan, read_form
 from wiretale.traffic.console.runs import Running, Runs
 from wiretale.traffic.experiment.plan import read_plan
 
@@ -33,8 +34,8 @@ FORM = "application/x-www-form-urlencoded"
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Viewer]:
-    words = [sys.executable, "-m", "wiretale", "experiment", "serve", str(folder)]
+def serving(folder: Path, *options: str) -> Iterator[Viewer]:
+    words = [sys.executable, "-m", "wiretale", "experiment", "serve", str(folder), *options]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout
@@ -74,7 +75,12 @@ def post(viewer: Viewer, name: str, fields: dict[str, str], **headers: str | Non
         ({"sizes": "65508"}, "block size '65508': expected a whole number from 32 to 65,507"),
         ({"sizes": ""}, "block sizes: expected 1 to 20"),
         ({"sizes": '64"]\n[receiver]'}, "block size"),
-        ({"amount": "file"}, "amount 'file': expected count, seconds or bytes"),
+        ({"amount": "packets"}, "amount 'packets': expected count, seconds, bytes or file"),
+        ({"amount": "file", "file": "a"}, "file: expected wiretale experiment serve --files FOLDER"),
+        ({"address": "192.0.2.1"}, "address '192.0.2.1': expected 127.0.0.1 or ::1"),
+        ({"address": "10.99.0.2"}, "address '10.99.0.2': expected 127.0.0.1 or ::1"),
+        ({"address": "::1", "profile": "wlan-g"}, "address '::1': expected 10.99.0.2 or fd00:99::2"),
+        ({"address": '::1"'}, "address '::1\"': expected"),
         ({"value": "٣"}, "count '٣': expected a whole number from 1 to 10,000,000"),
         ({"rate": '1M"'}, "rate '1M\"': expected bits per second"),
     ],
@@ -83,6 +89,40 @@ def test_a_form_names_plans_profiles_and_numbers_only(change: dict[str, str], te
     with pytest.raises(UsageError) as refused:
         read_form({**OWN, **change})
     assert str(refused.value).startswith(text)
+
+
+def test_a_file_is_one_of_the_folder(tmp_path: Path) -> None:
+    folder = tmp_path / 'of "files'
+    (folder / "inside").mkdir(parents=True)
+    (folder / "a \\ b.txt").write_text("text")
+    (folder / ".hidden").write_text("text")
+    (folder / "link").symlink_to("/etc/passwd")
+    os.mkfifo(folder / "pipe")
+    assert files_of(folder) == ("a \\ b.txt",) and files_of(None) == ()
+    for name in ("", ".", "..", "link", "inside", "pipe", ".hidden", "../a \\ b.txt", "/etc/passwd", "a"):
+        with pytest.raises(UsageError, match="expected the name of a file in"):
+            read_form({**OWN, "amount": "file", "file": name}, folder)
+    form = read_form({**OWN, "amount": "file", "file": "a \\ b.txt", "address": "::1"}, folder)
+    plan = read_plan(own_plan(form), "form", "form")
+    assert plan.address == "::1" and {test.sessions[0].file for test in plan.tests} == {str(folder / "a \\ b.txt")}
+    with pytest.raises(InputError, match="No such file or directory"):
+        files_of(tmp_path / "missing")
+
+
+def test_published_figures_of_a_network_are_beside_a_run(tmp_path: Path) -> None:
+    stored(read_plan(own_plan(read_form({**OWN, "sizes": "4096"})), "form", "form"), tmp_path / "run")
+    runs = Runs(tmp_path)
+    assert runs.figures("run", [])["figures"] == []  # one size
+    throughput, received = runs.figures("run", [], "S3 WLAN")["figures"]
+    drawn = {trace["name"]: trace for trace in throughput["data"] if "published" in trace["name"]}
+    assert set(drawn) == {"S3 WLAN, tcp (published)", "S3 WLAN, udp (published)"}
+    assert dict(zip(*(drawn["S3 WLAN, udp (published)"][axis] for axis in "xy"), strict=True)) == {
+        60000: pytest.approx(4.11 * 8),
+        4096: pytest.approx(2.47 * 8),
+    }
+    assert "S3: File Transfer" in throughput["note"] and received["title"] == "Percent received against block size"
+    with pytest.raises(UsageError, match="'S3': expected S3 LAN, S3 WLAN, S3 WAN, "):
+        runs.figures("run", [], "S3")
 
 
 def test_each_form_is_a_plan_and_a_command(tmp_path: Path) -> None:
@@ -144,7 +184,7 @@ def test_a_run_is_started_by_its_own_page_only(tmp_path: Path) -> None:
         away = tmp_path.rename(tmp_path.with_name("away"))
         assert viewer.error("state") == (409, f"{tmp_path}: No such file or directory")
         away.rename(tmp_path)
-        assert viewer.answer("state") == {"run": None, "runs": []}
+        assert viewer.answer("state") == {"run": None, "runs": [], "files": []}
         assert viewer.end() == (0, "")
 
 
@@ -192,8 +232,11 @@ def until(tab: Any, condition: Callable[[], bool]) -> None:
 
 
 def test_the_mouse_starts_compares_and_stops_runs(only_tab: Any, tmp_path: Path) -> None:
-    tab = only_tab
-    with serving(tmp_path) as viewer:
+    tab, sent = only_tab, tmp_path / "sent"
+    tmp_path = tmp_path / "runs"
+    sent.mkdir()
+    (sent / "war.txt").write_bytes(b"peace " * 5000)
+    with serving(tmp_path, "--files", str(sent)) as viewer:
         tab.goto(viewer.url)
         tab.wait_for_selector("body[data-state=answers]")
         assert tab.inner_text("#none") == "No run yet."
@@ -211,11 +254,29 @@ def test_the_mouse_starts_compares_and_stops_runs(only_tab: Any, tmp_path: Path)
         first = tab.inner_text("#h-run")
         tab.wait_for_selector("#figures .plot .scatterlayer .trace")
         assert tab.inner_text("#runs tbody td") == first and not tab.inner_text("#problem")
+        tab.select_option("#profile", "wlan-g")
+        assert tab.input_value("#address") == "10.99.0.2"
+        tab.select_option("#profile", "")
+        assert tab.input_value("#address") == "127.0.0.1"
+        tab.fill("#sizes", "4096")
+        tab.select_option("#amount", "file")
+        until(tab, lambda: tab.input_value("#file") == "war.txt")
+        assert tab.is_hidden("#value")
+        tab.click("#start")
+        until(tab, lambda: tab.inner_text("#said") == "4 of 4 tests, done" and tab.inner_text("#h-run") != first)
+        filed = tab.inner_text("#h-run")
+        results = list(csv.DictReader((tmp_path / filed / "results.csv").read_text().splitlines()))
+        assert {(row["protocol"], row["complete"]) for row in results} == {("tcp", "true"), ("udp", "true")}
+        assert {row["blocks_received"] for row in results if row["protocol"] == "tcp"} == {"8"}  # 30,000 of 4,064 each
+        tab.select_option("#published", "S3 LAN")
+        tab.wait_for_selector("#figures .legendtext:has-text('S3 LAN, tcp (published)')")
+        tab.select_option("#published", "")
+        until(tab, lambda: not tab.locator("#figures .plot").count())  # one size
         tab.fill("#sizes", "64 8192")
         tab.select_option("#amount", "seconds")
         tab.fill("#value", "60")
         tab.click("#start")
-        until(tab, lambda: tab.inner_text("#h-run") != first)
+        until(tab, lambda: tab.inner_text("#h-run") not in (first, filed))
         until(tab, lambda: tab.inner_text("#said") == "0 of 8 tests" and not tab.locator("#figures .plot").count())
         tab.click("#stop")
         until(tab, lambda: tab.inner_text("#said").endswith(" tests, stopped"))
@@ -231,7 +292,7 @@ def test_the_mouse_starts_compares_and_stops_runs(only_tab: Any, tmp_path: Path)
         tab.set_viewport_size(VIEW)
         report = f"{viewer.url}report?{urlencode({'run': first})}"
         assert b"A test of one&#39;s own" in viewer.ask(urlsplit(report).path + "?" + urlsplit(report).query)[1]
-        assert {first, second} == {path.name for path in tmp_path.iterdir()}
+        assert {first, filed, second} == {path.name for path in tmp_path.iterdir()}
     deadline = time.monotonic() + 10
     while subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True).returncode == 0:
         assert time.monotonic() < deadline, "a run goes on after its page"

@@ -47,7 +47,9 @@ async function tried(work) {
 function fields() {
   const chosen = new FormData(form);
   const plan = String(chosen.get("plan"));
-  const names = plan === "own" ? ["plan", "profile", "trials", "scale", "sizes", "amount", "value", "rate"] : ["plan", "profile", "trials", "scale"];
+  const always = ["plan", "profile", "trials", "scale"];
+  const much = chosen.get("amount") === "file" ? "file" : "value";
+  const names = plan === "own" ? [...always, "sizes", "amount", much, "rate", "address"] : always;
   const values = Object.fromEntries(names.map((name) => [name, String(chosen.get(name) ?? "")]).filter(([, value]) => value !== ""));
   return plan === "own" ? { ...values, protocols: chosen.getAll("protocol").join(" ") } : values;
 }
@@ -117,8 +119,9 @@ async function drawFigures() {
   if (!name) return;
   const beside = () => [...shown.beside].join(" ");
   const asked = beside();
-  const { run, figures, failures } = await ask("figures", { run: name, with: asked });
-  if (run !== shown.chosen || asked !== beside()) return;
+  const published = input("published").value;
+  const { run, figures, failures } = await ask("figures", { run: name, with: asked, published });
+  if (run !== shown.chosen || asked !== beside() || published !== input("published").value) return;
   $("failures").hidden = !failures.length;
   $("failures").textContent = failures.length ? `${failures.length === 1 ? "1 test" : `${failures.length} tests`} failed; ${failures[0].join(": ")}` : "";
   const place = $("figures");
@@ -141,9 +144,32 @@ async function drawFigures() {
 /** @type {string} */
 let listed = "";
 
+// Offers the files of the folder; what was chosen stays.
+/** @param {string[]} files */
+function showFiles(files) {
+  const list = /** @type {HTMLSelectElement} */ ($("file"));
+  const old = [...list.options].map((option) => option.text);
+  if (JSON.stringify(old) === JSON.stringify(files)) return;
+  const chosen = list.value;
+  list.replaceChildren(...files.map((name) => element("option", { value: name, textContent: name, selected: name === chosen })));
+}
+
+// Shows the fields that go with the plan, the place and the amount that are chosen.
+function showFields() {
+  $("own").hidden = input("plan").value !== "own";
+  const sendsFile = input("amount").value === "file";
+  $("how-much").hidden = sendsFile;
+  $("which-file").hidden = !sendsFile;
+  const list = /** @type {HTMLSelectElement} */ ($("address"));
+  const link = input("profile").value ? "yes" : "no";
+  for (const option of list.options) option.hidden = option.disabled = option.dataset.link !== link;
+  if (list.selectedOptions[0]?.disabled) list.value = [...list.options].find((option) => !option.disabled)?.value ?? "";
+}
+
 async function look() {
-  /** @type {{ run: ConsoleRun | null, runs: ConsoleRun[] }} */
-  const { run, runs } = await ask("state");
+  /** @type {{ run: ConsoleRun | null, runs: ConsoleRun[], files: string[] }} */
+  const { run, runs, files } = await ask("state");
+  showFiles(files);
   const text = JSON.stringify(runs);
   if (text !== listed) showRuns(runs);
   listed = text;
@@ -168,9 +194,9 @@ async function watch() {
 }
 
 async function start() {
-  const own = () => ($("own").hidden = input("plan").value !== "own");
-  input("plan").addEventListener("change", own);
-  own();
+  for (const id of ["plan", "profile", "amount"]) input(id).addEventListener("change", showFields);
+  showFields();
+  input("published").addEventListener("change", () => tried(drawFigures));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     tried(async () => {
