@@ -335,7 +335,9 @@ bool device_start(struct device *device) {
     atomic_store(&device->alive_ns, monotonic_ns());
     const struct settings *settings = device->capture->settings;
     bool counts_repeats = settings->keep_on & KEEP_ON_REPEATS;
-    device->repeats = counts_repeats ? calloc(1, sizeof *device->repeats) : NULL;
+    device->repeats = counts_repeats ? malloc(sizeof *device->repeats) : NULL;
+    if (device->repeats)
+        repeats_open(device->repeats);
     device->is_watched = counts_repeats || settings->keep_match || device->capture->mirror;
     device->stash = malloc(RECORD_MAX);
     if (!device->stash || (counts_repeats && !device->repeats) ||

@@ -3,6 +3,9 @@
 
 #include <pcap/dlt.h>
 #include <stdbool.h>
+#include <string.h>
+
+#include "common/hash.h"
 
 #define LINK_RAW      101 /* of files: DLT_RAW differs between systems */
 #define TCP           6
@@ -11,7 +14,9 @@
 enum { FLAG_SYN = 2 };
 
 struct segment {
-    uint32_t key, seq, length; /* of its payload */
+    const uint8_t *addresses, *ports;
+    size_t addresses_size;
+    uint32_t seq, length; /* of its payload */
     uint16_t id;
     uint8_t flags;
 };
@@ -22,12 +27,6 @@ static uint32_t get_16(const uint8_t *at) {
 
 static uint32_t get_32(const uint8_t *at) {
     return get_16(at) << 16 | get_16(at + 2);
-}
-
-static uint32_t mix(uint32_t hash, const uint8_t *bytes, size_t size) {
-    for (size_t i = 0; i < size; i += 4)
-        hash = (hash ^ get_32(bytes + i)) * 0x9e3779b1u, hash ^= hash >> 15;
-    return hash;
 }
 
 /* Returns the offset of the IP header, 0 if there is none. Up to two VLAN tags are passed over. */
@@ -57,7 +56,7 @@ static bool read_tcp(const uint8_t *tcp, const uint8_t *end, uint32_t size,
     if (end - tcp < 20)
         return false;
     uint32_t header = (uint32_t)(tcp[12] >> 4) * 4;
-    segment->key = mix(segment->key, tcp, 4) | 1;
+    segment->ports = tcp;
     segment->seq = get_32(tcp + 4);
     segment->flags = tcp[13];
     segment->length = size > header ? size - header : 0;
@@ -71,13 +70,24 @@ static bool read_segment(const uint8_t *ip, const uint8_t *end, struct segment *
     uint32_t header = (uint32_t)(ip[0] & 15) * 4, size = get_16(ip + 2);
     if (ip[0] >> 4 == 4 && header >= 20 && size > header && ip[9] == TCP &&
         !(get_16(ip + 6) & 0x3fff) && end - ip > header) {
-        *segment = (struct segment){.key = mix(1, ip + 12, 8), .id = (uint16_t)get_16(ip + 4)};
+        *segment = (struct segment){
+            .addresses = ip + 12, .addresses_size = 8, .id = (uint16_t)get_16(ip + 4)};
         return read_tcp(ip + header, end, size - header, segment);
     }
     if (ip[0] >> 4 != 6 || end - ip < 40 || ip[6] != TCP)
         return false;
-    *segment = (struct segment){.key = mix(1, ip + 8, 32)};
+    *segment = (struct segment){.addresses = ip + 8, .addresses_size = 32};
     return read_tcp(ip + 40, end, get_16(ip + 4), segment);
+}
+
+void repeats_open(struct repeats *repeats) {
+    memset(repeats, 0, sizeof *repeats);
+    hash_seed_fill(repeats->seed, 2);
+}
+
+static uint32_t key_of(const struct repeats *repeats, const struct segment *segment) {
+    uint64_t hash = hash_bytes(0, repeats->seed, segment->addresses, segment->addresses_size);
+    return (uint32_t)hash_bytes(hash, repeats->seed, segment->ports, 4) | 1;
 }
 
 static void count(_Atomic uint64_t *counter) {
@@ -91,11 +101,12 @@ void repeats_take(struct repeats *repeats, int link_type, const uint8_t *packet,
     if (captured < 20 || !find_ip(link_type, packet, captured, &at) || at >= captured ||
         !read_segment(packet + at, packet + captured, &segment))
         return;
-    struct repeats_flow *flow = &repeats->flows[(segment.key >> 1) % REPEATS_FLOWS];
+    uint32_t key = key_of(repeats, &segment);
+    struct repeats_flow *flow = &repeats->flows[(key >> 1) % REPEATS_FLOWS];
     uint32_t next = segment.seq + segment.length;
-    if (flow->key != segment.key || segment.flags & FLAG_SYN) {
+    if (flow->key != key || segment.flags & FLAG_SYN) {
         bool is_syn = segment.flags & FLAG_SYN;
-        *flow = (struct repeats_flow){segment.key, next + is_syn, segment.seq, segment.id};
+        *flow = (struct repeats_flow){key, next + is_syn, segment.seq, segment.id};
         return;
     }
     bool is_copy = segment.id && segment.id == flow->id && segment.seq == flow->seq;

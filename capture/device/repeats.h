@@ -21,8 +21,11 @@ struct repeats_flow {
 /* Of one reading thread; any thread may read the counts. */
 struct repeats {
     _Atomic uint64_t segments, repeated; /* with data */
+    uint64_t seed[2];                    /* no sender knows which directions share a place */
     struct repeats_flow flows[REPEATS_FLOWS];
 };
+
+void repeats_open(struct repeats *repeats);
 
 /* Takes a packet of a file's link type; others than Ethernet, Linux cooked and raw IP do not count.
  */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/hash.h"
 
 #define BATCH_PACKETS   512 /* more than one acknowledgment covers */
 #define COPY_NS         (20 * NS_PER_MS)
@@ -36,6 +37,7 @@ struct segment {
 void mirror_open(struct mirror *mirror) {
     memset(mirror, 0, sizeof *mirror);
     pthread_mutex_init(&mirror->lock, NULL);
+    hash_seed_fill(mirror->seed, 2);
 }
 
 static uint16_t get_16(const uint8_t *at) {
@@ -82,19 +84,11 @@ static bool read_segment(const uint8_t *frame, const uint8_t *end, struct segmen
     return is_tcp && end - segment->tcp >= 20;
 }
 
-static uint64_t mix(uint64_t hash, const uint8_t *bytes, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3); /* FNV-1a */
-    return hash;
-}
-
 /* Returns whether the segment is a copy of a recent one, and remembers it. */
 static bool is_copy(struct mirror *mirror, const struct segment *segment, int64_t time_ns) {
-    uint8_t id[2] = {(uint8_t)(segment->id >> 8), (uint8_t)segment->id};
-    uint64_t hash =
-        mix(UINT64_C(0xcbf29ce484222325), segment->addresses, 2 * segment->address_size);
+    uint64_t hash = hash_bytes(segment->id, mirror->seed, segment->tcp, 20);
     bool again = false;
-    hash = mix(mix(hash, segment->tcp, 20), id, sizeof id);
+    hash = hash_bytes(hash, mirror->seed, segment->addresses, 2 * segment->address_size);
     for (unsigned i = 0; i < MIRROR_RECENT && !again; i++)
         again = mirror->recent[i] == hash && time_ns - mirror->recent_ns[i] < COPY_NS;
     if (again)
@@ -106,7 +100,7 @@ static bool is_copy(struct mirror *mirror, const struct segment *segment, int64_
 }
 
 /* Returns the key of the connection, the same for both sides, and sets the side. */
-static uint32_t key_of(const struct segment *segment, unsigned *side) {
+static uint32_t key_of(const struct mirror *mirror, const struct segment *segment, unsigned *side) {
     uint8_t ends[2][18];
     unsigned size = segment->address_size + 2;
     for (unsigned i = 0; i < 2; i++) {
@@ -114,8 +108,8 @@ static uint32_t key_of(const struct segment *segment, unsigned *side) {
         memcpy(ends[i] + segment->address_size, segment->tcp + 2 * i, 2);
     }
     *side = memcmp(ends[0], ends[1], size) > 0;
-    uint64_t hash = mix(mix(UINT64_C(0xcbf29ce484222325), ends[*side], size), ends[!*side], size);
-    return (uint32_t)(hash ^ hash >> 32) | 1;
+    uint64_t hash = hash_bytes(0, mirror->seed, ends[*side], size);
+    return (uint32_t)hash_bytes(hash, mirror->seed, ends[!*side], size) | 1;
 }
 
 static void judge_flow(struct mirror *mirror, struct mirror_flow *flow) {
@@ -141,7 +135,7 @@ static struct mirror_flow *place_of(struct mirror *mirror, uint32_t key) {
 /* A SYN begins again: ports are used again. */
 static void take_segment(struct mirror *mirror, const struct segment *segment) {
     unsigned side;
-    uint32_t key = key_of(segment, &side);
+    uint32_t key = key_of(mirror, segment, &side);
     struct mirror_flow *flow = place_of(mirror, key);
     uint8_t flags = segment->tcp[13];
     if (!flow)

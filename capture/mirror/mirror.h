@@ -47,6 +47,7 @@ struct mirror_flow {
 struct mirror {
     pthread_mutex_t lock; /* of several reading threads */
     struct mirror_counts counts;
+    uint64_t seed[2]; /* of all hashes: no sender knows which connections share a place */
     struct mirror_flow flows[MIRROR_FLOWS];
     uint64_t recent[MIRROR_RECENT];
     int64_t recent_ns[MIRROR_RECENT];

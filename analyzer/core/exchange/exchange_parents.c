@@ -19,7 +19,7 @@
 
 #include "base/int64.h"
 #include "base/vocabulary.h"
-#include "flow/hash.h"
+#include "common/hash.h"
 
 #define USED_NS         INT64_C(2000000000)  /* from the answer to the SYN */
 #define ASKED_NS        INT64_C(30000000000) /* from any of its questions to the SYN */

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "flow/hash.h"
+#include "common/hash.h"
 
 struct keyed_list {
     uint8_t *entries;  /* `count` of `entry_size` bytes, each of which begins with its key */

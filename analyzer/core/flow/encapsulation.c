@@ -13,7 +13,7 @@
 
 #include "base/arena.h"
 #include "base/bytes.h"
-#include "flow/hash.h"
+#include "common/hash.h"
 
 #define BUCKETS (2 * PATHS_MOST)
 #define EMPTY   0 /* number of the empty path, which no bucket holds */

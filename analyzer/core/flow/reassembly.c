@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "flow/hash.h"
+#include "common/hash.h"
 
 #define BUCKETS     65536u
 #define NS_A_SECOND INT64_C(1000000000)

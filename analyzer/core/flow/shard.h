@@ -9,8 +9,8 @@
 #ifndef WIRETALE_SHARD_H
 #define WIRETALE_SHARD_H
 
+#include "common/hash.h"
 #include "decode/headers.h"
-#include "flow/hash.h"
 
 #define SHARD_SEEDS 3u
 #define SHARD_NONE  UINT32_MAX

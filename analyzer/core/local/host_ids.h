@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "flow/hash.h"
+#include "common/hash.h"
 
 #define HOST_ID_BITS  12u
 #define HOST_ID_RUNS  8u

@@ -15,7 +15,7 @@
 #include "application/application.h"
 #include "base/bytes.h"
 #include "common/block.h"
-#include "flow/hash.h"
+#include "common/hash.h"
 #include "sequence/formats.h"
 #include "update/update.h"
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Seeds and mixing for hash tables whose keys come from a capture. The seed is unpredictable, so
+/* Seeds and mixing for hash tables whose keys come from packets. The seed is unpredictable, so
  * that a sender cannot craft keys that all fall into one bucket; rows must not depend on it. */
-#ifndef WIRETALE_HASH_H
-#define WIRETALE_HASH_H
+#ifndef WIRETALE_COMMON_HASH_H
+#define WIRETALE_COMMON_HASH_H
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <time.h>
 
 #include "common/portable.h"
@@ -27,6 +28,18 @@ static inline void hash_seed_fill(uint64_t *seed, size_t count) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     for (size_t i = 0; i < count; i++)
         seed[i] = hash_fold((uint64_t)now.tv_nsec + i, (uintptr_t)seed ^ 0xA0761D6478BD642F);
+}
+
+/* Hashes `size` bytes; `hash` is that of the bytes before, or 0. */
+static inline uint64_t hash_bytes(uint64_t hash, const uint64_t seed[2], const void *bytes,
+                                  size_t size) {
+    for (size_t at = 0; at < size; at += sizeof hash) {
+        size_t left = size - at;
+        uint64_t word = 0;
+        memcpy(&word, (const uint8_t *)bytes + at, left < sizeof word ? left : sizeof word);
+        hash = hash_fold(hash ^ word ^ seed[0], seed[1]);
+    }
+    return hash;
 }
 
 #endif
