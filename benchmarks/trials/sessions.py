@@ -3,7 +3,8 @@
 
     PYTHONPATH=benchmarks python -m trials.sessions [--program wiretale-traffic] [--count 100000] [--seed 1]
 
-With a program that has sanitizers (`make -C traffic sanitize`), their reports end it. The exit status is 1 if the receiver ends
+With a program that has sanitizers (`make trials`), their reports end it; the sandbox is off, because it forbids what
+LeakSanitizer needs. The exit status is 1 if the receiver ends
 before it is asked to, does so with an error, or leaves a file.
 """
 
@@ -161,7 +162,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o777)
-        limits = ("--parallel", "32", "--per-address", "32", "-o", place, "--quiet")
+        limits = ("--parallel", "32", "--per-address", "32", "-o", place, "--quiet", "--no-sandbox")
         command = (options.program, "receive", "--bind", "127.0.0.1", "-p", str(options.port), *limits)
         receiver = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         accepted = asyncio.run(run_sessions(options.port, options.count, options.seed))
