@@ -272,7 +272,8 @@ def clock_line(clock: Clock, roles: list[str]) -> str:
     name = f"{roles[clock.later]}'s clock against the {roles[clock.earlier]}'s: "
     if clock.evidence == "stated":
         off = f"at most ±{show_duration(clock.error_ns)} off by the records of both tracers"
-        return f"{name}0, {off}; packets matched one way only"
+        packets = "show it less closely" if clock.forward and clock.back else "matched one way only"
+        return f"{name}0, {off}; packets {packets}"
     if clock.evidence != "both":
         return name + CLOCK_EVIDENCE[clock.evidence]
     doubt = f"±{three_digits(clock.skew_error_ppm)} ppm" if clock.skew_error_ppm is not None else ""

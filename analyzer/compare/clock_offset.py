@@ -86,8 +86,8 @@ class Clock:
     earlier: int
     later: int
     #: directions of the packets that it is estimated from: both, forward, back or none; same if the user says so; stated if both
-    #: tracers recorded the greatest error of their clocks, and packets of one direction alone show nothing better; impossible if
-    #: no clock gives a round trip that is not negative
+    #: tracers recorded the greatest error of their clocks, and packets do not show the offset as closely; impossible if no clock
+    #: gives a round trip that is not negative
     evidence: str
     forward: int = 0
     back: int = 0
@@ -278,13 +278,21 @@ def same_clock(earlier: int, later: int, first_ns: int) -> Clock:
 
 
 def state_clock(clock: Clock, errors_ns: Sequence[int | None]) -> None:
-    """Makes the offset 0, to the sum of the errors that both tracers recorded, if packets matched one way only: those cannot tell
-    it from their delay."""
+    """Makes the offset 0, to the sum of the errors that both tracers recorded, if packets do not show it as closely: those of one
+    direction cannot tell it from their delay, those of both only to half a round trip. Where both contradict each other, the
+    records are wrong, because packets cannot be."""
     known_ns = [error for error in errors_ns if error is not None]
-    if clock.evidence not in ("forward", "back") or len(known_ns) < len(errors_ns) or len(clock.stretches) != 1:
+    if len(known_ns) < len(errors_ns) or len(clock.stretches) != 1:
         return
-    start_ns = clock.stretches[0].start_ns
-    clock.evidence, clock.error_ns, clock.skew_error_ppm = "stated", float(sum(known_ns)), None
+    (line,), stated_ns = clock.stretches, float(sum(known_ns))
+    if clock.evidence == "both":
+        farthest_ns = max(abs(line.at(line.start_ns)), abs(line.at(line.end_ns)))
+        if clock.error_ns is None or not farthest_ns - clock.error_ns <= stated_ns < clock.error_ns:
+            return
+    elif clock.evidence not in ("forward", "back"):
+        return
+    start_ns = line.start_ns
+    clock.evidence, clock.error_ns, clock.skew_error_ppm = "stated", stated_ns, None
     clock.stretches = [Stretch(start_ns, start_ns, start_ns, 0.0, 0.0, None, None)]
 
 

@@ -185,6 +185,25 @@ def test_clocks_of_known_error_give_delays_of_one_direction(tmp_path: Path) -> N
             assert delay_row(delay)[-1] == ("not known: below the 3 ms of both clocks" if is_below else "±3 ms")
 
 
+def test_clocks_of_known_error_show_a_path_whose_directions_differ(tmp_path: Path) -> None:
+    """30 ms there and 10 ms back, of which packets alone make 20 and 20. The record of a clock that is 60 ms ahead is wrong."""
+    for ahead_ms, evidence, delays in ((0, "stated", [30, 10]), (60, "both", [20, 20]), (1, "stated", [31, 9])):
+        files = []
+        for point, there_ms, back_ms in (("sender", 0, 10), ("receiver", 30 + ahead_ms, ahead_ms)):
+            frames = [(1000.0 + n + there_ms, ETHERNET_IP + udp(block(RUN, 0, n), n)) for n in range(200)]
+            frames += [
+                (1000.5 + n + back_ms, ETHERNET_IP + udp(block(RUN, 1, n), n, ("10.0.1.1", 6000), ("10.0.0.1", 5000)))
+                for n in range(200)
+            ]
+            frames.sort(key=lambda frame: frame[0])
+            files.append(str(write_told(tmp_path / f"{point}-{ahead_ms}.pcapng", frames)))
+        with compare_captures(*files) as comparison:
+            (clock,) = comparison.clocks
+            assert clock.evidence == evidence
+            assert clock.error_ns == (3 * MS if evidence == "stated" else 20 * MS)
+            assert [round(delay.summary["median"] / MS) for delay in comparison.delays] == delays
+
+
 def test_one_direction_gives_no_offset(tmp_path: Path) -> None:
     points = Points(("sender", "receiver"), {"receiver": Clock(3_200_000_000)})
     for n in range(1000):
