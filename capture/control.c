@@ -194,8 +194,8 @@ static void watch_counts(struct control *control, int64_t now) {
     if (now - control->trend.checked_ns < NS_PER_S)
         return;
     take_status(control, &status);
-    uint64_t plain = finisher->plain_bytes;
-    double share = plain ? (double)finisher->compressed_bytes / (double)plain : 1;
+    uint64_t plain = finisher->publisher.plain_bytes;
+    double share = plain ? (double)finisher->publisher.compressed_bytes / (double)plain : 1;
     trend_update(&control->trend, &status, (uint64_t)((double)status.bytes * share), now);
     span_keeper_watch(&control->spans, &status, now);
 }

@@ -146,12 +146,12 @@ static void confine(struct program *program) {
         !status_socket_give(&program->control.status, program->identity.user,
                             program->identity.group))
         log_warning("root remains the owner of %s: %s", settings->status, strerror(errno));
-    program->finisher.replacement.overwrite = settings->overwrite;
+    program->finisher.publisher.replacement.overwrite = settings->overwrite;
     if (program->directory.sealed) {
         lock_output(program);
         keeper_start(&program->keeper, &program->directory, &program->identity,
                      settings->overwrite);
-        program->finisher.keeper = &program->keeper;
+        program->finisher.publisher.keeper = &program->keeper;
     }
     if (has_helper(settings))
         command_become(&program->command, &program->identity, settings->status,
@@ -170,12 +170,8 @@ static void confine(struct program *program) {
 
 static void start_threads(struct program *program) {
     struct capture *capture = &program->capture;
-    program->jobs = (struct jobs){.command = &program->command,
-                                  .ring = &program->ring,
-                                  .directory = &program->directory,
-                                  .most_tries = program->settings.on_close_tries};
-    bool started = !program->finisher.jobs || jobs_start(&program->jobs);
-    started = started && (program->directory.is_stream || finisher_start(&program->finisher));
+    bool started = program->directory.is_stream ||
+                   (jobs_start(&program->jobs) && finisher_start(&program->finisher));
     started = started && writer_start(&program->writer) &&
               span_keeper_start(&program->control.spans, &program->output);
     for (uint32_t i = 0; i < capture->device_count; i++)
@@ -190,7 +186,7 @@ static void prepare_output(struct program *program) {
     ring_open(&program->ring, &program->settings, &program->directory);
     program->finisher.directory = &program->directory;
     program->finisher.ring = &program->ring;
-    program->finisher.compress = program->settings.compress;
+    program->finisher.publisher.compress = program->settings.compress;
     program->output.capture = &program->capture;
     program->output.directory = &program->directory;
     program->output.finisher = &program->finisher;
@@ -202,8 +198,12 @@ static void prepare_output(struct program *program) {
         if (!program->directory.plain)
             directory_continue_numbers(&program->directory);
     }
-    if (program->settings.on_close && !program->directory.is_stream)
-        program->finisher.jobs = &program->jobs;
+    program->jobs = (struct jobs){.command = program->settings.on_close ? &program->command : NULL,
+                                  .ring = &program->ring,
+                                  .directory = &program->directory,
+                                  .most_tries = program->settings.on_close_tries};
+    program->finisher.publisher.jobs = &program->jobs;
+    jobs_open(&program->jobs);
     if (!chunk_queue_open(&program->capture.queue, program->settings.buffer_bytes,
                           program->capture.device_count))
         fail(EXIT_IO, "cannot allocate %llu bytes for packets (-B)",
@@ -262,7 +262,7 @@ static int end(struct program *program, int code) {
         finisher_end(&program->finisher);
     span_keeper_end(&program->control.spans);
     output_count_lost_files(&program->output);
-    if (program->finisher.jobs)
+    if (!program->directory.is_stream)
         jobs_end(&program->jobs, COMMAND_WAIT_S);
     if (has_helper(&program->settings))
         command_end(&program->command);

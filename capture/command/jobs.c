@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `lock` protects the lists, which the finishing thread adds to, and directory_fd, which it
- * replaces; the thread of this file alone takes jobs out of the lists, so that a job it has taken
- * is its own. */
+ * replaces. Only one thread takes jobs out of a list, so that a job it has taken is its own: the
+ * finishing thread those that are unfinished, the thread of this file all others. */
 #include "command/jobs.h"
 
 #include <dirent.h>
@@ -26,31 +26,28 @@
 #define ROUND_NS      NS_PER_S
 #define MARKER_MODE   0640
 
-struct job {
-    struct job *next;
-    unsigned tries;
-    int64_t due_ns; /* CLOCK_MONOTONIC */
-    char name[];
-};
+/* Commands and programs that follow the folder wait for a file to be finished, but not for ever:
+ * the time counts from its marker, over restarts. */
+#define FINISH_WAIT_NS (3600 * NS_PER_S)
 
-static bool marker_of(const char *name, char marker[NAME_SIZE]) {
-    return snprintf(marker, NAME_SIZE, ".%s" MARKER_TODO, name) < NAME_SIZE;
+static bool beside(const char *name, const char *marker, char own[NAME_SIZE]) {
+    return snprintf(own, NAME_SIZE, ".%s%s", name, marker) < NAME_SIZE;
 }
 
-bool jobs_mark(int directory_fd, const char *name) {
-    char marker[NAME_SIZE];
+bool jobs_mark(int directory_fd, const char *name, const char *marker) {
+    char own[NAME_SIZE];
     errno = ENAMETOOLONG;
-    int fd = marker_of(name, marker)
-                 ? openat(directory_fd, marker,
+    int fd = beside(name, marker, own)
+                 ? openat(directory_fd, own,
                           O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, MARKER_MODE)
                  : -1;
     return fd >= 0 && !close(fd);
 }
 
-void jobs_unmark(int directory_fd, const char *name) {
-    char marker[NAME_SIZE];
-    if (marker_of(name, marker))
-        unlinkat(directory_fd, marker, 0);
+void jobs_unmark(int directory_fd, const char *name, const char *marker) {
+    char own[NAME_SIZE];
+    if (beside(name, marker, own))
+        unlinkat(directory_fd, own, 0);
 }
 
 /* A file that cannot be looked at, as without a permission, may be there. */
@@ -75,21 +72,38 @@ static struct job *take(struct job_list *list, struct job **at) {
     return job;
 }
 
-void jobs_add(struct jobs *jobs, int directory_fd, const char *name) {
+/* Moves a job to another list, for which it is a new one. */
+static void queue(struct jobs *jobs, struct job_list *list, struct job *job) {
+    job->tries = 0;
+    job->due_ns = 0;
+    pthread_mutex_lock(&jobs->lock);
+    append(list, job);
+    pthread_mutex_unlock(&jobs->lock);
+    eventfd_write(jobs->wake_fd, 1);
+}
+
+/* Queues a new job, unless there is no command. */
+static void add(struct jobs *jobs, const char *name, bool is_unfinished, int64_t age_ns) {
+    if (!is_unfinished && !jobs->command)
+        return;
     struct job *job = calloc(1, sizeof *job + strlen(name) + 1);
     if (!job) {
-        log_warning("out of memory: --on-close is run for %s after the next start", name);
+        log_warning("out of memory: what is to be done to %s is done after the next start", name);
         return;
     }
     strcpy(job->name, name);
-    jobs->waiting++;
+    job->until_ns = monotonic_ns() + FINISH_WAIT_NS - MAX(age_ns, 0);
+    (is_unfinished ? &jobs->finishing : &jobs->commands)->waiting++;
+    queue(jobs, is_unfinished ? &jobs->unfinished : &jobs->due, job);
+}
+
+void jobs_add(struct jobs *jobs, int directory_fd, const char *name, bool is_unfinished) {
     pthread_mutex_lock(&jobs->lock);
     if (jobs->directory_fd >= 0)
         close(jobs->directory_fd);
     jobs->directory_fd = fcntl(directory_fd, F_DUPFD_CLOEXEC, 0);
-    append(&jobs->due, job);
     pthread_mutex_unlock(&jobs->lock);
-    eventfd_write(jobs->wake_fd, 1);
+    add(jobs, name, is_unfinished, 0);
 }
 
 /* Takes the next job: a first run, or the repetition that has waited for the longest time. Sets
@@ -111,7 +125,7 @@ static struct job *take_due(struct jobs *jobs, int64_t now, int64_t *wake_ns) {
 
 /* Frees a job that is done or given up; the ring may now remove its file. */
 static void release(struct jobs *jobs, struct job *job) {
-    jobs->waiting--;
+    jobs->commands.waiting--;
     ring_release(jobs->ring, job->name);
     free(job);
 }
@@ -119,6 +133,14 @@ static void release(struct jobs *jobs, struct job *job) {
 /* Each try doubles the wait. */
 static int64_t wait_after(unsigned tries) {
     return tries > 16 ? MOST_WAIT_NS : MIN(FIRST_WAIT_NS << (tries - 1), MOST_WAIT_NS);
+}
+
+/* Returns whether the job is given up after this failure; else sets when it is due again. */
+static bool count_failure(struct job_counts *counts, struct job *job, uint64_t most_tries) {
+    counts->failed++;
+    job->due_ns = monotonic_ns() + wait_after(++job->tries);
+    counts->given_up += job->tries >= most_tries;
+    return job->tries >= most_tries;
 }
 
 static void describe(const struct command_answer *answer, char *text, size_t size) {
@@ -135,26 +157,86 @@ static void describe(const struct command_answer *answer, char *text, size_t siz
 static void note_failure(struct jobs *jobs, struct job *job, const struct command_answer *answer) {
     char cause[64];
     describe(answer, cause, sizeof cause);
-    jobs->failed++;
-    if (++job->tries >= jobs->most_tries) {
+    if (count_failure(&jobs->commands, job, jobs->most_tries)) {
         log_warning("--on-close %s for %s: given up after %u tries, until the next start", cause,
                     job->name, job->tries);
-        jobs->given_up++;
         release(jobs, job);
         return;
     }
     if (!jobs->is_failing)
         log_warning("--on-close %s for %s; it is repeated until it succeeds", cause, job->name);
     jobs->is_failing = true;
-    job->due_ns = monotonic_ns() + wait_after(job->tries);
     pthread_mutex_lock(&jobs->lock);
     append(&jobs->again, job);
     pthread_mutex_unlock(&jobs->lock);
 }
 
-static void unmark(struct jobs *jobs, const struct job *job) {
+static void unmark(struct jobs *jobs, const struct job *job, const char *marker) {
     pthread_mutex_lock(&jobs->lock);
-    jobs_unmark(jobs->directory_fd, job->name);
+    jobs_unmark(jobs->directory_fd, job->name, marker);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
+/* The command gets the file as it is if it cannot be finished. */
+static void go_on(struct jobs *jobs, struct job *job) {
+    jobs->finishing.waiting--;
+    if (!jobs->command) {
+        free(job);
+        return;
+    }
+    jobs->commands.waiting++;
+    queue(jobs, &jobs->due, job);
+}
+
+struct job *jobs_take_unfinished(struct jobs *jobs, bool is_busy, int *directory_fd) {
+    struct job *due = NULL, *late = NULL;
+    int64_t now = monotonic_ns();
+    pthread_mutex_lock(&jobs->lock);
+    for (struct job **at = &jobs->unfinished.first; *at && !due && !late;) {
+        if (now >= (*at)->until_ns)
+            late = take(&jobs->unfinished, at);
+        else if (!is_busy && now >= (*at)->due_ns)
+            due = take(&jobs->unfinished, at);
+        else
+            at = &(*at)->next;
+    }
+    if (due)
+        *directory_fd = fcntl(jobs->directory_fd, F_DUPFD_CLOEXEC, 0);
+    pthread_mutex_unlock(&jobs->lock);
+    if (late) {
+        log_warning("%s could not be compressed or indexed for an hour: it stays as it is",
+                    late->name);
+        jobs->finishing.given_up++;
+        unmark(jobs, late, MARKER_UNFINISHED);
+        go_on(jobs, late);
+    }
+    return due;
+}
+
+int64_t jobs_unfinished_due_ns(struct jobs *jobs) {
+    int64_t due_ns = INT64_MAX;
+    pthread_mutex_lock(&jobs->lock);
+    for (const struct job *job = jobs->unfinished.first; job; job = job->next)
+        due_ns = MIN(due_ns, job->due_ns);
+    pthread_mutex_unlock(&jobs->lock);
+    return due_ns;
+}
+
+void jobs_finished(struct jobs *jobs, struct job *job, const char *name) {
+    jobs->finishing.waiting--;
+    jobs->finishing.done += name != NULL;
+    if (name)
+        add(jobs, name, false, 0);
+    free(job);
+}
+
+void jobs_not_finished(struct jobs *jobs, struct job *job, const char *reason) {
+    if (reason)
+        count_failure(&jobs->finishing, job, UINT64_MAX);
+    if (reason && job->tries == 1)
+        log_warning("%s is not compressed or indexed yet: %s; trying again", job->name, reason);
+    pthread_mutex_lock(&jobs->lock);
+    append(&jobs->unfinished, job);
     pthread_mutex_unlock(&jobs->lock);
 }
 
@@ -170,8 +252,8 @@ static void settle(struct jobs *jobs, const struct command_answer *answer) {
     if (jobs->is_failing)
         log_info("--on-close succeeds again");
     jobs->is_failing = false;
-    unmark(jobs, job);
-    jobs->done++;
+    unmark(jobs, job, MARKER_TODO);
+    jobs->commands.done++;
     release(jobs, job);
 }
 
@@ -187,7 +269,7 @@ static bool start(struct jobs *jobs, unsigned place, struct job *job) {
     bool has_file = is_there(jobs->directory_fd, job->name);
     pthread_mutex_unlock(&jobs->lock);
     if (!has_file) {
-        unmark(jobs, job);
+        unmark(jobs, job, MARKER_TODO);
         release(jobs, job);
         return true;
     }
@@ -245,12 +327,13 @@ static void *run(void *argument) {
 }
 
 static int is_marker(const struct dirent *entry) {
-    return *entry->d_name == '.' && path_ends_with(entry->d_name, MARKER_TODO);
+    return *entry->d_name == '.' && (path_ends_with(entry->d_name, MARKER_TODO) ||
+                                     path_ends_with(entry->d_name, MARKER_UNFINISHED));
 }
 
 /* The name of the file that has the marker. */
 static void named_by(const char *marker, char name[NAME_SIZE]) {
-    snprintf(name, NAME_SIZE, "%.*s", (int)(strlen(marker) - 1 - strlen(MARKER_TODO)), marker + 1);
+    snprintf(name, NAME_SIZE, "%.*s", (int)(strrchr(marker, '.') - marker - 1), marker + 1);
 }
 
 static int by_order(const struct dirent **a, const struct dirent **b) {
@@ -261,37 +344,55 @@ static int by_order(const struct dirent **a, const struct dirent **b) {
 }
 
 /* A marker without a file is of one that others removed, or that is still to be recovered and then
- * gets its marker again. */
+ * gets its marker again. A file with both markers is to be finished first. */
+static void add_marked(struct jobs *jobs, const char *marker) {
+    char name[NAME_SIZE], other[NAME_SIZE];
+    int directory_fd = jobs->directory->fd;
+    bool is_unfinished = path_ends_with(marker, MARKER_UNFINISHED);
+    struct stat info;
+    named_by(marker, name);
+    if (!directory_owns_name(jobs->directory, name) ||
+        fstatat(directory_fd, marker, &info, AT_SYMLINK_NOFOLLOW))
+        return;
+    if (!is_there(directory_fd, name))
+        unlinkat(directory_fd, marker, 0);
+    else if (is_unfinished || !beside(name, MARKER_UNFINISHED, other) ||
+             !is_there(directory_fd, other))
+        add(jobs, name, is_unfinished, realtime_ns() - timespec_ns(info.st_mtim));
+}
+
 static void scan(struct jobs *jobs) {
     struct dirent **markers;
-    int directory_fd = jobs->directory->fd;
-    int count = scandirat(directory_fd, ".", &markers, is_marker, by_order);
+    jobs->directory_fd = fcntl(jobs->directory->fd, F_DUPFD_CLOEXEC, 0);
+    int count = scandirat(jobs->directory->fd, ".", &markers, is_marker, by_order);
     for (int i = 0; i < count; i++) {
-        char name[NAME_SIZE];
-        named_by(markers[i]->d_name, name);
-        if (directory_owns_name(jobs->directory, name)) {
-            if (is_there(directory_fd, name))
-                jobs_add(jobs, directory_fd, name);
-            else
-                jobs_unmark(directory_fd, name);
-        }
+        add_marked(jobs, markers[i]->d_name);
         free(markers[i]);
     }
     if (count >= 0)
         free(markers);
-    if (jobs->waiting)
+    if (jobs->finishing.waiting)
+        log_info("%llu files of earlier runs are still to be finished",
+                 (unsigned long long)jobs->finishing.waiting);
+    if (jobs->commands.waiting)
         log_info("--on-close is run for %llu files of earlier runs",
-                 (unsigned long long)jobs->waiting);
+                 (unsigned long long)jobs->commands.waiting);
 }
 
-bool jobs_start(struct jobs *jobs) {
+void jobs_open(struct jobs *jobs) {
     pthread_mutex_init(&jobs->lock, NULL);
     jobs->due.end = &jobs->due.first;
     jobs->again.end = &jobs->again.first;
-    jobs->directory_fd = -1;
-    jobs->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    jobs->unfinished.end = &jobs->unfinished.first;
+    jobs->directory_fd = jobs->wake_fd = -1;
+}
+
+bool jobs_start(struct jobs *jobs) {
     if (!jobs->directory->sealed)
         scan(jobs);
+    if (!jobs->command)
+        return true;
+    jobs->wake_fd = eventfd(jobs->commands.waiting > 0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (jobs->wake_fd < 0 || pthread_create(&jobs->thread, NULL, run, jobs))
         return false;
     pthread_setname_np(jobs->thread, "on-close");
@@ -299,13 +400,18 @@ bool jobs_start(struct jobs *jobs) {
 }
 
 void jobs_end(struct jobs *jobs, int seconds) {
+    if (jobs->finishing.waiting)
+        log_warning("%llu files are still to be compressed or indexed: the next start does it",
+                    (unsigned long long)jobs->finishing.waiting);
+    if (!jobs->command)
+        return;
     pthread_mutex_lock(&jobs->lock);
     jobs->end_ns = monotonic_ns() + seconds * NS_PER_S;
     pthread_mutex_unlock(&jobs->lock);
     eventfd_write(jobs->wake_fd, 1);
     pthread_join(jobs->thread, NULL);
-    if (jobs->waiting)
+    if (jobs->commands.waiting)
         log_warning("--on-close has not succeeded for %llu files: %s",
-                    (unsigned long long)jobs->waiting,
+                    (unsigned long long)jobs->commands.waiting,
                     jobs->directory->plain ? "run it yourself" : "the next start runs it");
 }

@@ -4,6 +4,7 @@
  *   PREFIX_20261121T141500.123456789Z_00001.pcapng         a finished file; the time is UTC
  *   .PREFIX_20261121T141500.123456789Z_00001.pcapng.part   while it is written
  *   .PREFIX.pcapng.lock                                    held by the capture
+ *   .NAME.unfinished                                       it is still to be compressed or indexed
  *   .NAME.todo                                             its --on-close command has not succeeded
  *   .NAME.index                                            addresses and times in it
  *   .NAME.keep                                             no bound removes it
@@ -23,9 +24,10 @@
 #define COMPRESSED ".zst"
 
 /* Hidden files beside a finished one. */
-#define MARKER_TODO  ".todo"
-#define MARKER_INDEX ".index"
-#define MARKER_KEEP  ".keep"
+#define MARKER_UNFINISHED ".unfinished"
+#define MARKER_TODO       ".todo"
+#define MARKER_INDEX      ".index"
+#define MARKER_KEEP       ".keep"
 
 #define DIRECTORY_FILE_MODE 0640
 

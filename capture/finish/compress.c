@@ -12,6 +12,8 @@
 #include <unistd.h>
 #include <zstd.h>
 
+#include "common/clock.h"
+
 #define LEVEL      3
 #define PART_BYTES (256u << 10)
 
@@ -31,9 +33,12 @@ static bool write_all(int fd, const uint8_t *data, size_t size) {
 
 /* Reads by offset, because the file was also written by offset. With ZSTD_e_end the library must be
  * called until it has no output left. */
-static bool compress_into(ZSTD_CCtx *context, int from, int to) {
+static bool compress_into(ZSTD_CCtx *context, int from, int to, const _Atomic int64_t *until_ns) {
     ssize_t size = 1;
     for (off_t at = 0; size; at += size) {
+        errno = ETIMEDOUT;
+        if (monotonic_ns() >= *until_ns)
+            return false;
         size = pread(from, input, sizeof input, at);
         if (size < 0)
             return false;
@@ -52,7 +57,7 @@ static bool compress_into(ZSTD_CCtx *context, int from, int to) {
 
 /* The compressed file must be on the disk before the original is removed, so it is synced here. The
  * checksum lets zstd detect damage, which pcapng itself cannot. */
-bool compress_file(struct finished_file *file) {
+bool compress_file(struct finished_file *file, const _Atomic int64_t *until_ns) {
     struct directory directory = {.fd = file->directory_fd};
     char temporary[NAME_SIZE], name[NAME_SIZE];
     if (snprintf(name, sizeof name, "%s" COMPRESSED, file->name) >= NAME_SIZE) {
@@ -67,7 +72,7 @@ bool compress_file(struct finished_file *file) {
     bool done = context &&
                 !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL)) &&
                 !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)) &&
-                compress_into(context, file->fd, to) && !fdatasync(to);
+                compress_into(context, file->fd, to, until_ns) && !fdatasync(to);
     int reason = errno;
     ZSTD_freeCCtx(context);
     if (!done) {

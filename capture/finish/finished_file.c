@@ -16,21 +16,22 @@
 
 #define MAX_NAMES 100 /* tried if the name is taken */
 
-void finished_file_index(struct finished_file *file) {
+bool finished_file_index(struct finished_file *file) {
     if (file->bytes <= INDEX_BLOCK_BYTES)
-        return; /* it is read as fast without one */
+        return true; /* it is read as fast without one */
+    errno = ENOMEM;
     file->index = malloc(sizeof *file->index);
     if (file->index && !file_index_build(file->index, file->fd)) {
         free(file->index);
         file->index = NULL;
     }
+    return file->index != NULL;
 }
 
-void finished_file_write_index(struct finished_file *file) {
+bool finished_file_write_index(struct finished_file *file) {
     struct stat status;
-    if (file->index && !fstat(file->fd, &status))
-        index_file_write(file->index, file->directory_fd, file->name, &status);
-    finished_file_drop_index(file);
+    return !file->index || (!fstat(file->fd, &status) &&
+                            index_file_write(file->index, file->directory_fd, file->name, &status));
 }
 
 void finished_file_drop_index(struct finished_file *file) {

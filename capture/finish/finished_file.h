@@ -24,6 +24,8 @@ struct finished_file {
     uint64_t bytes;
     struct file_index *index; /* made before it is compressed; NULL: none */
     bool asked_for;           /* -w has this name */
+    bool is_unfinished;       /* it is still to be compressed or indexed (resume.h) */
+    bool is_given_up;         /* it is not, and never will be */
     bool recovered;           /* left by an earlier run */
     uint32_t described;       /* interfaces in `counts` */
     struct counts counts[];   /* as in its statistics */
@@ -38,20 +40,20 @@ struct replacement {
 /* Closes the descriptors and frees the file. The file on the disk stays as it is. */
 void finished_file_free(struct finished_file *file);
 
-/* Makes the index of the plain file, unless it is small, and writes it beside the published one.
- * Files that come faster than they are finished, and those that are no part of a ring, have none:
- * `find` makes it. */
-void finished_file_index(struct finished_file *file);
-void finished_file_write_index(struct finished_file *file);
+/* Makes the index of the plain file, unless it is small, and writes it beside the file, which may
+ * still have to be published. Return false with errno. */
+bool finished_file_index(struct finished_file *file);
+bool finished_file_write_index(struct finished_file *file);
 void finished_file_drop_index(struct finished_file *file);
 
 /* Renames the file to its name, or to NAME-1 and so on if that is taken; the name is then in
  * `file`. Returns false with errno. */
 bool publish_file(struct finished_file *file, const struct replacement *replacement);
 
-/* Writes a compressed copy beside the temporary file and replaces name and descriptor in `file` by
- * its own. Returns false with errno and an unchanged `file`. */
-bool compress_file(struct finished_file *file);
+/* Writes a compressed copy beside the file and replaces name and descriptor in `file` by its own.
+ * Returns false with errno and an unchanged `file`; ETIMEDOUT after `until_ns` (CLOCK_MONOTONIC),
+ * which other threads may change. */
+bool compress_file(struct finished_file *file, const _Atomic int64_t *until_ns);
 
 /* Returns whether the compressed file holds the bytes of the plain one: all of them if `whole`,
  * else a beginning, which may be empty. */

@@ -19,52 +19,38 @@
 #include "common/clock.h"
 #include "common/log.h"
 #include "common/wait.h"
+#include "directory/path.h"
+#include "finish/resume.h"
 
 #define MAX_WAITING    64u /* in the queue, each with two open descriptors */
 #define WAITING_SYNCED 8u  /* if more files wait, the kernel writes published ones when it likes */
 #define PATIENCE_NS    (5 * NS_PER_S) /* for a file to be finished, and at the end for leftovers */
 #define MAX_STUCK      256u
 
-/* If too many files wait, they stay uncompressed: a full queue would make the writing thread wait.
- */
-static void compress(struct finisher *finisher, struct finished_file *file, bool behind) {
-    uint64_t plain = file->bytes;
-    if (behind) {
+/* Completes the file before it is published. If too many files wait, that is put off: a full queue
+ * would make the writing thread wait. A file that -w names has no later. */
+static void complete(struct finisher *finisher, struct finished_file *file, bool is_behind) {
+    _Atomic int64_t until_ns = monotonic_ns() + FINISH_LIMIT_NS;
+    bool has_later = !finisher->publisher.keeper && !file->asked_for;
+    bool takes_time = finisher->publisher.compress || file->bytes > INDEX_BLOCK_BYTES;
+    if (is_behind && has_later && takes_time) {
         if (!finisher->is_warned)
-            log_warning("compression cannot keep up: some files stay uncompressed");
-        finisher->is_warned = true;
-        finisher->uncompressed++;
-    } else if (!compress_file(file)) {
-        finisher->uncompressed++;
-        log_warning("%s was not compressed: %s", file->name, strerror(errno));
-    } else {
-        finisher->plain_bytes += plain;
-        finisher->compressed_bytes += file->bytes;
+            log_warning("files come faster than they can be finished: compression and index of "
+                        "some are put off");
+        finisher->is_warned = file->is_unfinished = true;
+    } else if (!publisher_complete(&finisher->publisher, file, &until_ns)) {
+        log_warning("%s is published unfinished: %s", file->name, strerror(errno));
+        finisher->publisher.jobs->finishing.failed++;
+        file->is_unfinished = has_later;
+        file->is_given_up = !has_later;
     }
 }
 
-/* The marker is there before the name is, so that no kill can lose the command. */
-static bool publish_marked(const struct finisher *finisher, struct finished_file *file) {
-    char name[NAME_SIZE];
-    strcpy(name, file->name);
-    bool marked = jobs_mark(file->directory_fd, name);
-    bool published = publish_file(file, &finisher->replacement);
-    int reason = errno;
-    if (published && marked && strcmp(name, file->name))
-        jobs_mark(file->directory_fd, file->name);
-    if (!published || strcmp(name, file->name))
-        jobs_unmark(file->directory_fd, name);
-    errno = reason;
-    return published;
-}
-
-/* Renames the file; in a sealed directory the keeper's process does, and there is no marker. A file
- * that -w names has none either, because no next start would look for it. */
-static bool publish(const struct finisher *finisher, struct finished_file *file) {
-    if (finisher->keeper)
-        return keeper_publish(finisher->keeper, file);
-    return finisher->jobs && !file->asked_for ? publish_marked(finisher, file)
-                                              : publish_file(file, &finisher->replacement);
+static void count_end(struct finisher *finisher, bool is_given_up) {
+    struct job_counts *counts = &finisher->publisher.jobs->finishing;
+    counts->waiting--;
+    counts->done += !is_given_up;
+    counts->given_up += is_given_up;
 }
 
 /* Only after the file has its name may its original be removed, and the ring and the command see
@@ -72,12 +58,14 @@ static bool publish(const struct finisher *finisher, struct finished_file *file)
 static void announce(struct finisher *finisher, struct finished_file *file) {
     if (*file->original)
         unlinkat(file->directory_fd, file->original, 0);
-    finished_file_write_index(file);
     if (!file->recovered || directory_owns_name(finisher->directory, file->name))
         ring_add(finisher->ring, file->directory_fd, file->name, file->bytes, file->recovered,
-                 finisher->jobs);
-    if (finisher->jobs)
-        jobs_add(finisher->jobs, file->directory_fd, file->name);
+                 finisher->publisher.jobs->command);
+    if (!file->is_unfinished)
+        count_end(finisher, file->is_given_up);
+    jobs_add(finisher->publisher.jobs, file->directory_fd, file->name, file->is_unfinished);
+    if (file->is_unfinished)
+        finisher->publisher.jobs->finishing.waiting--; /* was counted when it was queued */
 }
 
 /* A permission may return; a removed file or an ended process does not. */
@@ -92,6 +80,7 @@ static void lose(struct finisher *finisher, struct finished_file *file) {
     uint64_t packets = 0;
     if (fstat(file->fd, &info) || info.st_nlink) {
         log_warning("%s is not published: %s was renamed meanwhile", file->name, file->temporary);
+        count_end(finisher, true);
         finished_file_free(file);
         return;
     }
@@ -100,6 +89,7 @@ static void lose(struct finisher *finisher, struct finished_file *file) {
     log_warning("%s was removed before it was published: its %llu packets are lost, and counted as "
                 "dropped by the disk",
                 file->name, (unsigned long long)packets);
+    count_end(finisher, true);
     pthread_mutex_lock(&finisher->lock);
     file->next = finisher->lost;
     finisher->lost = file;
@@ -112,18 +102,20 @@ static void give_up(struct finisher *finisher, struct finished_file *file, const
     if (!file->recovered)
         finisher->unnamed = true;
     log_warning("%s stays as %s: %s; %s", file->name, file->temporary, reason,
-                finisher->keeper ? "no later start publishes it: rename it"
-                                 : "the next start publishes it");
+                finisher->publisher.keeper ? "no later start publishes it: rename it"
+                                           : "the next start publishes it");
+    count_end(finisher, true);
     finished_file_free(file);
 }
 
 /* Publishes the file and frees it, or makes it stuck. */
 static void settle(struct finisher *finisher, struct finished_file *file) {
-    if (publish(finisher, file)) {
+    if (publisher_publish(&finisher->publisher, file)) {
         announce(finisher, file);
         finished_file_free(file);
     } else if (is_worth_retrying(finisher)) {
         log_warning("cannot rename %s yet: %s; trying again", file->temporary, strerror(errno));
+        file->is_unfinished |= file->index && !path_ends_with(file->name, COMPRESSED);
         finished_file_drop_index(file);
         file->next = finisher->stuck;
         finisher->stuck = file;
@@ -141,7 +133,7 @@ static void settle(struct finisher *finisher, struct finished_file *file) {
 static void retry_stuck(struct finisher *finisher) {
     for (struct finished_file **at = &finisher->stuck; *at;) {
         struct finished_file *file = *at;
-        if (!publish(finisher, file)) {
+        if (!publisher_publish(&finisher->publisher, file)) {
             at = &file->next;
             continue;
         }
@@ -165,10 +157,7 @@ static void give_up_stuck(struct finisher *finisher) {
 /* A sync is skipped if files come faster than the disk can sync: the kernel then writes them in its
  * own time. */
 static void finish(struct finisher *finisher, struct finished_file *file, unsigned waiting) {
-    if (waiting < WAITING_SYNCED && !finisher->keeper && !file->asked_for)
-        finished_file_index(file);
-    if (finisher->compress)
-        compress(finisher, file, waiting > MAX_WAITING / 2);
+    complete(finisher, file, waiting > MAX_WAITING / 2);
     if (waiting < WAITING_SYNCED && fdatasync(file->fd))
         log_warning("%s may not be on the disk: %s", file->name, strerror(errno));
     settle(finisher, file);
@@ -178,13 +167,16 @@ static void wait_second(struct finisher *finisher) {
     wait_for(&finisher->changed, &finisher->lock, NS_PER_S);
 }
 
-/* Waits for a file. Returns NULL at the end, or if stuck files, leftovers or the ring are due. */
+/* Waits for a file. Returns NULL at the end, or if stuck or unfinished files, leftovers or
+ * the ring are due. */
 static struct finished_file *take(struct finisher *finisher, unsigned *waiting) {
-    bool is_timed = finisher->stuck || ring_needs_time(finisher->ring);
+    int64_t due_ns = jobs_unfinished_due_ns(finisher->publisher.jobs);
+    bool has_spare_work = !recover_is_done(&finisher->left) || due_ns <= monotonic_ns();
+    bool is_timed = finisher->stuck || ring_needs_time(finisher->ring) || due_ns < INT64_MAX;
     pthread_mutex_lock(&finisher->lock);
-    if (!finisher->first && !finisher->ending && is_timed && recover_is_done(&finisher->left))
+    if (!finisher->first && !finisher->ending && is_timed && !has_spare_work)
         wait_second(finisher);
-    while (!finisher->first && !finisher->ending && !is_timed && recover_is_done(&finisher->left))
+    while (!finisher->first && !finisher->ending && !is_timed && !has_spare_work)
         pthread_cond_wait(&finisher->changed, &finisher->lock);
     struct finished_file *file = finisher->first;
     if (file) {
@@ -202,8 +194,10 @@ static void finish_leftover(struct finisher *finisher) {
     if (recover_is_done(&finisher->left))
         return;
     struct finished_file *file = recover_next(&finisher->left);
-    if (file)
+    if (file) {
+        finisher->publisher.jobs->finishing.waiting++;
         finish(finisher, file, 0);
+    }
 }
 
 /* The queue must be empty at the end, because each file in it is a complete capture. */
@@ -232,6 +226,21 @@ static void finish_leftovers(struct finisher *finisher) {
                     finisher->left.count - finisher->left.next);
 }
 
+/* Finishes one published file that is due. None is begun while the thread is busy or the capture
+ * ends, or before a half compressed leftover is settled, whose plain file must not be replaced. */
+static void resume(struct finisher *finisher, bool is_busy) {
+    int directory_fd = -1;
+    pthread_mutex_lock(&finisher->lock);
+    is_busy |= finisher->ending || !recover_is_done(&finisher->left);
+    if (!finisher->ending)
+        finisher->resume_until_ns = monotonic_ns() + FINISH_LIMIT_NS;
+    pthread_mutex_unlock(&finisher->lock);
+    struct job *job = jobs_take_unfinished(finisher->publisher.jobs, is_busy, &directory_fd);
+    if (job)
+        resume_finishing(&finisher->publisher, finisher->ring, job, directory_fd,
+                         &finisher->resume_until_ns);
+}
+
 static void *run(void *argument) {
     struct finisher *finisher = argument;
     unsigned waiting;
@@ -245,6 +254,7 @@ static void *run(void *argument) {
             finish_leftover(finisher);
         }
         retry_stuck(finisher);
+        resume(finisher, file != NULL);
         if (ring_needs_time(finisher->ring))
             ring_check(finisher->ring);
     }
@@ -256,7 +266,7 @@ static void *run(void *argument) {
 bool finisher_start(struct finisher *finisher) {
     pthread_mutex_init(&finisher->lock, NULL);
     wait_init(&finisher->changed);
-    finisher->replacement.begun_ns = realtime_ns();
+    finisher->publisher.replacement.begun_ns = realtime_ns();
     if (pthread_create(&finisher->thread, NULL, run, finisher))
         return false;
     pthread_setname_np(finisher->thread, "finish");
@@ -277,6 +287,7 @@ void finisher_push(struct finisher *finisher, struct finished_file *file) {
     finisher->last = file;
     finisher->waiting++;
     finisher->unfinished++;
+    finisher->publisher.jobs->finishing.waiting++;
     pthread_cond_broadcast(&finisher->changed);
     pthread_mutex_unlock(&finisher->lock);
 }
@@ -315,6 +326,7 @@ bool finisher_make_room(struct finisher *finisher) {
 void finisher_end(struct finisher *finisher) {
     pthread_mutex_lock(&finisher->lock);
     finisher->ending = true;
+    finisher->resume_until_ns = 0;
     pthread_cond_broadcast(&finisher->changed);
     pthread_mutex_unlock(&finisher->lock);
     pthread_join(finisher->thread, NULL);

@@ -8,8 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "command/jobs.h"
-#include "finish/finished_file.h"
+#include "finish/publisher.h"
 #include "finish/recover.h"
 #include "ring/ring.h"
 
@@ -21,20 +20,16 @@ struct finisher {
     unsigned waiting;                   /* files in the queue */
     unsigned unfinished;                /* files in the queue or at work on */
     bool ending;
-    bool compress;
-    _Atomic uint64_t uncompressed; /* files that should be compressed, and are not */
-    _Atomic uint64_t plain_bytes, compressed_bytes; /* of those that are */
-    struct replacement replacement;
+    struct publisher publisher;
     struct directory *directory;
     struct ring *ring;
-    struct jobs *jobs;           /* --on-close, or NULL */
-    const struct keeper *keeper; /* or NULL */
     struct leftovers left;       /* recovered one by one between files of this run */
     struct finished_file *lost;  /* removed by others; not yet counted by the writing thread */
     struct finished_file *stuck; /* could not be renamed; tried again each second */
     unsigned stuck_count;
-    atomic_bool unnamed; /* a file of this run keeps its temporary name */
-    bool is_warned;      /* that compression cannot keep up */
+    atomic_bool unnamed;             /* a file of this run keeps its temporary name */
+    bool is_warned;                  /* that files are put off */
+    _Atomic int64_t resume_until_ns; /* of the attempt that goes on; 0: the capture ends */
 };
 
 bool finisher_start(struct finisher *finisher);

@@ -26,7 +26,7 @@
 #define PIECE_BYTES   65536
 
 /* Opens a regular file. O_NONBLOCK avoids waiting for a FIFO of that name. */
-static int open_regular(int directory_fd, const char *name, int mode) {
+int recover_open(int directory_fd, const char *name, int mode) {
     struct stat info;
     int fd = openat(directory_fd, name, mode | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || (!fstat(fd, &info) && S_ISREG(info.st_mode)))
@@ -38,7 +38,7 @@ static int open_regular(int directory_fd, const char *name, int mode) {
 
 /* Opens and locks a leftover. Returns -1 if it is in use or not a regular file. */
 static int open_left(int directory_fd, const char *temporary) {
-    int fd = open_regular(directory_fd, temporary, O_RDWR);
+    int fd = recover_open(directory_fd, temporary, O_RDWR);
     if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB))
         return fd;
     if (fd >= 0)
@@ -53,7 +53,7 @@ static int open_left(int directory_fd, const char *temporary) {
 /* Compares an open file with the file `name`. If `whole`, that is the compressed one of the two and
  * must be complete; else the open one is, and may be a beginning. */
 static bool is_copy(int fd, int directory_fd, const char *name, bool whole) {
-    int other = open_regular(directory_fd, name, O_RDONLY);
+    int other = recover_open(directory_fd, name, O_RDONLY);
     if (other < 0)
         return false;
     bool same = is_compressed_copy(whole ? other : fd, whole ? fd : other, whole);
@@ -61,9 +61,8 @@ static bool is_copy(int fd, int directory_fd, const char *name, bool whole) {
     return same;
 }
 
-/* Returns whether NAME.zst holds the same bytes: the run was killed after it published that file.
- * Another capture's file of this name is no reason to remove this one. */
-static bool is_published_compressed(const struct finished_file *file) {
+/* Another capture's file of this name is no reason to remove this one. */
+bool recover_is_compressed(const struct finished_file *file) {
     char compressed[NAME_SIZE + 8];
     snprintf(compressed, sizeof compressed, "%s" COMPRESSED, file->name);
     return is_copy(file->fd, file->directory_fd, compressed, true);
@@ -200,7 +199,7 @@ static bool is_recoverable(struct leftovers *left, struct finished_file *file,
         set_aside(left, file, found);
     else if (!found->ours && file->bytes)
         log_warning("%s was not written by this program: not changed", file->temporary);
-    else if (!found->ours || is_published_compressed(file))
+    else if (!found->ours || recover_is_compressed(file))
         unlinkat(file->directory_fd, file->temporary, 0);
     else
         return true;

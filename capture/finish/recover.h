@@ -30,6 +30,13 @@ bool recover_is_done(const struct leftovers *left);
  * removed; one with a read error is renamed to NAME.unreadable and not changed. */
 struct finished_file *recover_next(struct leftovers *left);
 
+/* Returns whether NAME.zst holds the same bytes: the run was killed after it published that file.
+ */
+bool recover_is_compressed(const struct finished_file *file);
+
+/* Opens a regular file. Returns -1 with errno. */
+int recover_open(int directory_fd, const char *name, int mode);
+
 /* Cuts the open file at `found->whole` and adds statistics. Returns false with errno. */
 bool recover_cut(struct finished_file *file, const struct recovered *found);
 

@@ -88,9 +88,13 @@ static void judge_disk(const char *metrics, const struct health_limits *limits,
             "the disk will be full in %s", TIME_TEXT(left));
 }
 
-static void judge_commands(const char *metrics, struct verdict *verdict) {
+static void judge_files(const char *metrics, struct verdict *verdict) {
+    double unfinished = samples_sum(metrics, "finishing_given_up_total");
     double given_up = samples_sum(metrics, "commands_given_up_total");
     double early = samples_sum(metrics, "commands_removed_early_total");
+    if (unfinished > 0)
+        add(verdict, HEALTH_WARNING, "%s files could not be compressed, indexed or named",
+            COUNT_TEXT(unfinished));
     if (samples_sum(metrics, "commands_failing") > 0)
         add(verdict, HEALTH_WARNING, "the on-close command fails, %s files wait",
             COUNT_TEXT(samples_sum(metrics, "commands_waiting")));
@@ -127,7 +131,7 @@ void health_judge(const char *metrics, const struct health_limits *limits,
     judge_interfaces(metrics, verdict);
     judge_loss(metrics, limits, now, verdict);
     judge_disk(metrics, limits, verdict);
-    judge_commands(metrics, verdict);
+    judge_files(metrics, verdict);
     if (limits->silence_ns)
         judge_silence(metrics, limits, now, verdict);
 }

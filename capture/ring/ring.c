@@ -66,7 +66,7 @@ static bool has_beside(const struct ring *ring, const char *name, const char *su
  * removed already is only taken off the list. Returns false if the file stays, as without a
  * permission, and then is tried again. */
 static bool remove_file(struct ring *ring, size_t at) {
-    static const char *const beside[] = {MARKER_TODO, MARKER_INDEX};
+    static const char *const beside[] = {MARKER_UNFINISHED, MARKER_TODO, MARKER_INDEX};
     const char *name = ring->files[at].name;
     bool removed = !unlinkat(ring->directory_fd, name, 0);
     if (!removed && errno != ENOENT)
@@ -244,6 +244,25 @@ void ring_release(struct ring *ring, const char *name) {
     for (size_t at = 0; at < ring->count; at++)
         if (ring->files[at].is_pending && !strcmp(ring->files[at].name, name)) {
             ring->files[at].is_pending = false;
+            break;
+        }
+    keep_bounds(ring);
+    pthread_mutex_unlock(&ring->lock);
+}
+
+void ring_replace(struct ring *ring, const char *name, const char *other, uint64_t bytes) {
+    pthread_mutex_lock(&ring->lock);
+    for (size_t at = 0; at < ring->count; at++)
+        if (!strcmp(ring->files[at].name, name)) {
+            char *copy = other ? strdup(other) : NULL;
+            if (!copy) {
+                forget(ring, at);
+                break;
+            }
+            free(ring->files[at].name);
+            ring->files[at].name = copy;
+            ring->bytes += bytes - ring->files[at].bytes;
+            ring->files[at].bytes = bytes;
             break;
         }
     keep_bounds(ring);

@@ -62,6 +62,9 @@ void ring_add(struct ring *ring, int directory_fd, const char *name, uint64_t by
 /* The command of a file succeeded or is given up: it may be removed. */
 void ring_release(struct ring *ring, const char *name);
 
+/* The file has another name by now, with its place and age; NULL: it is gone. */
+void ring_replace(struct ring *ring, const char *name, const char *other, uint64_t bytes);
+
 /* Removes the files that exceed a bound. */
 void ring_check(struct ring *ring);
 

@@ -91,8 +91,6 @@ static const struct metric status_rows[] = {
      OF_STATUS(unreadable), "Files of earlier runs with a read error."},
     {NULL, "removed_files", "removed_files_total", NULL, METRIC_COUNTER, OF_STATUS(removed),
      "Files that a bound of the ring removed."},
-    {NULL, "uncompressed_files", "uncompressed_files_total", NULL, METRIC_COUNTER,
-     OF_STATUS(uncompressed), "Files that should be compressed, and are not."},
     {NULL, "kept_spans", "kept_spans_total", NULL, METRIC_COUNTER, OF_STATUS(kept_spans),
      "Spans that were kept from removal."},
     {"buffer", "bytes", "buffer_bytes", NULL, METRIC_GAUGE, OF_STATUS(buffer_bytes),
@@ -112,6 +110,14 @@ static const struct metric status_rows[] = {
      OF_STATUS(ring_oldest_ns), "Begin of the oldest file of the ring."},
     {"ring", "full_ns", "ring_full_seconds", NULL, METRIC_TIME, OF_STATUS(ring_full_ns),
      "Time until a bound of the ring removes a file, at the present rate."},
+    {"finishing", "done", "finishing_done_total", NULL, METRIC_COUNTER, OF_STATUS(finishing_done),
+     "Files that are synced, compressed and indexed."},
+    {"finishing", "waiting", "finishing_waiting", NULL, METRIC_GAUGE, OF_STATUS(finishing_waiting),
+     "Files that are written, and wait for that."},
+    {"finishing", "failed", "finishing_failed_total", NULL, METRIC_COUNTER,
+     OF_STATUS(finishing_failed), "Attempts to compress or index that failed."},
+    {"finishing", "given_up", "finishing_given_up_total", NULL, METRIC_COUNTER,
+     OF_STATUS(finishing_given_up), "Files that stay without compression, index or name."},
     {"commands", "done", "commands_done_total", NULL, METRIC_COUNTER, OF_STATUS(commands_done),
      "Files whose on-close command succeeded."},
     {"commands", "waiting", "commands_waiting", NULL, METRIC_GAUGE, OF_STATUS(commands_waiting),
@@ -169,12 +175,13 @@ static int64_t number_at(const struct metric *row, const void *of) {
 static bool is_there(const struct metric *row, const struct status *status) {
     if (!row->object)
         return true;
-    return !strcmp(row->object, "commands") ? status->has_commands
-           : !strcmp(row->object, "ring")   ? status->has_ring
-           : !strcmp(row->object, "disk")   ? status->disk_free_bytes >= 0
-           : !strcmp(row->object, "mirror") ? status->has_mirror
-           : !strcmp(row->object, "tcp")    ? status->has_tcp
-                                            : true;
+    return !strcmp(row->object, "commands")    ? status->has_commands
+           : !strcmp(row->object, "ring")      ? status->has_ring
+           : !strcmp(row->object, "finishing") ? status->has_finishing
+           : !strcmp(row->object, "disk")      ? status->disk_free_bytes >= 0
+           : !strcmp(row->object, "mirror")    ? status->has_mirror
+           : !strcmp(row->object, "tcp")       ? status->has_tcp
+                                               : true;
 }
 
 static void put_number(struct json *json, const struct metric *row, const void *of) {

@@ -38,18 +38,20 @@ static enum status_state state_of(struct capture *capture, const struct output *
 
 /* A stream has neither ring nor commands. */
 static void take_finishing(struct status *status, const struct finisher *finisher) {
-    const struct jobs *jobs = finisher->jobs;
+    const struct jobs *jobs = finisher->publisher.jobs;
     const struct ring *ring = finisher->ring;
     status->unreadable = finisher->left.unreadable;
-    status->uncompressed = finisher->uncompressed;
-    status->has_commands = jobs;
-    if (jobs) {
-        status->commands_waiting = jobs->waiting;
-        status->commands_done = jobs->done;
-        status->commands_failed = jobs->failed;
-        status->commands_given_up = jobs->given_up;
-        status->commands_failing = jobs->is_failing;
-    }
+    status->has_finishing = finisher->directory && !finisher->directory->is_stream;
+    status->finishing_waiting = jobs->finishing.waiting;
+    status->finishing_done = jobs->finishing.done;
+    status->finishing_failed = jobs->finishing.failed;
+    status->finishing_given_up = jobs->finishing.given_up;
+    status->has_commands = jobs->command;
+    status->commands_waiting = jobs->commands.waiting;
+    status->commands_done = jobs->commands.done;
+    status->commands_failed = jobs->commands.failed;
+    status->commands_given_up = jobs->commands.given_up;
+    status->commands_failing = jobs->is_failing;
     status->has_ring = ring && ring_is_bounded(ring);
     if (!status->has_ring)
         return;

@@ -39,9 +39,10 @@ struct status {
     uint64_t buffer_bytes, buffer_used_bytes;
     uint64_t bytes, files;
     uint64_t unreadable;               /* files of earlier runs with a read error */
-    uint64_t uncompressed;             /* files that should be compressed */
     uint64_t removed, removed_pending; /* files, by the bounds of the ring; before their command */
     uint64_t kept_spans;
+    bool has_finishing; /* a stream has none */
+    uint64_t finishing_waiting, finishing_done, finishing_failed, finishing_given_up;
     bool has_commands;
     uint64_t commands_waiting, commands_done, commands_failed, commands_given_up, commands_failing;
     int64_t disk_bytes, disk_free_bytes; /* -1 for a stream */

@@ -21,6 +21,8 @@ from wiretale.analyzer.trace import core_errors
 
 Stamp = tuple[int, int, int, int]  # device, inode, size, mtime
 TEMPORARY = (".part", ".partial", ".tmp", ".swp")
+UNFINISHED = ".unfinished"  # ".NAME.unfinished": wiretale-capture will replace the file by its compressed one
+UNFINISHED_NS = 7200 * 1_000_000_000  # it does so within an hour, or never
 SETTLED_NS = 2_000_000_000  # without a change, if the kernel does not reveal writers
 # A rename may come in the same tick of the file system's clock as the look that missed it.
 TICK_NS = 1_000_000_000
@@ -104,8 +106,12 @@ class Folder:
         self._unfinished = False
         with os.scandir(self.path) as entries:
             names = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
+        replaced = {name[1 : -len(UNFINISHED)] for name in names if self._is_replaced(name)}
         for name in names:
             path = self.path / name
+            if name in replaced:
+                self._unfinished = True
+                continue
             if name.startswith(".") or name.endswith(TEMPORARY) or (stamp := stamp_at(path)) is None:
                 continue
             if self._others.get(name) == stamp:
@@ -128,6 +134,14 @@ class Folder:
                 if entry.is_dir() and not entry.name.startswith(".") and any(map(is_named, os.listdir(entry))):
                     return entry
         return None
+
+    def _is_replaced(self, marker: str) -> bool:
+        """Returns whether a marker is there that says that its file will be replaced soon."""
+        if not (marker.startswith(".") and marker.endswith(UNFINISHED)):
+            return False
+        with suppress(OSError):
+            return self._looked_ns - (self.path / marker).stat().st_mtime_ns < UNFINISHED_NS
+        return False
 
     def _is_written(self, path: Path, stamp: Stamp) -> bool:
         written = has_writer(path)

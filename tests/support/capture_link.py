@@ -172,11 +172,11 @@ class CaptureLink(NamespacePath):
             daemon.process.kill()
             daemon.process.wait(timeout=180)
 
-    def records(self, packets: int, *options: str, ends: bool = False, **more: Any) -> Daemon:
+    def records(self, packets: int, *options: str, ends: bool = False, size: int = PACKET, **more: Any) -> Daemon:
         """A capture of so many packets, which is stopped then, or ends by itself."""
         with self.daemon(*options, **more) as daemon:
             if packets:
-                self.send(packets)
+                self.send(packets, size=size)
             assert not (daemon.process.wait(timeout=120) if ends else daemon.stop())
         return daemon
 

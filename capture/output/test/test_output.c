@@ -23,6 +23,7 @@ struct bench {
     struct directory directory;
     struct ring ring;
     struct finisher finisher;
+    struct jobs jobs;
     struct output output;
     struct writer writer;
     /* Result of end(): the content of all files. */
@@ -50,7 +51,10 @@ static struct bench *begin(const struct settings *settings) {
     }
     directory_open(&bench->directory, &bench->settings, "eth0");
     ring_open(&bench->ring, &bench->settings, &bench->directory);
-    bench->finisher = (struct finisher){.directory = &bench->directory, .ring = &bench->ring};
+    bench->jobs = (struct jobs){.ring = &bench->ring, .directory = &bench->directory};
+    jobs_open(&bench->jobs);
+    bench->finisher = (struct finisher){
+        .directory = &bench->directory, .ring = &bench->ring, .publisher = {.jobs = &bench->jobs}};
     CHECK(finisher_start(&bench->finisher));
     bench->output = (struct output){
         .capture = &bench->capture, .directory = &bench->directory, .finisher = &bench->finisher};

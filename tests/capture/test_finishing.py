@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A file whose compression or index fails, or that a kill interrupts, is finished later, once, and its command waits for that."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import needs
+from capture_link import UNWRITTEN, CaptureLink, StatusClient, packets_in
+from processes import small_disk, wait_until
+
+pytestmark = [pytest.mark.xdist_group("capture"), needs.marked(needs.programs("zstd"))]
+
+# What came in the end: each name, and whether its file is whole.
+COMMAND = """#!/bin/sh
+zstd -tq "$1" && echo "${1##*/}" >>"${0%/*}/arrived"
+"""
+
+
+def command(folder: Path) -> str:
+    path = folder / "command"
+    path.write_text(COMMAND)
+    path.chmod(0o755)
+    return str(path)
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob(".*") if not path.name.endswith((".index", ".lock")))
+
+
+def mark(folder: Path, name: str, *markers: str) -> None:
+    for marker in markers:
+        (folder / f".{name}.{marker}").touch()
+
+
+def test_a_full_disk_puts_compression_off_and_the_command_with_it(link: CaptureLink, tmp_path: Path) -> None:
+    options = ("-z", "-C", "10MB", "--on-close", command(tmp_path), "-Z", "root")
+    with small_disk(tmp_path / "disk", "size=4M") as disk:
+        with link.daemon(*options, into=disk, watched=True) as daemon:
+            link.send(2000, size=1000)
+            link.wait_counted(written=2000)
+            with (disk / "filler").open("wb", buffering=0) as filler, pytest.raises(OSError, match="No space"):
+                while True:
+                    filler.write(bytes(4096))
+            assert daemon.stop() in (0, UNWRITTEN)
+        (plain,) = disk.glob("in0*")
+        written = packets_in(plain)
+        assert plain.suffix == ".pcapng" and written > 1900
+        assert left(disk) == [f".{plain.name}.todo", f".{plain.name}.unfinished"]
+        with link.daemon(*options, into=disk, ready="trying again", watched=True) as daemon:
+            daemon.stop(signal.SIGKILL)
+        assert [path.name for path in disk.glob("in0*")] == [plain.name] and f".{plain.name}.todo" in left(disk)
+        with link.daemon(*options, into=disk, ready="trying again", watched=True) as daemon:
+            client = StatusClient(link.status)
+            line = client.line()
+            assert line["finishing"]["waiting"] and line["finishing"]["failed"] and not line["commands"]["done"]
+            (disk / "filler").unlink()
+            line = client.wait(lambda status: status["commands"]["done"], "the command has succeeded")
+            client.close()
+            assert line["finishing"]["done"] == 1 and not line["finishing"]["waiting"]
+            assert not daemon.stop()
+        files = sorted(disk.glob("in0*"))
+        assert files[0].name == f"{plain.name}.zst" and packets_in(files[0]) == written
+        assert (disk / f".{plain.name}.zst.index").exists() and not left(disk)
+    assert (tmp_path / "arrived").read_text().split()[0] == f"{plain.name}.zst"
+
+
+def test_kills_between_the_steps_lose_and_double_nothing(link: CaptureLink, tmp_path: Path) -> None:
+    """Files that wait to be compressed, and a capture that is killed at drawn times until none does."""
+    link.records(1800, "-b", "packets:300", "-Z", "root", size=1400)
+    names = [file.name for file in link.files() if packets_in(file)]
+    for name in names:
+        mark(link.folder, name, "unfinished", "todo")
+    first = link.folder / names[0]  # killed after the compressed file had its name
+    subprocess.run(["zstd", "-q", first, "-o", f"{first}.zst"], check=True)
+    mark(link.folder, f"{first.name}.zst", "todo")
+    second = link.folder / names[1]  # killed while it was written
+    half = link.folder / f".{second.name}.zst.part"
+    subprocess.run(["zstd", "-q", second, "-o", half], check=True)
+    os.truncate(half, half.stat().st_size // 2)
+    draw = random.Random(40)
+    options = ("-z", "--on-close", command(tmp_path), "-b", "packets:50", "-Z", "root")
+    for _ in range(8):
+        link.status.unlink(missing_ok=True)
+        with link.daemon(*options) as daemon:
+            time.sleep(draw.random() / 20)
+            daemon.stop(signal.SIGKILL)
+    link.status.unlink(missing_ok=True)
+    with link.daemon(*options) as daemon:
+        wait_until(lambda: not list(link.folder.glob(".*.unfinished")), "all are finished")
+        wait_until(lambda: not list(link.folder.glob(".*.todo")), "all commands have succeeded")
+        assert not daemon.stop()
+    assert not link.files() and not left(link.folder)
+    finished = {file.name for file in link.files(".zst")}
+    assert {f"{name}.zst" for name in names} <= finished
+    assert packets_in(*link.files(".zst")) == 1800
+    assert set((tmp_path / "arrived").read_text().split()) >= {f"{name}.zst" for name in names}
+
+
+def test_a_file_that_cannot_be_finished_stays_as_it_is_after_an_hour(link: CaptureLink, tmp_path: Path) -> None:
+    link.records(20, "-b", "packets:10", "-Z", "root")
+    old, young = (file.name for file in link.files()[:2])
+    mark(link.folder, old, "unfinished", "todo", "keep")
+    mark(link.folder, young, "unfinished", "keep")
+    hours_ago = time.time() - 2 * 3600
+    os.utime(link.folder / f".{old}.unfinished", (hours_ago, hours_ago))
+    with link.daemon("-z", "--on-close", "true", "-Z", "root", watched=True) as daemon:
+        client = StatusClient(link.status)
+        line = client.wait(
+            lambda status: status["commands"]["done"] and status["finishing"]["done"], "both are settled"
+        )
+        client.close()
+        assert line["finishing"]["given_up"] == 1
+        assert f"{old} could not be compressed or indexed for an hour: it stays as it is" in daemon.messages()
+        assert not daemon.stop()
+    assert (link.folder / old).exists() and (link.folder / f"{young}.zst").exists()
+    assert not (link.folder / young).exists()
+    assert left(link.folder) == sorted([f".{old}.keep", f".{young}.zst.keep"])  # the user's markers go with the packets
