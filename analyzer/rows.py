@@ -203,6 +203,7 @@ class FlowRow(TypedDict):
     multipath_join: bool | None
     application: str | None
     server_name: str | None
+    proxy_header: bool | None
     first_ns: int | None
     last_ns: int | None
     first_capture: int
@@ -596,6 +597,7 @@ class ExchangeRow(TypedDict):
     turn: int | None
     last_frame: int | None
     request_bytes: int | None
+    announced_bytes: int | None
     request_ns: int | None
     request_pause_ns: int | None
     network_ns: int | None

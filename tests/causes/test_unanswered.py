@@ -38,6 +38,7 @@ from causes_unanswered import (
     passive_mode,
     refused_by_turns,
     refused_data,
+    refused_offers,
     scattered,
     search_list,
     sent_back,
@@ -692,6 +693,17 @@ SAID = {
         lambda: offers(True, 0, count=2), "option-dropped", "likely", ("probably dropped", "2 of 2")
     ),
     "ECN separates": Said(lambda: offers(False, 0, ECN), "option-dropped", "proven", ("an offer of ECN",)),
+    "ECN is refused": Said(
+        refused_offers, "option-refused", "proven", ("an offer of ECN: all 4 got a RST within 20 ms",), ("refused",)
+    ),
+    "ECN is refused twice": Said(
+        lambda: refused_offers(2, refused=2), "option-refused", "likely", ("probably refuses", "both got a RST")
+    ),
+    "ECN is refused, or the port was closed": Said(
+        lambda: refused_offers(0, 4), "option-refused", "possible", ("possibly", "Or nothing listened there for a time")
+    ),
+    "plain SYNs are refused by turns": Said(lambda: refused_offers(offered=False), "refused", "likely"),
+    "ECN on a closed port": Said(lambda: refused_offers(0), "refused"),
     "option passes elsewhere": Said(lambda: offers(True, 4), "setup-lost", "likely"),
     "timestamp separates": Said(
         lambda: clients(False), "paws-refused", "proven", ("all 4 unanswered", "all 4 that"), ("accept-queue",)

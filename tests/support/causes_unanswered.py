@@ -7,7 +7,7 @@ from itertools import chain
 
 from scapy.all import BOOTP, DHCP, DNS, DNSQR, DNSRR, ICMP, IP, TCP, UDP, Packet, Raw, fragment
 
-from attempt_wire import COOKIE, LADDER, RTT, Ends, many
+from attempt_wire import COOKIE, ECN, LADDER, RTT, Ends, many
 from crafted import Timed, ether
 from dhcp_wire import lease
 from finding_captures import CAPTURES, Make, of_timed
@@ -522,6 +522,16 @@ def failing_names() -> Timed:
     ]
 
 
+def refused_offers(between: int = 4, after: int = 0, refused: int = 4, offered: bool = True) -> Timed:
+    """SYNs that offer ECN, or not, and get a RST; connections without it, between them or after them."""
+    talk: Timed = []
+    for i, ends in enumerate(many(refused)):
+        syn = ends.syn(3.0 * i, flags=ECN if offered else "S")
+        talk += [syn, ends.segment(3.0 * i + RTT, True, "RA", seq=0, ack=1001)]
+    talk += all_of(*(ends.connects(3.0 * i + 1) for i, ends in enumerate(many(between, 42000))))
+    return talk + all_of(*(ends.connects(60.0 + i) for i, ends in enumerate(many(after, 43000))))
+
+
 EXAMPLES: dict[str, Make] = {
     "duplicate-address": CAPTURES["duplicate-address"],
     "second-dhcp": of_timed(two_dhcp_servers),
@@ -549,6 +559,7 @@ EXAMPLES: dict[str, Make] = {
     "broken-family": of_timed(dead_family),
     "syn-flood": of_timed(flood),
     "option-dropped": of_timed(fast_open_dropped),
+    "option-refused": of_timed(refused_offers),
     "paws-refused": of_timed(clients_behind_nat),
     "stale-entry": of_timed(stuck_ports),
     "accept-queue": of_timed(full_queue),

@@ -17,7 +17,7 @@ from wiretale.analyzer.causes.connections import (
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
-from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, rows_where
 from wiretale.analyzer.findings.shared.servers import first_packets
 from wiretale.analyzer.findings.transfers import only_fin_repeated
 from wiretale.analyzer.units import plural, show_duration
@@ -207,6 +207,69 @@ def connect_given_up(case: Case) -> Matches:
             total=len(patient),
             waits=times_str(waits),
             longest=show_duration(max(waits)),
+        )
+
+
+def half_closed_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
+    """Returns the only requests of connections that the client closed right behind them, and the server without a byte."""
+    explained, requests = case.flows_of(), []
+    for row in case.exchanges("outcome", "farewell"):
+        if row["kind"] != "http" or not row["type"] or row["flow"] is None or row["flow"] in explained:
+            continue
+        connection = case.connections[row["flow"]]
+        client, server = (connection.directions[side] for side in (connection.client_side, connection.server_side))
+        if (
+            client["fins"]
+            and not client["resets"]
+            and not server["payload_bytes"]
+            and (server["fins"] or server["resets"])
+        ):
+            requests.append((connection, row))
+    return requests
+
+
+@cause(
+    code="half-closed",
+    title="The server takes the client's FIN for the end",
+    sentence="The client {client} closes its half of the connection right after its request, and the server {server} "
+    "{probably}takes that for the end: it closed {count:connection} without an answer{beside}.",
+    advice="Let {client} keep its half open until it has the answer (no `shutdown(SHUT_WR)`, no `nc -N`), or let the program on "
+    "{host} answer after a FIN: it ends only what the client sends (RFC 9112 section 9.6).",
+    shows="The client sends its FIN within 50 ms of its only HTTP request, without a RST after it, and the server closes or "
+    "resets without a byte. If it answers other requests, whose clients stay open, the FIN separates them.",
+    rivals={
+        "closed-unanswered": "the client closes first",
+        "client-gave-up": "it closes at once, and resets nothing",
+    },
+    unknown="Whether the client wants an answer: one that closes its whole socket sends the same FIN.",
+)
+def half_closed(case: Case) -> Matches:
+    for (server, client), group in largest_groups(
+        half_closed_requests(case), lambda pair: (pair[0].server, pair[0].end(pair[0].client_side)[0])
+    ):
+        connections, flows = [connection for connection, _ in group], {connection.number for connection, _ in group}
+        answered = sum(
+            row["outcome"] == "answered" and case.connections[row["flow"] or 0].server == server
+            for row in case.exchanges("kind", "http")
+            if row["flow"] not in flows
+        )
+        yield Match(
+            certainty="likely" if answered else "possible",
+            place="server",
+            flows=sorted(flows),
+            failed=len(group),
+            attempts=len(group) + answered,
+            frames=packets_of([row for _, row in group]),
+            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+            severity=None if answered else "warning",
+            proof="FIN of the client behind the request, then the server's, and not one byte of it",
+            excluded={"closed-unanswered": "the client's FIN came first"},
+            undecided={"client-gave-up": f"The program on {client}: does it read after it closes?"},
+            client=client,
+            server=server_str(connections),
+            host=server[0],
+            count=len(group),
+            beside=f", while it answered {plural(answered, 'request')} whose clients stayed open" if answered else "",
         )
 
 

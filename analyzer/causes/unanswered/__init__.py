@@ -21,7 +21,7 @@ from wiretale.analyzer.causes.unanswered import (
     pings,
     udp_services,
 )
-from wiretale.analyzer.causes.unanswered.refusals import closed_ports, filtered
+from wiretale.analyzer.causes.unanswered.refusals import closed_ports, filtered, offers, proxy_header, short_request
 
 CHAPTER = "Nobody answers"
 #: in the order of tests
@@ -32,6 +32,8 @@ MODULES: tuple[ModuleType, ...] = (
     other_address,
     udp_services,
     names,
+    proxy_header,
+    short_request,
     error_answers,
     paths,
     flood,
@@ -39,6 +41,7 @@ MODULES: tuple[ModuleType, ...] = (
     accept_queue,
     passive,
     host_down,
+    offers,
     closed_ports,
     filtered,
     pings,

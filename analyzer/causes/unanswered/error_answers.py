@@ -150,9 +150,9 @@ def redirect_loop(case: Case) -> Matches:
 )
 def error_answers(case: Case) -> Matches:
     findings = case.findings("dns-failed")
-    explained = (
-        {flow for each in case.all_findings("dns-failed") for flow, _ in each.finding.flows} if not findings else set()
-    )
+    explained = case.flows_of("proxy-header", "short-request")
+    if not findings:
+        explained |= {flow for each in case.all_findings("dns-failed") for flow, _ in each.finding.flows}
     for kind, rows in (("DNS", queries_of(case.transfers)), ("HTTP", case.once(http_rows))):
         for server, exchanges in by_server(rows).items():
             errors = [row for row in errors_of(exchanges, kind) if row["flow"] not in explained]

@@ -21,8 +21,24 @@ static enum word protocol_of(const struct first_bytes *stream, const struct arri
     return dns ? dns_word(arrival) : WORD_NONE;
 }
 
+/* Removes a header of the PROXY protocol, once it is complete. Returns whether more must come
+ * before the protocol behind it is known. */
+static bool waits_behind_proxy(struct application *application, struct first_bytes *stream) {
+    if (application->proxy_header || !proxy_header_begins(stream->bytes, stream->ready) ||
+        http_begins(stream->bytes, stream->ready))
+        return false;
+    size_t length = proxy_header_length(stream->bytes, stream->ready);
+    if (!length)
+        return !first_bytes_full(stream);
+    application->proxy_header = true;
+    first_bytes_remove(stream, 0, length);
+    return !stream->ready;
+}
+
 static void parse(struct application *application, const struct arrival *arrival,
                   struct first_bytes *stream) {
+    if (application->protocol == WORD_NONE && waits_behind_proxy(application, stream))
+        return;
     if (application->protocol == WORD_NONE)
         application->protocol = protocol_of(stream, arrival);
     if (application->protocol == WORD_TLS) {

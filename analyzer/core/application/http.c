@@ -11,7 +11,8 @@
 
 #define STATUS_SWITCHING 101
 #define STATUS_FINAL     200
-#define INTERIM_MOST     4u /* interim responses of a segment that are skipped */
+#define INTERIM_MOST     4u                  /* interim responses of a segment that are skipped */
+#define CONTENT_MOST     (UINT64_C(1) << 56) /* bytes of a content, to a factor of 10 */
 
 /* Of requests (those of RFC 9110, WebDAV and UPnP) and of a response. */
 static const char *const beginnings[] = {
@@ -110,6 +111,22 @@ static bool is_expectation(const struct line *line) {
            !strncasecmp((const char *)line->bytes + at, value, sizeof value - 1);
 }
 
+/* Sets the length of the content from a header line `Content-Length: 200` (RFC 9112 section 6.2).
+ */
+static void read_content_length(struct http_request *http, const struct line *line) {
+    static const char header[] = "Content-Length:";
+    size_t at = sizeof header - 1;
+    if (line->length < at || strncasecmp((const char *)line->bytes, header, at) != 0)
+        return;
+    while (at < line->length && line->bytes[at] == ' ')
+        at++;
+    for (http->content_length = 0; at < line->length && http->content_length < CONTENT_MOST; at++) {
+        if (line->bytes[at] < '0' || line->bytes[at] > '9')
+            break;
+        http->content_length = 10 * http->content_length + (uint64_t)(line->bytes[at] - '0');
+    }
+}
+
 static void parse_request(struct application *application, struct first_bytes *stream,
                           const struct arrival *arrival) {
     struct http_request *http = &application->http;
@@ -125,10 +142,14 @@ static void parse_request(struct application *application, struct first_bytes *s
             stream->over = !read_request_line(http, arrival->pool, &line);
         else if (line.length > 5 && !strncasecmp((const char *)line.bytes, "Host:", 5))
             set_host(http, arrival->pool, line.bytes + 5, line.length - 5);
-        else
+        else {
             http->expects |= is_expectation(&line);
+            read_content_length(http, &line);
+        }
         if (!first && !line.length) {
             http->requested = moment_of(arrival);
+            if (http->content_length)
+                http->announced = stream->base + line.next + http->content_length;
             stream->over = true;
         }
     }

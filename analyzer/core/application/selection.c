@@ -79,7 +79,10 @@ static bool begins_with_length(const struct headers *headers) {
 
 /* Returns whether a stream that begins with these bytes may be of a known protocol. */
 static bool begins_well(const struct headers *headers) {
-    return begins_with_length(headers) || http_begins(headers->payload, headers->payload_captured);
+    const uint8_t *bytes = headers->payload;
+    uint32_t captured = headers->payload_captured;
+    return begins_with_length(headers) || http_begins(bytes, captured) ||
+           proxy_header_begins(bytes, captured);
 }
 
 static bool is_open(const struct selection_entry *entry, unsigned end) {

@@ -129,7 +129,8 @@ struct http_request {
     uint8_t client;  /* direction of the request */
     bool expects;    /* it asks the server for 100 Continue before it sends the content */
     char *host;      /* escaped; NULL without one */
-    uint16_t status; /* 0 if it is not known */
+    uint64_t content_length, announced; /* bytes of the content, and with the header; 0: unknown */
+    uint16_t status;                    /* 0 if it is not known */
     struct moment requested, answered;
 };
 
@@ -137,6 +138,7 @@ struct http_request {
 struct application {
     enum word protocol; /* WORD_NONE until it is recognized: the union below is zero */
     bool counted;       /* it holds first bytes, and counts as one of FIRST_BYTES_FLOWS */
+    bool proxy_header;  /* a header of the PROXY protocol precedes it */
     struct first_bytes streams[2];
     char *server_name; /* escaped; NULL without one */
     struct quic *quic; /* NULL until a datagram may be QUIC */
@@ -226,6 +228,11 @@ void tls_read_client_hello(struct application *application, const struct arrival
 /* Write a version, as in 1.3, and the name of an alert. */
 void tls_version_text(uint16_t version, char text[static TLS_TEXT_MAX]);
 void tls_alert_text(uint8_t alert, char text[static TLS_TEXT_MAX]);
+
+/* proxy_header.c: the header in which a proxy tells a server who its client is. */
+bool proxy_header_begins(const uint8_t *bytes, size_t length);
+/* Returns the length of the header at the beginning; 0 if it is not complete, or malformed. */
+size_t proxy_header_length(const uint8_t *bytes, size_t length);
 
 /* http.c: RFC 9112, and the beginning of RFC 9113. */
 bool http_begins(const uint8_t *bytes, size_t length);

@@ -168,6 +168,7 @@ static void put_http(struct row_sink *sink, struct row *row, const struct http_r
     row_set_text(sink, row, exchanges_type, http->method);
     row_set_text(sink, row, exchanges_name, http->host);
     row_set_if(row, exchanges_expects_continue, http->requested.frame, http->expects);
+    row_set_if(row, exchanges_announced_bytes, http->announced, (int64_t)http->announced);
     if (!http->status)
         return;
     put_status(sink, row, http->status);
@@ -265,6 +266,14 @@ static void add_turns(struct row_sink *sink, const struct flow *flow, const stru
         add_turn(sink, flow, i, &first, end);
 }
 
+/* Whether the client sent alone, and closed first and right behind its data. */
+static bool only_said_farewell(const struct flow *flow, unsigned client) {
+    const struct tcp_stream *requester = &flow->tcp.streams[client];
+    return requester->fin_seen && flow->tcp.fin_by == client && !flow->tcp.reset_first &&
+           !flow->tcp.streams[!client].unique_bytes && flow->timed &&
+           flow->tcp.time.fin_ns - requester->last_data_ns <= FAREWELL_NS;
+}
+
 /* An HTTP request of a flow without turns: of its times, those of the messages are known. */
 static void add_request(struct row_sink *sink, const struct flow *flow) {
     const struct http_request *http = &flow->application->http;
@@ -273,7 +282,8 @@ static void add_request(struct row_sink *sink, const struct flow *flow) {
     if (!http->method[0] && !http->status)
         return;
     begin_row(sink, &row, flow, WORD_HTTP, http->client);
-    row_set(&row, exchanges_outcome, WORD_CUT_OFF);
+    row_set(&row, exchanges_outcome,
+            only_said_farewell(flow, http->client) ? WORD_FAREWELL : WORD_CUT_OFF);
     put_frame(&row, exchanges_asked_frame, asked->frame);
     row_set_if(&row, exchanges_asked_ns, asked->frame && asked->time_ns != TIME_UNKNOWN,
                asked->time_ns);

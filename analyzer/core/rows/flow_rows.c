@@ -190,8 +190,10 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
     put_pause(&row, flow);
     put_clock_jump(&row, flow);
     row_set_if(&row, flows_application, application != WORD_NONE, application);
-    if (flow->application)
+    if (flow->application) {
         row_set_text(sink, &row, flows_server_name, flow->application->server_name);
+        row_set_if(&row, flows_proxy_header, flow->application->proxy_header, 1);
+    }
     add_row(sink, TABLE_flows, &row);
 }
 

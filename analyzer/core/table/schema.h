@@ -228,6 +228,8 @@
     X(server_name, TEXT, "",                                                                       \
       "name of the server: SNI of TLS and QUIC, Host of the first HTTP request, name of the "      \
       "first DNS question; other bytes than printable ASCII are \\DDD; null without one")          \
+    X(proxy_header, BOOL, "",                                                                      \
+      "true if a header of the PROXY protocol precedes the application; null otherwise")           \
     X(first_ns, TIME, "ns", "time of the first packet; null if the file has no times")             \
     X(last_ns, TIME, "ns", "time of the last packet")                                              \
     X(first_capture, KNOWN(INT), "", "interfaces row of the first packet")                         \
@@ -1041,6 +1043,9 @@
       "last packet with data of the response, or of the request without one; null as asked_frame") \
     X(request_bytes, INT, "bytes",                                                                 \
       "unique payload of the request; RADIUS: payload of its datagram")                            \
+    X(announced_bytes, INT, "bytes",                                                               \
+      "first HTTP request of a connection: its length by Content-Length, with the header and "     \
+      "what precedes it; null without one")                                                        \
     X(request_ns, DURATION, "ns",                                                                  \
       "request spread: from its first byte to its last, without retransmission_*_ns")              \
     X(request_pause_ns, DURATION, "ns",                                                            \

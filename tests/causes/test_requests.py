@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that a server cannot read as the client means them, beside those that it does not want to answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from causes_requests import BINARY, LATE, OK, half_closed, proxied, served, short_requests
+from crafted import Timed, analyze_timed
+
+SHORT, HEADED, HALF = "short-request", "proxy-header", "half-closed"
+CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
+    "shorter than announced": (
+        short_requests(),
+        SHORT,
+        "proven",
+        ("sent 100 B less than the Content-Length of 3 HTTP requests", "it closed without an answer after 30"),
+    ),
+    "status 408": (short_requests(answer=LATE), SHORT, "proven", ("it answered status 408 after 30",)),
+    "open to the end": (short_requests(is_open=True), SHORT, "proven", ("no answer came in ",)),
+    "as long as announced": (short_requests(200), "closed-unanswered", "likely", ()),
+    "as long as announced, and open": (short_requests(200, is_open=True), "hung-server", "", ()),
+    "longer than announced": (short_requests(20), "closed-unanswered", "likely", ()),
+    "no length": (short_requests(None), "closed-unanswered", "likely", ()),
+    "answered before the rest comes": (short_requests(answer=OK, wait=0.1), None, "", ()),
+    "a PROXY header": (proxied(), HEADED, "likely", ("puts a header of the PROXY protocol before each HTTP request",)),
+    "a binary one": (proxied(BINARY), HEADED, "likely", ("it answered status 400 (3 of 3)",)),
+    "in its own segment": (proxied(apart=True), HEADED, "likely", ("status 400",)),
+    "a PROXY header, and others without": (
+        proxied(plain=2),
+        HEADED,
+        "proven",
+        ("does not expect", "while it served 2 without"),
+    ),
+    "a PROXY header without an answer": (proxied(answer=b""), HEADED, "likely", ("it closed without an answer",)),
+    "a PROXY header that is wanted": (proxied(answer=OK), None, "", ()),
+    "status 400 without a header": (proxied(b""), "error-answers", "", ()),
+    "a line that is no PROXY header": (proxied(b"PROXIES\r\n"), None, "", ()),
+    "a FIN behind the request": (
+        half_closed(),
+        HALF,
+        "likely",
+        ("closed 3 connections without", "answered 2 requests"),
+    ),
+    "a FIN, and a RST": (half_closed(server="RA"), HALF, "likely", ()),
+    "a FIN, and nothing else": (half_closed(0), HALF, "possible", ("possibly takes",)),
+    "a FIN, and an answer": (half_closed(answer=OK), None, "", ()),
+    "requests that are answered": (served(1.0), None, "", ()),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_says_what_the_server_could_not_read(case: str, tmp_path: Path) -> None:
+    timed, cause, certainty, texts = CASES[case]
+    trace = analyze_timed(tmp_path, sorted(timed, key=lambda packet: packet[0]))
+    answer = trace.answer
+    codes = {row["code"] for row in trace.causes}
+    assert answer.cause == cause if cause else not codes & {SHORT, HEADED, HALF}, answer.sentence
+    assert not certainty or answer.certainty == certainty, answer.sentence
+    assert all(text in answer.sentence for text in texts), answer.sentence

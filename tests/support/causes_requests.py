@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that a server cannot read as the client means them: cut short, behind a header, before a FIN."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, NamedTuple
+
+from attempt_wire import RTT, Ends, many
+from crafted import Timed
+from finding_captures import Make, of_timed
+
+ISNS = (1001, 5001)
+BAD = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+LATE = BAD.replace(b"400 Bad Request", b"408 Request Timeout")
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+ADDRESSED = b"PROXY TCP4 192.0.2.7 203.0.113.9 50123 80\r\n"
+BINARY = b"\r\n\r\n\0\r\nQUIT\n\x21\x11" + struct.pack("!H4s4sHH", 12, bytes(4), bytes(4), 50123, 80)
+GET = b"GET / HTTP/1.1\r\nHost: app.example\r\n\r\n"
+
+
+class Word(NamedTuple):
+    """What an end sends after a pause, s: bytes and flags."""
+
+    pause: float
+    back: bool
+    data: bytes = b""
+    flags: str = "PA"
+    window: int = 8192
+
+
+def talk(ends: Ends, at: float, words: list[Word], acked: bool = True) -> Timed:
+    """A connection that carries these words, each acknowledged a round trip later."""
+    timed, sent, now = [ends.syn(at), *ends.accepts(at + RTT)], list(ISNS), at + RTT + 0.001
+    for word in words:
+        now += word.pause
+        fields: dict[str, Any] = {"seq": sent[word.back], "ack": sent[not word.back], "window": word.window}
+        timed.append(ends.segment(now, word.back, word.flags, data=word.data, **fields))
+        sent[word.back] += len(word.data) + word.flags.count("F")
+        if acked and word.data:
+            fields = {"seq": sent[not word.back], "ack": sent[word.back], "window": word.window}
+            timed.append(ends.segment(now + RTT * (not word.back), not word.back, "A", **fields))
+    return timed
+
+
+def post(length: int | None, body: int, extra: bytes = b"") -> bytes:
+    """A request that announces so many bytes of content, and has others."""
+    announced = b"" if length is None else b"Content-Length: %d\r\n" % length
+    return b"POST /in HTTP/1.1\r\nHost: app.example\r\n" + extra + announced + b"\r\n" + bytes(body)
+
+
+CLOSES = [Word(RTT + 0.001, True, flags="FA"), Word(0.0001, False, flags="FA"), Word(RTT, True, flags="A")]
+
+
+def closed_after(wait: float, answer: bytes = b"") -> list[Word]:
+    """The server closes after a wait, with or without an answer."""
+    last = [Word(wait, True, answer)] if answer else []
+    return [*last, Word(RTT if answer else wait, True, flags="FA"), *CLOSES[1:]]
+
+
+def short_requests(
+    length: int | None = 300,
+    body: int = 200,
+    wait: float = 30.0,
+    answer: bytes = b"",
+    extra: bytes = b"",
+    window: int = 8192,
+    is_open: bool = False,
+) -> Timed:
+    """Uploads that announce a length, and what comes of them; requests to the same server that work."""
+    timed: Timed = []
+    for number, ends in enumerate(many(3)):
+        words = [Word(0.0, False, post(length, body, extra), window=window)]
+        timed += talk(ends, 50.0 * number, words if is_open else words + closed_after(wait, answer))
+    return timed + served(1.0 if is_open else 3.0) + (served(150.0 + wait, 41_000) if is_open else [])
+
+
+def served(at: float, port: int = 42_000, count: int = 2, before: bytes = b"") -> Timed:
+    """Requests that are answered."""
+    words = [Word(0.0, False, before + GET), Word(RTT + 0.003, True, OK), *CLOSES[1:]]
+    return [packet for i in range(count) for packet in talk(Ends(port + i), at + 7 * i, words)]
+
+
+def proxied(
+    before: bytes = ADDRESSED, answer: bytes = BAD, plain: int = 0, apart: bool = False, count: int = 3
+) -> Timed:
+    """Requests behind a header of the PROXY protocol, and others without it."""
+    timed: Timed = []
+    for number, ends in enumerate(many(count)):
+        asks = [Word(0.0, False, before), Word(0.0002, False, GET)] if apart else [Word(0.0, False, before + GET)]
+        answers = [Word(RTT + 0.001, True, answer)] if answer else []
+        timed += talk(ends, 2.0 * number, [*asks, *answers, *CLOSES])
+    return timed + served(1.0, count=plain)
+
+
+def half_closed(
+    answered: int = 2, server: str = "FA", pause: float = 0.0, answer: bytes = b"", count: int = 3
+) -> Timed:
+    """Clients that close their half a time after the request, and a server that closes then."""
+    timed: Timed = []
+    for number, ends in enumerate(many(count)):
+        words = [Word(0.0, False, post(20, 20)), Word(RTT / 100 + pause, False, flags="FA")]
+        words += [Word(RTT, True, answer)] if answer else []
+        words += [Word(RTT, True, flags=server)] + ([Word(0.0001, False, flags="A")] if server == "FA" else [])
+        timed += talk(ends, 3.0 * number, words)
+    return timed + served(1.0, count=answered)
+
+
+EXAMPLES: dict[str, Make] = {
+    "short-request": of_timed(short_requests),
+    "proxy-header": of_timed(proxied),
+    "half-closed": of_timed(half_closed),
+}
