@@ -13,6 +13,7 @@ from typing import Any, cast
 import pytest
 
 import causes_path as paths
+import needless_wire as repeats
 import one_queue
 import transfer_wires as wires
 import wiretale
@@ -463,6 +464,32 @@ def test_acks_that_come_late_are_probably_delayed(tmp_path: Path) -> None:
     row = first(paths.of_packets(paths.acks_late), tmp_path)
     assert (row["code"], row["certainty"]) == ("needless-repeats", "likely")
     assert "its timer expired before the ACKs came, on a path of 20 ms" in row["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"rtt": 300.0, "rate": 2.0, "every": 3}, "it repeats after 200 ms what has no ACK, and ACKs take"),
+        ({}, "it repeats after 200 ms what has no ACK, and hardly an ACK comes sooner"),
+        ({"near": 59.9, "count": 1_500}, "of a path that is full"),
+    ],
+    ids=["a long path", "a queue", "a queue before the receiver"],
+)
+def test_a_timer_that_is_too_short_fills_the_path(more: dict[str, Any], says: str, tmp_path: Path) -> None:
+    trace = wiretale.analyze(repeats.impatient(**more).write(tmp_path / "timers.pcap"))
+    assert trace.answer.cause == "needless-repeats" and says in trace.answer.sentence
+    assert "bottleneck" not in trace.causes.column("code")
+
+
+def test_a_full_path_without_repeats_is_a_bottleneck(tmp_path: Path) -> None:
+    codes = causes_of(of_wire(lambda: repeats.impatient(timer=60_000.0, near=59.9)), tmp_path)
+    assert "needless-repeats" not in [row["code"] for row in codes]
+
+
+@pytest.mark.parametrize("more", [{}, {"every": 3, "late": 12.0}, {"gap": 15.0, "late": 60.0, "rtt": 20.0}])
+def test_repeats_after_three_duplicate_acks_are_of_no_timer(more: dict[str, float], tmp_path: Path) -> None:
+    trace = wiretale.analyze(repeats.overtaken(**more).write(tmp_path / "overtaken.pcap"))
+    assert "overtake each other" in trace.answer.sentence or trace.answer.cause == "reordering"
 
 
 def test_needless_probes_are_a_note(samples: Path) -> None:

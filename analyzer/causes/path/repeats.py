@@ -16,11 +16,25 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.transfers import Transfer
     from wiretale.analyzer.rows import DirectionRow
 
-FLOWS_MAX = 50
+FLOWS_MAX, TIMERS_MIN = 50, 3  # repeats
 PROBE = "probe_retransmission"  # sent early, so that nobody waits for it (RFC 8985 section 7)
 TIMER, OF_TIMER = "timer", ("timeout_retransmission", PROBE)
 AFTER_LOSS = ("recovery", "go_back_n")
+FULL = ("path-limited", "wire-full")
 UNPLACED = ("retransmission-unlocated", "lost-downstream")  # without SACK they are losses and needless repeats alike
+
+
+SOON, SPREAD, SAME = 0.9, 0.2, 0.02  # of the median round trip; of the median time to a repeat: timers of one length
+SAMPLES_SHARE, LATE_TIMES, LATE_GAPS = 0.1, 1.5, 6  # round trips, of the segments; of the least round trip; segments
+
+
+class Needless(NamedTuple):
+    """A repeat that was not needed."""
+
+    kind: str
+    evidence: str
+    cause: str
+    after_ns: int | None  # the transmission before; None: unknown
 
 
 class Reason(NamedTuple):
@@ -36,20 +50,63 @@ class Reason(NamedTuple):
     is_of_timer: bool = False
 
 
-def needless_events(case: Case, transfer: Transfer) -> list[tuple[str, str, str]]:
-    """Returns kind, evidence and cause of the repeats that were not needed, in words."""
+def needless_events(case: Case, transfer: Transfer) -> list[Needless]:
+    """Returns the repeats that were not needed."""
     words = {number: word for word, number in case.transfers.words.items()}
-    names = ("direction", "kind", "spurious", "evidence", "cause")
+    names = ("direction", "kind", "spurious", "evidence", "cause", "time_ns", "due_ns")
     return [
-        (words.get(kind, ""), words.get(evidence, ""), words.get(why, ""))
-        for direction, kind, spurious, evidence, why in case.transfers.events([transfer.row["flow"]], *names)
+        Needless(words.get(kind, ""), words.get(evidence, ""), words.get(why, ""), at - due if due else None)
+        for direction, kind, spurious, evidence, why, at, due in case.transfers.events([transfer.row["flow"]], *names)
         if direction == transfer.row["direction"] and spurious == 1 and words.get(kind) in RETRANSMISSIONS
     ]
 
 
-def reason_of(transfer: Transfer, events: list[tuple[str, str, str]]) -> Reason:
+def short_timer_ns(transfer: Transfer, events: list[Needless]) -> float | None:
+    """Returns after how long a sender repeats data, ns, if no ACK of it or of later data can have come by then: it waits equally
+    long each time, and for less than a usual round trip, or hardly an ACK comes before it repeats; or it waits for less than the
+    least round trip. None if it does not."""
+    after = sorted(event.after_ns for event in events if event.after_ns)
+    least_rtt, usual_rtt = transfer.row["rtt_ns_min"], transfer.row["rtt_ns_median"]
+    if len(after) < TIMERS_MIN or 2 * len(after) < len(events) or least_rtt is None or usual_rtt is None:
+        return None
+    soonest, usual, latest = (after[tenth * len(after) // 10] for tenth in (1, 5, 9))
+    is_timer = usual <= SOON * usual_rtt and latest - soonest <= SPREAD * usual
+    is_soonest = is_unanswered(transfer) and latest - soonest <= SAME * usual and is_late(transfer, usual, least_rtt)
+    return float(usual) if is_timer or is_soonest or latest < least_rtt else None
+
+
+def is_late(transfer: Transfer, after_ns: int, least_rtt: int) -> bool:
+    """Returns whether three duplicate ACKs would have come sooner, if packets had overtaken the data."""
+    gap_ns = transfer.duration_ns / transfer.data_packets
+    return after_ns >= max(LATE_TIMES * least_rtt, least_rtt + LATE_GAPS * gap_ns)
+
+
+def is_unanswered(transfer: Transfer) -> bool:
+    """Returns whether hardly an ACK gives a round trip: data had been repeated before (Karn's rule)."""
+    return (transfer.row["rtt_samples"] or 0) <= SAMPLES_SHARE * transfer.data_packets
+
+
+def short_timer(transfer: Transfer, events: list[Needless], after_ns: float) -> Reason:
+    """Returns the reason of repeats by a timer that is shorter than the round trip."""
+    sender, receiver = ends_of(transfer)
+    late = f"ACKs take {show_duration(transfer.row['rtt_ns_median'])} (median)"
+    late = "hardly an ACK comes sooner" if is_unanswered(transfer) else late
+    return Reason(
+        len(events),
+        f"it repeats after {show_duration(after_ns)} what has no ACK, and {late}",
+        "likely" if is_unanswered(transfer) else "proven",
+        "client" if transfer.row["direction"] == 0 else "server",
+        f"Raise the least retransmission timeout of {sender} above the round trip (Linux: `ip route change ... rto_min`; others: "
+        f"RFC 6298), and look for what makes the way to {receiver} so long.",
+    )
+
+
+def reason_of(transfer: Transfer, events: list[Needless]) -> Reason:
     """Returns the reason of most of the repeats."""
     sender, receiver = ends_of(transfer)
+    timer_ns = short_timer_ns(transfer, events)
+    if timer_ns is not None:
+        return short_timer(transfer, events, timer_ns)
     lost_acks = transfer.back["acks_lost_downstream"] or 0
     if lost_acks:
         return Reason(
@@ -61,10 +118,10 @@ def reason_of(transfer: Transfer, events: list[tuple[str, str, str]]) -> Reason:
             f"Compare error and drop counters of every port on the way from {receiver} to {sender} (`ethtool -S`).",
             is_of_timer=True,
         )
-    kinds = Counter(kind if kind not in OF_TIMER else TIMER for kind, _, _ in events)
+    kinds = Counter(each.kind if each.kind not in OF_TIMER else TIMER for each in events)
     most, count = max(kinds.items(), key=lambda entry: (entry[1], entry[0] == TIMER))
     if most == TIMER:
-        return expired(transfer, count, any(evidence == "acknowledged" for _, evidence, _ in events))
+        return expired(transfer, count, any(each.evidence == "acknowledged" for each in events))
     if most != "fast_retransmission":
         return Reason(
             count,
@@ -76,7 +133,7 @@ def reason_of(transfer: Transfer, events: list[tuple[str, str, str]]) -> Reason:
             "reordering",
             f"a capture at {sender}: whether duplicate ACKs or its timer made it repeat",
         )
-    if lacks_sack(transfer) and any(why in AFTER_LOSS for _, _, why in events):
+    if lacks_sack(transfer) and any(each.cause in AFTER_LOSS for each in events):
         return Reason(
             count,
             "the connection has no SACK, so that after a loss it cannot know what had arrived",
@@ -124,6 +181,11 @@ def expired(transfer: Transfer, count: int, acks_passed: bool) -> Reason:
     )
 
 
+def wasted_ns(transfer: Transfer, repeats: int) -> float:
+    """Returns the time that repeats took on a path that is full."""
+    return transfer.waited_ns * min(repeats / transfer.data_packets, 1.0)
+
+
 def timers_ns(row: DirectionRow) -> int | None:
     """Returns how long the sender waited for timers, if none of them was needed; None if one was, or without any."""
     is_needless = (row["timeouts"] or 0) <= (row["spurious_retransmissions"] or 0) and not row["lost_downstream"]
@@ -133,15 +195,17 @@ def timers_ns(row: DirectionRow) -> int | None:
 @cause(
     code="needless-repeats",
     title="Data repeated that had arrived",
-    sentence="{sender} repeated {count:segment} ({share}) that had arrived{to}: {why}{price}.",
+    sentence="{sender} repeated {count:segment} ({share}) that had arrived{to}: {why}{price}{full}.",
     advice="{advice}",
     shows="DSACKs, timestamps or earlier ACKs prove that repeated data had arrived (finding spurious), and no loss, stall or "
-    "order of packets at the capture point explains it. Tail loss probes alone are a note. Lost ACKs show by the timestamps of "
-    "the repeats (rule V6.7 of verdicts).",
+    "order of packets at the capture point explains it. The timer is too short if the repeats come equally long after the data "
+    "(20%), in less than 0.9 of the median round trip, or sooner than any ACK. Tail loss probes alone are a note. Lost ACKs "
+    "show by the timestamps of the repeats (rule V6.7 of verdicts).",
     rivals={
         "random-loss": "the data had arrived; what was lost are ACKs, if anything",
         "reordering": "the timer repeated the data, not three duplicate ACKs",
         "stall": "single segments were repeated, not all flows stood still",
+        "bottleneck": "a tenth or more of what fills the path are repeats, and hardly any was needed",
     },
     unknown="Whether ACKs were lost or late, if the timestamps of the sender do not show it.",
     explains=("spurious", "timeout-stalls", "retransmission-cost", "recovery-limited", "loss-limited-window"),
@@ -153,7 +217,7 @@ def needless_repeats(case: Case) -> Matches:
         for transfer in transfers:
             events = needless_events(case, transfer)
             if events:
-                is_note = each.finding.severity == "info" or all(kind == PROBE for kind, _, _ in events)
+                is_note = each.finding.severity == "info" or all(event.kind == PROBE for event in events)
                 yield repeats_match(case, is_note, transfer, reason_of(transfer, events))
 
 
@@ -162,15 +226,23 @@ def repeats_match(case: Case, is_note: bool, transfer: Transfer, reason: Reason)
     row, (sender, receiver) = transfer.row, ends_of(transfer)
     waited_ns = timers_ns(row) if reason.is_of_timer and not is_note else None
     excluded = {"random-loss": "DSACKs, timestamps or earlier ACKs prove that the data had arrived"}
+    full, share = case.effects(FULL, [row["flow"]]), show_share(reason.repeats, transfer.data_packets)
+    if full:
+        excluded["bottleneck"] = f"{share} of what fills the path is not needed"
     return Match(
         certainty=reason.certainty,
         place=reason.place,
         severity="info" if is_note else None,
-        findings=case.effects(UNPLACED, [row["flow"]])
-        if lacks_sack(transfer) or reason.repeats > transfer.unplaced
-        else [],
+        findings=[
+            *full,
+            *(
+                case.effects(UNPLACED, [row["flow"]])
+                if lacks_sack(transfer) or reason.repeats > transfer.unplaced
+                else []
+            ),
+        ],
         flows=[transfer.side],
-        waited_ns=waited_ns,
+        waited_ns=waited_ns or (wasted_ns(transfer, reason.repeats) if full else None),
         bytes=None if waited_ns else row["retransmitted_bytes"],
         proof="DSACKs, timestamps or earlier ACKs prove that the data had arrived",
         excluded=excluded,
@@ -178,8 +250,9 @@ def repeats_match(case: Case, is_note: bool, transfer: Transfer, reason: Reason)
         sender=sender,
         to=f" at {receiver}",
         count=reason.repeats,
-        share=show_share(reason.repeats, transfer.data_packets),
+        share=share,
         why=reason.text,
         price=f"; its timers took {show_duration(waited_ns)}" if waited_ns else "",
+        full=f"; they take {share} of a path that is full" if full else "",
         advice=reason.advice,
     )
