@@ -274,8 +274,8 @@ def test_media_of_both_ends_a_ring_tone_and_a_stream_are_no_one_way_call(more: A
 def test_an_end_of_a_call_that_falls_silent(more: dict[str, Any], passed: str, alone: str, tmp_path: Path) -> None:
     answer = trace_of(of_wire(lambda: drawn.falls_silent(**more)), tmp_path).answer
     assert answer.cause == "media-stops" and answer.sentence == (
-        f"No more RTP came from 10.0.0.20 after the first {passed} of the call, while that of 10.0.0.5 went on for {alone}: "
-        "it probably stopped sending, or its packets are dropped before the capture point."
+        f"No more RTP came from 10.0.0.20 after the first {passed} of the call, while that of 10.0.0.5 went on for {alone}. "
+        "It probably stopped sending, or its packets are dropped before the capture point."
     )
 
 

@@ -61,7 +61,7 @@ def test_a_server_that_aborts_is_told_with_what_was_open(tmp_path: Path) -> None
     assert "reset-by-device" not in rows
     assert rows["reset-by-peer"]["sentence"] == (
         "The server 10.0.0.2:443 itself reset 3 connections of 4 with a request open, 500 µs after the last packet: each at "
-        "its client's first message, which the process refuses (a version, a client) or dies of."
+        "its client's first message, which the process refuses or dies of."
     )
 
 
@@ -86,7 +86,7 @@ def test_an_idle_timeout_of_a_device(tmp_path: Path) -> None:
     assert (row["certainty"], row["failed"]) == ("proven", 3)
     assert row["sentence"] == (
         "A device before 10.0.0.2:443 (TTL 61 against 64) cut idle connections after 412 s: the first packets after 3 pauses "
-        "were reset within 20.2 ms, while pauses of up to 300 s did no harm."
+        "were reset within 20.2 ms. Pauses of up to 300 s did no harm."
     )
 
 

@@ -134,7 +134,7 @@ def one_way_match(stream: FlowRow, row: DirectionRow) -> Match:
     code="media-stops",
     title="One end of a call falls silent",
     sentence="No more RTP came from {source} after the first {passed} of the call, while that of {other} went on for {alone}"
-    "{end}: it {probably}stopped sending{hold}, or its packets are dropped before the capture point.",
+    "{end}. It {probably}stopped sending{hold}, or its packets are dropped before the capture point.",
     advice="Capture at {source}: if it goes on sending, look for what drops its packets from then on (a NAT entry, a media proxy "
     "that changes ports); else look at its log at that time.",
     shows="RTP of both ends passes, in one flow or in two, 250 packets or more of each; then that of one end stays away for 5 s "

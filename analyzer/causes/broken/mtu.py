@@ -171,7 +171,7 @@ def at_sender(case: Case, finding: Numbered) -> Match:
         excluded=excluded,
         undecided=undecided,
         what=f"Packets of {size:,} bytes {'probably ' if undecided else ''}vanish after the capture point: {flow_str(row)} sent "
-        f"them {times} in {waited} without an ACK, while {smaller} passed; {icmp}. The path "
+        f"them {times} in {waited} without an ACK, while {smaller} passed. {icmp[0].upper()}{icmp[1:]}. The path "
         f"MTU is {'probably ' if undecided else ''}smaller, and the transfer hangs.",
         ping=ping_str(case, row["flow"], icmp_error[1] if icmp_error else size),
         host=row["destination"],

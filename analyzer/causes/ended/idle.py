@@ -274,7 +274,8 @@ def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
     closed, count = all(cut.fin for cut in victims), len(victims)
     fast = show_duration(max(cut.reply_ns for cut in victims))
     is_near = harmless >= NEAR_SHARE * victims[0].idle_ns or not victims[0].is_waiting
-    spared = f", while pauses of up to {show_duration(harmless)} did no harm" if harmless and is_near else ""
+    spared = f"auses of up to {show_duration(harmless)} did no harm" if harmless and is_near else ""
+    besides = f", while p{spared}" if spared else ""
     return Match(
         **certainty_fields(is_known and (count > 1 or bool(harmless)), bool(age_of(case, victims))),
         place="server" if closed else "device",
@@ -283,12 +284,12 @@ def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
         attempts=max(case.connections.requests_to(victims[0].connection.server), count),
         frames=[ending_cited(cut.reset) for cut in victims[:SHOWN]],
         filter=cut_filter(victims),
-        proof=f"RST after silence alone{spared}"
+        proof=f"RST after silence alone{besides}"
         if victims[0].is_waiting
-        else f"RST {fast} after the first packet that followed the pause{spared}",
+        else f"RST {fast} after the first packet that followed the pause{besides}",
         who=who,
         **idle_words(victims, closed),
         or_age=or_age_str(case, victims),
         met=met_str(victims, fast),
-        harmless=spared,
+        harmless=f". P{spared}" if spared else "",
     )

@@ -213,7 +213,7 @@ def what_happened(case: Case, group: Sequence[Reset], is_server: bool) -> str:
         them = "it" if len(group) == 1 else "them"
         return f"the host no longer knew {them}, as after a restart of the host or program"
     if is_server and are_first(case, group) and not are_at_once(group):
-        return "each at its client's first message, which the process refuses (a version, a client) or dies of"
+        return "each at its client's first message, which the process refuses or dies of"
     return (
         "all in one moment: its process died"
         if are_at_once(group)

@@ -106,7 +106,7 @@ def alternate(lossy: Sequence[Lossy], clean: Sequence[Transfer]) -> bool:
     code="bad-link-of-several",
     title="One of several parallel links loses",
     sentence="{count} of {total:connection} from {source} to {service} lost {share} of their segments ({lost} of {sent}) "
-    "{where}, the other {clean} none of {passed} meanwhile: {probably}one of several parallel links (LACP, ECMP) is "
+    "{where}. The other {clean} lost none of {passed} meanwhile, so {probably}one of several parallel links (LACP, ECMP) is "
     "bad{price}.",
     advice="Compare the error counters of each member link {where} (`show etherchannel summary`, `ethtool -S`), and take the bad "
     "one out; `iperf3 --cport` with several ports shows which connections use it.",

@@ -104,7 +104,7 @@ def ignored_match(group: Sequence[Direction]) -> Match:
     flow, row = group[0]
     in_tunnel, ignored = is_in_tunnel(flow), sum(each["checksums_ignored"] or 0 for _, each in group)
     has_right, waited = all(right_sums(each) for _, each in group), union_ns(map(lost_time, group))
-    answered = "the first packet without it" if is_of_syns(group[0]) else "those with a right one"
+    answered = "the first without it" if is_of_syns(group[0]) else "those with a right one"
     return Match(
         certainty="proven" if has_right else "likely",
         place="client" if row["direction"] == 0 else "server",

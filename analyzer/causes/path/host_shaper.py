@@ -53,7 +53,7 @@ def is_held(case: Case, transfer: Transfer) -> bool:
 @cause(
     code="host-shaper",
     title="The sender's own host holds the rate",
-    sentence="{source} itself {probably}holds its transfer to {target} at {rate} (a shaper or rate limit): its packets leave "
+    sentence="{source} itself {probably}holds its transfer to {target} at {rate} (a shaper or rate limit). Its packets leave "
     "evenly, though nothing was lost, the window has room, and round trips stay at {rtt}.",
     advice="Look at {source}: `tc -s qdisc show` (tbf, htb, fq maxrate: overlimits, backlog), the rate limit of its container, "
     "machine or cloud instance, and `ss -ti` (pacing_rate).",

@@ -111,7 +111,7 @@ def repair_of(case: Case, lossy: Lossy) -> Repair | None:
     code="slow-repair",
     title="Lost segments are repaired one at a time",
     sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where} in bursts of "
-    "up to {longest}, and {sender} repairs them one at a time, each {step} after the one before, {reason}{price}.",
+    "up to {longest}. {sender} repairs them one at a time, each {step} after the one before, {reason}{price}.",
     advice="{advice}",
     shows="Losses that were due within 5 ms or two round trips of each other are repaired one by one. Each repair comes at "
     "least 30 ms and 10 round trips after the one before. That happens at least three times, in most such cases, and always "
@@ -345,8 +345,8 @@ def marking_of(lossy: Lossy) -> str:
 @cause(
     code="duplex-mismatch",
     title="Duplex mismatch, or a bad cable",
-    sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where}, one at a time, and "
-    "nothing queues ({rtt}): the ends of an Ethernet link may differ in duplex, or a cable is bad{price}.",
+    sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where}, one at a time, though "
+    "nothing queues ({rtt}). The ends of an Ethernet link may differ in duplex, or a cable is bad{price}.",
     advice="Read both ends of each link {where}: `ethtool IF` (Duplex: Half?), late collisions and FCS errors in "
     "`ethtool -S IF`; let both ends negotiate.",
     shows="At least 5% of the segments, and 30, are lost in one direction, one at a time. The path takes at most 10 ms, and "

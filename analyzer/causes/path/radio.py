@@ -157,7 +157,7 @@ def total_bps(case: Case) -> float:
     code="held-pings",
     title="Answers are held back again and again",
     sentence="Something {probably}holds packets between {client} and {server} back again and again, like a Wi-Fi adapter "
-    "that sleeps (power save){or_scans}: {facts}. {lost}, and only {rate} passed, so no queue grew.",
+    "that sleeps (power save){or_scans}. {facts}. {lost}, and only {rate} passed, so no queue grew.",
     advice="Turn power save off (`iw dev wlan0 set power_save off`) and stop background scans at the end with the radio; "
     "compare a cable, another driver, and pings from another host.",
     shows="At least five pings and 5% of a pair took 100 ms and 20 times the minimum. At least 30% were answered about as "
@@ -187,7 +187,7 @@ def held_pings(case: Case) -> Matches:
             beacons, most = round(beat / BEACON_NS), show_duration(max(row["waited_ns"] or 0 for row in late))
             beat_str = show_duration(beat)
             facts = (
-                f"the answers to {plural(len(late), 'ping')} come in a beat of {beat_str} and wait up to {most} for it"
+                f"The answers to {plural(len(late), 'ping')} come in a beat of {beat_str} and wait up to {most} for it"
             )
             proof = f"the beat is {plural(beacons, 'beacon interval')} of 102.4 ms, whenever the pings came"
             yield held_match(case, pings, late, proof, facts, "")

@@ -136,8 +136,8 @@ def hanging(case: Case) -> Matches:
                 "host-down": "the client acknowledges a SYN-ACK",
             },
             undecided={"accept-queue": f"a capture on {host}: whether the client's ACK and data arrive there"},
-            what=f"The SYN-ACKs of {endpoint_str(host, port)} take another path, and what the client sends next is probably "
-            f"dropped as out of state: {plural(len(rows), 'connection')} hang after the handshake "
+            what=f"The SYN-ACKs of {endpoint_str(host, port)} take another path, so what the client sends next is probably "
+            f"dropped as out of state. {plural(len(rows), 'connection')} hang after the handshake "
             f"({plural(repeats, 'repeat')} of the first data in {time})",
         )
 

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -22,6 +24,7 @@ from wiretale.analyzer.rows import DirectionRow
 pytestmark = pytest.mark.xdist_group("finding-words")  # one process makes the traces
 
 SEEDS = 100
+HEADLINE_WORDS = 34
 ADDRESS = re.compile(r"\d+(?:\.\d+){3}(?::\d+)?")
 NOUNS = (
     "packet|segment|block|frame|fragment|datagram|gap|pause|time|run|byte|flow|connection|connection attempt|direction|"
@@ -163,3 +166,10 @@ def test_headlines_are_well_said() -> None:
     assert len(lines) > 100
     for name, wrong in WRONG.items():
         assert not [line for line in lines if re.search(wrong, line)], name
+
+
+def test_the_first_sentence_of_a_cause_is_short() -> None:
+    examples = json.loads(files("wiretale.analyzer.causes").joinpath("examples.json").read_text("utf-8"))
+    assert len(examples) > 150
+    first = {code: re.split(r"(?<=[\w)%])\. (?=\w)", example["sentence"])[0] for code, example in examples.items()}
+    assert {code: sentence for code, sentence in first.items() if len(sentence.split()) > HEADLINE_WORDS} == {}
