@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,26 @@ from crafted import Timed, analyze_timed, write_timed
             "02:00:00:00:00:0c declines 10.1.4.7 that 10.1.0.1 gave it, as already in use (ARP shows it at "
             "02:00:00:00:00:77), so it has none.",
         ),
+        (
+            "shared-group",
+            "Two virtual routers probably use VRRP group 1 in one network: 10.0.0.2 and 10.0.0.3 advertise it side by side for "
+            "28.5 s, each for other addresses",
+        ),
+        (
+            "router-denied",
+            "The IPv6 router fe80::1 tells hosts that it is none: 3 neighbor advertisements of it had no router flag, and each "
+            "host that gets one drops its default route",
+        ),
+        (
+            "topology-changes",
+            "The spanning tree changed 8 times in 598 s, every 74.8 s on average, as BPDUs of 02:00:00:00:00:01 tell",
+        ),
+        (
+            "foreign-nak",
+            "02:00:00:00:00:0a sensor begins anew again and again: the DHCP server 10.66.0.1 answers its Requests to 10.1.0.1 "
+            "with a "
+            "NAK (3 times in 18 s), although 10.1.0.1 confirms the address.",
+        ),
         ("port-login", "The switch answers no 802.1X login of 02:00:00:00:00:0a: 3 EAPOL-Starts got no EAP-Request."),
     ],
 )
@@ -64,6 +85,18 @@ def test_sentences(code: str, beginning: str, tmp_path: Path) -> None:
         drawn.masters(second_from=30, first_until=31),
         drawn.masters(groups=(10, 11)),  # they share the work
         drawn.carp(),
+        drawn.namesakes(beside=False),  # one after the other
+        drawn.namesakes(second="10.0.7.3"),  # another network, as in another VLAN
+        drawn.denied(flags=(1, 1, 1)),
+        drawn.denied(flags=(0, 1, 1)),  # two machines, or it began to forward
+        drawn.denied(lifetime=0),  # it offers no way out
+        drawn.denied(target="fe80::7"),  # on behalf of a host
+        drawn.bridge([30.0, 150.0, 320.0]),  # a switch that starts
+        drawn.bridge([100.0 + 400 * n for n in range(5)], until=2000.0),  # seldom
+        drawn.bridge([30.0], repeated=500.0),  # one change that is told long
+        drawn.contested(stranger=drawn.DHCP_SERVER, confirms=False),  # the server itself refuses
+        drawn.contested(again=False),  # the client ignores it
+        drawn.contested(times=2),  # it happened once
         drawn.routers((("2001:db8:1::", "fd00::"), ("fd00::", "2001:db8:1::"))),
         drawn.routers(lifetimes=(1800, 0)),  # a border router of Thread
         drawn.routers((("2001:db8:1::",), ())),
@@ -102,6 +135,20 @@ def test_a_client_that_keeps_another_address_has_a_note(tmp_path: Path) -> None:
     assert [(row["code"], row["severity"], row["failed"]) for row in rows] == [("dhcp-declined", "info", None)]
 
 
+@pytest.mark.parametrize("make", [lambda at: drawn.bridge(at, notified=True), drawn.per_vlan])
+def test_changes_of_the_spanning_tree_are_told_in_other_frames_too(
+    make: Callable[[list[float]], Timed], tmp_path: Path
+) -> None:
+    answer = analyze_timed(tmp_path, make([30.0 + 60 * n for n in range(8)])).answer
+    assert answer.cause == "topology-changes" and "tree changed 8 times" in answer.sentence
+
+
+def test_a_client_without_its_name_in_the_request_takes_the_offer(tmp_path: Path) -> None:
+    """Its Discovers have the host name, and the Requests that follow have none: they are of the same client."""
+    timed = [each for each in drawn.contested() if each[1].src != "02:00:00:00:00:66"]
+    assert "dhcp-no-lease" not in analyze_timed(tmp_path, timed).causes.column("code")
+
+
 def test_version_3_has_two_masters(tmp_path: Path) -> None:
     assert analyze_timed(tmp_path, drawn.version_3()).answer.cause == "two-masters"
 
@@ -120,9 +167,17 @@ def test_announcers(tmp_path: Path) -> None:
     router = rows["router", "fe80::2"]
     assert (router["value"], router["address"], router["prefix_length"]) == (1800, "2001:db8:2::", 64)
     assert rows["pause", drawn.STATION]["value"] == 0xFFFF and len(rows) == 5
+    timed = sorted([*drawn.denied((0, 1)), *drawn.bridge([30.0, 90.0], until=200.0)], key=lambda each: each[0])
+    rows = {(row["kind"], row["source"] or row["mac"]): row for row in analyze_timed(tmp_path, timed).announcers}
+    flags = rows["router_na", "fe80::1"]
+    assert (flags["packets"], flags["withdrawals"], flags["value"]) == (2, 1, 1)
+    tree = rows["bridge", drawn.SWITCH]
+    assert (tree["value"], tree["packets"], tree["withdrawals"]) == (2, 100, 64)
 
 
-@pytest.mark.parametrize("timed", [drawn.masters()[:1], drawn.routers()[:1], drawn.pauses(1), drawn.starts(1)[:1]])
+@pytest.mark.parametrize(
+    "timed", [drawn.masters()[:1], drawn.routers()[:1], drawn.pauses(1), drawn.starts(1)[:1], drawn.bridge([0.0])[:1]]
+)
 def test_cut_frames(timed: Timed, tmp_path: Path) -> None:
     """Whatever a frame is cut to, nothing is read behind its end."""
     full = bytes(timed[0][1])

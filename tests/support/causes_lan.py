@@ -8,16 +8,22 @@ from collections.abc import Callable, Sequence
 
 from scapy.all import (
     ARP,
+    BOOTP,
     DHCP,
     ICMP,
     IP,
+    STP,
+    UDP,
     VRRP,
+    Dot3,
     Ether,
+    ICMPv6ND_NA,
     ICMPv6ND_RA,
     ICMPv6NDOptPrefixInfo,
     IPv6,
     Raw,
     VRRPv3,
+    mac2str,
 )
 
 from attempt_wire import Ends
@@ -46,6 +52,75 @@ def masters(second_from: float = 0.0, first_until: float = 60.0, groups: tuple[i
             timed += advertisement(n + 0.1, "10.0.0.2", 0, groups[0])
         if n >= second_from:
             timed += advertisement(n + 0.6, "10.0.0.3", 100, groups[1], f"10.0.0.{groups[1] - 9}")
+    return timed
+
+
+def namesakes(first: str = "10.0.0.2", second: str = "10.0.0.3", beside: bool = True) -> Timed:
+    """Masters of two virtual routers with one number, side by side or one after the other."""
+    timed: Timed = []
+    for n in range(30):
+        timed += advertisement(n + 0.1, first, 100, 1, "10.0.0.1")
+        timed += advertisement(n + (0.6 if beside else 40.0), second, 100, 1, "10.0.0.100")
+    return timed
+
+
+def denied(flags: Sequence[int] = (0, 0, 0), lifetime: int = 1800, target: str = "fe80::1") -> Timed:
+    """A router that advertises itself, and answers neighbor solicitations with these router flags."""
+    timed = [each for each in routers((("2001:db8:1::",), ()), (lifetime, 0)) if each[1][IPv6].src == "fe80::1"]
+    for n, flag in enumerate(flags):
+        frame = Ether(src="02:00:00:00:00:01", dst=STATION) / IPv6(src="fe80::1", dst="fe80::a", hlim=255)
+        timed.append((5.0 + 10 * n, frame / ICMPv6ND_NA(R=flag, S=1, O=0, tgt=target)))
+    return sorted(timed, key=lambda each: each[0])
+
+
+def bridge(changes: Sequence[float], until: float = 600.0, repeated: float = 35.0, notified: bool = False) -> Timed:
+    """The BPDUs of a bridge every 2 s, with the flag of a change for a time after each; or notifications of another one."""
+    timed: Timed = []
+    for n in range(int(until / 2)):
+        flag = not notified and any(0 <= 2.0 * n - at < repeated for at in changes)
+        body = STP(bpduflags=int(flag), rootid=4096, rootmac=SWITCH, bridgeid=4096, bridgemac=SWITCH, maxage=20)
+        frame = Dot3(src=SWITCH, dst="01:80:c2:00:00:00", len=38) / Raw(bytes.fromhex("424203"))
+        timed.append((2.0 * n, frame / Raw(bytes(body) + bytes(8))))
+    for at in changes if notified else ():
+        frame = Dot3(src=STATION, dst="01:80:c2:00:00:00", len=7) / Raw(bytes.fromhex("42420300000080") + bytes(39))
+        timed += [(at, frame), (at + 2.0, frame)]
+    return sorted(timed, key=lambda each: each[0])
+
+
+def per_vlan(changes: Sequence[float]) -> Timed:
+    """The same of PVST+: SNAP of Cisco in place of LLC."""
+    timed = bridge(changes)
+    head = bytes.fromhex("aaaa0300000c010b")
+    return [
+        (at, Dot3(src=SWITCH, dst="01:00:0c:cc:cc:cd", len=50) / Raw(head + bytes(packet.payload)[3:]))
+        for at, packet in timed
+    ]
+
+
+def named_request(at: float, xid: int, server: str = DHCP_SERVER) -> Timed:
+    """A Request that names its server, as a client sends after an Offer."""
+    boot = BOOTP(op=1, xid=xid, chaddr=mac2str(STATION))
+    options = [("message-type", "request"), ("server_id", server), ("requested_addr", LEASE), "end"]
+    frame = Ether(src=STATION, dst="ff:ff:ff:ff:ff:ff") / IP(src="0.0.0.0", dst="255.255.255.255")
+    return [(at, frame / UDP(sport=68, dport=67) / boot / DHCP(options=options))]
+
+
+def stranger_nak(at: float, xid: int, server: str) -> Timed:
+    boot = BOOTP(op=2, xid=xid, chaddr=mac2str(STATION))
+    frame = Ether(src="02:00:00:00:00:66", dst="ff:ff:ff:ff:ff:ff") / IP(src=server, dst="255.255.255.255")
+    options = [("message-type", "nak"), ("server_id", server), "end"]
+    return [(at, frame / UDP(sport=67, dport=68) / boot / DHCP(options=options))]
+
+
+def contested(times: int = 4, stranger: str = "10.66.0.1", again: bool = True, confirms: bool = True) -> Timed:
+    """Requests to one server that another one refuses; `again`: the client then begins anew."""
+    timed: Timed = []
+    for n in range(times):
+        at, xid = 6.0 * n if again else 3600.0 * n, n + 1
+        timed += [message(at, "discover", xid, STATION, name="sensor"), message(at + 0.03, "offer", xid, STATION)]
+        timed += named_request(at + 0.04, xid)
+        timed += stranger_nak(at + 0.042, xid, stranger)
+        timed += [message(at + 0.05, "ack", xid, STATION)] if confirms else []
     return timed
 
 
@@ -198,6 +273,10 @@ EXAMPLES: dict[str, Callable] = {
     "redirected": of_timed(redirects),
     "wrong-mask": of_timed(strangers),
     "two-masters": of_timed(masters),
+    "shared-group": of_timed(namesakes),
+    "router-denied": of_timed(denied),
+    "topology-changes": of_timed(lambda: bridge([30.0 + 70 * n for n in range(8)])),
+    "foreign-nak": of_timed(contested),
     "second-router": of_timed(routers),
     "pause-frames": of_timed(pauses),
     "port-login": of_timed(starts),

@@ -6,7 +6,9 @@ from __future__ import annotations
 from types import ModuleType
 
 from wiretale.analyzer.causes.services import (
+    associations,
     bgp,
+    blocked,
     boot_files,
     calls,
     http2,
@@ -20,4 +22,17 @@ from wiretale.analyzer.causes.services import (
 
 CHAPTER = "Calls, logins, boot files and routers"
 #: in the order of tests
-MODULES: tuple[ModuleType, ...] = (calls, logins, refused, leases, bgp, http2, polls, boot_files, routers, wlan)
+MODULES: tuple[ModuleType, ...] = (
+    calls,
+    logins,
+    blocked,
+    refused,
+    leases,
+    bgp,
+    http2,
+    associations,
+    polls,
+    boot_files,
+    routers,
+    wlan,
+)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DHCP servers, or relays before them, that offer an address late, and addresses that clients decline."""
+"""DHCP servers, or relays before them, that offer an address late, addresses that clients decline, and servers that refuse what
+another one was asked for."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
+from wiretale.analyzer.findings.hosts.dhcp import mac_of
 from wiretale.analyzer.findings.hosts.neighbors import NEIGHBORS_MAX
 from wiretale.analyzer.units import plural, show_duration
 
@@ -26,6 +28,8 @@ PROXY_ADVICE = (
     "tracks devices by probes)."
 )
 SEEN_NS = 10_000_000_000  # before a client declines an address: who has it then
+RESTARTS_MIN, RESTART_NS = 2, 35_000_000_000  # Discovers that follow a NAK of another server within this time
+FOREIGN_NAK = "FOREIGN NAK"
 LATE_NS = 3_000_000_000  # a server may ping an address for a second or two before it offers it
 
 
@@ -92,11 +96,6 @@ def why_str(server: str, slowest: ExchangeRow, is_sure: bool) -> str:
         f"the Offer of {server} came after {sent}; the DHCP server or a relay probably answers late, or the switch port forwards "
         "late (portfast)"
     )
-
-
-def mac_of(row: ExchangeRow) -> str:
-    """Returns the MAC address of a client, which may have a host name behind it."""
-    return (row["name"] or "?").split("\\032")[0].split(" ")[0]
 
 
 @cause(
@@ -171,3 +170,77 @@ def lasting_ns(rows: list[ExchangeRow]) -> int:
     """Returns the time from the first to the last."""
     times = [row["asked_ns"] or 0 for row in rows]
     return max(times) - min(times)
+
+
+def restarts_of(rows: Sequence[ExchangeRow]) -> list[tuple[ExchangeRow, int]]:
+    """Returns the Requests of a client that another server refused than the one that they name, and after which it
+    soon began anew,
+    each with the time in which it did."""
+    begins = sorted(row["asked_ns"] or 0 for row in rows if row["type"] == "Discover")
+    naks = [(row, row["answered_ns"] or 0) for row in rows if row["code"] == FOREIGN_NAK]
+    later = [(row, min((ns - at for ns in begins if ns > at), default=RESTART_NS + 1)) for row, at in naks]
+    return [(row, took_ns) for row, took_ns in later if took_ns <= RESTART_NS]
+
+
+@cause(
+    code="foreign-nak",
+    title="A second DHCP server refuses what another one offered",
+    sentence="{client} begins anew again and again: the DHCP server {server} answers its Requests to {addressee} with a NAK "
+    "({count} times in {time}){confirmed}.",
+    advice="Find the port of {server} (`show mac address-table`): take it off this network, or let it leave Requests alone that "
+    "name another server (ISC: `not authoritative`; RFC 2131 section 4.3.2); DHCP snooping on the switches keeps it away. An "
+    "update may make the client ignore such NAKs, as most do.",
+    shows="A Request names a server (option 54), another server answers it with a NAK, and the client sends a Discover within "
+    "35 s, at least twice. Most clients ignore such a NAK.",
+    rivals={
+        "dhcp-no-lease": "the server that the Request names does not refuse it",
+        "second-dhcp": "the second server gives no address",
+    },
+    unknown="Why the second server answers: it may have no free address, or think that the client is in its network.",
+)
+def foreign_nak(case: Case) -> Matches:
+    by_client: dict[str, list[ExchangeRow]] = {}
+    for row in exchanges_of(case.transfers, "dhcp"):
+        by_client.setdefault(mac_of(row), []).append(row)
+    for rows in by_client.values():
+        restarts = restarts_of(rows)
+        if len(restarts) >= RESTARTS_MIN:
+            yield nak_match(rows, [row for row, _ in restarts], restarts[-1][1])
+
+
+def nak_match(rows: Sequence[ExchangeRow], refused: Sequence[ExchangeRow], last_ns: int) -> Match:
+    """Returns the match of a client whose Requests to one server another one refuses; `last_ns`: from the last NAK on."""
+    requests = [row for row in rows if row["type"] == "Request"]
+    granted = granted_of(requests, refused)
+    strangers = sorted({str(row["server"]) for row in refused})
+    addressees = sorted({str(row["server"]) for row in granted or offered_to(rows)} - set(strangers))
+    lasted = (refused[-1]["answered_ns"] or 0) + last_ns - (refused[0]["asked_ns"] or 0)
+    return Match(
+        certainty="proven",
+        place="server",
+        failed=len(refused),
+        attempts=len({row["asked_frame"] for row in requests}),
+        waited_ns=lasted,
+        frames=packets_of(refused),
+        packets=len(refused),
+        filter="dhcp.option.dhcp == 3 || dhcp.option.dhcp == 6",
+        proof=f"{plural(len(refused), 'NAK')} to Requests that name another server, a new Discover after each",
+        excluded={"dhcp-no-lease": "the server that the Request names does not refuse it"},
+        client=max((row["name"] or "?" for row in rows), key=len),
+        server=named(strangers, 1),
+        addressee=named(addressees, 1) or "another server",
+        count=f"{len(refused):,}",
+        time=show_duration(lasted),
+        confirmed=f", although {named(addressees, 1)} confirms the address" if granted else "",
+    )
+
+
+def granted_of(requests: Sequence[ExchangeRow], refused: Sequence[ExchangeRow]) -> list[ExchangeRow]:
+    """Returns the ACKs to the Requests that another server refused."""
+    frames = {row["asked_frame"] for row in refused}
+    return [row for row in requests if row["code"] == "ACK" and row["asked_frame"] in frames]
+
+
+def offered_to(rows: Sequence[ExchangeRow]) -> list[ExchangeRow]:
+    """Returns the Discovers that got an Offer in the capture."""
+    return [row for row in rows if row["code"] == "OFFER" and row["server"]]

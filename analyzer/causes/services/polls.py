@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests over UDP of which a server leaves some without an answer."""
+"""Requests of which a server leaves some without an answer: those over UDP, and those of Modbus for a unit that it
+does not serve."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.services.dialogs import facts_of
 from wiretale.analyzer.causes.unanswered.silent_hosts import HOSTS_MAX, about, any_filter, spans_of
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.model import endpoint_str
@@ -14,13 +16,16 @@ from wiretale.analyzer.findings.shared.servers import first_packets
 from wiretale.analyzer.units import plural, show_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import FlowRow
+    from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 #: services of which each request wants one answer
 SERVICES = {123: "NTP request", 161: "SNMP request"}
 #: why a server leaves a request without an answer
 DROPS = {123: "too many, or of clients that it does not serve", 161: "too many, or a wrong community or user"}
+MODBUS, MODBUS_PORTS = "Modbus request", (502,)
 FLOWS_MAX = 5_000
 SILENT_MIN, ANSWERED_MIN, SHARE_MIN = 2, 3, 0.02
 
@@ -113,3 +118,70 @@ def some_unanswered(case: Case) -> Matches:
 def is_partly_silent(each: Polled) -> bool:
     """Returns whether a server answers, and not all."""
     return each.answers >= ANSWERED_MIN and each.silent >= max(SILENT_MIN, SHARE_MIN * each.requests)
+
+
+def by_name(case: Case, kind: str) -> dict[tuple[str, str], dict[str, list[ExchangeRow]]]:
+    """Returns the requests of a kind of each client and server, by what they ask for."""
+    groups: dict[tuple[str, str], dict[str, list[ExchangeRow]]] = defaultdict(lambda: defaultdict(list))
+    for row in case.exchanges("kind", "service"):
+        if row["type"] == kind and row["name"]:
+            groups[row["client"] or "?", row["server"] or "?"][row["name"].replace("\\032", " ")].append(row)
+    return groups
+
+
+@cause(
+    code="unserved-requests",
+    title="A device answers some requests and never others",
+    sentence='{server} never answers the Modbus request "{silent}" of {client}{more} ({count}), but answers "{served}": '
+    "it probably serves no such unit or register.",
+    advice="Compare unit (slave address), function and address of the request with the manual of {server}: many devices "
+    "answer one unit only, 1 or 255, and ignore all others.",
+    shows="A Modbus request goes out at least twice and is never answered, while the same server answers another one of that "
+    "client, "
+    "of another unit, function or address.",
+    rivals={
+        "hung-server": "it answers other requests",
+        "slow-server": "no answer came late",
+    },
+    unknown="Whether the device is slow with these requests: the client gave up.",
+    explains=("request-unanswered",),
+)
+def unserved_requests(case: Case) -> Matches:
+    for (client, server), names in by_name(case, MODBUS).items():
+        served = [name for name, rows in names.items() if any(row["answered_frame"] for row in rows)]
+        silent = [name for name, rows in names.items() if name not in served and len(rows) >= SILENT_MIN]
+        if silent and served:
+            vain = [row for name in silent for row in names[name]]
+            yield unserved_match(case, vain, sum(map(len, names.values())), server, client, silent, served)
+
+
+def unserved_match(
+    case: Case,
+    vain: Sequence[ExchangeRow],
+    attempts: int,
+    server: str,
+    client: str,
+    silent: Sequence[str],
+    served: Sequence[str],
+) -> Match:
+    """Returns the match of requests that a device never answers, while it answers other ones."""
+    facts = facts_of(case, vain, MODBUS_PORTS)
+    flows = [flow for flow in facts["flows"] if not case.direction(flow, 1)["payload_bytes"]]
+    return Match(
+        certainty="likely",
+        place="server",
+        findings=about(case, flows, "request-unanswered"),
+        failed=len(vain),
+        attempts=attempts,
+        filter=f"mbtcp && ip.addr == {server}",
+        proof=f"{plural(len(vain), 'request')} without an answer, {plural(len(served), 'other kind')} with one",
+        excluded={"hung-server": "it answers other requests"},
+        undecided={"slow-server": "Let the client wait longer for one of these requests."},
+        server=server,
+        client=client,
+        silent=silent[0],
+        more=f" and {plural(len(silent) - 1, 'other')}" if len(silent) > 1 else "",
+        count=plural(len(vain), "try", "tries"),
+        served=served[0],
+        **{**facts, "flows": flows},
+    )

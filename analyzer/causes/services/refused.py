@@ -21,7 +21,7 @@ from wiretale.analyzer.causes.services.refusal_words import (
 )
 from wiretale.analyzer.findings.exchanges.exchange_rows import named
 from wiretale.analyzer.findings.shared.servers import family
-from wiretale.analyzer.units import plural
+from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 NTP = "NTP"
 BOOT_FILES = ("TFTP read", "TFTP write")
 SMB_1, SMB_PORT = "SMB 1 negotiation", 445
+KISSES = ("RATE", "DENY", "RSTR")
 TIMES_MIN = 2  # answers of a server without time
 CLIENT_SAYS = "client: "
 NO_SERVICE_NAME = "KDC_ERR_S_PRINCIPAL_UNKNOWN"
@@ -166,7 +167,7 @@ def reason_str(answer: str) -> str:
     explains=("reset", "one-way"),
 )
 def service_refused(case: Case) -> Matches:
-    explained = case.flows_of("ftp-active-blocked")
+    explained = case.flows_of("ftp-active-blocked", "host-blocked")
     for each in refusals(case):
         if each.type != NTP and not explained.intersection(facts_of(case, each.rows, each.protocol.ports)["flows"]):
             yield refused_match(case, each)
@@ -241,7 +242,7 @@ def time_refused(case: Case) -> Matches:
 
 def time_match(case: Case, server: str, rows: Sequence[ExchangeRow], answer: str) -> Match:
     """Returns the match of a server that gives no time."""
-    clients, is_kiss = sorted({row["client"] or "?" for row in rows}), answer in ("RATE", "DENY", "RSTR")
+    clients, is_kiss = sorted({row["client"] or "?" for row in rows}), answer in KISSES
     facts = facts_of(case, rows, PROTOCOLS[NTP].ports)
     return Match(
         certainty="proven",
@@ -260,6 +261,65 @@ def time_match(case: Case, server: str, rows: Sequence[ExchangeRow], answer: str
         if is_kiss
         else f"See on {server} whether its own servers answer (`ntpq -pn`, `chronyc sources`); after a start it takes minutes.",
         **facts,
+    )
+
+
+def gaps_of(rows: Sequence[ExchangeRow]) -> dict[int, int]:
+    """Returns for each request of a client, by its number, the time since the one before it, ns."""
+    times = [row["asked_ns"] or 0 for row in rows]
+    return {number: times[number] - times[number - 1] for number in range(1, len(rows))}
+
+
+@cause(
+    code="time-limited",
+    title="A time server sends away a client that asks too often",
+    sentence="The NTP server {server} sends away {count} of {requests} of {client} by a kiss of death ({answer}): {why}.",
+    advice="Let {client} ask less often (`minpoll`, or one program in place of several), or exempt it on {server} (ntpd: "
+    "`restrict` "
+    "without `limited`, chronyd: `ratelimit`). Let the program take such an answer for no time at all, and not for a fault.",
+    shows="Of the answers of a time server to a client, at least two are a kiss of death (stratum 0 with RATE, DENY or RSTR), "
+    "and "
+    "others have the time.",
+    rivals={"time-refused": "it gives the time to other requests", "some-unanswered": "each request gets an answer"},
+    unknown="How often the server lets a client ask.",
+)
+def time_limited(case: Case) -> Matches:
+    by_ends: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
+    for row in case.exchanges("kind", "service"):
+        if row["type"] == NTP:
+            by_ends[row["client"] or "?", row["server"] or "?"].append(row)
+    for (client, server), of in by_ends.items():
+        rows = sorted(of, key=lambda row: row["asked_ns"] or 0)
+        kissed = [number for number, row in enumerate(rows) if row["outcome"] == "refused" and row["code"] in KISSES]
+        if len(kissed) >= TIMES_MIN and any(row["outcome"] == "answered" for row in rows):
+            yield limit_match(case, (client, server), rows, kissed)
+
+
+def limit_match(case: Case, ends: tuple[str, str], rows: Sequence[ExchangeRow], kissed: Sequence[int]) -> Match:
+    """Returns the match of a client that a time server turns away now and then; `kissed`: the numbers of these requests."""
+    gaps, refused = gaps_of(rows), [rows[number] for number in kissed]
+    short = [gaps[number] for number in kissed if number in gaps]
+    granted_gaps = [gap for number, gap in gaps.items() if number not in kissed]
+    is_shorter = len(short) == len(kissed) and bool(granted_gaps) and max(short) < min(granted_gaps)
+    return Match(
+        certainty="proven",
+        place="client",
+        failed=len(kissed),
+        attempts=len(rows),
+        filter=f"ntp.stratum == 0 && {family(ends[1])}.src == {ends[1]}",
+        proof=f"{plural(len(kissed), 'kiss', 'kisses')} of death among {plural(len(rows), 'answer')}",
+        excluded={"time-refused": "it gives the time to other requests"},
+        client=ends[0],
+        server=ends[1],
+        count=f"{len(kissed):,}",
+        requests=plural(len(rows), "request"),
+        answer=named(sorted({str(row["code"]) for row in refused})),
+        why=f"they came within {show_duration(max(short))} of the one before, all others after "
+        f"{show_duration(min(granted_gaps))} "
+        f"or more"
+        if is_shorter
+        else "it asks more often than the server allows",
+        **{**facts_of(case, refused, PROTOCOLS[NTP].ports), "waited_ns": None},
     )
 
 

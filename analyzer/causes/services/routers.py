@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Routers and ports of a LAN that disagree: two masters of one virtual router, two IPv6 routers with networks of their own, ports
-that ask for pauses, and logins of 802.1X without an answer; and routers that know a shorter way."""
+"""Routers and ports of a LAN that disagree: two masters of one virtual router, two virtual routers of one number,
+two IPv6 routers
+with networks of their own, ports that ask for pauses, and logins of 802.1X without an answer; and routers that know
+a shorter way.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 ROWS_MAX = 10_000
 TOGETHER_NS, ANNOUNCED_MIN = 3_000_000_000, 3  # longer than a master needs to resign, and its advertisements
 PAUSES_MIN = 10
+CHANGES_MIN, CHANGES_NS = 5, 300_000_000_000  # of the spanning tree, and the longest time for each
 STARTS_MIN = 2
 REDIRECT = "redirect"
 
@@ -90,6 +94,138 @@ def two_masters(case: Case) -> Matches:
                 group=str(rows[0]["number"]),
                 time=show_duration(shared_ns),
                 priorities=listed([str(row["value"]) for row in rows], "and"),
+            )
+
+
+def network_of(address: object) -> str | None:
+    """Returns the /24 of an IPv4 address; None of others."""
+    return str(address).rpartition(".")[0] or None
+
+
+@cause(
+    code="shared-group",
+    title="Two virtual routers with one number",
+    sentence="Two virtual routers {probably}use VRRP group {group} in one network: {routers} advertise it side by side for "
+    "{time}, each for other addresses; each takes the other's advertisements for faulty.",
+    advice="Give one of them another number (keepalived: `virtual_router_id`): a number must be used once in a VLAN.",
+    shows="Routers whose addresses share their first 24 bits advertise one group in one VLAN, each at least three times, side "
+    "by side for 3 s or more, and with different first virtual addresses.",
+    rivals={
+        "two-masters": "they advertise different addresses",
+        "duplicate-address": "both send advertisements of VRRP, for different addresses",
+    },
+    unknown="Whether the capture has several VLANs without their tags, in each of which a number may be used.",
+)
+def shared_group(case: Case) -> Matches:
+    groups: dict[tuple[object, ...], list[AnnouncerRow]] = defaultdict(list)
+    for row in announcers_of(case, "vrrp"):
+        if row["packets"] - row["withdrawals"] >= ANNOUNCED_MIN and network_of(row["source"]):
+            groups[row["capture"], row["vlan"], row["number"], network_of(row["source"])].append(row)
+    for rows in groups.values():
+        by_address = {row["address"]: row for row in reversed(rows)}
+        apart = list(reversed(by_address.values()))
+        shared_ns = together_ns(apart)
+        if len(apart) > 1 and len({row["source"] for row in apart}) == len(apart) and shared_ns >= TOGETHER_NS:
+            yield Match(
+                certainty="likely",
+                place="device",
+                failed=1,
+                attempts=1,
+                frames=cited(apart),
+                packets=sum(row["packets"] for row in apart),
+                filter=f"vrrp.virt_rtr_id == {rows[0]['number']}",
+                proof="; ".join(f"{row['source']} for {row['address']}: {row['packets']:,}" for row in apart),
+                excluded={"two-masters": "they advertise different addresses"},
+                undecided={"duplicate-address": "Ask whether the mirror port joins several VLANs."},
+                group=str(rows[0]["number"]),
+                routers=listed([str(row["source"]) for row in apart[:2]], "and"),
+                time=show_duration(shared_ns),
+            )
+
+
+@cause(
+    code="router-denied",
+    title="An IPv6 router says that it is none",
+    sentence="The IPv6 router {router} tells hosts that it is none: {count} of it had no router flag, and each host that gets "
+    "one "
+    "drops its default route until the next router advertisement.",
+    advice="Turn IPv6 forwarding on for this interface of the router, not only for all of them (`sysctl "
+    "net.ipv6.conf.IF.forwarding=1`): "
+    "its kernel sets the flag from that.",
+    shows="A router sends router advertisements with a lifetime above 0, and all of its neighbor advertisements have a cleared "
+    "router flag; a host must then take it from its list of default routers (RFC 4861 section 7.3.3).",
+    rivals={
+        "second-router": "it is the same router that announces and denies itself",
+        "outage": "the router answers",
+    },
+    unknown="Which hosts had no other router, and what they lost by it.",
+    explains=("retransmission-unlocated", "timeout-stalls", "suspected-timeout", "one-way"),
+)
+def router_denied(case: Case) -> Matches:
+    offering = {row["source"]: row for row in announcers_of(case, "router") if row["value"]}
+    for row in announcers_of(case, "router_na"):
+        if row["source"] in offering and row["withdrawals"] == row["packets"]:
+            yield Match(
+                certainty="proven",
+                place="device",
+                failed=row["packets"],
+                frames=cited([row]),
+                packets=row["packets"],
+                filter=f"icmpv6.type == 136 && ipv6.src == {row['source']}",
+                proof=f"{plural(offering[row['source']]['packets'], 'router advertisement')} of it, and "
+                f"{plural(row['packets'], 'neighbor advertisement')}, none with the router flag",
+                excluded={"second-router": "it is the same router", "outage": "the router answers"},
+                router=str(row["source"]),
+                count=plural(row["packets"], "neighbor advertisement"),
+            )
+
+
+def flooded_str(case: Case) -> str:
+    """Returns what is said of connections of which one direction passes, as of those that switches flood."""
+    count = sum(each.finding.members or 1 for each in case.findings("one-way"))
+    return f", which is probably why the capture has one direction of {plural(count, 'connection')}" if count else ""
+
+
+@cause(
+    code="topology-changes",
+    title="The spanning tree changes again and again",
+    sentence="The spanning tree changed {count} times in {time}, every {interval} on average, as BPDUs of {mac} tell: each "
+    "time the switches forget where hosts are and flood what is sent to them{flooded}.",
+    advice="Find the port from which the changes come (`show spanning-tree detail | include from|ieee|occurr`), and follow it "
+    "from switch to switch: ports of hosts should be edge ports (portfast), which cause none when a host goes on or off; else "
+    "look for a link that goes up and down.",
+    shows="A bridge tells at least five changes of the topology (a notification, or the flag in its BPDUs after others "
+    "without it), one in five minutes or more. While it repeats the same change, that counts once.",
+    rivals={
+        "bridge-loop": "no frame passes again and again",
+        "outage": "the BPDUs tell the changes",
+    },
+    unknown="Which port changes, and which losses are due to it.",
+)
+def topology_changes(case: Case) -> Matches:
+    lans: dict[tuple[object, ...], list[AnnouncerRow]] = defaultdict(list)
+    for row in announcers_of(case, "bridge"):
+        lans[row["capture"], row["vlan"]].append(row)
+    for rows in lans.values():
+        row = max(rows, key=lambda row: row["value"])
+        lasted_ns = together_ns([row, row]) and (row["last_ns"] or 0) - (row["first_ns"] or 0)
+        if row["value"] >= CHANGES_MIN and lasted_ns and lasted_ns <= row["value"] * CHANGES_NS:
+            told = row["packets"] - row["withdrawals"]
+            yield Match(
+                certainty="proven",
+                place="device",
+                failed=row["value"],
+                findings=case.findings("one-way"),
+                frames=cited([row]),
+                packets=row["packets"],
+                filter="stp.flags.tc == 1 || stp.type == 0x80",
+                proof=f"{told:,} of {plural(row['packets'], 'BPDU')} of {row['mac']} tell a change",
+                excluded={"outage": "the BPDUs tell the changes"},
+                count=f"{row['value']:,}",
+                time=show_duration(lasted_ns),
+                interval=show_duration(lasted_ns / row["value"]),
+                flooded=flooded_str(case),
+                mac=str(row["mac"]),
             )
 
 

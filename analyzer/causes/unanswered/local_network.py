@@ -12,7 +12,7 @@ from wiretale.analyzer.causes.unanswered.gateways import cites
 from wiretale.analyzer.causes.unanswered.silent_hosts import about_host
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, named, packets_of, waits_of
-from wiretale.analyzer.findings.hosts.dhcp import REPEATS_MIN
+from wiretale.analyzer.findings.hosts.dhcp import REPEATS_MIN, mac_of
 from wiretale.analyzer.findings.hosts.multicast import unanswered_queries
 from wiretale.analyzer.findings.hosts.neighbors import in_conflict
 from wiretale.analyzer.findings.judged import listed
@@ -155,24 +155,24 @@ def dhcp_no_lease(case: Case) -> Matches:
     yield from ignored_offers(case)
 
 
-def without_ack(rows: list[ExchangeRow], offers: Mapping[str | None, ExchangeRow]) -> list[ExchangeRow]:
+def without_ack(rows: list[ExchangeRow], offers: Mapping[str, ExchangeRow]) -> list[ExchangeRow]:
     """Returns the Requests of clients with an Offer that never got an ACK or NAK."""
     requests = [row for row in rows if row["type"] == "Request"]
-    settled = {row["name"] for row in requests if row["outcome"] in ("answered", "refused")}
+    settled = {mac_of(row) for row in requests if row["outcome"] in ("answered", "refused")}
     silent = [row for row in requests if row["outcome"] == "unanswered"]
-    return [row for row in silent if row["name"] in offers and row["name"] not in settled]
+    return [row for row in silent if mac_of(row) in offers and mac_of(row) not in settled]
 
 
 def unconfirmed(case: Case) -> Matches:
     """Yields the clients that got an Offer, and never an ACK or NAK of their Requests, although an Offer shows that replies pass
     here."""
     rows = exchanges_of(case.transfers, "dhcp")
-    offers = {row["name"]: row for row in rows if row["code"] == "OFFER" and row["answered_frame"] is not None}
+    offers = {mac_of(row): row for row in rows if row["code"] == "OFFER" and row["answered_frame"] is not None}
     vain = without_ack(rows, offers)
     sent, waited = sum(row["attempts"] for row in vain), union_ns(waits_of(vain))
     if sent < REPEATS_MIN:
         return
-    servers = named([str(offers[row["name"]]["server"]) for row in vain], 1)
+    servers = named([str(offers[mac_of(row)]["server"]) for row in vain], 1)
     clients, time = named([row["name"] or "?" for row in vain], 1), f" in {show_duration(waited)}" if waited else ""
     yield Match(
         certainty="proven",
@@ -228,12 +228,12 @@ def dhcp_match(case: Case, each: Numbered, is_silent: bool) -> Match:
 
 def offers_without_request(rows: list[ExchangeRow]) -> dict[str, list[ExchangeRow]]:
     """Returns by client the Discovers that got an Offer, if the client soon asked again each time and sent no Request at all."""
-    requesting = {row["name"] for row in rows if row["type"] == "Request"}
+    requesting = {mac_of(row) for row in rows if row["type"] == "Request"}
     by_client: dict[str, list[ExchangeRow]] = defaultdict(list)
     for row in rows:
         if (
             row["name"]
-            and row["name"] not in requesting
+            and mac_of(row) not in requesting
             and row["code"] == "OFFER"
             and row["answered_frame"] is not None
         ):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Answers that come from another address than the one that was asked, so that the client rejects them, and requests that a NAT
-sends back to their own host."""
+"""Answers that the client rejects: those that come from another address than the one that was asked, and those of
+DNS with another
+client's cookie; and requests that a NAT sends back to their own host."""
 
 from __future__ import annotations
 
@@ -12,20 +13,25 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.silent_hosts import HOSTS_MAX, about, any_filter, refusals, spans_of
 from wiretale.analyzer.findings.cost import union_ns
-from wiretale.analyzer.findings.exchanges.exchange_rows import named
+from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of
 from wiretale.analyzer.findings.model import endpoint_str
-from wiretale.analyzer.findings.shared.servers import first_packets
+from wiretale.analyzer.findings.shared.servers import family, first_packets
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.findings.model import Words
-    from wiretale.analyzer.rows import FlowRow
+    from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 FLOWS_MAX = 1_000
 SOON_NS, HAIRPIN_NS = 1_000_000_000, 10_000_000  # an answer follows its question within, a SYN comes back within
 SEQUENCES = 1 << 32
 NO_PORT = "port_unreachable"
+WRONG_COOKIE, DISCARDED_MIN, AGAIN_NS = (
+    "WRONGCOOKIE",
+    2,
+    30_000_000_000,
+)  # answers after which the client asked again soon
 CASES_MIN = 2  # without a proof of a single one
 BROADCAST = ".255"
 EFFECTS = ("retransmission-unlocated", "spurious", "timeout-stalls", "suspected-timeout", "one-way")
@@ -90,10 +96,9 @@ def is_single(address: str) -> bool:
 
 
 def is_strayed(question: FlowRow, answer: FlowRow) -> bool:
-    """Returns whether the same service of another address sent no more than it was asked, and soon."""
+    """Returns whether another address sent no more than was asked, and soon."""
     return (
-        question["destination_port"] == answer["source_port"]
-        and question["destination"] != answer["source"]
+        question["destination"] != answer["source"]
         and is_single(question["destination"])
         and answer["packets"] <= question["packets"]
         and 0 <= (answer["first_ns"] or 0) - (question["first_ns"] or 0) <= SOON_NS
@@ -101,8 +106,8 @@ def is_strayed(question: FlowRow, answer: FlowRow) -> bool:
 
 
 def strayed_datagrams(case: Case) -> list[Strayed]:
-    """Returns the datagrams without an answer to whose port the same service of another address sent some. The port of the client
-    has no other flow, as those of peers that send to each other have."""
+    """Returns the datagrams without an answer to whose port the same service of another address sent some, or another one of it
+    that the client rejects. The port of the client has no other flow, as those of peers that send to each other have."""
     questions: dict[tuple[str, int | None], list[FlowRow]] = defaultdict(list)
     answers: dict[tuple[str, int | None], list[FlowRow]] = defaultdict(list)
     for row in (case.flow(flow) for flow, _ in case.transfers.flow_counts["one_way"][:FLOWS_MAX]):
@@ -114,7 +119,13 @@ def strayed_datagrams(case: Case) -> list[Strayed]:
     ]
     strayed = [pair for pair in pairs if is_strayed(*pair)]
     errors = refusals(case, [answer["flow"] for _, answer in strayed])
-    return [Strayed(row, answer, rejects(errors.get(answer["flow"]), row)) for row, answer in strayed]
+    told = [Strayed(row, answer, rejects(errors.get(answer["flow"]), row)) for row, answer in strayed]
+    return [each for each in told if each.is_certain or is_same_service(each)]
+
+
+def is_same_service(each: Strayed) -> bool:
+    """Returns whether an answer came from the port that was asked."""
+    return each.question["destination_port"] == each.answer["source_port"]
 
 
 def rejects(error: tuple[str, str | None] | None, question: FlowRow) -> bool:
@@ -129,8 +140,8 @@ def rejects(error: tuple[str, str | None] | None, question: FlowRow) -> bool:
     advice="{advice}",
     shows="While a SYN stays unanswered, another address sends a SYN-ACK to the client's port, and the client resets or "
     "ignores it. Proven if it acknowledges that SYN. Or the same UDP service on another address sends to a port from which "
-    "nothing else was asked. That is proven if the client rejects it by ICMP 'port unreachable'; otherwise it must happen "
-    "twice.",
+    "nothing else was asked. That is proven if the client rejects it by ICMP 'port unreachable', from whatever port it "
+    "comes; otherwise it must happen twice.",
     rivals={
         "host-down": "the answers are in the capture, from another address",
         "refused": "the client itself rejects the answers, and no RST or ICMP error of the server came",
@@ -263,4 +274,64 @@ def hairpin_nat(case: Case) -> Matches:
             syns=plural(sum(row["packets"] for row in attempts), "SYN"),
             count=len(of),
             time=f" in {show_duration(waited)}" if waited else "",
+        )
+
+
+def discarded_answers(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
+    """Returns the DNS questions whose answer has another client's cookie, and which the client soon asked again, by client and
+    server."""
+    last: dict[tuple[str | None, ...], ExchangeRow] = {}
+    groups: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
+    for row in sorted(case.exchanges("kind", "dns"), key=lambda row: row["asked_ns"] or 0):
+        key = row["client"], row["server"], row["name"], row["type"]
+        before = last.get(key)
+        if before and (row["asked_ns"] or 0) - (before["answered_ns"] or 0) <= AGAIN_NS:
+            groups[row["client"] or "?", row["server"] or "?"].append(before)
+        last.pop(key, None)
+        if row["code"] == WRONG_COOKIE and row["answered_frame"]:
+            last[key] = row
+    return groups
+
+
+@cause(
+    code="wrong-cookie",
+    title="DNS answers with another client's cookie",
+    sentence="{client} discards the DNS answers of {server}: they have another cookie than its queries, so it asked {count} "
+    "again "
+    "({names}{time}).",
+    advice="{server} probably passes on an answer from its cache with the EDNS options of the query for which it was made: "
+    "update it, or "
+    "change how it handles EDNS. Until then turn DNS cookies or EDNS off at {client}, or let it use another server.",
+    shows="A query has a DNS cookie, the answer one whose client part differs, and the client asks the same again within 30 "
+    "s, at "
+    "least twice. A client must discard such answers (RFC 7873 section 5.3); one that sends no cookie takes them.",
+    rivals={
+        "dns-silent": "each query gets an answer",
+        "dns-repeated": "the client asks again because of the cookie",
+    },
+    unknown="Which forwarder on the way to the server keeps the cookie.",
+)
+def wrong_cookie(case: Case) -> Matches:
+    for (client, server), rows in list(discarded_answers(case).items())[:HOSTS_MAX]:
+        if len(rows) < DISCARDED_MIN:
+            continue
+        flows = list(dict.fromkeys(row["flow"] for row in rows if row["flow"] is not None))
+        waited = union_ns(spans_of([case.flow(flow) for flow in flows]))
+        yield Match(
+            certainty="proven",
+            place="server",
+            flows=flows,
+            failed=len(rows),
+            attempts=len(rows),
+            waited_ns=waited,
+            frames=packets_of(rows),
+            packets=len(rows),
+            filter=f"dns.opt.code == 10 && {family(server)}.addr == {server}",
+            proof=f"{plural(len(rows), 'answer')} with another client cookie, and the same query again",
+            excluded={"dns-silent": "each query gets an answer"},
+            client=client,
+            server=server,
+            count=plural(len(rows), "question"),
+            names=named([str(row["name"]) for row in rows], 1),
+            time=f"; {show_duration(waited)} in all" if waited else "",
         )

@@ -153,10 +153,32 @@ def negotiated(case: Case) -> set[tuple[str | None, str | None]]:
     }
 
 
+def in_parts(case: Case, rows: Sequence[FlowRow]) -> list[ExchangeRow]:
+    """Returns the logins of IKE between these ends that were sent in fragments of IKE itself (RFC 7383)."""
+    ends = {(row["source"], row["destination"]) for row in rows}
+    logins = [row for row in case.exchanges("kind", "service") if row["type"] == "IKE login" and row["name"]]
+    return [row for row in logins if (row["client"], row["server"]) in ends]
+
+
+def parts_words(logins: Sequence[ExchangeRow]) -> Words:
+    """Returns what is said of a login of IKE in fragments of its own that gets no answer."""
+    parts = named(sorted({str(row["name"]).replace("\\032", " ") for row in logins}), 1)
+    return {
+        "count": f"{sum(row['attempts'] for row in logins):,}",
+        "requests": f"IKE_AUTH messages ({parts} each)",
+        "state": "although it answered IKE_SA_INIT before: a fragment never arrives, or it takes no message in so many",
+        "todo": "Capture on the server: whether all fragments arrive. If they do, see its limit of fragments (some take 16 "
+        "at most) and let the client make larger ones, or use smaller certificates (ECDSA); else look for what drops one on "
+        "the way.",
+    }
+
+
 def half_words(case: Case, rows: Sequence[FlowRow]) -> Words:
     """Returns what is said of IKE messages without an answer that follow an answered IKE_SA_INIT."""
     sides = [case.direction(row["flow"], 0) for row in rows]
-    count = sum(side["fragmented_datagrams"] or 0 for side in sides)
+    count, parts = sum(side["fragmented_datagrams"] or 0 for side in sides), in_parts(case, rows)
+    if parts:
+        return parts_words(parts)
     if not count:
         return {
             "state": "although it answered IKE_SA_INIT before: they are dropped on the way, or it ignores what they say"

@@ -37,6 +37,8 @@
 #define TYPE_A         1
 #define TYPE_AAAA      28
 #define TYPE_OPT       41
+#define OPTION_COOKIE  10
+#define OPTION_BYTES   4u
 #define TYPE_MOST      0x0110
 #define RECORD_BYTES   10u /* of a record, without its name and its data */
 #define CLASS_INTERNET 1
@@ -84,6 +86,8 @@ void dns_type_text(uint16_t type, char text[static DNS_TEXT_MAX]) {
 void dns_code_text(uint16_t code, char text[static DNS_TEXT_MAX]) {
     if (code < sizeof codes / sizeof *codes)
         snprintf(text, DNS_TEXT_MAX, "%s", codes[code]);
+    else if (code == DNS_WRONG_COOKIE)
+        snprintf(text, DNS_TEXT_MAX, "WRONGCOOKIE");
     else if (code == 16 || code == 23) /* RFC 6891, 7873 */
         snprintf(text, DNS_TEXT_MAX, "%s", code == 16 ? "BADVERS" : "BADCOOKIE");
     else
@@ -183,9 +187,10 @@ static size_t skip_name(const uint8_t *bytes, size_t length, size_t at) {
 struct walk {
     const uint8_t *bytes;
     size_t captured;
-    size_t at;         /* behind the last whole entry */
-    unsigned extended; /* high bits of the code, in an OPT record (RFC 6891 section 6.1.3) */
-    char *addresses;   /* ADDRESSES_TEXT bytes for those of the answer; NULL: they are not wanted */
+    size_t at;             /* behind the last whole entry */
+    unsigned extended;     /* high bits of the code, in an OPT record (RFC 6891 section 6.1.3) */
+    const uint8_t *cookie; /* DNS_COOKIE_BYTES in an OPT record; NULL without */
+    char *addresses; /* ADDRESSES_TEXT bytes for those of the answer; NULL: they are not wanted */
 };
 
 /* Appends the address of a record: `fields` are those behind its name, with all of its data. */
@@ -198,6 +203,19 @@ static void add_address(char text[static ADDRESSES_TEXT], const uint8_t *fields)
     if (used)
         text[used++] = ' ';
     inet_ntop(v4 ? AF_INET : AF_INET6, fields + RECORD_BYTES, text + used, INET6_ADDRSTRLEN);
+}
+
+/* Returns the client's cookie among the options of an OPT record (RFC 7873 section 4); NULL
+ * without. */
+static const uint8_t *cookie_of(const uint8_t *options, size_t length) {
+    for (size_t at = 0; at + OPTION_BYTES <= length;) {
+        size_t size = load_be16(options + at + 2);
+        if (load_be16(options + at) == OPTION_COOKIE && size >= DNS_COOKIE_BYTES &&
+            size <= length - at - OPTION_BYTES)
+            return options + at + OPTION_BYTES;
+        at += OPTION_BYTES + size;
+    }
+    return NULL;
 }
 
 enum section { SECTION_QUESTION, SECTION_ANSWER, SECTION_OTHER };
@@ -213,8 +231,10 @@ static bool walk_entry(struct walk *walk, enum section section) {
     size_t end = after + fixed + (question ? 0 : load_be16(fields + 8));
     if (end > walk->captured)
         return false;
-    if (!question && load_be16(fields) == TYPE_OPT)
+    if (!question && load_be16(fields) == TYPE_OPT) {
         walk->extended = fields[4];
+        walk->cookie = cookie_of(fields + RECORD_BYTES, load_be16(fields + 8));
+    }
     if (walk->addresses && section == SECTION_ANSWER)
         add_address(walk->addresses, fields);
     walk->at = end;
@@ -316,7 +336,7 @@ static bool is_duplicate(const struct dns_query *query, const struct arrival *ar
 }
 
 static void take_query(struct application *application, const struct arrival *arrival,
-                       const struct message *message) {
+                       const struct message *message, const struct walk *walk) {
     if (arrival->multicast)
         return;
     struct dns_queries *queries = &application->dns;
@@ -342,7 +362,20 @@ static void take_query(struct application *application, const struct arrival *ar
                            .id = message->id,
                            .type = message->type,
                            .ip_id = arrival->ip_id,
-                           .direction = arrival->direction};
+                           .direction = arrival->direction,
+                           .has_cookie = walk->cookie};
+    if (walk->cookie)
+        memcpy(queries->list[queries->count - 1].cookie, walk->cookie, DNS_COOKIE_BYTES);
+}
+
+/* Returns the code of a response. One with another client's cookie must be discarded (RFC 7873
+ * section 5.3), whatever it says. */
+static uint16_t code_of(const struct dns_query *query, const struct message *message,
+                        const struct walk *walk) {
+    if (query->has_cookie && walk->cookie &&
+        memcmp(query->cookie, walk->cookie, DNS_COOKIE_BYTES) != 0)
+        return DNS_WRONG_COOKIE;
+    return (uint16_t)(walk->extended << 4 | CODE(message->flags));
 }
 
 static void take_response(struct application *application, const struct arrival *arrival,
@@ -355,7 +388,7 @@ static void take_response(struct application *application, const struct arrival 
     queries->answered |=
         arrival->time_ns != TIME_UNKNOWN && queries->list[number].first.time_ns != TIME_UNKNOWN;
     queries->list[number].truncated = message->flags & FLAG_TRUNCATED;
-    queries->list[number].code = (uint16_t)(walk->extended << 4 | CODE(message->flags));
+    queries->list[number].code = code_of(&queries->list[number], message, walk);
     queries->list[number].addresses = walk->addresses;
     finish_query(queries, arrival, number);
 }
@@ -377,8 +410,10 @@ bool dns_take(struct application *application, const struct arrival *arrival, co
         walk.addresses = addresses;
         walk_message(&walk);
         take_response(application, arrival, &message, &walk);
-    } else
-        take_query(application, arrival, &message);
+    } else {
+        walk_message(&walk);
+        take_query(application, arrival, &message, &walk);
+    }
     return true;
 }
 

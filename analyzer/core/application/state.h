@@ -75,13 +75,18 @@ static inline bool first_bytes_full(const struct first_bytes *stream) {
 }
 
 /* A question, until it is answered. */
+#define DNS_COOKIE_BYTES 8u     /* that the client chooses (RFC 7873 section 4) */
+#define DNS_WRONG_COOKIE 0xFFFF /* code of an answer with another one */
+
 struct dns_query {
     char *name; /* escaped; NULL if the question was not captured */
     struct moment first, answer;
     int64_t last_ns; /* time of the last query */
     uint32_t sent;
-    uint16_t id, type, code; /* code: of the answer */
-    uint16_t ip_id;          /* of the last query */
+    uint16_t id, type, code;          /* code: of the answer */
+    uint8_t cookie[DNS_COOKIE_BYTES]; /* of the client; valid with has_cookie */
+    bool has_cookie;
+    uint16_t ip_id; /* of the last query */
     uint8_t direction;
     bool truncated;        /* the answer */
     const char *addresses; /* in the answer, spaces between; NULL before finish_query() */

@@ -147,7 +147,9 @@
     X(SERVICE, "service")                                                                          \
     /* kinds of announcers (announcers.kind), and vrrp */                                          \
     X(ROUTER, "router")                                                                            \
+    X(ROUTER_NA, "router_na")                                                                      \
     X(PAUSE, "pause")                                                                              \
+    X(BRIDGE, "bridge")                                                                            \
     X(SIP_ACK, "sip_ack")                                                                          \
     X(ICMP_ECHO, "icmp_echo")                                                                      \
     /* verdicts on blocks (blocks.verdict) */                                                      \

@@ -263,9 +263,11 @@ struct headers {
     int8_t wlan_dbm;         /* signal at the antenna, 0 if unknown; valid with `wlan` */
     uint32_t wlan_offset;    /* of the 802.11 header in the packet; valid with `wlan` */
     uint32_t arp_offset;     /* of an ARP packet, in bytes of the packet; 0 without one */
-    uint32_t control_offset; /* of MAC control, EAPOL or the body of 802.11 management likewise */
+    uint32_t control_offset; /* of MAC control, EAPOL, a BPDU or the body of 802.11 management
+                                likewise */
     bool control_is_login;   /* it is EAPOL */
     bool control_is_wlan;    /* it is 802.11 management */
+    bool control_is_bridge;  /* it is a BPDU of the spanning tree */
 
     /* From LAYER_NETWORK: the innermost IP header. */
     uint8_t ip_version;    /* 4 or 6; 0 below LAYER_NETWORK */

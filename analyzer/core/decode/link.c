@@ -20,6 +20,8 @@
 #define ETHER_ARP     0x0806
 #define ETHER_CONTROL 0x8808 /* MAC control: IEEE 802.3 clause 31 */
 #define ETHER_EAPOL   0x888e /* IEEE 802.1X */
+#define LLC_BPDU      0x424203
+#define CISCO_BPDU    0x010b
 
 static const struct {
     uint16_t type;
@@ -58,6 +60,12 @@ enum next_header decode_ether_type(struct decoding *d, uint16_t type) {
     return LIKELY(type == ETHER_IPV4) ? NEXT_IPV4 : decode_other_type(d, type);
 }
 
+/* A BPDU of the spanning tree (IEEE 802.1D), or one of Cisco for each VLAN (PVST+). */
+static void note_bridge(struct decoding *d) {
+    d->headers->control_offset = d->offset;
+    d->headers->control_is_bridge = true;
+}
+
 /* Organization and type: an EtherType (RFC 1042; 0000f8 is 802.1H), or Ethernet over ATM or frame
  * relay (0080c2, RFC 2684 and 2427), behind `padding` bytes. */
 static enum next_header decode_snap(struct decoding *d, uint32_t padding) {
@@ -73,6 +81,8 @@ static enum next_header decode_snap(struct decoding *d, uint32_t padding) {
         d->offset += padding;
         return NEXT_ETHERNET;
     }
+    if (organization == 0x00000c && type == CISCO_BPDU)
+        note_bridge(d);
     if ((organization != 0 && organization != 0x0000f8) || type < ETHER_TYPE_MIN)
         return stop(d, REASON_NOT_IP);
     return decode_ether_type(d, type);
@@ -91,9 +101,13 @@ enum next_header decode_nlpid(struct decoding *d) {
 /* IEEE 802.2: SNAP, a network protocol identifier (RFC 2684), or IP itself (RFC 948). */
 enum next_header decode_llc(struct decoding *d, const uint8_t *llc) {
     uint32_t header = (uint32_t)load_be16(llc) << 8 | llc[2];
-    if (header != 0x060603 && header != 0xfefe03 && header != 0xaaaa03)
+    if (header != 0x060603 && header != 0xfefe03 && header != 0xaaaa03 && header != LLC_BPDU)
         return stop(d, REASON_NOT_IP);
     d->offset += 3;
+    if (header == LLC_BPDU) {
+        note_bridge(d);
+        return stop(d, REASON_NOT_IP);
+    }
     if (header == 0x060603)
         return NEXT_IPV4;
     if (header == 0xaaaa03)

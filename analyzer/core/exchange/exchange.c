@@ -23,6 +23,9 @@ struct timers {
 static struct timers timers_of(const struct exchange_key *key) {
     if (key->kind == WORD_DHCP) /* the first repeat after 4 s, the last pause 64 s, both +- 1 s */
         return (struct timers){3 * SECOND_NS, 65 * SECOND_NS};
+    if (key->kind ==
+        WORD_SCTP) /* an INIT is repeated after 1, 2, 4 ... 60 s, RFC 9260 section 16 */
+        return (struct timers){3 * SECOND_NS, 65 * SECOND_NS};
     if (key->kind == WORD_EAPOL) /* both ends ask again after 30 s */
         return (struct timers){5 * SECOND_NS, 65 * SECOND_NS};
     if (key->kind == WORD_RADIUS || key->kind == WORD_SERVICE)

@@ -62,6 +62,8 @@ struct local_exchange {
     bool unasked;           /* its answer needed no request: nobody waited */
     /* Of DHCP. */
     uint8_t address[4], server[4]; /* the client's address, and who answered; 0 if not known */
+    uint8_t chosen[4];             /* the server that its request names; 0 without one */
+    bool contested;                /* another server refused it, so that its answer may follow */
     /* Of DHCP, RADIUS and SIP. */
     uint8_t host_length;
     uint8_t host[HOST_BYTES]; /* name of the client, user or target; host_length bytes */
@@ -96,7 +98,7 @@ void exchange_displace(struct local_exchange *exchange);
 /* Notes a first answer that does not end the exchange. */
 void exchange_note_answer(struct local_exchange *exchange, const struct local_packet *packet);
 
-/* arp.c, nd.c, dhcp.c, radius.c, sip.c, eapol.c, wlan.c */
+/* arp.c, nd.c, dhcp.c, radius.c, sip.c, sctp.c, eapol.c, wlan.c */
 void arp_take(struct local_exchanges *local, const struct local_packet *place,
               const struct packet *packet, const struct headers *headers);
 void nd_take(struct local_exchanges *local, const struct local_packet *place,
@@ -112,6 +114,8 @@ void wlan_take(struct local_exchanges *local, const struct local_packet *place,
                const struct packet *packet, const struct headers *headers);
 void sip_take(struct local_exchanges *local, const struct local_packet *place,
               const struct headers *headers);
+void sctp_take(struct local_exchanges *local, const struct local_packet *place,
+               const struct headers *headers);
 
 static inline bool is_mac(const uint8_t *mac) {
     static const uint8_t none[MAC_BYTES];

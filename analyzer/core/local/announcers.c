@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Announcements (RFC 5798, RFC 3768, RFC 4861 section 4.2, IEEE 802.3 annex 31B).
+/* Announcements (RFC 5798, RFC 3768, RFC 4861 section 4.2, IEEE 802.3 annex 31B, IEEE 802.1D).
  *
  *   VRRP                              router: ICMPv6             pause, behind the EtherType
  *   OFFSET SIZE                       OFFSET SIZE                OFFSET SIZE
  *   0      1    version, type 1       4      1    hop limit      0      2    1: pause
  *   1      1    virtual router        5      1    flags          2      2    quanta
- *   2      1    priority              6      2    lifetime, s
- *   3      1    number of addresses   16     ..   options
- *   8      ..   addresses
+ *   2      1    priority              6      2    lifetime, s    BPDU, behind LLC or SNAP
+ *   3      1    number of addresses   16     ..   options        0      2    0
+ *   8      ..   addresses                                        2      1    version
+ *                                                                3      1    type: 0x80 a change
+ *                                                                4      1    flags: 1 a change
  *
- * CARP has the protocol number of VRRP and another length. Priority 0, lifetime 0 and a pause of 0
- * withdraw. Once ANNOUNCERS_MOST are listed, further ones are left out. */
+ * CARP has the protocol number of VRRP and another length. Priority 0, lifetime 0, a pause of 0 and
+ * a missing router flag withdraw. A bridge tells a change in many BPDUs, which count once. Once
+ * ANNOUNCERS_MOST are listed, further ones are left out. */
 #include "local/announcers.h"
 
 #include <stdlib.h>
@@ -28,24 +31,37 @@
 #define CONTROL_BYTES  4u
 #define CONTROL_PAUSE  1u
 #define ETHERNET_BYTES 14u
+#define ROUTER_FLAG    0x80
+#define BPDU_BYTES     5u
+#define BPDU_CHANGE    0x80 /* type */
+#define FLAG_CHANGE    1
+#define CHANGE_NS      INT64_C(10000000000) /* a bridge tells a change again after 2 s */
 
 _Static_assert(sizeof(struct announcer_key) == 40, "words without padding");
+
+/* Returns the entry of an announcer; NULL if it is one too many, or without memory. */
+static struct announcer *announcer_of(struct local_exchanges *local,
+                                      const struct local_packet *place,
+                                      const struct announcer_key *key) {
+    struct announcer *announcer = keyed_list_find(&local->announcers, key);
+    if (announcer || keyed_list_replaced(&local->announcers))
+        return announcer;
+    announcer = keyed_list_add(&local->announcers, key);
+    local->out_of_memory |= !announcer;
+    if (!announcer)
+        return NULL;
+    announcer->first_ns = announcer->last_ns = place->time_ns;
+    announcer->first_frame = place->frame;
+    announcer->vlan = place->vlan;
+    return announcer;
+}
 
 static void announce(struct local_exchanges *local, const struct local_packet *place,
                      const struct announcer_key *key, uint32_t value,
                      const struct announcer *like) {
-    struct announcer *announcer = keyed_list_find(&local->announcers, key);
-    if (!announcer) {
-        if (keyed_list_replaced(&local->announcers))
-            return;
-        announcer = keyed_list_add(&local->announcers, key);
-        local->out_of_memory |= !announcer;
-        if (!announcer)
-            return;
-        announcer->first_ns = place->time_ns;
-        announcer->first_frame = place->frame;
-        announcer->vlan = place->vlan;
-    }
+    struct announcer *announcer = announcer_of(local, place, key);
+    if (!announcer)
+        return;
     if (!announcer->addressed && like->addressed) {
         announcer->addressed = true;
         announcer->prefix_length = like->prefix_length;
@@ -121,6 +137,48 @@ void pause_take(struct local_exchanges *local, const struct local_packet *place,
     announce(local, place, &key, load_be16(packet->data + at + 2), &like);
 }
 
+void router_flag_take(struct local_exchanges *local, const struct local_packet *place,
+                      const struct headers *headers) {
+    const struct announcer like = {0};
+    struct announcer_key key = {
+        .path = place->path, .interface = place->interface, .kind = WORD_ROUTER, .version = 6};
+    memcpy(key.source, headers->source, sizeof key.source);
+    if (!keyed_list_find(&local->announcers, &key))
+        return;
+    key.kind = WORD_ROUTER_NA;
+    announce(local, place, &key, headers->payload[-4] & ROUTER_FLAG ? 1 : 0, &like);
+}
+
+/* Returns whether the frame begins with Ethernet's header, and at most one VLAN tag, before LLC or
+ * SNAP. */
+static bool is_ethernet_bpdu(uint32_t at) {
+    return at == ETHERNET_BYTES + 3 || at == ETHERNET_BYTES + 7 || at == ETHERNET_BYTES + 8 ||
+           at == ETHERNET_BYTES + 12;
+}
+
+void bridge_take(struct local_exchanges *local, const struct local_packet *place,
+                 const struct packet *packet, const struct headers *headers) {
+    const uint8_t *bytes = packet->data + headers->control_offset;
+    if (!is_ethernet_bpdu(headers->control_offset) ||
+        packet->captured < headers->control_offset + BPDU_BYTES || load_be16(bytes))
+        return;
+    struct announcer_key key = {
+        .path = place->path, .interface = place->interface, .kind = WORD_BRIDGE};
+    memcpy(key.mac, packet->data + MAC_BYTES, MAC_BYTES);
+    struct announcer *bridge = announcer_of(local, place, &key);
+    if (!bridge)
+        return;
+    bool change = bytes[3] == BPDU_CHANGE || bytes[4] & FLAG_CHANGE;
+    bool timed = place->time_ns != TIME_UNKNOWN && bridge->last_ns != TIME_UNKNOWN;
+    bool later = timed && place->time_ns - bridge->last_ns > CHANGE_NS;
+    bridge->value += change && (!bridge->changing || later);
+    bridge->changing = change;
+    bridge->packets++;
+    bridge->withdrawals += !change;
+    bridge->last_ns = place->time_ns;
+    bridge->last_frame = place->frame;
+}
+
 static void add_row_of(struct row_sink *sink, const struct announcer *announcer) {
     const struct announcer_key *key = &announcer->key;
     struct row row;
@@ -128,7 +186,7 @@ static void add_row_of(struct row_sink *sink, const struct announcer *announcer)
     row_set(&row, announcers_capture, key->interface);
     row_set(&row, announcers_kind, key->kind);
     row_set_if(&row, announcers_vlan, announcer->vlan, announcer->vlan);
-    if (key->kind == WORD_PAUSE)
+    if (key->kind == WORD_PAUSE || key->kind == WORD_BRIDGE)
         row_set_mac(sink, &row, announcers_mac, key->mac);
     else
         row_set(&row, announcers_source, add_address(sink, key->version, key->source));

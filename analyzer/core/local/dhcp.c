@@ -12,7 +12,8 @@
  * client's port (RFC 1542 section 4.1.2), which answers the client's own request. A client that got
  * no reply asks again after 4, 8, 16, 32 and 64 s (RFC 2131 section 4.1), with the same id or
  * another. A Request that follows a Discover with the same id shows that there was an Offer, which
- * a switch may have sent to the client alone. */
+ * a switch may have sent to the client alone. A Request names the server that it is for; a NAK of
+ * another one does not end it, because that server may still confirm. */
 #include "base/bytes.h"
 #include "exchange/exchange.h"
 
@@ -100,8 +101,8 @@ static struct local_exchange *waiting(struct local_exchanges *local,
                                       uint8_t type) {
     struct exchange_key key = key_of(place, message->bytes, relay, type);
     struct local_exchange *exchange = keyed_list_find(&local->exchanges, &key);
-    bool same = exchange && !exchange->settled && exchange->id == load_be32(message->bytes + 4);
-    return same ? exchange : NULL;
+    bool open = exchange && (!exchange->settled || exchange->contested);
+    return open && exchange->id == load_be32(message->bytes + 4) ? exchange : NULL;
 }
 
 /* The client refuses the address that it got: another host has it. */
@@ -133,12 +134,24 @@ static void take_request(struct local_exchanges *local, const struct local_packe
     exchange->id = load_be32(message->bytes + 4);
     exchange->type = type_text(message->type);
     memcpy(exchange->address, message->bytes + 12, 4);
+    if (message->server)
+        memcpy(exchange->chosen, message->server, 4);
     size_t used = message->host_length < HOST_BYTES ? message->host_length : HOST_BYTES;
     if (used)
         memcpy(exchange->host, message->host, used);
     exchange->host_length = (uint8_t)used;
     if (message->type == DHCP_DECLINE)
         decline(local, exchange, message);
+}
+
+/* Returns whether a NAK is of another server than the client named in its request. */
+static bool is_foreign(const struct local_exchange *exchange, bool nak) {
+    return nak && memcmp(exchange->chosen, NO_RELAY, 4) != 0 &&
+           memcmp(exchange->chosen, exchange->server, 4) != 0;
+}
+
+static const char *reply_text(uint8_t type) {
+    return type == DHCP_OFFER ? "OFFER" : type == DHCP_NAK ? "NAK" : "ACK";
 }
 
 static void take_reply(struct local_exchanges *local, const struct local_packet *place,
@@ -155,10 +168,9 @@ static void take_reply(struct local_exchanges *local, const struct local_packet 
     memcpy(exchange->server, message->server ? message->server : headers->source, 4);
     if (!offer && !nak && memcmp(message->bytes + 16, NO_RELAY, 4) != 0)
         memcpy(exchange->address, message->bytes + 16, 4);
+    exchange->contested = is_foreign(exchange, nak);
     exchange_settle(local, exchange, place, nak ? WORD_REFUSED : WORD_ANSWERED,
-                    offer ? "OFFER"
-                    : nak ? "NAK"
-                          : "ACK");
+                    exchange->contested ? "FOREIGN NAK" : reply_text(message->type));
 }
 
 void dhcp_take(struct local_exchanges *local, const struct local_packet *place,

@@ -61,6 +61,8 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
         wlan_take(local, &place, packet, headers);
     else if (headers->control_offset && headers->control_is_login)
         eapol_take(local, &place, packet, headers);
+    else if (headers->control_offset && headers->control_is_bridge)
+        bridge_take(local, &place, packet, headers);
     else if (headers->control_offset)
         pause_take(local, &place, packet, headers);
     else if (headers->protocol == IP_VRRP)
@@ -69,6 +71,8 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
         igmp_take(local, &place, headers);
     else if (headers->protocol == IP_TCP)
         service_take(local, &place, headers);
+    else if (headers->protocol == IP_SCTP)
+        sctp_take(local, &place, headers);
     else if (headers->protocol == IP_UDP)
         datagram_take(local, &place, headers);
     else if (headers->icmp.type == ICMPV6_ROUTER)

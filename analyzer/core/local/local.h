@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exchanges on the local network, which belong to no flow or to several: ARP (RFC 826, 5227),
  * neighbor discovery (RFC 4861), DHCP (RFC 2131), and multicast groups (IGMP, RFC 3376). Those of
- * RADIUS (RFC 2865) and SIP (RFC 3261) are here too, because one flow has many of them at once, and
- * those of services that say yes or no (service/service.h).
+ * RADIUS (RFC 2865), SIP (RFC 3261) and SCTP (RFC 9260) are here too, because one flow has many of
+ * them at once, and those of services that say yes or no (service/service.h).
  *
  *   local_concerns() -> local_take() (in file order) -> rows of exchanges and neighbors
  *
@@ -36,6 +36,13 @@ static inline bool local_concerns_ports(uint16_t source, uint16_t destination, b
            is_sip_port(destination);
 }
 
+/* Returns whether a packet of SCTP begins with INIT, INIT ACK, ABORT, COOKIE ECHO or COOKIE ACK. */
+static inline bool local_concerns_chunk(const struct headers *headers) {
+    return headers->layer == LAYER_TRANSPORT && !headers->fragment &&
+           headers->payload_captured >= 4 && headers->payload[0] < 12 &&
+           0xC46 >> headers->payload[0] & 1;
+}
+
 /* Returns whether a packet may be one of these. Most packets cost this much. */
 static inline bool local_concerns(const struct headers *headers) {
     if (!LIKELY(!(headers->arp_offset | headers->control_offset)))
@@ -49,6 +56,8 @@ static inline bool local_concerns(const struct headers *headers) {
                (local_concerns_ports(headers->source_port, headers->destination_port,
                                      headers->fragment) ||
                 service_concerns(headers));
+    if (headers->protocol == IP_SCTP)
+        return local_concerns_chunk(headers);
     return headers->protocol == IP_ICMPV6 && headers->layer == LAYER_TRANSPORT &&
            !headers->fragment &&
            (headers->icmp.type == ICMPV6_SOLICITATION ||

@@ -10,6 +10,7 @@
  * no answer; an advertisement that nobody solicited announces. */
 #include "base/bytes.h"
 #include "exchange/exchange.h"
+#include "local/announcers.h"
 #include "local/neighbor.h"
 
 #define TARGET_BYTES 16u
@@ -62,6 +63,8 @@ static void take_advertisement(struct local_exchanges *local, const struct local
         return;
     if (mac)
         neighbor_claim(local, place, 6, target, mac, answers);
+    if (!memcmp(headers->source, target, TARGET_BYTES))
+        router_flag_take(local, place, headers);
     if (!answers)
         return;
     struct exchange_key key = key_of(place, headers->destination, target);

@@ -43,7 +43,7 @@ enum ike_exchange {
     SA_INIT = 34,
     AUTH = 35
 };
-enum ike_payload { NOTIFY_1 = 11, SA = 33, NOTIFY = 41 };
+enum ike_payload { NOTIFY_1 = 11, SA = 33, NOTIFY = 41, FRAGMENT = 53 };
 enum ike_notify { NO_PROPOSAL = 14, INVALID_KE = 17, AUTH_FAILED = 24, COOKIE = 16390 };
 
 static const char *notify_name(uint16_t notify) {
@@ -78,7 +78,20 @@ static void ike_answer(struct service_message *message, struct service_bytes byt
         service_say(message, kind == AUTH ? "IKE login" : "IKE negotiation", false, "accepted");
 }
 
-/*   0 two SPIs of 8 bytes;  16 next payload;  17 version;  18 exchange;  19 flags;  28 payloads */
+/* A message in fragments (RFC 7383 section 2.5) is asked for by its first one. Returns whether this
+ * is a later one. */
+static bool is_later_fragment(struct service_message *message, struct service_bytes bytes) {
+    if (bytes.at[16] != FRAGMENT || bytes.length < IKE_BYTES + 8)
+        return false;
+    uint16_t number = load_be16(bytes.at + IKE_BYTES + 4),
+             all = load_be16(bytes.at + IKE_BYTES + 6);
+    if (number == 1 && all > 1)
+        snprintf(message->name, sizeof message->name, "%u fragments", all);
+    return number != 1;
+}
+
+/*   0 two SPIs of 8 bytes;  16 next payload;  17 version;  18 exchange;  19 flags;  28 payloads,
+ * whose first 4 bytes are next payload, flags and length;  32 number of a fragment;  34 all */
 void ike_read(struct service_message *message, struct service_bytes bytes) {
     static const uint8_t none[8];
     if (bytes.length > 4 && !load_be32(bytes.at)) /* not ESP (RFC 3948) */
@@ -90,7 +103,7 @@ void ike_read(struct service_message *message, struct service_bytes bytes) {
     bool answers = second ? bytes.at[19] & 0x20 : !first;
     if (answers) {
         ike_answer(message, bytes, second);
-    } else if (first || (second && kind == AUTH)) {
+    } else if (first || (second && kind == AUTH && !is_later_fragment(message, bytes))) {
         message->step = STEP_ASKS;
         message->type = kind == AUTH ? "IKE login" : "IKE negotiation";
     }

@@ -960,7 +960,7 @@
       "first request of HTTP/1 of a connection, and its response; tls: the first message of the "  \
       "client, and its answer; turn: any other request and response of a TCP connection; arp; "    \
       "nd: neighbor discovery; dhcp; icmp_echo: a ping; radius; sip: a request over UDP; "         \
-      "sip_ack: "                                                                                  \
+      "sctp: an association, or its end by ABORT; sip_ack: "                                       \
       "a final response to INVITE that waits for its ACK; eapol: a message of 802.1X; wlan: a "    \
       "station of 802.11 that joins or leaves; service: a login or command that a service "        \
       "accepts or refuses in its first bytes")                                                     \
@@ -984,7 +984,8 @@
     X(type, TEXT, "",                                                                              \
       "DNS: type of the question: A, AAAA, ..., or TYPE and its number; HTTP: method; DHCP: "      \
       "Discover, Request, Decline or Inform; RADIUS: Access-Request or Accounting-Request; "       \
-      "SIP: method; sip_ack: 2xx or error; EAPOL: Start, Request or Login; WLAN: "                 \
+      "SIP: method; sip_ack: 2xx or error; SCTP: INIT, COOKIE ECHO or association: what was "      \
+      "answered or aborted; EAPOL: Start, Request or Login; WLAN: "                                \
       "Association, Authentication, Removal or Departure; service: LDAP bind, SMB login, NTP, "    \
       "...; null for others")                                                                      \
     X(id, INT, "", "DNS: transaction id; icmp_echo: sequence number; null for others")             \
@@ -1016,12 +1017,14 @@
       "farewell: the last message of a client that "                                               \
       "closed within 50 ms, or that had received the FIN of the server, wants no answer")          \
     X(code, TEXT, "",                                                                              \
-      "DNS: code of the answer: NOERROR, SERVFAIL, NXDOMAIN, ...; HTTP: status of the first "      \
+      "DNS: code of the answer: NOERROR, SERVFAIL, NXDOMAIN, ..., or WRONGCOOKIE if it has "       \
+      "another client cookie than the query; HTTP: status of the first "                           \
       "response that is not 1xx, or 101, if it is within the first 4 kB; turn: status of HTTP/1 "  \
       "with which the response begins, from 200 on; TLS: first alert of "                          \
       "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
-      "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK, NAK or "      \
-      "DECLINE; wlan: its status or reason; "                                                      \
+      "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK, NAK, "        \
+      "FOREIGN NAK (of another server than the Request names) or "                                 \
+      "DECLINE; sctp: COOKIE ACK, or the cause of an ABORT; wlan: its status or reason; "          \
       "radius: Access-Accept, ...; sip: status of the final response; service: what the service "  \
       "says, 63 bytes at most; null "                                                              \
       "without one")                                                                               \
@@ -1285,20 +1288,24 @@
 #define ANNOUNCERS_COLUMNS(X)                                                                      \
     X(capture, KNOWN(INT), "", "interfaces row")                                                   \
     X(kind, KNOWN(WORD), "",                                                                       \
-      "vrrp: a master of a virtual router; router: router advertisements of IPv6; pause: PAUSE "   \
-      "frames of IEEE 802.3x")                                                                     \
+      "vrrp: a master of a virtual router; router: router advertisements of IPv6; router_na: "     \
+      "neighbor advertisements of such a router; pause: PAUSE frames of IEEE 802.3x; bridge: "     \
+      "BPDUs of the spanning tree")                                                                \
     X(vlan, INT, "", "id of the innermost VLAN tag; null without one")                             \
-    X(source, ADDRESS, "", "address of the router; null for pause")                                \
-    X(mac, TEXT, "", "pause: MAC address that sends them; null for others")                        \
+    X(source, ADDRESS, "", "address of the router; null for pause and bridge")                     \
+    X(mac, TEXT, "", "pause, bridge: MAC address that sends them; null for others")                \
     X(number, INT, "", "vrrp: number of the virtual router; null for others")                      \
     X(value, KNOWN(INT), "",                                                                       \
-      "the largest: vrrp: priority; router: lifetime in s; pause: length in quanta of 512 bits")   \
+      "the largest: vrrp: priority; router: lifetime in s; router_na: 1 with its router flag, "    \
+      "0 without; pause: length in quanta of 512 bits. bridge: changes of the topology that it "   \
+      "told, each of which several BPDUs tell")                                                    \
     X(address, ADDRESS, "",                                                                        \
       "vrrp: the first virtual address; router: the least prefix; null without one")               \
     X(prefix_length, INT, "bits", "router: of this prefix; null for others")                       \
     X(packets, KNOWN(INT), "packets", "announcements")                                             \
     X(withdrawals, KNOWN(INT), "packets",                                                          \
-      "of them, with value 0: the router resigns, or the pause ends")                              \
+      "of them, with value 0: the router resigns, or the pause ends; bridge: those that tell no "  \
+      "change")                                                                                    \
     X(first_ns, TIME, "ns", "time of the first; null if it has none")                              \
     X(last_ns, TIME, "ns", "time of the last; null if it has none")                                \
     X(first_frame, KNOWN(INT), "frame", "the first")                                               \

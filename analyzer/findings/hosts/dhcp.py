@@ -23,6 +23,11 @@ CHAPTER = "DHCP"
 REPEATS_MIN = 2  # Discovers without an Offer: a client asks again after 4 s
 
 
+def mac_of(row: ExchangeRow) -> str:
+    """Returns the MAC address of a client, which may have a host name behind it in some of its messages."""
+    return (row["name"] or "?").split("\\032")[0].split(" ")[0]
+
+
 def clients_of(rows: Sequence[ExchangeRow]) -> str:
     """`02:00:00:00:00:0a laptop and 3 more`."""
     return named([row["name"] or "?" for row in rows], 1)
@@ -63,8 +68,8 @@ def dhcp_match(rows: Sequence[ExchangeRow], severity: str, packet_filter: str, *
 def dhcp_no_offer(transfers: Transfers) -> Matches:
     rows = [row for row in exchanges_of(transfers, "dhcp") if row["type"] == "Discover"]
     silent = [row for row in rows if row["outcome"] == "unanswered" and row["attempts"] >= REPEATS_MIN]
-    offered = {row["name"] for row in rows if row["outcome"] == "answered"}
-    served = offered - {row["name"] for row in silent}
+    offered = {mac_of(row) for row in rows if row["outcome"] == "answered"}
+    served = offered - {mac_of(row) for row in silent}
     if silent:
         yield dhcp_match(
             silent,
@@ -90,8 +95,8 @@ def dhcp_refused(transfers: Transfers) -> Matches:
     refused = [row for row in rows if row["outcome"] == "refused"]
     if not refused:
         return
-    last = {row["name"]: row["outcome"] for row in rows}  # the rows are in the order of times
-    lasting = [row for row in refused if last[row["name"]] == "refused"]
+    last = {mac_of(row): row["outcome"] for row in rows}  # the rows are in the order of times
+    lasting = [row for row in refused if last[mac_of(row)] == "refused"]
     yield dhcp_match(
         lasting or refused,
         "warning" if lasting else "info",
