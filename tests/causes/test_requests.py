@@ -7,10 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from causes_requests import BINARY, LATE, OK, half_closed, proxied, served, short_requests
+from causes_requests import (
+    BINARY,
+    LATE,
+    NETWORKS,
+    OK,
+    half_closed,
+    held_handshake,
+    proxied,
+    served,
+    short_requests,
+    two_families,
+)
 from crafted import Timed, analyze_timed
 
 SHORT, HEADED, HALF = "short-request", "proxy-header", "half-closed"
+OTHER, REVOCATION = "other-family", "revocation-blocked"
 CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "shorter than announced": (
         short_requests(),
@@ -47,6 +59,31 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "a FIN, and a RST": (half_closed(server="RA"), HALF, "likely", ()),
     "a FIN, and nothing else": (half_closed(0), HALF, "possible", ("possibly takes",)),
     "a FIN, and an answer": (half_closed(answer=OK), None, "", ()),
+    "a service on 127.0.0.1 alone": (
+        two_families(),
+        OTHER,
+        "proven",
+        ("Nothing listens on [::1]:8080, but 127.0.0.1 serves", "3 connections came 2", "a refused SYN 4 times"),
+    ),
+    "on an IPv4 address of the same name": (
+        two_families(NETWORKS, 1, name="app.example"),
+        OTHER,
+        "proven",
+        ("Nothing listens on [fd00::2]:8080, but 10.2.0.2 serves", "3 connections came 1"),
+    ),
+    "on an address of another host": (two_families(NETWORKS, 1), "refused", "", ()),
+    "on another address much later": (two_families(after=3.0), "refused", "", ()),
+    "on another address at times": (two_families(skipped=1), "refused", "", ()),
+    "a client that asks for revocation": (
+        held_handshake(),
+        REVOCATION,
+        "likely",
+        ("paused 15", "1 TLS handshake", "crl.example had left its SYNs"),
+    ),
+    "a client that asks hosts without a name": (held_handshake(name=""), REVOCATION, "likely", ("1 host had left",)),
+    "a client that pauses long before it asks": (held_handshake(begins=4.0), "host-down", "", ()),
+    "a client that asks for a moment": (held_handshake(ladder=(0.0, 1.0)), "host-down", "", ()),
+    "a client that pauses": (held_handshake(ladder=()), None, "", ()),
     "requests that are answered": (served(1.0), None, "", ()),
 }
 
@@ -57,6 +94,6 @@ def test_the_answer_says_what_the_server_could_not_read(case: str, tmp_path: Pat
     trace = analyze_timed(tmp_path, sorted(timed, key=lambda packet: packet[0]))
     answer = trace.answer
     codes = {row["code"] for row in trace.causes}
-    assert answer.cause == cause if cause else not codes & {SHORT, HEADED, HALF}, answer.sentence
+    assert answer.cause == cause if cause else not codes & {SHORT, HEADED, HALF, OTHER, REVOCATION}, answer.sentence
     assert not certainty or answer.certainty == certainty, answer.sentence
     assert all(text in answer.sentence for text in texts), answer.sentence

@@ -6,8 +6,10 @@ from __future__ import annotations
 import struct
 from typing import Any, NamedTuple
 
+from scapy.all import DNS, DNSQR, DNSRR, IP, TCP, UDP
+
 from attempt_wire import RTT, Ends, many
-from crafted import Timed
+from crafted import Timed, ether, tls_handshake
 from finding_captures import Make, of_timed
 
 ISNS = (1001, 5001)
@@ -106,8 +108,64 @@ def half_closed(
     return timed + served(1.0, count=answered)
 
 
+def resolves(at: float, name: str, kind: str, address: str) -> Timed:
+    """A DNS question and its answer."""
+    asked = DNSQR(qname=name, qtype=kind)
+    messages = DNS(id=7, rd=1, qd=asked), DNS(id=7, qr=1, qd=asked, an=DNSRR(rrname=name, type=kind, rdata=address))
+    ways = (("10.0.0.1", "10.0.0.53", 4000, 53), ("10.0.0.53", "10.0.0.1", 53, 4000))
+    return [
+        (at + 0.01 * i, ether(IP(src=source, dst=target) / UDP(sport=sport, dport=dport) / messages[i]))
+        for i, (source, target, sport, dport) in enumerate(ways)
+    ]
+
+
+class Family(NamedTuple):
+    """Addresses of client and server in one family."""
+
+    client: str
+    server: str
+
+
+LOOPBACK = (Family("::1", "::1"), Family("127.0.0.1", "127.0.0.1"))
+NETWORKS = (Family("fd00::9", "fd00::2"), Family("10.0.0.1", "10.2.0.2"))
+
+
+def two_families(
+    families: tuple[Family, Family] = LOOPBACK, syns: int = 5, after: float = 0.001, name: str = "", skipped: int = 0
+) -> Timed:
+    """Connections that the first address refuses, and the second one accepts; `skipped` of them give up instead."""
+    timed: Timed = []
+    if name:
+        kinds = (("AAAA", families[0]), ("A", families[1]))
+        timed = [packet for kind, of in kinds for packet in resolves(0.1, name, kind, of.server)]
+    for number in range(3):
+        at, (refusing, accepting) = 1.0 + 10 * number, families
+        first, second = Ends(50_000 + number, 8080, *refusing), Ends(51_000 + number, 8080, *accepting)
+        for later in range(syns):
+            syn_at = at + 0.5 * later
+            timed += [first.syn(syn_at), first.segment(syn_at + 0.00002, True, "RA", seq=0, ack=1001)]
+        if number >= skipped:
+            timed += second.connects(at + 0.5 * (syns - 1) + after)
+    return timed
+
+
+def held_handshake(
+    pause: float = 15.0, begins: float = 0.01, ladder: tuple[float, ...] = (0.0, 3.0, 9.0), name: str = "crl.example"
+) -> Timed:
+    """A TLS client that pauses in the middle of a handshake, while a host answers none of its SYNs."""
+    hello, answer, finished = [load for _, packet in tls_handshake(0.0) if (load := bytes(packet[TCP].payload))]
+    words = [Word(0.0, False, hello), Word(RTT + 0.002, True, answer), Word(pause, False, finished)]
+    words += [Word(RTT + 0.01, True, b"\x17\3\3\1\0" + bytes(256)), *CLOSES[1:]]
+    timed = talk(Ends(40_000, 443), 1.0, words)
+    began = 1.0 + 2 * RTT + 0.003
+    timed += Ends(45_000, server="192.0.2.80").syns(began + begins, ladder) if ladder else []
+    return timed + (resolves(began, name, "A", "192.0.2.80") if name else [])
+
+
 EXAMPLES: dict[str, Make] = {
     "short-request": of_timed(short_requests),
     "proxy-header": of_timed(proxied),
     "half-closed": of_timed(half_closed),
+    "other-family": of_timed(two_families),
+    "revocation-blocked": of_timed(held_handshake),
 }

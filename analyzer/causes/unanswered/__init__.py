@@ -21,7 +21,15 @@ from wiretale.analyzer.causes.unanswered import (
     pings,
     udp_services,
 )
-from wiretale.analyzer.causes.unanswered.refusals import closed_ports, filtered, offers, proxy_header, short_request
+from wiretale.analyzer.causes.unanswered.refusals import (
+    closed_ports,
+    families,
+    filtered,
+    offers,
+    proxy_header,
+    revocation,
+    short_request,
+)
 
 CHAPTER = "Nobody answers"
 #: in the order of tests
@@ -38,10 +46,12 @@ MODULES: tuple[ModuleType, ...] = (
     paths,
     flood,
     dropped_syns,
+    revocation,
     accept_queue,
     passive,
     host_down,
     offers,
+    families,
     closed_ports,
     filtered,
     pings,
