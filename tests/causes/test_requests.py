@@ -14,6 +14,7 @@ from causes_requests import (
     OK,
     half_closed,
     held_handshake,
+    named_members,
     proxied,
     served,
     short_requests,
@@ -22,7 +23,7 @@ from causes_requests import (
 from crafted import Timed, analyze_timed
 
 SHORT, HEADED, HALF = "short-request", "proxy-header", "half-closed"
-OTHER, REVOCATION = "other-family", "revocation-blocked"
+OTHER, REVOCATION, NAMED = "other-family", "revocation-blocked", "named-elsewhere"
 CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "shorter than announced": (
         short_requests(),
@@ -84,6 +85,26 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "a client that pauses long before it asks": (held_handshake(begins=4.0), "host-down", "", ()),
     "a client that asks for a moment": (held_handshake(ladder=(0.0, 1.0)), "host-down", "", ()),
     "a client that pauses": (held_handshake(ladder=()), None, "", ()),
+    "Kafka that names the client's own address": (
+        named_members(),
+        NAMED,
+        "likely",
+        (
+            "10.2.0.2:9092 answers",
+            "127.0.0.1:9092, which refused 3",
+            "probably this one, and there the client meets itself",
+        ),
+    ),
+    "MongoDB that names a private address": (
+        named_members("192.168.9.9", 27017),
+        NAMED,
+        "likely",
+        ("192.168.9.9:27017, which left 3 connections unanswered", "nothing is heard of it here"),
+    ),
+    "a refusal long after": (named_members(begins=30.0), "refused", "", ()),
+    "a silent host long after": (named_members("192.168.9.9", begins=30.0), "host-down", "", ()),
+    "a port of another service": (named_members(member_port=8080), "refused", "", ()),
+    "servers of another protocol": (named_members("192.168.9.9", 8080), "host-down", "", ()),
     "requests that are answered": (served(1.0), None, "", ()),
 }
 
@@ -94,6 +115,8 @@ def test_the_answer_says_what_the_server_could_not_read(case: str, tmp_path: Pat
     trace = analyze_timed(tmp_path, sorted(timed, key=lambda packet: packet[0]))
     answer = trace.answer
     codes = {row["code"] for row in trace.causes}
-    assert answer.cause == cause if cause else not codes & {SHORT, HEADED, HALF, OTHER, REVOCATION}, answer.sentence
+    assert answer.cause == cause if cause else not codes & {SHORT, HEADED, HALF, OTHER, REVOCATION, NAMED}, (
+        answer.sentence
+    )
     assert not certainty or answer.certainty == certainty, answer.sentence
     assert all(text in answer.sentence for text in texts), answer.sentence

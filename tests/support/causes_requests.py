@@ -162,10 +162,24 @@ def held_handshake(
     return timed + (resolves(began, name, "A", "192.0.2.80") if name else [])
 
 
+def named_members(
+    member: str = "127.0.0.1", port: int = 9092, begins: float = 0.5, member_port: int = 0, count: int = 3
+) -> Timed:
+    """A client that talks to a broker, and then tries another address: refused at loopback, elsewhere without an answer."""
+    words = [Word(0.0, False, bytes(40)), Word(RTT + 0.003, True, bytes(90))]
+    timed = talk(Ends(40_000, port), 1.0, words)
+    for number in range(count):
+        at, own = 1.0 + begins + 5 * number, member.startswith("127.")
+        ends = Ends(45_000 + number, member_port or port, member if own else "10.0.0.1", member)
+        timed += [ends.syn(at), ends.segment(at + 0.00002, True, "RA", seq=0, ack=1001)] if own else ends.syns(at)
+    return timed
+
+
 EXAMPLES: dict[str, Make] = {
     "short-request": of_timed(short_requests),
     "proxy-header": of_timed(proxied),
     "half-closed": of_timed(half_closed),
+    "named-elsewhere": of_timed(named_members),
     "other-family": of_timed(two_families),
     "revocation-blocked": of_timed(held_handshake),
 }

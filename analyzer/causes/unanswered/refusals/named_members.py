@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Members of a cluster whose address, as the first server names it, the client cannot reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, NamedTuple
+
+from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.unanswered.refusals.refused_servers import fields_of, refused_servers
+from wiretale.analyzer.causes.unanswered.silent_hosts import ATTEMPTS_MAX, attempt_fields, silent_hosts
+from wiretale.analyzer.findings.model import endpoint_str
+from wiretale.analyzer.units import plural
+
+if TYPE_CHECKING:
+    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.findings.model import Words
+    from wiretale.analyzer.rows import FlowRow
+
+NAMED_NS = 2_000_000_000  # from the last answer before it to the first attempt
+ATTEMPTS_MIN, SERVERS_MAX = 2, 1_000
+
+
+class Product(NamedTuple):
+    """Servers that tell their clients where to connect, and the setting that has the address."""
+
+    name: str
+    setting: str
+
+
+KAFKA = Product("Kafka", "advertised.listeners")
+MONGODB = Product("MongoDB", "members[n].host of rs.conf()")
+REDIS = Product("Redis Cluster", "cluster-announce-ip")
+PRODUCTS = {
+    **dict.fromkeys((9092, 9093, 9094, 29092), KAFKA),
+    **dict.fromkeys((27017, 27018, 27019), MONGODB),
+    **dict.fromkeys((6379, *range(7000, 7006)), REDIS),
+}
+
+
+class Named(NamedTuple):
+    """An address that cannot be reached, and the server that probably names it."""
+
+    host: str
+    port: int
+    by: FlowRow
+    rivals: str  # of the attempts
+    fields: Words
+
+
+def answering(case: Case, product: Product) -> list[FlowRow]:
+    """Returns the first connections to servers of a product that carried data both ways."""
+    ports = {port for port, of in PRODUCTS.items() if of == product}
+    numbers = [flow for flow, port in enumerate(case.transfers.ports) if port in ports][:SERVERS_MAX]
+    rows = [case.flow(flow) for flow in numbers if case.transfers.attempts.is_connection(flow)]
+    sides = {row["flow"]: (case.direction(row["flow"], 0), case.direction(row["flow"], 1)) for row in rows}
+    return [row for row in rows if all(side["payload_bytes"] for side in sides[row["flow"]])]
+
+
+def named_by(case: Case, attempts: list[int], host: str, product: Product) -> FlowRow | None:
+    """Returns the connection that had begun shortly before the first attempt, at another server of the product."""
+    rows = [case.flow(flow) for flow in attempts[:ATTEMPTS_MAX]]
+    begins, client = rows[0]["first_ns"], rows[0]["source"]
+    is_own = ip_address(host).is_loopback
+    for row in answering(case, product) if begins is not None else ():
+        is_same = is_own or row["source"] == client
+        is_before = 0 <= (begins or 0) - (row["first_ns"] or 0) <= NAMED_NS
+        if is_same and is_before and row["destination"] != host:
+            return row
+    return None
+
+
+def unreachable(case: Case) -> Iterator[Named]:
+    """Yields the addresses of this kind that refuse, or answer nothing."""
+    for server in refused_servers(case):
+        product = PRODUCTS.get(server.port)
+        if product and not server.opened and len(server.flows) >= ATTEMPTS_MIN and ip_address(server.host).is_loopback:
+            by = named_by(case, server.flows, server.host, product)
+            if by:
+                yield Named(server.host, server.port, by, "refused", fields_of(case, server, len(server.flows)))
+    for host in silent_hosts(case):
+        port = host.ports[0]
+        product = PRODUCTS.get(port)
+        if product and len(host.ports) == 1 and not host.is_heard and host.syns >= ATTEMPTS_MIN:
+            by = named_by(case, host.flows, host.address, product)
+            if by:
+                yield Named(host.address, port, by, "host-down", attempt_fields(case, host, "syn-unanswered"))
+
+
+@cause(
+    code="named-elsewhere",
+    title="A cluster names an address that the client cannot reach",
+    sentence="{by} answers, but the client then tries {server}, which {what}: {product} names the addresses that its clients "
+    "shall use, {probably}this one, and {why}.",
+    advice="Let the server name an address that its clients reach ({setting}); the logs of the client and `{look}` show what it "
+    "names.",
+    shows="A client talks to a server on a port of Kafka, MongoDB or Redis Cluster. Within 2 s of that connection it begins to "
+    "try such a port at its own loopback address, which refuses, or at a host of which nothing is heard.",
+    rivals={
+        "refused": "no client of another host wants its own loopback address",
+        "host-down": "a server of the same cluster answers",
+    },
+    unknown="What the server names, which is not read; or whether a member of the cluster is down.",
+    explains=("connection-refused", "syn-unanswered"),
+)
+def named_elsewhere(case: Case) -> Matches:
+    for each in unreachable(case):
+        product, flows = PRODUCTS[each.port], each.fields["flows"]
+        is_own = each.rivals == "refused"
+        case.claimed.update(flows)
+        by = endpoint_str(each.by["destination"], each.by["destination_port"])
+        yield Match(
+            certainty="likely",
+            place="server",
+            proof=f"{plural(len(flows), 'attempt')} failed, the first right after {by} had answered",
+            excluded={"refused": "it is the client's own loopback address"} if is_own else {},
+            undecided={"host-down": f"`{look_of(product, by)}`: which addresses does it name?"},
+            **each.fields,
+            by=by,
+            server=endpoint_str(each.host, each.port),
+            product=product.name,
+            setting=product.setting,
+            look=look_of(product, by),
+            what=f"{'refused' if is_own else 'left'} {plural(len(flows), 'connection')}{'' if is_own else ' unanswered'}",
+            why="there the client meets itself" if is_own else "nothing is heard of it here",
+        )
+
+
+def look_of(product: Product, server: str) -> str:
+    """Returns the command that shows the addresses of a cluster."""
+    host = server.rsplit(":", 1)[0]
+    commands = {KAFKA: f"kcat -L -b {server}", MONGODB: f"mongosh {host} --eval 'db.hello()'"}
+    return commands.get(product, f"redis-cli -h {host} cluster nodes")
