@@ -33,13 +33,15 @@ static inline void hash_seed_fill(uint64_t *seed, size_t count) {
 /* Hashes `size` bytes; `hash` is that of the bytes before, or 0. */
 static inline uint64_t hash_bytes(uint64_t hash, const uint64_t seed[2], const void *bytes,
                                   size_t size) {
-    for (size_t at = 0; at < size; at += sizeof hash) {
-        size_t left = size - at;
-        uint64_t word = 0;
-        memcpy(&word, (const uint8_t *)bytes + at, left < sizeof word ? left : sizeof word);
+    const uint8_t *at = bytes;
+    uint64_t word;
+    for (; size >= sizeof word; size -= sizeof word, at += sizeof word) {
+        memcpy(&word, at, sizeof word);
         hash = hash_fold(hash ^ word ^ seed[0], seed[1]);
     }
-    return hash;
+    for (word = 0; size; size--)
+        word = word << 8 | *at++;
+    return hash_fold(hash ^ word ^ seed[0], seed[1]);
 }
 
 #endif

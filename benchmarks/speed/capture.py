@@ -33,6 +33,7 @@ MILLION = 1_000_000
 NOBODY = 65534  # user and group
 STALL_SECONDS, STALL_RATE = 2.0, 200_000
 FRAME = "{{ eth(da=02:00:00:00:00:02, sa=02:00:00:00:00:0{number}), fill(0x41, 50) }}"
+SEPARATOR = re.compile(r"(?<=\d),(?=\d{3})")  # of thousands
 DROPPED = re.compile(r"(\d+) (?:by the (?:kernel|interface|queue|disk)|packets dropped by kernel)")
 
 
@@ -95,7 +96,7 @@ class Bench:
         def has_begun() -> bool:
             if process.poll() is not None:
                 raise PathError(f"{command[0]} did not begin: {log.read_text()}")
-            return re.search("capturing|listening on", log.read_text()) is not None
+            return re.search("(?i)capturing|listening on", log.read_text()) is not None
 
         wait_until(has_begun, f"{command[0]} captures", 20)
         time.sleep(0.2)
@@ -107,7 +108,7 @@ class Bench:
         process.send_signal(signal.SIGINT)
         _, _, usage = os.wait4(process.pid, 0)
         process.returncode = 0
-        return Run(log.read_text(), usage.ru_utime + usage.ru_stime)
+        return Run(SEPARATOR.sub("", log.read_text()), usage.ru_utime + usage.ru_stime)
 
     def capture(self, command: list[str], count: int, numbers: tuple[int, ...] = (0,)) -> tuple[Run, float]:
         out, log = self.folder / "out", self.folder / "log"

@@ -135,14 +135,6 @@ static int64_t wait_after(unsigned tries) {
     return tries > 16 ? MOST_WAIT_NS : MIN(FIRST_WAIT_NS << (tries - 1), MOST_WAIT_NS);
 }
 
-/* Returns whether the job is given up after this failure; else sets when it is due again. */
-static bool count_failure(struct job_counts *counts, struct job *job, uint64_t most_tries) {
-    counts->failed++;
-    job->due_ns = monotonic_ns() + wait_after(++job->tries);
-    counts->given_up += job->tries >= most_tries;
-    return job->tries >= most_tries;
-}
-
 static void describe(const struct command_answer *answer, char *text, size_t size) {
     if (answer->is_late)
         snprintf(text, size, "exceeded --on-close-timeout");
@@ -157,15 +149,18 @@ static void describe(const struct command_answer *answer, char *text, size_t siz
 static void note_failure(struct jobs *jobs, struct job *job, const struct command_answer *answer) {
     char cause[64];
     describe(answer, cause, sizeof cause);
-    if (count_failure(&jobs->commands, job, jobs->most_tries)) {
+    jobs->commands.failed++;
+    if (++job->tries >= jobs->most_tries) {
         log_warning("--on-close %s for %s: given up after %u tries, until the next start", cause,
                     job->name, job->tries);
+        jobs->commands.given_up++;
         release(jobs, job);
         return;
     }
     if (!jobs->is_failing)
         log_warning("--on-close %s for %s; it is repeated until it succeeds", cause, job->name);
     jobs->is_failing = true;
+    job->due_ns = monotonic_ns() + wait_after(job->tries);
     pthread_mutex_lock(&jobs->lock);
     append(&jobs->again, job);
     pthread_mutex_unlock(&jobs->lock);
@@ -225,16 +220,25 @@ int64_t jobs_unfinished_due_ns(struct jobs *jobs) {
 void jobs_finished(struct jobs *jobs, struct job *job, const char *name) {
     jobs->finishing.waiting--;
     jobs->finishing.done += name != NULL;
+    jobs->finishing_fails = false;
     if (name)
         add(jobs, name, false, 0);
     free(job);
 }
 
+/* Only the first failure in a row has a line. */
+void jobs_note_unfinished(struct jobs *jobs, const char *name, const char *reason) {
+    jobs->finishing.failed++;
+    if (!jobs->finishing_fails)
+        log_warning("%s is not compressed or indexed yet: %s; trying again", name, reason);
+    jobs->finishing_fails = true;
+}
+
 void jobs_not_finished(struct jobs *jobs, struct job *job, const char *reason) {
-    if (reason)
-        count_failure(&jobs->finishing, job, UINT64_MAX);
-    if (reason && job->tries == 1)
-        log_warning("%s is not compressed or indexed yet: %s; trying again", job->name, reason);
+    if (reason) {
+        jobs_note_unfinished(jobs, job->name, reason);
+        job->due_ns = monotonic_ns() + wait_after(++job->tries);
+    }
     pthread_mutex_lock(&jobs->lock);
     append(&jobs->unfinished, job);
     pthread_mutex_unlock(&jobs->lock);

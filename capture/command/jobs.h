@@ -47,6 +47,7 @@ struct jobs {
     struct job_list unfinished;
     struct job *running[COMMAND_PLACES];
     atomic_bool is_failing; /* the last command failed */
+    bool finishing_fails;   /* the last attempt failed; of the finishing thread */
     bool gone;              /* the process of the commands has ended */
     int64_t end_ns;         /* CLOCK_MONOTONIC: no longer than that; 0: not asked to end */
     struct job_counts commands, finishing;
@@ -75,6 +76,8 @@ struct job *jobs_take_unfinished(struct jobs *jobs, bool is_busy, int *directory
 int64_t jobs_unfinished_due_ns(struct jobs *jobs);
 /* The file has this name by now, or NULL if it is gone. */
 void jobs_finished(struct jobs *jobs, struct job *job, const char *name);
+/* An attempt failed before the file was published. */
+void jobs_note_unfinished(struct jobs *jobs, const char *name, const char *reason);
 /* It failed, for a reason that a person reads; NULL: it was stopped, and waits for the next start.
  */
 void jobs_not_finished(struct jobs *jobs, struct job *job, const char *reason);

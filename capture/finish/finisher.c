@@ -39,10 +39,12 @@ static void complete(struct finisher *finisher, struct finished_file *file, bool
                         "some are put off");
         finisher->is_warned = file->is_unfinished = true;
     } else if (!publisher_complete(&finisher->publisher, file, &until_ns)) {
-        log_warning("%s is published unfinished: %s", file->name, strerror(errno));
-        finisher->publisher.jobs->finishing.failed++;
         file->is_unfinished = has_later;
         file->is_given_up = !has_later;
+        if (has_later)
+            jobs_note_unfinished(finisher->publisher.jobs, file->name, strerror(errno));
+        else
+            log_warning("%s was not compressed: %s", file->name, strerror(errno));
     }
 }
 

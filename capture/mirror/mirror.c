@@ -87,15 +87,12 @@ static bool read_segment(const uint8_t *frame, const uint8_t *end, struct segmen
 /* Returns whether the segment is a copy of a recent one, and remembers it. */
 static bool is_copy(struct mirror *mirror, const struct segment *segment, int64_t time_ns) {
     uint64_t hash = hash_bytes(segment->id, mirror->seed, segment->tcp, 20);
-    bool again = false;
     hash = hash_bytes(hash, mirror->seed, segment->addresses, 2 * segment->address_size);
-    for (unsigned i = 0; i < MIRROR_RECENT && !again; i++)
-        again = mirror->recent[i] == hash && time_ns - mirror->recent_ns[i] < COPY_NS;
-    if (again)
+    struct mirror_segment *recent = &mirror->recent[hash % MIRROR_PLACES];
+    if (recent->hash == hash && time_ns - recent->time_ns < COPY_NS &&
+        mirror->next - recent->number <= MIRROR_RECENT)
         return true;
-    mirror->recent[mirror->next] = hash;
-    mirror->recent_ns[mirror->next] = time_ns;
-    mirror->next = (mirror->next + 1) % MIRROR_RECENT;
+    *recent = (struct mirror_segment){hash, time_ns, mirror->next++};
     return false;
 }
 

@@ -14,7 +14,8 @@
 #include <stdint.h>
 
 #define MIRROR_FLOWS  4096u /* connections that are followed at a time */
-#define MIRROR_RECENT 64u   /* packets of which another may be a copy */
+#define MIRROR_RECENT 64u   /* segments of which another may be a copy */
+#define MIRROR_PLACES 1024u /* of them: enough that few share one */
 
 enum mirror_fault {
     MIRROR_UNKNOWN, /* too few connections so far */
@@ -44,14 +45,19 @@ struct mirror_flow {
     uint32_t round;      /* in which it was due */
 };
 
+struct mirror_segment {
+    uint64_t hash;
+    int64_t time_ns;
+    uint32_t number;
+};
+
 struct mirror {
     pthread_mutex_t lock; /* of several reading threads */
     struct mirror_counts counts;
     uint64_t seed[2]; /* of all hashes: no sender knows which connections share a place */
     struct mirror_flow flows[MIRROR_FLOWS];
-    uint64_t recent[MIRROR_RECENT];
-    int64_t recent_ns[MIRROR_RECENT];
-    unsigned next;
+    struct mirror_segment recent[MIRROR_PLACES];
+    uint32_t next;
     uint32_t round; /* calls of mirror_settle() */
 };
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import random
 import shutil
 import signal
@@ -223,6 +224,22 @@ def test_a_file_is_read_when_its_writer_has_closed_it(wiretale_run: Any, tmp_pat
         assert captures_of(wiretale_run, store) == {}
     assert wiretale_run("watch", folder, "--store", store, "--once").returncode == 0
     assert set(captures_of(wiretale_run, store)) == {file.name}
+
+
+def test_a_file_that_its_tracer_will_compress_is_waited_for(wiretale_run: Any, tmp_path: Path) -> None:
+    """Its marker says so for an hour; an older one is of a tracer that was never started again."""
+    folder, store = tmp_path / "captures", tmp_path / "store"
+    replaced, left = write_files(folder, rotated(traffic(6, 25, 10, 3), 20))[:2]
+    markers = [folder / f".{file.name}.unfinished" for file in (replaced, left)]
+    for marker in markers:
+        marker.touch()
+    os.utime(markers[1], (time.time() - 3 * 3600,) * 2)
+    assert wiretale_run("watch", folder, "--store", store, "--once").returncode == 0
+    assert replaced.name not in captures_of(wiretale_run, store) and left.name in captures_of(wiretale_run, store)
+    subprocess.run(["zstd", "-q", "--rm", replaced], check=True)
+    markers[0].unlink()
+    assert wiretale_run("watch", folder, "--store", store, "--once").returncode == 0
+    assert f"{replaced.name}.zst" in captures_of(wiretale_run, store)
 
 
 def test_a_folder_is_watched_by_one_process(wiretale_run: Any, tmp_path: Path) -> None:
