@@ -76,7 +76,7 @@ def is_announced(case: Case, address: str, move: Move) -> bool:
     code="moved-address",
     title="An address moved, and hosts do not know",
     sentence="{address} moved to {after} (VRRP group {group}) without a gratuitous ARP: {count:connection} to it "
-    "({syns:SYN}{time}) got no answer since. Probably {who} still {sends} to the old master's MAC address.",
+    "({syns:SYN}{time}) got no answer since. {who} probably still {sends} to the old master's MAC address.",
     advice="Let the new master announce the address again (keepalived `garp_master_refresh`, `vrrp_garp_lower_prio_repeat`), or "
     "give all masters the virtual MAC address (`use_vmac`); until then `ip neigh flush to {address}` on {client} helps.",
     shows="The master of a VRRP group changes. From then on, connections to its virtual address get no answer, though earlier "
@@ -127,7 +127,7 @@ def moved_match(case: Case, host: SilentHost, move: Move) -> Match:
         group=str(move.after["number"]),
         count=host.failed,
         client=host.client,
-        who="the client" if is_alone else "the clients",
+        who="The client" if is_alone else "The clients",
         sends="sends" if is_alone else "send",
         syns=host.syns,
         time=host.time,
