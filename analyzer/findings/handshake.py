@@ -281,10 +281,13 @@ def outcome_of(met: Sequence[MetOld]) -> str:
     """Returns `the connection opened 1 s later`, or that none did."""
     opened = [each for each in met if each.is_open]
     vain = len(met) - len(opened)
-    longest = show_duration(max((span.ns for span in gaps_of(opened or met)), default=0))
+    longest_ns = max((span.ns for span in gaps_of(opened or met)), default=0)
+    longest = show_duration(longest_ns)
     if not opened:
         return f"no connection opened in {longest}"
-    return f"the connection opened {longest} later" + (f" ({vain} of {len(met)} never)" if vain else "")
+    return f"the connection opened {f'{longest} later' if longest_ns else 'at once'}" + (
+        f" ({vain} of {len(met)} never)" if vain else ""
+    )
 
 
 @finding(

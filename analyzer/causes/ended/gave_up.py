@@ -232,7 +232,7 @@ def half_closed_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
     code="half-closed",
     title="The server takes the client's FIN for the end",
     sentence="The client {client} closes its half of the connection right after its request, and the server {server} "
-    "{probably}takes that for the end: it closed {count:connection} without an answer{beside}.",
+    "{probably}takes that for the end. It closed {count:connection} without an answer{beside}.",
     advice="Let {client} keep its half open until it has the answer (no `shutdown(SHUT_WR)`, no `nc -N`), or let the program on "
     "{host} answer after a FIN: it ends only what the client sends (RFC 9112 section 9.6).",
     shows="The client sends its FIN within 50 ms of its only HTTP request, without a RST after it, and the server closes or "

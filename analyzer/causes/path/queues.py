@@ -72,7 +72,7 @@ def pings_between(case: Case, hosts: frozenset[str]) -> list[int]:
     code="bufferbloat",
     title="Standing queue (bufferbloat)",
     sentence="{who} from {source} to {destination} {fill} a queue of {queued} at {rate} {where}: round trips go from {least} to "
-    "{usual} (up to {high}){pings}. Everything behind it waits.",
+    "{usual}{at_most}{pings}. Everything behind it waits.",
     advice="Put a fair queue with AQM before that link, just below its rate: `tc qdisc replace dev IF root cake bandwidth "
     "{below}`.",
     shows="A transfer has data to send, and its median round trip exceeds the minimum of all flows of its hosts by 20 ms and "
@@ -117,6 +117,7 @@ def standing_match(case: Case, members: Sequence[Transfer], trips: Sequence[Roun
     hosts = frozenset((members[0].row["source"], members[0].row["destination"]))
     rate, waited = passed_rate(case, members), waits_behind(case, hosts)
     least, usual = min(trip.hosts_least for trip in trips), max(trip.median for trip in trips)
+    high = show_duration(max(trip.high for trip in trips))
     is_bad = max(trip.median - trip.least for trip in trips) >= QUEUE_BAD_NS
     samples = sum(each.row["rtt_samples"] or 0 for each in members)
     return Match(
@@ -135,7 +136,7 @@ def standing_match(case: Case, members: Sequence[Transfer], trips: Sequence[Roun
         destination=destination,
         least=show_duration(least),
         usual=show_duration(usual),
-        high=show_duration(max(trip.high for trip in trips)),
+        at_most=f" (up to {high})" if high != show_duration(usual) else "",
         pings=pings_str(pings_between(case, hosts)),
         queued=show_bytes(rate / 8e9 * max(trip.high - trip.least for trip in trips)),
         rate=show_rate(rate),
