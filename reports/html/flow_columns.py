@@ -65,6 +65,13 @@ def greater(values: array[Any]) -> array[float]:
     return array("f", [there if there >= back or back != back else back for there, back in pairs])
 
 
+def of_main(values: array[Any], main: bytes) -> array[float]:
+    """Returns the value of each flow's direction that carries more payload; the other one's if it is unknown."""
+    sides = zip(values[::2], values[1::2], main, strict=True)
+    pairs = ((back, there) if is_back else (there, back) for there, back, is_back in sides)
+    return array("f", [first if first == first else second for first, second in pairs])
+
+
 def rounded(values: array[float]) -> bytes:
     """Returns float32 values rounded to four digits, for columns of which the page shows three."""
     half, mask = 1 << (DROPPED_BITS - 1), 0xFFFFFFFF >> DROPPED_BITS << DROPPED_BITS
@@ -94,7 +101,7 @@ def measured_columns(trace: Trace, flows: list[int] | None, base_ns: int) -> dic
     lasted = array("f", map(sub, lasts, firsts))
     main = bytes(map(gt, payload[1::2], payload[::2]))
     return {
-        "throughput": planes("f", rounded(greater(rates)), REAL_BYTES),
+        "throughput": planes("f", rounded(of_main(rates, main)), REAL_BYTES),
         "rtt": planes("f", rounded(rtts), REAL_BYTES),
         "lasted": planes("f", lasted.tobytes(), REAL_BYTES),
         "start": planes("d", array("d", map(floordiv, firsts, repeat(1))).tobytes()),

@@ -224,6 +224,14 @@ def test_both_runs_are_drawn_apart_in_each_panel(opened: Page) -> None:
         assert (a["meta"], b["meta"]) == ("A", "B") and a["dash"] != b["dash"] and a["color"] != b["color"]
     lost = {trace["meta"]: trace["y"][-1] for trace in traces(opened) if trace["axis"] == "y4"}
     assert lost == {"A": 0, "B": 1}
+    words = opened.page.locator("#plot .annotation-text").all_text_contents()
+    assert [text.split()[-1] for text in words] == ["Mbit/s", "kB", "ms", "far"]
+    ticks = opened.page.evaluate(
+        "[...document.querySelectorAll('#plot .ytick text, #plot .y2tick text')].map(t => t.textContent)"
+    )
+    assert len(ticks) >= 4 and all(text.replace(".", "").isdecimal() for text in ticks), (
+        ticks
+    )  # the unit is in the head
     shares = {trace["meta"]: trace["x"] for trace in traces(opened, "rtt")}
     assert max(shares["A"]) == pytest.approx(20, abs=0.1) and max(shares["B"]) == pytest.approx(40, abs=0.1)
 

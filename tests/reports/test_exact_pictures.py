@@ -6,20 +6,21 @@ from __future__ import annotations
 import base64
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pytest
 
 import wiretale
 from plain_wire import Connection, Wire
-from report_page import Page
+from report_page import VIEW, Page
 from viewer import viewing
 
 SENDER = {"light": (0x2A, 0x35, 0x40), "dark": (0xE4, 0xEA, 0xF0)}
 NEAR = 2  # px, by which lines are wider and smoothed
+FINE = 2  # pixels of a screen, in each direction, for one of the page
 # Of each column of pixels in a box of a picture the first and the last row that has the color of the sender.
 EXTENTS = """async ([picture, left, top, width, height, color]) => {
   const bytes = Uint8Array.from(atob(picture), (letter) => letter.charCodeAt(0));
@@ -120,11 +121,13 @@ def expected(steps: Steps, panel: Panel, is_step: bool) -> dict[int, tuple[float
     return {column: ends for column, ends in rows.items() if 0 <= column < panel.width}
 
 
-def panel_of(page: Page, name: str) -> Panel:
+def panel_of(page: Page, name: str, scale: int) -> Panel:
+    """The panel in the pixels of a screen that has so many for one of the page."""
     axis = page.panel(name)
     times, values = page.range(), page.range(axis)
     left, right = (page.pixel("xaxis", time) for time in times)
     bottom, top = (page.pixel(axis, value) for value in values)
+    left, top, right, bottom = (scale * pixel for pixel in (left, top, right, bottom))
     return Panel(left, top, right - left, bottom - top, times, values)
 
 
@@ -145,32 +148,41 @@ def drawn_rows(page: Page, panel: Panel, scheme: str) -> list[tuple[int, int]]:
     return [(first, last) for first, last in page.page.evaluate(EXTENTS, [picture, *box, SENDER[scheme]])]
 
 
-def is_near(ends: tuple[float, float], column: int, pictured: dict[int, tuple[float, float]]) -> bool:
-    """Whether the columns beside one reach as far as its ends, and they as far as these."""
-    beside = [pictured[near] for near in range(column - NEAR, column + NEAR + 1) if near in pictured]
+def is_near(ends: tuple[float, float], column: int, pictured: dict[int, tuple[float, float]], room: int) -> bool:
+    """Whether the columns beside one reach as far as its ends, and they as far as these, but for some room."""
+    beside = [pictured[near] for near in range(column - room, column + room + 1) if near in pictured]
     return (
         bool(beside)
-        and min(top for top, _ in beside) - NEAR <= ends[0]
-        and ends[1] <= max(end for _, end in beside) + NEAR
+        and min(top for top, _ in beside) - room <= ends[0]
+        and ends[1] <= max(end for _, end in beside) + room
     )
 
 
-def compare(page: Page, series: dict[str, Steps], scheme: str) -> None:
+def compare(page: Page, series: dict[str, Steps], scheme: str, scale: int = 1) -> None:
     """Asserts that each panel shows the sender's series and nothing else in its color."""
     page.page.evaluate("document.getElementById('plot').scrollIntoView()")
     page.page.evaluate("document.querySelectorAll('.panel-label, .panel-edge').forEach((words) => words.remove())")
     for name, steps in series.items():
-        panel = panel_of(page, name)
+        panel = panel_of(page, name, scale)
         expected_rows = expected(steps, panel, is_step=name in ("flight", "rate"))
         drawn = {
             column: (float(first), float(last))
             for column, (first, last) in enumerate(drawn_rows(page, panel, scheme))
             if first >= 0
         }
-        missing = [column for column, ends in expected_rows.items() if not is_near(ends, column, drawn)]
-        invented = [column for column, ends in drawn.items() if not is_near(ends, column, expected_rows)]
+        missing = [column for column, ends in expected_rows.items() if not is_near(ends, column, drawn, NEAR * scale)]
+        invented = [column for column, ends in drawn.items() if not is_near(ends, column, expected_rows, NEAR * scale)]
         assert not missing and not invented, (name, len(expected_rows), missing[:9], invented[:9])
     assert page.complaints == []
+
+
+@pytest.fixture
+def fine_screen(browser: Any) -> Iterator[Page]:
+    """A tab on a screen with several pixels for one of the page."""
+    tab = browser.new_page(viewport=VIEW, device_scale_factor=FINE)
+    tab.set_default_timeout(90_000)
+    yield Page(tab)
+    tab.close()
 
 
 @pytest.mark.parametrize(
@@ -188,16 +200,19 @@ def test_each_panel_shows_every_packet(
     in_page: int,
     scheme: Literal["light", "dark"],
     page: Page,
+    fine_screen: Page,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The page has all packets, or the least and greatest of columns of time."""
+    """The page has all packets, or the least and greatest of columns of time; the screen has one or four pixels for each."""
     page.page.emulate_media(color_scheme=scheme)
     monkeypatch.setattr("wiretale.reports.html.analyze.PACKETS_MOST", in_page)
     trace = wiretale.analyze(transfer(packets, tmp_path / "transfer.pcap"))
-    page.open(trace.report(tmp_path / "report.html"), WITHOUT_OTHERS)
-    bins = {"rate": throughput(trace, page.page.evaluate("shownBin()"))} if packets == in_page else {}
-    compare(page, {**series_of(trace), **bins}, scheme)
+    report, series = trace.report(tmp_path / "report.html"), series_of(trace)
+    for tab, scale in [(page, 1), (fine_screen, FINE)] if scheme == "light" else [(page, 1)]:
+        tab.open(report, WITHOUT_OTHERS)
+        bins = {"rate": throughput(trace, tab.page.evaluate("shownBin()"))} if packets == in_page else {}
+        compare(tab, {**series, **bins}, scheme, scale)
 
 
 @pytest.mark.parametrize("sizes", [(), (2, 20)])

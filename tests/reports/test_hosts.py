@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from scapy.all import DNS, DNSQR, DNSRR, IP, UDP
 import wiretale
 from attempt_wire import CLIENT, Ends
 from crafted import Timed, ether, write_timed
+from page_faults import violations
 from report_page import Page
 from wiretale.reports.html import analyze
 
@@ -91,6 +93,7 @@ def test_a_session_is_told_between_its_hosts(page: Page, report: Path) -> None:
     assert page.page.inner_text("#packet-count") == f"14 messages of {CLIENT}, 5 hosts, 4 flows"
     pauses = page.page.locator("#hosts-rows g > text").all_text_contents()
     assert [text for text in pauses if "without" in text] == ["220 ms without a message", "856 ms without a message"]
+    assert violations(page) == []
     page.open(report, "#flow=1&tab=hosts&t=0.5-0.7")
     assert [row[:2] for row in page.until(ROWS)] == [[BACKEND, PROXY], [PROXY, CLIENT]] and page.complaints == []
 
@@ -121,4 +124,10 @@ def test_flows_without_packets_have_messages_of_exchanges_and_all_fits_a_phone(
     page.open(trace.report(tmp_path / "report.html"), "#flow=1&tab=hosts")
     rows, with_packets = page.until(ROWS), page.page.evaluate("[...tables.packets.places.keys()]")
     assert len(with_packets) < 4 and rows[0][:2] == [CLIENT, "2 others"] and "NOERROR after 100 ms" in rows[1][2]
+    names = page.page.evaluate(
+        "[...document.querySelectorAll('#hosts-names span')].map(name => { const words = new Range();"
+        " words.selectNodeContents(name); const { x, right, y } = words.getBoundingClientRect(); return [y, x, right]; })"
+    )
+    beside = [(name, other) for name, other in combinations(sorted(names), 2) if name[0] == other[0]]
+    assert len(names) == 4 and all(name[2] < other[1] for name, other in beside)
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 390 and page.complaints == []

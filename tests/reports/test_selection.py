@@ -306,6 +306,17 @@ def inside(trace: wiretale.Trace, span: tuple[float, float], flows: list[int]) -
     return {"packets": packets, "bytes": size or 0, "lost": lost, "rtts": [rtt for (rtt,) in rtts]}
 
 
+def waited(trace: wiretale.Trace, span: tuple[float, float], flows: list[int]) -> dict[str, int]:
+    """The account of flows within a range, ns by part, by SQL over the table of spans."""
+    low, high = (seconds(trace, end) for end in span)
+    begin, end = f"greatest(epoch_ns(start_ns), {low})", f"least(epoch_ns(end_ns), {high})"
+    sums = trace.query(
+        f"SELECT part, sum({end} - {begin}) FROM time_spans WHERE {end} > {begin} AND part NOT IN ('idle', 'unknown')"
+        f" AND flow IN ({', '.join(map(str, flows))}) GROUP BY part"
+    )
+    return dict(sums.fetchall())
+
+
 @pytest.mark.parametrize(
     ("span", "only"), [((0.5, 0.9), ""), ((0.503, 0.5112), ""), ((0.2, 1.7), "10.1.1.2"), ((2.6, 2.7), "")]
 )
@@ -329,7 +340,13 @@ def test_a_range_has_the_statistics_of_what_is_inside(
         at = max(0, math.ceil(percent / 100 * len(expected["rtts"])) - 1)
         assert show_duration(expected["rtts"][at] * 1e6) in line_of_facts, line_of_facts
     parts = dict(desk.page.evaluate("[...selectedTimes().sums]"))  # the bar has the account of the range
-    assert 0 <= sum(parts.values()) <= (span[1] - span[0]) * 1e9 * len(desk.page.evaluate(CHOSEN))
+    accounted = waited(trace, span, desk.page.evaluate(CHOSEN))
+    assert {name: ns for name, ns in parts.items() if ns} == {
+        name: pytest.approx(ns, rel=1e-5, abs=2e3)
+        for name, ns in accounted.items()  # the page has whole µs of each span
+    }
+    bar = desk.page.inner_text("#time-base")
+    assert bar.startswith(show_duration(sum(accounted.values())) if accounted else "nobody waited"), bar
 
 
 def test_flows_without_packets_are_counted_by_bins(

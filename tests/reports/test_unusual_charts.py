@@ -112,3 +112,19 @@ def test_numbers_and_words_do_not_collide_at_any_size_of_text(page: Page, tmp_pa
             page.page.set_viewport_size({"width": width, "height": 900})
             page.page.wait_for_timeout(400)
             assert covered(page) == [], (factor, width)
+
+
+def test_a_short_capture_begins_at_its_first_packet_and_has_the_rate_of_its_data(page: Page, tmp_path: Path) -> None:
+    """Bins are whole milliseconds; two answers within a microsecond are no rate of the flow."""
+    talk = Connection(Wire()).data(0.7, 0, 1000)
+    talk.ack(1.2, 1000).ack(1.201, 1000)
+    talk.data(2.7, 1000, 1000)
+    trace = wiretale.analyze(talk.wire.write(tmp_path / "short.pcap"))
+    page.open(trace.report(tmp_path / "short.html", frames=False))
+    begin, gutter, steps = page.page.evaluate("[trafficX(traffic.first), canvas.gutter, stepsOfTraffic()]")
+    assert begin == gutter and page.page.evaluate("traffic.from < traffic.first")
+    assert [step["left"] for step in steps] == sorted(step["left"] for step in steps) and steps[0]["left"] == gutter
+    narrow, *wide = (step["right"] - step["left"] for step in steps)
+    assert len(wide) == 2 and narrow < wide[0] and wide[0] == pytest.approx(wide[1])
+    ((rate,),) = trace.query("SELECT throughput_bps FROM directions WHERE direction = 0").fetchall()
+    assert page.page.evaluate("tables.flows.throughput[0]") == pytest.approx(rate, rel=1e-3)

@@ -134,7 +134,8 @@ bool flow_sums(const struct table *table, struct flow_sums *each);
  *   window    PACKET_WINDOW              bytes minus the previous ones
  *   flags     PACKET_FLAGS               minus the previous ones
  *   unique    PACKET_REPEATED            new bytes (if absent: all of the payload)
- *   rtt       PACKET_RTT                 ns
+ *   rtt       PACKET_RTT                 ns minus the time since the segment that ends at the ACK,
+ *                                        if it is the last one at its place in a table of segments
  *   offset    PACKET_FRAGMENT            bytes
  *   flight    PACKET_FLIGHT              bytes minus the previous ones
  *   opposite  PACKET_OPPOSITE            bytes of the other direction minus the previous ones

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packs packets for the report's page (format: PACKET_STREAMS in export.h). One pass over the
- * packets table; memory is the streams, 80 bytes per listed flow, and 4 bytes per flow number up
- * to the greatest in the list. A stream doubles its room; each packet adds at most
- * SACK_BLOCKS numbers to a stream. */
+ * packets table; memory is the streams, 80 bytes per listed flow, 4 bytes per flow number up to the
+ * greatest in the list, and 3 MiB for the segments that an ACK may complete. A stream doubles its
+ * room; each packet adds at most SACK_BLOCKS numbers to a stream. */
 #include "export/export.h"
 
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 /* columns sack_start, sack_end and those of further blocks, which end before flags */
 #define SACK_BLOCKS ((packets_flags - packets_sack_start) / 2)
 #define NOT_LISTED  UINT32_MAX
+#define SENT_PLACES (1u << 17)
 
 const char *const packet_stream_names[STREAM_COUNT] = {
 #define X(name) #name,
@@ -23,9 +24,16 @@ struct before {
     int64_t size, header, end, ack, window, flags, flight, opposite;
 };
 
+/* A segment of a side, by its end: the one sent last of those with this place. */
+struct sent {
+    int64_t end, time_ns;
+    uint32_t who;
+};
+
 struct packing {
     struct packet_streams *out;
     struct before *before; /* two per flow */
+    struct sent *sent;     /* SENT_PLACES of them */
     uint32_t *places;      /* by flow number, the place in the list */
     uint32_t place_count;
     int64_t time_ns, frame;
@@ -74,6 +82,20 @@ static unsigned known_of(const struct row *row) {
     return known & PACKET_ACK ? known : known & ~(unsigned)PACKET_SACK;
 }
 
+/* Also in page/numbers.js. */
+static struct sent *sent_place(struct packing *packing, uint32_t who, int64_t end) {
+    uint32_t mixed = (uint32_t)end * 0x9E3779B1u + who * 0x85EBCA6Bu;
+    return &packing->sent[mixed >> 15];
+}
+
+/* The RTT of the segment that ends at the acknowledged byte; 0 if it is not at its place. */
+static int64_t expected_rtt(struct packing *packing, const struct row *row, uint32_t who) {
+    int64_t end = row->value[packets_acknowledged];
+    const struct sent *sent = sent_place(packing, who ^ 1, end);
+    bool is_it = sent->end == end && sent->who == (who ^ 1);
+    return is_it ? less(row->value[packets_time_ns], sent->time_ns) : 0;
+}
+
 static void put_sack(struct packing *packing, const struct row *row) {
     int64_t before = row->value[packets_acknowledged];
     unsigned count = 1;
@@ -87,12 +109,16 @@ static void put_sack(struct packing *packing, const struct row *row) {
     }
 }
 
-static void put_known(struct packing *packing, struct before *before, const struct row *row,
+static void put_known(struct packing *packing, uint32_t who, const struct row *row,
                       unsigned known) {
+    struct before *before = &packing->before[who];
     const int64_t *value = row->value;
     if (known & PACKET_SEQUENCE) {
         put(packing, STREAM_sequence, less(value[packets_sequence], before->end));
         before->end = value[packets_sequence] + value[packets_payload_bytes];
+        if (value[packets_payload_bytes] && !(known & PACKET_REPEATED))
+            *sent_place(packing, who, before->end) =
+                (struct sent){before->end, value[packets_time_ns], who};
     }
     if (known & PACKET_ACK)
         put(packing, STREAM_ack, change(value[packets_acknowledged], &before->ack));
@@ -101,7 +127,8 @@ static void put_known(struct packing *packing, struct before *before, const stru
     if (known & PACKET_FLAGS)
         put(packing, STREAM_flags, change(value[packets_flags], &before->flags));
     if (known & PACKET_RTT)
-        put(packing, STREAM_rtt, value[packets_rtt_ns]);
+        put(packing, STREAM_rtt,
+            less(value[packets_rtt_ns], known & PACKET_ACK ? expected_rtt(packing, row, who) : 0));
     if (known & PACKET_REPEATED)
         put(packing, STREAM_unique, value[packets_unique_bytes]);
     if (known & PACKET_FRAGMENT)
@@ -129,7 +156,7 @@ static void pack_row(struct packing *packing, const struct row *row, uint32_t pl
     put(packing, STREAM_size, change(value[packets_payload_bytes], &before->size));
     int64_t header = less(value[packets_ip_bytes], value[packets_payload_bytes]);
     put(packing, STREAM_header, change(header, &before->header));
-    put_known(packing, before, row, known);
+    put_known(packing, who, row, known);
     packing->out->packets++;
 }
 
@@ -140,9 +167,11 @@ static bool list_places(struct packing *packing, const uint32_t *flows, size_t c
         most = flows[i] >= most && flows[i] < NOT_LISTED ? flows[i] + 1 : most;
     packing->places = malloc(((size_t)most + 1) * sizeof *packing->places);
     packing->before = calloc(2 * count + 1, sizeof *packing->before);
-    if (!packing->places || !packing->before)
+    packing->sent = malloc(SENT_PLACES * sizeof *packing->sent);
+    if (!packing->places || !packing->before || !packing->sent)
         return false;
     memset(packing->places, 0xFF, ((size_t)most + 1) * sizeof *packing->places);
+    memset(packing->sent, 0xFF, SENT_PLACES * sizeof *packing->sent); /* of nobody */
     packing->place_count = most;
     for (size_t i = 0; i < count; i++)
         if (flows[i] < most)
@@ -172,6 +201,7 @@ bool packet_pack(const struct table *packets, const uint32_t *flows, size_t coun
     bool packed = list_places(&packing, flows, count) && pack_rows(&packing, packets);
     free(packing.places);
     free(packing.before);
+    free(packing.sent);
     return packed;
 }
 

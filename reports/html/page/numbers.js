@@ -32,6 +32,27 @@ export function reader(bytes) {
   };
 }
 
+const SENT_PLACES = 2 ** 17;
+
+// Returns the segments by which round trips are predicted: each at a place of its own or of a later one (analyzer/core/export/packet_pack.c).
+function sentSegments() {
+  const ends = new Float64Array(SENT_PLACES), times = new Float64Array(SENT_PLACES), sides = new Uint32Array(SENT_PLACES).fill(2 ** 32 - 1);
+  /** @param {number} who @param {number} end */
+  const placeOf = (who, end) => (Math.imul(end % 2 ** 32, 0x9e3779b1) + Math.imul(who, 0x85ebca6b)) >>> 15;
+  return {
+    /** @param {number} known @param {number} who @param {number} end @param {number} size @param {number} time */
+    put(known, who, end, size, time) {
+      const at = placeOf(who, end);
+      if (size && !(known & KNOWN.repeated)) [ends[at], times[at], sides[at]] = [end, time, who];
+    },
+    /** The time since the segment that an ACK completes; 0 if it is not known. @param {number} known @param {number} who @param {number} end @param {number} time */
+    since(known, who, end, time) {
+      const at = placeOf(who, end);
+      return known & KNOWN.ack && ends[at] === end && sides[at] === who ? time - times[at] : 0;
+    },
+  };
+}
+
 /** @param {PackedPackets} packed */
 export async function loadPackets({ count, flows, streams }) {
   const next = await eachValue(streams, async ([, text]) => reader(new Uint8Array(await inflate(text))));
@@ -43,6 +64,7 @@ export async function loadPackets({ count, flows, streams }) {
   };
   const sides = 2 * flows.length;
   const last = { size: new Float64Array(sides), header: new Float64Array(sides), end: new Float64Array(sides), ack: new Float64Array(sides), window: new Float64Array(sides), flags: new Int32Array(sides), flight: new Float64Array(sides), opposite: new Float64Array(sides) };
+  const sent = sentSegments();
   let time = 0, frame = 0;
   for (let i = 0; i < count; i++) {
     const who = (p.who[i] = next.who());
@@ -55,12 +77,13 @@ export async function loadPackets({ count, flows, streams }) {
     if (known & KNOWN.sequence) {
       p.sequence[i] = last.end[who] + next.sequence();
       last.end[who] = p.sequence[i] + size;
+      sent.put(known, who, last.end[who], size, time);
     }
     if (known & KNOWN.ack) p.ack[i] = last.ack[who] += next.ack();
     if (known & KNOWN.window) p.window[i] = last.window[who] += next.window();
     if (known & KNOWN.flags) p.flags[i] = last.flags[who] += next.flags();
     p.unique[i] = known & KNOWN.repeated ? 0 : size;
-    if (known & KNOWN.rtt) p.rtt[i] = next.rtt() / 1e6;
+    if (known & KNOWN.rtt) p.rtt[i] = (next.rtt() + sent.since(known, who ^ 1, p.ack[i], time)) / 1e6;
     if (known & KNOWN.repeated) p.unique[i] = next.unique();
     if (known & KNOWN.fragment) p.offset[i] = next.offset();
     if (known & KNOWN.flight) p.flight[i] = last.flight[who] += next.flight();

@@ -71,10 +71,10 @@ export async function loadTraffic() {
 function axisParts() {
   const cut = CHART.cut * Math.min(1, (canvas.width - canvas.gutter) / 2 / CHART.cut / (traffic.pauses.length || 1));
   const paused = traffic.pauses.reduce((sum, { from, to }) => sum + to - from, 0);
-  const scale = (canvas.width - canvas.gutter - cut * traffic.pauses.length) / (traffic.to - traffic.from - paused);
+  const scale = (canvas.width - canvas.gutter - cut * traffic.pauses.length) / (traffic.to - traffic.first - paused);
   /** @type {AxisPart[]} */
   const parts = [];
-  let time = traffic.from, x = canvas.gutter;
+  let time = traffic.first, x = canvas.gutter; // the first bin may begin long before the first packet
   /** @param {number} to @param {boolean} isCut */
   const add = (to, isCut) => {
     const wide = isCut ? cut : scale * (to - time);
@@ -100,7 +100,7 @@ export function partsOfAxis() {
 /** @param {number} time */
 export function trafficX(time) {
   const parts = partsOfAxis(), part = parts.find(({ to }) => time < to) ?? parts[parts.length - 1];
-  return part.x + ((time - part.from) / (part.to - part.from)) * part.wide;
+  return Math.max(canvas.gutter, part.x + ((time - part.from) / (part.to - part.from)) * part.wide);
 }
 
 /** @param {number} x */
@@ -115,8 +115,9 @@ export function stepsOfTraffic() {
   /** @type {{ bin: number, left: number, right: number }[]} */
   const steps = [];
   for (const { from, to, x, wide, isCut } of partsOfAxis()) {
-    const first = Math.round((from - traffic.from) / traffic.width), bins = isCut ? 1 : Math.round((to - from) / traffic.width);
-    for (let i = 0; i < bins; i++) steps.push({ bin: first + i, left: x + (wide * i) / bins, right: x + (wide * (i + 1)) / bins });
+    const placeOf = (/** @type {number} */ time) => (time - traffic.from) / traffic.width, first = isCut ? Math.round(placeOf(from)) : Math.floor(placeOf(from) + 1e-6);
+    const bins = isCut ? 1 : Math.round(placeOf(to)) - first, xOf = (/** @type {number} */ bin) => x + (wide * Math.max(0, (first + bin) * traffic.width + traffic.from - from)) / (to - from);
+    for (let i = 0; i < bins; i++) steps.push({ bin: first + i, left: isCut ? x : xOf(i), right: isCut ? x + wide : xOf(i + 1) });
   }
   return steps;
 }

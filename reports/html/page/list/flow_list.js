@@ -30,11 +30,15 @@ const measured = (name) => (/** @type {number} */ row) => (Number.isNaN(tables.f
 const timeSum = (row) => (timesOf(row) || [-1]).reduce((a, b) => a + b, 0);
 /** @param {number} row */
 const lasted = (row) => tables.flows.lasted[row] * 1e6;
+// Returns the name of a flow, in which a line may break before a port, or within an address of IPv6.
+/** @param {number} row */
+const nameCell = (row) => element("span", {}, ...nameOf(row).split(/(?=:)/).flatMap((part, i) => (i ? [document.createElement("wbr"), part] : [part])));
+
 // Those marked wide are shown only if the reader wants all; those marked desk have no room on a phone.
 /** @type {Column[]} */
 const COLUMNS = [
   { key: "flow", head: "flow", value: (row) => tables.flows.number[row], text: (row) => String(tables.flows.number[row]), number: true },
-  { key: "name", head: "initiator → responder", value: nameOf },
+  { key: "name", head: "initiator → responder", value: nameOf, text: (row) => nameCell(row) },
   { key: "time", head: "limited by", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
   { key: "lasted", head: "time", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true },
   { key: "throughput", head: "rate", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true },

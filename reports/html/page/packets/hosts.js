@@ -6,6 +6,7 @@ import { element, elementAt, targetOf } from "../elements.js";
 import { packetKey } from "../flow/series/payload_numbers.js";
 import { flagText } from "../flow/series/points.js";
 import { choice, choose, continueStep, withSetting } from "../link.js";
+import { knownWord, protocolOf } from "../list/flows.js";
 import { KNOWN } from "../numbers.js";
 import { $ } from "../plotly.js";
 import { isTrafficSelected } from "../selection/selection.js";
@@ -13,6 +14,7 @@ import { duration, prefixed, whole } from "../units.js";
 import { isFailed, resultOf } from "../waterfall/requests.js";
 import { drawnIn } from "./ladder.js";
 import { packetVerdict, secondsText } from "./listed.js";
+import { ENDING_FLAGS } from "./messages.js";
 import { ANCHOR, endsOfMessage, hostsOfFlow, placeOfMessage, session, takeSession } from "./session.js";
 
 const HOSTS_MOST = 8, HOSTS_PHONE = 4;
@@ -37,12 +39,14 @@ const requestText = ({ kind, type, name }) => [type ?? (kind === "tls" ? "TLS" :
 
 // Returns the words about a message, and whether it failed.
 /** @param {Message} message */
-function toldOf({ capture, frame, first, packets, bytes, from, to, isAlone }) {
+function toldOf({ flow, capture, frame, first, packets, bytes, from, to, isAlone }) {
   const key = packetKey(capture, frame), asked = session.asked.get(key) ?? [], answered = session.answered.get(key) ?? [], p = tables.packets;
   const open = asked.filter(({ answered: by }) => by === undefined), parts = [...asked.map(requestText), ...answered.map(answerText)];
-  if (first >= 0 && isAlone && p.known[first] & KNOWN.flags) parts.push(flagText(p.flags[first]));
+  if (first >= 0 && p.known[first] & KNOWN.flags && p.flags[first] & ENDING_FLAGS) parts.push(flagText(p.flags[first]));
   const verdict = first >= 0 && isAlone ? packetVerdict(first) : { text: "", weight: "quiet" };
   if (verdict.weight !== "quiet") parts.push(verdict.text);
+  const row = tables.flows.rowOf(flow);
+  if (!parts.some(Boolean) && protocolOf(row) !== "tcp") parts.push(knownWord("application", row) || protocolOf(row));
   if (bytes) parts.push(prefixed(bytes, "B"));
   if (packets > 1) parts.push(`${whole(packets)} packets${to - from >= 1e-3 ? ` in ${duration((to - from) * 1e9)}` : ""}`);
   else if (!bytes && !parts.some(Boolean) && first >= 0) parts.push(p.known[first] & KNOWN.ack ? "ACK" : "no payload");
@@ -71,10 +75,10 @@ function columnPlaces() {
 export function showHosts() {
   const { places, step, width } = columnPlaces(), names = [...session.hosts, ...(session.others ? [`${whole(session.others)} others`] : [])];
   const longest = Math.max(0, ...names.map((name) => name.length)) * NAME_LETTER + 8, lines = Math.max(1, Math.min(NAME_LINES, names.length, Math.ceil(longest / step)));
-  $("hosts-names").style.height = `${lines * NAME_LINE + 4}px`;
+  $("hosts-names").style.height = `${lines * NAME_LINE + 8}px`;
   $("hosts-names").replaceChildren(...names.map((name, i) => {
     const made = element("span", { textContent: name, title: name }), room = lines * step, left = Math.max(0, Math.min(places[i] - room / 2, width - room));
-    Object.assign(made.style, { left: `${left}px`, width: `${room}px`, top: `${(i % lines) * NAME_LINE}px`, textAlign: left < places[i] - room / 2 ? "left" : left > places[i] - room / 2 ? "right" : "center" });
+    Object.assign(made.style, { left: `${left}px`, width: `${room}px`, top: `${4 + (i % lines) * NAME_LINE}px`, textAlign: left < places[i] - room / 2 ? "right" : left > places[i] - room / 2 ? "left" : "center" });
     return made;
   }));
 }
@@ -118,6 +122,7 @@ export function drawHosts(first, count) {
   picture.setAttribute("aria-label", `Messages between ${session.hosts.join(", ")}`);
   const rows = drawnIn(picture, "g", {});
   for (const x of columns.places) drawnIn(picture, "line", { class: "life", x1: x, x2: x, y1: 0, y2: height });
+  if (!isWide()) picture.append(rows); // whose words stand over the lines
   for (let at = 0; at < count; at++) {
     const item = session.items[first + at], top = at * messageHeight();
     if (item < 0) drawPause(rows, ~item, top, columns);

@@ -5,7 +5,7 @@ import { NS } from "../capture/tables.js";
 import { KNOWN } from "../numbers.js";
 
 const MESSAGE_ENDS = 0.2; // seconds without a packet of the flow, after which a message has ended
-const ENDING_FLAGS = 7; // FIN, SYN, RST
+export const ENDING_FLAGS = 7; // FIN, SYN, RST
 
 /** @param {Packets} p @param {number} i */
 const isPureAck = (p, i) => (p.known[i] & KNOWN.ack) !== 0 && !p.size[i];

@@ -3,6 +3,7 @@
 import { traffic } from "../capture/chart.js";
 import { tables } from "../capture/tables.js";
 import { choice } from "../link.js";
+import { data } from "../plotly.js";
 import { whole } from "../units.js";
 import { bytesOverTime, countedMask, countsOverTime, hasFlowCounts, hasFlowSums } from "./flow_sums.js";
 import { FACETS, isTrafficSelected, selectedRows } from "./selection.js";
@@ -30,8 +31,13 @@ function groupsByFacet(rows, mask, facet) {
   return { large, left: left.length, groupOf };
 }
 
+// Returns the words of a layer. Of a cause of many flows the page knows the first ones alone.
 /** @param {string} facet @param {string} of */
-const layerWords = (facet, of) => (of ? FACETS[facet].text?.(of) ?? of : `no ${facet}`);
+function layerWords(facet, of) {
+  if (of) return FACETS[facet].text?.(of) ?? of;
+  const cut = facet === "cause" ? Math.max(...data.causes.map(({ flows, members }) => (members > flows.length ? flows.length : 0))) : 0;
+  return cut > 0 ? `no cause, or not among its first ${whole(cut)} flows` : `no ${facet}`;
+}
 
 /** @param {Float64Array} bytes */
 const ratesOf = (bytes) => Float32Array.from(bytes, (size) => (8 * size) / traffic.width);

@@ -45,10 +45,10 @@ export function takeRequests() {
 }
 
 export function requestsText() {
-  const { rows, client } = waterfall, flows = new Set(rows.map(({ flow }) => flow)).size, { held, of } = data.requests;
+  const { rows, client } = waterfall, flows = new Set(rows.flatMap(({ flow }) => flow ?? [])).size, { held, of } = data.requests;
   if (!rows.length) return of ? `No request of ${client} ${choice.range ? "in this range" : "in the page"}` : "The capture has no requests";
   const noun = rows.some(({ parts }) => parts.some(({ part }) => !HANDSHAKES.has(part))) ? "request" : "connection";
-  return `${whole(rows.length)} ${noun}${rows.length === 1 ? "" : "s"} of ${client} in ${whole(flows)} ${flows === 1 ? "flow" : "flows"}${held < of ? `; the page has ${whole(held)} of ${whole(of)} exchanges` : ""}`;
+  return `${whole(rows.length)} ${noun}${rows.length === 1 ? "" : "s"} of ${client}${flows ? ` in ${whole(flows)} ${flows === 1 ? "flow" : "flows"}` : ""}${held < of ? `; the page has ${whole(held)} of ${whole(of)} exchanges` : ""}`;
 }
 
 // Returns the place of the chosen packet's request: the last one of its flow that was sent before, or the first one; -1 without one.
@@ -78,7 +78,7 @@ function requestBar(request) {
     const begin = Math.max(from, low), end = Math.min(to, high);
     if (end < low || begin > high) continue;
     const piece = element("i", { className: `time-${part}` });
-    Object.assign(piece.style, { left: `${(100 * (begin - low)) / (high - low)}%`, width: `max(${BAR_LEAST}px, ${(100 * (end - begin)) / (high - low)}%)` });
+    Object.assign(piece.style, { left: `min(100% - ${BAR_LEAST}px, ${(100 * (begin - low)) / (high - low)}%)`, width: `max(${BAR_LEAST}px, ${(100 * (end - begin)) / (high - low)}%)` });
     bar.append(piece);
   }
   return bar;
