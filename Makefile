@@ -276,7 +276,8 @@ bench: $(VENV)/.stamp-test build build/bench/libpcap_loop ## measure speed and m
 	$(BENCHMARK) speed.view --wiretale $(VENV)/bin/wiretale || failed=1; \
 	$(BENCHMARK) speed.traffic --program $(VENV)/bin/wiretale-traffic || failed=1; \
 	$(BENCHMARK) speed.pacing --program $(VENV)/bin/wiretale-traffic || failed=1; \
-	$(BENCHMARK) speed.capture --program $(VENV)/bin/wiretale-capture || failed=1; exit $$failed
+	$(BENCHMARK) speed.capture --program $(VENV)/bin/wiretale-capture || failed=1; \
+	$(BENCHMARK) speed.stall --program $(VENV)/bin/wiretale-capture || failed=1; exit $$failed
 
 SOAK_SECONDS ?= 1800
 

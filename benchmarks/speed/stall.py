@@ -3,14 +3,15 @@
 
     PYTHONPATH=benchmarks python -m speed.stall
 
-The sender is as fast as it can, with frames of 64 and 1500 bytes, and at 100,000 frames/s of 64 bytes. wiretale must lose no
-larger share than the better of the others, and with its defaults nothing at 100,000/s. The exit status is 1 if it does.
+Rounds of the three alternate. Of 100,000 frames/s of 64 bytes, wiretale must lose none with its defaults; of 60,000/s of 1500
+bytes, which fill more memory than they have, no larger share than the better of the others. The exit status is 1 if it does.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from speed.check import Check, print_checks
 
 MEMORY_MIB, STALL_SECONDS, SECONDS = 160, 2.0, 5.0
 FRAME = "{{ eth(da=02:00:00:00:00:02, sa=02:00:00:00:00:03), fill(0x41, {payload}) }}"
-CASES = ((64, None), (1500, None), (64, 100_000))  # bytes, and frames per second
+CASES = ((64, 100_000), (1500, 60_000))  # bytes, and frames per second
 
 
 @contextlib.contextmanager
@@ -62,7 +63,7 @@ class Stall:
         time.sleep(STALL_SECONDS)
         run("fsfreeze", "-u", str(self.disk))
 
-    def lost(self, tool: str, size: int, rate: int | None) -> tuple[float, float]:
+    def lost(self, tool: str, size: int, rate: int) -> tuple[float, float]:
         """Returns the share of frames that a tool lost, and the rate at which they came."""
         log, frame = self.bench.folder / "log", self.bench.folder / "frame"
         frame.write_text(FRAME.format(payload=size - 14))
@@ -70,7 +71,7 @@ class Stall:
             file.unlink()
         process = self.bench.begin(self.commands[tool], log)
         before = self.sent()
-        speed = ("-b", f"{rate}pps") if rate else ()
+        speed = ("-b", f"{rate}pps")
         command = inside(self.bench.ends["sender"], "trafgen", "-o", "out0", "-c", str(frame), "-P1", "-q", *speed)
         freezing = threading.Thread(target=self.freeze)
         freezing.start()
@@ -92,6 +93,7 @@ class Stall:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="build/bin/wiretale-capture")
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     if problem := missing("bench", "ip", "trafgen", "tcpdump", "dumpcap", "capinfos", "fsfreeze", "mkfs.ext4"):
         sys.exit(problem)
@@ -104,12 +106,15 @@ def main() -> int:
         program = str(Path(options.program).resolve())
         stall = Stall(Bench(ends, program, Path(place), 0, 1), disk, program)
         for size, rate in CASES:
-            shares = {}
-            for tool in stall.commands if rate is None else ("wiretale",):
-                shares[tool], reached = stall.lost(tool, size, rate)
-                print(f"{tool}, {size} B at {reached:,.0f}/s: {100 * shares[tool]:.2f} % lost", flush=True)
-            best = min((share for tool, share in shares.items() if tool != "wiretale"), default=0.0)
-            checks.append(Check(f"lost of {size} B, disk frozen", 100 * shares["wiretale"], 100 * best, "%", 2))
+            shares: dict[str, list[float]] = {tool: [] for tool in stall.commands}
+            for _ in range(options.rounds):
+                for tool, lost in shares.items():
+                    share, reached = stall.lost(tool, size, rate)
+                    lost.append(share)
+                    print(f"{tool}, {size} B at {reached:,.0f}/s: {100 * share:.2f} % lost", flush=True)
+            median = {tool: 100 * statistics.median(lost) for tool, lost in shares.items()}
+            best = min(median["tcpdump"], median["dumpcap"]) if size > 64 else 0.0
+            checks.append(Check(f"{size} B lost while the disk is frozen", median["wiretale"], best, "%", 2))
     return 0 if print_checks(checks) else 1
 
 
