@@ -54,7 +54,7 @@ def comparison_parts(comparison: Comparison, width: int) -> Iterator[RenderableT
     """Yields the sections."""
     roles = [point.role for point in comparison.points]
     for sentence in answers(comparison):
-        yield Text(printable(sentence), style="bold")
+        yield Text(printable(sentence[:1].upper() + sentence[1:]), style="bold")
     yield section("Captures", fitted(CAPTURE_COLUMNS, map(capture_row, comparison.points), width))
     yield from (ledger_section(ledger, width) for ledger in comparison.ledgers)
     if comparison.clocks:

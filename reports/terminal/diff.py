@@ -122,7 +122,8 @@ def difference_parts(
         yield section("Where the time went, summed over flows", *time_lines(difference))
     if difference.findings:
         yield section("Findings that appeared (+), disappeared (−) or changed (~)", *findings_block(difference))
-    yield section("In total", changes_grid(difference.changes, width))
+    if changes := [change for change in difference.changes if change.before or change.after]:
+        yield section("In total", changes_grid(changes, width))
     if difference.flows and flows:
         blocks = [flow_block(pair, width) for pair in difference.flows[:flows]]
         left = len(difference.flows) - flows

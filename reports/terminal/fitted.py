@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from typing import NamedTuple
 
 from rich import box
@@ -110,7 +111,10 @@ def row_lines(columns: Sequence[Column], row: Sequence[Text]) -> Grid:
 
 
 def fitted(columns: Sequence[Column], rows: Iterable[Sequence[Text | str]], width: int) -> RenderableType:
-    """Returns the rows as a table of at most this width, else as lists."""
+    """Returns the rows as a table of at most this width, else as lists. A column without a cell in any row is left out."""
     texts = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    if texts:
+        filled = [any(row[place].plain for row in texts) for place in range(len(columns))]
+        columns, texts = list(compress(columns, filled)), [list(compress(row, filled)) for row in texts]
     grid = table(columns, texts, width)
     return Group(*(part for row in texts for part in (row_lines(columns, row), Text()))) if grid is None else grid

@@ -145,3 +145,10 @@ def test_verdicts_beside_wireshark(recorded: Callable[..., list[Model]]) -> None
 def test_results_of_a_model_and_of_a_lab(recorded: Callable[..., list[Model]]) -> None:
     check([(model.COLUMNS, [model.cells({**AGREEMENT, **MEANS})])])
     check([(lab.COLUMNS, [list(map(Text, lab.figures_of(LAB_ROW)))])])
+
+
+def test_a_column_without_a_cell_is_left_out() -> None:
+    columns = (Column("a"), Column("b", True), Column("c"))
+    table = drawn(fitted.fitted(columns, [("x", "", ""), ("y", "", "z")], 60), 60)
+    assert [line.split() for line in table if not RULE.fullmatch(line)] == [["a", "c"], ["x"], ["y", "z"]]
+    assert not [line for line in drawn(fitted.fitted(columns, [("x", "", "")], 60), 60) if "c" in line]

@@ -38,7 +38,7 @@ def test_the_answer_comes_first(captures: list[Path], wiretale_run: Runner) -> N
     done = wiretale_run("compare", *captures)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(
-        "blocks of run 31, sender → receiver: 12 of 600 (2%) did not arrive: 5 in the network before the tracer, "
+        "Blocks of run 31, sender → receiver: 12 of 600 (2%) did not arrive: 5 in the network before the tracer, "
         "7 in the network after the tracer."
     )
     assert "at most ±5 ms off" in done.stdout
@@ -97,7 +97,7 @@ def test_reports_to_link_local_groups_are_no_clock_samples(wiretale_run: Runner,
 def test_a_single_capture_does_not_say_that_its_packets_arrived(captures: list[Path], wiretale_run: Runner) -> None:
     log_file = captures[0].parent / "receive.json"
     done = wiretale_run("compare", captures[1], "--receiver-log", log_file)
-    assert done.returncode == 0 and done.stdout.startswith("blocks of run 31"), done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("Blocks of run 31"), done.stderr
     assert "packets" not in done.stdout.split("\nCaptures")[0]
 
 
