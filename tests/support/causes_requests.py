@@ -51,6 +51,7 @@ def post(length: int | None, body: int, extra: bytes = b"") -> bytes:
     return b"POST /in HTTP/1.1\r\nHost: app.example\r\n" + extra + announced + b"\r\n" + bytes(body)
 
 
+GIVES_UP = [Word(3.0, False, flags="FA"), Word(RTT, True, flags="FA"), Word(RTT, False, flags="A")]
 CLOSES = [Word(RTT + 0.001, True, flags="FA"), Word(0.0001, False, flags="FA"), Word(RTT, True, flags="A")]
 
 
@@ -68,13 +69,20 @@ def short_requests(
     extra: bytes = b"",
     window: int = 8192,
     is_open: bool = False,
+    gives_up: bool = False,
 ) -> Timed:
     """Uploads that announce a length, and what comes of them; requests to the same server that work."""
     timed: Timed = []
     for number, ends in enumerate(many(3)):
         words = [Word(0.0, False, post(length, body, extra), window=window)]
-        timed += talk(ends, 50.0 * number, words if is_open else words + closed_after(wait, answer))
+        ending = GIVES_UP if gives_up else [] if is_open else closed_after(wait, answer)
+        timed += talk(ends, 50.0 * number, words + ending)
     return timed + served(1.0 if is_open else 3.0) + (served(150.0 + wait, 41_000) if is_open else [])
+
+
+def open_upload(at: float) -> Timed:
+    """A request whose second half has not come when the capture ends."""
+    return talk(Ends(), at, [Word(0.0, False, post(300, 200))])
 
 
 def served(at: float, port: int = 42_000, count: int = 2, before: bytes = b"") -> Timed:
@@ -150,7 +158,11 @@ def two_families(
 
 
 def held_handshake(
-    pause: float = 15.0, begins: float = 0.01, ladder: tuple[float, ...] = (0.0, 3.0, 9.0), name: str = "crl.example"
+    pause: float = 15.0,
+    begins: float = 0.01,
+    ladder: tuple[float, ...] = (0.0, 3.0, 9.0),
+    name: str = "crl.example",
+    port: int = 80,
 ) -> Timed:
     """A TLS client that pauses in the middle of a handshake, while a host answers none of its SYNs."""
     hello, answer, finished = [load for _, packet in tls_handshake(0.0) if (load := bytes(packet[TCP].payload))]
@@ -158,16 +170,22 @@ def held_handshake(
     words += [Word(RTT + 0.01, True, b"\x17\3\3\1\0" + bytes(256)), *CLOSES[1:]]
     timed = talk(Ends(40_000, 443), 1.0, words)
     began = 1.0 + 2 * RTT + 0.003
-    timed += Ends(45_000, server="192.0.2.80").syns(began + begins, ladder) if ladder else []
+    timed += Ends(45_000, port, server="192.0.2.80").syns(began + begins, ladder) if ladder else []
     return timed + (resolves(began, name, "A", "192.0.2.80") if name else [])
 
 
 def named_members(
-    member: str = "127.0.0.1", port: int = 9092, begins: float = 0.5, member_port: int = 0, count: int = 3
+    member: str = "127.0.0.1",
+    port: int = 9092,
+    begins: float = 0.5,
+    member_port: int = 0,
+    count: int = 3,
+    third: bool = False,
 ) -> Timed:
     """A client that talks to a broker, and then tries another address: refused at loopback, elsewhere without an answer."""
     words = [Word(0.0, False, bytes(40)), Word(RTT + 0.003, True, bytes(90))]
     timed = talk(Ends(40_000, port), 1.0, words)
+    timed += talk(Ends(40_001, port, server="10.2.0.3"), 1.2, words) if third else []
     for number in range(count):
         at, own = 1.0 + begins + 5 * number, member.startswith("127.")
         ends = Ends(45_000 + number, member_port or port, member if own else "10.0.0.1", member)

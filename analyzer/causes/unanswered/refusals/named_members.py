@@ -35,7 +35,7 @@ REDIS = Product("Redis Cluster", "cluster-announce-ip")
 PRODUCTS = {
     **dict.fromkeys((9092, 9093, 9094, 29092), KAFKA),
     **dict.fromkeys((27017, 27018, 27019), MONGODB),
-    **dict.fromkeys((6379, *range(7000, 7006)), REDIS),
+    **dict.fromkeys(range(7000, 7006), REDIS),
 }
 
 
@@ -62,8 +62,10 @@ def named_by(case: Case, attempts: list[int], host: str, product: Product) -> Fl
     """Returns the connection that had begun shortly before the first attempt, at another server of the product."""
     rows = [case.flow(flow) for flow in attempts[:ATTEMPTS_MAX]]
     begins, client = rows[0]["first_ns"], rows[0]["source"]
-    is_own = ip_address(host).is_loopback
-    for row in answering(case, product) if begins is not None else ():
+    is_own, members = ip_address(host).is_loopback, answering(case, product) if begins is not None else []
+    if not is_own and len({row["destination"] for row in members}) > 1:
+        return None  # of a cluster that the client reaches, one member is down
+    for row in members:
         is_same = is_own or row["source"] == client
         is_before = 0 <= (begins or 0) - (row["first_ns"] or 0) <= NAMED_NS
         if is_same and is_before and row["destination"] != host:
@@ -93,10 +95,11 @@ def unreachable(case: Case) -> Iterator[Named]:
     title="A cluster names an address that the client cannot reach",
     sentence="{by} answers, but the client then tries {server}, which {what}: {product} names the addresses that its clients "
     "shall use, {probably}this one, and {why}.",
-    advice="Let the server name an address that its clients reach ({setting}); the logs of the client and `{look}` show what it "
-    "names.",
+    advice="Let the server name an address that its clients reach ({setting}); `{look}` shows what it names. If it is that of "
+    "a member that is down, start that.",
     shows="A client talks to a server on a port of Kafka, MongoDB or Redis Cluster. Within 2 s of that connection it begins to "
-    "try such a port at its own loopback address, which refuses, or at a host of which nothing is heard.",
+    "try such a port at its own loopback address, which refuses, or at a host of which nothing is heard, and reaches no other "
+    "member.",
     rivals={
         "refused": "no client of another host wants its own loopback address",
         "host-down": "a server of the same cluster answers",

@@ -22,6 +22,7 @@ PAUSE_MIN_NS = 2_000_000_000  # of a client in the middle of a handshake, which 
 EARLY_NS, LATE_NS = 100_000_000, 1_000_000_000  # of the first SYN, from the message of the server
 COVERED = 0.5  # of the pause, by the time from first to last SYN: the last wait has no packet at its end
 SECOND_TURN = 1
+LIST_PORTS = frozenset((80, 389))  # HTTP, LDAP
 
 
 class Pause(NamedTuple):
@@ -48,12 +49,13 @@ def pauses_of(case: Case) -> list[tuple[Connection, ExchangeRow, Span]]:
 
 
 def attempts_of(case: Case) -> dict[str, list[tuple[int, Span]]]:
-    """Returns the unanswered attempts of each client, with the time from first to last SYN."""
+    """Returns the unanswered attempts of each client at ports of revocation lists, with the time from first to last SYN."""
     attempts: dict[str, list[tuple[int, Span]]] = {}
     for host in silent_hosts(case):
         for flow in host.flows:
             row = case.flow(flow)
-            if row["first_ns"] is not None and row["last_ns"] is not None:
+            is_asked = row["destination_port"] in LIST_PORTS
+            if is_asked and row["first_ns"] is not None and row["last_ns"] is not None:
                 attempts.setdefault(row["source"], []).append((flow, Span(row["first_ns"], row["last_ns"])))
     return attempts
 
@@ -84,8 +86,8 @@ def waiting(case: Case) -> list[Pause]:
     advice="Let {client} reach {names} on TCP 80, directly or by the proxy that its system account uses (`netsh winhttp show "
     "proxy`); or let the server staple OCSP. Windows also fetches lists of root certificates, which a policy turns off.",
     shows="A client sends nothing for 2 s or longer between the first message of a TLS server and its own next one. Within a "
-    "second of that message it begins to connect to hosts that answer no SYN, until it goes on; from first to last, these "
-    "SYNs take half of the pause or more.",
+    "second of that message it begins to connect to TCP 80 or 389 of hosts that answer no SYN, until it goes on; from first to "
+    "last, these SYNs take half of the pause or more.",
     rivals={
         "host-down": "the client waits for these hosts in the middle of a handshake with another one",
         "client-pause": "its SYNs show what it waits for",

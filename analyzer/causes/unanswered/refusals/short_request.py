@@ -11,6 +11,7 @@ from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of
+from wiretale.analyzer.findings.exchanges.unanswered import DUE_NS
 from wiretale.analyzer.findings.model import row_at
 from wiretale.analyzer.units import show_bytes
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import ExchangeRow
 
 ROWS_MAX = 100_000
-PAUSE_NS = 1_000_000_000  # in which the client sent nothing more
+PAUSE_NS = 1_000_000_000  # in which the client sent nothing more, before the server ended it
 TIMED_OUT = "408"
+ENDED, OPEN = ("closed", "reset"), ("unanswered", "cut_off")
 
 
 def waited_ns(case: Case, row: ExchangeRow) -> int:
@@ -34,7 +36,8 @@ def waited_ns(case: Case, row: ExchangeRow) -> int:
 
 
 def is_short(case: Case, row: ExchangeRow) -> bool:
-    """Returns whether a client sent less than it announced, all of which arrived, and then nothing for a second or more."""
+    """Returns whether a client sent less than it announced, all of which arrived, and then nothing for a second before the server
+    ended the request, or for 5 s until the capture ended."""
     sent, announced = row["request_bytes"], row["announced_bytes"] or 0
     if row["flow"] is None or sent is None or sent >= announced or row["expects_continue"]:
         return False
@@ -43,7 +46,9 @@ def is_short(case: Case, row: ExchangeRow) -> bool:
     is_whole = not (client["unacked_bytes"] or client["missing_bytes"] or client["unseen_bytes"])
     is_open = not (server["zero_windows"] or server["payload_bytes"]) or row["code"] == TIMED_OUT
     pause_ns = waited_ns(case, row) - (row["request_ns"] or 0)
-    return is_whole and is_open and pause_ns >= PAUSE_NS
+    is_over = row["outcome"] in ENDED or row["code"] == TIMED_OUT
+    is_due = row["outcome"] in OPEN and not client["fins"] and pause_ns >= DUE_NS
+    return is_whole and is_open and (is_due or (is_over and pause_ns >= PAUSE_NS))
 
 
 def short_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
@@ -66,7 +71,7 @@ def short_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
     "another body must not be sent again. If it does, look for a proxy that cuts the body.",
     shows="The first HTTP request of a connection has fewer bytes than its header and Content-Length say "
     "(exchanges.announced_bytes). All that was sent was acknowledged, the server's window was open, and the client sent "
-    "nothing more for 1 s or longer.",
+    "nothing more for 1 s before the server closed or answered status 408, or for 5 s until the capture ended.",
     rivals={
         "hung-server": "the request is not complete",
         "closed-unanswered": "the server closed on half a request",
@@ -116,6 +121,6 @@ def end_str(rows: Sequence[ExchangeRow], waits: str) -> str:
     """Returns how these requests ended."""
     if all(row["code"] == TIMED_OUT for row in rows):
         return f"it answered status {TIMED_OUT} after {waits}"
-    if all(row["outcome"] in ("closed", "reset") for row in rows):
+    if all(row["outcome"] in ENDED for row in rows):
         return f"it closed without an answer after {waits}"
     return f"no answer came in {waits}"
