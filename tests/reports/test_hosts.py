@@ -124,6 +124,7 @@ def test_flows_without_packets_have_messages_of_exchanges_and_all_fits_a_phone(
     page.open(trace.report(tmp_path / "report.html"), "#flow=1&tab=hosts")
     rows, with_packets = page.until(ROWS), page.page.evaluate("[...tables.packets.places.keys()]")
     assert len(with_packets) < 4 and rows[0][:2] == [CLIENT, "2 others"] and "NOERROR after 100 ms" in rows[1][2]
+    assert ["flow 3: SYN, refused after 20 ms", True] in [row[2:] for row in rows]
     names = page.page.evaluate(
         "[...document.querySelectorAll('#hosts-names span')].map(name => { const words = new Range();"
         " words.selectNodeContents(name); const { x, right, y } = words.getBoundingClientRect(); return [y, x, right]; })"

@@ -36,12 +36,14 @@ function answerText(row) {
 
 /** @param {ExchangeRow} row */
 const requestText = ({ kind, type, name }) => [type ?? (kind === "tls" ? "TLS" : ""), name].filter(Boolean).join(" ");
+/** @param {ExchangeRow} row */
+const requestAlone = (row) => (row.kind === "connect" ? "SYN" : requestText(row)); // without its packet
 
 // Returns the words about a message, and whether it failed.
 /** @param {Message} message */
 function toldOf({ flow, capture, frame, first, packets, bytes, from, to, isAlone }) {
   const key = packetKey(capture, frame), asked = session.asked.get(key) ?? [], answered = session.answered.get(key) ?? [], p = tables.packets;
-  const open = asked.filter(({ answered: by }) => by === undefined), parts = [...asked.map(requestText), ...answered.map(answerText)];
+  const open = asked.filter(({ answered: by }) => by === undefined), parts = [...asked.map(first < 0 ? requestAlone : requestText), ...answered.map(answerText)];
   if (first >= 0 && p.known[first] & KNOWN.flags && p.flags[first] & ENDING_FLAGS) parts.push(flagText(p.flags[first]));
   const verdict = first >= 0 && isAlone ? packetVerdict(first) : { text: "", weight: "quiet" };
   if (verdict.weight !== "quiet") parts.push(verdict.text);
