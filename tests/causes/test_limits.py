@@ -63,6 +63,23 @@ REASON = struct.pack("!HH", 12, 8) + b"bye!"
             '10.0.0.1 aborts the SCTP association with 10.2.0.2 after it was established ("user-initiated abort").',
         ),
         (
+            drawn.quic_refusals(),
+            "quic-refused",
+            "The server 10.2.0.2:443 (a.example) refuses all 3 QUIC handshakes with no_application_protocol: it supports none of "
+            "the application protocols that the client offers (h3-29), after it had refused the client's version (Version "
+            "Negotiation).",
+        ),
+        (
+            drawn.quic_refusals(2, negotiated=False, count=1, padding=200),
+            "quic-refused",
+            "refuses the QUIC handshake with connection_refused: it takes no connection now.",
+        ),
+        (
+            drawn.quic_refusals(goes_on=False),
+            "quic-refused",
+            "it does not know the client's version, and the client takes none of those that it offers (Version Negotiation).",
+        ),
+        (
             drawn.sctp(1.0, True, drawn.chunk(drawn.ABORT, REASON)),
             "association-aborted",
             "10.2.0.2:36412 aborts the SCTP",
@@ -86,6 +103,8 @@ def test_what_is_said(timed: Timed, code: str, words: str, tmp_path: Path) -> No
         drawn.units(served=0),  # it answers nothing
         drawn.units(units=(1, 1)),  # sometimes
         drawn.closed(),
+        drawn.quic_refusals(None),  # an ACK, and what follows is not in the capture
+        drawn.quic_refusals(0),  # it closes without an error
     ],
 )
 def test_rivals(timed: Timed, tmp_path: Path) -> None:

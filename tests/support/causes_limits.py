@@ -11,6 +11,8 @@ from scapy.all import IP, SCTP, Raw
 from causes_broken import of_timed
 from causes_refusals import CLIENT, SERVER, START, Said, datagrams, talk
 from crafted import Timed, ether
+from quic_wire import crypto, initial, varint
+from quic_wire import hello as quic_hello
 
 BLOCKED = b"Host '10.0.0.1' is blocked because of many connection errors; unblock with 'mysqladmin flush-hosts'"
 
@@ -110,9 +112,39 @@ def closed(times: int = 3) -> Timed:
     return timed
 
 
+NEW_VERSION, OLD_VERSION, OTHER_VERSIONS = 0xFF00001D, 0xFF000017, bytes.fromhex("ff00001751303530")
+
+
+def quic_close(error: int | None, version: int, padding: int = 0) -> bytes:
+    """The server's Initial that closes with an error, or acknowledges alone."""
+    close = b"" if error is None else b"\x1c" + varint(error) + b"\x06\0"
+    frames = b"\2\1\0\0\0" + close + bytes(padding)
+    return initial(frames, 1, version, b"client", b"server12", b"original", 44 + len(frames), "server in")
+
+
+def quic_refusals(
+    error: int | None = 0x178, negotiated: bool = True, goes_on: bool = True, count: int = 3, padding: int = 0
+) -> Timed:
+    """QUIC handshakes: a version that the server refuses, another one that the client then takes, and the server's close."""
+    timed: Timed = []
+    for n in range(count):
+        at, ports, version = START + 5.0 * n, (45_000 + n, 443), OLD_VERSION if negotiated else NEW_VERSION
+        sent = crypto(0, quic_hello(b"a.example", (b"h3-29",)))
+        words = [Said(initial(sent, 0, NEW_VERSION if negotiated else version, b"original", b"client"))]
+        if negotiated:
+            words.append(Said(b"\xca" + bytes(4) + b"\x06client\x08original" + OTHER_VERSIONS, True))
+        if negotiated and goes_on:
+            words.append(Said(initial(sent, 1, version, b"original", b"client")))
+        if goes_on:
+            words.append(Said(quic_close(error, version, padding), True))
+        timed += datagrams(ports, words, at)
+    return timed
+
+
 EXAMPLES: dict[str, Callable] = {
     "host-blocked": of_timed(blocked),
     "time-limited": of_timed(asked_often),
     "unserved-requests": of_timed(units),
     "association-aborted": of_timed(aborted),
+    "quic-refused": of_timed(quic_refusals),
 }

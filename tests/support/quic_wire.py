@@ -49,10 +49,10 @@ def expand(secret: bytes, label: str, size: int) -> bytes:
     return HKDFExpand(hashes.SHA256(), size, size.to_bytes(2, "big") + sized(name, 1) + b"\0").derive(secret)
 
 
-def keys(version: int, destination: bytes) -> tuple[bytes, bytes, bytes]:
+def keys(version: int, destination: bytes, end: str = "client in") -> tuple[bytes, bytes, bytes]:
     extract = HMAC(bytes.fromhex(SALTS[version]), hashes.SHA256())
     extract.update(destination)
-    secret = expand(extract.finalize(), "client in", 32)
+    secret = expand(extract.finalize(), end, 32)
     prefix = "quicv2" if version == V2 else "quic"
     return expand(secret, f"{prefix} key", 16), expand(secret, f"{prefix} iv", 12), expand(secret, f"{prefix} hp", 16)
 
@@ -65,9 +65,10 @@ def initial(
     source: bytes = b"client",
     key_id: bytes | None = None,
     size: int = 1200,
+    end: str = "client in",
 ) -> bytes:
-    """A client's Initial of that many bytes, padded inside; `key_id` is the connection ID of its keys."""
-    key, iv, protection = keys(version, key_id or destination)
+    """A client's Initial of that many bytes, padded inside; `key_id` is the connection ID of its keys; `end`: or a server's."""
+    key, iv, protection = keys(version, key_id or destination, end)
     first = 0xC3 | (0x10 if version == V2 else 0)
     ids = sized(destination, 1) + sized(source, 1)
     length = size - (1 + 4 + len(ids) + 1 + 2)

@@ -199,7 +199,8 @@ def tls_refused(case: Case) -> Matches:
     findings = case.findings("tls-alert")
     if not findings:
         return
-    rows = [row for row in case.transfers.without_legs(case.trace.handshakes.rows(0, ROWS_MAX)) if row["alert"]]
+    handshakes = case.transfers.without_legs(case.trace.handshakes.rows(0, ROWS_MAX))
+    rows = [row for row in handshakes if row["protocol"] == "tls" and row["alert"]]
 
     def who(row: HandshakeRow) -> tuple[object, ...]:
         connection = case.connections[row["flow"]]

@@ -28,6 +28,8 @@
 #define TRIES_MAX          16u      /* long headers without an answer */
 #define INITIALS_MAX       32u      /* Initials of a client that are decrypted, or tried */
 #define COALESCED_MAX      8u       /* packets read of one datagram */
+#define CLOSE_BYTES_MOST   512u     /* of an Initial of the server that may close */
+#define CLOSES_MAX         4u       /* such Initials that are decrypted, or tried */
 #define SPIN_SAMPLES_LEAST 2u       /* in each direction */
 #define SPIN_FACTOR        3        /* between a median and the handshake, either way */
 #define TIME_MOST_NS       (INT64_C(1) << 50) /* of a round trip; a longer one is a clock's step */
@@ -50,13 +52,16 @@ struct quic {
     bool answer_open : 1, answer_again : 1; /* the server's packet waits for the client's */
     bool answered : 1;                      /* the server has the whole ClientHello */
     bool hello_seen : 1;                    /* the server's Initial with the ServerHello was seen */
-    bool id_from_ack : 1;    /* an Initial with an ACK alone showed the server's ID */
-    bool handshake_late : 1; /* the server sent Handshake packets after the flight that waits */
-    bool begun : 1;          /* begin_ns is known */
-    bool to_lower_port : 1;  /* the first long header was */
-    bool hello_read : 1;     /* no more of the ClientHello is wanted */
-    uint8_t answer_kind;     /* enum quic_kind */
-    uint8_t initials;        /* of the client, which were decrypted or tried */
+    bool id_from_ack : 1;        /* an Initial with an ACK alone showed the server's ID */
+    bool handshake_late : 1;     /* the server sent Handshake packets after the flight that waits */
+    bool begun : 1;              /* begin_ns is known */
+    bool to_lower_port : 1;      /* the first long header was */
+    bool hello_read : 1;         /* no more of the ClientHello is wanted */
+    uint8_t answer_kind;         /* enum quic_kind */
+    uint8_t initials;            /* of the client, which were decrypted or tried */
+    uint8_t closes;              /* of the server, likewise */
+    uint64_t close_frame, error; /* as in struct quic_summary */
+    int64_t close_ns;
     uint32_t round_trips;
     struct quic_id client_id, server_id; /* chosen by each side */
     struct quic_id first_id;             /* destination of the client's latest first Initial */
@@ -116,6 +121,19 @@ static void take_hello(struct quic *quic, const struct quic_header *header, cons
         return;
     quic->initials++;
     quic_hello_take(&quic->hello, header, bytes, pool);
+}
+
+/* Reads whether the server closes in a short Initial whose bytes are all at hand. */
+static void take_close(struct quic *quic, const struct quic_header *header, const uint8_t *bytes,
+                       size_t captured, const struct quic_datagram *datagram) {
+    if (!quic->begun || quic->close_frame || !header->protected || header->size > captured ||
+        header->protected > CLOSE_BYTES_MOST || quic->closes == CLOSES_MAX)
+        return;
+    quic->closes++;
+    if (!quic_read_close(header, bytes, &quic->first_id, &quic->error))
+        return;
+    quic->close_frame = datagram->frame;
+    quic->close_ns = datagram->time_ns;
 }
 
 static void take_client(struct quic *quic, const struct quic_header *header, int64_t now) {
@@ -326,6 +344,8 @@ static size_t take_packet(struct quic **place, const struct quic_datagram *datag
     take_long(*place, &header, datagram);
     if (header.kind == QUIC_INITIAL && datagram->direction == (*place)->client)
         take_hello(*place, &header, bytes, captured, datagram, pool);
+    else if (header.kind == QUIC_INITIAL)
+        take_close(*place, &header, bytes, captured, datagram);
     return header.size;
 }
 
@@ -388,6 +408,9 @@ bool quic_summary(struct quic *quic, struct quic_summary *summary, struct pool *
         .version_negotiation = quic->negotiation,
         .retry = quic->retry,
         .zero_rtt = quic->zero_rtt,
+        .close_frame = quic->close_frame,
+        .close_ns = quic->close_ns,
+        .error = quic->error,
     };
     memcpy(summary->frames, quic->frames, sizeof summary->frames);
     return true;

@@ -46,6 +46,9 @@ struct quic_summary {
     uint32_t round_trips;  /* answers of the server that the client had to wait for */
     bool version_negotiation, retry, zero_rtt;
     uint64_t frames[QUIC_FRAMES]; /* 0 if it was not captured */
+    uint64_t close_frame;         /* Initial in which the server closes; 0 without one */
+    int64_t close_ns;
+    uint64_t error; /* that it gives; valid with close_frame */
 };
 
 /* Returns false if the flow was not recognized. */

@@ -23,9 +23,9 @@
 #define CLIENT_HELLO   1
 #define WORD_BITS      64u
 
-enum frame { PADDING = 0, PING = 1, ACK = 2, ACK_ECN = 3, CRYPTO = 6 };
+enum frame { PADDING = 0, PING = 1, ACK = 2, ACK_ECN = 3, CRYPTO = 6, CLOSE = 0x1c };
 
-/* The client's keys of one version and connection ID. */
+/* The keys of one end, of one version and connection ID. */
 struct keys {
     uint8_t packet[KEY_BYTES], header[KEY_BYTES], iv[IV_BYTES];
 };
@@ -89,18 +89,20 @@ static void expand(const uint8_t secret[static SECRET_BYTES], const char *prefix
     memcpy(key, block, size);
 }
 
-/* Returns false if the version is not known. */
-static bool derive_keys(const struct quic_header *header, struct keys *keys) {
-    const uint8_t *salt = salt_of(header->version);
-    const char *prefix = header->version == QUIC_2 ? "quicv2 " : "quic ";
-    uint8_t initial[SECRET_BYTES], client[SECRET_BYTES];
+/* `end`: "client in" or "server in"; `first`: the connection ID that the client chose for the
+ * server. Returns false if the version is not known. */
+static bool derive_keys(uint32_t version, const struct quic_id *first, const char *end,
+                        struct keys *keys) {
+    const uint8_t *salt = salt_of(version);
+    const char *prefix = version == QUIC_2 ? "quicv2 " : "quic ";
+    uint8_t initial[SECRET_BYTES], secret[SECRET_BYTES];
     if (!salt)
         return false;
-    hmac(salt, SALT_BYTES, header->destination.bytes, header->destination.size, initial);
-    expand(initial, "", "client in", client, SECRET_BYTES);
-    expand(client, prefix, "key", keys->packet, KEY_BYTES);
-    expand(client, prefix, "iv", keys->iv, IV_BYTES);
-    expand(client, prefix, "hp", keys->header, KEY_BYTES);
+    hmac(salt, SALT_BYTES, first->bytes, first->size, initial);
+    expand(initial, "", end, secret, SECRET_BYTES);
+    expand(secret, prefix, "key", keys->packet, KEY_BYTES);
+    expand(secret, prefix, "iv", keys->iv, IV_BYTES);
+    expand(secret, prefix, "hp", keys->header, KEY_BYTES);
     return true;
 }
 
@@ -198,13 +200,38 @@ void quic_hello_take(struct quic_hello **hello, const struct quic_header *header
     uint8_t plain[PACKET_MAX];
     struct keys keys = *hello ? (*hello)->keys : (struct keys){0};
     size_t size = *hello ? decrypt(&keys, header, bytes, plain) : 0;
-    if (!size && derive_keys(header, &keys))
+    if (!size && derive_keys(header->version, &header->destination, "client in", &keys))
         size = decrypt(&keys, header, bytes, plain);
     if (!size)
         return;
     quic_hello_take_frames(hello, plain, size, pool);
     if (*hello)
         (*hello)->keys = keys;
+}
+
+static bool pass_crypto(struct cursor *cursor) {
+    uint64_t offset, size;
+    return read_varint(cursor, &offset) && read_varint(cursor, &size) && size <= cursor->left &&
+           read_bytes(cursor, (size_t)size);
+}
+
+bool quic_read_close(const struct quic_header *header, const uint8_t *bytes,
+                     const struct quic_id *first, uint64_t *error) {
+    uint8_t plain[PACKET_MAX];
+    struct keys keys;
+    if (!derive_keys(header->version, first, "server in", &keys))
+        return false;
+    struct cursor cursor = {plain, decrypt(&keys, header, bytes, plain)};
+    uint64_t kind;
+    bool valid = true;
+    while (valid && read_varint(&cursor, &kind)) {
+        if (kind == CLOSE)
+            return read_varint(&cursor, error);
+        valid = kind == ACK || kind == ACK_ECN ? pass_ack(&cursor, kind == ACK_ECN)
+                : kind == CRYPTO               ? pass_crypto(&cursor)
+                                               : kind == PADDING || kind == PING;
+    }
+    return false;
 }
 
 /* --- the message ------------------------------------------------------------------------------ */

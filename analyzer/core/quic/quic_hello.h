@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ClientHello of a connection, decrypted from the client's Initials (RFC 9001 section 5, RFC
- * 9369).
+ * 9369), and the error with which the server closes in its own.
  *
  * The keys of Initials come from a salt of the version and the connection ID that the client chose,
  * so that anyone on the path can read them. Parts of the ClientHello are placed by their offset, in
@@ -24,6 +24,11 @@ void quic_hello_take(struct quic_hello **hello, const struct quic_header *header
 /* Takes the frames of one that was decrypted. */
 void quic_hello_take_frames(struct quic_hello **hello, const uint8_t *plain, size_t size,
                             struct pool *pool);
+
+/* Reads the error of CONNECTION_CLOSE in an Initial of the server whose bytes are all at hand.
+ * `first` is the connection ID that the client chose for it. Returns false without one. */
+bool quic_read_close(const struct quic_header *header, const uint8_t *bytes,
+                     const struct quic_id *first, uint64_t *error);
 
 /* Returns whether no more bytes can come that are kept. */
 bool quic_hello_is_whole(const struct quic_hello *hello);

@@ -1,6 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The row of a QUIC handshake. */
+#include <stdio.h>
+
 #include "rows/rows.h"
+
+#define CRYPTO_ERROR 0x100 /* and an alert of TLS (RFC 9000 section 20.1) */
+
+static void error_text(uint64_t error, char text[static TLS_TEXT_MAX]) {
+    static const char *const names[] = {"no_error",
+                                        "internal_error",
+                                        "connection_refused",
+                                        "flow_control_error",
+                                        "stream_limit_error",
+                                        "stream_state_error",
+                                        "final_size_error",
+                                        "frame_encoding_error",
+                                        "transport_parameter_error",
+                                        "connection_id_limit_error",
+                                        "protocol_violation",
+                                        "invalid_token",
+                                        "application_error",
+                                        "crypto_buffer_exceeded"};
+    if (error >> 8 == CRYPTO_ERROR >> 8)
+        tls_alert_text(error & 0xFF, text);
+    else if (error < sizeof names / sizeof *names)
+        snprintf(text, TLS_TEXT_MAX, "%s", names[error]);
+    else
+        snprintf(text, TLS_TEXT_MAX, "error 0x%llx", (unsigned long long)error);
+}
+
+static void put_close(struct row_sink *sink, struct row *row, const struct quic_summary *summary) {
+    char text[TLS_TEXT_MAX];
+    if (!summary->close_frame)
+        return;
+    error_text(summary->error, text);
+    row_set_text(sink, row, handshakes_alert, text);
+    row_set(row, handshakes_alert_direction, !summary->client);
+    row_set(row, handshakes_alert_frame, (int64_t)summary->close_frame);
+    row_set(row, handshakes_alert_ns, summary->close_ns);
+}
 
 void quic_row_add(struct row_sink *sink, const struct flow *flow,
                   const struct quic_summary *summary) {
@@ -29,6 +67,7 @@ void quic_row_add(struct row_sink *sink, const struct flow *flow,
     put_frame(&row, handshakes_finished_frame, summary->frames[QUIC_END]);
     row_set_text(sink, &row, handshakes_server_name, flow->application->server_name);
     row_set_text(sink, &row, handshakes_alpn, tls->alpn);
+    put_close(sink, &row, summary);
     row_set_if(&row, handshakes_ech, tls->hello_read || tls->ech, tls->ech);
     add_row(sink, TABLE_handshakes, &row);
 }

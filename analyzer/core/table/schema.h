@@ -908,7 +908,8 @@
       "without its answer")                                                                        \
     X(alert, TEXT, "",                                                                             \
       "first alert of the handshake that is no close_notify, by its name in RFC 8446; encrypted "  \
-      "if it cannot be read; null without one")                                                    \
+      "if it cannot be read; null without one. QUIC: the error with which the server closes in "   \
+      "an Initial, of RFC 8446 or RFC 9000: no_application_protocol, connection_refused, ...")     \
     X(alert_direction, INT, "", "direction of the flow that sent the alert; null without one")     \
     X(alert_frame, INT, "frame", "packet with the alert; null without one")                        \
     X(alert_ns, TIME, "ns", "its time; null without one, or if it has none")                       \

@@ -281,7 +281,7 @@ def handshake_fields(transfers: Transfers, row: HandshakeRow, flow: FlowRow) -> 
 def tls_alert(transfers: Transfers) -> Matches:
     by_alert: dict[tuple[str, int | None], list[HandshakeRow]] = {}
     for row in handshakes_of(transfers):
-        if row["alert"]:
+        if row["alert"] and row["protocol"] == "tls":
             by_alert.setdefault((row["alert"], row["alert_direction"]), []).append(row)
     for (alert, direction), rows in by_alert.items():
         flows = [row["flow"] for row in rows]
