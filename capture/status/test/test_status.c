@@ -91,7 +91,31 @@ static void test_the_service_manager_is_notified(void) {
     CHECK_INT(service.watchdog_ns, 0);
 }
 
+/* A disk that stands still may hold them for long after the last interface is closed. */
+static void test_a_capture_has_not_ended_while_packets_wait(void) {
+    static struct capture capture;
+    static struct output output;
+    static struct device device = {.state = DEVICE_ENDED};
+    struct directory directory = {.fd = -1};
+    struct jobs jobs = {.directory = &directory};
+    struct finisher finisher = {.directory = &directory, .publisher = {.jobs = &jobs}};
+    struct status status;
+    device.capture = &capture;
+    capture.devices = &device;
+    capture.device_count = capture.descriptions.count = 1;
+    output.finisher = &finisher;
+    capture.descriptions.items[0].counts.received = 5;
+    status_take(&status, &capture, &output);
+    CHECK_INT(status.state, STATUS_STOPPING);
+    CHECK_INT(status.all.queued, 5);
+    capture.descriptions.items[0].counts.written = 5;
+    status_take(&status, &capture, &output);
+    CHECK_INT(status.state, STATUS_ENDED);
+    CHECK(status.has_finishing);
+}
+
 int main(void) {
+    test_a_capture_has_not_ended_while_packets_wait();
     test_clients_get_whole_lines();
     test_the_service_manager_is_notified();
     return 0;
