@@ -18,7 +18,7 @@ COMMANDS = {
 MORE = {
     "traffic": "classic ttcp, an emulated link, the way to a host (ttcp, link, path)",
     "lab": "an emulated network on this machine, with a log of each packet",
-    "experiment": "run a plan of tests, report on it, model a capture (run, report, model)",
+    "experiment": "run a plan of tests, also from a page, report on it, model a capture (run, serve, report, model)",
     "store": "keep the analyses of many captures and query them (add, query, watch)",
     "verify": "compare every verdict with Wireshark's",
     "status": "ask a running capture for counts, metrics for Prometheus, a health check",
