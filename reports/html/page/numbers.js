@@ -42,13 +42,16 @@ function sentSegments() {
   return {
     /** @param {number} known @param {number} who @param {number} end @param {number} size @param {number} time */
     put(known, who, end, size, time) {
+      if (!size || known & KNOWN.repeated) return;
       const at = placeOf(who, end);
-      if (size && !(known & KNOWN.repeated)) [ends[at], times[at], sides[at]] = [end, time, who];
+      ends[at] = end;
+      times[at] = time;
+      sides[at] = who;
     },
     /** The time since the segment that an ACK completes; 0 if it is not known. @param {number} known @param {number} who @param {number} end @param {number} time */
     since(known, who, end, time) {
-      const at = placeOf(who, end);
-      return known & KNOWN.ack && ends[at] === end && sides[at] === who ? time - times[at] : 0;
+      const at = known & KNOWN.ack ? placeOf(who, end) : -1;
+      return at >= 0 && ends[at] === end && sides[at] === who ? time - times[at] : 0;
     },
   };
 }
