@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
-from wiretale.analyzer.table import NS, OLD_VIEWS, old_view
+from wiretale.analyzer.table import ASKED_TABLES
 
 if TYPE_CHECKING:
     from wiretale.analyzer.trace import Trace
@@ -28,9 +28,7 @@ SETTINGS = {"autoinstall_known_extensions": "false", "autoload_known_extensions"
 
 
 NEEDED = {"df": "pandas numpy", "pl": "polars pyarrow"}  # by the methods of a result
-NOT_MADE = re.compile(
-    rf"table with name ({'|'.join(('packets', 'time_spans', *OLD_VIEWS))}) does not exist", re.IGNORECASE
-)
+NOT_MADE = re.compile(rf"table with name ({'|'.join(ASKED_TABLES)}) does not exist", re.IGNORECASE)
 
 
 class QueryResult:
@@ -150,7 +148,7 @@ def raise_interrupt(error: duckdb.Error) -> None:
 
 
 def run(trace: Trace, sql: str) -> QueryResult:
-    """Returns the result. A table that may need a second pass over the files, and a view, is made only if the query names it."""
+    """Returns the result. A table that may need a second pass over the files is made only if the query names it."""
     connection = connect(trace, times=True)
     connection.execute("SET TimeZone = 'UTC'")  # of the text of times, and of conditions
     confine(connection)
@@ -161,11 +159,7 @@ def run(trace: Trace, sql: str) -> QueryResult:
             missing = NOT_MADE.search(str(error))
             if missing is None:
                 raise
-        name = missing[1].lower()
-        if name in OLD_VIEWS:
-            connection.execute(old_view(name, ns=NS))
-        else:
-            register(connection, trace, (name,), times=True)
+        register(connection, trace, (missing[1].lower(),), times=True)
 
 
 def interruptible(

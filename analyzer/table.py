@@ -40,102 +40,10 @@ KEPT_TABLES = tuple(name for name in TABLES if name not in ASKED_TABLES)
 #: tables of a store, whose files are analyzed part by part: a cause is of a whole capture
 STORED_TABLES = tuple(name for name in KEPT_TABLES if name not in OF_CAUSES)
 OF_FLOWS = tuple(name for name in KEPT_TABLES if name not in (*OF_INTERFACES, *AFTER_PASS))
-#: SQL views with the columns of wiretale.analyze/2, and of former tables, for one release: the tables that each reads, and its
-#: query, in which {of} is the columns that number a capture, and {ns} makes an integer of a time
-OLD_VIEWS = {
-    "interfaces_2": (
-        OF_INTERFACES,
-        """SELECT interfaces.*, reasons, undecoded, second_ports
-FROM interfaces
-LEFT JOIN (
-    SELECT {of}capture, string_agg(reason || '=' || packets, ', ' ORDER BY packets DESC, reason) AS reasons
-    FROM (SELECT {of}capture, reason, sum(packets)::BIGINT AS packets FROM decode_stops WHERE reason <> 'not-ip' GROUP BY ALL)
-    GROUP BY ALL) USING ({of}capture)
-LEFT JOIN (
-    SELECT {of}capture, string_agg(protocol || '=' || packets, ', ' ORDER BY protocol = 'others', packets DESC, protocol)
-        AS undecoded
-    FROM (SELECT {of}capture, protocol, sum(packets)::BIGINT AS packets FROM decode_stops WHERE protocol IS NOT NULL
-        GROUP BY ALL)
-    GROUP BY ALL) USING ({of}capture)
-LEFT JOIN (
-    SELECT {of}capture, string_agg(concat(if(first_capture <> second_capture, concat('at interface ', first_capture, ' '), ''),
-        'from ' || first_source || ' to ' || first_destination || ' ', 'with TTL ', first_ttl_min,
-        if(first_ttl_min < first_ttl_max, concat(' to ', first_ttl_max), ''), ' and ',
-        if(first_capture <> second_capture, concat('at interface ', second_capture, ' '), ''),
-        'from ' || second_source || ' to ' || second_destination || ' ', 'with TTL ', second_ttl_min,
-        if(second_ttl_min < second_ttl_max, concat(' to ', second_ttl_max), '')), '; ' ORDER BY rank) AS second_ports
-    FROM second_ports GROUP BY ALL) USING ({of}capture)""",
-    ),
-    "findings_2": (
-        ("findings", "finding_frames", "finding_flows"),
-        """SELECT * EXCLUDE (finding, direction, headline, waited_ns, saving_ns, bytes, failed, members, explained_by, packets,
-    figures, frames), concat_ws('; ', frames, figures) AS evidence
-FROM findings
-LEFT JOIN (
-    SELECT {of}finding, max(capture) FILTER (role = 'first') AS capture, max(frame) FILTER (role = 'first') AS first_frame,
-        max(frame) FILTER (role = 'last') AS last_frame,
-        'frames ' || string_agg(frame, ', ') FILTER (role NOT IN ('first', 'last')) AS frames
-    FROM finding_frames GROUP BY ALL) USING ({of}finding)
-LEFT JOIN (SELECT {of}finding, first(flow) AS cited_flow FROM finding_flows GROUP BY ALL) USING ({of}finding)""",
-    ),
-    "directions_2": (
-        ("directions", "waits"),
-        """SELECT directions.*, stall_frames, stall_ns, longest_waits, time_pause_ns + time_send_buffer_ns AS limit_idle_ns,
-    NULL::BIGINT AS limit_waiting_ns, time_send_buffer_ns AS send_buffer_ns, time_delayed_ack_ns AS limit_delayed_ack_ns,
-    time_window_ns AS limit_window_ns, time_loss_ns - timeout_ns + recovery_ns AS limit_recovery_ns,
-    rto_idle_ns AS limit_timeout_ns, slow_start_ns AS limit_slow_start_ns,
-    time_network_ns - slow_start_ns - recovery_ns AS limit_network_ns
-FROM directions
-LEFT JOIN (
-    SELECT {of}flow, direction,
-        string_agg(concat_ws('-', before_frame, after_frame), ', ' ORDER BY rank) FILTER (kind = 'timeout') AS stall_frames,
-        string_agg(waited_ns, ', ' ORDER BY rank) FILTER (kind = 'timeout') AS stall_ns,
-        string_agg(concat(kind, ' ', coalesce(before_frame, after_frame), '-', after_frame, ' ',
-            {ns}(coalesce(before_ns, after_ns)) - {ns}(first_ns), '-', {ns}(after_ns) - {ns}(first_ns), ' ', after_capture),
-            ', ') FILTER (kind <> 'timeout') AS longest_waits
-    FROM waits JOIN (SELECT {of}flow, direction, first_ns FROM directions) USING ({of}flow, direction)
-    GROUP BY ALL) USING ({of}flow, direction)""",
-    ),
-    "handshakes_2": (
-        ("handshakes",),
-        """SELECT * EXCLUDE (client_hello_frame, server_hello_frame, finished_frame),
-    concat_ws(', ', client_hello_frame, server_hello_frame, finished_frame) AS frames FROM handshakes""",
-    ),
-    "requests_2": (
-        ("exchanges",),
-        """SELECT {of}flow, type AS method, name AS host, code::BIGINT AS status,
-    concat_ws(', ', asked_frame, answered_frame) AS frames FROM exchanges WHERE kind = 'http'""",
-    ),
-    "requests": (
-        ("exchanges",),
-        """SELECT {of}flow, type AS method, name AS host, code::BIGINT AS status, asked_frame AS request_frame,
-    answered_frame AS response_frame FROM exchanges WHERE kind = 'http'""",
-    ),
-    "queries": (
-        ("exchanges",),
-        """SELECT {of}flow, id, name, type, asked_ns AS first_ns, asked_frame AS first_frame, attempts AS sent,
-    if(answered_frame IS NULL, NULL, waited_ns) AS response_ns, answered_frame AS response_frame, code
-FROM exchanges WHERE kind = 'dns'""",
-    ),
-    "turns": (
-        ("exchanges",),
-        """SELECT {of}flow, direction, turn, asked_ns AS start_ns, asked_frame AS first_frame,
-    COLUMNS(lambda name: name IN ('last_frame', 'network_ns', 'server_ns', 'pause_ns', 'client_network_ns')
-        OR name SIMILAR TO '(request|response|retransmission)_.*')
-FROM exchanges WHERE turn IS NOT NULL""",
-    ),
-}
 ROWS_SHOWN = 10
 COLUMNS_SHOWN = 12
 CELL_MAX = 40
 ROWS_AT_ONCE = 4096  # of a loop over a table
-
-NS = "epoch_ns"  # makes integers of times, where these are timestamps
-
-
-def old_view(name: str, of: str = "", ns: str = "") -> str:
-    """Returns the statement that makes a view of OLD_VIEWS."""
-    return f"CREATE OR REPLACE VIEW {name} AS {OLD_VIEWS[name][1].format(of=of, ns=ns)};\n"
 
 
 def library(name: str) -> Any:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wiretale.analyzer.errors import InputError, UsageError, WiretaleError
 from wiretale.analyzer.printable import utf8_name
-from wiretale.analyzer.table import NS, OLD_VIEWS, old_view
 from wiretale.reports.store.layout import EMPTY, EMPTY_MANY, MANY, READING_LOCK, TABLES, VIEWS, columns_in, glob_escaped
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ PLAIN = {
     *("VARCHAR", "BOOLEAN", "FLOAT", "DOUBLE", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"),
 }
-OF_CAPTURE = "capture_id, "  # as the views of old columns need it
 STORE_FILE = re.compile(r"day=[^/]+/(?:capture_id|many)=[^/]+/\w+\.parquet")
 PLACE = re.compile(r"\nLINE \d+: ")
 HEAD = """\
@@ -63,11 +61,7 @@ def view_sql(name: str, folder: str = ".", same: bool = False, many: bool = Fals
 
 def views_sql(many: bool = False) -> str:
     """Returns the contents of views.sql."""
-    return (
-        HEAD
-        + "".join(view_sql(name, many=many) for name in TABLES)
-        + "".join(old_view(name, OF_CAPTURE, NS) for name in OLD_VIEWS)
-    )
+    return HEAD + "".join(view_sql(name, many=many) for name in TABLES)
 
 
 def views_of(folder: Path) -> str:
@@ -91,10 +85,8 @@ def connect(folder: Path, sql: str) -> Iterator[duckdb.DuckDBPyConnection]:
 
     same, many = columns_in(folder) is not None, (folder / EMPTY_MANY).is_dir()
     with utf8_name(folder, plain=True) as named, duckdb.connect(config=dict(SETTINGS)) as connection:
-        names, old = tables_in(sql), [name for name in OLD_VIEWS if name in words_of(sql)]
-        names += [name for view in old for name in OLD_VIEWS[view][0] if name not in names]
-        views = [view_sql(name, glob_escaped(named), same, many) for name in names if has_table(folder, name)]
-        views += [old_view(name, OF_CAPTURE, NS) for name in old]
+        names = [name for name in tables_in(sql) if has_table(folder, name)]
+        views = [view_sql(name, glob_escaped(named), same, many) for name in names]
         try:
             connection.execute("SET TimeZone = 'UTC'")  # of the text of times, and of conditions
             interruptible(connection, lambda: connection.execute("".join(views)))

@@ -196,16 +196,6 @@ def test_rows_are_in_the_order_of_flows_and_times(tmp_path: Path) -> None:
     assert all(row["asked_ns"] + row["waited_ns"] == row["answered_ns"] for row in rows)
 
 
-def test_former_tables_are_views(tmp_path: Path) -> None:
-    trace = traced(tmp_path, REQUESTS["answered"])
-    turns = trace.query("SELECT flow, turn, request_bytes, server_ns, start_ns, first_frame FROM turns").fetchall()
-    assert len(turns) == 1 and turns[0][:3] == (0, 0, 200) and turns[0][5] == 4
-    assert (
-        trace.query("SELECT count(*) FROM queries").fetchall()
-        == trace.query("SELECT count(*) FROM requests").fetchall()
-    )
-
-
 @pytest.mark.parametrize(
     ("ports", "client"),
     [

@@ -16,7 +16,6 @@ from crafted import ether, write_timed
 from finding_captures import names
 from plain_wire import SYN, Connection, Wire, syn_options
 from transfer_wires import port_scan
-from wiretale.analyzer.table import OLD_VIEWS
 
 FILES = [*CAPTURES, *sorted((SAMPLES / "findings").iterdir())]
 MS = 1_000_000
@@ -129,37 +128,6 @@ def test_sql_joins_findings_with_frames_files_and_flows(samples: Path) -> None:
     assert trace.query(sql).fetchall() == [("lost-downstream", "tcp_losses.pcap", frame) for frame in (155, 338)]
     sql = "SELECT DISTINCT source FROM findings JOIN finding_flows USING (finding, flow) JOIN flows USING (flow)"
     assert len(trace.query(sql).fetchall()) == 2
-
-
-def test_old_columns_are_in_views(samples: Path) -> None:
-    trace = wiretale.analyze(samples / "tcp_losses.pcap")
-    sql = "SELECT code, cited_flow, capture, first_frame, last_frame, evidence FROM findings_2 ORDER BY code"
-    assert trace.query(sql).fetchall()[0] == ("lost-downstream", 0, 0, 155, 338, "frames 155, 338")
-    sql = "SELECT stall_frames, stall_ns, longest_waits FROM directions_2 ORDER BY flow, direction"
-    assert trace.query(sql).fetchall()[0] == ("337-338", "224010000", "rtt 316-337 162135000-222135000 0")
-    sql = "SELECT limit_idle_ns, limit_recovery_ns, limit_timeout_ns, limit_network_ns FROM directions_2 ORDER BY direction"
-    (row, _) = trace.directions.rows()
-    recovered = row["time_loss_ns"] - row["timeout_ns"] + row["recovery_ns"]
-    network = row["time_network_ns"] - row["slow_start_ns"] - row["recovery_ns"]
-    assert trace.query(sql).fetchall() == [(0, recovered, 224_010_000, network), (None, None, 0, None)]
-    assert trace.query("SELECT frames FROM handshakes_2 UNION ALL SELECT frames FROM requests_2").fetchall() == []
-    assert len(trace.query("FROM directions_2").fetchall()) == len(trace.directions)
-
-
-def test_old_columns_of_a_store_are_in_views(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    added = wiretale_run("store", "add", store, samples / "tcp_losses.pcap", samples / "go_back_n.pcap")
-    assert added.returncode == 0, added.stderr
-    sql = "SELECT code, first_frame, last_frame FROM findings_2 WHERE code = 'timeout-stalls' ORDER BY first_frame"
-    rows = json.loads(wiretale_run("store", "query", store, sql, "--json").stdout)["rows"]
-    assert [tuple(row.values()) for row in rows] == [("timeout-stalls", 54, 59), ("timeout-stalls", 337, 338)]
-    sql = "SELECT stall_frames, stall_ns, longest_waits FROM directions_2 WHERE stall_frames = '337-338'"
-    rows = json.loads(wiretale_run("store", "query", store, sql, "--json").stdout)["rows"]
-    assert [tuple(row.values()) for row in rows] == [("337-338", "224010000", "rtt 316-337 162135000-222135000 0")]
-    for name in OLD_VIEWS:
-        assert wiretale_run("store", "query", store, f"FROM {name}", "--json").returncode == 0, name
-    listed = json.loads(wiretale_run("store", "findings", store, "--json").stdout)["rows"]
-    assert {(row["code"], row["frame"]) for row in listed} >= {("timeout-stalls", 54), ("timeout-stalls", 337)}
 
 
 def test_json_has_the_tables_of_findings(wiretale_run: Any, samples: Path) -> None:
