@@ -8,10 +8,10 @@ because DuckDB's INTERVAL has microseconds. The queries of wiretale see both as 
 from __future__ import annotations
 
 import re
+from _thread import start_new_thread
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, wait
 from contextlib import suppress
-from threading import Thread
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
@@ -170,26 +170,34 @@ def interruptible(
     The query runs on a thread, because Python handles signals between bytecodes of the main thread only. `meanwhile` runs
     here; DuckDB needs no Python for a query.
     """
-    result: Future[T] = Future()
+    begun, ended = Lock(), Lock()  # no Event or Future: a signal may leave their locks held
+    results: list[T] = []
+    errors: list[BaseException] = []
+    ended.acquire()
 
     def work() -> None:
-        try:
-            result.set_result(call())
-        except BaseException as error:
-            result.set_exception(error)
+        if begun.acquire(blocking=False):
+            try:
+                results.append(call())
+            except BaseException as error:
+                errors.append(error)
+            ended.release()
 
     try:
-        Thread(target=work, daemon=True).start()
+        start_new_thread(work, ())  # Thread.start() waits for an Event
         if meanwhile:
             meanwhile()
-        wait([result])
+        ended.acquire()
     except BaseException:
-        while not result.done():  # a query that begins after an interrupt() does not see it
+        # again and again, because a query that begins after an interrupt() does not see it
+        while not (results or errors or begun.acquire(blocking=False)):
             with suppress(KeyboardInterrupt):
                 connection.interrupt()
-                wait([result], timeout=0.02)
+                ended.acquire(timeout=0.02)
         raise
-    return result.result()
+    if errors:
+        raise errors[0]
+    return results[0]
 
 
 def dicts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[dict[str, Any]]:

@@ -430,27 +430,6 @@ def test_an_interrupt_while_duckdb_calls_python_stays_one() -> None:
         register(connection, cast(Any, Interrupted()), ["flows"])
 
 
-@pytest.mark.parametrize(
-    "number, code, sql",
-    [
-        (signal.SIGINT, 130, "SELECT sum(a.range * b.range) FROM range(1000000) AS a, range(1000000) AS b"),
-        (
-            signal.SIGTERM,
-            143,
-            "SELECT hash(a.range, b.range) AS h FROM range(100000) AS a, range(1000000) AS b ORDER BY h",
-        ),
-    ],
-)
-def test_a_query_is_interrupted_at_once(store: Path, number: int, code: int, sql: str) -> None:
-    """Each query would take hours."""
-    command = [sys.executable, "-m", "wiretale", "store", "query", str(store), sql]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        time.sleep(1)  # the query runs, or will end before it begins
-        process.send_signal(number)
-        assert process.communicate(timeout=30) == ("", "wiretale: interrupted\n")
-    assert process.returncode == code
-
-
 def test_columns_of_one_name_and_infinity(wiretale_run: Any, store: Path) -> None:
     sql = "SELECT 1 AS a, 2 AS a, 3 AS a_1, TIME '01:02:03' AS a, 'inf'::DOUBLE AS b, 'nan'::FLOAT AS c"
     (row,) = rows(wiretale_run, store, "query", sql)

@@ -180,6 +180,7 @@ def main(words: Sequence[str] | None = None) -> int:
     atexit.register(process.freeze_gc_at_exit)
     try:
         parsed = parse(arguments)
+        process.raise_waiting()
         code = run(parsed.command, parsed)
         sys.stdout.flush()
         return code

@@ -15,6 +15,7 @@ from contextlib import suppress
 
 TYPE_CHECKING = False  # importing typing would take 2 ms
 if TYPE_CHECKING:
+    from types import FrameType
     from typing import Any, NoReturn
 
 ENCODING_ERRORS = "wiretale.plain"
@@ -26,14 +27,28 @@ PLAIN = {
     **{"…": "...", "×": "x", "µ": "u", "μ": "u", "·": ".", "≥": ">=", "≤": "<=", "≈": "~", "±": "+-", "’": "'"},
     **{"█": "#", "▲": "!", "✖": "x", "•": "*", "◇": "*", "○": "-"},
 }
-AGAIN_SECONDS = 1.0
+AGAIN_SECONDS, IMPORT_SECONDS = 1.0, 0.01
 terminated = False
 interrupted_at = -AGAIN_SECONDS  # time.monotonic()
 
 
-def interrupt(number: int, frame: object) -> None:
-    """Raises KeyboardInterrupt, but not again within a second: it must not interrupt the removal of temporary files."""
+def is_importing(frame: FrameType | None) -> bool:
+    """Returns whether the command imports a module: Python drops an exception in callbacks of imports, and a library in C that is
+    being loaded may end the process or make another error of it."""
+    while frame and frame.f_globals.get("__name__") != "wiretale.cli":
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """Raises KeyboardInterrupt, after an import. Not again within a second: it must not interrupt the removal of temporary
+    files."""
     global interrupted_at
+    if is_importing(frame):
+        signal.setitimer(signal.ITIMER_REAL, IMPORT_SECONDS)
+        return
     before, interrupted_at = interrupted_at, time.monotonic()
     if interrupted_at - before >= AGAIN_SECONDS:
         raise KeyboardInterrupt
@@ -42,19 +57,27 @@ def interrupt(number: int, frame: object) -> None:
 def take_signals() -> None:
     """SIGTERM, and the end of the terminal, stop a command as Ctrl-C does: no partial file is left, and results are reported."""
 
-    def terminate(number: int, frame: object) -> None:
+    def pass_on(number: int, frame: FrameType | None) -> None:
         global terminated
-        terminated = True
+        terminated |= number != signal.SIGALRM  # that of interrupt()
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a background job of a script: `wiretale … &`
-            raise KeyboardInterrupt
-        signal.raise_signal(signal.SIGINT)
+            interrupt(number, frame)
+        else:
+            signal.raise_signal(signal.SIGINT)
 
     with suppress(ValueError):  # not in the main thread
-        signal.signal(signal.SIGTERM, terminate)
+        signal.signal(signal.SIGTERM, pass_on)
+        signal.signal(signal.SIGALRM, pass_on)
         if signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nohup ignores it
-            signal.signal(signal.SIGHUP, terminate)
+            signal.signal(signal.SIGHUP, pass_on)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
             signal.signal(signal.SIGINT, interrupt)
+
+
+def raise_waiting() -> None:
+    """Raises KeyboardInterrupt if a signal came while the command was imported."""
+    if signal.setitimer(signal.ITIMER_REAL, 0)[0]:
+        signal.raise_signal(signal.SIGALRM)
 
 
 def interrupted_code() -> int:
