@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "directory/path.h"
 #include "index/index_file.h"
@@ -47,7 +47,8 @@ static void remove_beside(int directory_fd, const char *name) {
  * taken, those beside it belong to another file. */
 static bool publish_marked(const struct publisher *publisher, struct finished_file *file) {
     char name[NAME_SIZE];
-    bool is_free = faccessat(file->directory_fd, file->name, F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+    struct stat other;
+    bool is_free = fstatat(file->directory_fd, file->name, &other, AT_SYMLINK_NOFOLLOW) != 0;
     strcpy(name, file->name);
     if (is_free)
         prepare_beside(publisher, file);

@@ -93,8 +93,10 @@ static int is_index(const struct dirent *entry) {
 /* Only what begins as an index is removed. */
 static bool is_orphan(int directory_fd, const char *own) {
     char name[NAME_MAX + 1], magic[sizeof INDEX_MAGIC] = "";
+    struct stat of;
     snprintf(name, sizeof name, "%.*s", (int)(strlen(own) - 1 - strlen(INDEX_SUFFIX)), own + 1);
-    if (!faccessat(directory_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) || errno != ENOENT)
+    /* Not faccessat(), whose call the sandbox does not have. */
+    if (!fstatat(directory_fd, name, &of, AT_SYMLINK_NOFOLLOW) || errno != ENOENT)
         return false;
     int fd = openat(directory_fd, own, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     bool is_ours = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic &&

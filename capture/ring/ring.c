@@ -62,9 +62,9 @@ static bool has_beside(const struct ring *ring, const char *name, const char *su
                   : !fstatat(ring->directory_fd, beside, &info, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The only place where finished files are removed, with what belongs to them. One that others have
- * removed already is only taken off the list. Returns false if the file stays, as without a
- * permission, and then is tried again. */
+/* The only place where packets of finished files are removed, with what belongs to them. One that
+ * others have removed already is only taken off the list. Returns false if the file stays, as
+ * without a permission, and then is tried again. */
 static bool remove_file(struct ring *ring, size_t at) {
     static const char *const beside[] = {MARKER_UNFINISHED, MARKER_TODO, MARKER_INDEX};
     const char *name = ring->files[at].name;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -85,6 +86,8 @@ def test_kills_between_the_steps_lose_and_double_nothing(link: CaptureLink, tmp_
     half = link.folder / f".{second.name}.zst.part"
     subprocess.run(["zstd", "-q", second, "-o", half], check=True)
     os.truncate(half, half.stat().st_size // 2)
+    orphan = link.folder / ".gone.pcapng.index"
+    shutil.copy(link.folder / f".{names[2]}.index", orphan)
     draw = random.Random(40)
     options = ("-z", "--on-close", command(tmp_path), "-b", "packets:50", "-Z", "root")
     for _ in range(8):
@@ -98,6 +101,7 @@ def test_kills_between_the_steps_lose_and_double_nothing(link: CaptureLink, tmp_
         wait_until(lambda: not list(link.folder.glob(".*.todo")), "all commands have succeeded")
         assert not daemon.stop()
     assert not link.files() and not left(link.folder)
+    assert not orphan.exists()
     finished = {file.name for file in link.files(".zst")}
     assert {f"{name}.zst" for name in names} <= finished
     assert packets_in(*link.files(".zst")) == 1800
@@ -123,3 +127,19 @@ def test_a_file_that_cannot_be_finished_stays_as_it_is_after_an_hour(link: Captu
     assert (link.folder / old).exists() and (link.folder / f"{young}.zst").exists()
     assert not (link.folder / young).exists()
     assert left(link.folder) == sorted([f".{old}.keep", f".{young}.zst.keep"])  # the user's markers go with the packets
+
+
+def test_a_file_whose_name_is_taken_leaves_the_other_what_is_beside_it(link: CaptureLink) -> None:
+    link.records(300, "-b", "packets:300", "-Z", "root", size=1400)
+    file = max(link.files(), key=lambda path: path.stat().st_size)
+    index = link.folder / f".{file.name}.index"
+    before = index.read_bytes(), index.stat().st_ino
+    mark(link.folder, file.name, "todo")
+    shutil.copy(file, link.folder / f".{file.name}.part")  # of a killed capture
+    other = link.folder / f"{file.stem}-1.pcapng"
+    with link.daemon("--on-close", "false", "-Z", "root") as daemon:
+        wait_until(other.exists, "the recovered file")
+        assert not daemon.stop()
+    assert (index.read_bytes(), index.stat().st_ino) == before
+    assert {f".{file.name}.todo", f".{other.name}.todo"} <= set(left(link.folder))
+    assert (link.folder / f".{other.name}.index").exists()
