@@ -22,6 +22,7 @@ from crafted import Timed, analyze_timed
             "(host0.example and 2 more; 18 s in all).",
         ),
         (drawn.cookies(server=bytes(16)), "wrong-cookie", "they have another cookie than its queries"),
+        (drawn.cookies(anew=True), "wrong-cookie", "10.0.0.1 probably discards the DNS answers of 10.0.0.53"),
         (
             drawn.strayed(),
             "answer-elsewhere",

@@ -16,16 +16,18 @@ CLIENT, SERVER, ELSEWHERE = "10.0.0.1", "10.0.0.53", "10.7.0.7"
 OWN, OTHER = bytes(range(8)), bytes(range(8, 16))
 
 
-def named(at: float, number: int, sent: bytes | None, back: bytes | None, port: int = 0, code: int = 0) -> Timed:
+def named(
+    at: float, number: int, sent: bytes | None, back: bytes | None, port: int = 0, code: int = 0, xid: int = 0
+) -> Timed:
     """A question with a cookie or without, and its answer."""
 
     def option(cookie: bytes | None) -> list[DNSRROPT]:
         return [DNSRROPT(rclass=1232, rdata=[EDNS0TLV(optcode=10, optdata=cookie)])] if cookie else []
 
     name, ports = f"host{number}.example", (port or 40_000 + number, 53)
-    ask = DNS(id=number + 1, rd=1, qd=DNSQR(qname=name), ar=option(sent))
+    ask = DNS(id=xid or number + 1, rd=1, qd=DNSQR(qname=name), ar=option(sent))
     tell = DNS(
-        id=number + 1,
+        id=xid or number + 1,
         qr=1,
         rd=1,
         ra=1,
@@ -41,13 +43,21 @@ def named(at: float, number: int, sent: bytes | None, back: bytes | None, port: 
 
 
 def cookies(
-    back: bytes | None = OTHER, tries: int = 3, sent: bytes | None = OWN, questions: int = 3, server: bytes = b""
+    back: bytes | None = OTHER,
+    tries: int = 3,
+    sent: bytes | None = OWN,
+    questions: int = 3,
+    server: bytes = b"",
+    anew: bool = False,
 ) -> Timed:
-    """Questions that a client asks again after 2 and 6 s, as it discards the answers; `server`: behind the client's cookie."""
+    """Questions that a client asks again after 2 and 6 s, as it discards the answers; `server`: behind the client's
+    cookie; `anew`:
+    each with an id of its own."""
     timed: Timed = []
     for n in range(questions):
         for wait in (0.0, 2.0, 6.0)[:tries]:
-            timed += named(20.0 * n + wait, n, sent, back + server if back else None)
+            xid = 100 * n + int(wait) + 1 if anew else 0
+            timed += named(20.0 * n + wait, n, sent, back + server if back else None, xid=xid)
     return timed
 
 

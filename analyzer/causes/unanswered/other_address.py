@@ -277,16 +277,23 @@ def hairpin_nat(case: Case) -> Matches:
         )
 
 
-def discarded_answers(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
+class Discarded(NamedTuple):
+    """A DNS question whose answer has another client's cookie, and which the client soon asked again."""
+
+    row: ExchangeRow
+    is_same: bool  # with the same transaction id: a repeat, and no new question
+
+
+def discarded_answers(case: Case) -> dict[tuple[str, str], list[Discarded]]:
     """Returns the DNS questions whose answer has another client's cookie, and which the client soon asked again, by client and
     server."""
     last: dict[tuple[str | None, ...], ExchangeRow] = {}
-    groups: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[Discarded]] = defaultdict(list)
     for row in sorted(case.exchanges("kind", "dns"), key=lambda row: row["asked_ns"] or 0):
         key = row["client"], row["server"], row["name"], row["type"]
         before = last.get(key)
         if before and (row["asked_ns"] or 0) - (before["answered_ns"] or 0) <= AGAIN_NS:
-            groups[row["client"] or "?", row["server"] or "?"].append(before)
+            groups[row["client"] or "?", row["server"] or "?"].append(Discarded(before, before["id"] == row["id"]))
         last.pop(key, None)
         if row["code"] == WRONG_COOKIE and row["answered_frame"]:
             last[key] = row
@@ -296,15 +303,16 @@ def discarded_answers(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
 @cause(
     code="wrong-cookie",
     title="DNS answers with another client's cookie",
-    sentence="{client} discards the DNS answers of {server}: they have another cookie than its queries, so it asked {count} "
+    sentence="{client} {probably}discards the DNS answers of {server}: they have another cookie than its queries, so it asked "
+    "{count} "
     "again "
     "({names}{time}).",
     advice="{server} probably passes on an answer from its cache with the EDNS options of the query for which it was made: "
     "update it, or "
     "change how it handles EDNS. Until then turn DNS cookies or EDNS off at {client}, or let it use another server.",
     shows="A query has a DNS cookie, the answer one whose client part differs, and the client asks the same again within 30 "
-    "s, at "
-    "least twice. A client must discard such answers (RFC 7873 section 5.3); one that sends no cookie takes them.",
+    "s, at least twice; proven if it repeats the transaction id. A client must discard such answers (RFC 7873 section 5.3); one "
+    "that sends no cookie takes them.",
     rivals={
         "dns-silent": "each query gets an answer",
         "dns-repeated": "the client asks again because of the cookie",
@@ -312,13 +320,14 @@ def discarded_answers(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
     unknown="Which forwarder on the way to the server keeps the cookie.",
 )
 def wrong_cookie(case: Case) -> Matches:
-    for (client, server), rows in list(discarded_answers(case).items())[:HOSTS_MAX]:
+    for (client, server), discarded in list(discarded_answers(case).items())[:HOSTS_MAX]:
+        rows, is_certain = [each.row for each in discarded], all(each.is_same for each in discarded)
         if len(rows) < DISCARDED_MIN:
             continue
         flows = list(dict.fromkeys(row["flow"] for row in rows if row["flow"] is not None))
         waited = union_ns(spans_of([case.flow(flow) for flow in flows]))
         yield Match(
-            certainty="proven",
+            certainty="proven" if is_certain else "likely",
             place="server",
             flows=flows,
             failed=len(rows),
@@ -329,6 +338,7 @@ def wrong_cookie(case: Case) -> Matches:
             filter=f"dns.opt.code == 10 && {family(server)}.addr == {server}",
             proof=f"{plural(len(rows), 'answer')} with another client cookie, and the same query again",
             excluded={"dns-silent": "each query gets an answer"},
+            undecided={} if is_certain else {"dns-repeated": f"the log of {client}: whether it takes these answers"},
             client=client,
             server=server,
             count=plural(len(rows), "question"),
