@@ -328,6 +328,12 @@ class DirectionRow(TypedDict):
     block_loss_runs: int | None
     block_loss_run_max: int | None
     block_restarts: int | None
+    comfort_noise: int | None
+    answered_datagrams: int | None
+    unanswered_datagrams: int | None
+    answered_max: int | None
+    unanswered_large: int | None
+    unanswered_large_min: int | None
     blocks_head_of_line: int | None
     head_of_line_ns_max: int | None
     rtt_samples: int | None

@@ -108,13 +108,11 @@ def last_words_str(ended: list[Ended]) -> str:
 def resetter_of(ended: Ended) -> DirectionRow | None:
     """Returns the end whose RST, the only one, ended a pause of a connection on which everything was acknowledged; None if it was
     another one."""
-    flow, (reset, *others) = ended.flow, sorted((ended.client, ended.server), key=lambda row: not row["resets"])
+    flow, (reset, peer) = ended.flow, sorted((ended.client, ended.server), key=lambda row: not row["resets"])
     is_used = bool(flow["payload_bytes"])  # else somebody may have waited for the first words
-    is_whole = is_used and not any(
-        row["unacked_bytes"] or row["fins"] or row["missing_bytes"] for row in (reset, *others)
-    )
+    is_whole = is_used and not any(row["unacked_bytes"] or row["fins"] or row["missing_bytes"] for row in (reset, peer))
     is_last = flow["pause_until_ns"] == flow["last_ns"] and flow["pause_direction"] == reset["direction"]
-    is_alone = reset["resets"] == 1 and not any(row["resets"] for row in others)
+    is_alone = reset["resets"] == 1 and not peer["resets"]
     return reset if is_whole and is_last and is_alone and (flow["pause_ns"] or 0) >= IDLE_MIN_NS else None
 
 
@@ -132,10 +130,10 @@ def idle_str(trace: Trace, ended: list[Ended]) -> str:
     if not groups:
         return ""
     (who, server), idle = max(groups.items(), key=lambda entry: len(entry[1]))
-    to, one = "" if server in who else f" to {server}", len(idle) == 1
-    what = f"an idle connection{to}" if one else f"{len(idle):,} idle connections{to}"
+    to, is_single = "" if server in who else f" to {server}", len(idle) == 1
+    what = f"an idle connection{to}" if is_single else f"{len(idle):,} idle connections{to}"
     after = times_str([each.flow["pause_ns"] or 0 for each in idle])
     return (
-        f"{who} reset {what}, {after} after {'its' if one else 'their'} last packet: everything was acknowledged and every "
-        f"request had an answer, so probably nobody misses {'it' if one else 'them'}"
+        f"{who} reset {what}, {after} after {'its' if is_single else 'their'} last packet: everything was acknowledged and every "
+        f"request had an answer, so probably nobody misses {'it' if is_single else 'them'}"
     )

@@ -280,7 +280,7 @@ def test_an_end_of_a_call_that_falls_silent(more: dict[str, Any], passed: str, a
 
 
 def test_without_sip_the_end_may_have_put_the_call_on_hold(tmp_path: Path) -> None:
-    row = causes_of(of_wire(lambda: drawn.falls_silent(signalled=False)), tmp_path)["media-stops"]
+    row = causes_of(of_wire(lambda: drawn.falls_silent(with_sip=False)), tmp_path)["media-stops"]
     assert row["certainty"] == "possible" and "or put the call on hold (no SIP is in the capture)" in row["sentence"]
 
 
@@ -288,7 +288,7 @@ def test_without_sip_the_end_may_have_put_the_call_on_hold(tmp_path: Path) -> No
     "more",
     [
         *({"change": method, "split": split} for method in ("INVITE", "UPDATE", "BYE") for split in (False, True)),
-        *({"until": 1000}, {"until": 1200}, {"until": 100}),
+        *({"until": 1000}, {"until": 1200}, {"until": 100}, {"noise": True}),
     ],
 )
 def test_a_call_on_hold_and_its_last_seconds_are_no_silence(more: dict[str, Any], tmp_path: Path) -> None:

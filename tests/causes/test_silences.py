@@ -52,6 +52,15 @@ SAID = {
     "a FIN that is lost with data": Said(
         lambda: drawn.unheard_fins(answers=False, repeats=4, heard=True, count=1, size=100), "outage", ("4.3",)
     ),
+    "large requests of one flow": Said(
+        drawn.sized_turns,
+        "large-datagrams",
+        ("within one flow, those of 1.45 kB or more got no answer (10 times), while all 30 of up to 1.40 kB did",),
+    ),
+    "large requests of one flow, some of which come through": Said(lambda: drawn.sized_turns(passing=7), None),
+    "requests of any size that get no answer": Said(lambda: drawn.sized_turns(lost=3), None),
+    "one large request that is repeated": Said(lambda: drawn.sized_turns(sizes=(200, *[1_450] * 30)), None),
+    "messages in pieces": Said(lambda: drawn.sized_turns(sizes=(1_450, 1_450, 300), every=0.05), None),
     "a FIN at the end of the capture": Said(lambda: drawn.unheard_fins(repeats=1), None),
     # first SYNs
     "first SYNs of some connections": Said(

@@ -253,10 +253,11 @@ def falls_silent(
     change: str = "",
     split: bool = False,
     hangs_up: bool = False,
-    signalled: bool = True,
+    with_sip: bool = True,
+    noise: bool = False,
 ) -> Wire:
-    """A call whose second end sends no more packets after so many; as it stops, a request may change the call. Both directions
-    are one flow, or two (`split`); the first end may hang up."""
+    """A call whose second end sends no more packets after so many; as it stops, a request may change the call, or comfort noise
+    tells that nobody speaks. Both directions are one flow, or two (`split`); the first end may hang up."""
     wire, ends = Wire(by_time=True), ("10.0.0.5", "10.0.0.20")
 
     def datagram(ms: float, side: int, ports: tuple[int, int], payload: bytes) -> None:
@@ -264,13 +265,15 @@ def falls_silent(
 
     turns = [(0.0, "INVITE"), *([(200.0 + 20 * until, change)] if change else [])]
     turns += [(300.0 + 20 * packets, "BYE")] if hangs_up else []
-    for number, (at, method) in enumerate(turns if signalled else (), 1):
+    for number, (at, method) in enumerate(turns if with_sip else (), 1):
         datagram(at, 0, (5060, 5060), signal_of(method, number).encode())
     returned = (20_002, 16_386) if split else (20_000, 16_384)
     for number in range(packets):
         datagram(200.7 + 20 * number, 0, (16_384, 20_000), rtp(number, ssrc=7, kind=8))
-        if number < until:
-            datagram(200.9 + 20 * number, 1, returned, rtp(number, ssrc=9, kind=8))
+        if number < until + noise:
+            is_noise = number == until
+            payload = rtp(number, ssrc=9, kind=13 if is_noise else 8)
+            datagram(200.9 + 20 * number, 1, returned, payload[:13] if is_noise else payload)
     return wire
 
 

@@ -51,6 +51,15 @@ def hello_of(size: int) -> bytes:
     return hello(1, b"", SNI, extension(21, bytes(size - least)))
 
 
+def repeat_hello(link: Connection, fate: str, start: float, data: bytes) -> None:
+    """Repeats the segment of a ClientHello that has no ACK: the first, if nothing arrived or the last alone, or the last."""
+    at = MSS if fate == "cut" else 0
+    if fate != "dropped":
+        link.ack(start + 42, at, options=sack((MSS, len(data))) if fate == "hole" else b"")
+    for later in LADDER:
+        link.send(start + 21 + later, 0, at, flags=ACK, payload=data[at : at + MSS])
+
+
 def split_hellos(fate: str = "ignored", small: int = 3, sizes: tuple[int, ...] = (1_600, 1_700, 1_800)) -> Wire:
     """Connections with a ClientHello of two segments, which are acknowledged and nothing more, dropped, lost but for the short
     last segment (hole) or the full one (cut), reset or closed; and so many with a short one, which is answered."""
@@ -68,11 +77,7 @@ def split_hellos(fate: str = "ignored", small: int = 3, sizes: tuple[int, ...] =
             link.send(start + 64, 0, size + len(CHANGE + SECRET), flags=RST, window=0)
             continue
         if fate in ("dropped", "hole", "cut"):
-            at = MSS if fate == "cut" else 0
-            if fate != "dropped":
-                link.ack(start + 42, at, options=sack((MSS, size)) if fate == "hole" else b"")
-            for later in LADDER:
-                link.send(start + 21 + later, 0, at, flags=ACK, payload=data[at : at + MSS])
+            repeat_hello(link, fate, start, data)
             continue
         if fate == "reset":
             link.send(start + 42, 1, 0, flags=RST | ACK, ack=size, window=0)
@@ -187,6 +192,22 @@ def sized(silent: tuple[int, ...] = (1_300, 1_400, 1_400), answered: tuple[int, 
             wire.udp(start + again, bytes(size), port)
         if i >= len(silent):
             wire.ip(start + 20, "10.0.0.2", "10.0.0.1", 17, struct.pack("!HHHH", 5000, port, 58, 0) + bytes(50))
+    return wire
+
+
+def sized_turns(
+    sizes: tuple[int, ...] = (200, 1_450, 1_400, 800), every: float = 200.0, passing: int = 0, lost: int = 0
+) -> Wire:
+    """Requests of these sizes in one flow, so many ms apart (0.05 ms: the pieces of a message, of which the last is answered).
+    None is answered above 1,400 bytes but each n-th (`passing`), nor each n-th of all (`lost`)."""
+    wire = Wire(by_time=True)
+    for number in range(40 if every > 1 else 120):
+        size = sizes[number % len(sizes)]
+        ms = 200.0 * (number // len(sizes)) + every * (number % len(sizes)) if every < 1 else every * number
+        wire.udp(ms, bytes(size))
+        is_passed = size <= 1_400 or (passing and number % passing == 1)
+        if is_passed and not (lost and number % lost == 0):
+            wire.ip(ms + 15, "10.0.0.2", "10.0.0.1", 17, struct.pack("!HHHH", 5000, 4000, 48, 0) + bytes(40))
     return wire
 
 

@@ -136,6 +136,16 @@ def words_of(case: Case, server: End, group: Sequence[Silence], total: int) -> W
     }
 
 
+def note_size(case: Case, flows: Sequence[int], excluded: dict[str, str], decide: dict[str, str]) -> str:
+    """Notes whether the size of ClientHellos may be the reason, and returns the words for it; "" if it is none."""
+    rival = size_rival(case, flows)
+    if rival is None:
+        return ""
+    is_excluded, fact = rival
+    (excluded if is_excluded else decide)["split-hello"] = fact
+    return "" if is_excluded else ", or it or a device before it takes no ClientHello in two segments"
+
+
 def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Numbered], longest: float) -> Match:
     """Returns the match of the requests that one server left open."""
     total, flows = (
@@ -150,9 +160,7 @@ def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Nu
         excluded["mtu-black-hole"] = "its later ACKs show by their sequence number that it sent nothing"
     else:
         decide["mtu-black-hole"] = "Capture at the server: does an answer leave it in large packets?"
-    rival = size_rival(case, flows)
-    if rival:
-        (excluded if rival[0] else decide)["split-hello"] = rival[1]
+    or_size = note_size(case, flows, excluded, decide)
     if not longest and not decide:
         excluded["client-gave-up"] = "no answer came later"
     return Match(
@@ -168,8 +176,6 @@ def hung_match(case: Case, server: End, group: Sequence[Silence], named: list[Nu
         proof=f"each request acknowledged, then not one byte until {'the capture ended' if is_open else 'the client closed'}",
         excluded=excluded,
         undecided=decide,
-        or_size=""
-        if rival is None or rival[0]
-        else ", or it or a device before it takes no ClientHello in two segments",
+        or_size=or_size,
         **words_of(case, server, group, total),
     )

@@ -23,7 +23,7 @@ STREAMS_MAX, SIGNALS_MAX = 500, 2000
 PACKETS_MIN = 250  # 5 s of a call; a ring tone before the answer is one-way, too
 SIP_PORTS = (5060, 5061)
 ENDED_NS, ENDED_RATIO = 5_000_000_000, 20  # one direction alone, and to its longest pause before
-UNSIGNALLED_NS = 10_000_000_000  # without SIP in the capture, which would show a hold
+WITHOUT_SIP_NS = 10_000_000_000  # without SIP in the capture, which would show a hold
 CHANGE_NS = 3_000_000_000  # from a request that puts the call on hold, moves or ends it
 CHANGES = ("INVITE", "UPDATE", "REFER", "BYE")
 
@@ -137,9 +137,10 @@ def one_way_match(stream: FlowRow, row: DirectionRow) -> Match:
     "{end}. It {probably}stopped sending{hold}, or its packets are dropped before the capture point.",
     advice="Capture at {source}: if it goes on sending, look for what drops its packets from then on (a NAT entry, a media proxy "
     "that changes ports); else look at its log at that time.",
-    shows="RTP of both ends passes, in one flow or in two, 250 packets or more of each; then that of one end stays away for 5 s "
-    "or more (10 s without SIP in the capture), 20 times its longest pause before, while the other's goes on. No other stream "
-    "of that end goes on, and no INVITE, UPDATE, REFER or BYE came within 3 s, which would put the call on hold, move or end it.",
+    shows="RTP of both ends passes, in one flow or in two, 250 packets or more of each, without comfort noise; then that of "
+    "one end stays away for 5 s or more (10 s without SIP in the capture), 20 times its longest pause before, while the other's "
+    "goes on. No other stream of that end goes on, and no INVITE, UPDATE, REFER or BYE came within 3 s, which would put the "
+    "call on hold, move or end it.",
     rivals={
         "one-way-media": "both directions passed before",
         "outage": "the other direction goes on",
@@ -181,8 +182,8 @@ def ended_first(case: Case) -> Iterator[tuple[DirectionRow, DirectionRow]]:
     for (source, target), sent in list(by_hosts.items()):
         back = by_hosts.get((target, source), Directions([], []))
         last = max((*sent.of_two, *sent.of_one), key=last_of)
-        others = [row for row in back.of_two if row["flow"] == last["flow"]] or back.of_one
-        running = [row for row in others if (row["first_ns"] or 0) < last_of(last) < last_of(row)]
+        returning = [row for row in back.of_two if row["flow"] == last["flow"]] or back.of_one
+        running = [row for row in returning if (row["first_ns"] or 0) < last_of(last) < last_of(row)]
         if running:
             yield last, max(running, key=last_of)
 
@@ -192,12 +193,13 @@ def last_of(row: DirectionRow) -> int:
     return row["last_ns"] or 0
 
 
-def has_stopped(ended: DirectionRow, other: DirectionRow, is_signalled: bool) -> bool:
+def has_stopped(ended: DirectionRow, other: DirectionRow, has_sip: bool) -> bool:
     """Returns whether the packets of one direction stay away while those of the other go on."""
-    if ended["last_ns"] is None or min(ended["packets"], other["packets"]) < PACKETS_MIN:
+    is_short = min(ended["packets"], other["packets"]) < PACKETS_MIN
+    if ended["last_ns"] is None or is_short or ended["comfort_noise"]:
         return False
     pause = max(ended["idle_ns_max"] or 0, other["idle_ns_max"] or 0)
-    alone_least = max(ENDED_NS if is_signalled else UNSIGNALLED_NS, ENDED_RATIO * pause)
+    alone_least = max(ENDED_NS if has_sip else WITHOUT_SIP_NS, ENDED_RATIO * pause)
     return is_unicast(ended["destination"]) and last_of(other) - last_of(ended) >= alone_least
 
 

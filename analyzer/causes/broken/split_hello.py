@@ -70,10 +70,10 @@ def dropped_hello(connection: Connection) -> Hello | None:
     size, is_heard = sent["unique_bytes"] or 0, connection.directions[connection.server_side]["unique_bytes"]
     if is_heard or not unit or not 0 < size % unit < TAIL_MAX or (sent["timeouts"] or 0) < TIMEOUTS_MIN:
         return None
-    rest = {size: "dropped", size % unit: "cut"}.get(sent["unacked_bytes"] or 0)
-    if rest is None or (rest == "dropped" and sent["acked_segment_max"]):
+    fate = {size: "dropped", size % unit: "cut"}.get(sent["unacked_bytes"] or 0)
+    if fate is None or (fate == "dropped" and sent["acked_segment_max"]):
         return None
-    return Hello(connection.number, size, unit, Span(connection.flow["first_ns"] or 0, sent["last_ns"] or 0), rest)
+    return Hello(connection.number, size, unit, Span(connection.flow["first_ns"] or 0, sent["last_ns"] or 0), fate)
 
 
 def after_starttls(case: Case) -> Iterator[ExchangeRow]:
@@ -166,21 +166,8 @@ def are_separated(failed: list[Hello], short: list[Hello]) -> bool:
 
 def split_match(case: Case, failed: list[Hello], short: list[Hello]) -> Match:
     """Returns the match of one server."""
-    certain = min(len(failed), len(short)) >= CASES_PROVEN
     sizes, connections = sorted(each.size for each in failed), [case.connections[each.flow] for each in failed]
-    server, _ = connections[0].server
-    small = show_bytes(max((each.size for each in short), default=0))
-    by_size = "the size separates them without an exception"
-    excluded, undecided = {"mtu-black-hole": PASSED}, dict[str, str]()
-    if short:
-        excluded |= {"hung-server": by_size} | ({"random-loss": by_size} if certain else {})
-        undecided = {} if certain else {"random-loss": "more connections: whether the size separates all of them"}
-    else:
-        excluded["hung-server"] = "the last segment was not acknowledged"
-        undecided["peer-gone"] = SHORT_TEST.format(server=server)
-    answered = f", {len(short):,} of {small} or less were answered" if short else ", none was answered"
     return Match(
-        certainty="proven" if certain else "possible" if not short and failed[0].fate == "dropped" else "likely",
         place="device" if failed[0].fate in UNHEARD else "server",
         flows=[each.flow for each in failed],
         failed=len(failed),
@@ -188,31 +175,56 @@ def split_match(case: Case, failed: list[Hello], short: list[Hello]) -> Match:
         waited_ns=union_ns(each.wait for each in failed),
         frames=[packet for each in failed[:SHOWN] for packet in case.transfers.span(each.flow)[:1]],
         filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
-        proof=f"{plural(len(failed), 'ClientHello')} of {show_bytes(sizes[0])} or more failed{answered}",
-        excluded=excluded,
-        undecided=undecided,
-        accepts="does not accept" if short else "may not accept",
-        or_drops="" if short else ", or it drops them for their name",
         server=server_str(connections),
-        host=server,
+        host=connections[0].server[0],
         count=len(failed),
         sizes=show_bytes(sizes[len(sizes) // 2]),
-        beside=f"while {len(short):,} of one segment (up to {small}) were answered"
-        if short
-        else "and no short one was sent",
         **fate_words(failed),
+        **(compared(failed, short) if short else alone(failed, connections[0].server[0])),
     )
+
+
+def compared(failed: list[Hello], short: list[Hello]) -> Words:
+    """Returns certainty, rivals and words if short ClientHellos were answered."""
+    certain, by_size = min(len(failed), len(short)) >= CASES_PROVEN, "the size separates them without an exception"
+    small, least = show_bytes(max(each.size for each in short)), show_bytes(min(each.size for each in failed))
+    return {
+        "certainty": "proven" if certain else "likely",
+        "proof": f"{plural(len(failed), 'ClientHello')} of {least} or more failed, {len(short):,} of {small} or less were "
+        "answered",
+        "excluded": {"mtu-black-hole": PASSED, "hung-server": by_size} | ({"random-loss": by_size} if certain else {}),
+        "undecided": {} if certain else {"random-loss": "more connections: whether the size separates all of them"},
+        "accepts": "does not accept",
+        "beside": f"while {len(short):,} of one segment (up to {small}) were answered",
+        "or_drops": "",
+    }
+
+
+def alone(failed: list[Hello], server: str) -> Words:
+    """Returns certainty, rivals and words without a short ClientHello."""
+    least = show_bytes(min(each.size for each in failed))
+    return {
+        "certainty": "possible" if failed[0].fate == "dropped" else "likely",
+        "proof": f"{plural(len(failed), 'ClientHello')} of {least} or more failed, none was answered",
+        "excluded": {"mtu-black-hole": PASSED, "hung-server": "the last segment was not acknowledged"},
+        "undecided": {"peer-gone": SHORT_TEST.format(server=server)},
+        "accepts": "may not accept",
+        "beside": "and no short one was sent",
+        "or_drops": ", or it drops them for their name",
+    }
 
 
 def size_rival(case: Case, flows: Sequence[int]) -> tuple[bool, str] | None:
     """Returns whether these connections, whose request got no answer, exclude that the size of their ClientHello matters, and the
     fact, or the test that would decide; None if they have none."""
     hellos = case.once(hellos_of)
-    asked = [each for server in {case.connections[flow].server for flow in flows} for each in hellos.get(server, [])]
-    if not any(each.flow in flows for each in asked):
+    hellos_sent = [
+        each for server in {case.connections[flow].server for flow in flows} for each in hellos.get(server, [])
+    ]
+    if not any(each.flow in flows for each in hellos_sent):
         return None
-    if any(not each.is_split for each in asked if each.fate):
+    if any(not each.is_split for each in hellos_sent if each.fate):
         return True, "a ClientHello of one segment got no answer either"
-    if any(each.is_split for each in asked if not each.fate):
+    if any(each.is_split for each in hellos_sent if not each.fate):
         return True, "a ClientHello of two segments was answered"
     return False, SHORT_TEST.format(server=case.connections[flows[0]].server[0])

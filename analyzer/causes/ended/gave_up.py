@@ -352,15 +352,20 @@ def repeated_fin(case: Case, flow: int, side: int) -> Repeated | None:
     """Returns an end whose FIN was repeated and never acknowledged, or of which the FIN alone was repeated, until it was; None if
     it is another one, or a RST answered."""
     row, peer = case.direction(flow, side), case.direction(flow, 1 - side)
-    if (row["fins"] or 0) < TIMEOUTS_MIN or row["unacked_bytes"] or peer["resets"] or not peer["packets"]:
+    is_open = row["unacked_bytes"] or peer["resets"] or not peer["packets"]
+    if (row["fins"] or 0) < TIMEOUTS_MIN or is_open:
         return None
-    if only_fin_repeated(row) and peer["fins"]:
-        return Repeated(row, peer, row["rto_idle_ns"] or 0)
-    fins = (each for each in case.connections.endings_of.get(flow, ()) if each["kind"] == "fin")
-    fin = next((each for each in fins if each["direction"] == side), None)
-    if fin is None or fin["acknowledged"] is not False or fin["late_bytes"] or peer["fins"]:
-        return None
-    return Repeated(row, peer, (row["last_ns"] or 0) - (fin["time_ns"] or 0))
+    if peer["fins"]:
+        return Repeated(row, peer, row["rto_idle_ns"] or 0) if only_fin_repeated(row) else None
+    fin = ignored_fin(case, flow, side)
+    return Repeated(row, peer, (row["last_ns"] or 0) - (fin["time_ns"] or 0)) if fin else None
+
+
+def ignored_fin(case: Case, flow: int, side: int) -> EndingRow | None:
+    """Returns the FIN of an end that was never acknowledged, and after which no data came; None without one."""
+    endings = case.connections.endings_of.get(flow, ())
+    fin = next((each for each in endings if (each["kind"], each["direction"]) == ("fin", side)), None)
+    return fin if fin and fin["acknowledged"] is False and not fin["late_bytes"] else None
 
 
 def repeated_fins(case: Case) -> list[Repeated]:

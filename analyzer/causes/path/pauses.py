@@ -208,10 +208,15 @@ def lost_in(moments: list[Moment], gap: Gap, rtt: float, has_expired: bool) -> i
     return sum(gap.start_ns - rtt <= moment.due_ns < gap.end_ns + moment.is_upstream * shown for moment in moments)
 
 
+def waiting_of(members: list[Transfer]) -> list[Transfer]:
+    """Returns the transfers of which somebody waits for what is lost: nobody does for a FIN alone."""
+    return [each for each in members if not only_fin_repeated(each.row)]
+
+
 def silence_of(case: Case, members: list[Transfer], moments: list[Moment], gap: Gap, rtt: float) -> Silence | None:
     """Returns a time without packets of a host, if somebody waited for them."""
     start, end = gap.start_ns, gap.end_ns
-    losing = [each for each in members if not only_fin_repeated(each.row)]  # nobody waits for a FIN alone
+    losing = waiting_of(members)
     expired = [each for each in losing if timers_within(case, each, start, end)]
     lost = lost_in(moments, gap, rtt, bool(expired))
     slow = [each for each in members if (each.row["rtt_ns_max"] or 0) >= RTT_SHARE * (end - start)]
@@ -245,8 +250,9 @@ def silences(case: Case) -> list[Silence]:
             continue
         rtt = float(min((each.path_rtt_ns for each in members if each.path_rtt_ns), default=0))
         places = ("upstream", "downstream")
-        losing = (each for each in members if not only_fin_repeated(each.row))
-        moments = [moment for each in losing for at in places for moment in moments_of(case.transfers, each, at)]
+        moments = [
+            moment for each in waiting_of(members) for at in places for moment in moments_of(case.transfers, each, at)
+        ]
         waits = (silence_of(case, members, moments, gap, rtt) for gap in gaps)
         every += [silence for silence in waits if silence is not None]
     return without_echoes(every)

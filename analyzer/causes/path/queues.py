@@ -38,7 +38,7 @@ TOGETHER_NS, TOGETHER_MIN, TOGETHER_SHARE = 5_000_000, 4, 0.5
 PINGS_MIN = 5
 SIDES: dict[str, Place] = {"upstream": "before", "downstream": "after"}
 SHOWN_NS = 1_000_000  # of a queue
-WASTED_SHARE, NEARLY_ALL = 0.1, 0.9  # needless repeats, of what is sent; of all repeats
+WASTED_SHARE, NEARLY_ALL = 0.1, 0.9  # needless repeats, of all segments; of all repeats
 BUSY_SHARE = 0.25  # of a transfer's time, in which a link carries it or queues it
 FAIR_QUEUE = "Give that link a fair queue with AQM (fq_codel, cake), or send below its rate."
 FULL = "Order more bandwidth, or nothing: the path carries what it can (`ethtool IF` shows the speed of a link)."
@@ -311,7 +311,7 @@ def is_busy(transfer: Transfer) -> bool:
 
 
 def is_wasted(transfer: Transfer) -> bool:
-    """Returns whether needless repeats are a good part of what fills the path, so that they are the cause."""
+    """Returns whether needless repeats are a good part of the traffic on a full path, so that they are the cause."""
     row = transfer.row
     needless, repeats = row["spurious_retransmissions"] or 0, row["retransmissions"] or 0
     return needless >= max(WASTED_SHARE * transfer.data_packets, NEARLY_ALL * repeats, 1)

@@ -205,7 +205,7 @@ def timers_ns(row: DirectionRow) -> int | None:
         "random-loss": "the data had arrived; what was lost are ACKs, if anything",
         "reordering": "the timer repeated the data, not three duplicate ACKs",
         "stall": "single segments were repeated, not all flows stood still",
-        "bottleneck": "a tenth or more of what fills the path are repeats, and hardly any was needed",
+        "bottleneck": "a tenth or more of the segments on a full path are repeats, and hardly any was needed",
     },
     unknown="Whether ACKs were lost or late, if the timestamps of the sender do not show it.",
     explains=("spurious", "timeout-stalls", "retransmission-cost", "recovery-limited", "loss-limited-window"),
@@ -228,7 +228,7 @@ def repeats_match(case: Case, is_note: bool, transfer: Transfer, reason: Reason)
     excluded = {"random-loss": "DSACKs, timestamps or earlier ACKs prove that the data had arrived"}
     full, share = case.effects(FULL, [row["flow"]]), show_share(reason.repeats, transfer.data_packets)
     if full:
-        excluded["bottleneck"] = f"{share} of what fills the path is not needed"
+        excluded["bottleneck"] = f"{share} of the segments are not needed"
     return Match(
         certainty=reason.certainty,
         place=reason.place,

@@ -9,6 +9,7 @@
 
 #include "application/application.h"
 #include "decode/headers.h"
+#include "flow/reply_sizes.h"
 #include "flow/time_bins.h"
 #include "sequence/echo.h"
 #include "sequence/tracker.h"
@@ -88,9 +89,10 @@ struct checksum_counts {
     uint64_t wrong_bytes;       /* their payload */
 };
 
-/* Numbered packets that one endpoint sends over UDP. */
+/* What one endpoint sends over UDP: numbered packets, and datagrams that are answered or not. */
 struct udp_stream {
     struct sequence_track sequence;
+    struct reply_sizes replies;
     struct gap_event gaps[GAPS]; /* of the latest events, a ring */
     uint8_t next_gap;
 };

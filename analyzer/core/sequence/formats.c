@@ -92,6 +92,9 @@ static const uint32_t tick_rates[35] = {
     [26] = 90000, [28] = 90000, [31] = 90000, [32] = 90000, [33] = 90000, [34] = 90000,
 };
 
+#define COMFORT_NOISE     13 /* RFC 3389 section 4 */
+#define OLD_COMFORT_NOISE 19 /* of early implementations (RFC 3551 table 4 reserves it) */
+
 /* RFC 3550 section 5.1 and the checks of A.1. */
 static bool read_rtp(const struct sequence_layout *layout, struct sequence_item *item,
                      const struct sequence_payload *payload) {
@@ -114,6 +117,7 @@ static bool read_rtp(const struct sequence_layout *layout, struct sequence_item 
     item->sequence = load_be16(bytes + 2);
     item->sent = load_be32(bytes + 4);
     item->payload_kind = kind;
+    item->is_noise = kind == COMFORT_NOISE || kind == OLD_COMFORT_NOISE;
     item->tick_rate = kind < 35 ? tick_rates[kind] : 0;
     item->resumes = bytes[1] & 0x80 && kind < 24; /* RFC 3551 section 4.1; types of audio */
     return payload->length >= header;

@@ -40,6 +40,7 @@ struct sequence_item {
     uint16_t length;      /* bytes of payload */
     uint32_t print;       /* hash of the payload that a copy must have, too */
     bool resumes;         /* RTP's marker: the first packet after a silence of an audio sender */
+    bool is_noise;        /* RTP: comfort noise in place of speech */
     bool first;           /* flag of the sender */
     bool corrupt;
     bool is_end;     /* end marker without data */

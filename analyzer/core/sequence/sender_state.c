@@ -227,6 +227,7 @@ static void place(struct sequence_source *source, const struct sequence_judge *j
         }
     }
     judge->counts->received++;
+    judge->counts->comfort_noise += item->is_noise;
     if (item->corrupt) {
         judge->counts->corrupt++;
         sequence_report(judge, WORD_BLOCK_CORRUPT, item, 0);

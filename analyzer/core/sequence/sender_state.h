@@ -53,6 +53,7 @@ struct sequence_summary {
     uint64_t
         foreign;   /* other packets that no layout of the flow reads, without STUN and the like */
     uint64_t late; /* out of order or duplicate, older than the window; still counted in `lost` */
+    uint64_t comfort_noise; /* of `received`: RTP of a sender that is silent (RFC 3389) */
     uint64_t corrupt;       /* of `received`: a block's pattern or length is wrong */
     uint64_t end_markers;   /* of iperf2, which repeats them until the server answers */
     uint64_t other_packets; /* of another format, or of a source that was never confirmed */

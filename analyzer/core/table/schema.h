@@ -480,6 +480,19 @@
     X(block_loss_runs, INT, "", "runs of lost numbers")                                            \
     X(block_loss_run_max, INT, "", "the longest run")                                              \
     X(block_restarts, INT, "", "restarts of the sender's numbers")                                 \
+    X(comfort_noise, INT, "packets",                                                               \
+      "RTP: comfort noise (payload types 13 and 19), after which a sender sends nothing while "    \
+      "nobody speaks; null for others")                                                            \
+    X(answered_datagrams, INT, "",                                                                 \
+      "UDP: datagrams after which the next one of the flow came from the other end")               \
+    X(unanswered_datagrams, INT, "",                                                               \
+      "UDP: datagrams followed by another one of this end, although one as large was answered, "   \
+      "or before the slowest answer would have come")                                              \
+    X(answered_max, INT, "bytes", "UDP: largest payload that was answered; null without one")      \
+    X(unanswered_large, INT, "",                                                                   \
+      "UDP: how often a datagram larger than any that was answered got no answer, while its "      \
+      "sender waited for longer than for the slowest answer; several in a row count once")         \
+    X(unanswered_large_min, INT, "bytes", "UDP: least payload of these; null without one")         \
     X(blocks_head_of_line, INT, "", "TCP: blocks delayed by missing bytes before their own")       \
     X(head_of_line_ns_max, DURATION, "ns", "TCP: the longest such delay")                          \
     X(rtt_samples, INT, "",                                                                        \

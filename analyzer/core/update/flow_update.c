@@ -300,6 +300,14 @@ static inline void begin_segment(struct segment_context *seg, struct worker *wor
         seg->frame = 0;
 }
 
+static inline void note_reply(struct flow *flow, unsigned number,
+                              const struct packet_info *packet) {
+    if (!packet->payload_bytes || packet->payload_bytes > UINT16_MAX || !packet->time_known)
+        return;
+    reply_sizes_answer(&flow->udp[1 - number].replies, packet->time_ns);
+    reply_sizes_send(&flow->udp[number].replies, (uint16_t)packet->payload_bytes, packet->time_ns);
+}
+
 /* Takes a payload that exceeds all before, or a segment on the wire. */
 static NOINLINE void note_large(struct segment_context *seg, struct direction *own) {
     uint32_t payload = seg->packet->payload_bytes;
@@ -396,6 +404,8 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
     } else {
         if (packet->payload_bytes > own->segment_max)
             own->segment_max = packet->payload_bytes;
+        if (flow->key.protocol == IP_UDP)
+            note_reply(flow, number, packet);
         if (damage == DAMAGE_CERTAIN) {
             log_damage(worker, flow, number, packet);
             payload = NULL; /* its receiver discards it, and its number may be damaged */

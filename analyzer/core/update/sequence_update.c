@@ -226,9 +226,19 @@ static void put_sequence(struct row *row, const struct sequence_summary *sum) {
     row_set(row, directions_block_loss_runs, (int64_t)sum->loss_runs);
     row_set(row, directions_block_loss_run_max, (int64_t)sum->longest_loss_run);
     row_set(row, directions_block_restarts, (int64_t)sum->restarts);
+    row_set_if(row, directions_comfort_noise, sum->application == WORD_RTP,
+               (int64_t)sum->comfort_noise);
     row_set_if(row, directions_jitter_ns, sum->jitter_known, sum->jitter_ns);
     row_set_if(row, directions_jitter_mean_ns, sum->jitter_known, sum->jitter_mean_ns);
     row_set_if(row, directions_delay_variation_ns, sum->jitter_known, sum->delay_variation_ns);
+}
+
+static void put_replies(struct row *row, const struct reply_sizes *replies) {
+    row_set(row, directions_answered_datagrams, replies->answered);
+    row_set(row, directions_unanswered_datagrams, replies->unanswered);
+    row_set_if(row, directions_answered_max, replies->answered, replies->answered_max);
+    row_set(row, directions_unanswered_large, replies->large);
+    row_set_if(row, directions_unanswered_large_min, replies->large, replies->large_min);
 }
 
 /* Judges the packets that still wait for a decision, then sets the columns. */
@@ -240,6 +250,7 @@ static void finish_datagrams(struct worker *worker, struct flow *flow, unsigned 
     struct sequence_listener listener = {emit_sequence_event, &place};
     struct sequence_summary sum;
     sequence_summary(track, &listener, &sum);
+    put_replies(row, &flow->udp[number].replies);
     if (sum.application == WORD_NONE)
         return;
     put_sequence(row, &sum);
