@@ -75,6 +75,14 @@ REASON = struct.pack("!HH", 12, 8) + b"bye!"
             "refuses the QUIC handshake with connection_refused: it takes no connection now.",
         ),
         (
+            [
+                *drawn.quic_refusals(count=1),
+                *((at, p) for at, p in drawn.quic_refusals(None) if p.dport > 45_000 or p.sport > 45_000),
+            ],
+            "quic-refused",
+            "refuses 1 of 3 QUIC handshakes with no_application_protocol",
+        ),
+        (
             drawn.quic_refusals(goes_on=False),
             "quic-refused",
             "it does not know the client's version, and the client takes none of those that it offers (Version Negotiation).",

@@ -93,11 +93,25 @@ def quic_refused(case: Case) -> Matches:
         if refusal:
             groups[refusal].append(row)
     for refusal, rows in groups.items():
-        yield refused_match(case, refusal, rows)
+        yield refused_match(case, refusal, rows, sum(is_with(case, row, refusal) for row in handshakes))
 
 
-def refused_match(case: Case, refusal: Refused, rows: Sequence[HandshakeRow]) -> Match:
-    """Returns the match of handshakes that one server refuses alike."""
+def is_with(case: Case, row: HandshakeRow, refusal: Refused) -> bool:
+    """Returns whether a handshake of QUIC is with this server and port."""
+    flow = case.flow(row["flow"])
+    ends = (flow["source"], flow["source_port"]), (flow["destination"], flow["destination_port"])
+    return row["protocol"] == "quic" and (refusal.host, refusal.port) in ends
+
+
+def count_str(refused: int, total: int) -> str:
+    """Returns `the QUIC handshake`, `all 6 QUIC handshakes`, `3 of 8 QUIC handshakes`."""
+    if refused < total:
+        return f"{refused:,} of {plural(total, 'QUIC handshake')}"
+    return "the QUIC handshake" if refused == 1 else f"all {refused:,} QUIC handshakes"
+
+
+def refused_match(case: Case, refusal: Refused, rows: Sequence[HandshakeRow], total: int) -> Match:
+    """Returns the match of handshakes that one server refuses alike, of all with it."""
     flows = [case.flow(row["flow"]) for row in rows]
     frames = [
         Cited(row["alert_frame"] or row["client_hello_frame"] or 0, row["alert_ns"], row["flow"], flow["first_capture"])
@@ -108,14 +122,14 @@ def refused_match(case: Case, refusal: Refused, rows: Sequence[HandshakeRow]) ->
         place="server",
         flows=[row["flow"] for row in rows],
         failed=len(rows),
-        attempts=len(rows),
+        attempts=total,
         frames=frames if case.transfers.has_one_file else [],
         filter=" or ".join(flow_filter(flow) for flow in flows[:SHOWN]),
         proof=f"CONNECTION_CLOSE with {refusal.error} in an Initial"
         if refusal.error
         else "Version Negotiation, and no Initial of the server",
         excluded={"quic-dropped": "the server answers"},
-        count=f"all {plural(len(rows), 'QUIC handshake')}" if len(rows) > 1 else "the QUIC handshake",
+        count=count_str(len(rows), total),
         **words_of(refusal, rows),
     )
 
