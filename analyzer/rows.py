@@ -375,6 +375,7 @@ class DirectionRow(TypedDict):
     ttl_min: int | None
     ttl_max: int | None
     dscp: int | None
+    last_dscp: int | None
     first_ns: int | None
     last_ns: int | None
     idle_ns_max: int | None

@@ -301,6 +301,13 @@ def test_one_end_that_is_not_heard_any_more(tmp_path: Path) -> None:
     assert "once the other end had closed" in answer.sentence and "repeated 5 segments" in answer.sentence
 
 
+def test_packets_with_a_mark_that_are_not_heard(tmp_path: Path) -> None:
+    answer = trace_of(of_wire(drawn.unheard_marks), tmp_path).answer
+    assert answer.cause == "one-direction-cut", answer.sentence
+    assert "since it marks its packets with DSCP 18 in place of 0" in answer.sentence
+    assert "DSCP" not in trace_of(of_wire(lambda: drawn.unheard_marks(0)), tmp_path).answer.sentence
+
+
 @pytest.mark.parametrize("more", [{"heard": True}, {"repeats": 2}, {"answered": True}])
 def test_losses_that_end_and_a_silent_peer_cut_no_direction(more: dict[str, Any], tmp_path: Path) -> None:
     assert "one-direction-cut" not in causes_of(of_wire(lambda: drawn.unheard(**more)), tmp_path)

@@ -277,6 +277,18 @@ def falls_silent(
     return wire
 
 
+def unheard_marks(marked: int = 0x48, repeats: int = 5) -> Wire:
+    """A client marks its packets from its second request on, and no marked one arrives: neither that nor its ACKs."""
+    link = Connection(Wire(by_time=True)).open()
+    link.send(21, 0, 0, 300, PSH | ACK).send(43, 1, 0, 500, PSH | ACK, 300).send(43.1, 0, 300, ack=500)
+    link.send(60, 0, 300, 112, PSH | ACK, 500, ecn=marked)
+    for turn in range(repeats):
+        later = 300.0 * (2**turn - 1)
+        link.send(61 + later, 1, 500, 200, PSH | ACK, 300).send(61.1 + later, 0, 412, ack=700, ecn=marked)
+        link.send(300 + 300.0 * 2**turn, 0, 300, 112, PSH | ACK, 700, ecn=marked)
+    return link.wire
+
+
 def unheard(heard: bool = False, repeats: int = 5, answered: bool = False) -> Wire:
     """A server closes, and nothing of the client arrives any more: the server repeats its FIN, which the client acknowledges each
     time, the client its own one, unless the server is as silent; or the server hears the acknowledgments."""

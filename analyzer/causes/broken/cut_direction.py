@@ -15,6 +15,7 @@ from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import DirectionRow
 
 REPEATS_MIN = 3  # of each end
@@ -53,11 +54,11 @@ def cut_directions(case: Case) -> Iterator[tuple[DirectionRow, DirectionRow]]:
     title="One direction of open connections is cut",
     sentence="Nothing that {source} sent on {count:connection} to {hosts} arrived any more{since}, while the packets of "
     "{several:~that host|those hosts} still came: {several:~it|they} repeated {repeats:segment} that it had acknowledged. A "
-    "device after the capture point {probably}drops its packets.",
-    advice="Capture on both sides of the next firewall, NAT or router: where do its packets end? One that lost track of the "
-    "connection drops them as invalid (`nft` or `iptables` counters of `ct state invalid`, `conntrack -L`, offload of flows).",
+    "device after the capture point {probably}drops {what}.",
+    advice="Capture on both sides of the next firewall, NAT or router: where do its packets end? {check}",
     shows="Both ends repeat in three timeouts or more. The last data of one is never acknowledged, and what the other repeats "
-    "had been acknowledged by it before each repeat.",
+    "had been acknowledged by it before each repeat. If the DSCP of its last packets is not that of the first, which arrived, "
+    "the mark may be why.",
     rivals={
         "random-loss": "nothing of one direction arrives from then on, and all of the other",
         "peer-gone": "packets of the other end still arrive",
@@ -88,14 +89,34 @@ def one_direction_cut(case: Case) -> Matches:
             count=len(flows),
             hosts=named(hosts, 1),
             several=len(hosts),
-            since=f" {since}" if (since := since_str(heard)) else "",
             repeats=repeats,
+            **words_of(cut, heard),
         )
 
 
 def waited_of(rows: Sequence[DirectionRow]) -> float | None:
     """Returns the time in which these ends repeated their last data."""
     return max((row["rto_idle_ns"] or 0 for row in rows), default=0) or None
+
+
+def words_of(cut: Sequence[DirectionRow], heard: Sequence[DirectionRow]) -> Words:
+    """Returns since when nothing arrives, what is dropped, and what to look for: all packets, or those that are marked otherwise
+    than the first, which were acknowledged."""
+    marks = {(row["dscp"], row["last_dscp"]) for row in cut}
+    first, last = next(iter(marks))
+    if len(marks) == 1 and first != last:
+        return {
+            "since": f" since it marks its packets with DSCP {last} in place of {first}",
+            "what": "packets with this mark",
+            "check": f"Send without the mark (ssh `-o IPQoS=none`), and let the device pass or clear DSCP {last}.",
+        }
+    since = since_str(heard)
+    return {
+        "since": f" {since}" if since else "",
+        "what": "its packets",
+        "check": "One that lost track of the connection drops them as invalid (`nft` or `iptables` counters of `ct state "
+        "invalid`, `conntrack -L`, offload of flows).",
+    }
 
 
 def since_str(heard: Sequence[DirectionRow]) -> str:

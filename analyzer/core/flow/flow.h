@@ -63,9 +63,11 @@ struct direction {
     int64_t first_ns, last_ns, idle_ns_max;
     struct time_bins series;
     uint32_t segment_max;
-    uint8_t ttl_min, ttl_max, dscp;
+    uint8_t ttl_min, ttl_max;
+    uint8_t dscp : 6;         /* of the first packet */
     bool timed : 1;           /* first_ns and last_ns are known */
     bool payload_unknown : 1; /* of at least one packet */
+    uint8_t last_dscp : 6;    /* of the last packet */
     bool right_data : 1;      /* the checksum of a packet with payload is right */
     uint32_t ecn_ce;
     uint32_t right_checksums; /* packets */

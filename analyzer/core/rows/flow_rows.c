@@ -235,6 +235,7 @@ static void put_header_fields(struct row *row, const struct direction *direction
     row_set_if(row, directions_ttl_min, seen, direction->ttl_min);
     row_set_if(row, directions_ttl_max, seen, direction->ttl_max);
     row_set_if(row, directions_dscp, seen, direction->dscp);
+    row_set_if(row, directions_last_dscp, seen, direction->last_dscp);
 }
 
 /* Returns the payload without retransmissions: for TCP each byte of the stream once, for others the

@@ -579,6 +579,7 @@
     X(ttl_min, INT, "hops", "least TTL or hop limit")                                              \
     X(ttl_max, INT, "hops", "greatest")                                                            \
     X(dscp, INT, "", "DSCP of the first packet")                                                   \
+    X(last_dscp, INT, "", "DSCP of the last packet")                                               \
     X(first_ns, TIME, "ns", "time of the first packet of this direction")                          \
     X(last_ns, TIME, "ns", "time of the last")                                                     \
     X(idle_ns_max, DURATION, "ns",                                                                 \

@@ -70,7 +70,7 @@ static NOINLINE void note_other(struct flow *flow, struct direction *direction,
     int64_t now = packet->time_ns;
     if (!direction->packets) {
         direction->ttl_min = direction->ttl_max = packet->ttl;
-        direction->dscp = packet->traffic_class >> 2;
+        direction->dscp = packet->traffic_class >> 2 & 63;
     }
     if (!packet->time_known)
         return;
@@ -106,6 +106,7 @@ static void note_hops(struct direction *direction, const struct packet_info *pac
         direction->ttl_min = packet->ttl;
     if (packet->ttl > direction->ttl_max)
         direction->ttl_max = packet->ttl;
+    direction->last_dscp = packet->traffic_class >> 2 & 63;
 }
 
 /* Counts a packet marked Congestion Experienced; the first of a direction is an event, too. All of
