@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 from libraries import ROOT, TARGETS, WHEELS, Target, build_all, run, tools
@@ -83,20 +84,11 @@ def is_at_most(platform: str, tag: str) -> bool:
 
 
 def download_needed(target: Target) -> None:
-    """Downloads the wheels that it requires, for the Pythons of the roots in which it is tried."""
+    """Downloads the wheels that wiretale requires, for the Pythons of the roots in which it is tried."""
     if list(NEEDED.glob(f"duckdb*{target.machine}.whl")):
         return
     platforms = [f"--platform=manylinux_2_{minor}_{target.machine}" for minor in (28, 27, 17)]
-    required = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from wiretale.installation import requirements; print(*requirements().values(), sep='\\n')",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
+    required = [line for line in metadata.requires("wiretale") or [] if ";" not in line]  # without those of extras
     for version in ("3.11", "3.13"):
         command = [sys.executable, "-m", "pip", "download", "-q", "-d", str(NEEDED), "--only-binary=:all:"]
         run([*command, f"--python-version={version}", *platforms, *required], WHEELS / "needed.log")

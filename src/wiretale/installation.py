@@ -105,7 +105,7 @@ def requirements() -> dict[str, str]:
         lines = metadata.requires("wiretale") or []
     except metadata.PackageNotFoundError:
         return {}
-    plain = [re.split(r"\s*;", line)[0] for line in lines]
+    plain = [re.split(r"\s*;", line)[0] for line in lines if not line.startswith("wiretale[")]
     return {re.split(r"[^\w.-]", line)[0]: line for line in plain}
 
 
