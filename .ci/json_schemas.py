@@ -7,7 +7,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from json_shapes import BESIDE_COLUMNS, SHAPES, Nullable
+from json_shapes import BESIDE_COLUMNS, SHAPES
+from json_shapes_programs import Nullable
 
 from wiretale.analyzer.causes.answer import Answer
 from wiretale.reports.export.analyze import SCHEMA, TABLES
@@ -137,7 +138,19 @@ def schema_texts(schemas: Sequence[tuple[str, str, Sequence[Column]]]) -> dict[s
         body["properties"]["schema"] = {"const": name}
         texts[name] = headed(name, f"wiretale {commands}: --json", body)
     return {
-        f"{name.removeprefix('wiretale.').replace('/', '-')}.json": json.dumps(text, indent=1, ensure_ascii=False)
+        f"{folder_of(name)}/{name.removeprefix('wiretale.').replace('/', '-')}.json": json.dumps(
+            text, indent=1, ensure_ascii=False
+        )
         + "\n"
         for name, text in texts.items()
     }
+
+
+def folder_of(name: str) -> str:
+    """Returns the folder of a schema: the program that prints it, the analyzer for all others."""
+    command = SHAPES[name][0].split()[0] if name in SHAPES else ""
+    return (
+        {"experiment": "lab"}.get(command, command)
+        if command in ("capture", "traffic", "lab", "experiment")
+        else "analyzer"
+    )

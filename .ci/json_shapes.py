@@ -10,7 +10,9 @@ from __future__ import annotations
 import dataclasses
 import types
 import typing
-from typing import Any, NamedTuple
+from typing import Any
+
+from json_shapes_programs import PROGRAM_SHAPES, VERSION, Nullable
 
 from wiretale.analyzer.causes.answer import Answer
 from wiretale.analyzer.compare.rows import CaptureInterface, ComparedFlowRow, LostPacketRow
@@ -51,17 +53,10 @@ def of_type(hint: Any) -> Shape:
     return BASIC[hint] if hint in BASIC else of(hint)
 
 
-class Nullable(NamedTuple):
-    """A list or an object that may be null."""
-
-    shape: Shape
-
-
 def nullable(shape: Shape) -> Shape:
     return f"{shape}?" if isinstance(shape, str) else Nullable(shape)
 
 
-VERSION = {"wiretale": "string"}
 RUN = {"path": "string", "kind": "string", "damaged": "boolean", "answer": "string?"}
 CHANGE = {
     **dict.fromkeys(("measure", "unit"), "string"),
@@ -301,6 +296,7 @@ SHAPES: dict[str, tuple[str, dict[str, Shape]]] = {
         },
     ),
 }
+SHAPES |= PROGRAM_SHAPES
 #: Members of causes and findings in wiretale.explain, beside the columns of their tables.
 BESIDE_COLUMNS: dict[str, dict[str, Shape]] = {
     "causes": {"frames": [{"*": "any"}], "flows": [FLOW_SIDE], "findings": ["integer"], "rivals": [{"*": "any"}]},

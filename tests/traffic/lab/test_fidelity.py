@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from json_schema import check_schema
 from lab_bench import NEEDED, NEEDS_TRAFFIC, SENDER, lab_of, last_json, wiretale_lab
 from traffic_ends import undisturbed
 from wiretale.reports.terminal.lab import fidelity_text
@@ -86,7 +87,9 @@ def test_an_undisturbed_link_is_valid(tmp_path: Path) -> None:
 def test_without_a_packet_validity_is_unknown(tmp_path: Path) -> None:
     with lab_of(PROFILE, "trial", tmp_path):
         pass
-    fidelity = link_summary(tmp_path)["fidelity"]
+    summary = link_summary(tmp_path)
+    assert check_schema(summary) == "wiretale.link/1"
+    fidelity = summary["fidelity"]
     assert (fidelity["valid"], fidelity["error_ns_p99"]) == (None, None)
     assert "0 overruns: no packet left (bounds" in fidelity_text(fidelity)
 

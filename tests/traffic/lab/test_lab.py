@@ -13,6 +13,7 @@ from statistics import median
 import pytest
 
 from ideal_link import departures
+from json_schema import check_schema
 from lab_bench import (
     COMMAND,
     NEEDED,
@@ -236,6 +237,7 @@ def test_the_narrow_link_of_the_study_is_as_published(tmp_path: Path) -> None:
     done = wiretale_lab("run", "s6-narrow-link", "-o", str(tmp_path), "--json")
     assert done.returncode == 0, done.stderr
     row = last_json(done.stdout)
+    assert check_schema(row) == "wiretale.lab/1"
     assert row["packets_sent"] == 2352
     assert abs(row["packets_received"] - 1257) <= 3
     assert abs(row["latency_ms"] - 162) <= 8
@@ -255,6 +257,7 @@ def test_the_check_measures_the_link_s_own_delay(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(check, "TRIALS", (check.Trial(5e6, True),))
     monkeypatch.setattr(check, "SECONDS", 1)
     result = check.check_lab()
+    assert check_schema(result) == "wiretale.lab-check/1"
     (trial,) = result["trials"]
     assert trial["carried_bps"] == pytest.approx(5e6, rel=0.1)
     assert trial["overruns"] == trial["not_delivered"] == 0

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from forked_commands import run_command
+from json_schema import check_schema
 from lab_bench import NEEDED
 from plain_wire import ACK, PSH, Connection, Wire
 from traffic_ends import Receiver, receiving, send, send_raw, undisturbed
@@ -94,6 +95,7 @@ def test_a_lab_takes_the_turns(tmp_path: Path, wrong: str | None) -> None:
         folder = tmp_path / f"run{next(tries)}"
         done = wiretale("lab", "run", plan, "--profile", "same-lan", "-o", folder)
         assert done.returncode == 0, done.stderr
+        assert check_schema(json.loads((folder / "result.json").read_text())) == "wiretale.lab-plan/1"
         checked = wiretale("model", "--check", file, folder, "--json")
         comparison: dict[str, Any] = json.loads(checked.stdout)
         verdicts = {row["measure"]: row["agrees"] for row in comparison["measures"]}
