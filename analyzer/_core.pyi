@@ -129,8 +129,9 @@ def cut(
     classic: bool,
     key: bytes | None,
     comments: tuple[bytes, list[bytes]],
-) -> tuple[int, int, list[str]]:
-    """Copies chosen packets to a descriptor as pcapng and returns packets read, packets written, and texts of damage.
+) -> tuple[int, int, list[str], int, int, bool, bool]:
+    """Copies chosen packets to a descriptor as pcapng and returns packets read, packets written, texts of damage, blocks of
+    decryption secrets and of processes in the input, and whether the output has each of them.
 
     `classic` writes pcap, without `head` and `comments`; else `head` is written first. `files` has the file of each interface
     (u32). `groups` are frames: interfaces (u32), frames (double), first and last frame that count. `ranges` has file, first and

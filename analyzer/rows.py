@@ -204,6 +204,8 @@ class FlowRow(TypedDict):
     application: str | None
     server_name: str | None
     proxy_header: bool | None
+    process_id: int | None
+    process_name: str | None
     first_ns: int | None
     last_ns: int | None
     first_capture: int

@@ -54,6 +54,10 @@ class Outcome(NamedTuple):
     read: int
     written: int
     damage: list[str]
+    secrets: int  # blocks of decryption secrets in the captures, and of processes
+    processes: int
+    with_secrets: bool  # whether the file has them
+    with_processes: bool
 
 
 def key_of(path: Path | None) -> bytes:

@@ -29,6 +29,8 @@ RECORD_MAX = 128 << 20  # bytes, the greatest packet of any link type
 PCAP_HEADER = 24
 PCAP_RECORD_HEADERS = {0xA1B2C3D4: 16, 0xA1B23C4D: 16, 0xA1B2CD34: 24}  # by magic number
 FRAME_BLOCKS = (2, 3, 6, 9)  # pcapng: obsolete, simple and enhanced packets, journal entries
+CUSTOM_BLOCKS = (0xBAD, 0x40000BAD)
+PEN_WIRESHARK, ENTRY_PROCESS = 32622, 3
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 SECTION = 0x0A0D0D0A
 
@@ -158,6 +160,14 @@ class FrameIndex:
         magic = struct.unpack("<I", blocks[0][8:12])[0]
         return "<" if magic == BYTE_ORDER_MAGIC else ">", b"".join(blocks)
 
+    def _is_process(self, offset: int, length: int, order: str) -> bool:
+        """Returns whether a custom block describes a process, as analyzer/core/format/pcapng_process.c: it is no frame."""
+        if length < 28:
+            return False
+        head = self._whole(offset, 20)
+        (pen,), (kind, size) = struct.unpack(f"{order}I", head[8:12]), struct.unpack("<II", head[12:20])
+        return (pen, kind) == (PEN_WIRESHARK, ENTRY_PROCESS) and 4 <= size <= length - 24
+
     def _pcapng_frames(self, frame: int) -> Iterator[tuple[int, bytes]]:
         """Yields the frames of a pcapng file from the checkpoint on, each as a file with its section's header blocks."""
         number, offset = self._start(frame)
@@ -170,7 +180,7 @@ class FrameIndex:
             length = struct.unpack(f"{order}I", head[4:8])[0]
             if length < 12:
                 raise InputError(f"{self._name}: at byte {offset}: pcapng block length {length} is less than 12")
-            if kind in FRAME_BLOCKS:
+            if kind in FRAME_BLOCKS or (kind in CUSTOM_BLOCKS and not self._is_process(offset, length, order)):
                 number += 1
                 yield number, self._section(offset)[1] + self._whole(offset, length) if number == frame else b""
             offset += length

@@ -42,7 +42,28 @@ def interface(options: bytes = b"", order: str = "<", link_type: int = 1) -> byt
     return block(1, struct.pack(order + "HHI", link_type, 0, 0) + options, order)
 
 
-def enhanced(ticks: int, data: bytes, number: int = 0, order: str = "<", length: int = 0) -> bytes:
+def enhanced(
+    ticks: int, data: bytes, number: int = 0, order: str = "<", length: int = 0, options: bytes = b""
+) -> bytes:
     """A packet of the interface with that number; `length` is that on the wire if it was cut."""
     head = struct.pack(order + "IIIII", number, ticks >> 32, ticks & 0xFFFFFFFF, len(data), length or len(data))
-    return block(6, head + data, order)
+    return block(6, head + padded(data) + options, order)
+
+
+# --- what the capturing host knew
+
+
+def secrets(kind: int, text: bytes, order: str = "<") -> bytes:
+    """Decryption secrets, such as the key log of TLS (0x544C534B)."""
+    return block(10, struct.pack(order + "II", kind, len(text)) + text, order)
+
+
+def darwin_process(number: int, name: bytes, order: str = "<", options: bytes = b"") -> bytes:
+    """A process as tcpdump of macOS writes it; packets name it by its place in the section."""
+    return block(0x80000001, struct.pack(order + "I", number) + option(2, name, order) + options, order)
+
+
+def wireshark_process(number: int, options: bytes = b"", order: str = "<") -> bytes:
+    """A process as Wireshark writes it; packets name it by its number. Options are little-endian."""
+    entry = struct.pack("<I", number) + options
+    return block(0xBAD, struct.pack(order + "I", 32622) + struct.pack("<II", 3, len(entry)) + padded(entry), order)

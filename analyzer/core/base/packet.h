@@ -14,15 +14,19 @@
 #define TIME_MOST_NS      (INT64_C(1) << 62)
 
 struct packet {
-    int64_t time_ns;     /* ns since the epoch, or TIME_UNKNOWN, or TIME_OUT_OF_RANGE */
-    uint64_t frame;      /* 1-based within its file, as Wireshark numbers frames */
-    const uint8_t *data; /* `captured` bytes; valid until the next merged_input_read() */
-    uint32_t captured;   /* bytes in the file, without an FCS that the file declares */
-    uint32_t length;     /* bytes on the wire (without FCS) */
-    uint32_t interface;  /* index in merged_input_interfaces() */
-    uint16_t link_type;  /* LINKTYPE_* as in the file */
-    uint16_t shard;      /* enum packet_shard (format/packet_origin.h), 0 in ordinary files */
+    int64_t time_ns;           /* ns since the epoch, or TIME_UNKNOWN, or TIME_OUT_OF_RANGE */
+    uint64_t frame;            /* 1-based within its file, as Wireshark numbers frames */
+    const uint8_t *data;       /* `captured` bytes; valid until the next merged_input_read() */
+    uint32_t captured;         /* bytes in the file, without an FCS that the file declares */
+    uint32_t length;           /* bytes on the wire (without FCS) */
+    uint32_t interface;        /* index in merged_input_interfaces() */
+    uint16_t link_type;        /* LINKTYPE_* as in the file */
+    uint16_t shard : 15;       /* enum packet_shard (format/packet_origin.h), 0 in ordinary files */
+    uint16_t with_options : 1; /* of pcapng: pcapng_packet_options() reads them */
+    const struct process *process; /* that sent or received it, NULL if the file names none */
 };
+
+struct process; /* input/interfaces.h */
 
 /* A port of the capture: a hash of the link addresses, and low bits of the interface, which alone
  * show no other place, because rotated files have interfaces of their own. */

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "cut/anonymize.h"
 #include "cut/pcap_write.h"
+#include "format/kept_blocks.h"
 
 #define PACKETS_AT_ONCE 256u
 #define STEP_READS      64u /* reads of a step */
@@ -21,6 +22,7 @@ struct cut {
     struct merged_input *input;
     struct pcapng_writer writer;
     struct address_map map;
+    struct kept_blocks kept;
     uint8_t *draft;    /* bytes of a packet that is changed; NULL before the first */
     size_t draft_room; /* bytes: of the greatest packet, which the readers limit by link type */
     bool noting;       /* the first of two passes */
@@ -36,7 +38,14 @@ struct cut {
 
 static bool open_input(struct cut *cut, struct error *error) {
     merged_input_close(cut->input);
-    cut->input = merged_input_open(cut->options.paths, NULL, cut->options.path_count, error);
+    const struct cut_options *options = &cut->options;
+    kept_blocks_free(&cut->kept);
+    cut->kept = (struct kept_blocks){
+        .with_others = !cut->noting && !options->classic && !options->key,
+        .with_secrets =
+            !cut->noting && !options->classic && !options->key && !options->headers_only,
+    };
+    cut->input = merged_input_open_keeping(options->paths, options->path_count, &cut->kept, error);
     cut->packets_read = 0;
     if (cut->input)
         merged_input_read_ahead(cut->input, JOBS);
@@ -73,6 +82,7 @@ void cut_close(struct cut *cut) {
     pcapng_writer_close(&cut->writer);
     if (cut->options.key)
         address_map_close(&cut->map);
+    kept_blocks_free(&cut->kept);
     free(cut->draft);
     free(cut);
 }
@@ -88,7 +98,8 @@ static int compare_frames(const void *left, const void *right) {
     return a->frame < b->frame ? -1 : a->frame > b->frame;
 }
 
-/* Writes what precedes the packets of a pcapng file: the head, and interfaces that are new. */
+/* Writes what precedes the packets of a pcapng file: the head, interfaces that are new, and other
+ * blocks. */
 static bool describe_interfaces(struct cut *cut) {
     const struct interface_list *list = merged_input_interfaces(cut->input);
     const struct cut_options *options = &cut->options;
@@ -98,6 +109,8 @@ static bool describe_interfaces(struct cut *cut) {
     cut->begun = true;
     for (; done && cut->described < list->count; cut->described++)
         done = pcapng_interface(&cut->writer, list->items[cut->described], options->key != NULL);
+    done = done && pcapng_bytes(&cut->writer, cut->kept.bytes, cut->kept.size);
+    cut->kept.size = 0;
     return done;
 }
 
@@ -159,6 +172,11 @@ static bool write_packet(struct cut *cut, const struct packet *packet) {
     if (found) {
         written.comment = comments->strings[found - comments->frames];
         written.comment_size = comments->sizes[found - comments->frames];
+    }
+    struct process_options options;
+    if (cut->kept.with_others && packet->process) {
+        process_options_of(packet, &options);
+        written.options = &options;
     }
     cut->packets_written++;
     if (!set_bytes(cut, &written))
@@ -234,6 +252,12 @@ enum cut_state cut_step(struct cut *cut, struct error *error) {
 
 int cut_write_error(const struct cut *cut) {
     return cut->writer.error;
+}
+
+struct cut_blocks cut_blocks(const struct cut *cut) {
+    const struct kept_blocks *kept = &cut->kept;
+    return (struct cut_blocks){kept->secrets, kept->processes, kept->with_secrets,
+                               kept->with_others};
 }
 
 uint64_t cut_packets_read(const struct cut *cut) {

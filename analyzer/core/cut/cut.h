@@ -3,7 +3,9 @@
  *
  * The input is read in the order of merged_input_read(), twice if packets around the chosen ones
  * are taken. Interfaces keep their numbers, descriptions, time resolution and drop counts; those of
- * files that are read later follow. Memory does not depend on the size of the input. */
+ * files that are read later follow. Decryption secrets and processes stay (format/kept_blocks.h),
+ * unless the packets are anonymized; secrets are of no use without payload. Memory does not depend
+ * on the size of the input. */
 #ifndef WIRETALE_CUT_H
 #define WIRETALE_CUT_H
 
@@ -56,6 +58,12 @@ void cut_close(struct cut *cut);
  * again. */
 enum cut_state cut_step(struct cut *cut, struct error *error);
 
+/* Decryption secrets and process descriptions of the input, and whether they are in the output. */
+struct cut_blocks {
+    uint64_t secrets, processes;
+    bool with_secrets, with_processes;
+};
+struct cut_blocks cut_blocks(const struct cut *cut);
 int cut_write_error(const struct cut *cut);
 uint64_t cut_packets_read(const struct cut *cut); /* of the last pass over the input */
 uint64_t cut_packets_written(const struct cut *cut);

@@ -195,7 +195,7 @@ static bool can_be_simple(const struct written_packet *written, uint32_t snaplen
     uint32_t length = written->packet->length;
     uint32_t most = snaplen && snaplen < length ? snaplen : length;
     return written->packet->time_ns == TIME_UNKNOWN && written->number == 0 && !written->comment &&
-           written->captured == most;
+           !written->options && written->captured == most;
 }
 
 static bool write_simple(struct pcapng_writer *writer, const struct written_packet *written) {
@@ -227,10 +227,12 @@ bool pcapng_packet(struct pcapng_writer *writer, const struct written_packet *wr
     if (can_be_simple(written, snaplen))
         return write_simple(writer, written);
     options.size = 0;
-    if (written->comment) {
+    if (written->comment)
         append_option(&options, OPTION_COMMENT, written->comment, said);
+    if (written->options)
+        append(&options, written->options->bytes, written->options->size);
+    if (options.size)
         append_option(&options, OPTION_END, NULL, 0);
-    }
     return pcapng_enhanced(writer, written->packet, written->number, ticks_of(written),
                            written->data, written->captured, options.bytes, (uint32_t)options.size);
 }

@@ -34,6 +34,18 @@ bool pcapng_bytes(struct pcapng_writer *writer, const void *bytes, size_t size);
  * texts unless it is `bare`. A resolution that is no power of ten becomes 1 ns. */
 bool pcapng_interface(struct pcapng_writer *writer, const struct interface *interface, bool bare);
 
+#define PROCESS_OPTIONS_MAX 512u /* bytes; what does not fit is left out */
+
+/* The options of a packet that concern its process. */
+struct process_options {
+    uint8_t bytes[PROCESS_OPTIONS_MAX]; /* padded, without an end of options */
+    uint32_t size;
+};
+
+/* process_options.c: reads those of a packet that has a process, whose section still is in the
+ * list. Numbers of blocks are those of the cut. */
+void process_options_of(const struct packet *packet, struct process_options *options);
+
 /* A packet as it is written: `data` has `captured` bytes, the rest is of `packet`. */
 struct written_packet {
     const struct packet *packet;
@@ -42,6 +54,7 @@ struct written_packet {
     int64_t time_before_ns; /* of the packet before, for one without a time */
     const uint8_t *data;
     uint32_t captured;
+    const struct process_options *options; /* NULL without any */
     const char *comment; /* NULL without one; at most COMMENT_SIZE_MAX bytes count */
     size_t comment_size;
 };

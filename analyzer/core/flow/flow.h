@@ -132,6 +132,7 @@ struct flow {
     bool ports_known : 1; /* the first packet had them, so that 0 is a port */
     bool ended : 1;       /* it has a FIN or RST */
     bool has_half : 1; /* direction `half_direction` has other encapsulations than the key: one */
+    bool processes_differ : 1;  /* packets name several */
     uint8_t half_direction : 1; /* that began with the answer to a packet of the other direction */
     bool timed : 1;             /* first_ns and last_ns are times of its packets */
     uint8_t initiator_evidence : 2;
@@ -150,6 +151,7 @@ struct flow {
     struct pass_log *passes;           /* of both directions, NULL if all have one TTL */
     struct endings *endings;           /* of TCP, NULL without one */
     struct pause *pause;               /* NULL without one */
+    const struct process *process;     /* that packets name, NULL without one */
     union {
         struct tcp_connection tcp;
         struct udp_stream udp[2];

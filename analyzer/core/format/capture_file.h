@@ -68,6 +68,7 @@ struct capture_file {
     size_t need;
     uint64_t frame; /* of the last packet read */
     uint64_t bytes_read, bytes_total;
+    uint64_t kept_until; /* offset up to which list->kept has its blocks, also if it is reopened */
     bool open, ended, regular;
     bool started; /* only the stream is open, and read ahead */
     bool shard;   /* (shard/split.h): packets have their origin (format/packet_origin.h) */

@@ -298,11 +298,6 @@ static void return_interfaces(struct merged_input *set, struct merged_input *bef
     set->interfaces = (struct interface_list){0};
 }
 
-struct merged_input *merged_input_open(const char *const *paths, const char *const *names,
-                                       size_t count, struct error *error) {
-    return merged_input_follow(NULL, paths, names, count, error);
-}
-
 /* Returns NULL without memory. */
 static struct merged_input *make_set(size_t count) {
     struct merged_input *set = calloc(1, sizeof *set);
@@ -321,9 +316,9 @@ static struct merged_input *make_set(size_t count) {
     return set;
 }
 
-struct merged_input *merged_input_follow(struct merged_input *before, const char *const *paths,
-                                         const char *const *names, size_t count,
-                                         struct error *error) {
+static struct merged_input *open_set(struct merged_input *before, const char *const *paths,
+                                     const char *const *names, size_t count,
+                                     struct kept_blocks *kept, struct error *error) {
     struct merged_input *set = make_set(count);
     bool opened = set != NULL;
     if (!opened) {
@@ -332,12 +327,29 @@ struct merged_input *merged_input_follow(struct merged_input *before, const char
     }
     if (before)
         take_interfaces(set, before);
+    set->interfaces.kept = kept;
     for (size_t i = 0; opened && i < count; i++)
         opened = open_source(set, i, paths[i], names ? names[i] : paths[i], error);
     if (!opened && before)
         return_interfaces(set, before);
     merged_input_close(opened ? before : set);
     return opened ? set : NULL;
+}
+
+struct merged_input *merged_input_open(const char *const *paths, const char *const *names,
+                                       size_t count, struct error *error) {
+    return merged_input_follow(NULL, paths, names, count, error);
+}
+
+struct merged_input *merged_input_follow(struct merged_input *before, const char *const *paths,
+                                         const char *const *names, size_t count,
+                                         struct error *error) {
+    return open_set(before, paths, names, count, NULL, error);
+}
+
+struct merged_input *merged_input_open_keeping(const char *const *paths, size_t count,
+                                               struct kept_blocks *kept, struct error *error) {
+    return open_set(NULL, paths, NULL, count, kept, error);
 }
 
 void merged_input_close(struct merged_input *set) {

@@ -22,6 +22,9 @@ extern const struct capture_format *const capture_formats[];
  * error is damage. */
 struct merged_input *merged_input_open(const char *const *paths, const char *const *names,
                                        size_t count, struct error *error);
+/* The same for a cut, which takes over other blocks of the files (format/kept_blocks.h). */
+struct merged_input *merged_input_open_keeping(const char *const *paths, size_t count,
+                                               struct kept_blocks *kept, struct error *error);
 /* The same for files that come after those of `before`, which has ended and is closed; numbers of
  * interfaces and files go on. If it fails, `before` stays. */
 struct merged_input *merged_input_follow(struct merged_input *before, const char *const *paths,

@@ -8,6 +8,7 @@
  *                                   (struct packet_info), 61-62 checksum (enum
  *                                   packet_checksum), 63 payload left out
  *     0x8158, in few packets        struct packet_origin without padding, ORIGIN_SIZE bytes
+ *     0x8001, if it has a process   u32: number of its block (format/pcapng_process.h)
  *
  * Codes with the highest bit are for local use (draft-ietf-opsawg-pcapng, section 3.5). Numbers are
  * little-endian, as the whole section. */
@@ -17,7 +18,7 @@
 #include "base/bytes.h"
 #include "base/packet.h"
 
-#define ORIGIN_VERSION    3u
+#define ORIGIN_VERSION    4u
 #define OPTION_SHARD      0x8157
 #define OPTION_PACKET_ID  5
 #define OPTION_ORIGIN     0x8158

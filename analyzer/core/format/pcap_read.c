@@ -172,6 +172,8 @@ static size_t read_records(struct capture_file *file, struct packet *packets, si
         packet->interface = reader.interface;
         packet->link_type = reader.link_type;
         packet->shard = 0;
+        packet->with_options = 0;
+        packet->process = NULL;
         p += need;
         if (packet->captured > reader.snap_length)
             packet->captured = reader.snap_length;

@@ -13,10 +13,11 @@
  * All fields are in the byte order of their section.
  *
  * Reads the files that libpcap reads, and those with interfaces of mixed link types, sections of
- * both byte orders, statistics and comments. Blocks of other types are skipped; journal blocks
- * count as frames, as in Wireshark. An error in the first section header rejects the file; a later
- * one ends it as damage. */
+ * both byte orders, statistics, comments and processes. Blocks of other types are skipped; journal
+ * and custom blocks count as frames, as in Wireshark. An error in the first section header rejects
+ * the file; a later one ends it as damage. */
 #include "format/packet_origin.h"
+#include "format/pcapng_process.h"
 #include "format/pcapng_section.h"
 
 #include <stdlib.h>
@@ -107,13 +108,18 @@ static inline const struct pcapng_interface *find_interface(struct capture_file 
     return NULL;
 }
 
-/* Counts comments. An FCS length in the packet's flags overrides that of the interface. */
+/* Counts comments. An FCS length in the packet's flags overrides that of the interface. The process
+ * is the first one that is named. */
 static NOINLINE void read_packet_options(struct capture_file *file, struct pcapng_options options,
-                                         const struct pcapng_interface *interface, uint32_t *fcs) {
+                                         const struct pcapng_interface *interface,
+                                         struct packet *packet, uint32_t *fcs) {
     bool commented = false;
+    packet->with_options = 1;
     while (pcapng_options_next(&options)) {
         const struct pcapng_option *option = &options.current;
         commented |= option->code == OPTION_COMMENT;
+        if (!packet->process)
+            packet->process = pcapng_process_of(file, packet, option, options.big_endian);
         if (option->code != OPTION_PACKET_FLAGS || option->length != 4)
             continue;
         uint32_t flags = load_u32(option->value, options.big_endian);
@@ -138,12 +144,16 @@ static NOINLINE bool read_origin(struct capture_file *file, struct pcapng_option
     packet->shard = (uint16_t)(SHARD_PACKET | (id & ID_CUT ? SHARD_PAYLOAD_CUT : 0) |
                                (id >> ID_CHECKSUM_SHIFT & 3) << SHARD_CHECKSUM_SHIFT |
                                (id >> ID_IDS_SHIFT & UINT8_MAX) << SHARD_IDS_SHIFT);
-    if (!pcapng_options_next(&options))
-        return true;
-    if (options.current.code != OPTION_ORIGIN || options.current.length != ORIGIN_SIZE)
+    bool more = pcapng_options_next(&options);
+    if (more && options.current.code == OPTION_ORIGIN && options.current.length == ORIGIN_SIZE) {
+        packet->shard |= SHARD_ORIGIN;
+        packet->time_ns = packet_origin_of(packet).time_ns;
+        more = pcapng_options_next(&options);
+    }
+    if (more)
+        packet->process = pcapng_process_of(file, packet, &options.current, false);
+    if (more && options.current.code != OPTION_PROCESS)
         return capture_file_set_damage(file, "a packet of a shard with an unknown option");
-    packet->shard |= SHARD_ORIGIN;
-    packet->time_ns = packet_origin_of(packet).time_ns;
     return true;
 }
 
@@ -159,6 +169,8 @@ static ALWAYS_INLINE bool store_packet(struct capture_file *file, struct pcapng_
     packet->interface = interface->number;
     packet->link_type = interface->link_type;
     packet->shard = 0;
+    packet->with_options = 0;
+    packet->process = NULL;
     block->has_packet = true;
     return true;
 }
@@ -186,7 +198,7 @@ static inline bool take_packet(struct capture_file *file, struct pcapng_block *b
             file, pcapng_options_after(block, options < block->size ? options : block->size),
             packet);
     if (options < block->size)
-        read_packet_options(file, pcapng_options_after(block, options), interface, &fcs);
+        read_packet_options(file, pcapng_options_after(block, options), interface, packet, &fcs);
     if (fcs)
         packet_strip_fcs(packet, fcs);
     return true;
@@ -236,6 +248,10 @@ static const struct {
     {BLOCK_PACKET, PACKET_FIXED, "a packet block body has", take_obsolete},
     {BLOCK_ENHANCED_PACKET, PACKET_FIXED, "an enhanced packet block body has", NULL},
     {BLOCK_JOURNAL, 0, NULL, take_counted},
+    {BLOCK_SECRETS, 0, NULL, pcapng_take_secrets},
+    {BLOCK_CUSTOM, 0, NULL, pcapng_take_custom},
+    {BLOCK_CUSTOM_UNCOPIED, 0, NULL, pcapng_take_custom},
+    {BLOCK_PROCESS, 0, NULL, pcapng_take_process},
 };
 
 /* Ignores unknown block types: readers must skip them (section 3.1). */

@@ -152,6 +152,11 @@ bool pcapng_take_section(struct capture_file *file, struct pcapng_block *block) 
     reader->count = 0;
     reader->hardware = reader->system = reader->application = reader->comment = NULL;
     reader->tracer = (struct tracer_facts){0};
+    reader->section_offset = input_stream_offset(&file->stream);
+    reader->processes = NULL;
+    if (reader->has_ids)
+        memset(reader->by_id, 0, PROCESS_BUCKETS * sizeof *reader->by_id);
+    reader->has_ids = false;
     uint32_t version = read_section_options(file, pcapng_options_after(block, SECTION_FIXED));
     file->shard = version == ORIGIN_VERSION;
     if (version > ORIGIN_VERSION)
@@ -366,8 +371,20 @@ bool pcapng_take_statistics(struct capture_file *file, struct pcapng_block *bloc
     return true;
 }
 
+struct pcapng_options pcapng_packet_options(const struct packet *packet) {
+    enum { HEADER = 28, CAPTURED = 20, TRAILER = 4 };
+    const uint8_t *block = packet->data - HEADER;
+    uint32_t type = load_le32(block);
+    bool big_endian = type != BLOCK_ENHANCED_PACKET && type != BLOCK_PACKET;
+    size_t captured = load_u32(block + CAPTURED, big_endian);
+    size_t at = HEADER + ((captured + 3) & ~(size_t)3), end = load_u32(block + 4, big_endian);
+    return (struct pcapng_options){
+        .cursor = block + at, .left = end - TRAILER - at, .big_endian = big_endian};
+}
+
 void pcapng_reader_close(void *state) {
     struct pcapng_reader *reader = state;
     free(reader->interfaces);
+    free(reader->by_id);
     free(reader);
 }

@@ -17,7 +17,11 @@ enum pcapng_block_type {
     BLOCK_STATISTICS = 5,
     BLOCK_ENHANCED_PACKET = 6,
     BLOCK_JOURNAL = 9, /* systemd journal export */
+    BLOCK_SECRETS = 10,
+    BLOCK_CUSTOM = 0xBAD,
+    BLOCK_CUSTOM_UNCOPIED = 0x40000BAD,
 };
+#define BLOCK_PROCESS 0x80000001u /* of Darwin; no int */
 
 struct pcapng_block {
     uint32_t type;
@@ -90,6 +94,10 @@ static inline struct pcapng_options pcapng_options_after(const struct pcapng_blo
         .cursor = block->body + at, .left = block->size - at, .big_endian = block->big_endian};
 }
 
+/* Returns the options of a packet with packet->with_options: its data are in an enhanced or
+ * obsolete packet block, of whose header the last field but one is the captured length. */
+struct pcapng_options pcapng_packet_options(const struct packet *packet);
+
 /* Moves to the next option. Returns false at the end of the list, or if the rest is not valid. */
 static inline bool pcapng_options_next(struct pcapng_options *options) {
     enum { OPTION_HEADER = 4 };
@@ -112,6 +120,8 @@ static inline bool pcapng_options_next(struct pcapng_options *options) {
     return true;
 }
 
+#define PROCESS_BUCKETS 1024u
+
 struct pcapng_reader {
     bool big_endian;
     uint32_t block_max;
@@ -121,6 +131,11 @@ struct pcapng_reader {
     uint32_t described; /* interfaces of the file so far, over its sections */
     const char *hardware, *system, *application, *comment; /* of the section */
     struct tracer_facts tracer;
+    uint64_t section_offset; /* in the file */
+    /* Its processes, NULL before the first; those with ids by some bits of it, the latest first. */
+    struct process_section *processes;
+    struct process **by_id;
+    bool has_ids;
 };
 
 /* Each reads a block of one type, whose body has at least its fixed part. They return false with

@@ -65,7 +65,64 @@ const char *interface_list_join(struct interface_list *list, const char *before,
     return interface_list_text(list, joined, length > 0 ? (size_t)length : 0);
 }
 
+/* Once one has no room, none has: numbers of later blocks would be wrong. */
+static bool has_room(struct processes *processes, size_t size) {
+    bool fits = size <= PROCESSES_BYTES_MAX - processes->bytes;
+    processes->bytes = fits ? processes->bytes + size : PROCESSES_BYTES_MAX;
+    return fits;
+}
+
+struct process_section *processes_add_section(struct processes *processes) {
+    struct process_section *section = NULL;
+    if (has_room(processes, sizeof *section))
+        section = calloc(1, sizeof *section);
+    if (!section)
+        return NULL;
+    section->next = processes->sections;
+    return processes->sections = section;
+}
+
+struct process *processes_add(struct processes *processes, struct process_section *section,
+                              uint32_t id, const char *name, size_t size) {
+    char clean[PROCESS_NAME_MAX];
+    size_t length = utf8_copy(clean, sizeof clean, name, size);
+    struct process *added = NULL;
+    if (has_room(processes, sizeof *added + length + 1))
+        added = calloc(1, sizeof *added + length + 1);
+    if (!added)
+        return NULL;
+    memcpy(added->name, clean, length + 1);
+    added->section = section;
+    added->id = id;
+    added->number = processes->count++;
+    added->block = NO_BLOCK;
+    if (processes->last)
+        processes->last->next = added;
+    else
+        processes->first = added;
+    return processes->last = added;
+}
+
+bool process_is_same(const struct process *a, const struct process *b) {
+    return a == b || (a->id == b->id && (!*a->name || !*b->name || !strcmp(a->name, b->name)));
+}
+
+static void free_processes(struct processes *processes) {
+    while (processes->first) {
+        struct process *next = processes->first->next;
+        free(processes->first);
+        processes->first = next;
+    }
+    while (processes->sections) {
+        struct process_section *next = processes->sections->next;
+        free(processes->sections->blocks);
+        free(processes->sections);
+        processes->sections = next;
+    }
+}
+
 void interface_list_free(struct interface_list *list) {
+    free_processes(&list->processes);
     for (size_t i = 0; i < list->count; i++)
         free(list->items[i]);
     free(list->items);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interfaces of all input files and the texts that the files hold about them. */
+/* The interfaces of all input files, the processes whose packets they captured, and the texts that
+ * the files hold about them. */
 #ifndef WIRETALE_INTERFACE_LIST_H
 #define WIRETALE_INTERFACE_LIST_H
 
@@ -47,7 +48,39 @@ struct interface {
  * delivered: the capturing program lost them. DROPS_UNKNOWN if the file lacks the counts. */
 uint64_t interface_dropped_program(const struct interface *interface);
 
+/* A process of a capturing host, as a block of a section describes it, or an option of a packet
+ * names it. It stays as it is, and lives as long as the list: flows refer to it. */
+struct process {
+    struct process *next;                  /* in the order of the input */
+    struct process *older;                 /* of the section, with a similar id */
+    const struct process_section *section; /* that has it */
+    uint64_t start_ns;                     /* ns since the epoch; 0 if unknown */
+    uint32_t id;                           /* the number that its kernel gave it */
+    uint32_t number;                       /* from 0, in the order of the input */
+    uint32_t block;                        /* number of its process block in a cut, or NO_BLOCK */
+    char name[];                           /* valid UTF-8, "" if unknown */
+};
+
+#define NO_BLOCK            UINT32_MAX
+#define PROCESS_NAME_MAX    256u        /* bytes of a name with its NUL; a longer one is cut */
+#define PROCESSES_BYTES_MAX (64u << 20) /* of all processes; later ones are unknown */
+
+/* The processes that packets of a section name by the number of their block, in that order. */
+struct process_section {
+    struct process_section *next;
+    const struct process **blocks;
+    size_t count, room;
+};
+
+struct processes {
+    struct process *first, *last;
+    struct process_section *sections;
+    size_t bytes;
+    uint32_t count;
+};
+
 struct text_node;
+struct kept_blocks; /* format/kept_blocks.h */
 
 /* Zeros are an empty list. Interfaces and texts belong to it and must not be freed by others. */
 struct interface_list {
@@ -55,6 +88,8 @@ struct interface_list {
     size_t count, room;
     struct text_node *texts;
     size_t texts_size;
+    struct processes processes;
+    struct kept_blocks *kept; /* for blocks that a cut takes over; NULL without a cut */
 };
 
 /* Returns a new interface, with all counts unknown, and sets its number; NULL without memory. */
@@ -65,7 +100,16 @@ struct interface *interface_list_add(struct interface_list *list, uint32_t *numb
 const char *interface_list_text(struct interface_list *list, const char *bytes, size_t size);
 /* `before; after`, where either may be NULL. */
 const char *interface_list_join(struct interface_list *list, const char *before, const char *after);
-/* Frees the interfaces and texts, so that no pointer to them may be used any more. */
+
+/* Adds a section for processes, or a process of one with a name of `size` bytes. They return NULL
+ * without memory, or at the bound of all of them. */
+struct process_section *processes_add_section(struct processes *processes);
+struct process *processes_add(struct processes *processes, struct process_section *section,
+                              uint32_t id, const char *name, size_t size);
+/* Whether two packets have one process: its number in the kernel, and its name if both know it. */
+bool process_is_same(const struct process *a, const struct process *b);
+
+/* Frees the interfaces, processes and texts, so that no pointer to them may be used any more. */
 void interface_list_free(struct interface_list *list);
 
 #endif

@@ -245,6 +245,10 @@ static inline void count_packet(struct packet_chunk *chunk, struct reader_input 
         extras_of(chunk, decoded)->step_back_ns = step_back_ns;
         decoded->extra_kinds |= EXTRA_STEP_BACK;
     }
+    if (!LIKELY(!packet->process)) {
+        extras_of(chunk, decoded)->process = packet->process;
+        decoded->extra_kinds |= EXTRA_PROCESS;
+    }
 }
 
 /* Takes the packet's IPv4 ID; a shard has what all packets of the host showed. */

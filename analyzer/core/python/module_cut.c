@@ -138,11 +138,16 @@ static bool take_order(struct order *order, PyObject *args, PyObject *kwargs) {
            take_comments(order, comments);
 }
 
-/* Returns (read, written, texts of damage). */
+/* Returns (read, written, texts of damage, secrets and processes of the input, whether either is in
+ * the output). */
 static PyObject *outcome_of(const struct cut *cut) {
     PyObject *list = binding_damage(cut_input(cut));
-    return list ? Py_BuildValue("(KKN)", (unsigned long long)cut_packets_read(cut),
-                                (unsigned long long)cut_packets_written(cut), list)
+    struct cut_blocks blocks = cut_blocks(cut);
+    return list ? Py_BuildValue(
+                      "(KKNKKNN)", (unsigned long long)cut_packets_read(cut),
+                      (unsigned long long)cut_packets_written(cut), list,
+                      (unsigned long long)blocks.secrets, (unsigned long long)blocks.processes,
+                      PyBool_FromLong(blocks.with_secrets), PyBool_FromLong(blocks.with_processes))
                 : NULL;
 }
 

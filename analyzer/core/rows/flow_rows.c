@@ -7,6 +7,7 @@
  * provisional (row_sink.h). The functions only read the flow, except that quantiles may sort
  * samples. */
 #include "flow/checksum.h"
+#include "input/interfaces.h"
 #include "rows/rows.h"
 #include "tcp/wire_segments.h"
 #include "tracker/steps.h"
@@ -178,6 +179,14 @@ void flow_ends_add(struct row_sink *sink, const struct flow *flow) {
         add_row(sink, TABLE_flows, &row);
 }
 
+static void put_process(struct row_sink *sink, struct row *row, const struct flow *flow) {
+    const struct process *process = flow->processes_differ ? NULL : flow->process;
+    if (!process)
+        return;
+    row_set(row, flows_process_id, process->id);
+    row_set_text(sink, row, flows_process_name, *process->name ? process->name : NULL);
+}
+
 static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end,
                          enum word application) {
     struct row row;
@@ -194,6 +203,7 @@ static void add_flow_row(struct row_sink *sink, struct flow *flow, enum word end
         row_set_text(sink, &row, flows_server_name, flow->application->server_name);
         row_set_if(&row, flows_proxy_header, flow->application->proxy_header, 1);
     }
+    put_process(sink, &row, flow);
     add_row(sink, TABLE_flows, &row);
 }
 

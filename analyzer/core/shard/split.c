@@ -12,6 +12,7 @@
 #include "decode/step.h"
 #include "flow/checksum.h"
 #include "format/packet_origin.h"
+#include "format/pcapng_process.h"
 #include "local/host_ids.h"
 #include "pipeline/batch.h"
 #include "pipeline/interface_counts.h"
@@ -35,7 +36,8 @@ struct split {
     struct analysis *analysis;
     struct analysis_totals *totals; /* of it */
     struct split_facts facts;
-    uint32_t described; /* interfaces */
+    uint32_t described;          /* interfaces */
+    const struct process *named; /* the last process that the shards have */
     bool begun, out_of_memory;
     int64_t previous_ns; /* time of the packet before, 0 before the first */
     int64_t merge_ns;    /* latest time so far, INT64_MIN before the first */
@@ -98,7 +100,22 @@ void split_close(struct split *split) {
     free(split);
 }
 
-/* Writes the head, and interfaces that are new, to all shards. Times are ns in each of them. */
+/* Writes a process, whose number is that of its block. */
+static bool describe_process(struct pcapng_writer *writer, const struct process *process) {
+    struct {
+        uint32_t type, length, id;
+        uint16_t code, size;
+    } head = {BLOCK_PROCESS, 0, process->id, OPTION_PROCESS_NAME, (uint16_t)strlen(process->name)};
+    uint32_t padding = (uint32_t)-head.size & 3, end[] = {0, 0};
+    head.length = (uint32_t)sizeof head + head.size + padding + (uint32_t)sizeof end;
+    end[1] = head.length;
+    return pcapng_bytes(writer, &head, sizeof head) &&
+           pcapng_bytes(writer, process->name, head.size) && pcapng_bytes(writer, end, padding) &&
+           pcapng_bytes(writer, end, sizeof end);
+}
+
+/* Writes the head, and interfaces and processes that are new, to all shards. Times are ns in each
+ * of them. */
 static bool describe_interfaces(struct split *split) {
     const struct interface_list *list = merged_input_interfaces(split->input);
     bool done = true;
@@ -111,8 +128,12 @@ static bool describe_interfaces(struct split *split) {
             interface.time_resolution_ns = 1;
             done = pcapng_interface(writer, &interface, false);
         }
+        const struct process *next = split->named ? split->named->next : list->processes.first;
+        for (; done && next; next = next->next)
+            done = describe_process(writer, next);
     }
     split->begun = true;
+    split->named = list->processes.last;
     split->described = (uint32_t)list->count;
     return done;
 }
@@ -189,7 +210,7 @@ static bool write_packet(struct pcapng_writer *writer, const struct packet *pack
                          uint64_t id, const struct packet_origin *origin) {
     uint64_t ticks =
         packet_is_timed(packet) && packet->time_ns >= 0 ? (uint64_t)packet->time_ns : 0;
-    uint8_t options[12 + 4 + ORIGIN_SIZE + 4] = {OPTION_PACKET_ID, 0, 8, 0};
+    uint8_t options[12 + 4 + ORIGIN_SIZE + 8 + 4] = {OPTION_PACKET_ID, 0, 8, 0};
     uint32_t size = 12;
     memcpy(options + 4, &id, sizeof id);
     if (needs_record(packet, origin)) {
@@ -197,6 +218,12 @@ static bool write_packet(struct pcapng_writer *writer, const struct packet *pack
         memcpy(options + size, option, sizeof option);
         put_origin(options + size + sizeof option, origin);
         size += (uint32_t)sizeof option + ORIGIN_SIZE;
+    }
+    if (packet->process) {
+        uint16_t option[] = {OPTION_PROCESS, sizeof packet->process->number};
+        memcpy(options + size, option, sizeof option);
+        memcpy(options + size + sizeof option, &packet->process->number, option[1]);
+        size += (uint32_t)sizeof option + option[1];
     }
     return pcapng_enhanced(writer, packet, packet->interface, ticks, packet->data, kept, options,
                            size + 4);

@@ -230,6 +230,11 @@
       "first DNS question; other bytes than printable ASCII are \\DDD; null without one")          \
     X(proxy_header, BOOL, "",                                                                      \
       "true if a header of the PROXY protocol precedes the application; null otherwise")           \
+    X(process_id, INT, "",                                                                         \
+      "number of the process that had the connection on the host that captured, if the file "      \
+      "names it for packets (process blocks of macOS and Wireshark); null without, or if they "    \
+      "name several")                                                                              \
+    X(process_name, TEXT, "", "its name; null likewise, or if the file has only the number")       \
     X(first_ns, TIME, "ns", "time of the first packet; null if the file has no times")             \
     X(last_ns, TIME, "ns", "time of the last packet")                                              \
     X(first_capture, KNOWN(INT), "", "interfaces row of the first packet")                         \

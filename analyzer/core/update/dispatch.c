@@ -19,6 +19,7 @@
 #include "flow/checksum.h"
 #include "flow/shard.h"
 #include "format/packet_origin.h"
+#include "input/interfaces.h"
 #include "update/update.h"
 
 #define UDP_HEADER_BYTES 8
@@ -287,6 +288,13 @@ static NOINLINE const struct sequence_payload *read_extras(struct worker *worker
     return decoded->extra_kinds & EXTRA_PAYLOAD ? &extras->payload : NULL;
 }
 
+/* A flow that packets of two processes share has none: which of them it was is unknown. */
+static NOINLINE void note_process(struct flow *flow, const struct process *process) {
+    flow->processes_differ |= flow->process && !process_is_same(flow->process, process);
+    if (!flow->process || !*flow->process->name)
+        flow->process = process;
+}
+
 /* Rebuilds the whole header from both parts. */
 static NOINLINE void restore_tcp(struct tcp_header *tcp, const struct worker *worker,
                                  const struct decoded_packet *decoded) {
@@ -322,6 +330,8 @@ static ALWAYS_INLINE void take_of(struct worker *worker, const struct decoded_pa
         return;
     flow->directions[number].data_packets += packet->payload_bytes > 0;
     flow_update(worker, flow, number, tcp, packet, payload);
+    if (!LIKELY(!(decoded->extra_kinds & EXTRA_PROCESS)))
+        note_process(flow, extras_of(worker, decoded)->process);
     if (!LIKELY(!(decoded->extra_kinds & EXTRA_APPLICATION)))
         application_update(worker, flow, number, packet, extras_of(worker, decoded));
     else if (!tcp && payload && flow->application && flow->application->quic)

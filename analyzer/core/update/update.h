@@ -132,6 +132,7 @@ struct packet_extras {
     uint32_t selected_at; /* where the batch keeps the selected bytes */
     int64_t step_back_ns; /* how far its time is before that of the packet before */
     const struct headers *headers;
+    const struct process *process;
     uint32_t quoted_hash; /* of the flow that an ICMP error quotes */
 };
 
@@ -144,6 +145,7 @@ enum packet_extra {
     /* Of an ICMP error in a shard of a cluster (enum origin_flag). */
     EXTRA_QUOTE_ONLY = 32,
     EXTRA_NOT_QUOTED = 64,
+    EXTRA_PROCESS = 128,
 };
 
 #define NO_EXTRAS UINT32_MAX

@@ -15,13 +15,16 @@ from wiretale.cli.options import add_overwrite, note, option
 from wiretale.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from wiretale.analyzer.cut.writing import Order, Outcome
 
 USAGE = "wiretale cut FILE... -o OUT.pcapng [options]"
 NOTES = """\
 Flow numbers are those of `wiretale analyze` without options. Finding numbers, from 1, are those of the report and of
 `wiretale analyze --all`, in the order of --json. Several choices add up; --start and --end limit them. Interfaces, their time
-resolution and drop counts are copied, comments of packets are not.
+resolution and drop counts are copied, and so are decryption secrets and process information, which a pcap file cannot hold.
+Comments of packets are not.
 
 Crypto-PAn makes the pseudonyms and preserves prefixes. Two captures with one key have the same pseudonyms; without --key,
 the key is random and forgotten. Payload becomes 0, so that findings about DNS, TLS, HTTP, QUIC and numbered packets are
@@ -171,6 +174,21 @@ def write(order: Order, arguments: argparse.Namespace) -> Outcome:
             return cut(order, out.fileno(), __version__, progress)
 
 
+def block_notes(outcome: Outcome) -> Iterator[str]:
+    """Yields what to know of secrets and processes in the captures."""
+    from wiretale.analyzer.units import plural
+
+    blocks = (
+        (outcome.secrets, outcome.with_secrets, "decryption secrets"),
+        (outcome.processes, outcome.with_processes, "process information"),
+    )
+    for count, kept, contents in blocks:
+        if count:
+            yield f"{'kept' if kept else 'left out'}: {plural(count, 'block')} of {contents}"
+    if outcome.secrets and outcome.with_secrets:
+        yield "whoever gets the file can decrypt its connections: --anonymize or --headers leaves the secrets out"
+
+
 def run(arguments: argparse.Namespace) -> int:
     from wiretale.analyzer.units import plural
 
@@ -184,6 +202,8 @@ def run(arguments: argparse.Namespace) -> int:
         note(packets if arguments.output == options.STDOUT else f"wrote {arguments.output}: {packets}")
         if arguments.anonymize:
             note(f"removed: {', '.join(REMOVED)}; {KEPT}")
+        for text in block_notes(outcome):
+            note(text)
     for text in outcome.damage:
         note(text)
     return DAMAGED if outcome.damage else 0

@@ -26,7 +26,7 @@ from wiretale.cluster.job import FACTS, Job, output
 from wiretale.cluster.place import Place
 from wiretale.version import __version__
 
-SECTION_BLOCK, BYTE_ORDER, APPLICATION, SHARD_OPTION, SHARD_VERSION = 0x0A0D0D0A, 0x1A2B3C4D, 4, 0x8157, 3
+SECTION_BLOCK, BYTE_ORDER, APPLICATION, SHARD_OPTION, SHARD_VERSION = 0x0A0D0D0A, 0x1A2B3C4D, 4, 0x8157, 4
 #: of a whole capture, and of a shard; interfaces of a shard count the duplicates of its packets
 FILE_TABLES = ("interfaces", "decode_stops", "neighbors", "announcers", "groups", "exchanges")
 SHARD_TABLES = ("interfaces", "second_ports", *OF_FLOWS)

@@ -18,7 +18,7 @@ import pytest
 
 import needs
 import wiretale
-from capture_files import block, enhanced, interface, section
+from capture_files import block, enhanced, interface, section, wireshark_process
 from plain_wire import Wire
 from sample_sets import FEW_SAMPLES
 from wiretale.analyzer import _core
@@ -232,7 +232,12 @@ def sections(order: str, other: str) -> bytes:
     """Two sections in two byte orders; the second has two interfaces, one of them described between packets."""
     parts = [section(order), interface(order=order)]
     parts += [enhanced(n, bytes(60) + bytes([n % 256]), order=order) for n in range(300)]
-    parts += [section(other), block(0x0BAD, bytes(40), other), interface(order=other)]
+    parts += [
+        section(other),
+        block(0x0BAD, bytes(40), other),
+        wireshark_process(7, order=other),
+        interface(order=other),
+    ]
     parts += [enhanced(n, bytes(40) + bytes([n % 256]), order=other) for n in range(300)]
     parts += [interface(order=other, link_type=101)]
     parts += [enhanced(n, bytes(20) + bytes([n % 256]), number=n % 2, order=other) for n in range(300)]
@@ -243,9 +248,10 @@ def sections(order: str, other: str) -> bytes:
 def test_sections_and_late_interfaces(order: str, other: str, tmp_path: Path) -> None:
     path = tmp_path / "sections.pcapng"
     path.write_bytes(sections(order, other))
-    frames = [1, 256, 257, 299, 300, 301, 302, 557, 600, 601, 602, 603, 899, 900]
+    frames = [1, 256, 257, 299, 300, 302, 303, 557, 600, 601, 602, 603, 899, 900, 901]  # 301 is the custom block
     raw_frames = by_reading(path, frames)
-    assert by_index(path, frames, tmp_path) == raw_frames
+    assert by_index(path, frames, tmp_path) == raw_frames and None not in raw_frames
+    assert by_reading(path, [301]) == [None]
     assert {raw[0] for raw in raw_frames} == {1, 101}
 
 
