@@ -72,10 +72,6 @@ class Connection(NamedTuple):
         """The time of the last packet."""
         return self.flow["last_ns"] or 0
 
-    def silent_since(self, side: int) -> int | None:
-        """Returns the time of the last packet that an end sent."""
-        return self.directions[side]["last_ns"]
-
 
 class Silence(NamedTuple):
     """An end that went on sending after the last packet of the other one."""

@@ -32,11 +32,6 @@ TIMES = {
     "events": ("time_ns",),
 }
 FLOWS_MAX = 100_000
-#: columns that tables of earlier versions do not have
-ADDED = {
-    "directions": ", ".join(f"NULL::BIGINT AS {name}" for name in (*ON_WIRE.values(), *SYN_FIN.values(), "wire_mss")),
-    "events": "NULL::BIGINT AS blocks",
-}
 # throughput_bps leaves out the duplicates of a mirror port
 IP_BYTES = """CASE WHEN d.mirror_duplicates > 0 AND d.throughput_bps IS NOT NULL
     THEN d.throughput_bps::DOUBLE * (d.last_ns - d.first_ns) / 8e9 ELSE d.ip_bytes END"""
@@ -234,8 +229,7 @@ def connect_tables(path: str, names: Sequence[str]) -> Iterator[duckdb.DuckDBPyC
                 file = str(folder / f"{name}.parquet").replace("'", "''")
                 times = ", ".join(f"epoch_ns({time}) AS {time}" for time in TIMES.get(name, ()))
                 columns = f"* REPLACE ({times})" if times else "*"
-                added = f" UNION ALL BY NAME SELECT {ADDED[name]} WHERE false" if name in ADDED else ""
-                connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM read_parquet('{file}'){added}")
+                connection.execute(f"CREATE VIEW {name} AS SELECT {columns} FROM read_parquet('{file}')")
             yield connection
         except duckdb.Error as error:
             raise InputError(
@@ -245,8 +239,6 @@ def connect_tables(path: str, names: Sequence[str]) -> Iterator[duckdb.DuckDBPyC
 
 def load_tables(path: str) -> Run:
     """Returns the run of a folder, which must hold the tables of `wiretale analyze -o`. Raises InputError otherwise."""
-    if Path(path, "captures.parquet").is_file() and not Path(path, "interfaces.parquet").is_file():
-        raise InputError(f"{path}: expected tables of wiretale.analyze/3, found those of wiretale.analyze/1")
     with connect_tables(path, TABLES) as connection:
         return run_of_tables(connection, path, "tables")
 

@@ -19,7 +19,6 @@
 #define DESCRIPTION  28u /* bytes of the block that describes an interface of a classic file */
 #define FIXED_COUNTS 20u /* bytes of a block of counts before its options */
 #define FIXED_HEADER 24u /* of a section header */
-#define SNAPLEN_AT   12u
 #define COMMENT      "drops of the whole files that the packets come from"
 
 static char *to_remove;

@@ -12,7 +12,6 @@
 #define PAIRS_MOST  (1u << 19)
 #define RECENT      (1u << 12)   /* places for pairs that were just seen */
 #define INDEX_MOST  (128u << 20) /* bytes of keys; later segments have none */
-#define NO_PAIR     UINT64_MAX
 #define BLOCK_BITS  32u
 #define PAIR_KEY(p) ((uint32_t)((p) >> BLOCK_BITS))
 

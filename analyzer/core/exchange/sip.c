@@ -16,7 +16,6 @@
 #include "exchange/exchange.h"
 
 #define MESSAGE_MOST 2048u
-#define LINE_END     "\r\n"
 #define VERSION      "SIP/2.0"
 #define SLOTS        4096u
 #define FINAL        200u

@@ -69,10 +69,4 @@ bool arrow_child_set_words(struct ArrowArray *child);
  * others. */
 bool arrow_child_begin(struct ArrowArray *child, size_t rows, int64_t buffers);
 
-/* Sets the validity of a row, which must be called once per row, because it counts the nulls. */
-static inline void arrow_child_set_valid(struct ArrowArray *child, size_t row, bool valid) {
-    ((uint8_t *)child->buffers[0])[row / 8] |= (uint8_t)(valid << row % 8);
-    child->null_count += !valid;
-}
-
 #endif

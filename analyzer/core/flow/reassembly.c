@@ -210,12 +210,6 @@ void reassembly_evict(struct reassembly *table, bool complete) {
     finish(table, table->lists[complete].oldest);
 }
 
-void reassembly_expire(struct reassembly *table, int64_t now_ns) {
-    for (int complete = 1; complete >= 0; complete--)
-        while (reassembly_oldest_due(table, complete, now_ns) != UINT64_MAX)
-            reassembly_evict(table, complete);
-}
-
 /* Nothing has arrived. The list of gaps must be empty. */
 static void begin_coverage(struct reassembly *table, struct coverage *coverage,
                            const struct packet_info *packet) {

@@ -96,8 +96,6 @@ struct datagram *reassembly_take(struct reassembly *table, const struct headers 
 bool datagram_wait(struct reassembly *table, struct datagram *datagram,
                    const struct packet_info *packet);
 
-/* Reports and frees the datagrams whose time has passed at `now_ns`, the complete ones first. */
-void reassembly_expire(struct reassembly *table, int64_t now_ns);
 /* Forgets the flows of datagrams for which a list has FLOW_NONE, by number without its lower bits.
  */
 void reassembly_forget_flows(struct reassembly *table, const uint32_t *numbers, unsigned bits);

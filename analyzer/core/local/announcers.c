@@ -16,8 +16,6 @@
  * ANNOUNCERS_MOST are listed, further ones are left out. */
 #include "local/announcers.h"
 
-#include <stdlib.h>
-
 #include "base/bytes.h"
 
 #define VRRP_BYTES     8u
@@ -179,7 +177,10 @@ void bridge_take(struct local_exchanges *local, const struct local_packet *place
     bridge->last_frame = place->frame;
 }
 
-static void add_row_of(struct row_sink *sink, const struct announcer *announcer) {
+void announcer_row_add(const struct local_exchanges *local, const void *entry,
+                       struct row_sink *sink) {
+    (void)local;
+    const struct announcer *announcer = entry;
     const struct announcer_key *key = &announcer->key;
     struct row row;
     row_clear(&row);
@@ -203,26 +204,4 @@ static void add_row_of(struct row_sink *sink, const struct announcer *announcer)
     row_set(&row, announcers_first_frame, (int64_t)announcer->first_frame);
     row_set(&row, announcers_last_frame, (int64_t)announcer->last_frame);
     add_row(sink, TABLE_announcers, &row);
-}
-
-static int compare(const void *left, const void *right) {
-    const struct announcer *a = *(struct announcer *const *)left,
-                           *b = *(struct announcer *const *)right;
-    if (a->key.interface != b->key.interface)
-        return a->key.interface < b->key.interface ? -1 : 1;
-    return a < b ? -1 : a > b; /* the list is in the order of the first packets */
-}
-
-bool announcer_rows_add(const struct keyed_list *announcers, struct row_sink *sink) {
-    uint32_t count = announcers->count;
-    const struct announcer **sorted = malloc(((size_t)count + 1) * sizeof *sorted);
-    if (!sorted)
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = keyed_list_at(announcers, i);
-    qsort(sorted, count, sizeof *sorted, compare);
-    for (uint32_t i = 0; i < count; i++)
-        add_row_of(sink, sorted[i]);
-    free(sorted);
-    return true;
 }

@@ -41,7 +41,8 @@ void bridge_take(struct local_exchanges *local, const struct local_packet *place
                  const struct packet *packet, const struct headers *headers);
 void pause_take(struct local_exchanges *local, const struct local_packet *place,
                 const struct packet *packet, const struct headers *headers);
-/* Adds a row for each, those of an interface together. Returns false without memory. */
-bool announcer_rows_add(const struct keyed_list *announcers, struct row_sink *sink);
+/* Adds the row of an announcer. */
+void announcer_row_add(const struct local_exchanges *local, const void *entry,
+                       struct row_sink *sink);
 
 #endif

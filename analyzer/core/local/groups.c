@@ -11,8 +11,6 @@
  * further groups are left out. */
 #include "local/groups.h"
 
-#include <stdlib.h>
-
 #include "base/bytes.h"
 
 #define MESSAGE_BYTES 8u
@@ -106,10 +104,11 @@ static const struct group *latest_query(const struct keyed_list *groups,
     return general->query_frame ? general : NULL;
 }
 
-static void add_row_of(const struct keyed_list *groups, struct row_sink *sink,
-                       const struct group *group) {
-    const struct group *query = latest_query(groups, group);
+void group_row_add(const struct local_exchanges *local, const void *entry, struct row_sink *sink) {
+    const struct group *group = entry, *query = latest_query(&local->groups, group);
     struct row row;
+    if (!group->reports)
+        return;
     row_clear(&row);
     row_set(&row, groups_capture, group->key.interface);
     row_set(&row, groups_address, add_address(sink, 4, group->key.address));
@@ -124,28 +123,4 @@ static void add_row_of(const struct keyed_list *groups, struct row_sink *sink,
         row_set(&row, groups_query_frame, (int64_t)query->query_frame);
     }
     add_row(sink, TABLE_groups, &row);
-}
-
-static int compare(const void *left, const void *right) {
-    const struct group *a = *(struct group *const *)left, *b = *(struct group *const *)right;
-    if (a->key.interface != b->key.interface)
-        return a->key.interface < b->key.interface ? -1 : 1;
-    return a < b ? -1 : a > b; /* the list is in the order of the first packets */
-}
-
-bool group_rows_add(const struct keyed_list *groups, struct row_sink *sink) {
-    const struct group **sorted = malloc(((size_t)groups->count + 1) * sizeof *sorted);
-    uint32_t count = 0;
-    if (!sorted)
-        return false;
-    for (uint32_t i = 0; i < groups->count; i++) {
-        const struct group *group = keyed_list_at(groups, i);
-        if (group->reports)
-            sorted[count++] = group;
-    }
-    qsort(sorted, count, sizeof *sorted, compare);
-    for (uint32_t i = 0; i < count; i++)
-        add_row_of(groups, sink, sorted[i]);
-    free(sorted);
-    return true;
 }

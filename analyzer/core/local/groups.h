@@ -22,8 +22,7 @@ struct group {
 
 void igmp_take(struct local_exchanges *local, const struct local_packet *place,
                const struct headers *headers);
-/* Adds a row for each group with a report, those of an interface together. Returns false without
- * memory. */
-bool group_rows_add(const struct keyed_list *groups, struct row_sink *sink);
+/* Adds the row of a group, if it has a report. */
+void group_row_add(const struct local_exchanges *local, const void *entry, struct row_sink *sink);
 
 #endif

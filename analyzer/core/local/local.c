@@ -2,6 +2,9 @@
 /* Gives a packet to the protocol that it is of. */
 #include "local/local.h"
 
+#include <stddef.h>
+#include <stdlib.h>
+
 #include "local/announcers.h"
 #include "local/groups.h"
 #include "local/neighbor.h"
@@ -81,6 +84,40 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
         nd_take(local, &place, headers);
 }
 
+/* An entry of a list, and its interface. */
+struct listed {
+    uint32_t interface, number;
+};
+
+typedef void add_entry(const struct local_exchanges *local, const void *entry,
+                       struct row_sink *sink);
+
+static int compare(const void *left, const void *right) {
+    const struct listed *a = left, *b = right;
+    if (a->interface != b->interface)
+        return a->interface < b->interface ? -1 : 1;
+    return a->number < b->number ? -1 : 1;
+}
+
+/* Adds the rows of a list, those of an interface together, in the order of their first packets.
+ * `interface_at` is the place of its number in an entry. Returns false without memory. */
+static bool add_rows(const struct local_exchanges *local, const struct keyed_list *list,
+                     size_t interface_at, add_entry *add, struct row_sink *sink) {
+    struct listed *sorted = malloc(((size_t)list->count + 1) * sizeof *sorted);
+    if (!sorted)
+        return false;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const uint8_t *entry = keyed_list_at(list, i);
+        sorted[i].number = i;
+        memcpy(&sorted[i].interface, entry + interface_at, sizeof sorted[i].interface);
+    }
+    qsort(sorted, list->count, sizeof *sorted, compare);
+    for (uint32_t i = 0; i < list->count; i++)
+        add(local, keyed_list_at(list, sorted[i].number), sink);
+    free(sorted);
+    return true;
+}
+
 void local_finish(struct local_exchanges *local, struct row_sink *first, local_end *end_of,
                   const void *context) {
     for (uint32_t i = 0; i < local->exchanges.count; i++) {
@@ -88,8 +125,11 @@ void local_finish(struct local_exchanges *local, struct row_sink *first, local_e
         if (!exchange->settled)
             exchange_give_up(local, exchange, end_of(context, exchange->key.interface));
     }
-    first->out_of_memory |= local->out_of_memory || local->sink->out_of_memory ||
-                            !neighbor_rows_add(&local->neighbors, first) ||
-                            !group_rows_add(&local->groups, first) ||
-                            !announcer_rows_add(&local->announcers, first);
+    bool done = add_rows(local, &local->neighbors, offsetof(struct neighbor_key, interface),
+                         neighbor_row_add, first) &&
+                add_rows(local, &local->groups, offsetof(struct group_key, interface),
+                         group_row_add, first) &&
+                add_rows(local, &local->announcers, offsetof(struct announcer_key, interface),
+                         announcer_row_add, first);
+    first->out_of_memory |= local->out_of_memory || local->sink->out_of_memory || !done;
 }

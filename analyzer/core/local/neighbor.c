@@ -7,8 +7,6 @@
  * sleep proxy or another adapter may have taken over. */
 #include "local/neighbor.h"
 
-#include <stdlib.h>
-
 #define CONFLICT_NS INT64_C(1000000000) /* both owners answer within this time */
 
 _Static_assert(sizeof(struct neighbor_key) == 40, "words without padding");
@@ -71,7 +69,10 @@ void neighbor_conflict(struct local_exchanges *local, const struct local_packet 
     count_conflict(local, &keys[1], packet->time_ns, packet->frame, exchange->answered_frame);
 }
 
-static void add_row_of(struct row_sink *sink, const struct neighbor *neighbor) {
+void neighbor_row_add(const struct local_exchanges *local, const void *entry,
+                      struct row_sink *sink) {
+    (void)local;
+    const struct neighbor *neighbor = entry;
     const struct neighbor_key *key = &neighbor->key;
     struct row row;
     row_clear(&row);
@@ -92,26 +93,4 @@ static void add_row_of(struct row_sink *sink, const struct neighbor *neighbor) {
         row_set(&row, neighbors_other_frame, (int64_t)neighbor->other_frame);
     }
     add_row(sink, TABLE_neighbors, &row);
-}
-
-static int compare(const void *left, const void *right) {
-    const struct neighbor *a = *(struct neighbor *const *)left,
-                          *b = *(struct neighbor *const *)right;
-    if (a->key.interface != b->key.interface)
-        return a->key.interface < b->key.interface ? -1 : 1;
-    return a < b ? -1 : a > b; /* the list is in the order of the first packets */
-}
-
-bool neighbor_rows_add(const struct keyed_list *neighbors, struct row_sink *sink) {
-    uint32_t count = neighbors->count;
-    const struct neighbor **sorted = malloc(((size_t)count + 1) * sizeof *sorted);
-    if (!sorted)
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        sorted[i] = keyed_list_at(neighbors, i);
-    qsort(sorted, count, sizeof *sorted, compare);
-    for (uint32_t i = 0; i < count; i++)
-        add_row_of(sink, sorted[i]);
-    free(sorted);
-    return true;
 }

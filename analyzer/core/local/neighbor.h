@@ -32,8 +32,8 @@ void neighbor_claim(struct local_exchanges *local, const struct local_packet *pa
  * one with this packet. */
 void neighbor_conflict(struct local_exchanges *local, const struct local_packet *packet,
                        const struct local_exchange *exchange, const uint8_t *mac);
-/* Adds a row for each, those of an interface together, in the order of their first packets. Returns
- * false without memory. */
-bool neighbor_rows_add(const struct keyed_list *neighbors, struct row_sink *sink);
+/* Adds the row of a neighbor. */
+void neighbor_row_add(const struct local_exchanges *local, const void *entry,
+                      struct row_sink *sink);
 
 #endif

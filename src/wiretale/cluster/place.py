@@ -132,8 +132,3 @@ class Place:
                 shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink()
             elif self.names(name):
                 self._files.rm(f"{self._root}/{name}".rstrip("/"), recursive=True)
-
-    def remove_if_empty(self) -> None:
-        """Removes the directory with empty ones in it, if there are no files."""
-        if not self.is_url and not self.names():
-            shutil.rmtree(self.text, ignore_errors=True)

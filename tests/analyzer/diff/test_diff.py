@@ -18,7 +18,7 @@ from wiretale.analyzer.diff.difference import Change, diff_runs
 from wiretale.analyzer.diff.fail_condition import parse_condition
 from wiretale.analyzer.diff.measures import MEASURES
 from wiretale.analyzer.diff.run import load_run
-from wiretale.analyzer.errors import InputError, UsageError
+from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.trace import analyze
 
 Write = Callable[..., Path]
@@ -168,13 +168,6 @@ def test_reports_of_the_generator_are_compared(tmp_path: Path) -> None:
     assert change(difference, "block_loss").difference == pytest.approx(10)
     assert change(difference, "host_dropped").difference is None  # unknown in the first run
     assert [pair.evidence for pair in difference.flows] == ["ends"]
-
-
-def test_tables_of_the_schema_before_are_one_error_that_names_both(tmp_path: Path) -> None:
-    for name in ("captures", "flows", "directions", "findings"):
-        (tmp_path / f"{name}.parquet").touch()
-    with pytest.raises(InputError, match=r"expected tables of wiretale.analyze/3, found those of wiretale.analyze/1$"):
-        load_run(str(tmp_path))
 
 
 def test_tests_of_an_experiment_are_paired_by_name(tmp_path: Path) -> None:
