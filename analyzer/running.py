@@ -41,19 +41,19 @@ class Running:
             if read_all(self._core, None):
                 raise KeyboardInterrupt
 
-    def take(self) -> Trace:
+    def take(self, causes: bool = True) -> Trace:
         """Returns the flows that ended since the last call, numbered from 0 on, what belongs to no flow, and the interfaces of
         the files that were read since, then those of earlier files that rows name."""
-        return traced(self.ended(), self.options)
+        return traced(self.ended(), self.options, causes)
 
     def ended(self) -> _core.Analysis:
         """Returns the same without findings."""
         with core_errors():
             return self._running.take()
 
-    def finish(self) -> Trace:
+    def finish(self, causes: bool = True) -> Trace:
         """Ends all flows and returns them as take(). No file may follow."""
-        return traced(self.still_open(), self.options)
+        return traced(self.still_open(), self.options, causes)
 
     def still_open(self) -> _core.Analysis:
         """Returns the same without findings."""
@@ -82,10 +82,10 @@ class Running:
         return self._core
 
 
-def traced(core: _core.Analysis, options: AnalysisOptions) -> Trace:
-    """Returns rows that were taken, with relations, findings and causes."""
+def traced(core: _core.Analysis, options: AnalysisOptions, causes: bool = True) -> Trace:
+    """Returns rows that were taken, with relations, findings and, if they are wanted, causes."""
     with core_errors():
         files = core.table("interfaces").column("file")
         trace = Trace(core, dict.fromkeys(files), options)
-    add_findings(trace)
+    add_findings(trace, causes)
     return trace

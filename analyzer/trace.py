@@ -697,9 +697,8 @@ def warn_of_damage(texts: Iterable[str]) -> None:
         warnings.warn(text, DamagedInputWarning, stacklevel=depth)
 
 
-def add_findings(trace: Trace) -> None:
-    """Fills the tables of relations, findings and causes."""
-    from wiretale.analyzer.causes.registry import explain
+def add_findings(trace: Trace, causes: bool = True) -> None:
+    """Fills the tables of relations, findings and, if they are wanted, causes."""
     from wiretale.analyzer.findings.registry import find
     from wiretale.analyzer.relations.relate import add_relations
 
@@ -708,8 +707,11 @@ def add_findings(trace: Trace) -> None:
     findings = find(trace.transfers)
     for number, finding in enumerate(findings, 1):
         add_rows(core, finding.rows(number))
-    for number, cause in enumerate(explain(trace.transfers, findings), 1):
-        add_rows(core, cause.rows(number))
+    if causes:
+        from wiretale.analyzer.causes.registry import explain
+
+        for number, cause in enumerate(explain(trace.transfers, findings), 1):
+            add_rows(core, cause.rows(number))
     trace.transfers.release_counts()
 
 
@@ -761,6 +763,7 @@ def analyze_with(
     *,
     keep_packets: bool = False,
     interfaces_only: bool = False,
+    causes: bool = True,
     progress: Progress | None = None,
 ) -> Trace:
     """analyze() with options that were checked before."""
@@ -782,13 +785,15 @@ def analyze_with(
         trace._arguments = expanded.arguments
     warn_of_damage(text for text in trace.interfaces.column("damage") if text is not None)
     if not interfaces_only:
-        add_findings(trace)
+        add_findings(trace, causes)
     return trace
 
 
-def analyze_whole(*paths: Paths, options: AnalysisOptions = NO_OPTIONS, progress: Progress | None = None) -> Trace:
+def analyze_whole(
+    *paths: Paths, options: AnalysisOptions = NO_OPTIONS, causes: bool = True, progress: Progress | None = None
+) -> Trace:
     """analyze() for results that a part of the captures would make wrong: Ctrl-C raises KeyboardInterrupt."""
-    trace = analyze_with(paths, options, progress=progress)
+    trace = analyze_with(paths, options, causes=causes, progress=progress)
     if trace.interrupted:
         raise KeyboardInterrupt
     return trace

@@ -171,7 +171,7 @@ def utc_day(ns: int) -> str:
 def make_store(folder: Path, options: AnalysisOptions = NO_OPTIONS) -> AnalysisOptions:
     """Makes a folder a store, unless it is one; the marker comes last. Returns the options for its captures. UsageError if it is
     a store with others."""
-    from wiretale.analyzer.trace import analyze
+    from wiretale.analyzer.trace import analyze_whole
 
     if (folder / MARKER).exists():
         of_store = options_for(folder, options)
@@ -182,7 +182,7 @@ def make_store(folder: Path, options: AnalysisOptions = NO_OPTIONS) -> AnalysisO
     with writing(folder), staging(folder, ADDING) as made:
         empty = made / "empty.pcap"
         empty.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
-        trace = analyze(empty)
+        trace = analyze_whole(empty, causes=False)
         tables = made / "tables"
         tables.mkdir()
         with writer(folder) as connection:
@@ -229,7 +229,7 @@ def analyzed(path: str, options: AnalysisOptions, is_known: Callable[[str], obje
         before, digest = stamp_of(file), digest_of(file)
         if is_known(digest):
             return None
-        trace = analyze_whole(path, options=options)
+        trace = analyze_whole(path, options=options, causes=False)
         if stamp_of(file) != before:
             raise InputError(f"{path}: changed while it was read: expected a finished capture")
     except OSError as error:

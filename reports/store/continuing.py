@@ -113,10 +113,10 @@ class Continuing:
             running.keep_flows(array("Q", moved))
         return running
 
-    def take(self, ending: bool) -> Trace:
-        """Returns the flows that ended since the file before; all if `ending`."""
+    def take(self, ending: bool, causes: bool = False) -> Trace:
+        """Returns the flows that ended since the file before; all if `ending`. A store has no causes."""
         assert self._running is not None
-        return self._running.finish() if ending else self._running.take()
+        return self._running.finish(causes) if ending else self._running.take(causes)
 
     def files_of(self, trace: Trace) -> list[str]:
         """Returns the digest of the file of each interface."""

@@ -330,7 +330,7 @@ class Watch:
     def show_open_flows(self) -> None:
         """Writes a snapshot of the flows that are open after the file that was published last, if one is due."""
         if self.snapshots and self.snapshots.is_due() and self._analysis.resume(self.store, self._places()):
-            self.snapshots.make(lambda: self._analysis.take(True), self._unlock)
+            self.snapshots.make(lambda: self._analysis.take(True, causes=True), self._unlock)
 
     def _places(self) -> dict[str, Path]:
         """Returns the files that are in the folder by their digests."""

@@ -88,7 +88,7 @@ def make(arguments: argparse.Namespace) -> int:
     from wiretale.traffic.model.flows import model_of
     from wiretale.traffic.model.plan_file import write_plan
 
-    trace = analyze_whole(expand_paths(arguments.files, local=True))
+    trace = analyze_whole(expand_paths(arguments.files, local=True), causes=False)
     trace.check_readable()
     model = model_of(trace, arguments.flow)
     source = ", ".join(Path(name).name for name in arguments.files)
@@ -110,7 +110,7 @@ def check(arguments: argparse.Namespace) -> int:
     if not files:
         raise UsageError("--check: expected the original capture and DIR")
     experiment_folder(Path(folder))  # InputError before the capture is read
-    trace = analyze_whole(expand_paths(files, local=True))
+    trace = analyze_whole(expand_paths(files, local=True), causes=False)
     trace.check_readable()
     rows = [vars(measure) for measure in agreement(trace, Path(folder), arguments.resolution)]
     agrees = all(row["agrees"] for row in rows)

@@ -96,7 +96,7 @@ def verify_file(path: str, dissector: Dissector, wireshark: str, arguments: argp
 
     most = LISTED if arguments.differences is None and not arguments.json else arguments.differences
     with progress_bar(True) as progress:
-        trace = analyze_whole(path, progress=progress)
+        trace = analyze_whole(path, causes=False, progress=progress)
     with waiting(path):
         comparison = compare_file(trace, path, dissector, most)
     show(path, comparison, wireshark, arguments.json)
