@@ -241,10 +241,10 @@ WHERE flow = ? AND direction = ? AND goodput_bps > 0 ORDER BY 1
 def captured_courses(folder: Path, transfers: int) -> list[Course]:
     """Returns the course of each transfer, of which RUNS follow each other in the capture."""
     with connect(analyze(str(folder / "after"))) as tables:
-        found = tables.execute(TRANSFERS).fetchall()
-        pieces: list[list[Piece]] = [tables.execute(PIECES, row).fetchall() for row in found]
-    if len(found) != transfers * RUNS:
-        raise WiretaleError(f"{folder}: {len(found)} transfers in the capture, {transfers * RUNS} were sent")
+        measured = tables.execute(TRANSFERS).fetchall()
+        pieces: list[list[Piece]] = [tables.execute(PIECES, row).fetchall() for row in measured]
+    if len(measured) != transfers * RUNS:
+        raise WiretaleError(f"{folder}: {len(measured)} transfers in the capture, {transfers * RUNS} were sent")
     courses = []
     for first in range(0, len(pieces), RUNS):
         runs = pieces[first : first + RUNS]
@@ -263,8 +263,8 @@ def drawn(rates: Sequence[float]) -> str:
 
 def mean(values: Sequence[float | None]) -> float | None:
     """Returns the mean of the known values."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return fmean(numbers) if numbers else None
 
 
 def transfer(figure: Figure, reports: Sequence[Report], course_of_runs: Course) -> Row:
@@ -305,6 +305,6 @@ def file_transfers(folder: Path) -> list[Row]:
             with study_lab(str(profile), place, apart=protocol == "udp", captured=True) as lab:
                 bound_window(lab, FIRST_WINDOW, max(FIRST_WINDOW, round(network.window / SEGMENT)))
                 reports = [[settled(lab, options(figure, network)) for _ in range(RUNS)] for figure in published]
-            found = captured_courses(place, len(published))
-            rows += map(transfer, published, reports, found)
+            courses = captured_courses(place, len(published))
+            rows += map(transfer, published, reports, courses)
     return rows

@@ -118,8 +118,11 @@ def half_closed(
 
 def resolves(at: float, name: str, kind: str, address: str) -> Timed:
     """A DNS question and its answer."""
-    asked = DNSQR(qname=name, qtype=kind)
-    messages = DNS(id=7, rd=1, qd=asked), DNS(id=7, qr=1, qd=asked, an=DNSRR(rrname=name, type=kind, rdata=address))
+    question = DNSQR(qname=name, qtype=kind)
+    messages = (
+        DNS(id=7, rd=1, qd=question),
+        DNS(id=7, qr=1, qd=question, an=DNSRR(rrname=name, type=kind, rdata=address)),
+    )
     ways = (("10.0.0.1", "10.0.0.53", 4000, 53), ("10.0.0.53", "10.0.0.1", 53, 4000))
     return [
         (at + 0.01 * i, ether(IP(src=source, dst=target) / UDP(sport=sport, dport=dport) / messages[i]))
@@ -187,9 +190,11 @@ def named_members(
     timed = talk(Ends(40_000, port), 1.0, words)
     timed += talk(Ends(40_001, port, server="10.2.0.3"), 1.2, words) if third else []
     for number in range(count):
-        at, own = 1.0 + begins + 5 * number, member.startswith("127.")
-        ends = Ends(45_000 + number, member_port or port, member if own else "10.0.0.1", member)
-        timed += [ends.syn(at), ends.segment(at + 0.00002, True, "RA", seq=0, ack=1001)] if own else ends.syns(at)
+        at, is_loopback = 1.0 + begins + 5 * number, member.startswith("127.")
+        ends = Ends(45_000 + number, member_port or port, member if is_loopback else "10.0.0.1", member)
+        timed += (
+            [ends.syn(at), ends.segment(at + 0.00002, True, "RA", seq=0, ack=1001)] if is_loopback else ends.syns(at)
+        )
     return timed
 
 

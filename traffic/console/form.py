@@ -20,7 +20,7 @@ from wiretale.traffic.experiment.plan import BLOCK_LEAST, BLOCK_MOST, BUILT_IN, 
 from wiretale.traffic.lab.hosts import ADDRESSES
 from wiretale.traffic.lab.profile import load_profile, profile_names
 
-OWN = "own"  # the plan of a test that the form describes
+FORM_PLAN = "own"  # the plan of a test that the form describes
 PROTOCOLS = ("tcp", "udp")
 AMOUNTS = {"count": 10**7, "seconds": 3600, "bytes": 10**11}  # key of a plan, and its most
 FILE = "file"  # an amount as well
@@ -110,11 +110,11 @@ def read_form(fields: Mapping[str, str], folder: Path | None = None) -> Form:
     wrong."""
     if unknown := [name for name in fields if name not in FIELDS]:
         raise UsageError(f"{unknown[0]!r}: expected {one_of(FIELDS)}")
-    plan = named(fields.get("plan", ""), "plan", (*BUILT_IN, OWN))
+    plan = named(fields.get("plan", ""), "plan", (*BUILT_IN, FORM_PLAN))
     profile = named(fields["profile"], "profile", links()) if fields.get("profile") else ""
     trials = whole_number(fields["trials"], "trials", 1, TRIALS_MOST) if fields.get("trials") else None
     scale = read_scale(fields.get("scale", ""))
-    if plan != OWN:
+    if plan != FORM_PLAN:
         return Form(plan, profile, trials, scale)
     protocols = tuple(dict.fromkeys(fields.get("protocols", "").split()))
     for protocol in protocols:
@@ -126,14 +126,14 @@ def read_form(fields: Mapping[str, str], folder: Path | None = None) -> Form:
     sizes = tuple(dict.fromkeys(whole_number(word, "block size", BLOCK_LEAST, most) for word in words))
     if not 0 < len(sizes) <= SIZES_MOST:
         raise UsageError(f"block sizes: expected 1 to {SIZES_MOST}, such as 64 1024 8192")
-    own = Form(plan, profile, trials or 1, scale, protocols, sizes, address=read_address(fields, profile))
-    return with_amount(own, fields, folder)
+    form = Form(plan, profile, trials or 1, scale, protocols, sizes, address=read_address(fields, profile))
+    return with_amount(form, fields, folder)
 
 
 def read_address(fields: Mapping[str, str], profile: str) -> str:
     """Returns the address of the receiver."""
-    known = addresses(profile)
-    return named(fields.get("address") or known[0], "address", known)
+    allowed = addresses(profile)
+    return named(fields.get("address") or allowed[0], "address", allowed)
 
 
 def with_amount(form: Form, fields: Mapping[str, str], folder: Path | None) -> Form:
@@ -165,13 +165,13 @@ def own_plan(form: Form) -> str:
 
 def check(form: Form) -> None:
     """Reads the plan of a form as the run will. UsageError or InputError if that fails."""
-    read_plan(*((own_plan(form), "form", "form") if form.plan == OWN else plan_text(form.plan)))
+    read_plan(*((own_plan(form), "form", "form") if form.plan == FORM_PLAN else plan_text(form.plan)))
 
 
 def command(form: Form, folder: Path) -> list[str]:
     """Returns the command of a run, which writes into a folder; the plan of one's own is there already."""
-    plan = str(folder / "plan.toml") if form.plan == OWN else form.plan
+    plan = str(folder / "plan.toml") if form.plan == FORM_PLAN else form.plan
     words = [sys.executable, "-P", "-m", "wiretale", *(["lab", "run"] if form.profile else ["experiment", "run"]), plan]
     words += ["-o", str(folder), *(["--profile", form.profile] if form.profile else ["--no-capture"])]
-    words += ["--trials", str(form.trials)] if form.trials and form.plan != OWN else []
+    words += ["--trials", str(form.trials)] if form.trials and form.plan != FORM_PLAN else []
     return [*words, *(["--scale", f"{form.scale:g}"] if form.scale != 1 else [])]

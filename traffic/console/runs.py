@@ -15,7 +15,7 @@ from wiretale.analyzer.errors import InputError, OutputError, UsageError
 from wiretale.reports.export.destination import check_folder
 from wiretale.reports.html.experiment.data import Outcome
 from wiretale.reports.html.experiment.figures import experiment_figures
-from wiretale.traffic.console.form import OWN, Form, check, command, own_plan
+from wiretale.traffic.console.form import FORM_PLAN, Form, check, command, own_plan
 from wiretale.traffic.experiment.published import of_network
 from wiretale.traffic.experiment.results import outcome_without_captures, read_outcome
 from wiretale.traffic.experiment.store import PLAN_FILE, Store
@@ -146,7 +146,7 @@ class Runs:
             place = self.folder / name
             try:
                 place.mkdir(exist_ok=False)
-                if form.plan == OWN:
+                if form.plan == FORM_PLAN:
                     (place / "plan.toml").write_text(own_plan(form), "utf-8")
                 with (place / "log").open("wb") as log:
                     process = subprocess.Popen(

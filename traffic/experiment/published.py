@@ -96,7 +96,7 @@ def networks() -> list[str]:
     """Returns the networks and systems of which throughput by block size was published, each with its study."""
     return list(
         dict.fromkeys(
-            found["name"].rpartition(", ")[0] for study in ("S3", "S4") for found in published(study)["throughput"]
+            line["name"].rpartition(", ")[0] for study in ("S3", "S4") for line in published(study)["throughput"]
         )
     )
 
@@ -107,6 +107,6 @@ def of_network(network: str) -> dict[str, list[Line]]:
         raise UsageError(f"published figures of {network!r}: expected {one_of(networks())}")
     every_line = published(network.partition(" ")[0])
     return {
-        name: [entry for entry in found if entry["name"].rpartition(", ")[0] == network]
-        for name, found in every_line.items()
+        name: [entry for entry in lines if entry["name"].rpartition(", ")[0] == network]
+        for name, lines in every_line.items()
     }

@@ -191,7 +191,7 @@ def flooded_str(case: Case) -> str:
     title="The spanning tree changes again and again",
     sentence="The spanning tree changed {count} times in {time}, every {interval} on average, as BPDUs of {mac} tell: each "
     "time the switches forget where hosts are and flood what is sent to them{flooded}.",
-    advice="Find the port from which the changes come (`show spanning-tree detail | include from|ieee|occurr`), and follow it "
+    advice="Find the port from which the changes come (`show spanning-tree detail | include from|ieee|occur`), and follow it "
     "from switch to switch: ports of hosts should be edge ports (portfast), which cause none when a host goes on or off; else "
     "look for a link that goes up and down.",
     shows="A bridge tells at least five changes of the topology (a notification, or the flag in its BPDUs after others "

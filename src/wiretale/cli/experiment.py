@@ -343,7 +343,7 @@ def serve(arguments: argparse.Namespace) -> int:
     from wiretale.reports.html.experiment.console import console_page
     from wiretale.reports.view.apart import Apart, Page
     from wiretale.reports.view.server import Answer
-    from wiretale.traffic.console.form import OWN, addresses, files_of, links, read_form
+    from wiretale.traffic.console.form import FORM_PLAN, addresses, files_of, links, read_form
     from wiretale.traffic.console.runs import Runs, usable
     from wiretale.traffic.experiment.plan import BUILT_IN, plan_text, read_plan
     from wiretale.traffic.experiment.published import networks
@@ -353,7 +353,7 @@ def serve(arguments: argparse.Namespace) -> int:
     folder: Path = usable(arguments.folder)
     runs = Runs(folder)
     plans = [(name, read_plan(*plan_text(name)).title) for name in BUILT_IN]
-    plans.append((OWN, "A test of your own"))
+    plans.append((FORM_PLAN, "A test of your own"))
     places = addresses(""), addresses(links()[0])
     page = console_page(str(folder), plans, links(), places, networks(), sent is not None).encode()
 

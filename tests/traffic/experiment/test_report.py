@@ -252,9 +252,9 @@ def test_the_rate_over_time_is_the_mean_of_the_captures_beside_the_rate_of_the_p
         data["sessions"][0]["report"]["start_ns"] = data["sessions"][0]["report"]["sender"]["first_ns"] = START_NS
         path.write_text(json.dumps({**data, "tracer": {"program": "tcpdump", "files": [f"captures/{trial}.pcap"]}}))
     outcome = read_outcome(folder)
-    (found,) = outcome.courses
-    assert found["tests"] == ["u-1000-t1", "u-1000-t2"] and found["bin_s"] == 0.002
-    first, second = found["rates"]
+    (course,) = outcome.courses
+    assert course["tests"] == ["u-1000-t1", "u-1000-t2"] and course["bin_s"] == 0.002
+    first, second = course["rates"]
     assert first == pytest.approx([16.0] * 10 + [0.0] * 10) and second == pytest.approx([8.0] * 20)
     (drawn,) = (
         figure for title, figure in figures(folder).items() if title == "Rate over time: u, 1,000 bytes a block"

@@ -29,7 +29,7 @@ from wiretale.traffic.console.runs import Running, Runs
 from wiretale.traffic.experiment.plan import read_plan
 
 pytestmark = pytest.mark.xdist_group("experiment")
-OWN = {"plan": "own", "protocols": "tcp udp", "sizes": "64, 1024", "value": "20"}
+FORM_PLAN = {"plan": "own", "protocols": "tcp udp", "sizes": "64, 1024", "value": "20"}
 FORM = "application/x-www-form-urlencoded"
 
 
@@ -87,7 +87,7 @@ def post(viewer: Viewer, name: str, fields: dict[str, str], **headers: str | Non
 )
 def test_a_form_names_plans_profiles_and_numbers_only(change: dict[str, str], text: str) -> None:
     with pytest.raises(UsageError) as refused:
-        read_form({**OWN, **change})
+        read_form({**FORM_PLAN, **change})
     assert str(refused.value).startswith(text)
 
 
@@ -101,8 +101,8 @@ def test_a_file_is_one_of_the_folder(tmp_path: Path) -> None:
     assert files_of(folder) == ("a \\ b.txt",) and files_of(None) == ()
     for name in ("", ".", "..", "link", "inside", "pipe", ".hidden", "../a \\ b.txt", "/etc/passwd", "a"):
         with pytest.raises(UsageError, match="expected the name of a file in"):
-            read_form({**OWN, "amount": "file", "file": name}, folder)
-    form = read_form({**OWN, "amount": "file", "file": "a \\ b.txt", "address": "::1"}, folder)
+            read_form({**FORM_PLAN, "amount": "file", "file": name}, folder)
+    form = read_form({**FORM_PLAN, "amount": "file", "file": "a \\ b.txt", "address": "::1"}, folder)
     plan = read_plan(own_plan(form), "form", "form")
     assert plan.address == "::1" and {test.sessions[0].file for test in plan.tests} == {str(folder / "a \\ b.txt")}
     with pytest.raises(InputError, match="No such file or directory"):
@@ -110,7 +110,7 @@ def test_a_file_is_one_of_the_folder(tmp_path: Path) -> None:
 
 
 def test_published_figures_of_a_network_are_beside_a_run(tmp_path: Path) -> None:
-    stored(read_plan(own_plan(read_form({**OWN, "sizes": "4096"})), "form", "form"), tmp_path / "run")
+    stored(read_plan(own_plan(read_form({**FORM_PLAN, "sizes": "4096"})), "form", "form"), tmp_path / "run")
     runs = Runs(tmp_path)
     assert runs.figures("run", [])["figures"] == []  # one size
     throughput, received = runs.figures("run", [], "S3 WLAN")["figures"]
@@ -126,12 +126,14 @@ def test_published_figures_of_a_network_are_beside_a_run(tmp_path: Path) -> None
 
 
 def test_each_form_is_a_plan_and_a_command(tmp_path: Path) -> None:
-    plan = read_plan(own_plan(read_form({**OWN, "trials": "3", "rate": "10M"})), "form", "form")
+    plan = read_plan(own_plan(read_form({**FORM_PLAN, "trials": "3", "rate": "10M"})), "form", "form")
     sessions = [test.sessions[0] for test in plan.tests]
     assert len(sessions) == 12 and {s.protocol for s in sessions} == {"tcp", "udp"}
     assert {(s.block_bytes, s.count, s.rate_bps) for s in sessions} == {(64, 20, 1e7), (1024, 20, 1e7)}
     for amount, value in (("seconds", 2.0), ("bytes", None)):
-        plan = read_plan(own_plan(read_form({**OWN, "amount": amount, "value": "2000"[: 1 if value else 4]})), "f", "f")
+        plan = read_plan(
+            own_plan(read_form({**FORM_PLAN, "amount": amount, "value": "2000"[: 1 if value else 4]})), "f", "f"
+        )
         assert plan.tests[0].sessions[0].seconds == value
     for name in BUILT_IN:
         check(read_form({"plan": name}))
@@ -160,20 +162,20 @@ def test_a_run_is_started_by_its_own_page_only(tmp_path: Path) -> None:
             {"Host": "evil.example"},
             {"Origin": "null"},
         ):
-            assert post(viewer, "start", OWN, **headers)[0] == 403, headers
-        assert post(viewer, "start", OWN, **{"Content-Type": "text/plain"})[0] == 400
-        assert post(viewer, "start", {**OWN, "sizes": "64 " * 9000})[0] == 400
+            assert post(viewer, "start", FORM_PLAN, **headers)[0] == 403, headers
+        assert post(viewer, "start", FORM_PLAN, **{"Content-Type": "text/plain"})[0] == 400
+        assert post(viewer, "start", {**FORM_PLAN, "sizes": "64 " * 9000})[0] == 400
         assert post(viewer, "state", {})[0] == 404 and viewer.error("start")[0] == 404
         for length in ("-1", "\xb2", "9" * 5000, "many"):
             assert post(viewer, "start", {}, **{"Content-Length": length})[0] == 400, length
         connection = http.client.HTTPConnection(address.netloc, timeout=SECONDS)
         for method, name, status in (("POST", "start", 403), ("GET", "state", 200)):  # the form is no second request
-            connection.request(method, address.path + name, urlencode(OWN) if method == "POST" else None)
+            connection.request(method, address.path + name, urlencode(FORM_PLAN) if method == "POST" else None)
             response = connection.getresponse()
             assert (response.status, bool(response.read())) == (status, True)
         connection.close()
         stranger = Viewer(viewer.process, f"http://{address.netloc}/wrong/")
-        assert post(stranger, "start", OWN)[0] == 403
+        assert post(stranger, "start", FORM_PLAN)[0] == 403
         assert list(tmp_path.iterdir()) == []
         for query in ("run=..", "run=%2Fetc", "run="):
             assert viewer.error(f"figures?{query}")[0] == 400 and viewer.error(f"report?{query}")[0] == 400
@@ -203,7 +205,9 @@ def test_the_server_ends_with_what_answers(tmp_path: Path) -> None:
 
 def test_tests_that_failed_are_named_and_not_the_last_line_of_the_log(tmp_path: Path) -> None:
     runs, word = Runs(tmp_path), "next: wiretale experiment report run"
-    folder = stored(read_plan(own_plan(read_form(OWN)), "form", "form"), tmp_path / "run", "ended with exit code -9")
+    folder = stored(
+        read_plan(own_plan(read_form(FORM_PLAN)), "form", "form"), tmp_path / "run", "ended with exit code -9"
+    )
     (folder / "log").write_text(word)
     assert runs.figures("run", [])["failures"][0] == ("tcp-64-t1", "ended with exit code -9")
     for code, error in ((0, None), (3, None), (4, word)):
@@ -214,7 +218,7 @@ def test_tests_that_failed_are_named_and_not_the_last_line_of_the_log(tmp_path: 
 
 
 def test_a_run_whose_tests_are_done_has_no_time_left(tmp_path: Path) -> None:
-    folder = stored(read_plan(own_plan(read_form(OWN)), "form", "form"), tmp_path / "run")
+    folder = stored(read_plan(own_plan(read_form(FORM_PLAN)), "form", "form"), tmp_path / "run")
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:  # ends with this block
         runs = Runs(tmp_path)
         runs.last = Running("run", process, time.monotonic() - 9)
@@ -229,6 +233,22 @@ def until(tab: Any, condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, tab.inner_text("main")
         time.sleep(0.05)
+
+
+def send_file(tab: Any, before: str) -> str:
+    """Sends the file of the folder to this machine, after the run `before`, and returns the run's name."""
+    tab.select_option("#profile", "wlan-g")
+    assert tab.input_value("#address") == "10.99.0.2"
+    tab.select_option("#profile", "")
+    assert tab.input_value("#address") == "127.0.0.1"
+    tab.fill("#sizes", "4096")
+    tab.select_option("#amount", "file")
+    until(tab, lambda: tab.input_value("#file") == "war.txt")
+    assert tab.is_hidden("#value")
+    tab.click("#start")
+    until(tab, lambda: tab.inner_text("#said") == "4 of 4 tests, done" and tab.inner_text("#h-run") != before)
+    run: str = tab.inner_text("#h-run")
+    return run
 
 
 def test_the_mouse_starts_compares_and_stops_runs(only_tab: Any, tmp_path: Path) -> None:
@@ -254,17 +274,7 @@ def test_the_mouse_starts_compares_and_stops_runs(only_tab: Any, tmp_path: Path)
         first = tab.inner_text("#h-run")
         tab.wait_for_selector("#figures .plot .scatterlayer .trace")
         assert tab.inner_text("#runs tbody td") == first and not tab.inner_text("#problem")
-        tab.select_option("#profile", "wlan-g")
-        assert tab.input_value("#address") == "10.99.0.2"
-        tab.select_option("#profile", "")
-        assert tab.input_value("#address") == "127.0.0.1"
-        tab.fill("#sizes", "4096")
-        tab.select_option("#amount", "file")
-        until(tab, lambda: tab.input_value("#file") == "war.txt")
-        assert tab.is_hidden("#value")
-        tab.click("#start")
-        until(tab, lambda: tab.inner_text("#said") == "4 of 4 tests, done" and tab.inner_text("#h-run") != first)
-        filed = tab.inner_text("#h-run")
+        filed = send_file(tab, first)
         results = list(csv.DictReader((tmp_path / filed / "results.csv").read_text().splitlines()))
         assert {(row["protocol"], row["complete"]) for row in results} == {("tcp", "true"), ("udp", "true")}
         assert {row["blocks_received"] for row in results if row["protocol"] == "tcp"} == {"8"}  # 30,000 of 4,064 each

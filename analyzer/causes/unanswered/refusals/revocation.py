@@ -63,7 +63,7 @@ def attempts_of(case: Case) -> dict[str, list[tuple[int, Span]]]:
 def waiting(case: Case) -> list[Pause]:
     """Returns the pauses that began with an attempt at a silent host, and lasted as long as such attempts."""
     pauses = pauses_of(case) if case.findings("syn-unanswered") else []
-    attempts, found = attempts_of(case) if pauses else {}, []
+    attempts, waits = attempts_of(case) if pauses else {}, []
     for connection, row, span in pauses:
         client = connection.end(connection.client_side)[0]
         within = [
@@ -74,8 +74,8 @@ def waiting(case: Case) -> list[Pause]:
         covered = union_ns(of for _, of in within) or 0
         begins = min((of.start_ns for _, of in within), default=span.end_ns)
         if begins - span.start_ns <= LATE_NS and covered >= COVERED * span.ns:
-            found.append(Pause(connection, row, span, [flow for flow, _ in within]))
-    return found
+            waits.append(Pause(connection, row, span, [flow for flow, _ in within]))
+    return waits
 
 
 @cause(

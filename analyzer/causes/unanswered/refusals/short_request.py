@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection
-    from wiretale.analyzer.rows import ExchangeRow
+    from wiretale.analyzer.rows import DirectionRow, ExchangeRow
 
 ROWS_MAX = 100_000
 PAUSE_NS = 1_000_000_000  # in which the client sent nothing more, before the server ended it
@@ -35,20 +35,31 @@ def waited_ns(case: Case, row: ExchangeRow) -> int:
     return case.connections.end_ns - (row["asked_ns"] or case.connections.end_ns)
 
 
-def is_short(case: Case, row: ExchangeRow) -> bool:
-    """Returns whether a client sent less than it announced, all of which arrived, and then nothing for a second before the server
-    ended the request, or for 5 s until the capture ended."""
-    sent, announced = row["request_bytes"], row["announced_bytes"] or 0
-    if row["flow"] is None or sent is None or sent >= announced or row["expects_continue"]:
+def is_silent(server: DirectionRow, row: ExchangeRow) -> bool:
+    """Returns whether a server that could read sent nothing, or only that the request took too long."""
+    return row["code"] == TIMED_OUT or not (server["zero_windows"] or server["payload_bytes"])
+
+
+def is_short(row: ExchangeRow) -> bool:
+    """Returns whether a client sent less than it announced, without waiting for a 100 Continue."""
+    sent = row["request_bytes"]
+    return sent is not None and sent < (row["announced_bytes"] or 0) and not row["expects_continue"]
+
+
+def has_stopped(case: Case, row: ExchangeRow) -> bool:
+    """Returns whether all that a client sent arrived, and it then sent nothing for a second before the server ended the request,
+    or for 5 s until the capture ended."""
+    if row["flow"] is None:
         return False
     connection = case.connections[row["flow"]]
     client, server = connection.directions[connection.client_side], connection.directions[connection.server_side]
-    is_whole = not (client["unacked_bytes"] or client["missing_bytes"] or client["unseen_bytes"])
-    is_open = not (server["zero_windows"] or server["payload_bytes"]) or row["code"] == TIMED_OUT
-    pause_ns = waited_ns(case, row) - (row["request_ns"] or 0)
+    if any(client[column] for column in ("unacked_bytes", "missing_bytes", "unseen_bytes")):
+        return False
     is_over = row["outcome"] in ENDED or row["code"] == TIMED_OUT
-    is_due = row["outcome"] in OPEN and not client["fins"] and pause_ns >= DUE_NS
-    return is_whole and is_open and (is_due or (is_over and pause_ns >= PAUSE_NS))
+    if not is_over and (row["outcome"] not in OPEN or client["fins"]):
+        return False
+    pause_ns = waited_ns(case, row) - (row["request_ns"] or 0)
+    return is_silent(server, row) and pause_ns >= (PAUSE_NS if is_over else DUE_NS)
 
 
 def short_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
@@ -58,7 +69,7 @@ def short_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
     return [
         (case.connections[row["flow"] or 0], row)
         for row in rows
-        if row["flow"] not in explained and is_short(case, row)
+        if row["flow"] not in explained and is_short(row) and has_stopped(case, row)
     ]
 
 
