@@ -255,15 +255,14 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
 /* Without --block-size a stream of blocks is recognized by the header at its beginning. From then
  * on segments without a header count too, as they hold the rest of a block. `segment` is NULL if
  * the packet is or completes none. */
-static ALWAYS_INLINE void account_blocks(struct worker *worker, const struct segment_effect *effect,
-                                         struct flow *flow, unsigned number,
-                                         const struct packet_info *segment,
-                                         const struct packet_info *packet,
-                                         const struct sequence_payload *payload) {
+static ALWAYS_INLINE void
+account_blocks(struct worker *worker, const struct segment_effect *effect, struct flow *flow,
+               unsigned number, const struct packet_info *segment, const struct packet_info *packet,
+               const struct sequence_payload *payload, const struct datagram *datagram) {
     if (segment && (payload || flow->with_blocks))
         sequence_update_segment(worker, flow, number, segment, payload, effect);
     if (payload && flow->key.protocol == IP_UDP)
-        sequence_update_datagram(worker, flow, number, packet, payload);
+        sequence_update_datagram(worker, flow, number, packet, payload, datagram);
 }
 
 /* Clears the first members; the others are valid only if their flags are set. */
@@ -321,20 +320,21 @@ static NOINLINE void note_large(struct segment_context *seg, struct direction *o
 }
 
 /* Adds a packet to the series and the lists; `segment` is the TCP segment that it is or completes,
- * NULL without one. A packet's time may be unknown: then it is counted but is in no bin. A
- * direction's window is that which its receiver advertises, so the bin of the data's direction
- * holds it. */
+ * NULL without one. `datagram` is NULL unless the packet is a fragment of it. A packet's time may
+ * be unknown: then it is counted but is in no bin. A direction's window is that which its receiver
+ * advertises, so the bin of the data's direction holds it. */
 static ALWAYS_INLINE void show_packet(struct worker *worker, struct flow *flow, unsigned number,
                                       const struct packet_info *segment, bool is_tcp,
                                       int64_t flight, const struct packet_info *packet,
                                       const struct segment_effect *effect,
-                                      const struct sequence_payload *payload) {
+                                      const struct sequence_payload *payload,
+                                      const struct datagram *datagram) {
     struct direction *own = &flow->directions[number], *across = &flow->directions[1 - number];
     if (effect->mirrored)
         take_mirrored(worker, packet, effect);
     if (!flow->drawn)
         return;
-    account_blocks(worker, effect, flow, number, segment, packet, payload);
+    account_blocks(worker, effect, flow, number, segment, packet, payload, datagram);
     if (!packet->time_known)
         return;
     struct time_bin *bin = bin_of(worker, own, packet);
@@ -416,7 +416,7 @@ ALWAYS_INLINE void flow_update(struct worker *worker, struct flow *flow, unsigne
         flight = stream_flight(sender);
     end_course(worker, flow, number, packet, silent_ns, &seg.effect);
     show_packet(worker, flow, number, tcp ? packet : NULL, is_tcp, flight, packet, &seg.effect,
-                payload);
+                payload, NULL);
     if (flow->listed_packets)
         list_packet(worker, flow, number, tcp, packet, NULL, &seg.effect);
 }
@@ -445,13 +445,14 @@ static int64_t fragment_position(const struct tcp_stream *sender, const struct d
 
 NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, unsigned number,
                                    const struct datagram *datagram,
-                                   const struct packet_info *packet,
-                                   const struct sequence_payload *payload) {
+                                   const struct packet_info *packet) {
     struct segment_context seg;
     struct packet_info segment;
     struct tcp_stream *sender = &flow->tcp.streams[number];
     bool is_tcp = flow->key.protocol == IP_TCP;
     bool complete = is_tcp && datagram->covered && datagram->has_tcp;
+    bool readable =
+        datagram->covered && datagram->has_payload; /* its receiver gets all or nothing */
     int64_t flight = is_tcp ? stream_flight(sender) : -1;
     begin_effect(&seg.effect);
     if (is_tcp)
@@ -465,10 +466,9 @@ NOINLINE void flow_update_fragment(struct worker *worker, struct flow *flow, uns
         if (segment.payload_bytes > sender->segment_max)
             sender->segment_max = segment.payload_bytes;
         flight = track_segment(&seg);
-        payload = datagram->has_payload ? &datagram->payload : NULL;
     }
     show_packet(worker, flow, number, complete ? &segment : NULL, is_tcp, flight, packet,
-                &seg.effect, payload);
+                &seg.effect, readable ? &datagram->payload : NULL, datagram);
     if (is_tcp && datagram->has_tcp && sender->base_known) {
         seg.effect.positions_known = true;
         seg.effect.sequence = fragment_position(sender, datagram, packet);

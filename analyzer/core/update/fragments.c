@@ -50,8 +50,7 @@ static void count_copy(const struct datagram *datagram, struct direction *direct
 /* Adds a fragment to its flow. Overhead is the headers that fragmentation repeats, so those of the
  * first do not count. */
 static void account_fragment(struct worker *worker, struct datagram *datagram, struct flow *flow,
-                             unsigned number, const struct packet_info *packet,
-                             const struct sequence_payload *payload) {
+                             unsigned number, const struct packet_info *packet) {
     bool first = !packet->fragment_offset;
     struct direction *direction = &flow->directions[number];
     struct fragment_counts *counts = count_fragments(worker, flow, number);
@@ -71,7 +70,7 @@ static void account_fragment(struct worker *worker, struct datagram *datagram, s
     }
     if (packet->copied && datagram->has_tcp)
         count_copy(datagram, direction, counts, packet);
-    flow_update_fragment(worker, flow, number, datagram, packet, payload);
+    flow_update_fragment(worker, flow, number, datagram, packet);
     datagram->covered = NULL;
 }
 
@@ -122,7 +121,7 @@ static void replay_waiting(struct worker *worker, struct datagram *datagram) {
         unsigned number;
         struct flow *flow = flow_of_datagram(worker, datagram, NULL, packet, &number);
         if (flow)
-            account_fragment(worker, datagram, flow, number, packet, NULL);
+            account_fragment(worker, datagram, flow, number, packet);
     }
     datagram->waiting_count = 0;
 }
@@ -203,7 +202,7 @@ void fragment_update(struct worker *worker, const struct decoded_packet *decoded
                     &(struct event){.kind = WORD_FRAGMENT_OVERLAP,
                                     .bytes = headers->fragment_length,
                                     .related_frame = datagram->first_frame});
-    account_fragment(worker, datagram, flow, number, &info, payload_of(decoded, extras));
+    account_fragment(worker, datagram, flow, number, &info);
     if (!headers->fragment_offset && !info.copied && is_icmp(headers->protocol))
         echo_update(worker, flow, number, &info, decoded);
     if (!headers->fragment_offset)

@@ -114,31 +114,37 @@ static void put_sent(struct row *row, bool sent_known, uint64_t sent_ns, bool co
 }
 
 /* Sets the row of a datagram that is one block. Returns false if it has no block header: other
- * formats have no rows. */
+ * formats have no rows. Where the copy of a datagram begins is not kept. */
 static bool set_row(struct row *row, const struct block_place *place,
-                    const struct sequence_payload *payload) {
+                    const struct sequence_payload *payload, const struct datagram *datagram) {
     const struct packet_info *packet = place->packet;
     struct block_header header;
     if (!block_read_header(&header, payload->bytes, payload->captured))
         return false;
     begin_row(row, place, header.sequence, header.length, WORD_DELIVERED);
     row_set(row, blocks_stream, header.stream);
-    row_set_if(row, blocks_first_ns, packet->time_known, packet->time_ns);
     put_sent(row, true, header.sent_ns, packet->time_known, packet->time_ns);
-    row_set(row, blocks_first_frame, (int64_t)packet->frame);
+    if (!datagram) {
+        row_set_if(row, blocks_first_ns, packet->time_known, packet->time_ns);
+        row_set(row, blocks_first_frame, (int64_t)packet->frame);
+    } else if (datagram->covered == &datagram->original) {
+        row_set_if(row, blocks_first_ns, datagram->timed, datagram->first_ns);
+        row_set(row, blocks_first_frame, (int64_t)datagram->first_frame);
+    }
     row_set(row, blocks_last_frame, (int64_t)packet->frame);
     return true;
 }
 
 NOINLINE void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned number,
                                        const struct packet_info *info,
-                                       const struct sequence_payload *payload) {
+                                       const struct sequence_payload *payload,
+                                       const struct datagram *datagram) {
     struct sequence_track *track = &flow->udp[number].sequence;
     if (track->given_up)
         return;
     struct row row;
     struct block_place place = {worker, flow, info, number, NULL};
-    place.row = set_row(&row, &place, payload) ? &row : NULL;
+    place.row = set_row(&row, &place, payload, datagram) ? &row : NULL;
     struct sequence_packet packet = {.time_ns = info->time_ns,
                                      .frame = info->frame,
                                      .payload = *payload,

@@ -253,10 +253,10 @@ struct event_sink worker_events(struct worker *worker);
 void flow_update(struct worker *worker, struct flow *flow, unsigned direction,
                  const struct tcp_header *tcp, const struct packet_info *packet,
                  const struct sequence_payload *payload);
-/* Adds a fragment, and the TCP segment that it completes. `datagram` must be its own. */
+/* Adds a fragment, and the segment or the numbered datagram that it completes. `datagram` must be
+ * its own. */
 void flow_update_fragment(struct worker *worker, struct flow *flow, unsigned direction,
-                          const struct datagram *datagram, const struct packet_info *packet,
-                          const struct sequence_payload *payload);
+                          const struct datagram *datagram, const struct packet_info *packet);
 /* Adds the rows of a flow that is over and frees its lists. */
 void flow_finish(struct worker *worker, struct flow *flow, enum word end);
 /* Adds to the duplicates of an interface, modulo the range. */
@@ -276,9 +276,11 @@ bool flow_numbers_open(struct flow_numbers *numbers);
 void flow_numbers_free(struct flow_numbers *numbers);
 
 /* sequence_update.c: numbered datagrams, and blocks in TCP streams. */
+/* `datagram` is NULL unless the packet is a fragment that completes it. */
 void sequence_update_datagram(struct worker *worker, struct flow *flow, unsigned direction,
                               const struct packet_info *packet,
-                              const struct sequence_payload *payload);
+                              const struct sequence_payload *payload,
+                              const struct datagram *datagram);
 /* `payload` may be NULL. */
 void sequence_update_segment(struct worker *worker, struct flow *flow, unsigned direction,
                              const struct packet_info *packet,

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from scapy.all import IP, UDP, IPv6, Raw, wrpcap
+from scapy.all import IP, UDP, IPv6, Raw, fragment, wrpcap
 
 import wiretale
 from crafted import START, ether, write_timed
@@ -53,6 +53,28 @@ def test_blocks_over_udp(tmp_path: Path) -> None:  # case 35
     direction = trace.directions.rows()[0]
     assert (direction["block_loss_runs"], direction["block_loss_run_max"]) == (1, 2)
     assert direction["jitter_ns"] is not None
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_a_block_in_fragments_arrives_with_the_last_of_them(tmp_path: Path, order: tuple[int, ...]) -> None:
+    """Seven datagrams of three fragments: of three of them a fragment is missing, the first, the second or the last; the
+    sixth comes twice, the copy without its last fragment."""
+    timed, frame, spans = [], 0, {}
+    for number in [*range(7), 5]:
+        ip = IP(src="10.0.0.1", dst="10.0.0.2", id=100 + number)
+        fragments = fragment(ip / UDP(sport=4000, dport=4001) / Raw(block(number, length=3000)), fragsize=1400)
+        missing = {1: 0, 3: 1, 6: 2}.get(number) if number not in spans else 2
+        begin = frame + 1
+        for place in order:
+            if place != missing:
+                frame += 1
+                timed.append((frame / 1000, ether(fragments[place])))
+        spans.setdefault(number, (begin, frame))
+    trace = wiretale.analyze(write_timed(tmp_path / "fragments.pcap", timed))
+    rows = [(row["sequence"], row["first_frame"], row["last_frame"], row["verdict"]) for row in trace.blocks.rows()]
+    assert rows == [(number, *spans[number], "delivered") for number in (0, 2, 4, 5)]
+    assert counts(trace) == {"blocks": 4, "blocks_lost": 2}  # after the highest that arrived, none is known to be lost
+    assert [row["complete_ns"] - row["first_ns"] for row in trace.blocks.rows()] == [2_000_000] * 4
 
 
 def test_parquet_has_any_time_of_a_sender(tmp_path: Path) -> None:
