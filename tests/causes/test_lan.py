@@ -143,6 +143,28 @@ def test_changes_of_the_spanning_tree_are_told_in_other_frames_too(
     assert answer.cause == "topology-changes" and "tree changed 8 times" in answer.sentence
 
 
+CHANGES = [30.0 + 150 * n for n in range(8)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "begins", "flooded"),
+    [
+        (CHANGES, [at + 5 for at in CHANGES], True),
+        (CHANGES, [*(at + 5 for at in CHANGES), 130.0], False),  # one begins in quiet
+        (CHANGES, [at + 5 + n for at in CHANGES[:2] for n in range(4)], False),  # two changes may be by chance
+        ([30.0 + 60 * n for n in range(19)], [35.0 + 120 * n for n in range(8)], False),  # there is no quiet
+    ],
+)
+def test_only_connections_that_begin_after_changes_are_due_to_them(
+    changes: list[float], begins: list[float], flooded: bool, tmp_path: Path
+) -> None:
+    trace = analyze_timed(tmp_path, drawn.flooded(changes, begins))
+    tree = next(row for row in trace.causes if row["code"] == "topology-changes")
+    explaining = [row["cause"] for row in trace.table("cause_findings")]
+    assert explaining and all((cause == tree["cause"]) == flooded for cause in explaining)
+    assert ("one direction of 8 connections that began right after changes" in tree["sentence"]) == flooded
+
+
 def test_a_client_without_its_name_in_the_request_takes_the_offer(tmp_path: Path) -> None:
     """Its Discovers have the host name, and the Requests that follow have none: they are of the same client."""
     timed = [each for each in drawn.contested() if each[1].src != "02:00:00:00:00:66"]
@@ -168,11 +190,15 @@ def test_announcers(tmp_path: Path) -> None:
     assert (router["value"], router["address"], router["prefix_length"]) == (1800, "2001:db8:2::", 64)
     assert rows["pause", drawn.STATION]["value"] == 0xFFFF and len(rows) == 5
     timed = sorted([*drawn.denied((0, 1)), *drawn.bridge([30.0, 90.0], until=200.0)], key=lambda each: each[0])
-    rows = {(row["kind"], row["source"] or row["mac"]): row for row in analyze_timed(tmp_path, timed).announcers}
+    trace = analyze_timed(tmp_path, timed)
+    rows = {(row["kind"], row["source"] or row["mac"]): row for row in trace.announcers}
     flags = rows["router_na", "fe80::1"]
     assert (flags["packets"], flags["withdrawals"], flags["value"]) == (2, 1, 1)
     tree = rows["bridge", drawn.SWITCH]
     assert (tree["value"], tree["packets"], tree["withdrawals"]) == (2, 100, 64)
+    changes = [row for row in trace.announcers if row["kind"] == "bridge_change"]
+    assert [((row["last_ns"] or 0) - (row["first_ns"] or 0)) / 1e9 for row in changes] == [34, 34]
+    assert [row["packets"] for row in changes] == [18, 18] and {row["mac"] for row in changes} == {drawn.SWITCH}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from scapy.all import (
     ICMP,
     IP,
     STP,
+    TCP,
     UDP,
     VRRP,
     Dot3,
@@ -84,6 +85,14 @@ def bridge(changes: Sequence[float], until: float = 600.0, repeated: float = 35.
     for at in changes if notified else ():
         frame = Dot3(src=STATION, dst="01:80:c2:00:00:00", len=7) / Raw(bytes.fromhex("42420300000080") + bytes(39))
         timed += [(at, frame), (at + 2.0, frame)]
+    return sorted(timed, key=lambda each: each[0])
+
+
+def flooded(changes: Sequence[float], begins: Sequence[float], until: float = 1200.0) -> Timed:
+    """The BPDUs of changes, and connections of which only the packets of the client pass."""
+    timed = bridge(changes, until)
+    for n, at in enumerate(begins):
+        timed += [each for each in Ends(port=40000 + n).connects(at) if each[1][TCP].dport == 80]
     return sorted(timed, key=lambda each: each[0])
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.services.dialogs import facts_of
-from wiretale.analyzer.findings.cost import Span
+from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import named
 from wiretale.analyzer.findings.judged import listed
@@ -22,13 +22,15 @@ from wiretale.analyzer.units import plural, show_duration
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.rows import AnnouncerRow, DirectionRow, EventRow, ExchangeRow
 
 ROWS_MAX = 10_000
 TOGETHER_NS, ANNOUNCED_MIN = 3_000_000_000, 3  # longer than a master needs to resign, and its advertisements
 PAUSES_MIN = 10
 CHANGES_MIN, CHANGES_NS = 5, 300_000_000_000  # of the spanning tree, and the longest time for each
+AGEING_NS = 15_000_000_000  # switches forget hosts after this forward delay while a change is told (IEEE 802.1D 7.9.2)
+CHANCE_MOST = 0.05
 STARTS_MIN = 2
 REDIRECT = "redirect"
 
@@ -180,10 +182,42 @@ def router_denied(case: Case) -> Matches:
             )
 
 
-def flooded_str(case: Case) -> str:
+def windows_after(case: Case, bridge: AnnouncerRow) -> list[Span]:
+    """Returns when switches flood because of each change that a bridge tells: while it does, and until its hosts are heard
+    again."""
+    place = bridge["capture"], bridge["vlan"], bridge["mac"]
+    return [
+        Span(row["first_ns"], (row["last_ns"] or row["first_ns"]) + AGEING_NS)
+        for row in announcers_of(case, "bridge_change")
+        if row["first_ns"] is not None and (row["capture"], row["vlan"], row["mac"]) == place
+    ]
+
+
+def are_after(windows: Sequence[Span], times_ns: Sequence[int], lasted_ns: float) -> bool:
+    """Returns whether all of these moments are after changes, of so many that this is hardly by chance."""
+    places = [
+        next((place for place, span in enumerate(windows) if span.start_ns <= ns <= span.end_ns), None)
+        for ns in times_ns
+    ]
+    share = min((union_ns(windows) or 0.0) / lasted_ns, 1.0)
+    return bool(places) and None not in places and share ** len(set(places)) <= CHANCE_MOST
+
+
+def flooded_findings(case: Case, bridge: AnnouncerRow, lasted_ns: float) -> list[Numbered]:
+    """Returns findings about connections of which one direction passes, if all of them began after changes."""
+    times_ns = [case.flow(flow)["first_ns"] or 0 for flow in case.transfers.hidden.one_way_answered[:ROWS_MAX]]
+    findings = case.findings("one-way")
+    return findings if findings and are_after(windows_after(case, bridge), times_ns, lasted_ns) else []
+
+
+def flooded_str(findings: Sequence[Numbered]) -> str:
     """Returns what is said of connections of which one direction passes, as of those that switches flood."""
-    count = sum(each.finding.members or 1 for each in case.findings("one-way"))
-    return f", which is probably why the capture has one direction of {plural(count, 'connection')}" if count else ""
+    count = sum(each.finding.members or 1 for each in findings)
+    return (
+        f", which is probably why the capture has one direction of {plural(count, 'connection')} that began right after changes"
+        if count
+        else ""
+    )
 
 
 @cause(
@@ -195,7 +229,9 @@ def flooded_str(case: Case) -> str:
     "from switch to switch: ports of hosts should be edge ports (portfast), which cause none when a host goes on or off; else "
     "look for a link that goes up and down.",
     shows="A bridge tells at least five changes of the topology (a notification, or the flag in its BPDUs after others "
-    "without it), one in five minutes or more. While it repeats the same change, that counts once.",
+    "without it), one in five minutes or more. While it repeats the same change, that counts once. Connections with one "
+    "direction belong to it if all of them begin while a change is told, or up to 15 s later (the age to which switches then "
+    "shorten their tables), after so many changes that this happens by chance in 5% of captures at most.",
     rivals={
         "bridge-loop": "no frame passes again and again",
         "outage": "the BPDUs tell the changes",
@@ -210,12 +246,13 @@ def topology_changes(case: Case) -> Matches:
         row = max(rows, key=lambda row: row["value"])
         lasted_ns = together_ns([row, row]) and (row["last_ns"] or 0) - (row["first_ns"] or 0)
         if row["value"] >= CHANGES_MIN and lasted_ns and lasted_ns <= row["value"] * CHANGES_NS:
+            findings = flooded_findings(case, row, lasted_ns)
             told = row["packets"] - row["withdrawals"]
             yield Match(
                 certainty="proven",
                 place="device",
                 failed=row["value"],
-                findings=case.findings("one-way"),
+                findings=findings,
                 frames=cited([row]),
                 packets=row["packets"],
                 filter="stp.flags.tc == 1 || stp.type == 0x80",
@@ -224,7 +261,7 @@ def topology_changes(case: Case) -> Matches:
                 count=f"{row['value']:,}",
                 time=show_duration(lasted_ns),
                 interval=show_duration(lasted_ns / row["value"]),
-                flooded=flooded_str(case),
+                flooded=flooded_str(findings),
                 mac=str(row["mac"]),
             )
 

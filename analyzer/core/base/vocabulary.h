@@ -150,6 +150,7 @@
     X(ROUTER_NA, "router_na")                                                                      \
     X(PAUSE, "pause")                                                                              \
     X(BRIDGE, "bridge")                                                                            \
+    X(BRIDGE_CHANGE, "bridge_change")                                                              \
     X(SIP_ACK, "sip_ack")                                                                          \
     X(ICMP_ECHO, "icmp_echo")                                                                      \
     /* verdicts on blocks (blocks.verdict) */                                                      \

@@ -12,8 +12,9 @@
  *                                                                4      1    flags: 1 a change
  *
  * CARP has the protocol number of VRRP and another length. Priority 0, lifetime 0, a pause of 0 and
- * a missing router flag withdraw. A bridge tells a change in many BPDUs, which count once. Once
- * ANNOUNCERS_MOST are listed, further ones are left out. */
+ * a missing router flag withdraw. A bridge tells a change in many BPDUs, which count once; the
+ * first CHANGES_MOST have entries of their own, by number. Once ANNOUNCERS_MOST are listed, further
+ * ones are left out. */
 #include "local/announcers.h"
 
 #include "base/bytes.h"
@@ -34,6 +35,7 @@
 #define BPDU_CHANGE    0x80 /* type */
 #define FLAG_CHANGE    1
 #define CHANGE_NS      INT64_C(10000000000) /* a bridge tells a change again after 2 s */
+#define CHANGES_MOST   256u                 /* of a bridge, that are listed */
 
 _Static_assert(sizeof(struct announcer_key) == 40, "words without padding");
 
@@ -175,6 +177,11 @@ void bridge_take(struct local_exchanges *local, const struct local_packet *place
     bridge->withdrawals += !change;
     bridge->last_ns = place->time_ns;
     bridge->last_frame = place->frame;
+    if (!change || bridge->value > CHANGES_MOST)
+        return;
+    key.kind = WORD_BRIDGE_CHANGE;
+    key.number = (uint16_t)bridge->value;
+    announce(local, place, &key, 1, &(struct announcer){0});
 }
 
 void announcer_row_add(const struct local_exchanges *local, const void *entry,
@@ -187,7 +194,7 @@ void announcer_row_add(const struct local_exchanges *local, const void *entry,
     row_set(&row, announcers_capture, key->interface);
     row_set(&row, announcers_kind, key->kind);
     row_set_if(&row, announcers_vlan, announcer->vlan, announcer->vlan);
-    if (key->kind == WORD_PAUSE || key->kind == WORD_BRIDGE)
+    if (key->kind == WORD_PAUSE || key->kind == WORD_BRIDGE || key->kind == WORD_BRIDGE_CHANGE)
         row_set_mac(sink, &row, announcers_mac, key->mac);
     else
         row_set(&row, announcers_source, add_address(sink, key->version, key->source));

@@ -11,7 +11,7 @@ struct announcer_key {
     uint64_t path;
     uint8_t source[16];     /* IPv4 in the first 4 bytes; 0 of a pause and a bridge */
     uint8_t mac[MAC_BYTES]; /* of a pause or bridge; else 0 */
-    uint16_t number;        /* VRRP: virtual router */
+    uint16_t number;        /* VRRP: virtual router; bridge_change: the first is 1 */
     uint32_t interface;
     uint16_t kind, version; /* enum word: announcers.kind; version of IP, 0 without one */
 };

@@ -1310,10 +1310,11 @@
     X(kind, KNOWN(WORD), "",                                                                       \
       "vrrp: a master of a virtual router; router: router advertisements of IPv6; router_na: "     \
       "neighbor advertisements of such a router; pause: PAUSE frames of IEEE 802.3x; bridge: "     \
-      "BPDUs of the spanning tree")                                                                \
+      "BPDUs of the spanning tree; bridge_change: those of them that tell one change of the "      \
+      "topology, of the first 256")                                                                \
     X(vlan, INT, "", "id of the innermost VLAN tag; null without one")                             \
-    X(source, ADDRESS, "", "address of the router; null for pause and bridge")                     \
-    X(mac, TEXT, "", "pause, bridge: MAC address that sends them; null for others")                \
+    X(source, ADDRESS, "", "address of the router; null for pause and bridges")                    \
+    X(mac, TEXT, "", "pause, bridges: MAC address that sends them; null for others")               \
     X(number, INT, "", "vrrp: number of the virtual router; null for others")                      \
     X(value, KNOWN(INT), "",                                                                       \
       "the largest: vrrp: priority; router: lifetime in s; router_na: 1 with its router flag, "    \
