@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.findings.model import protocol_str
-from wiretale.analyzer.units import show_share
+from wiretale.analyzer.units import plural, show_share
 
 if TYPE_CHECKING:
     from typing import Any
@@ -38,6 +38,8 @@ NO_ROUND_TRIP = {
     "echo": ", and none was answered",
     "dns": ", and no answer shows a round trip",
 }
+WITHOUT_LIMITS = ("short", "echo")
+A_FIFTH = 5  # of the packets: less is not worth a reason
 REASONS_SHOWN, EVERY_MEASURE = 5, "loss, round trips or limits"
 
 
@@ -102,18 +104,66 @@ class Judged(NamedTuple):
         )
         return f"Judged: {packets}.", self.sentence()
 
-    def text(self, reasons: bool = True) -> str:
-        """Returns the same without the word `Judged`, and perhaps without what was not judged; empty without a packet."""
-        if not self.total.packets:
-            return ""
-        if self.nothing:
-            return f"nothing for {EVERY_MEASURE}: {self._reasons()}."
+    def text(self) -> str:
+        """Returns the same without the word `Judged`, if anything was judged."""
         names_of: dict[str, list[str]] = {}
         for name, amount in self.measures.items():
             if amount.packets:
                 names_of.setdefault(self._share(amount), []).append(MEASURES[name])
         judged = "; ".join(f"{share} for {listed(names, 'and')}" for share, names in names_of.items())
-        return f"{judged}.{f' Not judged: {self._reasons()}.' if self.unjudged and reasons else ''}"
+        return f"{judged}.{f' Not judged: {self._reasons()}.' if self.unjudged else ''}"
+
+    def brief(self, reasons: bool = True) -> str:
+        """Returns the line of the screen, perhaps with the reasons of a fifth of the packets or more; empty without a packet.
+
+        Questions of DNS are judged as such, and a short flow or a ping has no limit that is missed.
+        """
+        if not self.total.packets:
+            return ""
+        missed = [part for part in self.unjudged if reasons and self._is_missed(part)]
+        shares = self._shares()
+        if not shares:
+            why = listed([part.text for part in missed] or [self.unjudged[0].text], "and")
+            return f"nothing for {EVERY_MEASURE}: {why}."
+        return f"{'; '.join([', '.join(shares), *map(self._left_out, missed)])}."
+
+    def _shares(self) -> list[str]:
+        """Returns the packets that were judged: `83 of 104 packets for loss and round trips`, `21 as DNS questions`."""
+        packets, questions = self.total.packets, self._questions()
+        groups = [(count, names) for count, names in self._counts() if count * A_FIFTH >= packets]
+        shares = [(count, f"for {listed(names, 'and')}") for count, names in groups]
+        shares += [(questions, f"as DNS {'question' if questions == 1 else 'questions'}")] if questions else []
+        total = plural(packets, "packet")
+        every = f"all {total}" if packets > 1 else total
+        return [
+            f"{count:,} {use}" if number else f"{every if count == packets else f'{count:,} of {total}'} {use}"
+            for number, (count, use) in enumerate(shares)
+        ]
+
+    def _questions(self, measure: str = "loss") -> int:
+        """Returns the packets of DNS that were not judged for a measure."""
+        return sum(part.amount.packets for part in self.unjudged if part.reason == "dns" and measure in part.measures)
+
+    def _counts(self) -> list[tuple[int, list[str]]]:
+        """Returns the packets that were judged beside DNS, with the measures that have about as many, most first."""
+        counts = {name: amount.packets for name, amount in self.measures.items()}
+        counts["rtt"] -= self._questions() - self._questions("rtt")
+        groups: list[tuple[int, list[str]]] = []
+        for name, count in sorted(counts.items(), key=lambda each: -each[1]):
+            if groups and count * A_FIFTH >= groups[-1][0] * (A_FIFTH - 1):
+                groups[-1] = (count, [*groups[-1][1], MEASURES[name]])
+            elif count:
+                groups.append((count, [MEASURES[name]]))
+        return groups
+
+    def _is_missed(self, part: Unjudged) -> bool:
+        is_told = part.reason == "dns" or (part.reason in WITHOUT_LIMITS and part.measures == ("limits",))
+        return not is_told and part.amount.packets * A_FIFTH >= self.total.packets
+
+    def _left_out(self, part: Unjudged) -> str:
+        count = "" if part.amount == self.total else f"{part.amount.packets:,} "
+        names = listed([MEASURES[name] for name in part.measures], "or")
+        return f"{count}not{'' if part.measures == ALL else f' for {names}'}: {part.text}"
 
     def _reasons(self) -> str:
         left = len(self.unjudged) - REASONS_SHOWN

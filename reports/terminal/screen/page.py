@@ -97,7 +97,7 @@ def next_str(trace: Trace) -> str:
 def closing(trace: Trace, width: int, notes: bool) -> Iterator[RenderableType]:
     """Yields what was judged, the file, and the next command."""
     yield Text()
-    above = {"Judged": judge(trace).text(notes), "File": file_str(trace, notes)}
+    above = {"Judged": judge(trace).brief(notes), "File": file_str(trace, notes)}
     yield from last_lines(above, Command(next_str(trace)), width)
 
 

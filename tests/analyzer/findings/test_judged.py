@@ -89,6 +89,35 @@ def test_the_line_has_shares_and_reasons(wiretale_run: Run, tmp_path: Path) -> N
     assert "problem is visible in this capture" not in output
 
 
+def arps(wire: Wire, count: int) -> Wire:
+    wire.packets += [(500.0 + n, ARP) for n in range(count)]
+    return wire
+
+
+def datagrams(wire: Wire, count: int, port: int = 7000) -> Wire:
+    for n in range(count):
+        wire.udp(600 + n, b"x" * 100, port=port)
+    return wire
+
+
+@pytest.mark.parametrize(
+    ("wire", "line"),
+    [
+        (tcp(Wire()), "all 83 packets for loss, round trips and limits."),
+        (arps(tcp(Wire()), 2), "83 of 85 packets for loss, round trips and limits."),
+        (arps(tcp(Wire()), 40), "83 of 123 packets for loss, round trips and limits; 40 not: not IP."),
+        (datagrams(tcp(Wire()), 20), "83 of 103 packets for loss, round trips and limits."),
+        (datagrams(tcp(Wire()), 21, 53), "83 of 104 packets for loss, round trips and limits, 21 as DNS questions."),
+        (tcp(Wire(), 2), "all 7 packets for loss and round trips."),
+        (arps(Wire(), 1), "nothing for loss, round trips or limits: not IP."),
+        (datagrams(Wire(), 1, 53), "1 packet as DNS question."),
+        (mixed(), "83 of 116 packets for loss, round trips and limits, 8 as DNS questions."),
+    ],
+)
+def test_the_screen_has_one_line_and_reasons_of_a_fifth(tmp_path: Path, wire: Wire, line: str) -> None:
+    assert judge(wiretale.analyze(wire.write(tmp_path / "judged.pcap"))).brief() == line
+
+
 def test_a_wholly_judged_capture_says_so(wiretale_run: Run, tmp_path: Path) -> None:
     path = tcp(Wire()).write(tmp_path / "tcp.pcap")
     output = text(wiretale_run, path)
