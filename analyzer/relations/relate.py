@@ -7,16 +7,17 @@ their columns are read. Subflows of a multipath connection share a token (RFC 86
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.relations.legs import COPY_NS, Ends, Leg, Proof, Side, life_of, prove, prove_half
+from wiretale.analyzer.relations.legs import COPY_NS, Ends, Leg, Proof, Side, prove, prove_half
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
 LEGS_MAX = 64  # flows with the same sequence numbers; more are those of a generator or a scan
@@ -123,18 +124,36 @@ class Flows:
         protocols = self._trace.flows._packed("protocol_number", "B", flows=numbers)
         columns = self._trace.directions._packed_columns(SIDE_FIELDS, numbers)
         counted = [array(code, data) for (_, code, *_), data in zip(SIDE_FIELDS, columns, strict=True)]
-        times = self._times(numbers)
+        times = self._times(self._trace.directions, numbers)
         sides = list(map(side_of, *counted, *times))
         return {
             flow: Leg(flow, protocols[i], ends[flow], paths[flow], (sides[2 * i], sides[2 * i + 1]))
             for i, flow in enumerate(numbers)
         }
 
-    def _times(self, flows: list[int]) -> list[array[float]]:
-        """Returns the first and the last time of each direction, from the first packet of the trace on: doubles are exact."""
+    def _times(self, table: Table, flows: list[int] | None = None) -> list[array[float]]:
+        """Returns the first and the last time of each row, from the first packet of the trace on: doubles are exact."""
         base_ns = min((ns for ns in self._trace.interfaces.column("first_ns") if ns is not None), default=0)
         fields = [(name, "d", base_ns, 1) for name in ("first_ns", "last_ns")]
-        return [array("d", data) for data in self._trace.directions._packed_columns(fields, flows)]
+        return [array("d", data) for data in table._packed_columns(fields, flows)]
+
+    def at_once(self, groups: Iterable[list[int]]) -> list[list[int]]:
+        """Returns those of each group whose lives overlap, or follow one another as closely as a proof permits.
+
+        No proof spans two such runs. Captures of several days repeat ends and sequence numbers, and a leg takes 1 kB.
+        """
+        if not (left := list(groups)):
+            return []
+        first_ns, last_ns = self._times(self._trace.flows)
+        runs: list[list[int]] = []
+        for group in left:
+            end_ns = -math.inf
+            for flow in sorted((flow for flow in group if not math.isnan(first_ns[flow])), key=first_ns.__getitem__):
+                if first_ns[flow] > end_ns + COPY_NS:
+                    runs.append([])
+                runs[-1].append(flow)
+                end_ns = max(end_ns, last_ns[flow])
+        return [run for run in runs if len(run) > 1]
 
     def subflows(self) -> Iterator[tuple[int, list[int]]]:
         """Yields each flow that joined a multipath connection, and the flows of which an end has this token: joined ones last."""
@@ -192,21 +211,7 @@ def side_of(
     )
 
 
-def at_once(group: Iterable[Leg]) -> Iterator[list[Leg]]:
-    """Yields the legs whose lives overlap, or follow one another as closely as a proof permits: no proof spans two such runs, and
-    captures of several days repeat ends and sequence numbers."""
-    lives = sorted((*life, leg.flow, leg) for leg in group if (life := life_of(leg)))
-    run, end_ns = list[Leg](), 0.0
-    for first_ns, last_ns, _, leg in lives:
-        if run and first_ns > end_ns + COPY_NS:
-            yield run
-            run, end_ns = [], last_ns
-        run.append(leg)
-        end_ns = max(end_ns, last_ns)
-    yield run
-
-
-def legs_of(group: Sequence[Leg]) -> Iterator[Relation]:
+def legs_of(group: Iterable[Leg]) -> Iterator[Relation]:
     """Yields the relations of flows that may be one conversation: the leg that shows most of it is judged for all."""
     left = sorted(group, key=lambda leg: leg.rank)
     while len(left) > 1:
@@ -219,7 +224,7 @@ def legs_of(group: Sequence[Leg]) -> Iterator[Relation]:
                 left.append(leg)
 
 
-def halves_of(group: Sequence[Leg]) -> Iterator[Relation]:
+def halves_of(group: Iterable[Leg]) -> Iterator[Relation]:
     """Yields the relations of flows that are one direction each of a connection."""
     left = sorted(group, key=lambda leg: leg.flow)
     while left:
@@ -240,16 +245,14 @@ def by_flow(relations: Iterable[Relation]) -> dict[int, Relation]:
 def relations_of(trace: Trace) -> list[Relation]:
     """Returns the relations between the flows of a trace, in the order of flows."""
     flows = Flows(trace)
-    same_numbers, same_ends = list(flows.by_numbers()), list(flows.by_ends())
+    same_numbers, same_ends = flows.at_once(flows.by_numbers()), flows.at_once(flows.by_ends())
     legs = flows.legs(flow for group in (*same_numbers, *same_ends) for flow in group)
     relations: dict[int, Relation] = {}
     for group in (*same_numbers, *same_ends):
-        left = (legs[flow] for flow in group if flow not in relations)
-        relations |= by_flow(chain.from_iterable(map(legs_of, at_once(left))))
+        relations |= by_flow(legs_of(legs[flow] for flow in group if flow not in relations))
     rows = list(relations.values())
     for group in same_ends:
-        left = (legs[flow] for flow in group if flow not in relations)
-        rows += chain.from_iterable(map(halves_of, at_once(left)))
+        rows += halves_of(legs[flow] for flow in group if flow not in relations)
     opened = ((before, flow) for before, flow in flows.reused() if trace.directions[2 * flow]["syns"])
     rows += [reuse(trace, before, flow) for before, flow in opened]  # else an answer came after an RST
     rows += subflows(trace, flows, relations)

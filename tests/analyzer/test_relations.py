@@ -16,6 +16,7 @@ import transfer_wires as wires
 import wiretale
 from plain_wire import SYN, Connection, Wire, syn_options
 from wiretale.analyzer.causes.answer import entries
+from wiretale.analyzer.relations.relate import Flows
 from wiretale.reports.phrases import relation_texts
 
 DRAWN = legs.renumbered((0x3A5F_1D20, 0xC41B_77E2))  # initial sequence numbers as a kernel draws them
@@ -91,6 +92,13 @@ CASES: dict[str, tuple[Callable[[], Wire], list[tuple[int, int, str, int | None]
 def test_related_flows(name: str, tmp_path: Path) -> None:
     make, expected = CASES[name]
     assert related(wiretale.analyze(make().write(tmp_path / "legs.pcap"))) == expected
+
+
+@pytest.mark.parametrize(("later_ms", "runs"), [(500, [[0, 1]]), (86_400_000, [])])
+def test_only_flows_that_lived_at_once_are_compared(later_ms: float, runs: list[list[int]], tmp_path: Path) -> None:
+    flows = Flows(wiretale.analyze(replayed(later_ms).write(tmp_path / "days.pcap")))
+    assert list(flows.by_numbers()) == [[0, 1]]
+    assert flows.at_once(flows.by_numbers()) == runs
 
 
 def test_evidence_is_words_and_the_router_is_counted(tmp_path: Path) -> None:
