@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.compare.loss_location import PLACES, REMEDIES, Ledger, Stage
-from wiretale.analyzer.units import agreeing, plural, show_share
+from wiretale.analyzer.units import agreeing, plural, show_duration, show_share
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.compare.capture_point import CapturePoint
     from wiretale.analyzer.compare.comparison import Comparison
 
 
@@ -85,6 +87,39 @@ def tracer_sentence(ledger: Ledger) -> str | None:
     )
 
 
+def missing_sentences(comparison: Comparison) -> Iterator[str]:
+    """Yields between which hosts the missing packets of a way went, and when: by the clock of the first point on the way."""
+    ends = {(row["flow"], row["direction"]): row["ends0"] or row.get("ends1") or [] for row in comparison.flows}
+    for heading, point in ((1, comparison.points[0]), (-1, comparison.points[-1])):
+        time_ns = f"t{point.number}"
+        counts: Counter[tuple[str, str]] = Counter()
+        rows = comparison.rows(
+            f"SELECT flow, direction, count(*) AS packets, min({time_ns}) AS start, max({time_ns}) AS stop FROM outcomes "
+            f"WHERE place IS NOT NULL AND sign(heading) = {heading} GROUP BY ALL ORDER BY ALL"
+        )
+        for row in rows:
+            _, source, _, destination, *_ = ends.get((row["flow"], row["direction"])) or [""] * 4
+            counts[source, destination] += row["packets"]
+        (most, packets), *_ = counts.most_common(1) or [(("", ""), 0)]
+        total = sum(counts.values())
+        if not most[0]:
+            continue
+        who = "The missing packet" if total == 1 else "The missing packets"
+        if packets < total:
+            who = f"{packets:,} of the {total:,} missing packets"
+        times = [row[name] for row in rows for name in ("start", "stop") if row[name] is not None]
+        yield f"{who} went from {most[0]} to {most[1]}{when(times, point)}."
+
+
+def when(times: Sequence[int], point: CapturePoint) -> str:
+    """`, between 121 ms and 164 ms after the sender's first packet`; empty if unknown."""
+    if not times or point.first_ns is None:
+        return ""
+    least, most = (show_duration(moment - point.first_ns) for moment in (min(times), max(times)))
+    span = least if least == most else f"between {least} and {most}"
+    return f", {span} after the {point.role}'s first packet"
+
+
 def remedy(comparison: Comparison) -> str | None:
     """Returns advice for the place with most losses of the first traffic that has any."""
     lost = next((ledger.lost for ledger in comparison.ledgers if ledger.lost), {})
@@ -107,13 +142,18 @@ def of_different_traffic(comparison: Comparison) -> bool:
 
 def answers(comparison: Comparison) -> Iterator[str]:
     """Yields the answers, one sentence each."""
+    is_same = False
     if len(comparison.points) > 1 and all(clock.evidence == "none" for clock in comparison.clocks):
         yield NOTHING_SHARED
     elif of_different_traffic(comparison):
         yield DIFFERENT_TRAFFIC
+    else:
+        is_same = True
     ledgers = distinct(comparison.ledgers)
     for ledger in ledgers:
         yield loss_sentence(ledger)
+    if is_same and len(comparison.points) > 1:
+        yield from missing_sentences(comparison)
     for ledger in ledgers:
         sentence = tracer_sentence(ledger)
         if sentence and (ledger.unit != "packets" or len(comparison.ledgers) <= 2):

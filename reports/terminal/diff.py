@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`wiretale diff`: which run is slower, then the times and findings that changed, totals, flows and thresholds."""
+"""`wiretale diff`: which run is slower and what changed on one screen, or all times, findings, measures and flows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -16,18 +17,25 @@ from wiretale.reports.changes import (
     MATCHED,
     TIMES_SHOWN,
     change_texts,
+    finding_cost,
     finding_text,
+    sign_of,
     time_text,
 )
-from wiretale.reports.terminal.console import INDENT, STYLES, print_parts, section
+from wiretale.reports.terminal.command import Command
+from wiretale.reports.terminal.console import INDENT, STYLES, detail_lines, last_lines, print_parts, section
 from wiretale.reports.terminal.fitted import Column, fitted
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.diff.difference import Change, Difference, FlowPair
+    from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair
     from wiretale.analyzer.diff.fail_condition import Compared, Condition
     from wiretale.analyzer.diff.trace_condition import Checks
 
 FLOW_CHANGES = 6
+#: of the screen, most telling first
+MEASURES = ("goodput", "duration", "lost_upstream", "lost_downstream", "blocks_lost", "rtt_median", "rtt_min", "bytes")
+SIGNS = {"+": "New", "−": "Gone", "~": "Changed"}
+PARTS_SHOWN = 3  # of the time, and findings of a sign
 COLUMNS = (
     *(Column("measure"), Column("A", True), Column("B", True)),
     *(Column("change", True, 2), Column("relative", True), Column("", rank=1)),
@@ -110,14 +118,54 @@ def runs_grid(difference: Difference) -> Grid:
     return grid
 
 
-def difference_parts(
-    difference: Difference, conditions: Sequence[Condition], flows: int, width: int
-) -> Iterator[RenderableType]:
-    """Yields the sections."""
+def first_parts(difference: Difference) -> Iterator[RenderableType]:
+    """Yields which run is slower, and both runs."""
     color = {"slower": VERDICTS["worse"], "faster": VERDICTS["better"]}.get(difference.verdict or "", "")
     yield Text(difference.sentence(), style=f"bold {color}".strip())
     yield Text()
     yield runs_grid(difference)
+
+
+def several(texts: Sequence[str]) -> str:
+    """`a, b, c and 2 more`."""
+    left = len(texts) - PARTS_SHOWN
+    return f"{', '.join(texts[:PARTS_SHOWN])}{f' and {left:,} more' if left > 0 else ''}"
+
+
+def with_cost(change: FindingChange) -> str:
+    """`timeout-stalls (1.2 s → 3.4 s)`."""
+    cost = finding_cost(change).strip()
+    return f"{change.code} ({cost})" if cost else change.code
+
+
+def screen_parts(difference: Difference, conditions: Sequence[Condition], width: int) -> Iterator[RenderableType]:
+    """Yields what is shown without --all."""
+    yield from first_parts(difference)
+    by_name = {change.measure.name: change for change in difference.changes if change.before or change.after}
+    if changes := [by_name[name] for name in MEASURES if name in by_name]:
+        yield Text()
+        yield changes_grid(changes, width)
+    yield Text()
+    rows: dict[str, str] = {"Time": several([time_text(time) for time in difference.times])}
+    for sign, name in SIGNS.items():
+        rows[name] = several([with_cost(each) for each in difference.findings if sign_of(each) == sign])
+    yield detail_lines(rows, tuple(rows))
+    yield from [*condition_parts(conditions, difference), Text()] if conditions else ()
+    runs = " ".join(shlex.quote(printable(run.path)) for run in (difference.before, difference.after))
+    yield from last_lines({}, Command(f"wiretale diff {runs} --all"), width + INDENT)
+
+
+def condition_parts(conditions: Iterable[Condition], difference: Difference) -> Iterator[RenderableType]:
+    """Yields the thresholds; nothing without."""
+    if lines := [condition_line(condition, difference) for condition in conditions]:
+        yield section("Thresholds", *lines)
+
+
+def every_part(
+    difference: Difference, conditions: Sequence[Condition], flows: int, width: int
+) -> Iterator[RenderableType]:
+    """Yields the sections of --all."""
+    yield from first_parts(difference)
     if difference.times:
         yield section("Where the time went, summed over flows", *time_lines(difference))
     if difference.findings:
@@ -128,8 +176,7 @@ def difference_parts(
         blocks = [flow_block(pair, width) for pair in difference.flows[:flows]]
         left = len(difference.flows) - flows
         yield section("By flow", *blocks, *([Text(f"and {left:,} more (--flows)")] if left > 0 else []))
-    if conditions:
-        yield section("Thresholds", *(condition_line(condition, difference) for condition in conditions))
+    yield from condition_parts(conditions, difference)
 
 
 def print_checks(checks: Checks, out: IO[str]) -> None:
@@ -138,6 +185,12 @@ def print_checks(checks: Checks, out: IO[str]) -> None:
     print_parts(out, lambda console: [section("Thresholds", *lines)])
 
 
-def print_difference(difference: Difference, conditions: Sequence[Condition], flows: int, out: IO[str]) -> None:
-    """Prints the changes, those of at most `flows` flows."""
-    print_parts(out, lambda console: difference_parts(difference, conditions, flows, console.width - INDENT))
+def print_difference(difference: Difference, conditions: Sequence[Condition], flows: int | None, out: IO[str]) -> None:
+    """Prints the screen, or with a number of flows everything."""
+
+    def parts(width: int) -> Iterator[RenderableType]:
+        if flows is None:
+            return screen_parts(difference, conditions, width)
+        return every_part(difference, conditions, flows, width)
+
+    print_parts(out, lambda console: parts(console.width - INDENT))

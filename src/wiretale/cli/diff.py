@@ -30,6 +30,8 @@ wiretale diff monday.wiretale tuesday.wiretale --fail-if 'goodput<-5%' --fail-if
 # a run against the captures of a store, each a run; exit code 1 if it is unusual and worse
 wiretale diff --store archive/ new.pcapng --fail-if worse
 wiretale diff --store archive/ --where "day >= '2026-11-01'" new.pcapng
+# every measure, finding and flow that changed
+wiretale diff before.pcapng after.pcapng --all
 # the largest changes, for scripts
 wiretale diff before.json after.json --json | jq .changed_most
 """
@@ -37,8 +39,9 @@ NOTES = """\
 A run is a capture, a directory of captures, the output of `wiretale analyze -o` or `wiretale experiment run`, or the
 output of `wiretale send --json`.
 
-The output begins with which run is slower, by goodput. Limits and findings that changed follow, ordered by the time or
-bytes that they cost, then all measures. goodput counts unique payload, throughput IP packets, bytes payload.
+The output begins with which run is slower, by goodput, and with each run's own answer. The main measures follow, then the
+parts of the time and the findings that changed most; --all lists all of them. goodput counts unique payload, throughput IP
+packets, bytes payload.
 
 The page of --report has the same, and draws both runs over one time axis, each from its own start: throughput, unique
 payload, RTT, losses and distributions, of all flows and of the most changed. Output of the generator has no packets to draw.
@@ -57,6 +60,7 @@ packets, bytes, flows, findings
 """
 EXIT_CODES = (0, 1, 2, 3, 4, 130, 143)
 FAILED, DAMAGED = 1, 3
+FLOWS_LISTED = 10
 # The verdicts of --store for which these words of --fail-if hold.
 FAIL_WORDS = {"worse": ("worse",), "unusual": ("worse", "better", "different")}
 
@@ -71,8 +75,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--where", "SQL", text)
     text = "exit with 1 if it holds; repeatable"
     option(parser, "--fail-if", "CONDITION", text, action="append", default=[])
-    text = "flows listed, most changed first, or services with --store (default 10)"
-    option(parser, "--flows", "N", text, type=whole_number(0), default=10)
+    option(parser, "--all", None, "everything: all times, findings and measures that changed, and 10 flows")
+    text = "the same with N flows, most changed first; of --store and --json, the services and flows (default 10)"
+    option(parser, "--flows", "N", text, type=whole_number(0))
     add_json(parser, " instead of the tables")
     option(parser, "--report", "FILE", "write an interactive page; - for standard output", type=options.page)
     add_overwrite(parser)
@@ -97,12 +102,17 @@ def check_report(arguments: argparse.Namespace, runs: Sequence[str]) -> None:
         check_outputs([arguments.report], inputs, arguments.overwrite, page=True)
 
 
+def flows_of(arguments: argparse.Namespace) -> int:
+    """Returns how many flows or services are listed."""
+    return FLOWS_LISTED if arguments.flows is None else int(arguments.flows)
+
+
 def write_stdout(difference: Difference, conditions: list[Condition], arguments: argparse.Namespace) -> None:
     """Writes the tables, or the output of --json or --report - instead."""
     if arguments.json:
         from wiretale.reports.export.diff import diff_object
 
-        print_json(diff_object(difference, conditions, arguments.flows, __version__))
+        print_json(diff_object(difference, conditions, flows_of(arguments), __version__))
     elif arguments.report == options.STDOUT:
         from wiretale.reports.html.compare.diff import render
 
@@ -110,7 +120,8 @@ def write_stdout(difference: Difference, conditions: list[Condition], arguments:
     elif not arguments.quiet:
         from wiretale.reports.terminal.diff import print_difference
 
-        print_difference(difference, conditions, arguments.flows, sys.stdout)
+        is_short = arguments.flows is None and not arguments.all
+        print_difference(difference, conditions, None if is_short else flows_of(arguments), sys.stdout)
 
 
 def write_files(difference: Difference, arguments: argparse.Namespace) -> Iterator[Path]:
@@ -170,7 +181,7 @@ def run_against_store(arguments: argparse.Namespace) -> int:
     conditions = [parse_condition(text, BASELINE, FAIL_WORDS) for text in arguments.fail_if if text not in words]
     check_report(arguments, (arguments.before,))
     difference = diff_with_store(
-        arguments.store, arguments.where, partial(load_run, arguments.before, True), arguments.flows
+        arguments.store, arguments.where, partial(load_run, arguments.before, True), flows_of(arguments)
     )
     failed = any(difference.verdict in FAIL_WORDS[word] for word in words)
 

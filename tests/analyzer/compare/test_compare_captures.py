@@ -108,6 +108,20 @@ def test_kernel_and_application_are_kept_apart(tmp_path: Path) -> None:
         assert advice.startswith("For those lost by the receiver's kernel: raise the receive buffer")
 
 
+def test_most_of_the_missing_packets_name_their_hosts(tmp_path: Path) -> None:
+    """Three of 100 to one host are lost, and one of 100 to another; later ones arrive."""
+    points = Points()
+    for n in range(200):
+        lost = n in (20, 40, 60, 71)
+        ends = (("10.0.0.1", 6000), ("10.0.1.1" if n % 2 == 0 else "10.0.1.2", 5000))
+        points.pass_by(udp(b"%d" % n, n, *ends), n, (0, None if lost else 2, None if lost else 5))
+    with compared(points, tmp_path) as comparison:
+        (sentence,) = (text for text in answers(comparison) if "missing" in text)
+    assert sentence == (
+        "3 of the 4 missing packets went from 10.0.0.1 to 10.0.1.1, between 20 ms and 71 ms after the sender's first packet."
+    )
+
+
 def test_every_place_of_losses_has_advice_and_none_is_given_without_losses(tmp_path: Path) -> None:
     assert set(REMEDIES) == set(PLACES) - {"capture"}
     points = Points()

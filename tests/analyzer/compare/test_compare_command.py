@@ -41,6 +41,10 @@ def test_the_answer_comes_first(captures: list[Path], wiretale_run: Runner) -> N
         "Blocks of run 31, sender → receiver: 12 of 600 (2%) did not arrive: 5 in the network before the tracer, "
         "7 in the network after the tracer."
     )
+    assert (
+        "The missing packets went from 10.0.0.1 to 10.0.1.1, between 7 ms and 550 ms after the sender's first packet."
+        in " ".join(done.stdout.split())
+    )
     assert "at most ±5 ms off" in done.stdout
 
 

@@ -315,7 +315,10 @@ def test_times_and_findings_that_changed_are_ordered_by_cost(samples: Path, wire
     assert result["findings"][: len(seconds)] == seconds
     stalls = next(entry for entry in seconds if entry["code"] == "timeout-stalls")
     assert (stalls["a_count"], stalls["a_cost"]) == (0, 0) and stalls["b_cost"] == stalls["change"]
-    text = wiretale_run("diff", clean, lossy).stdout
+    screen, text = (wiretale_run("diff", clean, lossy, *words).stdout for words in ((), ("--all",)))
+    assert len(screen.splitlines()) <= 24 and "\nNew " in screen and "timeout-stalls (" in screen
+    assert screen.splitlines()[-1].endswith("--all") and "In total" not in screen
+    assert wiretale_run("diff", clean, lossy, "--flows", "10").stdout == text
     assert (
         text.index("B is ") < text.index("Where the time went") < text.index("Findings that") < text.index("In total")
     )
@@ -336,7 +339,9 @@ def test_two_runs_without_goodput_have_no_verdict(tmp_path: Path, wiretale_run: 
 
 def test_a_change_that_is_unknown_is_not_called_equal(samples: Path, wiretale_run: Runner) -> None:
     """UDP has no round trips, so that the first run has no RTT."""
-    lines = wiretale_run("diff", samples / "ip_fragments.pcap", samples / "tail_loss_probes.pcapng").stdout.splitlines()
+    lines = wiretale_run(
+        "diff", samples / "ip_fragments.pcap", samples / "tail_loss_probes.pcapng", "--all"
+    ).stdout.splitlines()
     cells = dict(re.split(r" {2,}", line.strip(), maxsplit=1) for line in lines if re.match(r"  \S.*\S {2,}\S", line))
     assert cells["RTT min"].split() == ["–", "20", "ms", "–"]
     assert cells["flows"].split() == ["2", "2", "="]
