@@ -31,8 +31,7 @@ def ports_str(case: Case) -> str:
 @cause(
     code="copies",
     title="The same packets stored twice",
-    sentence="{again:packet was|packets were} captured twice{where}: {count:connection passed|connections passed} two capture "
-    "points, and {count:~counts|count} once.",
+    sentence="{again:packet was|packets were} captured twice{where}, and {again:~counts|count} once.",
     advice="Mirror one port, or one direction of each; `editcap -d` removes the copies of one port.",
     shows="The same TCP packet (IP ID, sequence number, checksum) comes again within half a round trip, with other link "
     "addresses, another VLAN or a TTL lower by one router. Or a second flow has the same first sequence numbers and times.",
@@ -54,7 +53,6 @@ def copies(case: Case) -> Matches:
             again=packets,
             severity=None if is_many else "info",
             where=ports_str(case),
-            count=sum(each.finding.members or 1 for each in stored),
         )
     yield from legs(case, case.findings("several-places"))
 
@@ -70,7 +68,6 @@ def legs(case: Case, findings: list[Numbered]) -> Matches:
             findings=findings,
             again=sum(case.flow(row["flow"])["packets"] for row in copied),
             where=place_str(case, copied[0]),
-            count=len(copied),
         )
 
 
