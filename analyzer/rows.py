@@ -612,6 +612,7 @@ class ExchangeRow(TypedDict):
     network_ns: int | None
     server_ns: int | None
     response_bytes: int | None
+    response_announced_bytes: int | None
     response_ns: int | None
     response_pause_ns: int | None
     pause_ns: int | None

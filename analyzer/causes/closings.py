@@ -9,12 +9,13 @@ from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.causes.connections import Connections, times_str
+from wiretale.analyzer.causes.connections import EXCHANGE_KINDS, Connections, times_str
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
 from wiretale.analyzer.findings.model import duration_of, endpoint_str
 from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.rows import DirectionRow, FlowRow
+    from wiretale.analyzer.rows import DirectionRow, ExchangeRow, FlowRow
     from wiretale.analyzer.trace import Trace
 
 FLOWS_MAX = 5_000  # that are examined
@@ -23,6 +24,7 @@ AT_ONCE_NS = 200_000_000
 CHECKS_SHARE = 0.8  # of the pauses that are as long as the period
 RESETS_MIN, WORDS_MOST = 3, 64  # bytes: an alert of TLS has 31 or less
 IDLE_MIN_NS = 4_500_000_000  # before a reset; common servers close after 5 s
+SEGMENT_LEAST = 536  # bytes (RFC 9293 section 3.7.1): a shorter message is in one segment
 
 
 class Ended(NamedTuple):
@@ -116,9 +118,32 @@ def resetter_of(ended: Ended) -> DirectionRow | None:
     return reset if is_whole and is_last and is_alone and (flow["pause_ns"] or 0) >= IDLE_MIN_NS else None
 
 
-def idle_str(trace: Trace, ended: list[Ended]) -> str:
-    """`10.0.0.2:5432 reset 3 idle connections, 60 s after their last packet …`; empty without such a reset."""
-    resetters = [(each, row) for each in ended if (row := resetter_of(each)) is not None]
+def last_answers(trace: Trace, flows: set[int]) -> dict[int | None, ExchangeRow]:
+    """Returns the last request of each of these flows, with its answer."""
+    rows = rows_where(trace.transfers, "kind", *EXCHANGE_KINDS) if flows else []
+    return {row["flow"]: row for row in rows if row["flow"] in flows}
+
+
+def may_be_half(each: Ended, answer: ExchangeRow | None) -> bool:
+    """Returns whether the last answer on a connection may have stopped before its end: it has several segments, or full ones, and
+    no length that it reached."""
+    if answer is None:
+        return True
+    came, announced = answer["response_bytes"] or 0, answer["response_announced_bytes"]
+    segment = max(min(row["segment_max"] or SEGMENT_LEAST for row in (each.client, each.server)), SEGMENT_LEAST)
+    return came >= segment if announced is None else came < announced
+
+
+def missed_str(are_whole: bool, is_single: bool) -> str:
+    """Returns whether somebody misses connections that were reset: their last answers may have stopped before their end."""
+    if are_whole:
+        return f", so probably nobody misses {'it' if is_single else 'them'}"
+    return f"; whether the last {'one was' if is_single else 'ones were'} whole doesn't show"
+
+
+def idle_groups(trace: Trace, ended: list[Ended]) -> dict[tuple[str, str], list[Ended]]:
+    """Returns the connections that were reset while nobody waited for an answer, by who did it, and the server."""
+    resetters = [(each, row) for each in ended if (row := resetter_of(each))]
     waiting = Connections(trace.transfers).open_requests if resetters else {}
     groups: dict[tuple[str, str], list[Ended]] = defaultdict(list)
     for each, row in resetters:
@@ -127,13 +152,21 @@ def idle_str(trace: Trace, ended: list[Ended]) -> str:
             who = server if row is each.server else row["source"]
             is_forged = row["ttl_min"] != row["ttl_max"]
             groups[f"A device in the name of {who} (by its TTL)" if is_forged else who, server].append(each)
+    return groups
+
+
+def idle_str(trace: Trace, ended: list[Ended]) -> str:
+    """`10.0.0.2:5432 reset 3 idle connections, 60 s after their last packet …`; empty without such a reset."""
+    groups = idle_groups(trace, ended)
     if not groups:
         return ""
     (who, server), idle = max(groups.items(), key=lambda entry: len(entry[1]))
     to, is_single = "" if server in who else f" to {server}", len(idle) == 1
     what = f"an idle connection{to}" if is_single else f"{len(idle):,} idle connections{to}"
     after = times_str([each.flow["pause_ns"] or 0 for each in idle])
+    answers = last_answers(trace, {each.flow["flow"] for each in idle})
+    are_whole = not any(may_be_half(each, answers.get(each.flow["flow"])) for each in idle)
     return (
         f"{who} reset {what}, {after} after {'its' if is_single else 'their'} last packet: everything was acknowledged and every "
-        f"request had an answer, so probably nobody misses {'it' if is_single else 'them'}"
+        f"request had an answer{missed_str(are_whole, is_single)}"
     )

@@ -85,3 +85,55 @@ def test_idle_connections_that_nobody_misses(timed: Timed, words: str, tmp_path:
 )
 def test_connections_that_somebody_may_miss(timed: Timed, tmp_path: Path) -> None:
     assert "nobody misses" not in trace_of(timed, tmp_path).answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("timed", "certainty", "words"),
+    [
+        (drawn.half(), "proven", "30 kB of an answer of 60 kB, then nothing for 60 s, and it reset the connection"),
+        (drawn.half(pause=0.0), "proven", "30 kB of an answer of 60 kB, then it reset the connection"),
+        (drawn.half(flags="FA"), "proven", "then nothing for 60 s, and it closed the connection"),
+        (drawn.half(back=False), "likely", "then nothing for 60 s, and the client reset the connection"),
+        (drawn.half(back=False, flags="FA"), "likely", "and the client closed the connection"),
+        (drawn.half(lost=True), "likely", "42 B of it without an ACK, then"),
+        (drawn.half(count=3), "proven", "30 kB of an answer of 60 kB (and so 2 others), then nothing for 60 s"),
+    ],
+    ids=["reset", "at once", "closed", "given up", "closed by the client", "lost", "several"],
+)
+def test_answers_that_stop_before_their_length(timed: Timed, certainty: str, words: str, tmp_path: Path) -> None:
+    answer = trace_of(timed, tmp_path).answer
+    assert (answer.cause, answer.certainty) == ("answer-cut", certainty) and words in answer.sentence, answer.sentence
+
+
+@pytest.mark.parametrize(
+    "timed",
+    [
+        drawn.half(60_000),
+        drawn.half(method=b"HEAD", came=0),
+        drawn.half(back=False, pause=0.5),  # a client that wants no more
+        drawn.half(shut=True),
+        drawn.half(unseen=True),
+        drawn.half(length=b"Transfer-Encoding: chunked\r\nContent-Length: 60000"),
+        drawn.half(length=b"Connection: close"),
+    ],
+    ids=["whole", "head", "enough", "shut", "unseen", "chunks", "unknown"],
+)
+def test_answers_that_may_be_whole(timed: Timed, tmp_path: Path) -> None:
+    assert "answer-cut" not in trace_of(timed, tmp_path).causes.column("code")
+
+
+@pytest.mark.parametrize(
+    ("timed", "words"),
+    [
+        (drawn.half(60_000), "so probably nobody misses it"),
+        (drawn.half(0, method=b"HEAD"), "so probably nobody misses it"),
+        (
+            drawn.half(length=b"Connection: close"),
+            "every request had an answer; whether the last one was whole doesn't",
+        ),
+        (drawn.half(length=b"A: b", count=3, port=81), "whether the last ones were whole doesn't show"),
+    ],
+)
+def test_idle_connections_whose_last_answer_may_be_half(timed: Timed, words: str, tmp_path: Path) -> None:
+    answer = trace_of(timed, tmp_path).answer
+    assert answer.cause is None and words in answer.sentence, answer.sentence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resets: segments that came without translation, health checks, and last words after the end."""
+"""Resets: segments that came without translation, health checks, last words after the end, and answers that stop."""
 
 from __future__ import annotations
 
@@ -90,4 +90,52 @@ def idle(
     return timed
 
 
-EXAMPLES = {"untranslated": of_timed(lambda: [*transfer(40_000, 1.0), *transfer(40_001, 5.0)])}
+def half(
+    came: int = 30_000,
+    pause: float = 60.0,
+    flags: str = "RA",
+    back: bool = True,
+    length: bytes = b"Content-Length: 60000",
+    method: bytes = b"GET",
+    lost: bool = False,
+    shut: bool = False,
+    unseen: bool = False,
+    port: int = 80,
+    count: int = 1,
+) -> Timed:
+    """Answers of which so many bytes come, and that one end ends after a pause; the last segment may have no ACK, the client a
+    shut window, the capture a gap."""
+    timed: Timed = []
+    for number in range(count):
+        ends, at = Ends(45_000 + number, port), 5.0 + 3.0 * number
+        request = method + b" /a HTTP/1.1\r\nHost: www.example.org\r\n\r\n"
+        sent, answer = 1001 + len(request), b"HTTP/1.1 200 OK\r\n" + length + b"\r\n\r\n" + bytes(came)
+        timed += [
+            ends.syn(at),
+            *ends.accepts(at + RTT),
+            ends.segment(at + 0.1, False, "PA", data=request, seq=1001, ack=5001),
+        ]
+        now = at + 0.1 + RTT
+        for start in range(0, len(answer), 1_000):
+            part, end = answer[start : start + 1_000], start + 1_000 >= len(answer)
+            if not (unseen and start == 5_000):
+                timed.append(ends.segment(now, True, "PA" if end else "A", data=part, seq=5001 + start, ack=sent))
+            if not (end and lost):
+                window = 0 if end and shut else 64_000
+                timed.append(
+                    ends.segment(now + 0.0001, False, "A", seq=sent, ack=5001 + start + len(part), window=window)
+                )
+            now += 0.001
+        received = 5001 + len(answer)
+        seq, ack = (received, sent) if back else (sent, received)
+        timed.append(ends.segment(now + pause, back, flags, seq=seq, ack=ack))
+        if "F" in flags:
+            timed.append(ends.segment(now + pause + RTT, not back, flags, seq=ack, ack=seq + 1))
+            timed.append(ends.segment(now + pause + 2 * RTT, back, "A", seq=seq + 1, ack=ack + 1))
+    return timed
+
+
+EXAMPLES = {
+    "answer-cut": of_timed(half),
+    "untranslated": of_timed(lambda: [*transfer(40_000, 1.0), *transfer(40_001, 5.0)]),
+}

@@ -1,29 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that reset a connection right behind an answer, or end all answers after the same time."""
+"""Answers that end before their length, servers that reset right behind an answer, or end all answers after the same time."""
 
 from __future__ import annotations
 
+from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
-from wiretale.analyzer.causes.ended.timer import Closed, closed_connections, last_messages, spread
+from wiretale.analyzer.causes.connections import ROWS_MAX, ending_cited, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.ended.timer import Closed, closed_connections, is_closed_by_server, last_messages, spread
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
-from wiretale.analyzer.units import plural, show_duration
+from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, rows_numbered
+from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection
-    from wiretale.analyzer.rows import EndingRow, ExchangeRow
+    from wiretale.analyzer.rows import DirectionRow, EndingRow, ExchangeRow
 
 BEHIND_NS = 200_000_000  # from the last byte of an answer to the RST
 RESETS_MIN = 2
 CUTS_MIN, CUT_MIN_NS, CUT_SPREAD = 3, 4_500_000_000, 1.005  # answers that end after one time
 WHOLE = 0.005  # of a time that is a number of seconds, as settings are
 GOING_NS = 1_000_000_000  # before the end, in which the answer still went on
+STALLED_NS = 5_000_000_000  # before a client gives up; sooner, it may want no more
 UNLIKE = 1.02  # sizes of answers: those of a stream that is paced have one
 
 
@@ -68,6 +71,127 @@ def behind_answers(case: Case) -> list[Behind]:
     messages = last_messages(case, set(of_server)) if len(of_server) >= RESETS_MIN else {}
     pairs = (behind(case.connections[flow], of_server[flow], message) for flow, message in messages.items())
     return [each for each in pairs if each]
+
+
+class Half(NamedTuple):
+    """An answer that ended before its length."""
+
+    connection: Connection
+    message: ExchangeRow
+    by_server: bool  # who ended it
+    pause_ns: int  # before the end; 0 without one
+
+    @property
+    def open_bytes(self) -> int:
+        """The bytes without an ACK."""
+        return self.connection.directions[self.connection.server_side]["unacked_bytes"] or 0
+
+    @property
+    def is_reset(self) -> bool:
+        """Whether a RST ended it."""
+        return any(row["resets"] for row in self.connection.directions)
+
+
+def ended_by(client: DirectionRow, server: DirectionRow, is_servers: bool) -> int | None:
+    """Returns who ended a connection, 0 the client or 1 the server, None if that is not known. `is_servers`: of two FINs, the
+    server's came first."""
+    if not (client["resets"] or client["fins"]):
+        return 1 if server["resets"] or server["fins"] else None
+    if server["resets"] or (server["fins"] and not client["fins"]):
+        return None
+    return int(bool(server["fins"]) and is_servers)
+
+
+def half_of(connection: Connection, message: ExchangeRow) -> Half | None:
+    """Returns an answer that stopped before its length, by its server or after a pause; None if the client wanted no more, does
+    not read, or bytes of it are not in the capture."""
+    client, server = (connection.directions[side] for side in (connection.client_side, connection.server_side))
+    if server["missing_bytes"] or server["unseen_bytes"] or client["zero_windows"]:
+        return None
+    is_at_end = connection.last_ns - (connection.flow["pause_until_ns"] or 0) <= GOING_NS
+    pause_ns = (connection.flow["pause_ns"] or 0) if is_at_end else 0
+    who = ended_by(client, server, is_closed_by_server(connection))
+    if who is None or (not who and pause_ns < STALLED_NS):
+        return None
+    return Half(connection, message, bool(who), pause_ns)
+
+
+def half_answers(case: Case) -> list[Half]:
+    """Returns the last answers of connections that stopped before their length, and that no cause explains."""
+    names, table = ("response_bytes", "response_announced_bytes"), case.trace.exchanges
+    packed = table._packed_columns([(name, "d", 0, 1) for name in names]) if len(table) else []
+    pairs = zip(*(array("d", column) for column in packed), strict=True)
+    short = [number for number, (came, announced) in enumerate(pairs) if came < announced][:ROWS_MAX]
+    explained = case.flows_of()
+    rows = {row["flow"]: row for row in rows_numbered(case.transfers, short) if row["flow"] not in explained}
+    last = last_messages(case, {flow for flow in rows if flow is not None})
+    ends = (half_of(case.connections[flow], row) for flow, row in last.items() if row["turn"] == rows[flow]["turn"])
+    return [each for each in ends if each]
+
+
+@cause(
+    code="answer-cut",
+    title="An answer stops before its end",
+    sentence="The server {server} sent {came} of an answer of {length}[{more}], {end}.",
+    advice="Look in the log of {host} for what stopped the answer, and behind it (database, upstream, disk). Look for a timeout "
+    "at each proxy on the way (nginx `proxy_read_timeout 60s`, `send_timeout 60s`).",
+    shows="The first HTTP response of a connection, and the last, has fewer bytes than its header and Content-Length say "
+    "(exchanges.response_announced_bytes). The server closed or reset first, or the client did so after a pause of 5 s or more. "
+    "All bytes that were sent are in the capture, and the client's window was open.",
+    rivals={
+        "client-gave-up": "the server ends the connection, or the answer had stopped for 5 s before",
+        "zero-window": "the client's window is open",
+        "reset-by-peer": "the answer had begun, and its length is known",
+        "outage": "all that was sent has an ACK",
+    },
+    unknown="Within TLS, in chunks, and for later answers of a connection, whether an answer is whole.",
+    explains=("reset", "idle-reset", "sender-idle"),
+)
+def answer_cut(case: Case) -> Matches:
+    groups = largest_groups(half_answers(case), lambda each: (each.connection.server, each.by_server, each.is_reset))
+    for _, group in groups:
+        yield cut_match(group, max(case.connections.requests_to(group[0].connection.server), len(group)))
+
+
+def end_str(first: Half, pauses: Sequence[int]) -> str:
+    """Returns how answers ended: `then nothing for 60 s, and it reset the connection`."""
+    unheard = f"{show_bytes(first.open_bytes)} of it without an ACK, " if first.open_bytes else ""
+    silence = f"nothing for {times_str(pauses)}, and " if min(pauses) >= GOING_NS else ""
+    who, ended = "it" if first.by_server else "the client", "reset" if first.is_reset else "closed"
+    return f"{unheard}then {silence}{who} {ended} the connection"
+
+
+def excluded_by(first: Half, is_heard: bool) -> dict[str, str]:
+    """Returns the rivals that an end like the first excludes."""
+    excluded = {"zero-window": "the client's window was open"}
+    excluded |= {"client-gave-up": "the server ended the connection"} if first.by_server else {}
+    return excluded | ({"outage": "all that was sent has an ACK"} if is_heard else {})
+
+
+def cut_match(group: Sequence[Half], total: int) -> Match:
+    """Returns the match of answers of one server that stopped before their length, of so many requests."""
+    first, connections = group[0], [each.connection for each in group]
+    is_heard, pauses = not any(each.open_bytes for each in group), [each.pause_ns for each in group]
+    others = f" (and so {plural(len(group) - 1, 'other')})" if len(group) > 1 else ""
+    return Match(
+        certainty="proven" if is_heard and first.by_server else "likely",
+        place="server",
+        flows=[connection.number for connection in connections],
+        failed=len(group),
+        attempts=total,
+        waited_ns=sum(pauses) or None,
+        frames=packets_of([each.message for each in group]),
+        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        proof=f"fewer bytes than Content-Length{', all acknowledged,' if is_heard else ''} at the end of the connection",
+        excluded=excluded_by(first, is_heard),
+        undecided={} if is_heard else {"outage": "a capture at the server: whether it sent more"},
+        server=server_str(connections),
+        host=connections[0].server[0],
+        came=show_bytes(first.message["response_bytes"] or 0),
+        length=show_bytes(first.message["response_announced_bytes"] or 0),
+        more=others,
+        end=end_str(first, pauses),
+    )
 
 
 @cause(

@@ -111,19 +111,25 @@ static bool is_expectation(const struct line *line) {
            !strncasecmp((const char *)line->bytes + at, value, sizeof value - 1);
 }
 
+/* Whether a header line has this name, which ends with a colon. */
+static bool has_name(const struct line *line, const char *name) {
+    size_t length = strlen(name);
+    return line->length >= length && !strncasecmp((const char *)line->bytes, name, length);
+}
+
 /* Sets the length of the content from a header line `Content-Length: 200` (RFC 9112 section 6.2).
  */
-static void read_content_length(struct http_request *http, const struct line *line) {
+static void read_content_length(uint64_t *content, const struct line *line) {
     static const char header[] = "Content-Length:";
     size_t at = sizeof header - 1;
-    if (line->length < at || strncasecmp((const char *)line->bytes, header, at) != 0)
+    if (!has_name(line, header))
         return;
     while (at < line->length && line->bytes[at] == ' ')
         at++;
-    for (http->content_length = 0; at < line->length && http->content_length < CONTENT_MOST; at++) {
+    for (*content = 0; at < line->length && *content < CONTENT_MOST; at++) {
         if (line->bytes[at] < '0' || line->bytes[at] > '9')
             break;
-        http->content_length = 10 * http->content_length + (uint64_t)(line->bytes[at] - '0');
+        *content = 10 * *content + (uint64_t)(line->bytes[at] - '0');
     }
 }
 
@@ -144,7 +150,7 @@ static void parse_request(struct application *application, struct first_bytes *s
             set_host(http, arrival->pool, line.bytes + 5, line.length - 5);
         else {
             http->expects |= is_expectation(&line);
-            read_content_length(http, &line);
+            read_content_length(&http->content_length, &line);
         }
         if (!first && !line.length) {
             http->requested = moment_of(arrival);
@@ -191,6 +197,17 @@ unsigned http_segment_status(const uint8_t *bytes, size_t length) {
     return status;
 }
 
+/* Reads a header line of the final response. The length counts unless the content has chunks (RFC
+ * 9112 section 6.3). */
+static void parse_answer_line(struct http_request *http, struct first_bytes *stream,
+                              const struct line *line) {
+    stream->over = !line->length;
+    http->coded |= has_name(line, "Transfer-Encoding:");
+    read_content_length(&http->answer_length, line);
+    if (stream->over && http->answer_length && !http->coded)
+        http->answer_announced = stream->base + line->next + http->answer_length;
+}
+
 /* Skips the header of an interim response: its lines, up to an empty one. */
 static void parse_response(struct http_request *http, struct first_bytes *stream,
                            const struct arrival *arrival) {
@@ -199,11 +216,13 @@ static void parse_response(struct http_request *http, struct first_bytes *stream
         unsigned status = http_status(line.bytes, line.length);
         stream->over = !stream->parsed && !status;
         stream->parsed = (uint16_t)line.next;
-        if (status < STATUS_FINAL && status != STATUS_SWITCHING)
-            continue;
-        http->status = (uint16_t)status;
-        http->answered = moment_of(arrival);
-        stream->over = true;
+        if (http->status)
+            parse_answer_line(http, stream, &line);
+        else if (status >= STATUS_FINAL || status == STATUS_SWITCHING) {
+            http->status = (uint16_t)status;
+            http->answered = moment_of(arrival);
+            stream->over = status == STATUS_SWITCHING;
+        }
     }
 }
 

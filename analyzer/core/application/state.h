@@ -133,9 +133,11 @@ struct http_request {
     char method[16]; /* empty if it was not captured */
     uint8_t client;  /* direction of the request */
     bool expects;    /* it asks the server for 100 Continue before it sends the content */
+    bool coded;      /* the response has chunks, or another encoding of its transfer */
     char *host;      /* escaped; NULL without one */
     uint64_t content_length, announced; /* bytes of the content, and with the header; 0: unknown */
-    uint16_t status;                    /* 0 if it is not known */
+    uint64_t answer_length, answer_announced; /* the same of the response */
+    uint16_t status;                          /* 0 if it is not known */
     struct moment requested, answered;
 };
 

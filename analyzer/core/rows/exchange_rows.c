@@ -14,6 +14,7 @@
 #define DUE_NS            INT64_C(5000000000) /* after which an answer is missing */
 #define ATTEMPTS_DUE      3u /* so many requests without an answer show that, too */
 #define STATUS_FINAL      200u
+#define STATUS_UNCHANGED  304u
 #define STATUS_TEXT_MAX   8
 
 /* Sets a span less `rtt_ns`, if both are known. */
@@ -160,6 +161,11 @@ static void put_status(struct row_sink *sink, struct row *row, unsigned status) 
     row_set(row, exchanges_outcome, status < STATUS_ERROR ? WORD_ANSWERED : WORD_ERROR);
 }
 
+/* Whether the length of a response is that of what follows its header (RFC 9110 section 8.6). */
+static bool has_content(const struct http_request *http) {
+    return *http->method && strcmp(http->method, "HEAD") != 0 && http->status != STATUS_UNCHANGED;
+}
+
 /* The status line is an answer even if ACKs do not show that it follows the request. */
 static void put_http(struct row_sink *sink, struct row *row, const struct http_request *http) {
     int64_t answered_ns = http->answered.time_ns;
@@ -172,6 +178,8 @@ static void put_http(struct row_sink *sink, struct row *row, const struct http_r
     if (!http->status)
         return;
     put_status(sink, row, http->status);
+    row_set_if(row, exchanges_response_announced_bytes, http->answer_announced && has_content(http),
+               (int64_t)http->answer_announced);
     if (row_known(row, exchanges_answered_frame))
         return;
     put_frame(row, exchanges_answered_frame, http->answered.frame);

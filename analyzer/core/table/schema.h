@@ -1084,6 +1084,9 @@
       "response, less network_ns. Null as above, and if IPv4 IDs or an ACK without data "          \
       "show that its first transmission may be lost between server and capture point")             \
     X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
+    X(response_announced_bytes, INT, "bytes",                                                      \
+      "first HTTP response of a connection: its length by Content-Length, with the header and "    \
+      "what precedes it; null without one, and for HEAD and status 304")                           \
     X(response_ns, DURATION, "ns",                                                                 \
       "response spread: from its first byte to its last, without retransmission_*_ns; null "       \
       "without one")                                                                               \
