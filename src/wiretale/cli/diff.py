@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compare two runs and rank the changes: totals, and each flow with its counterpart (the same endpoints if they are unique,
-else the same rank).
+"""Compare two runs: which is faster, and what changed. --all adds every measure, and each flow beside its counterpart (the
+same endpoints if they are unique, else the same rank).
 """
 
 from __future__ import annotations

@@ -55,8 +55,8 @@ EXIT_TEXTS = {
     3: "done, but a test failed (results.csv has the reason)",
     4: "no such plan or directory, or the receiver did not start",
     5: "a program or a permission is missing",
-    130: "interrupted",
-    143: "terminated",
+    130: "interrupted (Ctrl-C)",
+    143: "terminated (SIGTERM, SIGHUP)",
 }
 SERVE_USAGE = "wiretale experiment serve DIR [--files FOLDER] [--port N] [--open]"
 SERVE_DESCRIPTION = """\

@@ -82,7 +82,7 @@ def waiting(case: Case) -> list[Pause]:
     code="revocation-blocked",
     title="A TLS client waits for hosts that never answer",
     sentence="The client {client} paused {waited} in {count:TLS handshake} with {server}, and went on when {hosts} had left "
-    "its SYNs without an answer: it {probably}asks there whether the certificate is revoked (CRL, OCSP).",
+    "its SYNs without an answer. It {probably}asks there whether the certificate is revoked (CRL, OCSP).",
     advice="Let {client} reach {names} on TCP 80, directly or by the proxy that its system account uses (`netsh winhttp show "
     "proxy`); or let the server staple OCSP. Windows also fetches lists of root certificates, which a policy turns off.",
     shows="A client sends nothing for 2 s or longer between the first message of a TLS server and its own next one. Within a "
