@@ -45,6 +45,11 @@ from crafted import Timed, analyze_timed, write_timed
             "Two adapters, 00:25:90:aa:bb:10 and 00:25:90:aa:bb:11, answer ARP for 10.0.4.50; they are probably of one machine",
         ),
         (
+            "address-in-use",
+            "02:00:00:00:00:0a cannot use the IPv6 address fd00::50: 00:50:56:9a:11:22 has it already, and says so in answer to "
+            "1 solicitation of duplicate address detection.",
+        ),
+        (
             "dhcp-declined",
             "02:00:00:00:00:0c declines 10.1.4.7 that 10.1.0.1 gave it, as already in use (ARP shows it at "
             "02:00:00:00:00:77), so it has none.",
@@ -81,6 +86,9 @@ def test_sentences(code: str, beginning: str, tmp_path: Path) -> None:
     "timed",
     [
         drawn.two_cards(apart=80),  # two machines
+        drawn.detected(holder=drawn.STATION, after=0.5),  # its own
+        drawn.detected(after=1.5),  # it has the address by then
+        drawn.detected(after=-0.5),  # before
         drawn.masters(second_from=30, first_until=30),  # one takes over
         drawn.masters(second_from=30, first_until=31),
         drawn.masters(groups=(10, 11)),  # they share the work
@@ -173,6 +181,11 @@ def test_a_client_without_its_name_in_the_request_takes_the_offer(tmp_path: Path
 
 def test_version_3_has_two_masters(tmp_path: Path) -> None:
     assert analyze_timed(tmp_path, drawn.version_3()).answer.cause == "two-masters"
+
+
+def test_an_address_in_use_is_seen_behind_a_tag(tmp_path: Path) -> None:
+    answer = analyze_timed(tmp_path, drawn.detected(vlan=7, address="fe80::7")).answer
+    assert answer.sentence.startswith("02:00:00:00:00:0a cannot use the IPv6 address fe80::7: ")
 
 
 def test_a_refused_login(tmp_path: Path) -> None:

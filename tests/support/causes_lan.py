@@ -16,10 +16,13 @@ from scapy.all import (
     TCP,
     UDP,
     VRRP,
+    Dot1Q,
     Dot3,
     Ether,
     ICMPv6ND_NA,
+    ICMPv6ND_NS,
     ICMPv6ND_RA,
+    ICMPv6NDOptDstLLAddr,
     ICMPv6NDOptPrefixInfo,
     IPv6,
     Raw,
@@ -31,7 +34,7 @@ from attempt_wire import Ends
 from causes_broken import of_timed
 from crafted import Timed
 from dhcp_wire import DHCP_SERVER, LEASE, lease, message
-from neighbor_wire import GATEWAY, SERVER, answers, asks
+from neighbor_wire import GATEWAY, OTHER_MAC, SERVER, answers, asks
 
 STATION, SWITCH, PORTS_GROUP = "02:00:00:00:00:0a", "02:00:00:00:00:01", "01:80:c2:00:00:03"
 
@@ -269,6 +272,20 @@ def declined(times: int = 3, then: bool = False) -> Timed:
     return timed
 
 
+def detected(holder: str = OTHER_MAC, after: float = 0.002, address: str = "fd00::50", vlan: int = 0) -> Timed:
+    """Hosts ask whether anybody has the address that they are to take; for one, another host, or itself, says so."""
+    timed: Timed = []
+    for n, (mac, target) in enumerate(((STATION, address), (SWITCH, "fd00::51"))):
+        head = Ether(src=mac, dst="33:33:ff:00:00:50")
+        head = head / Dot1Q(vlan=vlan) if vlan else head
+        timed.append((1 + 10.0 * n, head / IPv6(src="::", dst="ff02::1:ff00:50", hlim=255) / ICMPv6ND_NS(tgt=target)))
+    head = Ether(src=holder, dst="33:33:00:00:00:01")
+    head = head / Dot1Q(vlan=vlan) if vlan else head
+    body = ICMPv6ND_NA(tgt=address, R=0, S=0, O=1) / ICMPv6NDOptDstLLAddr(lladdr=holder)
+    timed.append((1 + after, head / IPv6(src=address, dst="ff02::1", hlim=255) / body))
+    return sorted(timed, key=lambda each: each[0])
+
+
 def declined_alone() -> Timed:
     """The same without the server in it and without a reply of ARP; minutes later another host has that address."""
     timed = [(at, packet) for at, packet in declined(times=1) if ARP not in packet or packet[ARP].op == 1]
@@ -277,6 +294,7 @@ def declined_alone() -> Timed:
 
 
 EXAMPLES: dict[str, Callable] = {
+    "address-in-use": of_timed(detected),
     "arp-flux": of_timed(two_cards),
     "dhcp-declined": of_timed(declined),
     "redirected": of_timed(redirects),

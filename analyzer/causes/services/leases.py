@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DHCP servers, or relays before them, that offer an address late, addresses that clients decline, and servers that refuse what
-another one was asked for."""
+"""DHCP servers, or relays before them, that offer an address late, addresses that clients decline or find in use, and servers
+that refuse what another one was asked for."""
 
 from __future__ import annotations
 
@@ -244,3 +244,40 @@ def granted_of(requests: Sequence[ExchangeRow], refused: Sequence[ExchangeRow]) 
 def offered_to(rows: Sequence[ExchangeRow]) -> list[ExchangeRow]:
     """Returns the Discovers that got an Offer in the capture."""
     return [row for row in rows if row["code"] == "OFFER" and row["server"]]
+
+
+@cause(
+    code="address-in-use",
+    title="An IPv6 address is in use already",
+    sentence="{client} cannot use the IPv6 address {address}: {holder} has it already, and says so in answer to {count} of "
+    "duplicate address detection.",
+    advice="Find {holder} (`show mac address-table`, `ip -6 neigh`) and give one of the two another address; on {client}, "
+    "`ip -6 addr show dadfailed` shows it. Clones of one virtual machine have the same interface identifier: renew it.",
+    shows="A host asks from the unspecified address for an address that it is about to take (RFC 4862 section 5.4), and within "
+    "1 s another MAC address advertises that address to all nodes.",
+    rivals={
+        "duplicate-address": "the host asks before it uses the address",
+        "dhcp-declined": "the host says nothing to a DHCP server",
+    },
+    unknown="Which of the two should have the address, and whether the host has another one.",
+)
+def address_in_use(case: Case) -> Matches:
+    groups: dict[tuple[str, str, str], list[ExchangeRow]] = {}
+    for row in case.exchanges("kind", "dad"):
+        groups.setdefault((row["name"] or "?", row["server"] or "?", row["code"] or "?"), []).append(row)
+    for (client, address, holder), rows in groups.items():
+        yield Match(
+            certainty="proven",
+            place="server",
+            failed=1,
+            attempts=1,
+            frames=packets_of(rows),
+            packets=len(rows),
+            filter=f"icmpv6.nd.ns.target_address == {address} || icmpv6.nd.na.target_address == {address}",
+            proof=f"{plural(len(rows), 'advertisement')} of {holder} within 1 s of a solicitation from ::",
+            excluded={"duplicate-address": "the host asks before it uses the address"},
+            client=client,
+            address=address,
+            holder=holder,
+            count=plural(len(rows), "solicitation"),
+        )

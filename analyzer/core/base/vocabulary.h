@@ -152,6 +152,7 @@
     X(BRIDGE, "bridge")                                                                            \
     X(BRIDGE_CHANGE, "bridge_change")                                                              \
     X(SIP_ACK, "sip_ack")                                                                          \
+    X(DAD, "dad")                                                                                  \
     X(ICMP_ECHO, "icmp_echo")                                                                      \
     /* verdicts on blocks (blocks.verdict) */                                                      \
     X(DELIVERED, "delivered")                                                                      \

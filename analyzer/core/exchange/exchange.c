@@ -88,8 +88,9 @@ static void put_ends(struct row_sink *sink, struct row *row,
     row_set_text(sink, row, exchanges_type, exchange->type);
     row_set_if(row, exchanges_request_bytes, exchange->request_bytes, exchange->request_bytes);
     if (key->kind == WORD_EAPOL || key->kind == WORD_WLAN)
-        return; /* below IP */
-    row_set(row, exchanges_client, add_address(sink, key->version, key->client));
+        return;                /* below IP */
+    if (key->kind != WORD_DAD) /* it has no address yet */
+        row_set(row, exchanges_client, add_address(sink, key->version, key->client));
     row_set(row, exchanges_server, add_address(sink, key->version, key->server));
 }
 

@@ -56,10 +56,11 @@ struct local_exchange {
     int64_t asked_ns, last_ns, answered_ns; /* TIME_UNKNOWN without a time */
     uint64_t asked_frame, answered_frame;   /* answered_frame: 0 without an answer */
     uint32_t attempts;
-    bool settled;           /* its row was added */
-    uint8_t mac[MAC_BYTES]; /* that answered; 0 if it is not known */
-    bool begun;             /* SIP: a provisional response came */
-    bool unasked;           /* its answer needed no request: nobody waited */
+    bool settled;             /* its row was added */
+    uint8_t mac[MAC_BYTES];   /* that answered; 0 if it is not known */
+    uint8_t asker[MAC_BYTES]; /* DAD: who wants the address */
+    bool begun;               /* SIP: a provisional response came */
+    bool unasked;             /* its answer needed no request: nobody waited */
     /* Of DHCP. */
     uint8_t address[4], server[4]; /* the client's address, and who answered; 0 if not known */
     uint8_t chosen[4];             /* the server that its request names; 0 without one */
@@ -102,7 +103,7 @@ void exchange_note_answer(struct local_exchange *exchange, const struct local_pa
 void arp_take(struct local_exchanges *local, const struct local_packet *place,
               const struct packet *packet, const struct headers *headers);
 void nd_take(struct local_exchanges *local, const struct local_packet *place,
-             const struct headers *headers);
+             const struct packet *packet, const struct headers *headers);
 
 void dhcp_take(struct local_exchanges *local, const struct local_packet *place,
                const struct headers *headers);

@@ -81,7 +81,7 @@ void local_take(struct local_exchanges *local, const struct packet *packet,
     else if (headers->icmp.type == ICMPV6_ROUTER)
         router_take(local, &place, headers);
     else
-        nd_take(local, &place, headers);
+        nd_take(local, &place, packet, headers);
 }
 
 /* An entry of a list, and its interface. */

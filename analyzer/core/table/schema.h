@@ -979,7 +979,8 @@
       "dns: a question; connect: the handshake of TCP, which opens a connection; http: the "       \
       "first request of HTTP/1 of a connection, and its response; tls: the first message of the "  \
       "client, and its answer; turn: any other request and response of a TCP connection; arp; "    \
-      "nd: neighbor discovery; dhcp; icmp_echo: a ping; radius; sip: a request over UDP; "         \
+      "nd: neighbor discovery; dad: a duplicate address detection that another host answered; "    \
+      "dhcp; icmp_echo: a ping; radius; sip: a request over UDP; "                                 \
       "sctp: an association, or its end by ABORT; sip_ack: "                                       \
       "a final response to INVITE that waits for its ACK; eapol: a message of 802.1X; wlan: a "    \
       "station of 802.11 that joins or leaves; service: a login or command that a service "        \
@@ -995,7 +996,8 @@
       "who was asked; of ARP and neighbor discovery, the address that was asked for; of DHCP, "    \
       "who answered; null if nobody in particular was asked")                                      \
     X(name, TEXT, "",                                                                              \
-      "EAPOL: MAC address that asks; WLAN: those of the station and of its access point; DNS: "    \
+      "EAPOL, DAD: MAC address that asks; WLAN: those of the station and of its access point; "    \
+      "DNS: "                                                                                      \
       "name of the question, without the final dot; HTTP: the Host, or that of the target "        \
       "if it has one (CONNECT, proxies); TLS: SNI; DHCP: MAC address and host name of the "        \
       "client; RADIUS: the user; SIP: the target without its scheme; service: user, share, file "  \
@@ -1042,7 +1044,7 @@
       "response that is not 1xx, or 101, if it is within the first 4 kB; turn: status of HTTP/1 "  \
       "with which the response begins, from 200 on; TLS: first alert of "                          \
       "the handshake that is no close_notify; connect: cause of an ICMP error (events.cause); "    \
-      "icmp_echo: its meaning; arp, nd: MAC address that answered; dhcp: OFFER, ACK, NAK, "        \
+      "icmp_echo: its meaning; arp, nd, dad: MAC address that answered; dhcp: OFFER, ACK, NAK, "   \
       "FOREIGN NAK (of another server than the Request names) or "                                 \
       "DECLINE; sctp: COOKIE ACK, or the cause of an ABORT; wlan: its status or reason; "          \
       "radius: Access-Accept, ...; sip: status of the final response; service: what the service "  \
