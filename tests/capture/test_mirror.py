@@ -16,7 +16,7 @@ from capture_link import PACKET_SOCKET, CaptureLink, StatusClient
 
 pytestmark = pytest.mark.xdist_group("capture")
 
-CONNECTIONS = 40
+CONNECTIONS, EARLY_LEAST = 40, 30  # sent, and enough for a first verdict
 ENDS = (("02:00:00:00:00:01", "192.0.2.1", 40000), ("02:00:00:00:00:02", "192.0.2.2", 443))
 REPLAY = f"""{PACKET_SOCKET}
 import sys
@@ -70,7 +70,7 @@ def verdict(link: CaptureLink, folder: Path, sent: Iterator[str], *options: str)
             "",
             1,
             "one_direction",
-            "40 of 40: TCP connections show one direction only: at the switch, mirror receive and",
+            ": TCP connections show one direction only: at the switch, mirror receive and",
         ),
         ("<>", "", 2, "copies", "packets come twice: at the switch, mirror one port in both directions"),
         ("<>", ">", 1, "tags", "one direction has VLAN tags and the other has none"),
@@ -89,7 +89,7 @@ def test_both_ports_of_a_tap_are_one_mirror(link: CaptureLink, tmp_path: Path) -
     link.add_interface("in8")
     line, messages = verdict(link, tmp_path, frames("<>", "", 1, "out8"), "-i", "in8")
     link.disconnect("in8")
-    assert line["mirror"]["fault"] == "none" and line["mirror"]["connections"] == CONNECTIONS
+    assert line["mirror"]["fault"] == "none" and EARLY_LEAST <= line["mirror"]["connections"] <= CONNECTIONS
     assert "mirror: both directions arrive" in messages
 
 
