@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from causes_answer_ends import BEFORE
 from causes_requests import (
     BINARY,
     LATE,
@@ -33,6 +34,14 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
         ("sent 100 B less than the Content-Length of 3 HTTP requests", "it closed without an answer after 30"),
     ),
     "status 408": (short_requests(answer=LATE), SHORT, "proven", ("it answered status 408 after 30",)),
+    "shorter in the second request": (
+        short_requests(before=BEFORE),
+        SHORT,
+        "proven",
+        ("sent 100 B less than the Content-Length of 3 HTTP requests", "it closed without an answer after 30"),
+    ),
+    "as long in the second request": (short_requests(200, before=BEFORE), None, "", ()),
+    "the second request is answered before its end": (short_requests(before=BEFORE, answer=OK, wait=0.1), None, "", ()),
     "open to the end": (short_requests(is_open=True), SHORT, "proven", ("no answer came in ",)),
     "as long as announced": (short_requests(200), "closed-unanswered", "likely", ()),
     "as long as announced, and open": (short_requests(200, is_open=True), "hung-server", "", ()),

@@ -29,6 +29,7 @@ class Word(NamedTuple):
     data: bytes = b""
     flags: str = "PA"
     window: int = 8192
+    ttl: int = 0
 
 
 def talk(ends: Ends, at: float, words: list[Word], acked: bool = True) -> Timed:
@@ -37,7 +38,7 @@ def talk(ends: Ends, at: float, words: list[Word], acked: bool = True) -> Timed:
     for word in words:
         now += word.pause
         fields: dict[str, Any] = {"seq": sent[word.back], "ack": sent[not word.back], "window": word.window}
-        timed.append(ends.segment(now, word.back, word.flags, data=word.data, **fields))
+        timed.append(ends.segment(now, word.back, word.flags, word.ttl, word.data, **fields))
         sent[word.back] += len(word.data) + word.flags.count("F")
         if acked and word.data:
             fields = {"seq": sent[not word.back], "ack": sent[word.back], "window": word.window}
@@ -70,11 +71,12 @@ def short_requests(
     window: int = 8192,
     is_open: bool = False,
     gives_up: bool = False,
+    before: tuple[Word, ...] = (),
 ) -> Timed:
     """Uploads that announce a length, and what comes of them; requests to the same server that work."""
     timed: Timed = []
     for number, ends in enumerate(many(3)):
-        words = [Word(0.0, False, post(length, body, extra), window=window)]
+        words = [*before, Word(0.0, False, post(length, body, extra), window=window)]
         ending = GIVES_UP if gives_up else [] if is_open else closed_after(wait, answer)
         timed += talk(ends, 50.0 * number, words + ending)
     return timed + served(1.0 if is_open else 3.0) + (served(150.0 + wait, 41_000) if is_open else [])

@@ -8,6 +8,7 @@ from types import ModuleType
 from wiretale.analyzer.causes.ended import (
     after_answers,
     age,
+    answer_ends,
     closed,
     gave_up,
     idle,
@@ -26,5 +27,5 @@ CHAPTER = "Ended too early"
 #: in the order of tests
 MODULES: tuple[ModuleType, ...] = (
     *(untranslated, tls, takeover, request_limit, age, restarted, idle, gave_up),
-    *(resets, closed, after_answers, streams, timer, late_datagrams),
+    *(resets, answer_ends, closed, after_answers, streams, timer, late_datagrams),
 )

@@ -135,7 +135,7 @@ def half_answers(case: Case) -> list[Half]:
     sentence="The server {server} sent {came} of an answer of {length}[{more}], {end}.",
     advice="Look in the log of {host} for what stopped the answer, and behind it (database, upstream, disk). Look for a timeout "
     "at each proxy on the way (nginx `proxy_read_timeout 60s`, `send_timeout 60s`).",
-    shows="The first HTTP response of a connection, and the last, has fewer bytes than its header and Content-Length say "
+    shows="The last HTTP response of a connection has fewer bytes than its header and Content-Length say "
     "(exchanges.response_announced_bytes). The server closed or reset first, or the client did so after a pause of 5 s or more. "
     "All bytes that were sent are in the capture, and the client's window was open.",
     rivals={
@@ -144,7 +144,7 @@ def half_answers(case: Case) -> list[Half]:
         "reset-by-peer": "the answer had begun, and its length is known",
         "outage": "all that was sent has an ACK",
     },
-    unknown="Within TLS, in chunks, and for later answers of a connection, whether an answer is whole.",
+    unknown="Within TLS, and in chunks, whether an answer is whole.",
     explains=("reset", "idle-reset", "sender-idle"),
 )
 def answer_cut(case: Case) -> Matches:

@@ -11,8 +11,7 @@
 
 #define STATUS_SWITCHING 101
 #define STATUS_FINAL     200
-#define INTERIM_MOST     4u                  /* interim responses of a segment that are skipped */
-#define CONTENT_MOST     (UINT64_C(1) << 56) /* bytes of a content, to a factor of 10 */
+#define INTERIM_MOST     4u /* interim responses of a segment that are skipped */
 
 /* Of requests (those of RFC 9110, WebDAV and UPnP) and of a response. */
 static const char *const beginnings[] = {
@@ -101,36 +100,10 @@ static bool read_request_line(struct http_request *http, struct pool *pool,
 
 /* Whether a header line is `Expect: 100-continue` (RFC 9110 section 10.1.1). */
 static bool is_expectation(const struct line *line) {
-    static const char header[] = "Expect:", value[] = "100-continue";
-    size_t at = sizeof header - 1;
-    if (line->length < at || strncasecmp((const char *)line->bytes, header, at) != 0)
-        return false;
-    while (at < line->length && (line->bytes[at] == ' ' || line->bytes[at] == '\t'))
-        at++;
-    return line->length - at >= sizeof value - 1 &&
+    static const char value[] = "100-continue";
+    size_t at = http_field(line->bytes, line->length, "Expect:");
+    return at && line->length - at >= sizeof value - 1 &&
            !strncasecmp((const char *)line->bytes + at, value, sizeof value - 1);
-}
-
-/* Whether a header line has this name, which ends with a colon. */
-static bool has_name(const struct line *line, const char *name) {
-    size_t length = strlen(name);
-    return line->length >= length && !strncasecmp((const char *)line->bytes, name, length);
-}
-
-/* Sets the length of the content from a header line `Content-Length: 200` (RFC 9112 section 6.2).
- */
-static void read_content_length(uint64_t *content, const struct line *line) {
-    static const char header[] = "Content-Length:";
-    size_t at = sizeof header - 1;
-    if (!has_name(line, header))
-        return;
-    while (at < line->length && line->bytes[at] == ' ')
-        at++;
-    for (*content = 0; at < line->length && *content < CONTENT_MOST; at++) {
-        if (line->bytes[at] < '0' || line->bytes[at] > '9')
-            break;
-        *content = 10 * *content + (uint64_t)(line->bytes[at] - '0');
-    }
 }
 
 static void parse_request(struct application *application, struct first_bytes *stream,
@@ -150,7 +123,7 @@ static void parse_request(struct application *application, struct first_bytes *s
             set_host(http, arrival->pool, line.bytes + 5, line.length - 5);
         else {
             http->expects |= is_expectation(&line);
-            read_content_length(&http->content_length, &line);
+            http_content_length(line.bytes, line.length, &http->content_length);
         }
         if (!first && !line.length) {
             http->requested = moment_of(arrival);
@@ -183,8 +156,9 @@ static size_t header_end(const uint8_t *bytes, size_t length) {
     return 0;
 }
 
-unsigned http_segment_status(const uint8_t *bytes, size_t length) {
+unsigned http_segment_status(const uint8_t *bytes, size_t length, uint32_t *message) {
     unsigned status = http_status(bytes, length), next = status;
+    const uint8_t *first = bytes;
     for (unsigned i = 0; i < INTERIM_MOST && next && next < STATUS_FINAL; i++) {
         size_t end = next == STATUS_SWITCHING ? 0 : header_end(bytes, length);
         if (!end)
@@ -194,6 +168,9 @@ unsigned http_segment_status(const uint8_t *bytes, size_t length) {
         next = http_status(bytes, length);
         status = next ? next : status;
     }
+    *message = status < STATUS_FINAL ? 0 : http_message_bytes(bytes, length, status);
+    if (*message && *message != HTTP_UNTIL_CLOSE)
+        *message += (uint32_t)(bytes - first);
     return status;
 }
 
@@ -202,8 +179,8 @@ unsigned http_segment_status(const uint8_t *bytes, size_t length) {
 static void parse_answer_line(struct http_request *http, struct first_bytes *stream,
                               const struct line *line) {
     stream->over = !line->length;
-    http->coded |= has_name(line, "Transfer-Encoding:");
-    read_content_length(&http->answer_length, line);
+    http->coded |= http_field(line->bytes, line->length, "Transfer-Encoding:") > 0;
+    http_content_length(line->bytes, line->length, &http->answer_length);
     if (stream->over && http->answer_length && !http->coded)
         http->answer_announced = stream->base + line->next + http->answer_length;
 }

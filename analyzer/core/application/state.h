@@ -244,16 +244,32 @@ size_t proxy_header_length(const uint8_t *bytes, size_t length);
 /* http.c: RFC 9112, and the beginning of RFC 9113. */
 bool http_begins(const uint8_t *bytes, size_t length);
 #define HTTP_STATUS_AT 9u /* bytes of "HTTP/1.x " */
-/* Returns whether http_status() may find one: most segments cost this much alone. */
-static inline bool http_may_answer(const uint8_t *bytes, size_t captured) {
-    return captured >= HTTP_STATUS_AT + 3 && bytes[0] == 'H';
+/* Returns whether a response or a request with content, HEAD or CONNECT may begin: most segments
+ * cost this much alone. */
+static inline bool http_may_begin(const uint8_t *bytes, size_t captured) {
+    return captured >= HTTP_STATUS_AT + 3 &&
+           (bytes[0] == 'H' || bytes[0] == 'P' || bytes[0] == 'C');
 }
 /* Returns the status of a status line (RFC 9112 section 4), 0 if the bytes begin with none. */
 unsigned http_status(const uint8_t *bytes, size_t length);
 /* Returns the same of the last response that begins in these bytes, all of which are interim ones
- * (1xx) but that. */
-unsigned http_segment_status(const uint8_t *bytes, size_t length);
+ * (1xx) but that. Sets `message` to what http_message_bytes() returns, with the interim ones. */
+unsigned http_segment_status(const uint8_t *bytes, size_t length, uint32_t *message);
 void http_parse(struct application *application, const struct arrival *arrival,
                 struct first_bytes *stream);
+
+/* --- http_message.c: the length of a message ---------------------------------------------------
+ */
+
+/* Returns where the value of a header line begins whose field is `name`, with its colon; else 0. */
+size_t http_field(const uint8_t *line, size_t length, const char *name);
+/* Reads a header line `Content-Length: 200`. Returns false if it is another one. */
+bool http_content_length(const uint8_t *line, size_t length, uint64_t *content);
+/* Returns the length of the message that begins here, with its header: HTTP_UNTIL_CLOSE if a
+ * response (`status` is not 0) has neither a length nor an encoding; 0 if it is not known. */
+uint32_t http_message_bytes(const uint8_t *bytes, size_t length, unsigned status);
+/* Returns the same of a request with content, HEAD or CONNECT; 0 for others. Sets `kind` to
+ * HTTP_ASKS_HEADER for these two. */
+uint32_t http_request_bytes(const uint8_t *bytes, size_t length, uint16_t *kind);
 
 #endif

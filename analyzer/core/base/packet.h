@@ -68,6 +68,9 @@ enum packet_damage {
     DAMAGE_CERTAIN   /* it is wrong, and those of other packets of the direction are right */
 };
 
+#define HTTP_UNTIL_CLOSE UINT32_MAX /* a response that only the end of its connection ends */
+#define HTTP_ASKS_HEADER 1u         /* HEAD or CONNECT: the response has no content */
+
 /* Metadata of a packet, enough to count it: a fragment that waits for the first one of its
  * datagram is kept as this alone. */
 struct packet_info {
@@ -77,12 +80,17 @@ struct packet_info {
     uint32_t wire_bytes;
     uint32_t ip_bytes;
     uint32_t payload_bytes; /* bytes of transport payload in this packet */
-    /* Bytes of text in a RST: not part of the stream (RFC 9293 section 3.5.3). */
-    uint32_t reset_bytes;
+    union {
+        /* Bytes of text in a RST: not part of the stream (RFC 9293 section 3.5.3). */
+        uint32_t reset_bytes;
+        /* If there is a payload: length of the HTTP message that begins with it, HTTP_UNTIL_CLOSE,
+         * or 0 if it is not known. */
+        uint32_t message_bytes;
+    };
     union {
         uint16_t fragment_offset; /* of a fragment */
         uint16_t http_status;     /* of another: that of the status line with which the payload
-                                     begins, 0 without one */
+                                     begins, HTTP_ASKS_HEADER, or 0 */
     };
     uint16_t port; /* of the capture, PORT_BITS bits */
     bool fragment : 1;

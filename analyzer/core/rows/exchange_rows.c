@@ -228,6 +228,41 @@ static int64_t until_of(const struct flow *flow, const struct turn *turn,
     return open ? -1 : flow->last_ns;
 }
 
+/* Whether the response to a request may have content: not to HEAD and CONNECT. That of the first
+ * turn is known only if it was read. */
+static bool may_have_content(const struct flow *flow, const struct turn *turn) {
+    const struct application *application = flow->application;
+    if (turn != flow->tcp.turns->turns)
+        return !turn->asks_header;
+    if (!application || application->protocol != WORD_HTTP)
+        return false;
+    const char *method = application->http.method;
+    return method[0] && strcmp(method, "HEAD") != 0 && strcmp(method, "CONNECT") != 0;
+}
+
+/* What the headers of both messages say about their lengths. */
+static void put_lengths(struct row *row, const struct flow *flow, const struct turn *turn) {
+    bool until_close = turn->response_length == HTTP_UNTIL_CLOSE;
+    bool known = turn->answer_ns >= 0 && turn->response_length && may_have_content(flow, turn);
+    row_set_if(row, exchanges_announced_bytes, turn->request_length, turn->request_length);
+    row_set_if(row, exchanges_response_announced_bytes, known && !until_close,
+               turn->response_length);
+    row_set_if(row, exchanges_response_until_close, known, until_close);
+}
+
+/* How the connection closed behind the last response: not by a RST, which `endings` has. */
+static void put_close(struct row *row, const struct flow *flow, const struct turn *turn) {
+    const struct tcp_connection *connection = &flow->tcp;
+    const struct tcp_stream *responder = &connection->streams[!connection->turns->requester];
+    bool closed = connection->streams[0].fin_seen || connection->streams[1].fin_seen;
+    if (turn->answer_ns < 0 || !closed || connection->reset_first)
+        return;
+    int64_t after_ns = connection->time.fin_ns - responder->last_data_ns;
+    row_set(row, exchanges_closed_by, connection->fin_by);
+    row_set_if(row, exchanges_closed_ns,
+               flow->timed && !connection->turns->untimed && after_ns >= 0, after_ns);
+}
+
 static void put_turn(struct row *row, const struct flow *flow, const struct turn *turn,
                      const struct flow_end *end) {
     bool answered = turn->answer_ns >= 0, timed = flow->timed && !flow->tcp.turns->untimed;
@@ -236,6 +271,7 @@ static void put_turn(struct row *row, const struct flow *flow, const struct turn
     row_set_if(row, exchanges_answered_frame, answered && turn->answer_frame, turn->answer_frame);
     row_set(row, exchanges_request_bytes, (int64_t)turn->request_bytes);
     row_set_if(row, exchanges_response_bytes, answered, (int64_t)turn->response_bytes);
+    put_lengths(row, flow, turn);
     if (!timed)
         return;
     put_times(row, &flow->tcp, flow->tcp.turns, turn);
@@ -260,6 +296,8 @@ static void add_turn(struct row_sink *sink, const struct flow *flow, uint32_t nu
             turn->answer_ns >= 0 ? WORD_ANSWERED : outcome_of_turn(flow, turn, end));
     put_turn(&row, flow, turn, end);
     put_application(sink, &row, flow, number);
+    if (number + 1 == log->count)
+        put_close(&row, flow, turn);
     if (turn->status >= STATUS_FINAL && !row_known(&row, exchanges_code))
         put_status(sink, &row, turn->status);
     add_exchange(sink, &row);

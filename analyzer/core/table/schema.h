@@ -1069,8 +1069,9 @@
     X(request_bytes, INT, "bytes",                                                                 \
       "unique payload of the request; RADIUS: payload of its datagram")                            \
     X(announced_bytes, INT, "bytes",                                                               \
-      "first HTTP request of a connection: its length by Content-Length, with the header and "     \
-      "what precedes it; null without one")                                                        \
+      "HTTP: length of the request by its Content-Length, with the header and, of the first of "   \
+      "a connection, what precedes it; null without one, or if a later header is not in one "      \
+      "segment")                                                                                   \
     X(request_ns, DURATION, "ns",                                                                  \
       "request spread: from its first byte to its last, without retransmission_*_ns")              \
     X(request_pause_ns, DURATION, "ns",                                                            \
@@ -1087,8 +1088,8 @@
       "show that its first transmission may be lost between server and capture point")             \
     X(response_bytes, INT, "bytes", "unique payload of the response; null without one")            \
     X(response_announced_bytes, INT, "bytes",                                                      \
-      "first HTTP response of a connection: its length by Content-Length, with the header and "    \
-      "what precedes it; null without one, and for HEAD and status 304")                           \
+      "HTTP: length of the response by its header, with what precedes it; null without one, for "  \
+      "HEAD and status 304, and if a later header is not in one segment")                          \
     X(response_ns, DURATION, "ns",                                                                 \
       "response spread: from its first byte to its last, without retransmission_*_ns; null "       \
       "without one")                                                                               \
@@ -1113,7 +1114,15 @@
       "the same of data that was lost between capture point and server; null likewise")            \
     X(expects_continue, BOOL, "",                                                                  \
       "HTTP: whether the client waits for 100 Continue before it sends the content (RFC 9110 "     \
-      "section 10.1.1); null if its head was not read")
+      "section 10.1.1); null if its head was not read")                                            \
+    X(response_until_close, BOOL, "",                                                              \
+      "HTTP: whether the response has neither a length nor chunks, so that only the end of its "   \
+      "connection ends it (RFC 9112 section 6.3); null for HEAD, and if its header is not in one " \
+      "segment")                                                                                   \
+    X(closed_by, INT, "",                                                                          \
+      "last request of a connection, if it was answered: direction of the first FIN; null "        \
+      "without one, after a RST, and for others")                                                  \
+    X(closed_ns, DURATION, "ns", "from the last byte of that response to this FIN; null as above")
 
 /* Grouped by flow; in order of time. At most 1,024 of a flow. */
 #define TIME_SPANS_COLUMNS(X)                                                                      \

@@ -221,9 +221,12 @@ static void begin_request(const struct segment_context *seg, struct turn_log *lo
                seg->sender->unique_bytes - (uint64_t)seg->effect.unique_bytes, seg->pool);
     if (!log->open)
         return;
-    log->turns[log->count].request_repeats = seg->effect.may_repeat;
-    log->turns[log->count].after_fin = seg->receiver->fin_seen && seg->effect.acknowledges &&
-                                       seg->effect.acknowledged >= seg->receiver->fin_end;
+    struct turn *turn = &log->turns[log->count];
+    turn->request_repeats = seg->effect.may_repeat;
+    turn->request_length = seg->packet->fragment ? 0 : seg->packet->message_bytes;
+    turn->asks_header = !seg->packet->fragment && seg->packet->http_status == HTTP_ASKS_HEADER;
+    turn->after_fin = seg->receiver->fin_seen && seg->effect.acknowledges &&
+                      seg->effect.acknowledged >= seg->receiver->fin_end;
 }
 
 /* The present turn is over; an undivided one is dropped. */
@@ -269,11 +272,22 @@ static bool is_interim(unsigned status) {
     return status >= 100 && status < 200 && status != 101;
 }
 
+/* A response of HTTP begins with this segment, behind those of the turn before it. */
+static void set_status(const struct segment_context *seg, struct turn_log *log, unsigned status) {
+    struct turn *turn = &log->turns[log->count];
+    uint32_t length = seg->packet->message_bytes;
+    uint64_t before = seg->sender->unique_bytes - (uint64_t)seg->effect.unique_bytes - log->base;
+    turn->status = (uint16_t)status;
+    turn->response_length = length && length != HTTP_UNTIL_CLOSE && before < UINT32_MAX - length
+                                ? length + (uint32_t)before
+                                : length;
+}
+
 /* An interim response of HTTP (RFC 9110 section 15.2) is followed by the final one. */
 static void take_final_status(const struct segment_context *seg, struct turn_log *log) {
     unsigned status = seg->packet->fragment ? 0 : seg->packet->http_status;
     if (status)
-        log->turns[log->count].status = (uint16_t)status;
+        set_status(seg, log, status);
     log->interim = !status || is_interim(status);
 }
 
@@ -298,13 +312,13 @@ static void take_response(const struct segment_context *seg, struct turn_log *lo
     turn->answer_frame = seg->frame;
     turn->request_bytes = requester->unique_bytes - log->base;
     turn->response_repeats = seg->effect.may_repeat;
-    turn->status = seg->packet->fragment ? 0 : seg->packet->http_status;
-    log->interim = is_interim(turn->status);
     bool of_fin = requester->fin_seen && requester->snd_una >= requester->fin_end;
     int64_t acked_ns = of_fin ? 0 : requester->una_advanced_ns - requester->last_data_ns;
     if (acked_ns > 0 && acked_ns < turn->answer_ns)
         turn->acked_us = (uint32_t)min64(acked_ns / 1000, UINT32_MAX);
     log->base = seg->sender->unique_bytes - (uint64_t)seg->effect.unique_bytes;
+    set_status(seg, log, seg->packet->fragment ? 0 : seg->packet->http_status);
+    log->interim = is_interim(turn->status);
 }
 
 /* --- the log --------------------------------------------------------------------------------- */

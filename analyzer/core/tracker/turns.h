@@ -27,9 +27,12 @@ struct turn {
     uint32_t stall_us[TURN_PLACES];
     uint32_t paused_us[2];                  /* pauses of the sender within request and response */
     bool request_repeats, response_repeats; /* the first transmission may be lost before */
-    bool unsure[2];    /* request, response: a stall may be a pause for a part */
-    bool after_fin;    /* the requester had received the FIN of the responder */
-    uint16_t status;   /* of HTTP, with which the response begins; 0 if it is not known */
+    bool unsure[2];           /* request, response: a stall may be a pause for a part */
+    bool after_fin;           /* the requester had received the FIN of the responder */
+    bool asks_header;         /* HEAD or CONNECT */
+    uint16_t status;          /* of HTTP, with which the response begins; 0 if it is not known */
+    uint32_t request_length;  /* of HTTP, as the request announces it; 0 if it is not known */
+    uint32_t response_length; /* the same, or HTTP_UNTIL_CLOSE */
     uint32_t acked_us; /* from the last byte of the request to its ACK, 0 if the response was it */
 };
 

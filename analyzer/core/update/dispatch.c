@@ -165,16 +165,21 @@ static inline uint32_t set_key(const struct updater *updater, struct decoded_pac
     return hash.whole;
 }
 
+static NOINLINE void fill_http(struct packet_info *packet, const uint8_t *bytes, size_t captured) {
+    packet->http_status = (uint16_t)http_segment_status(bytes, captured, &packet->message_bytes);
+    if (!packet->http_status)
+        packet->message_bytes = http_request_bytes(bytes, captured, &packet->http_status);
+}
+
 /* Returns whether the packet must be completed, as far as it is a TCP segment. */
 static inline bool fill_tcp(const struct updater *updater, struct decoded_packet *decoded,
                             struct headers *headers) {
     headers->tcp.signature =
         packet_signature(&headers->tcp, headers->transport_checksum, decoded->info.payload_bytes);
     memcpy(decoded->tcp, &headers->tcp, sizeof decoded->tcp);
-    if (!LIKELY(!http_may_answer(headers->payload, headers->payload_captured)) &&
-        !headers->fragment)
-        decoded->info.http_status =
-            (uint16_t)http_segment_status(headers->payload, headers->payload_captured);
+    if (!LIKELY(!http_may_begin(headers->payload, headers->payload_captured)) &&
+        !headers->fragment && decoded->info.payload_bytes)
+        fill_http(&decoded->info, headers->payload, headers->payload_captured);
     return !LIKELY(capture_ports_has(updater->ports, headers, &decoded->info)) ||
            !LIKELY(!may_select(updater, decoded, headers));
 }

@@ -230,7 +230,7 @@ static NOINLINE void list_packet(struct worker *worker, const struct flow *flow,
     row_set_if(&row, packets_time_ns, packet->time_known, packet->time_ns);
     row_set(&row, packets_ip_bytes, packet->ip_bytes);
     row_set_if(&row, packets_payload_bytes, packet->payload_known,
-               packet->payload_bytes + packet->reset_bytes);
+               packet->payload_bytes ? packet->payload_bytes : packet->reset_bytes);
     bool begins = !datagram || put_datagram(worker, &row, packet, datagram);
     if (effect->positions_known)
         row_set(&row, packets_sequence, effect->sequence);

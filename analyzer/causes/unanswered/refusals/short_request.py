@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.connections import Connection
     from wiretale.analyzer.rows import DirectionRow, ExchangeRow
 
-ROWS_MAX = 100_000
+ROWS_MAX, TURNS_MAX = 100_000, 1_000
 PAUSE_NS = 1_000_000_000  # in which the client sent nothing more, before the server ended it
 TIMED_OUT = "408"
 ENDED, OPEN = ("closed", "reset"), ("unanswered", "cut_off")
@@ -35,9 +35,22 @@ def waited_ns(case: Case, row: ExchangeRow) -> int:
     return case.connections.end_ns - (row["asked_ns"] or case.connections.end_ns)
 
 
-def is_silent(server: DirectionRow, row: ExchangeRow) -> bool:
-    """Returns whether a server that could read sent nothing, or only that the request took too long."""
-    return row["code"] == TIMED_OUT or not (server["zero_windows"] or server["payload_bytes"])
+def answered_bytes(case: Case, number: int) -> int:
+    """Returns the bytes of the responses to the requests before one in its connection."""
+    exchanges, flow, total = case.trace.exchanges, row_at(case.trace.exchanges, number)["flow"], 0
+    for before in range(number - 1, max(number - 1 - TURNS_MAX, -1), -1):
+        row: ExchangeRow = row_at(exchanges, before)
+        if row["flow"] != flow:
+            break
+        total += row["response_bytes"] or 0
+    return total
+
+
+def is_silent(case: Case, server: DirectionRow, number: int, row: ExchangeRow) -> bool:
+    """Returns whether a server that could read sent nothing but its answers before, or only that the request took too long."""
+    if row["code"] == TIMED_OUT or server["zero_windows"]:
+        return row["code"] == TIMED_OUT
+    return not server["payload_bytes"] or server["unique_bytes"] == answered_bytes(case, number)
 
 
 def is_short(row: ExchangeRow) -> bool:
@@ -46,7 +59,7 @@ def is_short(row: ExchangeRow) -> bool:
     return sent is not None and sent < (row["announced_bytes"] or 0) and not row["expects_continue"]
 
 
-def has_stopped(case: Case, row: ExchangeRow) -> bool:
+def has_stopped(case: Case, number: int, row: ExchangeRow) -> bool:
     """Returns whether all that a client sent arrived, and it then sent nothing for a second before the server ended the request,
     or for 5 s until the capture ended."""
     if row["flow"] is None:
@@ -59,17 +72,17 @@ def has_stopped(case: Case, row: ExchangeRow) -> bool:
     if not is_over and (row["outcome"] not in OPEN or client["fins"]):
         return False
     pause_ns = waited_ns(case, row) - (row["request_ns"] or 0)
-    return is_silent(server, row) and pause_ns >= (PAUSE_NS if is_over else DUE_NS)
+    return is_silent(case, server, number, row) and pause_ns >= (PAUSE_NS if is_over else DUE_NS)
 
 
 def short_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
     """Returns the requests that end before their announced length, which no cause explains."""
     exchanges, explained = case.trace.exchanges, case.flows_of()
-    rows = (row_at(exchanges, number) for number in exchanges._rows_where("announced_bytes")[:ROWS_MAX])
+    numbers = exchanges._rows_where("announced_bytes")[:ROWS_MAX]
     return [
         (case.connections[row["flow"] or 0], row)
-        for row in rows
-        if row["flow"] not in explained and is_short(row) and has_stopped(case, row)
+        for number, row in ((number, row_at(exchanges, number)) for number in numbers)
+        if row["flow"] not in explained and is_short(row) and has_stopped(case, number, row)
     ]
 
 
@@ -80,7 +93,7 @@ def short_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
     "that the server waited for the rest: {end}.",
     advice="Let the program on {client} send as many bytes as it announces: the length counts bytes, not characters, and that of "
     "another body must not be sent again. If it does, look for a proxy that cuts the body.",
-    shows="The first HTTP request of a connection has fewer bytes than its header and Content-Length say "
+    shows="An HTTP request has fewer bytes than its header and Content-Length say "
     "(exchanges.announced_bytes). All that was sent was acknowledged, the server's window was open, and the client sent "
     "nothing more for 1 s before the server closed or answered status 408, or for 5 s until the capture ended.",
     rivals={
