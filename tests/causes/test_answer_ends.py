@@ -20,6 +20,7 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "as long as announced": (responses(Message(3000)), None, "", ()),
     "one byte less": (responses(Message(3001)), SHORT, "server", ()),
     "longer than announced": (responses(Message(20)), None, "", ()),
+    "a RST of another TTL": (responses(ending=[RESET._replace(ttl=120)]), "reset-by-device", "device", ()),
     "in chunks": (responses(Message(extra=b"Transfer-Encoding: chunked\r\n")), None, "", ()),
     "no length, and a close at once": (responses(Message(None)), None, "", ()),
     "the client closes in the middle": (responses(ending=GIVES_UP), None, "", ()),

@@ -119,12 +119,14 @@ LINKS, MARKS, VOICE, SHAPER, POLICER, UNEVEN = (
 )
 CASES = {
     "one link of two loses": Case(
-        lambda: bundled(half_lose), LINKS, ("6 of 12 connections from 10.1.1.1 to 10.1.2.1:80", "the other 6 none of")
+        lambda: bundled(half_lose),
+        LINKS,
+        ("6 of 12 connections from 10.1.1.1 to 10.1.2.1:80", "The other 6 lost none of"),
     ),
     "one link of four loses": Case(
         lambda: bundled(lambda number: 0.03 * (number % 4 == 1), 16),
         LINKS,
-        ("4 of 16 connections", "the other 12 none"),
+        ("4 of 16 connections", "The other 12 lost none"),
     ),
     "all links lose": NOT(lambda: bundled(lambda _: 0.02), LINKS),
     "the path loses for the first half": NOT(lambda: bundled(half_lose, turns=False), LINKS),

@@ -276,7 +276,7 @@ CASES = {
         lambda: pinged(woken), HELD, ("20 of 40 pings took up to 880 ms", "the others 1.1")
     ),
     "pings that wait for a beacon": Case(
-        lambda: pinged(at_beats), HELD, ("the answers to 40 pings come in a beat of 307 ms", "(power save)")
+        lambda: pinged(at_beats), HELD, ("The answers to 40 pings come in a beat of 307 ms", "(power save)")
     ),
     "pings that wait for a timer": NOT(lambda: pinged(lambda number: at_beats(number, 333.0)), HELD),
     "pings that wait for any time": NOT(lambda: pinged(lambda number: 1 + 61.0 * number % 300), HELD),

@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ROWS_MAX, ending_cited, largest_groups, server_str, times_str
-from wiretale.analyzer.causes.ended.timer import Closed, closed_connections, is_closed_by_server, last_messages, spread
+from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.ended.resets import device_cuts
+from wiretale.analyzer.causes.ended.timer import (
+    Closed,
+    closed_connections,
+    is_closed_by_server,
+    last_messages,
+    short_answers,
+    spread,
+)
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
-from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, rows_numbered
+from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
@@ -118,12 +125,8 @@ def half_of(connection: Connection, message: ExchangeRow) -> Half | None:
 
 def half_answers(case: Case) -> list[Half]:
     """Returns the last answers of connections that stopped before their length, and that no cause explains."""
-    names, table = ("response_bytes", "response_announced_bytes"), case.trace.exchanges
-    packed = table._packed_columns([(name, "d", 0, 1) for name in names]) if len(table) else []
-    pairs = zip(*(array("d", column) for column in packed), strict=True)
-    short = [number for number, (came, announced) in enumerate(pairs) if came < announced][:ROWS_MAX]
-    explained = case.flows_of()
-    rows = {row["flow"]: row for row in rows_numbered(case.transfers, short) if row["flow"] not in explained}
+    explained = case.flows_of() | device_cuts(case).keys()
+    rows = {row["flow"]: row for row in short_answers(case) if row["flow"] not in explained}
     last = last_messages(case, {flow for flow in rows if flow is not None})
     ends = (half_of(case.connections[flow], row) for flow, row in last.items() if row["turn"] == rows[flow]["turn"])
     return [each for each in ends if each]
@@ -142,6 +145,7 @@ def half_answers(case: Case) -> list[Half]:
         "client-gave-up": "the server ends the connection, or the answer had stopped for 5 s before",
         "zero-window": "the client's window is open",
         "reset-by-peer": "the answer had begun, and its length is known",
+        "reset-by-device": "the RST, if one ended it, has the TTL of its host",
         "outage": "all that was sent has an ACK",
     },
     unknown="Within TLS, and in chunks, whether an answer is whole.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.ended.timer import short_answers
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.units import plural, show_duration
@@ -125,7 +126,15 @@ def contradicted(connection: Connection, row: EndingRow, accepted: Connection) -
     return Reset(connection, row, tuple(signs), True, min(ttls, default=None))
 
 
-def open_resets(case: Case) -> list[Reset]:
+def device_cuts(case: Case) -> dict[int, Reset]:
+    """Returns the resets by which devices surely ended connections in the middle of an answer, by flow."""
+    halves = {row["flow"] for row in short_answers(case)}
+    rows = {row["flow"]: row for row in reversed(case.connections.resets) if row["flow"] in halves}
+    resets = {flow: reset_of(case.connections[flow], row) for flow, row in rows.items()}
+    return {flow: reset for flow, reset in resets.items() if reset.is_sure}
+
+
+def resets_with_open(case: Case) -> list[Reset]:
     """Returns the first reset of each connection on which something was open, unless an earlier cause explains it."""
     connections, explained = case.connections, case.flows_of()
     resets = []
@@ -146,6 +155,13 @@ def open_resets(case: Case) -> list[Reset]:
         if not closed and (is_open or (reset.is_sure and rows[0]["packets_after"])):  # the answer came after the RST
             resets.append(reset)
     return resets
+
+
+def open_resets(case: Case) -> list[Reset]:
+    """The same, and the resets by which devices cut an answer short that was acknowledged so far."""
+    resets = resets_with_open(case)
+    flows = case.flows_of() | {reset.connection.number for reset in resets}
+    return resets + [reset for flow, reset in device_cuts(case).items() if flow not in flows]
 
 
 def reset_filter(group: Sequence[Reset]) -> str:

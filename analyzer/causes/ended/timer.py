@@ -17,7 +17,7 @@ from wiretale.analyzer.causes.connections import (
 )
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
-from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+from wiretale.analyzer.findings.exchanges.exchange_rows import rows_numbered, rows_where
 from wiretale.analyzer.units import show_duration
 
 if TYPE_CHECKING:
@@ -64,6 +64,15 @@ def last_messages(case: Case, flows: set[int]) -> dict[int, ExchangeRow]:
     """Returns the last message of the client on each of these flows."""
     rows = rows_where(case.transfers, "kind", *EXCHANGE_KINDS) if flows else []
     return {row["flow"]: row for row in rows if row["flow"] in flows and row["asked_ns"] is not None}
+
+
+def short_answers(case: Case) -> list[ExchangeRow]:
+    """Returns the requests whose answer has fewer bytes than it announced."""
+    names, table = ("response_bytes", "response_announced_bytes"), case.trace.exchanges
+    packed = table._packed_columns([(name, "d", 0, 1) for name in names]) if len(table) else []
+    pairs = zip(*(array("d", column) for column in packed), strict=True)
+    short = [number for number, (came, announced) in enumerate(pairs) if came < announced][:ROWS_MAX]
+    return rows_numbered(case.transfers, short)
 
 
 def last_of_server(case: Case, flows: list[int]) -> list[int]:

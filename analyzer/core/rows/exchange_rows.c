@@ -161,7 +161,7 @@ static void put_status(struct row_sink *sink, struct row *row, unsigned status) 
     row_set(row, exchanges_outcome, status < STATUS_ERROR ? WORD_ANSWERED : WORD_ERROR);
 }
 
-/* Whether the length of a response is that of what follows its header (RFC 9110 section 8.6). */
+/* Whether the length that a response announces is that of its body (RFC 9110 section 8.6). */
 static bool has_content(const struct http_request *http) {
     return *http->method && strcmp(http->method, "HEAD") != 0 && http->status != STATUS_UNCHANGED;
 }

@@ -315,6 +315,10 @@ def test_times_and_findings_that_changed_are_ordered_by_cost(samples: Path, wire
     assert result["findings"][: len(seconds)] == seconds
     stalls = next(entry for entry in seconds if entry["code"] == "timeout-stalls")
     assert (stalls["a_count"], stalls["a_cost"]) == (0, 0) and stalls["b_cost"] == stalls["change"]
+
+
+def test_the_screen_of_diff_is_short_and_all_is_asked_for(samples: Path, wiretale_run: Runner) -> None:
+    clean, lossy = samples / "window_full.pcap", samples / "timeouts.pcap"
     screen, text = (wiretale_run("diff", clean, lossy, *words).stdout for words in ((), ("--all",)))
     assert len(screen.splitlines()) <= 24 and "\nNew " in screen and "timeout-stalls (" in screen
     assert screen.splitlines()[-1].endswith("--all") and "In total" not in screen
