@@ -265,7 +265,7 @@ def test_results_are_the_objects_and_the_text_of_the_commands(
     pairs = [
         (wiretale.explain(LOSSES, link="100M"), ("analyze", LOSSES, "--link", "100M")),
         (wiretale.compare("sender.pcap", "receiver.pcap"), ("compare", "sender.pcap", "receiver.pcap")),
-        (wiretale.diff("sender.pcap", "receiver.pcap"), ("diff", "sender.pcap", "receiver.pcap")),
+        (wiretale.diff("sender.pcap", "receiver.pcap"), ("diff", "sender.pcap", "receiver.pcap", "--all")),
         (wiretale.theory("1G", 9000, block="64KiB"), ("theory", "--link", "1G", "--mtu", "9000", "--block", "64KiB")),
     ]
     for result, words in pairs:

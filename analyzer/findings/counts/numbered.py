@@ -39,10 +39,16 @@ def loss_words(row: DirectionRow, count: int) -> Words:
     return {**of_blocks(count, (row["blocks"] or 0) + count), "runs": "" if count == 1 else spread}
 
 
+def are_lost_whole(row: DirectionRow) -> bool:
+    """Returns whether most of the lost numbers are not of datagrams that lost a fragment: those are the losses of fragments."""
+    return (row["blocks_lost"] or 0) > 2 * (row["incomplete_datagrams"] or 0)
+
+
 blocks_lost = BlockRule(
     code="blocks-lost",
     title="Numbered packets lost",
     column="blocks_lost",
+    applies=are_lost_whole,
     events=("block_lost",),
     event_count="block_loss_runs",
     computed="Numbers between the first and the highest of wiretale's blocks, iperf or RTP that did not pass the "
