@@ -187,7 +187,7 @@ CAPTURE = {
     **PACKETS,
     "file": "string?",
     **each("started_ns last_loss_ns lag_ns bytes files unreadable_leftovers removed_files", "integer?"),
-    **each("uncompressed_files kept_spans", "integer?"),
+    **each("kept_spans", "integer?"),
     "buffer": each("bytes used_bytes", "integer?"),
     "disk~": each("bytes free_bytes full_ns", "integer?"),
     "ring~": each("files bytes oldest_ns full_ns", "integer?"),
