@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     ),
     "as long in the second request": (short_requests(200, before=BEFORE), None, "", ()),
     "the second request is answered before its end": (short_requests(before=BEFORE, answer=OK, wait=0.1), None, "", ()),
-    "open to the end": (short_requests(is_open=True), SHORT, "proven", ("no answer came in ",)),
+    "open to the end": (short_requests(is_open=True), SHORT, "likely", ("no answer came in ",)),
     "as long as announced": (short_requests(200), "closed-unanswered", "likely", ()),
     "as long as announced, and open": (short_requests(200, is_open=True), "hung-server", "", ()),
     "uploads that go on": (served(1.0) + open_upload(5.0), None, "", ()),
@@ -118,6 +118,7 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "a silent host long after": (named_members("192.168.9.9", begins=30.0), "host-down", "", ()),
     "one member of three is down": (named_members("192.168.9.9", third=True), "host-down", "", ()),
     "a port of another service": (named_members(member_port=8080), "refused", "", ()),
+    "a member of Cassandra is down": (named_members("192.168.9.9", 7000), "host-down", "", ()),
     "servers of another protocol": (named_members("192.168.9.9", 8080), "host-down", "", ()),
     "requests that are answered": (served(1.0), None, "", ()),
 }

@@ -702,6 +702,7 @@ SAID = {
     "ECN is refused, or the port was closed": Said(
         lambda: refused_offers(0, 4), "option-refused", "possible", ("possibly", "Or nothing listened there for a time")
     ),
+    "one client is refused, whose SYNs offer ECN": Said(lambda: refused_offers(client="10.0.0.9"), "refused"),
     "plain SYNs are refused by turns": Said(lambda: refused_offers(offered=False), "refused", "likely"),
     "ECN on a closed port": Said(lambda: refused_offers(0), "refused"),
     "option passes elsewhere": Said(lambda: offers(True, 4), "setup-lost", "likely"),

@@ -522,10 +522,12 @@ def failing_names() -> Timed:
     ]
 
 
-def refused_offers(between: int = 4, after: int = 0, refused: int = 4, offered: bool = True) -> Timed:
-    """SYNs that offer ECN, or not, and get a RST; connections without it, between them or after them."""
+def refused_offers(
+    between: int = 4, after: int = 0, refused: int = 4, offered: bool = True, client: str = Ends().client
+) -> Timed:
+    """SYNs of a client that offer ECN, or not, and get a RST; connections without it, between them or after them."""
     talk: Timed = []
-    for i, ends in enumerate(many(refused)):
+    for i, ends in enumerate(many(refused, client=client)):
         syn = ends.syn(3.0 * i, flags=ECN if offered else "S")
         talk += [syn, ends.segment(3.0 * i + RTT, True, "RA", seq=0, ack=1001)]
     talk += all_of(*(ends.connects(3.0 * i + 1) for i, ends in enumerate(many(between, 42000))))

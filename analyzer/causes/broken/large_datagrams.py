@@ -65,13 +65,13 @@ def by_size(flows: Sequence[Sent]) -> tuple[list[Sent], list[Sent]] | None:
     code="large-datagrams",
     title="Large datagrams get no answer",
     sentence="{server} {probably}gets no large datagrams: {silent}, while {answered}. A device on the way probably drops them, "
-    "or their fragments.",
+    "or their fragments{or_wanted}.",
     advice="`ping -M do -s {ping} {host}` finds the size that passes; let fragments and ICMP 'fragmentation needed' pass, or "
     "send smaller datagrams (EDNS of 1,232 bytes, IKE fragmentation, an MTU of the tunnel).",
     shows="At least three UDP flows to a port whose largest datagram has 1,200 bytes or more get no answer, and all others, at "
     "least three, have smaller ones and are answered; six of each prove it. Or within one flow, in which requests and answers "
     "take turns, no datagram above a size of 1,200 bytes or more is answered, at least three times with answered ones in "
-    "between, and 90% of the smaller ones are; six times, and all, prove it.",
+    "between, and 90% of the smaller ones are. That is likely at most: the program may want no answer to large ones.",
     rivals={
         "fragments-dropped": "the datagrams leave whole, or their fragments are not in the capture",
         "udp-silent": "the size separates the two without an exception",
@@ -112,7 +112,9 @@ def flow_match(case: Case, server: tuple[str, int | None], rows: Sequence[Direct
         for name in ("unanswered_large", "answered_datagrams", "unanswered_datagrams")
     )
     flows = [case.flow(row["flow"]) for row in rows]
-    certain = count >= CASES_PROVEN and not lost and small < size
+    fields = size_fields(server, size, count >= CASES_PROVEN and not lost and small < size)
+    del fields["excluded"]["udp-silent"]
+    fields["undecided"]["udp-silent"] = f"the program on {server[0]}: does it answer large datagrams at all?"
     within = "one flow" if len(rows) == 1 else plural(len(rows), "flow")
     answers = f"{answered:,} of {answered + lost:,}" if lost else f"all {answered:,}"
     return Match(
@@ -124,7 +126,8 @@ def flow_match(case: Case, server: tuple[str, int | None], rows: Sequence[Direct
         f"{show_bytes(small)} or less, by turns within {within}",
         silent=f"within {within}, those of {show_bytes(size)} or more got no answer ({plural(count, 'time')})",
         answered=f"{answers} of up to {show_bytes(small)} did",
-        **size_fields(server, size, certain),
+        or_wanted=", or the program wants no answer to them",
+        **fields | {"certainty": "likely"},
     )
 
 
@@ -158,5 +161,6 @@ def size_match(case: Case, server: tuple[str, int | None], silent: list[Sent], a
         f"{show_bytes(small)} or less with one",
         silent=f"none of {plural(len(silent), 'flow')} with datagrams of {show_bytes(size)} or more was answered",
         answered=f"all {len(answered):,} with up to {show_bytes(small)} were",
+        or_wanted="",
         **size_fields(server, size, certain),
     )

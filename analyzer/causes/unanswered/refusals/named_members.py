@@ -35,7 +35,7 @@ REDIS = Product("Redis Cluster", "cluster-announce-ip")
 PRODUCTS = {
     **dict.fromkeys((9092, 9093, 9094, 29092), KAFKA),
     **dict.fromkeys((27017, 27018, 27019), MONGODB),
-    **dict.fromkeys(range(7000, 7006), REDIS),
+    **dict.fromkeys(range(7002, 7006), REDIS),  # 7000 and 7001 are those of Cassandra, too
 }
 
 

@@ -30,9 +30,9 @@ def offers_by_flow(case: Case) -> dict[int, set[str]]:
     title="SYNs with an option are refused",
     sentence="{what}.",
     advice="{advice}",
-    shows="RSTs answer all SYNs to a port with Fast Open, ECN, multipath TCP or a signature, while all connections that came "
-    "about began without it. At least two of each; four of each prove it. If no connection came about between these refusals, "
-    "the port may have been closed for a time.",
+    shows="RSTs answer all SYNs to a port with Fast Open, ECN, multipath TCP or a signature, while all connections of the same "
+    "clients that came about began without it. At least two of each; four of each prove it. If no connection came about "
+    "between these refusals, the port may have been closed for a time.",
     rivals={
         "refused": "the port accepts SYNs without the option in between",
         "option-dropped": "a RST answers",
@@ -43,9 +43,11 @@ def offers_by_flow(case: Case) -> dict[int, set[str]]:
 def option_refused(case: Case) -> Matches:
     servers = refused_servers(case)
     offers = case.once(offers_by_flow) if servers else {}
+    sources = case.trace.flows.column("source") if offers else []
     for server in servers if offers else ():
         flows = case.connections.to_server((server.host, server.port))
-        accepted = [flow for flow in flows if case.transfers.attempts.is_connection(flow)]
+        clients = {sources[flow] for flow in server.flows}  # a firewall may refuse others for their address
+        accepted = [flow for flow in flows if sources[flow] in clients and case.transfers.attempts.is_connection(flow)]
         common = set.intersection(*(offers.get(flow, set()) for flow in server.flows))
         words = sorted(common - set().union(*(offers.get(flow, set()) for flow in accepted)))
         if words and min(len(server.flows), len(accepted)) >= CASES_MIN:

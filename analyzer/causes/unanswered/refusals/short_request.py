@@ -101,6 +101,7 @@ def short_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
         "closed-unanswered": "the server closed on half a request",
         "zero-window": "the window of the server is open",
         "expect-continue": "the client did not ask whether it should send the body",
+        "client-pause": "the request ended before the client sent the rest",
     },
     unknown="Whether the program of the client or a proxy behind it lost the rest.",
     explains=("request-unanswered", "slow-server", "idle-reset", "reset"),
@@ -116,9 +117,10 @@ def short_match(case: Case, client: str, connections: Sequence[Connection], rows
     """Returns the match of the requests of one client to one server."""
     missing = sorted((row["announced_bytes"] or 0) - (row["request_bytes"] or 0) for row in rows)
     waits = [waited_ns(case, row) for row in rows]
+    is_over = all(row["outcome"] not in OPEN for row in rows)
     starts = [row["asked_ns"] or 0 for row in rows]
     return Match(
-        certainty="proven",
+        certainty="proven" if is_over else "likely",
         place="client",
         flows=[connection.number for connection in connections],
         failed=len(rows),
@@ -133,6 +135,7 @@ def short_match(case: Case, client: str, connections: Sequence[Connection], rows
             "zero-window": "the server's window was open",
             "expect-continue": "it did not ask before it sends the body",
         },
+        undecided={} if is_over else {"client-pause": "a longer capture: does the client send the rest later?"},
         client=client,
         server=server_str(connections),
         count=len(rows),
