@@ -148,9 +148,5 @@ def schema_texts(schemas: Sequence[tuple[str, str, Sequence[Column]]]) -> dict[s
 
 def folder_of(name: str) -> str:
     """Returns the folder of a schema: the program that prints it, the analyzer for all others."""
-    command = SHAPES[name][0].split()[0] if name in SHAPES else ""
-    return (
-        {"experiment": "lab"}.get(command, command)
-        if command in ("capture", "traffic", "lab", "experiment")
-        else "analyzer"
-    )
+    folders = {"experiment": "lab", **{program: program for program in ("capture", "traffic", "lab")}}
+    return folders.get(SHAPES[name][0].split()[0], "analyzer") if name in SHAPES else "analyzer"

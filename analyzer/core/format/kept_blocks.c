@@ -32,11 +32,30 @@ void kept_u32(struct kept_blocks *kept, uint32_t number) {
     kept_bytes(kept, &number, sizeof number);
 }
 
+/* Custom options begin with a number in the order of their section. */
+static void kept_option(struct kept_blocks *kept, const struct pcapng_option *option,
+                        bool big_endian) {
+    enum { PEN_SIZE = 4 };
+    bool custom = option->code == OPTION_CUSTOM_TEXT || option->code == OPTION_CUSTOM_BYTES;
+    const uint8_t *rest = option->value;
+    size_t left = option->length;
+    kept_u32(kept, (uint32_t)option->length << 16 | option->code);
+    if (custom && left >= PEN_SIZE) {
+        kept_u32(kept, load_u32(rest, big_endian));
+        rest += PEN_SIZE;
+        left -= PEN_SIZE;
+    }
+    kept_bytes(kept, rest, left);
+}
+
 void kept_options(struct kept_blocks *kept, struct pcapng_options options) {
     bool any = false;
-    for (; pcapng_options_next(&options); any = true) {
-        kept_u32(kept, (uint32_t)options.current.length << 16 | options.current.code);
-        kept_bytes(kept, options.current.value, options.current.length);
+    while (pcapng_options_next(&options)) {
+        uint16_t code = options.current.code;
+        if (code == OPTION_TEXT_UNCOPIED || code == OPTION_BYTES_UNCOPIED)
+            continue;
+        kept_option(kept, &options.current, options.big_endian);
+        any = true;
     }
     if (any)
         kept_u32(kept, OPTION_END);

@@ -27,7 +27,7 @@ void kept_begin(struct kept_blocks *kept, uint32_t type);
 void kept_u32(struct kept_blocks *kept, uint32_t number);
 /* Pads to 4 bytes. */
 void kept_bytes(struct kept_blocks *kept, const void *bytes, size_t size);
-/* Copies options, whose values are bytes or texts. */
+/* Copies options that may be copied, whose values are bytes, texts or custom. */
 void kept_options(struct kept_blocks *kept, struct pcapng_options options);
 bool kept_end(struct kept_blocks *kept, struct capture_file *file);
 

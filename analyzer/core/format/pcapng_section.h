@@ -72,7 +72,14 @@ struct pcapng_interface {
  *   2      2    length of the value
  *   4      ..   value, padded to 4 bytes
  */
-enum { OPTION_END = 0, OPTION_COMMENT = 1 };
+enum {
+    OPTION_END = 0,
+    OPTION_COMMENT = 1,
+    OPTION_CUSTOM_TEXT = 2988,
+    OPTION_CUSTOM_BYTES = 2989,
+    OPTION_TEXT_UNCOPIED = 19372,
+    OPTION_BYTES_UNCOPIED = 19373,
+};
 
 struct pcapng_option {
     uint16_t code, length;

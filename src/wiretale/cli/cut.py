@@ -186,7 +186,7 @@ def block_notes(outcome: Outcome) -> Iterator[str]:
         if count:
             yield f"{'kept' if kept else 'left out'}: {plural(count, 'block')} of {contents}"
     if outcome.secrets and outcome.with_secrets:
-        yield "whoever gets the file can decrypt its connections: --anonymize or --headers leaves the secrets out"
+        yield "whoever has these secrets can decrypt their connections: --anonymize or --headers leaves them out"
 
 
 def run(arguments: argparse.Namespace) -> int:
