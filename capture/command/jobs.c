@@ -244,6 +244,22 @@ void jobs_not_finished(struct jobs *jobs, struct job *job, const char *reason) {
     pthread_mutex_unlock(&jobs->lock);
 }
 
+static bool has_file(struct jobs *jobs, const struct job *job) {
+    pthread_mutex_lock(&jobs->lock);
+    bool found = is_there(jobs->directory_fd, job->name);
+    pthread_mutex_unlock(&jobs->lock);
+    return found;
+}
+
+/* The index of a file that is gone goes too, as of one that its command has moved: there may be no
+ * ring that would remove it. */
+static void end_command(struct jobs *jobs, struct job *job) {
+    unmark(jobs, job, MARKER_TODO);
+    if (!has_file(jobs, job))
+        unmark(jobs, job, MARKER_INDEX);
+    release(jobs, job);
+}
+
 static void settle(struct jobs *jobs, const struct command_answer *answer) {
     struct job **place = &jobs->running[answer->number % COMMAND_PLACES], *job = *place;
     *place = NULL;
@@ -256,9 +272,8 @@ static void settle(struct jobs *jobs, const struct command_answer *answer) {
     if (jobs->is_failing)
         log_info("--on-close succeeds again");
     jobs->is_failing = false;
-    unmark(jobs, job, MARKER_TODO);
     jobs->commands.done++;
-    release(jobs, job);
+    end_command(jobs, job);
 }
 
 static void note_gone(struct jobs *jobs) {
@@ -269,12 +284,8 @@ static void note_gone(struct jobs *jobs) {
 
 /* A file that others have removed needs no command. */
 static bool start(struct jobs *jobs, unsigned place, struct job *job) {
-    pthread_mutex_lock(&jobs->lock);
-    bool has_file = is_there(jobs->directory_fd, job->name);
-    pthread_mutex_unlock(&jobs->lock);
-    if (!has_file) {
-        unmark(jobs, job, MARKER_TODO);
-        release(jobs, job);
+    if (!has_file(jobs, job)) {
+        end_command(jobs, job);
         return true;
     }
     jobs->running[place] = job;

@@ -78,8 +78,8 @@ int64_t jobs_unfinished_due_ns(struct jobs *jobs);
 void jobs_finished(struct jobs *jobs, struct job *job, const char *name);
 /* An attempt failed before the file was published. */
 void jobs_note_unfinished(struct jobs *jobs, const char *name, const char *reason);
-/* It failed, for a reason that a person reads; NULL: it was stopped, and waits for the next start.
- */
+/* It failed, for a reason that a person reads; NULL: it was stopped, and is made again when
+ * there is time. */
 void jobs_not_finished(struct jobs *jobs, struct job *job, const char *reason);
 
 /* Lets commands run for up to `seconds`, without repeating those that fail, and joins the thread.

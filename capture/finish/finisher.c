@@ -276,7 +276,7 @@ bool finisher_start(struct finisher *finisher) {
 }
 
 /* If the queue is full, the writing thread waits here: the only place where it waits for another
- * thread. */
+ * thread. Files of earlier runs, which may be large, are finished when there is time again. */
 void finisher_push(struct finisher *finisher, struct finished_file *file) {
     file->next = NULL;
     pthread_mutex_lock(&finisher->lock);
@@ -289,6 +289,8 @@ void finisher_push(struct finisher *finisher, struct finished_file *file) {
     finisher->last = file;
     finisher->waiting++;
     finisher->unfinished++;
+    if (finisher->waiting > WAITING_SYNCED)
+        finisher->resume_until_ns = 0;
     finisher->publisher.jobs->finishing.waiting++;
     pthread_cond_broadcast(&finisher->changed);
     pthread_mutex_unlock(&finisher->lock);

@@ -29,7 +29,7 @@ struct finisher {
     unsigned stuck_count;
     atomic_bool unnamed;             /* a file of this run keeps its temporary name */
     bool is_warned;                  /* that files are put off */
-    _Atomic int64_t resume_until_ns; /* of the attempt that goes on; 0: the capture ends */
+    _Atomic int64_t resume_until_ns; /* of the attempt that goes on; 0: it is stopped */
 };
 
 bool finisher_start(struct finisher *finisher);

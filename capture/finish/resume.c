@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The compressed file gets its name before the plain one is removed. After a kill between these
  * steps both exist, and the plain one still has its marker: its bytes are compared, and it is
- * removed. */
+ * removed.
+ *
+ * The plain file is locked meanwhile: a capture of another prefix, which began while this one's was
+ * not in use, may have the same job. */
 #include "finish/resume.h"
 
 #include <errno.h>
@@ -9,11 +12,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "finish/recover.h"
 #include "index/index_file.h"
+
+/* Opens and locks the file. Returns -1 with errno: EBUSY if another process finishes it, ENOENT if
+ * one has just replaced it. */
+static int open_locked(int directory_fd, const char *name, struct stat *info) {
+    int fd = recover_open(directory_fd, name, O_RDONLY);
+    if (fd < 0)
+        return -1;
+    int reason = flock(fd, LOCK_EX | LOCK_NB) ? EBUSY : fstat(fd, info) ? errno : 0;
+    if (!reason && info->st_nlink)
+        return fd;
+    close(fd);
+    errno = reason ? reason : ENOENT;
+    return -1;
+}
 
 /* Opens a published file as one to be finished. Returns NULL with errno. */
 static struct finished_file *open_published(const char *name, int directory_fd) {
@@ -22,8 +40,8 @@ static struct finished_file *open_published(const char *name, int directory_fd) 
     if (!file)
         return NULL;
     file->directory_fd = directory_fd;
-    file->fd = recover_open(directory_fd, name, O_RDONLY);
-    if (file->fd < 0 || fstat(file->fd, &info)) {
+    file->fd = open_locked(directory_fd, name, &info);
+    if (file->fd < 0) {
         int reason = errno;
         free(file);
         errno = reason;
@@ -40,13 +58,22 @@ static void remove_markers(int directory_fd, const char *name) {
     jobs_unmark(directory_fd, name, MARKER_UNFINISHED);
 }
 
-/* Removes the plain file; a marker of the user goes with its content. */
-static void remove_plain(int directory_fd, const char *plain, const char *compressed) {
-    char kept[NAME_SIZE], keeps[NAME_SIZE];
+static void move_marker(int directory_fd, const char *plain, const char *compressed,
+                        const char *marker) {
+    char from[NAME_SIZE], to[NAME_SIZE];
+    if (snprintf(from, sizeof from, ".%s%s", plain, marker) < NAME_SIZE &&
+        snprintf(to, sizeof to, ".%s%s", compressed, marker) < NAME_SIZE)
+        renameat(directory_fd, from, directory_fd, to);
+}
+
+/* Removes the plain file; a marker of the user goes with its content, and so does one of a command
+ * that this run does not have. */
+static void remove_plain(const struct publisher *publisher, int directory_fd, const char *plain,
+                         const char *compressed) {
     unlinkat(directory_fd, plain, 0);
-    if (snprintf(kept, sizeof kept, ".%s" MARKER_KEEP, plain) < NAME_SIZE &&
-        snprintf(keeps, sizeof keeps, ".%s" MARKER_KEEP, compressed) < NAME_SIZE)
-        renameat(directory_fd, kept, directory_fd, keeps);
+    move_marker(directory_fd, plain, compressed, MARKER_KEEP);
+    if (!publisher->jobs->command)
+        move_marker(directory_fd, plain, compressed, MARKER_TODO);
     index_file_remove(directory_fd, plain);
     remove_markers(directory_fd, plain);
 }
@@ -68,7 +95,7 @@ static bool finish_published(struct publisher *publisher, struct ring *ring,
         errno = reason;
         return false;
     }
-    remove_plain(file->directory_fd, file->original, file->name);
+    remove_plain(publisher, file->directory_fd, file->original, file->name);
     ring_replace(ring, file->original, file->name, file->bytes);
     return true;
 }
@@ -84,7 +111,7 @@ static const char *finish(struct publisher *publisher, struct ring *ring,
         return file->name;
     }
     snprintf(compressed, sizeof compressed, "%s" COMPRESSED, file->name);
-    remove_plain(file->directory_fd, file->name, compressed);
+    remove_plain(publisher, file->directory_fd, file->name, compressed);
     return NULL;
 }
 
@@ -92,6 +119,8 @@ void resume_finishing(struct publisher *publisher, struct ring *ring, struct job
                       int directory_fd, const _Atomic int64_t *until_ns) {
     struct finished_file *file = open_published(job->name, directory_fd);
     int reason = file ? 0 : errno;
+    /* The lock outlives compress_file(), which closes the plain file. */
+    int lock_fd = file ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
     const char *name = NULL;
     if (file) {
         name = finish(publisher, ring, file, until_ns, &reason);
@@ -110,4 +139,6 @@ void resume_finishing(struct publisher *publisher, struct ring *ring, struct job
         finished_file_free(file);
     else
         close(directory_fd);
+    if (lock_fd >= 0)
+        close(lock_fd);
 }

@@ -8,7 +8,7 @@
 #include "ring/ring.h"
 
 /* Finishes a published file, and ends the job and the descriptor of its directory. `until_ns` is
- * the end of the attempt; 0: the capture ends. */
+ * the end of the attempt; 0: it is stopped, and is no failure. */
 void resume_finishing(struct publisher *publisher, struct ring *ring, struct job *job,
                       int directory_fd, const _Atomic int64_t *until_ns);
 

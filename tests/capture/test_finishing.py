@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -127,6 +128,32 @@ def test_a_file_that_cannot_be_finished_stays_as_it_is_after_an_hour(link: Captu
     assert (link.folder / old).exists() and (link.folder / f"{young}.zst").exists()
     assert not (link.folder / young).exists()
     assert left(link.folder) == sorted([f".{old}.keep", f".{young}.zst.keep"])  # the user's markers go with the packets
+
+
+def test_a_file_that_another_capture_finishes_is_left_to_it_and_its_command_to_a_run_with_one(
+    link: CaptureLink,
+) -> None:
+    link.records(10, "-b", "packets:10", "-Z", "root")
+    plain = link.files()[0]
+    mark(link.folder, plain.name, "unfinished", "todo")
+    with plain.open("rb") as reader:
+        fcntl.flock(reader, fcntl.LOCK_EX)
+        with link.daemon(
+            "-z", "-Z", "root", ready="is not compressed or indexed yet: Device or resource busy"
+        ) as daemon:
+            assert link.files() == [plain]
+            reader.close()
+            wait_until(lambda: not plain.exists(), "it is finished")
+            assert not daemon.stop()
+    assert left(link.folder) == [f".{plain.name}.zst.todo"]
+
+
+def test_the_index_of_a_file_that_its_command_removes_goes_with_it(link: CaptureLink) -> None:
+    with link.daemon("-b", "packets:300", "--on-close", "rm", "-Z", "root") as daemon:
+        link.send(301, size=1400)
+        wait_until(lambda: not link.files() and not list(link.folder.glob(".*.todo")), "the command has run")
+        assert not daemon.stop()
+    assert not list(link.folder.glob(".*.index"))
 
 
 def test_a_file_whose_name_is_taken_leaves_the_other_what_is_beside_it(link: CaptureLink) -> None:
