@@ -31,16 +31,21 @@ def of_blocks(count: int, blocks: int) -> Words:
 
 
 def loss_words(row: DirectionRow, count: int) -> Words:
-    """`runs` describes how the losses are spread."""
+    """`runs` describes how the losses are spread, `part` how many datagrams came in part."""
     runs, longest = row["block_loss_runs"] or 0, row["block_loss_run_max"] or 0
     spread = f", in {runs:,} runs of at most {longest:,}" if runs > 1 else ", in one run"
     if longest == 1:
         spread = ", each alone"
-    return {**of_blocks(count, (row["blocks"] or 0) + count), "runs": "" if count == 1 else spread}
+    incomplete = row["incomplete_datagrams"] or 0
+    part = f"; of at least {plural(incomplete, 'datagram')} only some fragments arrived" if incomplete else ""
+    return {**of_blocks(count, (row["blocks"] or 0) + count), "runs": "" if count == 1 else spread, "part": part}
 
 
 def are_lost_whole(row: DirectionRow) -> bool:
-    """Returns whether most of the lost numbers are not of datagrams that lost a fragment: those are the losses of fragments."""
+    """Returns whether most of the lost numbers are not of datagrams that lost a fragment: those are the losses of fragments.
+
+    A datagram without its first fragment has no ports, and is not counted here: it is up to half of those of two fragments.
+    """
     return (row["blocks_lost"] or 0) > 2 * (row["incomplete_datagrams"] or 0)
 
 
@@ -52,9 +57,10 @@ blocks_lost = BlockRule(
     events=("block_lost",),
     event_count="block_loss_runs",
     computed="Numbers between the first and the highest of wiretale's blocks, iperf or RTP that did not pass the "
-    "capture point, and their runs.",
+    "capture point, and their runs. If datagrams that lost a fragment are at least half as many, they are left to "
+    "datagram-incomplete and loss-amplified.",
     unknown="Losses before the first and after the last packet: compare with the sender's count.",
-    sentence="{name} lost {amount}[{amount_share}] before the capture point[{runs}].",
+    sentence="{name} lost {amount}[{amount_share}] before the capture point[{runs}][{part}].",
     summary="lost numbered packets",
     advice="Compare the sender's count and drop counters between sender and capture point; a full queue drops packets "
     "in runs.",

@@ -244,7 +244,7 @@ interface RequestPart { part: string; from: number; to: number } // seconds; to 
 interface Connection { lookups: ExchangeRow[]; connect?: ExchangeRow; tls?: ExchangeRow; secured?: number; used?: boolean }
 interface PageRequest { flow: number | null; frame: number | null; client: string; label: string; result: string; failed: boolean; bytes: number | null; parts: RequestPart[]; from: number; to: number }
 // Packets of a flow between two hosts; of an exchange without packets in the page, their rows are -1.
-interface Message { flow: number; side: number; from: number; to: number; capture: number; frame: number; first: number; row: number; packets: number; bytes: number; isAck: boolean; isAlone: boolean }
+interface Message { flow: number; side: number; from: number; to: number; sent: number; capture: number; frame: number; first: number; row: number; packets: number; bytes: number; isAck: boolean; isAlone: boolean }
 interface SoughtPayload { ip: number; size: number; ports: Span; protocol: string } // bytes of the IP packet and of its payload
 interface Segment { side: number; from: number; size: number; time: number; frame: number | null; bytes: Uint8Array | null } // null: the page has no bytes of it
 interface Piece extends Segment { kind: "bytes" | "elsewhere" | "gap" }

@@ -468,11 +468,12 @@ def test_reordering_has_an_extent(findings_of: Found) -> None:
     assert "4 of 4 by three or more" in row["sentence"] and row["severity"] == "info"
 
 
-def fragmented(lost: Callable[[int, int], bool], count: int = 60, pieces: int = 6) -> Wire:
+def fragmented(lost: Callable[[int, int], bool], count: int = 60, pieces: int = 6, numbered: bool = False) -> Wire:
     """Datagrams of 8192 bytes in six fragments, some of which are lost."""
     wire = Wire()
     for number in range(count):
-        datagram = struct.pack("!HHHH", 4000, 5000, 8200, 0) + bytes(8192)
+        payload = block(number, 8192, sent_ms=number * 2) if numbered else bytes(8192)
+        datagram = struct.pack("!HHHH", 4000, 5000, 8200, 0) + payload
         for i in range(pieces):
             if lost(number, i):
                 continue
@@ -539,6 +540,17 @@ def test_the_beginnings_of_bursts_are_no_tail_drop(findings_of: Found) -> None:
 def test_two_incomplete_datagrams_amplify_nothing(findings_of: Found) -> None:
     rows = findings_of(fragmented(lambda n, i: (n, i) in {(5, 2), (9, 3)}))
     assert "datagram-incomplete" in rows and "loss-amplified" not in rows
+
+
+def test_numbers_are_lost_packets_if_most_are_not_of_datagrams_that_lost_a_fragment(findings_of: Found) -> None:
+    part, whole = {(5, 2), (9, 0), (20, 5)}, (12, 15, 40, 43)  # the second one has no ports without its first fragment
+    rows = findings_of(fragmented(lambda n, i: (n, i) in part, numbered=True))
+    assert "loss-amplified" in rows and "blocks-lost" not in rows
+    rows = findings_of(fragmented(lambda n, i: (n, i) in part or n in whole, numbered=True))
+    assert rows["blocks-lost"]["sentence"].endswith(
+        " lost 7 of 60 numbered packets (11.7%) before the capture point, each alone; of at least 2 datagrams only some "
+        "fragments arrived."
+    )
 
 
 def test_fragmentation_names_the_largest_payload_without_it(findings_of: Found) -> None:

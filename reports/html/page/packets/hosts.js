@@ -31,7 +31,7 @@ export const HOSTS = { row: messageHeight, head: 0, most: () => (isDocked() ? ro
 /** @param {ExchangeRow} row */
 function answerText(row) {
   const result = resultOf(row) || (row.kind === "connect" ? "connected" : "answer");
-  return row.waited === undefined ? result : `${result} after ${duration(row.waited)}`;
+  return row.waited === undefined ? result : `${result} ${row.outcome === "unanswered" ? "for" : "after"} ${duration(row.waited)}`;
 }
 
 /** @param {ExchangeRow} row */
@@ -41,7 +41,7 @@ const requestAlone = (row) => (row.kind === "connect" ? "SYN" : requestText(row)
 
 // Returns the words about a message, and whether it failed.
 /** @param {Message} message */
-function toldOf({ flow, capture, frame, first, packets, bytes, from, to, isAlone }) {
+function toldOf({ flow, capture, frame, first, packets, bytes, from, sent, isAlone }) {
   const key = packetKey(capture, frame), asked = session.asked.get(key) ?? [], answered = session.answered.get(key) ?? [], p = tables.packets;
   const open = asked.filter(({ answered: by }) => by === undefined), parts = [...asked.map(first < 0 ? requestAlone : requestText), ...answered.map(answerText)];
   if (first >= 0 && p.known[first] & KNOWN.flags && p.flags[first] & ENDING_FLAGS) parts.push(flagText(p.flags[first]));
@@ -50,7 +50,7 @@ function toldOf({ flow, capture, frame, first, packets, bytes, from, to, isAlone
   const row = tables.flows.rowOf(flow);
   if (!parts.some(Boolean) && protocolOf(row) !== "tcp") parts.push(knownWord("application", row) || protocolOf(row));
   if (bytes) parts.push(prefixed(bytes, "B"));
-  if (packets > 1) parts.push(`${whole(packets)} packets${to - from >= 1e-3 ? ` in ${duration((to - from) * 1e9)}` : ""}`);
+  if (packets > 1) parts.push(`${whole(packets)} packets${sent - from >= 1e-3 ? ` in ${duration((sent - from) * 1e9)}` : ""}`);
   else if (!bytes && !parts.some(Boolean) && first >= 0) parts.push(p.known[first] & KNOWN.ack ? "ACK" : "no payload");
   parts.push(...open.map(answerText));
   return { text: parts.filter(Boolean).join(", "), failed: verdict.weight === "alarm" || [...open, ...answered].some(isFailed) };

@@ -31,12 +31,14 @@ export function messagesOf(p, rows, flows, { isAlone, begins, most }) {
     if (last && !alone && !begins(i) && continues(p, i, last)) {
       last.to = p.time[i];
       last.row = i;
-      last.packets += Number(p.who[i] % 2 === last.side);
       last.bytes += p.size[i];
+      if (p.who[i] % 2 !== last.side) continue;
+      last.packets++;
+      last.sent = p.time[i];
       continue;
     }
     if (messages.length === most) return { messages, isCut: true };
-    const message = { flow: flows[place], side: p.who[i] % 2, from: p.time[i], to: p.time[i], capture: p.capture[i], frame: p.frame[i], first: i, row: i, packets: 1, bytes: p.size[i], isAck: isPureAck(p, i), isAlone: alone };
+    const message = { flow: flows[place], side: p.who[i] % 2, from: p.time[i], to: p.time[i], sent: p.time[i], capture: p.capture[i], frame: p.frame[i], first: i, row: i, packets: 1, bytes: p.size[i], isAck: isPureAck(p, i), isAlone: alone };
     lasts.set(place, message);
     messages.push(message);
   }
@@ -49,8 +51,8 @@ export function messagesOfExchanges(rows, flows) {
   return rows.filter(({ flow, frame }) => flow !== undefined && frame !== undefined && flows.has(flow)).flatMap((row) => {
     const asked = (row.asked ?? 0) / NS, answered = asked + (row.waited ?? 0) / NS;
     const message = { flow: row.flow ?? -1, capture: row.capture ?? 0, first: -1, row: -1, packets: 0, isAck: false, isAlone: true };
-    const request = { ...message, side: 0, from: asked, to: asked, frame: row.frame ?? 0, bytes: 0 };
-    return row.answered === undefined ? [request] : [request, { ...message, side: 1, from: answered, to: answered, frame: row.answered, bytes: row.response_bytes ?? 0 }];
+    const request = { ...message, side: 0, from: asked, to: asked, sent: asked, frame: row.frame ?? 0, bytes: 0 };
+    return row.answered === undefined ? [request] : [request, { ...message, side: 1, from: answered, to: answered, sent: answered, frame: row.answered, bytes: row.response_bytes ?? 0 }];
   });
 }
 
