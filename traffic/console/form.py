@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from wiretale.analyzer.errors import InputError, UsageError
-from wiretale.analyzer.units import one_of, parse_bit_rate
+from wiretale.analyzer.units import RATE_MOST, one_of, parse_bit_rate
 from wiretale.traffic.experiment.plan import BLOCK_LEAST, BLOCK_MOST, BUILT_IN, plan_text, read_plan
 from wiretale.traffic.lab.hosts import ADDRESSES
 from wiretale.traffic.lab.profile import load_profile, profile_names
@@ -25,6 +25,7 @@ PROTOCOLS = ("tcp", "udp")
 AMOUNTS = {"count": 10**7, "seconds": 3600, "bytes": 10**11}  # key of a plan, and its most
 FILE = "file"  # an amount as well
 FILES_MOST = 200  # that are offered
+NAME_MOST = 240  # bytes
 LOOPBACK = ("127.0.0.1", "::1")
 TRIALS_MOST = 100
 SIZES_MOST = 20
@@ -84,7 +85,8 @@ def addresses(profile: str) -> tuple[str, ...]:
 
 
 def files_of(folder: Path | None) -> tuple[str, ...]:
-    """Returns the names of the files that may be sent: regular ones, by name. InputError if the folder cannot be read."""
+    """Returns the names of the files that may be sent: regular ones that a receiver takes. InputError if the folder cannot be
+    read."""
     if folder is None:
         return ()
     try:
@@ -92,7 +94,12 @@ def files_of(folder: Path | None) -> tuple[str, ...]:
             names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
     except OSError as error:
         raise InputError(f"{folder}: {error.strerror}") from None
-    return tuple(sorted(name for name in names if name.isprintable() and not name.startswith(".")))[:FILES_MOST]
+    return tuple(sorted(name for name in names if is_taken(name)))[:FILES_MOST]
+
+
+def is_taken(name: str) -> bool:
+    """Returns whether a receiver takes a file of this name (traffic/generator/transfer/content.c)."""
+    return name.isprintable() and name[0] not in ".-" and "\\" not in name and len(name.encode()) <= NAME_MOST
 
 
 def read_file(fields: Mapping[str, str], folder: Path | None) -> str:
@@ -140,7 +147,7 @@ def with_amount(form: Form, fields: Mapping[str, str], folder: Path | None) -> F
     """Returns a form with what is sent, and how fast."""
     amount = named(fields.get("amount", "count"), "amount", (*AMOUNTS, FILE))
     rate = fields.get("rate", "").strip()
-    if rate and not parse_bit_rate(rate):
+    if rate and not 1 <= (parse_bit_rate(rate) or 0) <= RATE_MOST:
         raise UsageError(f"rate {rate!r}: expected bits per second, such as 10M")
     if amount == FILE:
         return replace(form, amount=amount, rate=rate, file=read_file(fields, folder))

@@ -76,13 +76,13 @@ def test_blocks_and_options_are_those_of_the_input(files: dict[str, Path], tmp_p
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_custom_options_keep_their_vendor_and_some_must_not_be_copied(tmp_path: Path, order: str) -> None:
     vendor = struct.pack(order + "I", 4711)
-    given = (option(code, vendor + b"text", order) for code in (2988, 2989, 19372, 19373))
-    body = struct.pack(order + "II", TLS, 4) + b"abcd" + b"".join(given) + option(2989, b"odd", order)
+    options = (option(code, vendor + b"text", order) for code in (2988, 2989, 19372, 19373))
+    body = struct.pack(order + "II", TLS, 4) + b"abcd" + b"".join(options) + option(2989, b"odd", order)
     (tmp_path / "in.pcapng").write_bytes(section(order) + interface(order=order) + block(10, body, order))
     made = wiretale.cut(tmp_path / "in.pcapng", output=tmp_path / "out.pcapng").path
-    kept = [option(code, struct.pack("<I", 4711) + b"text") for code in (2988, 2989)]
+    copied = [option(code, struct.pack("<I", 4711) + b"text") for code in (2988, 2989)]
     assert [body for kind, body in blocks(made) if kind == 10] == [
-        struct.pack("<II", TLS, 4) + b"abcd" + b"".join(kept) + option(2989, b"odd") + option(0, b"")
+        struct.pack("<II", TLS, 4) + b"abcd" + b"".join(copied) + option(2989, b"odd") + option(0, b"")
     ]
 
 

@@ -83,6 +83,8 @@ def post(viewer: Viewer, name: str, fields: dict[str, str], **headers: str | Non
         ({"address": '::1"'}, "address '::1\"': expected"),
         ({"value": "٣"}, "count '٣': expected a whole number from 1 to 10,000,000"),
         ({"rate": '1M"'}, "rate '1M\"': expected bits per second"),
+        ({"rate": "0.4"}, "rate '0.4': expected bits per second"),
+        ({"rate": "1e400M"}, "rate '1e400M': expected bits per second"),
     ],
 )
 def test_a_form_names_plans_profiles_and_numbers_only(change: dict[str, str], text: str) -> None:
@@ -92,19 +94,21 @@ def test_a_form_names_plans_profiles_and_numbers_only(change: dict[str, str], te
 
 
 def test_a_file_is_one_of_the_folder(tmp_path: Path) -> None:
-    folder = tmp_path / 'of "files'
+    folder = tmp_path / 'of \\ "files'
     (folder / "inside").mkdir(parents=True)
-    (folder / "a \\ b.txt").write_text("text")
-    (folder / ".hidden").write_text("text")
+    (folder / "a ' \" b.txt").write_text("text")
+    refused = (".hidden", "-rf", "a\\b.txt", "a\u202etxt.exe", "a" * 241)  # by a receiver
+    for name in refused:
+        (folder / name).write_text("text")
     (folder / "link").symlink_to("/etc/passwd")
     os.mkfifo(folder / "pipe")
-    assert files_of(folder) == ("a \\ b.txt",) and files_of(None) == ()
-    for name in ("", ".", "..", "link", "inside", "pipe", ".hidden", "../a \\ b.txt", "/etc/passwd", "a"):
+    assert files_of(folder) == ("a ' \" b.txt",) and files_of(None) == ()
+    for name in ("", ".", "..", "link", "inside", "pipe", *refused, "../a ' \" b.txt", "/etc/passwd", "a"):
         with pytest.raises(UsageError, match="expected the name of a file in"):
             read_form({**FORM_PLAN, "amount": "file", "file": name}, folder)
-    form = read_form({**FORM_PLAN, "amount": "file", "file": "a \\ b.txt", "address": "::1"}, folder)
+    form = read_form({**FORM_PLAN, "amount": "file", "file": "a ' \" b.txt", "address": "::1"}, folder)
     plan = read_plan(own_plan(form), "form", "form")
-    assert plan.address == "::1" and {test.sessions[0].file for test in plan.tests} == {str(folder / "a \\ b.txt")}
+    assert plan.address == "::1" and {test.sessions[0].file for test in plan.tests} == {str(folder / "a ' \" b.txt")}
     with pytest.raises(InputError, match="No such file or directory"):
         files_of(tmp_path / "missing")
 
