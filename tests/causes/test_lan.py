@@ -97,6 +97,7 @@ def test_sentences(code: str, beginning: str, tmp_path: Path) -> None:
         drawn.namesakes(second="10.0.7.3"),  # another network, as in another VLAN
         drawn.denied(flags=(1, 1, 1)),
         drawn.denied(flags=(0, 1, 1)),  # two machines, or it began to forward
+        [*drawn.denied(), *((at + 4, p) for at, p in drawn.denied((), lifetime=0))],  # it resigned
         drawn.denied(lifetime=0),  # it offers no way out
         drawn.denied(target="fe80::7"),  # on behalf of a host
         drawn.bridge([30.0, 150.0, 320.0]),  # a switch that starts

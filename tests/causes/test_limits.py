@@ -22,10 +22,18 @@ REASON = struct.pack("!HH", 12, 8) + b"bye!"
         (
             drawn.blocked(),
             "host-blocked",
-            "The MySQL server 10.2.0.2 blocks 10.0.0.1 because of too many connections without a login: it closed 6 after the "
+            "The MySQL server 10.2.0.2 blocks 10.0.0.1 because of too many connections without a login: 6 ended after the "
             "greeting, and then it refused 5 connections with error 1129.",
         ),
-        (drawn.blocked(checks=0), "host-blocked", "they were before the capture, and then it refused 5 connections"),
+        (drawn.blocked(checks=0), "host-blocked", "the capture shows none of these, but it refused 5 connections"),
+        (
+            [
+                *drawn.blocked(checks=0, refusals=1, error=1040),
+                *((at, p) for at, p in drawn.blocked(checks=0) if 42_000 not in (p.sport, p.dport)),
+            ],
+            "host-blocked",
+            "the capture shows none of these",
+        ),
         (
             drawn.asked_often(),
             "time-limited",
@@ -33,6 +41,7 @@ REASON = struct.pack("!HH", 12, 8) + b"bye!"
             "ms of "
             "the one before, all others after 16 s or more.",
         ),
+        (drawn.asked_often(word=b"DENY"), "time-limited", "(DENY): they came within 300 ms of"),
         (drawn.asked_often(soon=16.0), "time-limited", "(RATE): it asks more often than the server allows."),
         (
             drawn.units(),
@@ -107,11 +116,19 @@ def test_what_is_said(timed: Timed, code: str, words: str, tmp_path: Path) -> No
         drawn.asked_often(kissed=(3,)),
         drawn.asked_often(kissed=tuple(range(12))),  # it gives nobody the time
         drawn.asked_often(kissed=()),
+        drawn.asked_often(kissed=(10, 11), word=b"DENY", soon=16.0),  # forbidden from then on
         drawn.units(silent=1),
         drawn.units(served=0),  # it answers nothing
         drawn.units(units=(1, 1)),  # sometimes
+        [
+            (at + (200 if p.dport < 43_999 and p.sport < 43_999 else 0), p) for at, p in drawn.units()
+        ],  # it hangs at last
         drawn.closed(),
         drawn.quic_refusals(None),  # an ACK, and what follows is not in the capture
+        [
+            *drawn.quic_refusals(goes_on=False, count=1),  # another version, from another port
+            *((at, p) for at, p in drawn.quic_refusals(None, negotiated=False) if p.dport > 45_000 or p.sport > 45_000),
+        ],
         drawn.quic_refusals(0),  # it closes without an error
     ],
 )

@@ -20,13 +20,19 @@ MYSQL, PORTS = "MySQL login", (3306,)
 BLOCKED = "1129 "  # ER_HOST_IS_BLOCKED
 
 
-def without_login(case: Case, rows: Sequence[ExchangeRow]) -> list[int]:
-    """Returns the connections between the ends of these refusals that the client closed before them, after a
-    greeting and without a
-    word."""
+def without_login(case: Case, rows: Sequence[ExchangeRow], refused: Sequence[ExchangeRow]) -> list[int]:
+    """Returns the connections between the ends of these rows that ended before them, after a greeting and without a word of
+    the client; one that the server refused had no greeting."""
     first_ns = min(row["answered_ns"] or 0 for row in rows)
     flows = [case.flow(flow) for flow in flows_of(case, rows, PORTS)]
-    return [row["flow"] for row in flows if (row["last_ns"] or 0) < first_ns and is_unused(case, row["flow"])]
+    times_ns = [row["answered_ns"] or 0 for row in refused]
+    return [
+        row["flow"]
+        for row in flows
+        if (row["last_ns"] or 0) < first_ns
+        and is_unused(case, row["flow"])
+        and not any((row["first_ns"] or 0) <= ns <= (row["last_ns"] or 0) for ns in times_ns)
+    ]
 
 
 def is_unused(case: Case, flow: int) -> bool:
@@ -37,13 +43,13 @@ def is_unused(case: Case, flow: int) -> bool:
 @cause(
     code="host-blocked",
     title="A database server blocks a host after connections without a login",
-    sentence="The MySQL server {server} blocks {client} because of too many connections without a login: {before}, and then it "
+    sentence="The MySQL server {server} blocks {client} because of too many connections without a login: {before} it "
     "refused {count} with error 1129.",
     advice="Find what on {client} connects to {server} and closes without a login (a health check that only opens the port, a "
     "port "
     "scan), and let it log in or stop. `mysqladmin flush-hosts` lifts the block; a larger `max_connect_errors` puts it off.",
-    shows="The server refuses connections with error 1129 (host is blocked). The connections before it that the client closed "
-    "after the greeting without a word are counted, if the capture has them.",
+    shows="The server refuses connections with error 1129 (host is blocked). The connections before it that ended "
+    "after the greeting without a word of the client are counted, if the capture has them.",
     rivals={
         "service-refused": "the server counts the connections of the host, and no account is refused",
         "reset-by-peer": "the server says why before it closes",
@@ -53,10 +59,13 @@ def is_unused(case: Case, flow: int) -> bool:
 def host_blocked(case: Case) -> Matches:
     by_ends: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
     for row in case.exchanges("kind", "service"):
-        if row["type"] == MYSQL and row["outcome"] == "refused" and (row["code"] or "").startswith(BLOCKED):
+        if row["type"] == MYSQL and row["outcome"] == "refused":
             by_ends[row["client"] or "?", row["server"] or "?"].append(row)
-    for (client, server), rows in by_ends.items():
-        unused, facts = without_login(case, rows), facts_of(case, rows, PORTS)
+    for (client, server), refused in by_ends.items():
+        rows = [row for row in refused if (row["code"] or "").startswith(BLOCKED)]
+        if not rows:
+            continue
+        unused, facts = without_login(case, rows, refused), facts_of(case, rows, PORTS)
         yield Match(
             certainty="proven",
             place="client",
@@ -67,7 +76,9 @@ def host_blocked(case: Case) -> Matches:
             excluded={"service-refused": "no account is refused"},
             client=client,
             server=server,
-            before=f"it closed {len(unused)} after the greeting" if unused else "they were before the capture",
+            before=f"{len(unused)} ended after the greeting, and then"
+            if unused
+            else "the capture shows none of these, but",
             count=plural(len(rows), "connection"),
             **facts,
         )

@@ -136,9 +136,8 @@ def by_name(case: Case, kind: str) -> dict[tuple[str, str], dict[str, list[Excha
     "it probably serves no such unit or register.",
     advice="Compare unit (slave address), function and address of the request with the manual of {server}: many devices "
     "answer one unit only, 1 or 255, and ignore all others.",
-    shows="A Modbus request goes out at least twice and is never answered, while the same server answers another one of that "
-    "client, "
-    "of another unit, function or address.",
+    shows="A Modbus request goes out at least twice and is never answered; the same server later answers another one of that "
+    "client, of another unit, function or address.",
     rivals={
         "hung-server": "it answers other requests",
         "slow-server": "no answer came late",
@@ -149,7 +148,12 @@ def by_name(case: Case, kind: str) -> dict[tuple[str, str], dict[str, list[Excha
 def unserved_requests(case: Case) -> Matches:
     for (client, server), names in by_name(case, MODBUS).items():
         served = [name for name, rows in names.items() if any(row["answered_frame"] for row in rows)]
-        silent = [name for name, rows in names.items() if name not in served and len(rows) >= SILENT_MIN]
+        last_ns = max((row["answered_ns"] or 0 for name in served for row in names[name]), default=0)
+        silent = [
+            name
+            for name, rows in names.items()
+            if name not in served and sum((row["asked_ns"] or 0) < last_ns for row in rows) >= SILENT_MIN
+        ]
         if silent and served:
             vain = [row for name in silent for row in names[name]]
             yield unserved_match(case, vain, sum(map(len, names.values())), server, client, silent, served)

@@ -57,12 +57,23 @@ class Refused(NamedTuple):
     is_renegotiated: bool
 
 
+def replies_of(case: Case, row: HandshakeRow) -> int:
+    """Returns the packets of the server of a handshake."""
+    return case.direction(row["flow"], 0 if row["client_direction"] else 1)["packets"]
+
+
+def ends_of(case: Case, row: HandshakeRow) -> tuple[str | int | None, ...]:
+    """Returns the protocol, client, server and port of a handshake: a client may take another version from another port."""
+    flow = case.flow(row["flow"])
+    ends = flow["source"], flow["destination"], flow["destination_port"]
+    return row["protocol"], *((ends[1], ends[0], flow["source_port"]) if row["client_direction"] else ends)
+
+
 def refusal_of(case: Case, row: HandshakeRow) -> Refused | None:
     """Returns how a server refuses a handshake; None if it does not."""
     flow, is_back = case.flow(row["flow"]), bool(row["client_direction"])
     is_refused = row["alert"] not in (None, NO_ERROR) and row["alert_direction"] != row["client_direction"]
-    replies = case.direction(row["flow"], 0 if is_back else 1)["packets"]
-    is_stuck = bool(row["version_negotiation"]) and row["server_hello_frame"] is None and replies == 1
+    is_stuck = bool(row["version_negotiation"]) and row["server_hello_frame"] is None and replies_of(case, row) == 1
     if row["protocol"] != "quic" or row["finished_frame"] is not None or not (is_refused or is_stuck):
         return None
     host, port = (flow["source"], flow["source_port"]) if is_back else (flow["destination"], flow["destination_port"])
@@ -88,9 +99,10 @@ def refusal_of(case: Case, row: HandshakeRow) -> Refused | None:
 def quic_refused(case: Case) -> Matches:
     groups: dict[Refused, list[HandshakeRow]] = defaultdict(list)
     handshakes = case.transfers.without_legs(case.trace.handshakes.rows(0, ROWS_MAX))
+    taken = {ends_of(case, row) for row in handshakes if not row["version_negotiation"] and replies_of(case, row)}
     for row in handshakes:
         refusal = refusal_of(case, row)
-        if refusal:
+        if refusal and (refusal.error or ends_of(case, row) not in taken):
             groups[refusal].append(row)
     for refusal, rows in groups.items():
         yield refused_match(case, refusal, rows, sum(is_with(case, row, refusal) for row in handshakes))

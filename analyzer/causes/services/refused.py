@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 NTP = "NTP"
 BOOT_FILES = ("TFTP read", "TFTP write")
 SMB_1, SMB_PORT = "SMB 1 negotiation", 445
-KISSES = ("RATE", "DENY", "RSTR")
+RATE = "RATE"
+KISSES = (RATE, "DENY", "RSTR")
 TIMES_MIN = 2  # answers of a server without time
 CLIENT_SAYS = "client: "
 NO_SERVICE_NAME = "KDC_ERR_S_PRINCIPAL_UNKNOWN"
@@ -279,7 +280,7 @@ def gaps_of(rows: Sequence[ExchangeRow]) -> dict[int, int]:
     "without `limited`, chronyd: `ratelimit`). Let the program take such an answer for no time at all, and not for a fault.",
     shows="Of the answers of a time server to a client, at least two are a kiss of death (stratum 0 with RATE, DENY or RSTR), "
     "and "
-    "others have the time.",
+    "others have the time. All of them say RATE, or come sooner after the request before than all others.",
     rivals={"time-refused": "it gives the time to other requests", "some-unanswered": "each request gets an answer"},
     unknown="How often the server lets a client ask.",
 )
@@ -291,16 +292,20 @@ def time_limited(case: Case) -> Matches:
     for (client, server), of in by_ends.items():
         rows = sorted(of, key=lambda row: row["asked_ns"] or 0)
         kissed = [number for number, row in enumerate(rows) if row["outcome"] == "refused" and row["code"] in KISSES]
-        if len(kissed) >= TIMES_MIN and any(row["outcome"] == "answered" for row in rows):
-            yield limit_match(case, (client, server), rows, kissed)
+        match = limit_match(case, (client, server), rows, kissed) if len(kissed) >= TIMES_MIN else None
+        if match and any(row["outcome"] == "answered" for row in rows):
+            yield match
 
 
-def limit_match(case: Case, ends: tuple[str, str], rows: Sequence[ExchangeRow], kissed: Sequence[int]) -> Match:
-    """Returns the match of a client that a time server turns away now and then; `kissed`: the numbers of these requests."""
+def limit_match(case: Case, ends: tuple[str, str], rows: Sequence[ExchangeRow], kissed: Sequence[int]) -> Match | None:
+    """Returns the match of a client that a time server turns away now and then; `kissed`: the numbers of these requests.
+    None if neither its words nor the times of the requests say that they were too many."""
     gaps, refused = gaps_of(rows), [rows[number] for number in kissed]
     short = [gaps[number] for number in kissed if number in gaps]
     granted_gaps = [gap for number, gap in gaps.items() if number not in kissed]
     is_shorter = len(short) == len(kissed) and bool(granted_gaps) and max(short) < min(granted_gaps)
+    if not is_shorter and any(row["code"] != RATE for row in refused):
+        return None
     return Match(
         certainty="proven",
         place="client",

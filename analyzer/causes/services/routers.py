@@ -154,8 +154,8 @@ def shared_group(case: Case) -> Matches:
     advice="Turn IPv6 forwarding on for this interface of the router, not only for all of them (`sysctl "
     "net.ipv6.conf.IF.forwarding=1`): "
     "its kernel sets the flag from that.",
-    shows="A router sends router advertisements with a lifetime above 0, and all of its neighbor advertisements have a cleared "
-    "router flag; a host must then take it from its list of default routers (RFC 4861 section 7.3.3).",
+    shows="A router sends router advertisements, all with a lifetime above 0, and all of its neighbor advertisements have a "
+    "cleared router flag; a host must then take it from its list of default routers (RFC 4861 section 7.3.3).",
     rivals={
         "second-router": "it is the same router that announces and denies itself",
         "outage": "the router answers",
@@ -164,7 +164,7 @@ def shared_group(case: Case) -> Matches:
     explains=("retransmission-unlocated", "timeout-stalls", "suspected-timeout", "one-way"),
 )
 def router_denied(case: Case) -> Matches:
-    offering = {row["source"]: row for row in announcers_of(case, "router") if row["value"]}
+    offering = {row["source"]: row for row in announcers_of(case, "router") if row["value"] and not row["withdrawals"]}
     for row in announcers_of(case, "router_na"):
         if row["source"] in offering and row["withdrawals"] == row["packets"]:
             yield Match(
