@@ -105,6 +105,18 @@ def proxied(
     return timed + served(1.0, count=plain)
 
 
+def proxied_hello(is_greeted: bool) -> Timed:
+    """ClientHellos behind a PROXY header: the server sends an alert, or a ServerHello, which the client refuses."""
+    hello, greeting, *_ = [load for _, packet in tls_handshake(0.0) if (load := bytes(packet[TCP].payload))]
+    timed: Timed = []
+    for number in range(3):
+        words = [Word(0.0, False, ADDRESSED + hello)]
+        words += [Word(RTT + 0.001, True, greeting)] if is_greeted else []
+        words += [Word(RTT + 0.01, not is_greeted, b"\x15\3\3\0\2\2\x30"), *CLOSES]
+        timed += talk(Ends(40_000 + number, 443), 2.0 * number, words)
+    return timed
+
+
 def half_closed(
     answered: int = 2, server: str = "FA", pause: float = 0.0, answer: bytes = b"", count: int = 3
 ) -> Timed:
@@ -144,9 +156,15 @@ NETWORKS = (Family("fd00::9", "fd00::2"), Family("10.0.0.1", "10.2.0.2"))
 
 
 def two_families(
-    families: tuple[Family, Family] = LOOPBACK, syns: int = 5, after: float = 0.001, name: str = "", skipped: int = 0
+    families: tuple[Family, Family] = LOOPBACK,
+    syns: int = 5,
+    after: float = 0.001,
+    name: str = "",
+    skipped: int = 0,
+    others: int = 0,
 ) -> Timed:
-    """Connections that the first address refuses, and the second one accepts; `skipped` of them give up instead."""
+    """Connections that the first address refuses, and the second one accepts; `skipped` of them give up instead, and the second
+    one accepts so many others."""
     timed: Timed = []
     if name:
         kinds = (("AAAA", families[0]), ("A", families[1]))
@@ -159,7 +177,9 @@ def two_families(
             timed += [first.syn(syn_at), first.segment(syn_at + 0.00002, True, "RA", seq=0, ack=1001)]
         if number >= skipped:
             timed += second.connects(at + 0.5 * (syns - 1) + after)
-    return timed
+    return timed + [
+        packet for n in range(others) for packet in Ends(52_000 + n, 8080, *families[1]).connects(0.3 + 0.4 * n)
+    ]
 
 
 def held_handshake(

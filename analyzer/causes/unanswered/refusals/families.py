@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.rows import FlowRow
 
 CONNECTIONS_MAX = 10_000
+CHANCE_MOST, CHANCES_MOST = 0.5, 0.01  # that another begins so soon after one refusal, and after all of them
 ADDRESSES = {4: "0.0.0.0", 6: "[::]"}
 
 
@@ -59,10 +60,21 @@ def accepted_elsewhere(case: Case, server: Refused) -> list[FlowRow]:
     return sorted((row for row in rows if row["first_ns"] is not None), key=lambda row: row["first_ns"] or 0)
 
 
+def is_by_chance(starts: Sequence[int], followed: int, late_ns: int) -> bool:
+    """Returns whether connections that began at these times, of which some followed refusals, so late in all, may be those of
+    other clients: as many others begin in that time."""
+    others, span_ns = len(starts) - followed, starts[-1] - starts[0] if starts else 0
+    if not followed or not others:
+        return False
+    chance = late_ns / followed * others / max(span_ns, 1)
+    return chance > CHANCE_MOST or chance**followed > CHANCES_MOST
+
+
 def instead_of(case: Case, server: Refused) -> list[Instead]:
-    """Returns for each refused attempt the connection that its host opened within a second; fewer if an attempt has none."""
+    """Returns for each refused attempt the connection that its host opened within a second; none if an attempt has
+    none, or by chance."""
     opened = accepted_elsewhere(case, server)
-    starts, used, instead = [row["first_ns"] or 0 for row in opened], set[int](), list[Instead]()
+    starts, used, instead, late_ns = [row["first_ns"] or 0 for row in opened], set[int](), list[Instead](), 0
     for row in map(case.flow, server.flows[:ATTEMPTS_MAX]):
         began, refused_ns = row["first_ns"], row["last_ns"]
         if began is None or refused_ns is None:
@@ -73,8 +85,9 @@ def instead_of(case: Case, server: Refused) -> list[Instead]:
         if place == len(opened) or starts[place] - refused_ns > NEXT_NS:
             return []
         used.add(place)
+        late_ns += starts[place] - refused_ns
         instead.append(Instead(opened[place]["destination"], Span(began, starts[place])))
-    return instead
+    return [] if is_by_chance(starts, len(instead), late_ns) else instead
 
 
 @cause(
@@ -85,7 +98,8 @@ def instead_of(case: Case, server: Refused) -> list[Instead]:
     advice="Let the service listen on {address} too, or name {host} where the client is configured (for `localhost`: "
     "127.0.0.1 or ::1). Windows repeats a refused SYN for 2 s before it tries the next address.",
     shows="A host refuses all connections to a port over IPv6 by RST, or over IPv4, and each attempt is followed within 1 s by a "
-    "connection to the same port at its address of the other family. Both are loopback addresses, or DNS gave both for one name.",
+    "connection to the same port at its address of the other family, sooner than others come by chance. Both are loopback "
+    "addresses, or DNS gave both for one name.",
     rivals={
         "refused": "the same port is open at the host's other address",
         "broken-family": "RSTs come: the address works",

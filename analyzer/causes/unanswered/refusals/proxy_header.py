@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import ExchangeRow
 
-FLOWS_MAX = 100_000
+FLOWS_MAX, HANDSHAKES_MAX = 100_000, 100_000
 BAD_REQUEST = "400"
 FAILURES = ("closed", "reset", "error")
 
@@ -44,6 +44,12 @@ def headed_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
     return [(case.connections[row["flow"] or 0], row) for row in rows]
 
 
+def greeted_flows(case: Case, flows: set[int]) -> set[int]:
+    """Returns the flows of these whose server sent a ServerHello: what fails later has another reason."""
+    hellos = case.trace.handshakes.rows(0, HANDSHAKES_MAX) if flows else []
+    return {row["flow"] for row in hellos if row["flow"] in flows and row["server_hello_frame"] is not None}
+
+
 @cause(
     code="proxy-header",
     title="The server does not expect a PROXY header",
@@ -63,10 +69,12 @@ def headed_requests(case: Case) -> list[tuple[Connection, ExchangeRow]]:
     explains=("request-unanswered", "tls-alert", "reset"),
 )
 def proxy_header(case: Case) -> Matches:
+    requests = headed_requests(case)
+    greeted = greeted_flows(case, {connection.number for connection, row in requests if row["kind"] == "tls"})
     for (server, client), group in largest_groups(
-        headed_requests(case), lambda pair: (pair[0].server, pair[0].end(pair[0].client_side)[0])
+        requests, lambda pair: (pair[0].server, pair[0].end(pair[0].client_side)[0])
     ):
-        failed = [pair for pair in group if outcome_of(pair[1])]
+        failed = [pair for pair in group if outcome_of(pair[1]) and pair[0].number not in greeted]
         if len(failed) == len(group):
             headed = {connection.number for connection, _ in group}
             plain = [flow for flow in case.connections.to_server(server) if flow not in headed]
