@@ -93,6 +93,7 @@ def missing_sentences(comparison: Comparison) -> Iterator[str]:
     for heading, point in ((1, comparison.points[0]), (-1, comparison.points[-1])):
         time_ns = f"t{point.number}"
         counts: Counter[tuple[str, str]] = Counter()
+        times: dict[tuple[str, str], list[int]] = {}
         rows = comparison.rows(
             f"SELECT flow, direction, count(*) AS packets, min({time_ns}) AS start, max({time_ns}) AS stop FROM outcomes "
             f"WHERE place IS NOT NULL AND sign(heading) = {heading} GROUP BY ALL ORDER BY ALL"
@@ -100,6 +101,9 @@ def missing_sentences(comparison: Comparison) -> Iterator[str]:
         for row in rows:
             _, source, _, destination, *_ = ends.get((row["flow"], row["direction"])) or [""] * 4
             counts[source, destination] += row["packets"]
+            times.setdefault((source, destination), []).extend(
+                row[name] for name in ("start", "stop") if row[name] is not None
+            )
         (most, packets), *_ = counts.most_common(1) or [(("", ""), 0)]
         total = sum(counts.values())
         if not most[0]:
@@ -107,8 +111,7 @@ def missing_sentences(comparison: Comparison) -> Iterator[str]:
         who = "The missing packet" if total == 1 else "The missing packets"
         if packets < total:
             who = f"{packets:,} of the {total:,} missing packets"
-        times = [row[name] for row in rows for name in ("start", "stop") if row[name] is not None]
-        yield f"{who} went from {most[0]} to {most[1]}{when(times, point)}."
+        yield f"{who} went from {most[0]} to {most[1]}{when(times[most], point)}."
 
 
 def when(times: Sequence[int], point: CapturePoint) -> str:

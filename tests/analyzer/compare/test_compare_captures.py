@@ -118,7 +118,7 @@ def test_most_of_the_missing_packets_name_their_hosts(tmp_path: Path) -> None:
     with compared(points, tmp_path) as comparison:
         (sentence,) = (text for text in answers(comparison) if "missing" in text)
     assert sentence == (
-        "3 of the 4 missing packets went from 10.0.0.1 to 10.0.1.1, between 20 ms and 71 ms after the sender's first packet."
+        "3 of the 4 missing packets went from 10.0.0.1 to 10.0.1.1, between 20 ms and 60 ms after the sender's first packet."
     )
 
 

@@ -111,9 +111,9 @@ function drawMessage(parent, place, top, { places, width, words }) {
 
 /** @param {Element} parent @param {number} place @param {number} top @param {ReturnType<typeof columnPlaces>} columns */
 function drawPause(parent, place, top, { places, words }) {
-  const before = session.messages.slice(0, place).reduce((last, { to }) => Math.max(last, to), -Infinity), y = top + messageHeight() / 2;
+  const before = session.messages.slice(0, place).reduce((last, { to }) => Math.max(last, to), -Infinity), y = top + (isWide() ? MESSAGE_HIGH / 2 : 10);
   drawnIn(parent, "line", { class: "pause", x1: places[0], x2: places[places.length - 1], y1: y, y2: y });
-  drawnIn(parent, "text", { x: words, y: y + 4 }, `${duration((session.messages[place].from - before) * 1e9)} without a message`);
+  drawnIn(parent, "text", { x: words, y: top + (isWide() ? 15 : 29) }, `${duration((session.messages[place].from - before) * 1e9)} without a message`);
 }
 
 /** @param {number} first @param {number} count */
