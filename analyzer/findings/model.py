@@ -344,6 +344,11 @@ def flow_str(row: FlowRow | DirectionRow) -> str:
     return f"{source} → {endpoint_str(row['destination'], row['destination_port'])}"
 
 
+def process_str(name: str | None, number: int | None) -> str:
+    """Returns the process of a flow: its name, its number if that is all the file has, an empty text without either."""
+    return name or ("" if number is None else str(number))
+
+
 def flow_list(trace: Trace, numbers: Sequence[int], count: int) -> str:
     """`flow 3 10.0.0.1:5000 → 10.0.0.2:80; …; and 7 more` of `count`."""
     texts = "; ".join(f"flow {n} {flow_str(row_at(trace.flows, n))}" for n in numbers[:SHOWN])

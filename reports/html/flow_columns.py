@@ -9,6 +9,7 @@ from itertools import count, repeat
 from operator import floordiv, gt, sub
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.findings.model import process_str
 from wiretale.reports.html.packing import Column, encoded, numbered_words, planes
 from wiretale.reports.phrases import problem_sums, relation_texts
 
@@ -131,6 +132,8 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
     addresses, numbers = texts([*ends[0], *ends[1]])
     paths, path_numbers = texts(of_chosen(trace.flows.column("path"), flows_kept))
     servers, server_numbers = texts(of_chosen(trace.flows.column("server_name"), flows_kept))
+    owners = (of_chosen(trace.flows.column(name), flows_kept) for name in ("process_name", "process_id"))
+    processes, process_numbers = texts(list(map(process_str, *owners)))
     related = relation_texts(trace)
     relations, relation_numbers = texts([related.get(flow) for flow in flows_kept or range(flow_count)])
     fragmented = trace.datagrams._rows_by_flow(len(trace.flows))
@@ -139,6 +142,7 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
         "destination": planes("I", numbers[flow_count:].tobytes()),
         "path": planes("I", path_numbers.tobytes()),
         "server": planes("I", server_numbers.tobytes()),
+        "process": planes("I", process_numbers.tobytes()),
         "relation": planes("I", relation_numbers.tobytes()),
         "fragmented": planes("B", bytes([count > 0 for count in of_chosen(fragmented, flows_kept)])),
         **measured_columns(trace, flows_kept, base_ns),
@@ -151,6 +155,7 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
         "addresses": encoded("\n".join(addresses).encode()),
         "paths": paths,
         "servers": servers,
+        "processes": processes,
         "relations": relations,
         "problems": sparse_problems(trace, flows_kept),
     }

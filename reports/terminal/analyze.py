@@ -13,7 +13,7 @@ from rich.text import Text
 
 from wiretale.analyzer.findings.explain import Explained
 from wiretale.analyzer.findings.judged import Judged
-from wiretale.analyzer.findings.model import duration_of, flow_str, row_at, segments
+from wiretale.analyzer.findings.model import duration_of, flow_str, process_str, row_at, segments
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.table import shown_cell
 from wiretale.analyzer.time import show_time
@@ -67,6 +67,7 @@ FLOW_COLUMNS: tuple[tuple[Column, Callable[[FlowLine], str]], ...] = (
     (Column("flow", True), lambda line: str(line.flow["flow"])),
     (Column("", rank=1), lambda line: protocol_text(line.flow)),
     (Column("initiator → responder", breaks_after="→"), lambda line: flow_str(line.flow)),
+    (Column("process", rank=1), lambda line: process_of(line.flow)),
     (Column("server", rank=10), lambda line: line.flow["server_name"] or ""),
     (Column("inside", rank=9, breaks_after="/"), lambda line: line.flow["path"] or ""),
     (Column("state", rank=6), lambda line: line.flow["state"] or ""),
@@ -80,6 +81,11 @@ FLOW_COLUMNS: tuple[tuple[Column, Callable[[FlowLine], str]], ...] = (
     (Column("problems", breaks_after=","), FlowLine.problems),
     (Column("", rank=1), lambda line: line.related),
 )
+
+
+def process_of(flow: FlowRow) -> str:
+    """Returns the process of a flow; an empty text if it is unknown."""
+    return process_str(flow["process_name"], flow["process_id"])
 
 
 def protocol_text(flow: FlowRow) -> str:
@@ -131,6 +137,8 @@ def flow_paragraphs(lines: Sequence[FlowLine]) -> Grid:
     for line in lines:
         facts = [plural(line.flow["packets"], "packet"), f"{show_bytes(line.flow['wire_bytes'])} on the wire"]
         facts += [show_rate(line.main()["throughput_bps"]), f"RTT {line.rtt()}"]
+        if process := process_of(line.flow):
+            facts.append(f"process {process}")
         facts += [line.flow["state"] or "", line.problems(), line.related]
         figures = ", ".join(fact for fact in facts if fact and UNKNOWN not in fact)
         ends = f"{line.flow['protocol']} {flow_str(line.flow)}"

@@ -45,6 +45,7 @@ interface PackedFlows {
   addresses: Packed;
   paths: string[];
   servers: string[];
+  processes: string[];
   relations: string[];
   problems: { label: string; unit: string; flows: PackedPlanes; counts: PackedPlanes }[];
 }
@@ -195,6 +196,7 @@ interface Flows {
   destination_port: Uint32Array;
   path: Uint32Array;
   server: Uint32Array;
+  process: Uint32Array;
   relation: Uint32Array;
   fragmented: Uint8Array;
   packets: Float64Array;
@@ -210,6 +212,7 @@ interface Flows {
   state: Uint8Array;
   paths: string[];
   servers: string[];
+  processes: string[];
   relations: string[];
   words: Record<string, string[]>;
   addresses: string[];

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
 
-from wiretale.analyzer.findings.model import duration_of, endpoint_str, protocol_str, row_at, segments
+from wiretale.analyzer.findings.model import (
+    duration_of,
+    endpoint_str,
+    process_str,
+    protocol_str,
+    row_at,
+    segments,
+)
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import UNKNOWN, plural, show_bytes, show_count, show_duration, show_rate
 from wiretale.reports.terminal.fitted import Column, table
@@ -51,6 +58,7 @@ class FlowSum:
     name: str
     server_name: str
     server: str
+    processes: frozenset[str]  # with "" if that of a flow is unknown
     flows: int
     opened: int  # connections that were set up, or whose beginning was not captured
     requests: int
@@ -62,12 +70,19 @@ class FlowSum:
     bps: float | None = None
     of_answer: bool = False
 
+    def process(self) -> str:
+        """Returns the process of all flows, or how many they have; empty if that of one is unknown."""
+        if "" in self.processes:
+            return ""
+        return min(self.processes) if len(self.processes) == 1 else plural(len(self.processes), "process", "processes")
+
 
 #: the columns that say something of a row; empty without a number, and zero losses and requests count as none
 COLUMNS: tuple[tuple[Column, Callable[[FlowSum], str]], ...] = (
     (Column("Flows"), lambda flow: flow.name),
     (Column("server", rank=9), lambda flow: "" if flow.server_name in flow.name else flow.server_name),
-    (Column("flows", True, 3), lambda flow: show_count(flow.flows) if flow.flows > 1 else ""),
+    (Column("process", rank=3), FlowSum.process),
+    (Column("flows", True, 3), lambda flow: show_count(flow.flows)),
     (Column("opened", True, 2), lambda flow: show_count(flow.opened)),
     (Column("requests", True, 4), lambda flow: show_count(flow.requests) if flow.requests else ""),
     (Column("answered", True, 2), lambda flow: show_count(flow.answered) if flow.requests else ""),
@@ -79,6 +94,7 @@ COLUMNS: tuple[tuple[Column, Callable[[FlowSum], str]], ...] = (
 )
 #: whether any row has what a column is there for
 NEEDS: dict[str, Callable[[FlowSum], bool]] = {
+    "flows": lambda flow: flow.flows > 1,
     "opened": lambda flow: flow.opened < flow.flows,
     "answered": lambda flow: flow.answered < flow.requests,
     "lost": lambda flow: bool(flow.lost),
@@ -94,6 +110,7 @@ def added(group: Sequence[FlowSum], name: str) -> FlowSum:
         name,
         next((flow.server_name for flow in group if flow.server_name), ""),
         group[0].server,
+        frozenset().union(*(flow.processes for flow in group)),
         sum(flow.flows for flow in group),
         sum(flow.opened for flow in group),
         sum(flow.requests for flow in group),
@@ -105,12 +122,12 @@ def added(group: Sequence[FlowSum], name: str) -> FlowSum:
     )
 
 
-def merged(rows: Sequence[FlowSum], key: Callable[[FlowSum], str]) -> list[FlowSum]:
-    """Returns the sums over the rows of each key."""
-    groups: dict[str, list[FlowSum]] = {}
+def merged(rows: Sequence[FlowSum], key: Callable[[FlowSum], tuple[str, ...]]) -> list[FlowSum]:
+    """Returns the sums over the rows of each key, which begins with their name."""
+    groups: dict[tuple[str, ...], list[FlowSum]] = {}
     for row in rows:
         groups.setdefault(key(row), []).append(row)
-    return [added(group, name) for name, group in groups.items()]
+    return [added(group, name) for (name, *_), group in groups.items()]
 
 
 def application_of(flow: FlowRow) -> str:
@@ -167,6 +184,7 @@ def sum_of(trace: Trace, number: int, requests: Requests, of_answer: bool, has_p
         ends_of(flow, sides, has_port),
         "" if flow["application"] in OF_NAMES else flow["server_name"] or "",
         server_of(flow),
+        frozenset([process_str(flow["process_name"], flow["process_id"])]),
         1,
         0 if requests.failed_connects else 1,
         requests.number,
@@ -209,9 +227,9 @@ def table_rows(trace: Trace) -> tuple[list[FlowSum], int]:
     if any(TRANSFER in name and count > 1 for name, count in names.items()):
         apart = sums_of(trace, judged, True)
         rows = [alone if TRANSFER in row.name else row for row, alone in zip(rows, apart, strict=True)]
-    rows = merged(rows, lambda row: row.name)
+    rows = merged(rows, lambda row: (row.name, *row.processes))
     if len(rows) > ROWS_MOST:
-        rows = merged(rows, lambda row: row.server)
+        rows = merged(rows, lambda row: (row.server,))
     rows.sort(key=lambda row: (not row.of_answer, -row.payload_bytes))
     return rows[:ROWS_MOST], max(len(rows) - ROWS_MOST, 0)
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -13,8 +14,9 @@ import pytest
 
 import needs
 import wiretale
-from capture_files import block, interface, option, padded, section
+from capture_files import block, interface, option, padded, section, wireshark_process
 from process_captures import FILES, TLS, WIREGUARD, Flow, by_block, by_id, packet
+from report_page import Page
 
 
 @pytest.fixture
@@ -41,6 +43,36 @@ def blocks(path: Path) -> Iterator[tuple[int, bytes]]:
 def test_flows_have_the_process_that_the_file_names(files: dict[str, Path]) -> None:
     for name, path in files.items():
         assert flows(path) == FILES[name][1], name
+
+
+@pytest.mark.parametrize("width", ["60", "80"])
+def test_the_flows_on_screen_have_their_process(wiretale_run: Any, files: dict[str, Path], width: str) -> None:
+    """A row is of one process, or of flows without; rows by server, because there are too many, have their number."""
+    screen = wiretale_run("analyze", files["macos"], env={"COLUMNS": width}).stdout
+    table = [line.split()[4:] for line in screen.partition("\nFlows ")[2].splitlines()[1:4]]
+    assert table == [["2", "12", "B"], ["l\u00e4unchd", "1", "4", "B"], ["Safari", "1", "4", "B"]]
+    every = wiretale_run("analyze", files["wireshark"], "--all", env={"COLUMNS": width}).stdout
+    assert re.findall(r"10\.0\.0\.1:100(\d) → +(\w+) +1 ", every) == [("1", "curl"), ("2", "78"), ("3", "sshd")]
+    path = files["in-order"]
+    path.write_bytes(
+        section()
+        + interface()
+        + b"".join(
+            wireshark_process(9 + at % 9, option(2, b"p%d" % (at % 9))) + packet(at, 4000 + at, by_id(9 + at % 9))
+            for at in range(18)
+        )
+    )
+    screen = wiretale_run("analyze", path, env={"COLUMNS": width}).stdout
+    assert "10.0.0.2:5000 (UDP)  9 processes     18   72 B" in screen
+
+
+def test_the_page_lists_and_finds_flows_by_process(page: Page, files: dict[str, Path], tmp_path: Path) -> None:
+    page.open(wiretale.analyze(files["wireshark"]).report(tmp_path / "page.html"))
+    cells = "[...document.querySelectorAll('#flows tbody tr')].map(row => row.cells[2].innerText)"
+    assert page.page.evaluate(cells) == ["curl", "78", "sshd"]
+    page.page.fill("#find", "SSHD")
+    page.until(f"String({cells}) === 'sshd'")
+    assert page.complaints == []
 
 
 def test_a_cut_keeps_processes_also_if_two_hosts_gave_them_one_number(files: dict[str, Path], tmp_path: Path) -> None:

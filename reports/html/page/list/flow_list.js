@@ -10,7 +10,7 @@ import { duration, prefixed, whole } from "../units.js";
 import { isSelected, isSelection, rowOfNumber } from "../selection/selection.js";
 import { GROUPINGS, GROUPS_SHOWN, listGroups, opens, timesText } from "./flow_groups.js";
 import { timeCell, timesOf } from "./flow_times.js";
-import { knownWord, nameOf, pathOf, problemSum, problemsOf, protocolOf, relationOf, serverOf } from "./flows.js";
+import { knownWord, nameOf, pathOf, problemSum, problemsOf, processOf, protocolOf, relationOf, serverOf } from "./flows.js";
 
 const ROWS_SHOWN = 200;
 const sorting = { key: "bytes", down: true };
@@ -39,6 +39,7 @@ const nameCell = (row) => element("span", {}, ...nameOf(row).split(/(?=:)/).flat
 const COLUMNS = [
   { key: "flow", head: "flow", value: (row) => tables.flows.number[row], text: (row) => String(tables.flows.number[row]), number: true },
   { key: "name", head: "initiator → responder", value: nameOf, text: (row) => nameCell(row) },
+  { key: "process", head: "process", value: processOf, desk: true },
   { key: "time", head: "limited by", value: timeSum, text: (row) => timeCell(row), descending: true, bars: true },
   { key: "lasted", head: "time", value: measured("lasted"), text: (row) => duration(lasted(row)), number: true },
   { key: "throughput", head: "rate", value: measured("throughput"), text: (row) => prefixed(tables.flows.throughput[row], "bit/s"), number: true },
@@ -58,7 +59,7 @@ const classOf = ({ number, wide, bars, desk }) => [number ? "n" : "", wide ? "wi
 
 export function makeHead() {
   const row = headOfTable($("flows")).insertRow();
-  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length) && (key !== "rtt" || tables.flows.rtt.some((rtt) => !Number.isNaN(rtt))));
+  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "process" || data.flows.processes.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length) && (key !== "rtt" || tables.flows.rtt.some((rtt) => !Number.isNaN(rtt))));
   for (const column of columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";

@@ -6,8 +6,8 @@ import { data, inflate } from "../plotly.js";
 import { prefixed, whole } from "../units.js";
 
 /** @param {PackedFlows} packed */
-export async function loadFlows({ columns, addresses, paths, servers, relations, words, problems }) {
-  const flows = { ...(await eachValue(columns, unplaned)), paths, servers, relations, words };
+export async function loadFlows({ columns, addresses, paths, servers, processes, relations, words, problems }) {
+  const flows = { ...(await eachValue(columns, unplaned)), paths, servers, processes, relations, words };
   flows.addresses = new TextDecoder().decode(await inflate(addresses)).split("\n");
   /** @param {number} number */
   flows.rowOf = (number) => {
@@ -46,6 +46,8 @@ export function endOf(row, side) {
 export const nameOf = (row) => `${endOf(row, "source")} → ${endOf(row, "destination")}`;
 /** @param {number} row */
 export const serverOf = (row) => tables.flows.servers[tables.flows.server[row]];
+/** @param {number} row */
+export const processOf = (row) => tables.flows.processes[tables.flows.process[row]];
 /** @param {number} row */
 export const relationOf = (row) => tables.flows.relations[tables.flows.relation[row]];
 /** @param {number} row */

@@ -5,7 +5,7 @@
 import { tables } from "../capture/tables.js";
 import { choice, choose, chosenFlow } from "../link.js";
 import { limitOf, partsOf } from "../list/flow_times.js";
-import { NO_PORT, endAddress, knownWord, nameOf, pathOf, problemsOf, protocolOf, serverOf } from "../list/flows.js";
+import { NO_PORT, endAddress, knownWord, nameOf, pathOf, problemsOf, processOf, protocolOf, serverOf } from "../list/flows.js";
 import { data } from "../plotly.js";
 
 /** @type {Map<number, string[]> | null} */
@@ -60,7 +60,7 @@ let texts = null; // that a search looks through, by row
 
 /** @param {number} row */
 function searchText(row) {
-  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${pathOf(row)} ${problemsOf(row)} ${limitOf(row)}`.toLowerCase();
+  return `${nameOf(row)} ${protocolOf(row)} ${knownWord("application", row)} ${knownWord("state", row)} ${serverOf(row)} ${processOf(row)} ${pathOf(row)} ${problemsOf(row)} ${limitOf(row)}`.toLowerCase();
 }
 
 /** @param {string} find */
