@@ -10,9 +10,9 @@ from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.connections import EXCHANGE_KINDS, Connections, times_str
-from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
+from wiretale.analyzer.findings.exchanges.exchange_rows import named, rows_where
 from wiretale.analyzer.findings.model import duration_of, endpoint_str
-from wiretale.analyzer.units import plural, show_bytes, show_duration
+from wiretale.analyzer.units import plural, show_bytes
 
 if TYPE_CHECKING:
     from wiretale.analyzer.rows import DirectionRow, ExchangeRow, FlowRow
@@ -25,6 +25,10 @@ CHECKS_SHARE = 0.8  # of the pauses that are as long as the period
 RESETS_MIN, WORDS_MOST = 3, 64  # bytes: an alert of TLS has 31 or less
 IDLE_MIN_NS = 4_500_000_000  # before a reset; common servers close after 5 s
 SEGMENT_LEAST = 536  # bytes (RFC 9293 section 3.7.1): a shorter message is in one segment
+
+
+#: when a host opened connections to a port, and their period, by host, target and port
+Checks = dict[tuple[str, str, "int | None"], tuple[list[int], float]]
 
 
 class Ended(NamedTuple):
@@ -67,19 +71,30 @@ def period_of(begun: list[int]) -> float | None:
     return period if period >= PERIOD_MIN_NS and in_time >= CHECKS_SHARE * len(pauses) else None
 
 
+def count_of(checks: Checks, end: tuple[str, int | None], sources: list[str]) -> int:
+    """Returns how often these hosts check whether a port is open."""
+    return sum(len(checks[source, *end][0]) for source in sources)
+
+
 def checks_str(ended: list[Ended]) -> str:
     """`10.0.0.9 checks every 2 s whether 10.0.0.1:80 is open …`; empty without such checks."""
     begun: dict[tuple[str, str, int | None], list[int]] = defaultdict(list)
     for flow, client, server in ended:
         if flow["first_ns"] is not None and is_check(flow, client, server):
             begun[flow["source"], flow["destination"], flow["destination_port"]].append(flow["first_ns"])
-    checks = {ends: (times, period) for ends, times in begun.items() if (period := period_of(times))}
+    checks: Checks = {ends: (times, period) for ends, times in begun.items() if (period := period_of(times))}
     if not checks:
         return ""
-    (source, target, port), (times, period) = max(checks.items(), key=lambda entry: len(entry[1][0]))
+    by_target: dict[tuple[str, int | None], list[str]] = defaultdict(list)
+    for source, target, port in checks:
+        by_target[target, port].append(source)
+    (target, port), sources = max(by_target.items(), key=lambda entry: count_of(checks, *entry))
+    periods = sorted(round(checks[source, target, port][1]) for source in sources)
+    who, verb = (sources[0], "s") if len(sources) == 1 else (f"{len(sources):,} hosts ({named(sources)})", "")
     return (
-        f"{source} checks every {show_duration(period)} whether {endpoint_str(target, port)} is open: it connects and resets at "
-        f"once without a word ({plural(len(times), 'time')}), as health checks of load balancers do; these resets are harmless"
+        f"{who} check{verb} every {times_str(periods)} whether {endpoint_str(target, port)} is open: {'it' if verb else 'they'} "
+        f"connect{verb} and reset{verb} at once without a word ({plural(count_of(checks, (target, port), sources), 'time')}), as "
+        "health checks of load balancers do; these resets are harmless"
     )
 
 

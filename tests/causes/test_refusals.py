@@ -59,7 +59,8 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
         ),
         (
             talk(5432, drawn.postgresql(b"FATAL", b"53300", b"remaining connection slots", before=drawn.LOGGED_IN)),
-            'The PostgreSQL server 10.2.0.2 refuses the login of app: it answered 10.0.0.1 "53300 remaining connection slots"',
+            'The PostgreSQL server 10.2.0.2 refuses the login of app: it answered 10.0.0.1 "53300 remaining connection slots" '
+            "(max_connections is reached).",
         ),
         (
             talk(6432, drawn.postgresql(b"FATAL", b"08P01", b"SSL required")),

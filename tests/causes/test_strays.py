@@ -41,6 +41,11 @@ def test_other_segments_are_translated_or_belong_to_nobody(timed: Timed, tmp_pat
     ("timed", "words"),
     [
         (drawn.checks(), "10.0.0.1 checks every 2 s whether 10.2.0.2:9000 is open: it connects and resets at once"),
+        (
+            [*drawn.checks(), *drawn.checks(6, 5.0, client="10.0.0.8"), *drawn.checks(6, client="10.0.0.9")],
+            "3 hosts (10.0.0.1, 10.0.0.8 and 1 more) check every 2 to 5 s whether 10.2.0.2:9000 is open: they connect and reset "
+            "at once without a word (20 times)",
+        ),
         (drawn.last_words(), "10.2.0.2:443 reset 4 connections that it had closed before, after all its data was"),
     ],
 )

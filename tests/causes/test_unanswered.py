@@ -511,6 +511,18 @@ SAID = {
     "WireGuard without an answer": Said(
         lambda: deaf_service(51_820, 148), "udp-silent", "proven", ("5 WireGuard handshake initiations",)
     ),
+    "VPN without an answer over UDP, and with one over TCP": Said(
+        lambda: deaf_service(1194, 42, tcp=Ends(50_001, 1194, "10.0.0.1", "10.0.0.53")),
+        "udp-silent",
+        "proven",
+        ("although it answers over TCP 1194", "a firewall probably drops UDP 1194"),
+    ),
+    "VPN without an answer, whose host has another port": Said(
+        lambda: deaf_service(1194, 42, tcp=Ends(50_001, 443, "10.0.0.1", "10.0.0.53")),
+        "udp-silent",
+        "proven",
+        ("although it sends other packets.",),
+    ),
     "UDP service of which another server answers": Said(lambda: deaf_service(other=True), None),
     "NTP requests of one port without an answer": Said(
         deaf_to_a_port,
@@ -959,7 +971,13 @@ def test_an_attempt_belongs_to_one_cause(tmp_path: Path) -> None:
         ([401, 200] * 12, "login-each-request", "refuses 12 of 24 HTTP requests with status 401 first"),
         ([401, 401, *[200] * 10], None, "12 HTTP requests were answered"),
         ([302] * 20, "redirect-loop", "in a circle: it answers 20 HTTP requests one after another with status 302"),
+        (
+            [*[200] * 9, 0, *[302] * 20, 0, *[302] * 21, 0, 200],
+            "redirect-loop",
+            "in a circle (2 times): it answers 21 HTTP",
+        ),
         ([*[302] * 12, 200], None, "13 HTTP requests were answered"),
+        ([*[302] * 5, 0] * 4, None, "20 HTTP requests were answered"),
         ([302] * 70, None, "70 HTTP requests were answered"),  # a test of load
         ([*[200] * 10, 404, *[304] * 8], None, "19 HTTP requests were answered"),
     ],
@@ -970,3 +988,8 @@ def test_the_status_of_each_answer_of_a_connection_counts(
     wire = web_answers(statuses, lambda status: 30_000.0 if status == 504 else 4.0 if status == 502 else 3.0)
     answer = wiretale.analyze(wire.write(tmp_path / "capture.pcap")).answer
     assert (answer.cause, says in answer.sentence) == (code, True), answer.sentence
+
+
+def test_redirects_to_another_server_are_no_circle(tmp_path: Path) -> None:
+    trace = wiretale.analyze(web_answers([302] * 30, target="10.0.0.3").write(tmp_path / "capture.pcap"))
+    assert "60 HTTP requests were answered" in trace.answer.sentence, trace.answer.sentence

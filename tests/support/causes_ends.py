@@ -257,11 +257,21 @@ def full_windows(
     return link.wire
 
 
-def web_answers(statuses: Iterable[int], think: Callable[[int], float] = lambda _: 3.0) -> Wire:
-    """Requests on one connection of HTTP, and the status of each answer; a server takes `think(status)` ms."""
-    wire, rtt = Wire(), 20.0
+PAUSE, OK = 0, b"HTTP/1.1 200 OK\r\nContent-Length: 150\r\n\r\n" + bytes(150)
+
+
+def web_answers(
+    statuses: Iterable[int], think: Callable[[int], float] = lambda _: 3.0, target: str | None = None
+) -> Wire:
+    """Requests on one connection of HTTP, and the status of each answer; a server takes `think(status)` ms, and the client
+    pauses for 5 s. After each answer the client gets a file from the target."""
+    wire, rtt = Wire(by_time=True), 20.0
     link, now, sent, received = Connection(wire).open(rtt=rtt), 21.0, 0, 0
-    for status in statuses:
+    mirror = Connection(wire, 41_000, ("10.0.0.1", target)).open(rtt=rtt) if target else None
+    for number, status in enumerate(statuses):
+        if status == PAUSE:
+            now += 5_000
+            continue
         reply = b"HTTP/1.1 %d Status\r\nContent-Length: 150\r\n\r\n" % status + bytes(150)
         link.send(now, 0, sent, flags=PUSH, ack=received, payload=GET)
         sent += len(GET)
@@ -271,6 +281,11 @@ def web_answers(statuses: Iterable[int], think: Callable[[int], float] = lambda 
         received += len(reply)
         now += rtt + think(status) + 300
         link.send(now - 299.9, 0, sent, ack=received)
+        if mirror:
+            asked, answered = number * len(GET), number * len(OK)
+            mirror.send(now - 250, 0, asked, flags=PUSH, ack=answered, payload=GET)
+            mirror.send(now - 226, 1, answered, flags=PUSH, ack=asked + len(GET), payload=OK)
+            mirror.send(now - 225, 0, asked + len(GET), ack=answered + len(OK))
     return wire
 
 

@@ -39,11 +39,18 @@ def closed(ends: Ends, at: float, client: int, server: int) -> Timed:
     ]
 
 
-def checks(count: int = 8, period: float = 2.0, jitter: float = 0.0, words: bytes = b"", wait: float = 0.0003) -> Timed:
+def checks(
+    count: int = 8,
+    period: float = 2.0,
+    jitter: float = 0.0,
+    words: bytes = b"",
+    wait: float = 0.0003,
+    client: str = CLIENT,
+) -> Timed:
     """Connections that their client resets after `wait` s, by a timer; `words`: after it said something."""
     timed: Timed = []
     for number in range(count):
-        ends, at = Ends(41_000 + number, 9000), 5.0 + period * number + jitter * (number * 7 % 5)
+        ends, at = Ends(41_000 + number, 9000, client), 5.0 + period * number + jitter * (number * 7 % 5)
         timed += [ends.syn(at), *ends.accepts(at + RTT)]
         timed += [ends.segment(at + RTT + 0.0002, False, "PA", data=words, seq=1001, ack=5001)] if words else []
         timed.append(ends.segment(at + RTT + wait, False, "RA", seq=1001 + len(words), ack=5001))

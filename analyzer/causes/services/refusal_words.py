@@ -82,7 +82,8 @@ PROTOCOLS = {
         True,
         (5432, 6432),
         "pgsql",
-        "See pg_hba.conf and the log of {server} for {client}.",
+        "See the log of {server} for {client}: who is admitted (pg_hba.conf), and how many (max_connections, a pool such as "
+        "PgBouncer).",
     ),
     "Redis command": Protocol(
         "Redis", "commands", "of", False, (6379,), "tcp.port == 6379", "See the log of {server}."
@@ -250,6 +251,11 @@ REASONS = {
     "AUTHENTICATION_FAILED": "keys or identities do not match",
     "450 ": "for now: a mail server tries again later",
     "451 ": "for now: a mail server tries again later",
+    "53300 ": "max_connections is reached",
+    "28P01 ": "a wrong name or password",
+    "1040 ": "max_connections is reached",
+    "1045 ": "a wrong name or password, or not from this host",
+    "max number of clients": "maxclients is reached",
     "18456 ": "a wrong name or password, or the login may not use this database",
     "18452 ": "it does not trust the domain of the login",
     "4060 ": "no such database, or no right to it",

@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import times_str
+from wiretale.analyzer.causes.connections import EXCHANGE_KINDS, times_str
 from wiretale.analyzer.causes.ends.talk import LIMITED, backoffs_of
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.exchanges.application import FAILURES, NO_NAME, flows_of, queries_of
@@ -69,10 +69,11 @@ LOGIN, MISSING = ("401", "407"), ("403", "404")
 #: requests until the first comes again
 REDIRECTS, CHAIN = frozenset(("301", "302", "303", "307", "308")), range(10, 61)
 AT_ONCE_NS, ROUND_MOST = 500_000_000, 4
+ELSEWHERE = 0.5  # of the redirects: so many requests to other servers are where they lead
 
 
-def redirects_of(case: Case) -> dict[tuple[str | None, str | None], list[ExchangeRow]]:
-    """Returns the requests of HTTP by client and server, if all were redirected; none without many."""
+def requests_by_ends(case: Case) -> dict[tuple[str | None, str | None], list[ExchangeRow]]:
+    """Returns the requests of HTTP that have a status, by client and server; none without many redirects."""
     codes = case.transfers.codes
     if sum(code in REDIRECTS for code in codes) < CHAIN.start:
         return {}
@@ -81,47 +82,63 @@ def redirects_of(case: Case) -> dict[tuple[str | None, str | None], list[Exchang
     for row in case.transfers.without_legs(rows_numbered(case.transfers, numbers)):
         if row["kind"] in ("http", "turn"):
             groups[row["client"], row["server"]].append(row)
-    return {
-        ends: rows
-        for ends, rows in groups.items()
-        if len(rows) in CHAIN and all(row["code"] in REDIRECTS for row in rows)
-    }
+    return groups
 
 
-def is_circle(rows: list[ExchangeRow]) -> bool:
-    """Returns whether each redirect was followed at once, and the same requests and answers come again and again."""
-    follow = all(
-        first["answered_ns"] is not None and 0 <= (then["asked_ns"] or 0) - first["answered_ns"] <= AT_ONCE_NS
-        for first, then in pairwise(rows)
+def chains_of(rows: list[ExchangeRow]) -> Iterable[list[ExchangeRow]]:
+    """Yields the chains of redirects that were followed at once, and that nothing but a redirect ended."""
+    chain: list[ExchangeRow] = []
+    for row, then in zip_longest(rows, rows[1:]):
+        is_redirect = row["code"] in REDIRECTS
+        chain = [*chain, row] if is_redirect else []
+        pause_ns = None if then is None else (then["asked_ns"] or 0) - (row["answered_ns"] or 0)
+        if is_redirect and (pause_ns is None or not 0 <= pause_ns <= AT_ONCE_NS):
+            yield chain
+            chain = []
+
+
+def is_circle(case: Case, chain: list[ExchangeRow]) -> bool:
+    """Returns whether the same requests and answers come again and again, and lead the client to no other server."""
+    sizes = [(row["request_bytes"], row["response_bytes"]) for row in chain[1:]]  # cookies come with the first answer
+    if len(chain) not in CHAIN or not any(sizes[length:] == sizes[:-length] for length in range(1, ROUND_MOST + 1)):
+        return False
+    begin_ns, end_ns = chain[0]["asked_ns"] or 0, chain[-1]["asked_ns"] or 0
+    elsewhere = sum(
+        row["client"] == chain[0]["client"]
+        and row["server"] != chain[0]["server"]
+        and begin_ns < (row["asked_ns"] or 0) < end_ns
+        for row in case.exchanges("kind", *EXCHANGE_KINDS)
     )
-    sizes = [(row["request_bytes"], row["response_bytes"]) for row in rows[1:]]  # cookies come with the first answer
-    return follow and any(sizes[length:] == sizes[:-length] for length in range(1, ROUND_MOST + 1))
+    return elsewhere < ELSEWHERE * len(chain)
 
 
 @cause(
     code="redirect-loop",
     title="Redirects in a circle",
-    sentence="{server} probably redirects {client} in a circle: it answers {count:HTTP request} one after another with "
+    sentence="{server} probably redirects {client} in a circle{again}: it answers {count:HTTP request} one after another with "
     "{codes}{names}, and never with a page.",
     advice="`curl -vL` shows the Location headers. Often a proxy ends TLS and the server redirects to HTTPS again "
     "(X-Forwarded-Proto), or a login cookie is not accepted.",
-    shows="All requests of a client to a server, 10 to 60, are answered with 301, 302, 303, 307 or 308. The next one follows "
-    "within 0.5 s, and their sizes repeat after at most four requests. Browsers give up after 20, curl after 50.",
+    shows="10 to 60 requests of a client to a server, one after another, are answered with 301, 302, 303, 307 or 308. The next "
+    "one follows within 0.5 s, their sizes repeat after at most four requests, no other answer ends them, and the client asks "
+    "no other server between. Browsers give up after 20, curl after 50.",
     rivals={"error-answers": "a redirect is no error by itself", "serial-requests": "the Location headers decide"},
     unknown="The addresses in the redirects: a test that asks for one redirected page again and again looks the same.",
 )
 def redirect_loop(case: Case) -> Matches:
-    for (client, server), rows in redirects_of(case).items():
-        rows.sort(key=lambda row: row["asked_ns"] or 0)
-        if not is_circle(rows):
+    for (client, server), asked in requests_by_ends(case).items():
+        asked.sort(key=lambda row: row["asked_ns"] or 0)
+        chains = [chain for chain in chains_of(asked) if is_circle(case, chain)]
+        if not chains:
             continue
+        rows = [row for chain in chains for row in chain]
         hosts = list(dict.fromkeys(name for row in rows[:NAMED_MAX] if (name := name_of(case, row))))
         yield Match(
             certainty="likely",
             place="server",
             flows=list(dict.fromkeys(flows_of(rows))),
-            failed=1,
-            attempts=1,
+            failed=len(chains),
+            attempts=len(chains),
             waited_ns=union_ns(waits_of(rows)),
             frames=packets_of(rows),
             packets=len(rows),
@@ -130,7 +147,8 @@ def redirect_loop(case: Case) -> Matches:
             undecided={"serial-requests": "`curl -vL` of the same address: does it come back to where it began?"},
             server=server,
             client=client,
-            count=len(rows),
+            again="" if len(chains) == 1 else f" ({plural(len(chains), 'time')})",
+            count=max(map(len, chains)),
             codes=f"status {codes_str(rows)}",
             names=f" ({named(hosts)})" if hosts else "",
         )

@@ -70,7 +70,7 @@ def service_of(row: FlowRow) -> str | None:
     "WireGuard handshake initiations by their size, which a client repeats only without an answer. None of them gets an answer "
     "or an ICMP error, while other packets come to the client or from the server. It is a note if another server of that "
     "service (NTP, RADIUS, Kerberos) answers the client. That doesn't apply if the same server answers other ports of the "
-    "client meanwhile: then the port is the reason.",
+    "client meanwhile: then the port is the reason. If it serves the client over TCP at the same port, UDP alone is missing.",
     rivals={
         "one-direction": "other packets come to the client, or from the server",
         "refused": "no ICMP error 'port unreachable' came",
@@ -93,6 +93,10 @@ def udp_silent(case: Case) -> Matches:
             match = silent_match(case, endpoint_str(host, port), service, rows, is_up)
             if is_served:
                 tell_beside(case, match, rows)
+            elif talks_by_tcp(case, rows):
+                match.words["state"] = (
+                    f"although it answers over TCP {port}: a firewall probably drops UDP {port}, or nothing there takes UDP"
+                )
             if port in IKE_PORTS and (client, host) in greeted:
                 match.certainty = "likely"
                 match.words.update(half_words(case, rows))
@@ -231,8 +235,8 @@ class Fallback(NamedTuple):
         return (self.tcp["first_ns"] or 0) - (self.quic["first_ns"] or 0)
 
 
-def fallbacks_of(case: Case, silent: Sequence[FlowRow]) -> list[Fallback]:
-    """Returns for each of these flows the connection by which its client reached the server and port afterwards."""
+def reached_by_tcp(case: Case, silent: Sequence[FlowRow]) -> dict[tuple[str, str, int | None], list[FlowRow]]:
+    """Returns the TCP connections of the clients of these flows to the same servers and ports that were opened."""
     flows, wanted = case.trace.flows, {(row["source"], row["destination"], row["destination_port"]) for row in silent}
     ends = zip(*(flows.column(name) for name in ("source", "destination", "destination_port", "protocol")), strict=True)
     reached: dict[tuple[str, str, int | None], list[FlowRow]] = defaultdict(list)
@@ -241,6 +245,18 @@ def fallbacks_of(case: Case, silent: Sequence[FlowRow]) -> list[Fallback]:
             row = case.flow(flow)
             if row["handshake_rtt_ns"] is not None or row["state"] in ("established", "closed"):
                 reached[key[0], key[1], key[2]].append(row)
+    return reached
+
+
+def talks_by_tcp(case: Case, silent: Sequence[FlowRow]) -> bool:
+    """Returns whether these servers and clients sent each other data over TCP at the same ports."""
+    flows = [row["flow"] for rows in reached_by_tcp(case, silent).values() for row in rows]
+    return any(all(case.direction(flow, side)["payload_bytes"] for side in (0, 1)) for flow in flows)
+
+
+def fallbacks_of(case: Case, silent: Sequence[FlowRow]) -> list[Fallback]:
+    """Returns for each of these flows the connection by which its client reached the server and port afterwards."""
+    reached = reached_by_tcp(case, silent)
     fallbacks = []
     for row in silent:
         later = (
