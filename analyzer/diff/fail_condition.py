@@ -3,7 +3,7 @@
 
 CONDITION  MEASURE OPERATOR VALUE
 OPERATOR   < <= > >= = == !=
-VALUE      a number with %: change relative to the first run; else the difference, with or without a unit of the measure
+VALUE      a number with %: change relative to the first run; else the difference, in a unit of the measure
 """
 
 from __future__ import annotations
@@ -99,22 +99,30 @@ def parse_condition(text: str, measures: Mapping[str, Measure] = MEASURES, words
     return Condition(text, measure, OPERATORS[sign], bound, False)
 
 
+def any_failed(conditions: Iterable[Condition], compared: Compared) -> bool:
+    """Returns whether a condition holds, or its value is unknown: what was not checked has not passed."""
+    return any(condition.holds(compared) is not False for condition in conditions)
+
+
 def wrong_unit(text: str, unit: str, name: str, kind: Unit, more: Iterable[str] = ()) -> UsageError:
-    """Returns the error of a unit that is not of the measure."""
+    """Returns the error of a unit that is not of the measure, or of a missing one."""
     units = one_of([*more, *filter(None, kind.factors)])
     hint = " (in bit/s, not bytes)" if kind is RATE else ""
-    return UsageError(f"--fail-if {text!r}: {unit!r} is not a unit of {name}: expected {units}{hint}")
+    reason = f"{unit!r} is not a unit of {name}" if unit else f"{name} needs a unit"
+    return UsageError(f"--fail-if {text!r}: {reason}: expected {units}{hint}")
 
 
 def value_in(kind: Unit, number: str, unit: str) -> float | None:
-    """Returns a number in the unit of the measure; None if `unit`, which must be of the same kind, is not."""
+    """Returns a number in the unit of the measure; None if `unit` is not of the same kind. A time needs one, unless it is 0."""
+    if not unit and not float(number):
+        return 0.0
     if unit in kind.factors:
         return float(number) * kind.factors[unit]
     spelled = f"1{unit}"
     factor: Decimal | int | None = None
     if kind is RATE:
         factor = parse_bit_rate(spelled)
-    elif kind is TIME:
+    elif kind is TIME and unit:
         factor = parse_duration(spelled)
     elif kind in (BYTES, COUNT):
         factor = scaled(spelled, SIZE_UNITS if kind is BYTES else ("",))

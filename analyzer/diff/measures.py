@@ -39,7 +39,7 @@ PERCENT = Unit("%", show_percent, {"": 1.0, "pp": 1.0})
 TIME = Unit(
     "ns",
     show_duration,
-    {"": 1.0, "ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
+    {"ns": 1.0, "us": 1e3, "µs": 1e3, "μs": 1e3, "ms": 1e6, "s": 1e9, "min": 60e9, "h": 3600e9},
 )
 
 

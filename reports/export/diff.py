@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from math import isinf
 from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.diff.fail_condition import any_failed
+
 if TYPE_CHECKING:
     from wiretale.analyzer.diff.difference import Change, Difference, FindingChange, FlowPair, TimeChange
     from wiretale.analyzer.diff.fail_condition import Compared, Condition
@@ -91,5 +93,5 @@ def diff_object(difference: Difference, conditions: Sequence[Condition], flows: 
         "findings_appeared": [item._asdict() for item in difference.appeared],
         "findings_gone": [item._asdict() for item in difference.gone],
         "conditions": [condition_entry(condition, difference) for condition in conditions],
-        "failed": any(condition.holds(difference) for condition in conditions),
+        "failed": any_failed(conditions, difference),
     }

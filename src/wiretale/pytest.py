@@ -23,12 +23,13 @@ from pathlib import Path
 
 import pytest
 
-from wiretale.analyzer.errors import MissingToolError, WiretaleError
+from wiretale.analyzer.errors import MissingToolError, UsageError, WiretaleError
 from wiretale.analyzer.findings.evidence import Files, evidence_of
 from wiretale.analyzer.trace import Trace, analyze
 from wiretale.checking import check
 from wiretale.traffic.program import find_program
 
+WRONG_USAGE = 2  # exit code
 SECONDS = 30  # in which a recording must have written its packets
 #: the recordings of a test
 RECORDINGS = pytest.StashKey[list["Recording"]]()
@@ -51,7 +52,8 @@ class Recording:
         line = self._process.stderr.readline().strip()
         if line != "capturing":
             self._process.communicate(timeout=SECONDS)
-            raise MissingToolError(line or "wiretale-capture did not start")
+            kind = UsageError if self._process.returncode == WRONG_USAGE else MissingToolError
+            raise kind(line or "wiretale-capture did not start")
 
     def __enter__(self) -> Recording:
         return self

@@ -64,6 +64,7 @@ def test_what_holds_of_a_capture(condition: str, holds: bool | None) -> None:
         ("cause>policer", "no order"),
         ("cause=none-such", "no cause"),
         ("lost>5ms", "'ms'"),
+        ("flow.rtt_p99>20", "flow.rtt_p99 needs a unit: expected ns, us,"),
         ("goodput<-5%", "'%'"),
         ("server_time=long", "compared with a number"),
         ("severity>=bad", "info, warning or error"),
@@ -130,11 +131,15 @@ def test_refused(capture):
 
 def test_idle(capture):
     capture("lo", filter="tcp port 9").assert_no_loss()
+
+def test_misspelt(capture):
+    capture("lo", filter="tcp prot 9")
 """
     (tmp_path / "test_page.py").write_text(code + refused)
     command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", "made", "test_page.py")
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert "2 failed, 1 passed" in done.stdout, done.stdout
+    assert "3 failed, 1 passed" in done.stdout, done.stdout
     assert "AssertionError: failed>0: FAILED (1)" in done.stdout and "no packet was captured" in done.stdout
+    assert "UsageError: wiretale-capture: lo: the filter: can't parse" in done.stdout
     section = done.stdout.partition("- wiretale -")[2]
     assert "127.0.0.1:9" in section and "\nframe 2\n" in section and "capture-0.pcapng" in section

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: `wiretale COMMAND`.
 
-Exit codes: 0 done; 1 a --fail-if condition holds; 2 wrong usage; 3 done, but an input was damaged, truncated or skipped; 4
-input unreadable or output not writable; 5 a tool or a permission is missing; 130 interrupted; 143 terminated. Only this
-package turns errors into exit codes.
+Exit codes: 0 done; 1 a --fail-if condition holds, or its value is unknown; 2 wrong usage; 3 done, but an input was damaged,
+truncated or skipped; 4 input unreadable or output not writable; 5 a tool or a permission is missing; 130 interrupted; 143
+terminated. Only this package turns errors into exit codes.
 """
 
 from __future__ import annotations

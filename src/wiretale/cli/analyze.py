@@ -83,10 +83,7 @@ Words: cause, answer or finding is one of these codes (`wiretale analyze --list`
 'severity>=warning'; certainty and place are words of causes. docs/howto/fail-a-build.md has examples.
 """
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 130, 143)
-EXIT_TEXTS = {
-    1: "a --fail-if condition holds, or its value is unknown",
-    5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers",
-}
+EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers"}
 FAILED, DAMAGED = 1, 3
 INTERFACES_FILE = "interfaces.parquet"  # in every folder of -o
 

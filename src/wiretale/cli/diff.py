@@ -47,7 +47,7 @@ The page of --report has the same, and draws both runs over one time axis, each 
 payload, RTT, losses and distributions, of all flows and of the most changed. Output of the generator has no packets to draw.
 
 CONDITION is MEASURE OPERATOR VALUE. A condition holds if the change from A to B matches: with % relative to A, else the absolute
-change (5ms, 10Mbit, 0.5). Operators: < <= > >= == !=
+change (5ms, 10Mbit, 0.5); a change that is unknown fails, too. Operators: < <= > >= == !=
 
 With --store, A is all captures of the store, or those that --where selects. The output begins with whether B is unusual among
 them. A measure is unusual if its p is at most 0.05: the share of runs, B included, that are as far from the median in any
@@ -134,13 +134,15 @@ def write_files(difference: Difference, arguments: argparse.Namespace) -> Iterat
 
 def finish(compared: Compared, runs: Sequence[Run], conditions: Sequence[Condition], failed: bool) -> int:
     """Writes notes about damaged runs and undetermined conditions, and returns the exit code."""
+    from wiretale.analyzer.diff.fail_condition import any_failed
+
     damaged = [run for run in runs if run.damaged]
     for run in damaged:
         note(f"{run.path}: damaged or truncated: results cover its readable part")
     for condition in conditions:
         if condition.holds(compared) is None:
             note(f"--fail-if {condition.text}: undetermined, because {condition.unknown}")
-    return FAILED if failed or any(condition.holds(compared) for condition in conditions) else DAMAGED if damaged else 0
+    return FAILED if failed or any_failed(conditions, compared) else DAMAGED if damaged else 0
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -170,7 +172,7 @@ def run(arguments: argparse.Namespace) -> int:
 def run_against_store(arguments: argparse.Namespace) -> int:
     """wiretale diff --store."""
     from wiretale.analyzer.diff.baseline import BASELINE
-    from wiretale.analyzer.diff.fail_condition import parse_condition
+    from wiretale.analyzer.diff.fail_condition import any_failed, parse_condition
     from wiretale.analyzer.diff.run import load_run
     from wiretale.analyzer.errors import UsageError
     from wiretale.reports.store.baseline import diff_with_store
@@ -189,7 +191,7 @@ def run_against_store(arguments: argparse.Namespace) -> int:
         if arguments.json:
             from wiretale.reports.export.baseline import baseline_object
 
-            is_failed = failed or any(condition.holds(difference) for condition in conditions)
+            is_failed = failed or any_failed(conditions, difference)
             print_json(baseline_object(difference, conditions, is_failed, __version__))
         elif arguments.report == options.STDOUT:
             from wiretale.reports.store.baseline_page import render

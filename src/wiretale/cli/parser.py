@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 EXIT_TEXTS = {
     0: "done",
-    1: "a --fail-if condition holds",
+    1: "a --fail-if condition holds, or its value is unknown",
     2: "wrong usage",
     3: "done, but a file is damaged, truncated or skipped",
     4: "input unreadable or output not writable",

@@ -220,6 +220,7 @@ def test_thresholds_hold_as_they_say(tmp_path: Path, text: str, holds: bool | No
         "goodput~5%",
         "speed<5%",
         "goodput<5ms",
+        "rtt_p99>5",
         "rtt_p99>5Mbit",
         "goodput<5%%",
         "<5%",
@@ -236,6 +237,8 @@ def test_exit_codes_serve_scripts(write: Write, wiretale_run: Runner, tmp_path: 
     assert wiretale_run("diff", a, b).returncode == 0
     failed = wiretale_run("diff", a, b, "--fail-if", "goodput<-90%", "--fail-if", "retransmissions>1")
     assert failed.returncode == 1 and "FAILED" in failed.stdout
+    unknown = wiretale_run("diff", a, b, "--fail-if", "jitter>1ms", "--json")
+    assert unknown.returncode == 1 and json.loads(unknown.stdout)["failed"] and "undetermined" in unknown.stderr
     wrong = wiretale_run("diff", a, b, "--fail-if", "speed<1")
     assert wrong.returncode == 2 and "goodput, throughput" in wrong.stderr and wrong.stderr.count("\n") == 1
     assert wiretale_run("diff", a, tmp_path / "none.pcap").returncode == 4
