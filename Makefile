@@ -313,13 +313,15 @@ accuracy: $(VENV)/.stamp-test build ## score verdicts, limits and exchanges (as 
 
 TRIAL_SESSIONS = 100000
 TRIAL_REMOVALS = 50
+TRIAL_QUESTIONS = 1000
 
 .PHONY: trials
-trials: build ## hostile sessions at a receiver with sanitizers, and removals of a captured interface (as root)
+trials: $(VENV)/.stamp-test build ## hostile sessions at a receiver with sanitizers, removals of a captured interface, and questions to `find` (as root)
 	@.ci/packages bench
 	@$(foreach folder,traffic,$(MAKE) -s -C $(folder) all $(SANITIZED_PROGRAM))
 	@$(BENCHMARK) trials.sessions --program build/sanitize/bin/wiretale-traffic --count $(TRIAL_SESSIONS)
 	@$(BENCHMARK) trials.removals --program $(VENV)/bin/wiretale-capture --count $(TRIAL_REMOVALS)
+	@WIRETALE_QUESTIONS=$(TRIAL_QUESTIONS) $(PY) -m pytest -q -n0 tests/capture/test_find.py -k equals_a_scan
 
 build/bench/%: benchmarks/speed/%.c
 	@mkdir -p $(@D)

@@ -254,7 +254,7 @@ static bool has_file(struct jobs *jobs, const struct job *job) {
 /* The index of a file that is gone goes too, as of one that its command has moved: there may be no
  * ring that would remove it. */
 static void end_command(struct jobs *jobs, struct job *job) {
-    unmark(jobs, job, MARKER_TODO);
+    unmark(jobs, job, MARKER_ON_CLOSE);
     if (!has_file(jobs, job))
         unmark(jobs, job, MARKER_INDEX);
     release(jobs, job);
@@ -342,7 +342,7 @@ static void *run(void *argument) {
 }
 
 static int is_marker(const struct dirent *entry) {
-    return *entry->d_name == '.' && (path_ends_with(entry->d_name, MARKER_TODO) ||
+    return *entry->d_name == '.' && (path_ends_with(entry->d_name, MARKER_ON_CLOSE) ||
                                      path_ends_with(entry->d_name, MARKER_UNFINISHED));
 }
 

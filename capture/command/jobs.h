@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is still to be done to published files: first compression and index, if they failed or were
- * put off (.NAME.unfinished), then the --on-close command (.NAME.todo). These markers make the
+ * put off (.NAME.unfinished), then the --on-close command (.NAME.on-close). These markers make the
  * queue survive restarts and kill -9: a marker is made before the file gets its name, and removed
  * after the work succeeded. What fails is repeated at growing intervals. If a command is given up,
  * its marker stays, so that the next start tries again; a file that is not finished in an hour

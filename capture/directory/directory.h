@@ -5,7 +5,7 @@
  *   .PREFIX_20261121T141500.123456789Z_00001.pcapng.part   while it is written
  *   .PREFIX.pcapng.lock                                    held by the capture
  *   .NAME.unfinished                                       it is still to be compressed or indexed
- *   .NAME.todo                                             its --on-close command has not succeeded
+ *   .NAME.on-close                                         its --on-close command has not succeeded
  *   .NAME.index                                            addresses and times in it
  *   .NAME.keep                                             no bound removes it
  */
@@ -25,7 +25,7 @@
 
 /* Hidden files beside a finished one. */
 #define MARKER_UNFINISHED ".unfinished"
-#define MARKER_TODO       ".todo"
+#define MARKER_ON_CLOSE   ".on-close"
 #define MARKER_INDEX      ".index"
 #define MARKER_KEEP       ".keep"
 

@@ -25,4 +25,7 @@ bool publisher_complete(struct publisher *publisher, struct finished_file *file,
                         const _Atomic int64_t *until_ns);
 bool publisher_publish(const struct publisher *publisher, struct finished_file *file);
 
+/* Removes a published file with what is beside it. */
+void publisher_withdraw(const struct finished_file *file);
+
 #endif

@@ -54,7 +54,7 @@ static struct finished_file *open_published(const char *name, int directory_fd) 
 }
 
 static void remove_markers(int directory_fd, const char *name) {
-    jobs_unmark(directory_fd, name, MARKER_TODO);
+    jobs_unmark(directory_fd, name, MARKER_ON_CLOSE);
     jobs_unmark(directory_fd, name, MARKER_UNFINISHED);
 }
 
@@ -67,18 +67,21 @@ static void move_marker(int directory_fd, const char *plain, const char *compres
 }
 
 /* Removes the plain file; a marker of the user goes with its content, and so does one of a command
- * that this run does not have. */
-static void remove_plain(const struct publisher *publisher, int directory_fd, const char *plain,
+ * that this run does not have. Returns false if somebody has removed it meanwhile, as a full disk
+ * does. */
+static bool remove_plain(const struct publisher *publisher, int directory_fd, const char *plain,
                          const char *compressed) {
-    unlinkat(directory_fd, plain, 0);
+    bool is_removed = !unlinkat(directory_fd, plain, 0) || errno != ENOENT;
     move_marker(directory_fd, plain, compressed, MARKER_KEEP);
     if (!publisher->jobs->command)
-        move_marker(directory_fd, plain, compressed, MARKER_TODO);
+        move_marker(directory_fd, plain, compressed, MARKER_ON_CLOSE);
     index_file_remove(directory_fd, plain);
     remove_markers(directory_fd, plain);
+    return is_removed;
 }
 
-/* Returns whether the file is finished under the name that it then has. */
+/* Returns whether the file is finished under the name that it then has: none if it was removed
+ * meanwhile, because then the compressed one goes, too. */
 static bool finish_published(struct publisher *publisher, struct ring *ring,
                              struct finished_file *file, const _Atomic int64_t *until_ns) {
     if (!publisher_complete(publisher, file, until_ns))
@@ -95,20 +98,25 @@ static bool finish_published(struct publisher *publisher, struct ring *ring,
         errno = reason;
         return false;
     }
-    remove_plain(publisher, file->directory_fd, file->original, file->name);
+    if (!remove_plain(publisher, file->directory_fd, file->original, file->name)) {
+        publisher_withdraw(file);
+        *file->name = '\0';
+        return true;
+    }
     ring_replace(ring, file->original, file->name, file->bytes);
     return true;
 }
 
 /* Returns the name that the file has at the end, which `file` then has; NULL if it is gone, as one
- * whose compressed file is there. Sets `reason`, an errno, if it is not finished. */
+ * whose compressed file is there, or that was removed. Sets `reason`, an errno, if it is not
+ * finished. */
 static const char *finish(struct publisher *publisher, struct ring *ring,
                           struct finished_file *file, const _Atomic int64_t *until_ns,
                           int *reason) {
     char compressed[NAME_SIZE + sizeof COMPRESSED];
     if (!recover_is_compressed(file)) {
         *reason = finish_published(publisher, ring, file, until_ns) ? 0 : errno;
-        return file->name;
+        return *file->name ? file->name : NULL;
     }
     snprintf(compressed, sizeof compressed, "%s" COMPRESSED, file->name);
     remove_plain(publisher, file->directory_fd, file->name, compressed);

@@ -66,7 +66,7 @@ static bool has_beside(const struct ring *ring, const char *name, const char *su
  * others have removed already is only taken off the list. Returns false if the file stays, as
  * without a permission, and then is tried again. */
 static bool remove_file(struct ring *ring, size_t at) {
-    static const char *const beside[] = {MARKER_UNFINISHED, MARKER_TODO, MARKER_INDEX};
+    static const char *const beside[] = {MARKER_UNFINISHED, MARKER_ON_CLOSE, MARKER_INDEX};
     const char *name = ring->files[at].name;
     bool removed = !unlinkat(ring->directory_fd, name, 0);
     if (!removed && errno != ENOENT)
@@ -308,7 +308,7 @@ void ring_scan(struct ring *ring) {
         if (directory_owns_name(ring->directory, name) &&
             !fstatat(fd, name, &info, AT_SYMLINK_NOFOLLOW) && S_ISREG(info.st_mode)) {
             bool is_pending =
-                ring->settings->on_close && has_beside(ring, name, MARKER_TODO, false);
+                ring->settings->on_close && has_beside(ring, name, MARKER_ON_CLOSE, false);
             struct ring_file file = {name, (uint64_t)info.st_size, closed_ns(fd, name, true),
                                      is_pending};
             insert(ring, &file, false);

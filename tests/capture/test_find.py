@@ -7,6 +7,8 @@ import json
 import os
 import signal
 import subprocess
+import sys
+import time
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -14,13 +16,23 @@ from typing import Any
 import pytest
 
 import needs
-from capture_link import ORDINARY, PROGRAM, CaptureLink
+from capture_link import ORDINARY, PACKET_SOCKET, PROGRAM, CaptureLink, StatusClient
 from drawn_ring import BEGIN, SECOND, Drawn, Ring, packets_of, seconds
+from processes import wait_until
 
 pytestmark = [pytest.mark.xdist_group("capture"), needs.marked(needs.programs("zstd", "tshark", "tcpdump"))]
-QUESTIONS = 60
+MORE = int(os.environ.get("WIRETALE_QUESTIONS", "0"))  # of `make trials`
+QUESTIONS, QUESTIONS_WHILE_WRITTEN = MORE or 60, MORE or 15
 FORMS = ("ns", "ns", "us", "pcap", "zst", "ns", "us", "pcap", "zst", "ns")
 NOBODY_ELSE = 65533  # a user who is not the daemon's
+#: Sends the frames of a file again and again, 500 a second.
+REPEATER = f"""{PACKET_SOCKET}
+import itertools, json, sys
+to = PacketSocket(sys.argv[1])
+for frame in itertools.cycle(json.load(open(sys.argv[2]))):
+    to.send(bytes.fromhex(frame))
+    time.sleep(0.002)
+"""
 
 
 def find(*words: str | Path, code: int = 0, **more: Any) -> subprocess.CompletedProcess[str]:
@@ -70,6 +82,49 @@ def test_find_equals_a_scan_of_every_packet(drawn: tuple[Path, Ring]) -> None:
                 path.unlink()
         assert sorted(answer_of(folder, *words)) == pairs(expected), words
     assert len(indexes(folder)) == len(FORMS)
+
+
+def status_of(link: CaptureLink) -> dict[str, Any]:
+    client = StatusClient(link.status)
+    line = client.line()
+    client.close()
+    time.sleep(0.1)  # the daemon forgets those who left once a second
+    return line
+
+
+def test_find_equals_a_scan_of_what_was_written_so_far(link: CaptureLink, tmp_path: Path) -> None:
+    """Each answer has the packets that were in the files when it was asked for, and those that came until it looked."""
+    ring, answers = Ring(41), []
+    known = {packet.frame: packet for packet in (ring.packet() for _ in range(1000))}
+    (tmp_path / "frames").write_text(json.dumps([frame.hex() for frame in known]))
+    link.make_folder()
+    with link.daemon("-b", "packets:300", watched=True) as daemon:
+        began_ns = time.time_ns()
+        command = link.inside(link.sender, sys.executable, "-S", "-c", REPEATER, "out0", str(tmp_path / "frames"))
+        sender = subprocess.Popen(command)
+        try:
+            wait_until(lambda: status_of(link)["written"] > 300, "a file is full")
+            for number in range(QUESTIONS_WHILE_WRITTEN):
+                (words, has), written = ring.conditions(), status_of(link)["written"]
+                begin, end = sorted(ring.draw.randrange(began_ns, time.time_ns()) for _ in range(2))
+                if number % 3:
+                    words += ["--start", seconds(begin), "--end", seconds(end)]
+                else:
+                    begin, end = 0, 2 * began_ns
+                answers.append((words, has, begin, end, written, answer_of(link.folder, *words)))
+        finally:
+            sender.kill()
+            sender.wait()
+        assert not daemon.stop()
+    recorded = [packet for file in link.files() for packet in packets_of(file)]
+    for words, has, begin, end, written, answer in answers:
+        of_ring = [packet for packet in answer if packet[1] in known]  # the kernel's own packets are not
+        wanted = {frame for frame, packet in known.items() if has(packet)}
+        meets = [begin <= time_ns < end and frame in wanted for time_ns, frame in recorded]
+        expected = [packet for packet, is_met in zip(recorded, meets, strict=True) if is_met]
+        assert of_ring == expected[: len(of_ring)], words
+        assert len(of_ring) >= sum(meets[:written]), words
+    assert len({len(answer) for *_, answer in answers}) > 5
 
 
 def test_interfaces_comments_and_other_programs(drawn: tuple[Path, Ring], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 import needs
 from capture_link import UNWRITTEN, CaptureLink, StatusClient, packets_in
+from drawn_ring import packet_block
 from processes import small_disk, wait_until
 
 pytestmark = [pytest.mark.xdist_group("capture"), needs.marked(needs.programs("zstd"))]
@@ -55,10 +56,10 @@ def test_a_full_disk_puts_compression_off_and_the_command_with_it(link: CaptureL
         (plain,) = disk.glob("in0*")
         written = packets_in(plain)
         assert plain.suffix == ".pcapng" and written > 1900
-        assert left(disk) == [f".{plain.name}.todo", f".{plain.name}.unfinished"]
+        assert left(disk) == [f".{plain.name}.on-close", f".{plain.name}.unfinished"]
         with link.daemon(*options, into=disk, ready="trying again", watched=True) as daemon:
             daemon.stop(signal.SIGKILL)
-        assert [path.name for path in disk.glob("in0*")] == [plain.name] and f".{plain.name}.todo" in left(disk)
+        assert [path.name for path in disk.glob("in0*")] == [plain.name] and f".{plain.name}.on-close" in left(disk)
         with link.daemon(*options, into=disk, ready="trying again", watched=True) as daemon:
             client = StatusClient(link.status)
             line = client.line()
@@ -79,10 +80,10 @@ def test_kills_between_the_steps_lose_and_double_nothing(link: CaptureLink, tmp_
     link.records(1800, "-b", "packets:300", "-Z", "root", size=1400)
     names = [file.name for file in link.files() if packets_in(file)]
     for name in names:
-        mark(link.folder, name, "unfinished", "todo")
+        mark(link.folder, name, "unfinished", "on-close")
     first = link.folder / names[0]  # killed after the compressed file had its name
     subprocess.run(["zstd", "-q", first, "-o", f"{first}.zst"], check=True)
-    mark(link.folder, f"{first.name}.zst", "todo")
+    mark(link.folder, f"{first.name}.zst", "on-close")
     second = link.folder / names[1]  # killed while it was written
     half = link.folder / f".{second.name}.zst.part"
     subprocess.run(["zstd", "-q", second, "-o", half], check=True)
@@ -99,7 +100,7 @@ def test_kills_between_the_steps_lose_and_double_nothing(link: CaptureLink, tmp_
     link.status.unlink(missing_ok=True)
     with link.daemon(*options) as daemon:
         wait_until(lambda: not list(link.folder.glob(".*.unfinished")), "all are finished")
-        wait_until(lambda: not list(link.folder.glob(".*.todo")), "all commands have succeeded")
+        wait_until(lambda: not list(link.folder.glob(".*.on-close")), "all commands have succeeded")
         assert not daemon.stop()
     assert not link.files() and not left(link.folder)
     assert not orphan.exists()
@@ -112,7 +113,7 @@ def test_kills_between_the_steps_lose_and_double_nothing(link: CaptureLink, tmp_
 def test_a_file_that_cannot_be_finished_stays_as_it_is_after_an_hour(link: CaptureLink, tmp_path: Path) -> None:
     link.records(20, "-b", "packets:10", "-Z", "root")
     old, young = (file.name for file in link.files()[:2])
-    mark(link.folder, old, "unfinished", "todo", "keep")
+    mark(link.folder, old, "unfinished", "on-close", "keep")
     mark(link.folder, young, "unfinished", "keep")
     hours_ago = time.time() - 2 * 3600
     os.utime(link.folder / f".{old}.unfinished", (hours_ago, hours_ago))
@@ -135,7 +136,7 @@ def test_a_file_that_another_capture_finishes_is_left_to_it_and_its_command_to_a
 ) -> None:
     link.records(10, "-b", "packets:10", "-Z", "root")
     plain = link.files()[0]
-    mark(link.folder, plain.name, "unfinished", "todo")
+    mark(link.folder, plain.name, "unfinished", "on-close")
     with plain.open("rb") as reader:
         fcntl.flock(reader, fcntl.LOCK_EX)
         with link.daemon(
@@ -145,15 +146,41 @@ def test_a_file_that_another_capture_finishes_is_left_to_it_and_its_command_to_a
             reader.close()
             wait_until(lambda: not plain.exists(), "it is finished")
             assert not daemon.stop()
-    assert left(link.folder) == [f".{plain.name}.zst.todo"]
+    assert left(link.folder) == [f".{plain.name}.zst.on-close"]
 
 
 def test_the_index_of_a_file_that_its_command_removes_goes_with_it(link: CaptureLink) -> None:
     with link.daemon("-b", "packets:300", "--on-close", "rm", "-Z", "root") as daemon:
         link.send(301, size=1400)
-        wait_until(lambda: not link.files() and not list(link.folder.glob(".*.todo")), "the command has run")
+        wait_until(lambda: not link.files() and not list(link.folder.glob(".*.on-close")), "the command has run")
         assert not daemon.stop()
     assert not list(link.folder.glob(".*.index"))
+
+
+def test_a_file_that_is_removed_while_it_is_compressed_leaves_nothing(link: CaptureLink) -> None:
+    link.records(10, "-b", "packets:10", "-Z", "root")
+    plain = link.files()[0]
+    with plain.open("ab") as more:  # 64 MB take a while
+        more.writelines(packet_block(0, number, os.urandom(64_000)) for number in range(1000))
+    mark(link.folder, plain.name, "unfinished", "on-close")
+    half = link.folder / f".{plain.name}.zst.part"
+    with link.daemon("-z", "--on-close", "false", "-Z", "root", ready=None, watched=True) as daemon:
+        wait_until(lambda: half.exists() and half.stat().st_size > 0, "it is being compressed")
+        plain.unlink()
+        client = StatusClient(link.status)
+        client.wait(lambda status: status["finishing"]["waiting"] == 0, "it is settled")
+        client.close()
+        assert not daemon.stop()
+    assert not [path for path in link.folder.glob("*") if path.name.startswith(plain.name)]
+    assert not [name for name in left(link.folder) if plain.name in name]
+    assert not (link.folder / f".{plain.name}.zst.index").exists()
+
+
+def test_a_marker_that_cannot_be_made_is_told(link: CaptureLink) -> None:
+    name = link.killed(10, "-Z", "root").name.removeprefix(".").removesuffix(".part")
+    (link.folder / f".{name}.on-close").mkdir()
+    with link.daemon("--on-close", "true", "-Z", "root", ready=f"cannot make a marker of {name}: Is a directory"):
+        wait_until((link.folder / name).exists, "it is published all the same")
 
 
 def test_a_file_whose_name_is_taken_leaves_the_other_what_is_beside_it(link: CaptureLink) -> None:
@@ -161,12 +188,12 @@ def test_a_file_whose_name_is_taken_leaves_the_other_what_is_beside_it(link: Cap
     file = max(link.files(), key=lambda path: path.stat().st_size)
     index = link.folder / f".{file.name}.index"
     before = index.read_bytes(), index.stat().st_ino
-    mark(link.folder, file.name, "todo")
+    mark(link.folder, file.name, "on-close")
     shutil.copy(file, link.folder / f".{file.name}.part")  # of a killed capture
     other = link.folder / f"{file.stem}-1.pcapng"
     with link.daemon("--on-close", "false", "-Z", "root") as daemon:
         wait_until(other.exists, "the recovered file")
         assert not daemon.stop()
     assert (index.read_bytes(), index.stat().st_ino) == before
-    assert {f".{file.name}.todo", f".{other.name}.todo"} <= set(left(link.folder))
+    assert {f".{file.name}.on-close", f".{other.name}.on-close"} <= set(left(link.folder))
     assert (link.folder / f".{other.name}.index").exists()

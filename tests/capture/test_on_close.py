@@ -52,7 +52,7 @@ def test_commands_are_repeated_over_kills_until_they_succeed(link: CaptureLink, 
         assert daemon.messages().count("it is repeated until it succeeds") == 1
         daemon.stop(signal.SIGKILL)
     assert len(link.files()) == 10  # a ring of two waits for them
-    assert len(list(link.folder.glob(".*.todo"))) == 10
+    assert len(list(link.folder.glob(".*.on-close"))) == 10
     with link.daemon(*options, watched=True) as daemon:
         (tmp_path / "up").touch()
         client = StatusClient(link.status)
@@ -61,7 +61,7 @@ def test_commands_are_repeated_over_kills_until_they_succeed(link: CaptureLink, 
         link.deliver(1)
         assert not daemon.stop()
     arrived = (tmp_path / "arrived").read_text().split()
-    assert len(arrived) == len(set(arrived)) == 12 and not list(link.folder.glob(".*.todo"))
+    assert len(arrived) == len(set(arrived)) == 12 and not list(link.folder.glob(".*.on-close"))
     files = link.files()
     assert [file.name for file in files] == sorted(arrived)[-2:] and packets_in(*files) == 2
 
@@ -79,7 +79,7 @@ def test_a_folder_without_permission_for_a_while_costs_no_command(link: CaptureL
         client.wait(lambda status: status["commands"]["done"] == 1, "it succeeds")
         client.close()
         assert not daemon.stop()
-    assert not list(link.folder.glob(".*.todo"))
+    assert not list(link.folder.glob(".*.on-close"))
 
 
 def test_a_command_that_hangs_is_ended_with_all_that_it_started(link: CaptureLink, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 import struct
 import subprocess
+from collections.abc import Callable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -124,16 +125,21 @@ class Ring:
     def some(self, choices: list[bytes] | list[int], counts: tuple[int, ...]) -> list[Any]:
         return [self.draw.choice(choices) for _ in range(self.draw.choice(counts))]
 
-    def question(self) -> tuple[list[str], list[Drawn]]:
-        """Options of `find`, and the packets that it should find."""
+    def conditions(self) -> tuple[list[str], Callable[[Drawn], bool]]:
+        """Options of `find` without times, and whether a packet meets them."""
         hosts = self.some(self.pools[self.draw.random() < 0.3], (0, 1, 1, 2))
         ports = self.some(self.ports, (0, 0, 1, 2))
         nets = [(net, self.draw.randrange(33)) for net in self.some(self.pools[0], (0,) * 9 + (1,))]
-        begin, end = sorted(packet.time_ns for packet in self.draw.sample(self.packets, 2))
         words = [word for host in hosts for word in ("--host", str(ip_address(host)))]
         words += [word for port in ports for word in ("--port", str(port))]
         words += [word for net, bits in nets for word in ("--host", f"{ip_address(net)}/{bits}")]
-        expected = [packet for packet in self.packets if packet.has(hosts, ports, nets)]
+        return words, lambda packet: packet.has(hosts, ports, nets)
+
+    def question(self) -> tuple[list[str], list[Drawn]]:
+        """Options of `find`, and the packets that it should find."""
+        words, has = self.conditions()
+        begin, end = sorted(packet.time_ns for packet in self.draw.sample(self.packets, 2))
+        expected = [packet for packet in self.packets if has(packet)]
         if self.draw.random() < 0.6 and begin < end:
             words += ["--start", seconds(begin), "--end", seconds(end)]
             expected = [packet for packet in expected if begin <= packet.time_ns < end]

@@ -87,11 +87,11 @@ static void test_old_files_are_removed_whatever_their_number(void) {
 static void test_what_is_kept_or_has_no_command_yet_stays(void) {
     make_hidden(captured[0], MARKER_KEEP);
     check(&(struct settings){.ring_files = 1}, ".xx.");
-    make_hidden(captured[1], MARKER_TODO);
+    make_hidden(captured[1], MARKER_ON_CLOSE);
     check(&(struct settings){.ring_files = 1, .on_close = "true"}, "..x.");
-    make_hidden(captured[1], MARKER_TODO);
+    make_hidden(captured[1], MARKER_ON_CLOSE);
     check(&(struct settings){.ring_total_bytes = 10, .on_close = "true"}, ".xx."); /* for space */
-    make_hidden(captured[1], MARKER_TODO);
+    make_hidden(captured[1], MARKER_ON_CLOSE);
     check(&(struct settings){.ring_files = 1}, ".xx."); /* nobody runs one */
     CHECK(!unlinkat(directory.fd, ".eth0_20261122T000000.000000000Z_00007.pcapng.keep", 0));
 }
