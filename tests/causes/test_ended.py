@@ -463,6 +463,32 @@ def test_connections_without_a_byte_are_not_refused(port: int, first: int, tmp_p
     assert "not-greeted" not in causes_of(drawn.of_wire(lambda: wire), tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("changed", "code", "text"),
+    [
+        (
+            {},
+            "not-greeted",
+            "reset 3 connections of 10.0.0.1 without a greeting, 20.4 ms after it accepted them, while it greeted",
+        ),
+        ({"served": 0}, "not-greeted", "20.4 ms after it accepted them: it probably refuses, or cannot start its work."),
+        (
+            {"message": 22},
+            "turned-away",
+            "turned 3 of 5 connections of 10.0.0.1 away: it sent 22 B and reset at the client's first",
+        ),
+        ({"message": 30, "port": 25}, "reset-behind-answer", ""),  # the end of a short session
+        ({"port": 80}, "reset-by-peer", ""),
+        ({"later": 0.9}, "reset-by-peer", ""),
+        ({"ttl": 200}, "reset-by-device", ""),
+    ],
+    ids=["at its words", "all of them", "with a message", "mail", "a client that speaks first", "late", "a device"],
+)
+def test_a_server_that_resets_logins(changed: dict[str, Any], code: str, text: str, tmp_path: Path) -> None:
+    rows = causes_of(drawn.of_timed(lambda: drawn.dropped_logins(**changed)), tmp_path)
+    assert code in rows and text in rows[code]["sentence"], [row["sentence"] for row in rows.values()]
+
+
 @pytest.mark.parametrize(("later_ms", "severity"), [(20.0, "info"), (30_000.0, "error")])
 def test_what_a_client_tries_after_a_reset_is_a_note(later_ms: float, severity: str, tmp_path: Path) -> None:
     rows = causes_of(of_talks(lambda: drawn.refuses_version(later_ms)), tmp_path)

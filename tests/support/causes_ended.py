@@ -11,7 +11,7 @@ from scapy.all import ICMP, IP, TCP, UDP, Ether, Packet, Raw, wrpcap
 import causes_broken as drawn
 from application_wire import CHANGE, SECRET, SNI, hello, record
 from application_wire import Talk as Web
-from attempt_wire import Ends
+from attempt_wire import RTT, Ends
 from crafted import NEIGHBOR, Timed, ether, tls_handshake
 from finding_captures import ALERT, of_timed, of_wire
 from plain_wire import ACK, FIN, MSS, PSH, RST, SYN, Connection, Wire, syn_options
@@ -448,6 +448,26 @@ def ungreeted(port: int = 22, greeted: int = 2, first: int = 1, same: bool = Fal
         link.send(start + 900, 0, 0, flags=FIN | ACK, ack=40).send(start + 901, 1, 40, flags=FIN | ACK, ack=1)
         link.send(start + 902, 0, 1, ack=41)
     return wire
+
+
+def dropped_logins(
+    message: int = 0, served: int = 2, port: int = 22, words: int = 21, ttl: int = 0, later: float = 0.0
+) -> Timed:
+    """Connections that a server resets at the first words of the client, perhaps with a message; others that it serves."""
+    timed: Timed = []
+    for number in range(3 + served):
+        ends, at = Ends(40_001 + number, port), 0.5 * number
+        timed += [ends.syn(at), *ends.accepts(at + RTT)]
+        if number >= 3:
+            timed += ends.talks(at + RTT + 0.001, 900)
+            continue
+        timed.append(ends.segment(at + RTT + 0.0002, False, "PA", data=bytes(words), seq=1001, ack=5001))
+        if message:
+            timed.append(
+                ends.segment(at + 2 * RTT + 0.0003, True, "PA", data=bytes(message), seq=5001, ack=1001 + words)
+            )
+        timed.append(ends.segment(at + 2 * RTT + 0.0004 + later, True, "RA", ttl, seq=5001 + message, ack=1001 + words))
+    return timed
 
 
 def refuses_version(later_ms: float = 20.0) -> list[Talk]:

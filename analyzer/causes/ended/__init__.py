@@ -13,7 +13,7 @@ from wiretale.analyzer.causes.ended import (
     gave_up,
     idle,
     late_datagrams,
-    request_limit,
+    limits,
     resets,
     restarted,
     streams,
@@ -26,6 +26,6 @@ from wiretale.analyzer.causes.ended import (
 CHAPTER = "Ended too early"
 #: in the order of tests
 MODULES: tuple[ModuleType, ...] = (
-    *(untranslated, tls, takeover, request_limit, age, restarted, idle, gave_up),
+    *(untranslated, tls, takeover, limits, age, restarted, idle, gave_up),
     *(resets, answer_ends, closed, after_answers, streams, timer, late_datagrams),
 )

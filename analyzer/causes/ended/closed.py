@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that close a connection in place of an answer or of their greeting, and ends that close and fall silent."""
+"""Servers that close a connection in place of an answer, and ends that close and fall silent."""
 
 from __future__ import annotations
 
@@ -21,13 +21,8 @@ if TYPE_CHECKING:
     from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import EndingRow, ExchangeRow
 
-GREETING_PORTS = frozenset(
-    (21, 22, 23, 25, 110, 119, 143, 587, 3306, 5900)
-)  # of protocols in which the server speaks first
-CONNECTIONS_MAX = 5_000
 WANTS_ANSWER = ("http", "tls")  # of others, the last message may be a farewell
 UPLOAD_MIN, UPLOADING_NS = 10_000, 20_000_000  # bytes of a request that a server cuts short, and their time
-MESSAGE_MAX = 512  # bytes in which a server says why it closes
 TIMEOUTS_MIN = 3  # of data after a FIN
 PHRASES = {"http": "HTTP request", "tls": "ClientHello"}
 
@@ -80,168 +75,6 @@ def closed_match(case: Case, request: str, rows: Sequence[ExchangeRow], connecti
         waited=times_str(waits) if waits else "at once",
         host=server[0],
     )
-
-
-def greeting_flows(case: Case) -> list[int]:
-    """Returns the flows to ports whose server speaks first."""
-    ports = case.transfers.ports
-    is_there = not GREETING_PORTS.isdisjoint(ports)
-    return [flow for flow, port in enumerate(ports) if port in GREETING_PORTS] if is_there else []
-
-
-def greeting_connections(case: Case) -> list[Connection]:
-    """Returns the first connections to ports whose server speaks first, which no cause explains."""
-    explained, attempts = case.flows_of(), case.transfers.attempts
-    flows = [flow for flow in case.once(greeting_flows) if flow not in explained]
-    return [case.connections[flow] for flow in flows[:CONNECTIONS_MAX] if attempts.is_connection(flow)]
-
-
-def is_not_greeted(connection: Connection) -> bool:
-    """Returns whether a server closed a connection before a byte was sent: the end that closes first sends the last ACK."""
-    flow, (client, server) = connection.flow, connection.directions
-    if connection.client_side:
-        client, server = server, client
-    return (
-        flow["handshake_rtt_ns"] is not None
-        and flow["state"] == "closed"
-        and not flow["payload_bytes"]
-        and server["last_ns"] is not None
-        and client["last_ns"] is not None
-        and server["last_ns"] > client["last_ns"]
-    )
-
-
-@cause(
-    code="not-greeted",
-    title="The server closed without a greeting",
-    sentence="The server {server} closed {count:connection} of {client} without a greeting, {waited} after it accepted {them}"
-    "{beside}: it {probably}{why}.",
-    advice="Look at the log of {host} at that second, and at what it admits: hosts.deny, a limit of connections (sshd "
-    "`MaxStartups`), a list of blocked clients, a name of the client that it cannot look up.",
-    shows="On a port whose server speaks first (FTP, SSH, Telnet, SMTP, POP3, NNTP, IMAP, MySQL, VNC), the server sends FIN "
-    "before either end sent a byte.",
-    rivals={
-        "reset-by-device": "a FIN and the last ACK of the server itself, no RST",
-        "reset-by-peer": "a FIN, no RST",
-        "client-gave-up": "the server closes first",
-    },
-    unknown="Why: the log of the server has that.",
-)
-def not_greeted(case: Case) -> Matches:
-    connections = greeting_connections(case)
-    closed = [connection for connection in connections if is_not_greeted(connection)]
-    for (server, client), group in largest_groups(closed, lambda each: (each.server, each.end(each.client_side)[0])):
-        greeted = [
-            each for each in connections if each.server == server and each.directions[each.server_side]["payload_bytes"]
-        ]
-        yield greeting_match(client, group, greeted)
-
-
-def greeting_match(client: str, closed: Sequence[Connection], greeted: Sequence[Connection]) -> Match:
-    """Returns the match of connections that a server closed without a greeting, beside those that it greeted."""
-    waits = [connection.directions[connection.server_side]["idle_ns_max"] or 0 for connection in closed]
-    of_client = sum(each.end(each.client_side)[0] == client for each in greeted)
-    return Match(
-        certainty="likely",
-        place="server",
-        flows=[connection.number for connection in closed],
-        failed=len(closed),
-        attempts=len(closed) + of_client,
-        waited_ns=union_ns(Span(each.flow["first_ns"] or 0, each.last_ns) for each in closed),
-        filter=" or ".join(flow_filter(connection.flow) for connection in closed[:SHOWN]),
-        proof="FIN of the server, and not one byte before",
-        excluded={
-            "reset-by-device": "it closed by FIN and sent the last ACK itself",
-            "client-gave-up": "its FIN came first",
-        },
-        undecided={
-            "reset-by-peer": f"Read the log of {closed[0].server[0]}: did its process end, or refuse the client?"
-        },
-        server=server_str(closed),
-        count=len(closed),
-        client=client,
-        waited=times_str(waits) if min(waits) > 0 else "at once",
-        them="it" if len(closed) == 1 else "them",
-        host=closed[0].server[0],
-        **reason_words(len(greeted), of_client),
-    )
-
-
-def is_turned_away(connection: Connection) -> bool:
-    """Returns whether a server sent a short message and closed before its client sent a byte."""
-    server, client = connection.directions[connection.server_side], connection.directions[connection.client_side]
-    return (
-        connection.flow["state"] == "closed"
-        and connection.flow["initiator_evidence"] == "syn"
-        and 0 < (server["unique_bytes"] or 0) <= MESSAGE_MAX
-        and not client["payload_bytes"]
-        and (server["last_ns"] or 0) > (client["last_ns"] or 0)
-    )
-
-
-@cause(
-    code="turned-away",
-    title="The server turned the client away",
-    sentence="The server {server} turned {count} of {total:connection} of {client} away: it sent {size} and closed before the "
-    "client said anything{beside}; it {probably}{why}.",
-    advice="Read that message (Follow TCP Stream in Wireshark) or the log of {host}: a limit of connections (MySQL "
-    "`max_connections`, sshd `MaxStartups`, SMTP 421), or a client that is not admitted.",
-    shows="On a port whose server speaks first (as for not-greeted), the server sends 512 bytes at most and closes first, and "
-    "the client has sent nothing.",
-    rivals={
-        "not-greeted": "the server sent a message before it closed",
-        "client-gave-up": "the server closes first",
-        "reset-by-peer": "the message says whether it refused or its process failed",
-    },
-    unknown="What the message says.",
-)
-def turned_away(case: Case) -> Matches:
-    connections = greeting_connections(case)
-    away = [connection for connection in connections if is_turned_away(connection)]
-    for (server, client), group in largest_groups(away, lambda each: (each.server, each.end(each.client_side)[0])):
-        served = [
-            each for each in connections if each.server == server and each.directions[each.client_side]["payload_bytes"]
-        ]
-        yield away_match(client, group, served)
-
-
-def away_match(client: str, away: Sequence[Connection], served: Sequence[Connection]) -> Match:
-    """Returns the match of connections that a server closed with a message, beside those that it served."""
-    of_client = sum(each.end(each.client_side)[0] == client for each in served)
-    sizes = sorted({connection.directions[connection.server_side]["unique_bytes"] or 0 for connection in away})
-    total = len(away) + of_client
-    return Match(
-        certainty="likely",
-        place="server",
-        flows=[connection.number for connection in away],
-        failed=len(away),
-        attempts=total,
-        filter=" or ".join(flow_filter(connection.flow) for connection in away[:SHOWN]),
-        proof="a message and the FIN of the server, and not one byte of the client before",
-        excluded={"client-gave-up": "the server's FIN came first", "not-greeted": "it sent a message"},
-        undecided={
-            "reset-by-peer": f"Read that message or the log of {away[0].server[0]}: a limit, or a failure of its process?"
-        },
-        server=server_str(away),
-        count=len(away),
-        total=total,
-        client=client,
-        size=f"{show_bytes(sizes[0])}{f' to {show_bytes(sizes[-1])}' if len(sizes) > 1 else ''}",
-        host=away[0].server[0],
-        **reason_words(len(served), of_client),
-    )
-
-
-def reason_words(greeted: int, of_client: int) -> Words:
-    """Returns what connections to the same server that were greeted, of all clients or of this one, say about the reason."""
-    if not greeted:
-        return {"beside": "", "why": "refuses, or cannot start its work"}
-    if of_client:
-        return {"beside": f", while it greeted {plural(greeted, 'other connection')}", "why": "has reached a limit"}
-    return {
-        "beside": f", while it greeted {plural(greeted, 'connection')} of other clients",
-        "why": "does not admit this client",
-    }
 
 
 @cause(
