@@ -53,7 +53,7 @@ OWN_PACE = ("app-limited", "client-pause")
 OWN_PACE_SHARE = 0.1
 FELT_NS, FELT_SHARE = 1_000_000_000, 0.1  # of a wait
 CLOCK = "clock-step"
-SILENT, WAITED_FOR_NAME = "dns-silent", ("late-greeting", "name-lookup")
+SILENT, WAITED_FOR_NAME = ("dns-silent", "filtered", "host-down"), ("late-greeting", "name-lookup")
 
 
 class Explanation(NamedTuple):
@@ -181,9 +181,9 @@ def explain(transfers: Transfers, findings: Sequence[Finding]) -> list[Explanati
 
 
 def is_inside(row: Explanation, causes: Sequence[Explanation]) -> bool:
-    """Returns whether all questions to a silent server are those that another server asked while its own clients waited."""
+    """Returns whether all that stayed silent is what a server asked while its own clients waited."""
     flows = {flow for flow, _ in row.flows}
-    return row.code == SILENT and any(
+    return row.code in SILENT and any(
         other.code in WAITED_FOR_NAME and flows and flows <= {flow for flow, _ in other.flows} for other in causes
     )
 

@@ -105,6 +105,21 @@ def test_a_short_queue_that_is_always_full_overflows(room: float, drop: float, i
     assert ("bottleneck" in codes, "random-loss" in codes) == (is_full, not is_full)
 
 
+@pytest.mark.parametrize(
+    ("room", "drop", "is_even"), [(8.0, 0.0, True), (3.0, 0.0, True), (1000.0, 0.004, False), (1000.0, 0.01, False)]
+)
+def test_a_queue_too_short_to_delay_overflows_at_even_distances(
+    room: float, drop: float, is_even: bool, tmp_path: Path
+) -> None:
+    """Losses at random come at any distance."""
+    path, limit = one_queue.Path(300e6, room, drop), 400.0 if is_even else 24.0
+    row = first(of_wire(lambda: paths.through(path, 1.0, 0.6, most=limit)), tmp_path)
+    assert row["code"] == "random-loss", row["sentence"]
+    assert ("about once in each " in row["sentence"], "too short to delay" in row["sentence"]) == (is_even, is_even), (
+        row
+    )
+
+
 def line_rate(flights: list[int], share: float = 0.02) -> Callable[[], Wire]:
     """Flights back to back that lose some segments at random."""
     dice = random.Random(4)

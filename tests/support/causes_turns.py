@@ -162,6 +162,11 @@ def at_beats(number: int, beat_ms: float = 307.2) -> float:
     return (due // beat_ms + 1) * beat_ms + 2 - 1000.0 * number
 
 
+def at_later_beats(number: int) -> float:
+    """A station that takes its packets at each second beacon, misses one of eight, and is awake now and then."""
+    return 1.5 if number % 9 == 4 else at_beats(number, 204.8) + 204.8 * (number % 8 == 3)
+
+
 def detoured(number: int) -> float:
     """A path that is much longer for some of the time."""
     return woken(0 if 12 <= number < 30 else 1)
@@ -276,7 +281,10 @@ CASES = {
         lambda: pinged(woken), HELD, ("20 of 40 pings took up to 880 ms", "the others 1.1")
     ),
     "pings that wait for a beacon": Case(
-        lambda: pinged(at_beats), HELD, ("The answers to 40 pings come in a beat of 307 ms", "(power save)")
+        lambda: pinged(at_beats), HELD, ("pings come in a beat of 307 ms", "(power save)")
+    ),
+    "pings that miss a beacon": Case(
+        lambda: pinged(at_later_beats), HELD, ("pings come in a beat of 205 ms and wait up to 279 ms",)
     ),
     "pings that wait for a timer": NOT(lambda: pinged(lambda number: at_beats(number, 333.0)), HELD),
     "pings that wait for any time": NOT(lambda: pinged(lambda number: 1 + 61.0 * number % 300), HELD),

@@ -8,7 +8,7 @@ import struct
 import causes_ends as ends
 from application_wire import answer, question
 from finding_captures import of_wire
-from plain_wire import ACK, FIN, MSS, PSH, SYN, Connection, Wire, syn_options
+from plain_wire import ACK, FIN, MSS, PSH, RST, SYN, Connection, Wire, syn_options
 from rival_case import NOT, Case
 
 PUSH = PSH | ACK
@@ -35,6 +35,55 @@ def logins(asks: bool = True, answered: bool = False, wait_ms: float = LOGIN_MS,
         link.send(now, 1, 921, 84, PUSH, 81).send(now + 4, 0, 81, 100, PUSH, 1005)
         link.send(now + 6, 1, 1005, 120, PUSH, 181).send(now + 10, 0, 181, 0, ACK, 1125)
     return ends.drawn_names(wire) if is_alive else wire
+
+
+def read_blocks(
+    count: int = 90, rtt: float = 22.0, pause: float = 0.3, sizes: tuple[int, ...] = (100,), block: int = 32_120
+) -> Wire:
+    """Requests to an SSH server, each answered by a block in full segments: a file read over SFTP, or what a person types."""
+    talk = ends.Dialogue(Wire(), rtt, server_port=22)
+    for number in range(count):
+        talk.ask(pause=pause, request=sizes[number % len(sizes)], response=MSS)
+        for _ in range(MSS, block, MSS):
+            talk.now += 0.02
+            talk.link.send(talk.now, 1, talk.received, MSS, PUSH, talk.sent)
+            talk.received += MSS
+        talk.link.send(talk.now + 0.01, 0, talk.sent, ack=talk.received)
+    return talk.close()
+
+
+def called_back(port: int = 113, refused: bool = False, every: int = 1) -> Wire:
+    """Mail servers that greet 25 s late; after the handshake they ask a port of the client who connects, which stays silent."""
+    wire = Wire(by_time=True)
+    for i in range(3):
+        start = 40_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=25).open(start, 4.0)
+        query = Connection(wire, 50_001 + i, ("10.0.0.2", "10.0.0.1"), server_port=port)
+        for later in (0.0, 1_000.0, 3_000.0, 7_000.0, 15_000.0)[: 1 if refused else 5] if i % every == 0 else ():
+            query.send(start + 24 + later, 0, -1, 0, SYN)
+            if refused:
+                query.send(start + 28 + later, 1, 0, 0, RST | ACK, 0)
+        now = start + 25_000.0
+        link.send(now, 1, 0, 40, PUSH, 0).send(now + 4, 0, 0, 20, PUSH, 40).send(now + 8, 1, 40, 30, PUSH, 20)
+        link.send(now + 12, 0, 20, 6, PUSH, 70).send(now + 16, 1, 70, 20, PUSH, 26).send(now + 20, 0, 26, 0, ACK, 90)
+    return wire
+
+
+def pages_that_wait(asks: bool = True) -> Wire:
+    """Web pages for which the server looks up the client's name, which takes until its resolver gives up, twice."""
+    wire = Wire(by_time=True)
+    for i in range(3):
+        start = 30_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=80).open(start, 8.0)
+        link.send(start + 9, 0, 0, len(ends.GET), PUSH, 0, payload=ends.GET).send(start + 17, 1, 0, ack=len(ends.GET))
+        for attempt in range(2 if asks else 0):
+            text = question(100 + i, "1.0.0.10.in-addr.arpa", "PTR")
+            header = struct.pack("!HHHH", 50_000 + i, 53, 8 + len(text), 0)
+            wire.ip(start + 18 + 5_000.0 * attempt, "10.0.0.2", "10.0.0.53", 17, header + text)
+        page = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
+        link.send(start + 10_030, 1, 0, len(page), PUSH, len(ends.GET), payload=page)
+        link.send(start + 10_038, 0, len(ends.GET), ack=len(page))
+    return ends.drawn_names(wire)
 
 
 def reads(count: int = 16, asks: bool = True, segments: int = 22, rounds: int = 25, window: int = 16_384) -> Wire:
@@ -139,6 +188,7 @@ def reader(quiet_ms: float) -> Wire:
 
 NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
 ERRORS, DRIPS, SLOW = "error-answers", "app-limited", "slow-server"
+GREETING, SERIAL = "late-greeting", "serial-requests"
 CASES = {
     "logins that wait for a name": Case(
         logins, NAME, ("10.0.0.2:22 kept its clients waiting 10 s each", "2 connections", "1.0.0.10.in-addr.arpa (PTR)")
@@ -151,6 +201,29 @@ CASES = {
         NAME,
         ("10.0.0.2:22 kept its clients waiting 10 s each", "(PTR) to 10.0.0.53 got no answer"),
     ),
+    "pages that wait for a name": Case(
+        pages_that_wait, NAME, ("app.example:80 kept its clients waiting 10 s each", "3 connections", "(PTR)")
+    ),
+    "pages that wait without a question": NOT(lambda: pages_that_wait(False), NAME),
+    "greetings that wait for ident": Case(
+        called_back,
+        GREETING,
+        ("3 connections waiting 25 s each", "its own SYNs to TCP 113 of the client (ident) got no answer"),
+    ),
+    "greetings that wait for another port": Case(
+        lambda: called_back(8_113), GREETING, ("its own SYNs to TCP 8113 of the client got no answer",)
+    ),
+    "greetings that are late though ident is refused": Case(
+        lambda: called_back(refused=True), "refused", ("Nothing listens on 10.0.0.1:113",)
+    ),
+    "greetings of which some have a query beside them": Case(
+        lambda: called_back(every=2), "filtered", ("TCP 113 of 10.0.0.1",)
+    ),
+    "a file that is read block after block over SSH": Case(
+        read_blocks, SERIAL, ("90 round trips of 22 ms", "10.0.0.2:22")
+    ),
+    "keys and screens over SSH": NOT(lambda: read_blocks(60, pause=130.0), SERIAL),
+    "commands over SSH, one after the other": NOT(lambda: read_blocks(60, sizes=(36, 52, 84, 148, 60)), SERIAL),
     "16 reads at a time": Case(reads, OPEN, ("lets only 514 kB be under way", "round trip of 100 ms")),
     "4 reads at a time": Case(lambda: reads(4, rounds=60), OPEN, ("lets only 128 kB be under way",)),
     "flights without requests": NOT(lambda: reads(asks=False), OPEN),

@@ -59,7 +59,7 @@ def is_of_trips(talk: Talk, closing_ns: float = 0.0) -> bool:
         and remaining_ns <= waited_ns
         and parts["loss"] <= LOSS_SHARE * waited_ns
         and (not talk.is_parallel or (closing_ns > 0 and are_in_turn(talk)))
-        and not any(flow["server_talk"] for flow in talk.flows)
+        and not talk.has_no_answer_times
     )
 
 
@@ -137,7 +137,9 @@ def reconnects(case: Case) -> Matches:
     "{each} for an answer.",
     advice="Batch or pipeline the requests to {server}, or open several connections.",
     shows="A connection has at least ten requests, never two at once. Their minimum round trips are at least half of the time "
-    "in which somebody waited, and more than client, server and queues together. A warning from 20 requests and 1 s on.",
+    "in which somebody waited, and more than client, server and queues together. A warning from 20 requests and 1 s on. At ports "
+    "of terminals (SSH), requests must be of one size, come within 5 ms, and get 8 KiB or more (medians): a program reads a "
+    "file, and nobody types.",
     rivals={
         "slow-server": "answers come after the least round trip",
         "long-path": "the number of round trips makes the time, not one of them",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LATE_NS = 1_000_000_000
 AT_ONCE_NS = 100_000_000  # between the handshake and the silence
 FLOWS_MAX = 500
+SOON, IDENT_PORT = 0.2, 113  # of a wait: when a server calls back; RFC 1413
 RESOLVER_NS = 5_000_000_000  # that resolvers wait for an answer (resolv.conf(5): timeout)
 
 
@@ -47,6 +48,36 @@ def greeting_of(case: Case, flow: FlowRow) -> Greeting | None:
     return Greeting(flow, Span(opened_ns, until_ns)) if is_first else None
 
 
+class Callback(NamedTuple):
+    """The connections that a server opened to its clients while they waited, which nobody answered."""
+
+    port: int | None
+    flows: list[int]
+
+
+def callback_of(case: Case, group: list[Greeting]) -> Callback | None:
+    """Returns the connections that a server opened to one port of each client soon after the handshake, and that were still
+    open when it greeted; None if there is not one for each wait."""
+    rows = [row for row in case.exchanges("kind", "connect") if row["answered_ns"] is None and row["flow"] is not None]
+    called: dict[int | None, list[int]] = {}
+    for flow, waited in group:
+        ends = (flow["source"], flow["destination"])[:: -1 if flow["client"] else 1]
+        for row in rows:
+            began_ns = row["asked_ns"] or 0
+            is_soon = waited.start_ns <= began_ns <= waited.start_ns + SOON * waited.ns
+            if (
+                (row["server"], row["client"]) == ends
+                and is_soon
+                and began_ns + (row["waited_ns"] or 0) <= waited.end_ns
+            ):
+                called.setdefault(server_end(case.flow(row["flow"] or 0), row["direction"])[1], []).append(
+                    row["flow"] or 0
+                )
+                break
+    whole = (Callback(port, flows) for port, flows in called.items() if len(flows) == len(group))
+    return next(whole, None)
+
+
 def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
     """Returns the connections that were greeted late, by server."""
     explained, servers = case.flows_of() | case.transfers.legs, dict[tuple[str, int | None], list[Greeting]]()
@@ -65,14 +96,14 @@ def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
     advice="{repair}",
     shows="After the handshake nobody sends anything for at least 1 s. Then the server speaks first (FTP, SSH, mail, "
     "databases) and the client goes on. If 70% of the waits lie within the server's own questions to another host, those are "
-    "the reason.",
+    "the reason. So are its own SYNs to one port of each client, soon after each handshake, that nobody answered.",
     rivals={
         "slow-server": "no request was open: the server speaks first",
         "client-pause": "the client had nothing to say before the greeting",
         "not-greeted": "the greeting came",
     },
     unknown="Away from the server, what it asked meanwhile: as a rule the name of the client (reverse lookup, ident).",
-    explains=("dns-unanswered", "dns-slow"),
+    explains=("dns-unanswered", "dns-slow", "syn-unanswered"),
 )
 def late_greeting(case: Case) -> Matches:
     servers = late_greetings(case)
@@ -80,7 +111,8 @@ def late_greeting(case: Case) -> Matches:
     for (host, _), group in servers.items():
         waits = [each.waited for each in group]
         behind = [other for other in lookups if other.client == host and is_nested(waits, given_up(other))]
-        yield greeting_match(case, host, group, max(behind, key=lambda other: len(other.unanswered), default=None))
+        other = max(behind, key=lambda other: len(other.unanswered), default=None)
+        yield greeting_match(case, host, group, other, None if other else callback_of(case, group))
 
 
 def given_up(other: Inquiry) -> list[Span]:
@@ -132,10 +164,28 @@ def greeted_packet(flow: FlowRow) -> Cited:
     )
 
 
-def greeting_match(case: Case, host: str, group: list[Greeting], other: Inquiry | None) -> Match:
+def callback_words(called: Callback, host: str) -> tuple[str, str]:
+    """Returns why a server that calls its clients back greets late, and the advice."""
+    what = f"TCP {called.port} of the client{' (ident)' if called.port == IDENT_PORT else ''}"
+    return (
+        f": meanwhile its own SYNs to {what} got no answer",
+        f"Let the firewall refuse TCP {called.port} with a RST instead of dropping it (`-j REJECT --reject-with tcp-reset`), or "
+        f"turn the query off at {host} (ident: tcpserver `-R`, sendmail `Timeout.ident=0`).",
+    )
+
+
+def greeting_match(
+    case: Case, host: str, group: list[Greeting], other: Inquiry | None, called: Callback | None
+) -> Match:
     """Returns the match of connections that one server greeted late."""
     flows, times = [each.flow for each in group], sorted(each.waited.ns for each in group)
     waited, behind = times_str([round(ns) for ns in times]), list(other.flows) if other else []
+    why, repair = (
+        callback_words(called, host)
+        if called
+        else (why_str(case, other) if other else "", repair_str(case, host, other))
+    )
+    behind.extend(called.flows if called else ())
     return Match(
         certainty="proven",
         place="server",
@@ -147,12 +197,14 @@ def greeting_match(case: Case, host: str, group: list[Greeting], other: Inquiry 
         filter=" or ".join(flow_filter(flow) for flow in flows[:SHOWN]),
         proof=f"no packet between the handshake and the greeting, {show_duration(math.fsum(times))} over all",
         excluded={"slow-server": "the server spoke first", "client-pause": "the client answered the greeting"},
-        undecided={} if other else {"slow-dependency": f"a capture at {host}: what it asks other hosts meanwhile"},
+        undecided={}
+        if other or called
+        else {"slow-dependency": f"a capture at {host}: what it asks other hosts meanwhile"},
         server=server_str(flows[0]),
         count=len(group),
         waited=f"{waited} each" if len(group) > 1 else waited,
-        why=why_str(case, other) if other else "",
-        repair=repair_str(case, host, other),
+        why=why,
+        repair=repair,
     )
 
 
@@ -166,10 +218,11 @@ def own_questions(case: Case) -> dict[str, Inquiry]:
 
 
 def late_turns(case: Case, hosts: Collection[str]) -> dict[tuple[str, int | None], list[tuple[FlowRow, Span]]]:
-    """Returns the waits of clients for late answers of these hosts, by server."""
-    explained = case.flows_of() | case.transfers.legs
+    """Returns the waits of clients for late answers of these hosts, by server. A last request that was left open says nothing
+    about those before it."""
+    explained = (case.flows_of() - case.flows_of("hung-server")) | case.transfers.legs
     servers: dict[tuple[str, int | None], list[tuple[FlowRow, Span]]] = {}
-    for row in case.exchanges("kind", "turn"):
+    for row in case.exchanges("kind", "turn", "http"):
         flow, asked_ns, server_ns = row["flow"], row["asked_ns"], row["server_ns"] or 0
         if row["server"] in hosts and server_ns >= LATE_NS and flow is not None and asked_ns is not None:
             talk = case.flow(flow)

@@ -35,6 +35,7 @@ LIMITED, LIMITED_MAX, BACKOFF_NS = (
     1_000,
     400_000_000,
 )  # statuses that say: later; the shortest pause then
+READ_PAUSE_NS, READ_BYTES = 5_000_000, 8_192  # of a program at a port of terminals: before each request; of each answer
 COLUMNS = (
     *(
         "turn",
@@ -231,6 +232,23 @@ class Talk:
         sizes = list(zip(self.times("request_bytes"), self.times("response_bytes"), strict=False))
         grants = sum(asked <= UPDATES_BYTES and is_http2_window(got) for asked, got in sizes)
         return all(map(is_web, self.flows)) and grants >= NEARLY_ALL * max(len(sizes), 1)
+
+    @property
+    def has_no_answer_times(self) -> bool:
+        """Whether the server speaks by itself or a person types, so that its messages are no answers. A program at a port of
+        terminals, as one that reads a file over SFTP, asks the same again at once and gets much; a person does neither."""
+        return any(flow["server_talk"] for flow in self.flows) and not self.is_reader
+
+    @property
+    def is_reader(self) -> bool:
+        """Whether a program reads by requests of one size at ports at which persons usually type."""
+        if any(flow["server_talk"] != "typed" for flow in self.flows):
+            return False
+        asked = sorted(self.times("request_bytes"))
+        quarter = len(asked) // 4
+        is_same = is_equal(asked[quarter : len(asked) - quarter], 0.0)
+        is_much = middle(self.times("response_bytes")) >= READ_BYTES
+        return is_same and is_much and middle(self.times("pause_ns")) <= READ_PAUSE_NS
 
     def cited(self) -> list[Cited]:
         """Returns packets of the first requests."""

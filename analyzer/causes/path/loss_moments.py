@@ -48,6 +48,7 @@ DRAINED_LOSSES, DRAINED_PASSED, DRAINED_RTTS, DRAINED_TIMES = (
     40.0,
     4.0,
 )  # after the first loss; packets; rate before
+EVEN_MIN, EVEN_RTTS, EVEN_VARIATION = 12, 8.0, 0.4  # distances between losses; their mean; by chance it is 0.75 or more
 LOSSES_READ = 5000
 
 
@@ -207,6 +208,11 @@ def growth_at_losses(transfers: Transfers, transfer: Transfer, place: str) -> fl
     return math.nan if are_longer(trips, max(STEADY_GROWTH * least, STEADY_NS)) else None
 
 
+def unseen_ns(rate: float, size: float) -> float:
+    """Returns how long packets may wait in a queue of this rate (bytes per ns) before round trips show it."""
+    return max(QUEUED_PACKETS * size / rate, QUEUED_MIN_NS)
+
+
 def is_queued(
     transfers: Transfers, transfer: Transfer, place: str, moments: Sequence[Moment], rate: float, size: float
 ) -> bool:
@@ -217,7 +223,7 @@ def is_queued(
     """
     if place == "downstream":
         trips = round_trips_at(transfers, transfer, moments)
-        return not trips.usual or are_longer(trips, max(QUEUED_PACKETS * size / rate, QUEUED_MIN_NS))
+        return not trips.usual or are_longer(trips, unseen_ns(rate, size))
     row = row_at(transfers.trace.interfaces, transfer.flow["first_capture"])
     most = row["burst_1ms_bytes"] or 0
     return transfer.traffic_share < MOST_TRAFFIC or most < BUCKET_MIN * size + 2 * rate * 1e6
@@ -312,6 +318,21 @@ def is_bounded(moments: Sequence[Moment], rate: float, size: float) -> bool:
     return quantile(beyond, EMPTY_QUANTILE) <= EMPTY_MAX and not is_by_chance
 
 
+def even_bytes(transfers: Transfers, transfer: Transfer, place: str) -> float | None:
+    """Returns how much passes between losses, if it is always about as much; None if chance would do the same.
+
+    A sender that grows until a short queue overflows loses at such distances. Losses within two round trips count as one.
+    """
+    rtt, apart = float(transfer.path_rtt_ns or math.inf), list[Moment]()
+    for moment in moments_of(transfers, transfer, place):
+        if not apart or moment.due_ns - apart[-1].due_ns > SPAN_RTTS * rtt:
+            apart.append(moment)
+    distances = [later.passed_bytes - sooner.passed_bytes for sooner, later in pairwise(apart)]
+    if len(distances) < EVEN_MIN or apart[-1].due_ns - apart[0].due_ns < EVEN_RTTS * rtt * len(distances):
+        return None
+    return median_of(distances) if variation(distances) <= EVEN_VARIATION else None
+
+
 def are_known(moments: Sequence[Moment], lost: int) -> bool:
     """Returns whether the moments of enough losses are known: those of long bursts are not. What is not known seems to have
     passed, so that a bound holds all the more."""
@@ -391,6 +412,8 @@ def bucket_of(
         return None
     bucket = max(bursts_before(passed, moments, rate), default=0.0)
     if bucket < BUCKET_MIN * size or is_queued(transfers, transfer, place, moments, rate, size):
+        return None
+    if place == "downstream" and bucket <= rate * unseen_ns(rate, size):  # a queue as short would not show
         return None
     is_exact = len(every) >= KNOWN_SHARE * transfer.lost  # else losses that are not known seem to be part of it
     return TokenBucket(8e9 * quantile(rates, 0.5), bucket if is_exact else None)

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of
+from wiretale.analyzer.causes.cause import Certainty
+from wiretale.analyzer.causes.path.loss_moments import even_bytes, growth_at_losses
+from wiretale.analyzer.findings.loss_pattern import LOSSES_MIN, pattern_of, runs_of
 from wiretale.analyzer.findings.model import Words, endpoint_str
 from wiretale.analyzer.findings.transfers import Loss, Transfer
-from wiretale.analyzer.units import plural, show_duration, show_share
+from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -39,6 +42,9 @@ SPARED_MIN = 5.0  # losses that a transfer would have at their share: one withou
 COUNTS = {"upstream": ("lost_upstream", "blocks_lost"), "downstream": ("lost_downstream",)}
 PLACES = {"upstream": "before the capture point", "downstream": "after the capture point"}
 LOSS_CODES = ("lost-upstream", "lost-downstream", "blocks-lost", "shared-queue")
+IN_PEAKS = ", nearly all in its largest bursts (key frames, if it is video), which probably overflow a short queue"
+EVENLY, AT_PORTS = ", about once in each ", "drop counters of the devices at these times"
+OPEN_QUEUE = "drop counters of the queues on the way, or a capture at the sender"
 
 
 class Lossy(NamedTuple):
@@ -222,3 +228,35 @@ def ends_of_all(group: Sequence[Lossy]) -> tuple[str, str]:
     hosts = [{lossy.transfer.row[end] for lossy in group} for end in ("source", "destination")]
     sources, receivers = (next(iter(each)) if len(each) == 1 else plural(len(each), "host") for each in hosts)
     return sources, receivers
+
+
+class Manner(NamedTuple):
+    """How losses came, and how certain it is that nothing separates them from what passed."""
+
+    text: str
+    certainty: Certainty
+    open: dict[str, str]
+
+
+def manner_of(case: Case, lossy: Lossy) -> Manner:
+    """Returns how the losses of a transfer came."""
+    transfer, count = lossy.transfer, lossy.lost
+    if count < LOSSES_MIN:
+        return Manner("", "likely", {"bottleneck": "a longer capture: so few losses show no pattern"})
+    if transfer.flow["protocol"] != "tcp" and are_in_peaks(case, lossy):
+        return Manner(IN_PEAKS, "likely", {"bottleneck": OPEN_QUEUE})
+    runs = runs_of(lossy.losses)
+    longest = max((sum(loss.segments for loss in run) for run in runs), default=1)
+    longest = transfer.row["block_loss_run_max"] or longest
+    bursts = transfer.row["block_loss_runs"] or len(runs)
+    word = pattern_of(case.transfers, transfer, lossy.losses).word
+    growth = growth_at_losses(case.transfers, transfer, lossy.place) if transfer.flow["protocol"] == "tcp" else math.nan
+    steady = f", while the round trip stayed at {show_duration(transfer.path_rtt_ns)}" if growth is None else ""
+    even = even_bytes(case.transfers, transfer, lossy.place) if steady else None
+    if even:
+        return Manner(f"{EVENLY}{show_bytes(even)}{steady}", "likely", {"bottleneck": AT_PORTS})
+    if word == "random":
+        is_open = {} if steady else {"bottleneck": OPEN_QUEUE}
+        return Manner(f", one at a time and without a pattern{steady}", "likely" if is_open else "proven", is_open)
+    text = f" in {plural(bursts, 'burst')} of up to {longest:,}{steady}" if longest > 1 else f", one at a time{steady}"
+    return Manner(text, "likely", {"bottleneck": AT_PORTS if steady else OPEN_QUEUE})

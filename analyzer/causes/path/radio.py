@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RETRIES_BAD = 0.25  # of the data frames
 BEACON_NS, BEACONS_MOST, BEATS_LEAST = 102_400_000, 10, 20  # from a beacon to the next; of a beat; pings
 IN_BEAT, OUT_OF_BEAT, BEAT_ROOM = 0.9, 0.5, 1.1  # regularity of answers and pings; waits, of the beat
+BEAT_QUANTILE, BEATS_MISSED = 0.75, 4.0  # of the answers, which wait for the next beat; others, whose beacon was missed
 HELD_NS, HELD_TIMES, PROMPT_TIMES, PROMPT_NS = 100_000_000, 20.0, 3.0, 3_000_000  # least waits; times the least one
 HELD_LEAST, HELD_SHARE, PROMPT_SHARE, BETWEEN_SHARE = 5, 0.05, 0.3, 0.2  # of the pings; of those that wait long
 RETURNS_LEAST = 3  # from a late answer to a fast one: a path that changes for a while does so once
@@ -94,6 +95,13 @@ class Delayed(NamedTuple):
     most_ns: int
 
 
+class Beat(NamedTuple):
+    """Pings whose answers come in a beat."""
+
+    held: list[ExchangeRow]
+    ns: int
+
+
 def delayed_of(pings: Pings) -> Delayed | None:
     """Returns the pings that were held back, if most others were answered at once and few in between; else None. A queue that
     grows and shrinks passes all values between."""
@@ -112,16 +120,20 @@ def delayed_of(pings: Pings) -> Delayed | None:
     return Delayed(late, prompt[len(prompt) // 2], max(waits))
 
 
-def beat_of(pings: Pings) -> int | None:
-    """Returns the beat in which answers come, ns, if they wait for the next one whenever the ping came: a station that sleeps
-    takes its packets at each beacon or each few, 102.4 ms apart as a rule (IEEE 802.11 section 11.2). None without one."""
-    times = [
-        (sent, sent + waited) for row in pings.answered() if (sent := row["asked_ns"]) and (waited := row["waited_ns"])
-    ]
-    most = max((came - sent for sent, came in times), default=0)
-    beats = [beacons * BEACON_NS for beacons in range(1, BEACONS_MOST + 1)] if len(times) >= BEATS_LEAST else []
-    fitting = (beat for beat in beats if HELD_NS <= most <= BEAT_ROOM * beat and is_beat(times, beat))
-    return next(fitting, None)
+def beat_of(pings: Pings) -> Beat | None:
+    """Returns the beat in which answers come, if they wait for the next one whenever the ping came: a station that sleeps takes
+    its packets at each beacon or each few, 102.4 ms apart as a rule (IEEE 802.11 section 11.2). None without one."""
+    timed = [row for row in pings.answered() if row["asked_ns"] and row["waited_ns"]]
+    awake_ns = PROMPT_TIMES * min((row["waited_ns"] or 0 for row in timed), default=0)  # or it woke just then
+    held = [row for row in timed if (row["waited_ns"] or 0) > awake_ns]
+    if len(held) < BEATS_LEAST:
+        return None
+    times = [((row["asked_ns"] or 0), (row["asked_ns"] or 0) + (row["waited_ns"] or 0)) for row in held]
+    waits = sorted(came - sent for sent, came in times)
+    usual, most = waits[int(BEAT_QUANTILE * (len(waits) - 1))], waits[-1]
+    beats = (beacons * BEACON_NS for beacons in range(1, BEACONS_MOST + 1))
+    fitting = (beat for beat in beats if HELD_NS <= usual <= BEAT_ROOM * beat and most <= BEATS_MISSED * beat)
+    return next((Beat(held, beat) for beat in fitting if is_beat(times, beat)), None)
 
 
 def is_beat(times: list[tuple[int, int]], beat: int) -> bool:
@@ -162,8 +174,9 @@ def total_bps(case: Case) -> float:
     "compare a cable, another driver, and pings from another host.",
     shows="At least five pings and 5% of a pair took 100 ms and 20 times the minimum. At least 30% were answered about as "
     "fast as the minimum, within 10 ms, three or more right after a late one; hardly any took a time in between. Or the "
-    "answers to at least 20 pings, which come at any time, all come in one beat of 1 to 10 beacon intervals (102.4 ms), and "
-    "none waits longer. Less than 500 kbit/s was captured.",
+    "answers to at least 20 pings, which come at any time, come in one beat of 1 to 10 beacon intervals (102.4 ms). At least 75% "
+    "come in the next beat, and none waits for more than four; those within three times the least wait do not count. Less than "
+    "500 kbit/s was captured.",
     rivals={
         "bufferbloat": "hardly anything was sent, and the next ping is fast at once: a queue drains gradually",
         "outage": "every packet arrives, late",
@@ -183,14 +196,13 @@ def held_pings(case: Case) -> Matches:
             proof = f"the next ping was fast again; {prompt} is the median of the others"
             yield held_match(case, pings, slow.late, proof, facts, " or scans")
         elif beat:
-            late = pings.answered()
-            beacons, most = round(beat / BEACON_NS), show_duration(max(row["waited_ns"] or 0 for row in late))
-            beat_str = show_duration(beat)
+            held, beat_str = beat.held, show_duration(beat.ns)
+            beacons, most = round(beat.ns / BEACON_NS), show_duration(max(row["waited_ns"] or 0 for row in held))
             facts = (
-                f"The answers to {plural(len(late), 'ping')} come in a beat of {beat_str} and wait up to {most} for it"
+                f"The answers to {plural(len(held), 'ping')} come in a beat of {beat_str} and wait up to {most} for it"
             )
             proof = f"the beat is {plural(beacons, 'beacon interval')} of 102.4 ms, whenever the pings came"
-            yield held_match(case, pings, late, proof, facts, "")
+            yield held_match(case, pings, held, proof, facts, "")
 
 
 def held_match(case: Case, pings: Pings, late: list[ExchangeRow], proof: str, facts: str, or_scans: str) -> Match:
