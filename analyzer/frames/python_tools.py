@@ -119,6 +119,15 @@ class ToolLoop(asyncio.SelectorEventLoop):
         return transport, protocol
 
 
+def end_tshark(processes: set[Any], loop: ToolLoop) -> None:
+    """Ends the processes of a FileCapture and its event loop: in a cycle of garbage this comes before its own end, which would
+    ask the closed loop."""
+    for process in processes:
+        process._transport.close()
+    processes.clear()
+    loop.close()
+
+
 def to_pyshark(trace: Trace, choice: str | int) -> Any:
     """Returns a FileCapture of the packets of a flow, a cause, a finding or a display filter.
 
@@ -137,7 +146,8 @@ def to_pyshark(trace: Trace, choice: str | int) -> Any:
     except Exception as error:  # pyshark has no tree of errors
         loop.close()
         raise MissingToolError(f"pyshark cannot run tshark: {error}: {install_command('tshark')}") from None
-    weakref.finalize(capture, loop.close).atexit = False  # a capture that is still open ends tshark after it
+    # A capture that is still open at the exit ends tshark after it.
+    weakref.finalize(capture, end_tshark, capture._running_processes, loop).atexit = False
     return capture
 
 

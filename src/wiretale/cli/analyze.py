@@ -172,7 +172,7 @@ def write_files(trace: Trace, outputs: Outputs) -> Iterator[Path]:
 
         yield write(wireshark.script(trace), outputs.wireshark)
         if not outputs.quiet:
-            note(wireshark.command(trace, outputs.wireshark))
+            note(f"open the capture with: {wireshark.command(trace, outputs.wireshark)}")
     paths = report_paths(outputs)
     pages: list[str] = []
 
