@@ -118,7 +118,7 @@ def is_group(address: str) -> bool:
 
 def marks_str(trace: Trace) -> str:
     """`Wireshark marks 1,807 packets …`: packets that are as they should be; empty without many."""
-    names = ("checksums_offloaded", "keep_alives")
+    names = ("checksums_offloaded", "keep_alives", "capture_reordered")
     counts = {name: trace.directions.total(name) for name in names}
     least = max(MARKED_LEAST, MARKED_SHARE * trace.totals["packets"])
     texts = []
@@ -129,4 +129,9 @@ def marks_str(trace: Trace) -> str:
         )
     if counts["keep_alives"] >= least:
         texts.append(f"{plural(counts['keep_alives'], 'keep-alive')} kept idle connections open")
+    if counts["capture_reordered"] >= least:
+        texts.append(
+            f"{plural(counts['capture_reordered'], 'segment')} were stored after the ACKs for them (Wireshark: ACKed unseen "
+            "segment), because the capture mixed up the order of its queues or of both directions"
+        )
     return f"Harmless: {', and '.join(texts)}." if texts else ""

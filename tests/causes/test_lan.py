@@ -12,7 +12,7 @@ from scapy.all import Ether
 import causes_lan as drawn
 import wiretale
 from causes_broken import of_timed
-from causes_moved import moved
+from causes_moved import handed, moved
 from crafted import Timed, analyze_timed, write_timed
 
 
@@ -39,6 +39,11 @@ from crafted import Timed, analyze_timed, write_timed
             "redirected",
             "The router 10.0.4.1 sent 10.0.4.10 4 ICMP redirects: another router of the LAN, or the target itself, is nearer. "
             "Until the host sends there, its packets cross the LAN twice; nothing is lost by that.",
+        ),
+        (
+            "late-neighbor",
+            "fd00::50 answers fd00::10 only after 8 neighbor solicitations: 4 times it took 7 s until a reply came; what "
+            "fd00::10 had for it meanwhile waited or was dropped.",
         ),
         (
             "arp-flux",
@@ -86,6 +91,10 @@ def test_sentences(code: str, beginning: str, tmp_path: Path) -> None:
     "timed",
     [
         drawn.two_cards(apart=80),  # two machines
+        drawn.slow_neighbor(tries=2),
+        drawn.slow_neighbor(times=2),  # it was away twice
+        drawn.slow_neighbor(times=3, quick=5),  # it sleeps now and then
+        drawn.slow_neighbor(replies=False),  # it is away
         drawn.detected(holder=drawn.STATION, after=0.5),  # its own
         drawn.detected(after=1.5),  # it has the address by then
         drawn.detected(after=-0.5),  # before
@@ -223,6 +232,27 @@ def test_cut_frames(timed: Timed, tmp_path: Path) -> None:
     full = bytes(timed[0][1])
     cut = [(n * 0.001, Ether(full[:n]) if n >= 14 else Ether(full[:14])) for n in range(14, len(full))]
     assert len(wiretale.analyze(write_timed(tmp_path / "cut.pcap", cut)).announcers) <= 2
+
+
+def test_an_address_that_moved_is_told_by_the_reply_to_who_asked_again(tmp_path: Path) -> None:
+    answer = analyze_timed(tmp_path, handed()).answer
+    assert answer.sentence.startswith(
+        "10.0.0.100 moved from 02:00:00:00:00:0b to 02:00:00:00:00:0c without a gratuitous ARP: 3 connections to it ("
+    )
+    assert (
+        "got no answer until 10.0.0.1 asked for its MAC address again. The client probably sent to the old"
+        in answer.sentence
+    )
+
+
+@pytest.mark.parametrize("changed", ["announced", "vain", "between", "stays", "back"])
+def test_an_address_that_was_absent_or_announced_did_not_move_unheard(changed: str, tmp_path: Path) -> None:
+    causes = analyze_timed(tmp_path, handed(**{changed: True})).causes
+    assert "moved-address" not in causes.column("code")
+
+
+def test_nothing_moved_unheard_if_the_new_machine_serves_nobody(tmp_path: Path) -> None:
+    assert "moved-address" not in analyze_timed(tmp_path, handed(served=False)).causes.column("code")
 
 
 def test_an_address_that_moved_without_an_arp_packet_is_told_with_its_master(tmp_path: Path) -> None:

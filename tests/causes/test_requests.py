@@ -19,6 +19,7 @@ from causes_requests import (
     open_upload,
     proxied,
     proxied_hello,
+    referred,
     served,
     short_requests,
     two_families,
@@ -26,7 +27,7 @@ from causes_requests import (
 from crafted import Timed, analyze_timed
 
 SHORT, HEADED, HALF = "short-request", "proxy-header", "half-closed"
-OTHER, REVOCATION, NAMED = "other-family", "revocation-blocked", "named-elsewhere"
+OTHER, REVOCATION, NAMED, REFERRED = "other-family", "revocation-blocked", "named-elsewhere", "ldap-referral"
 CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "shorter than announced": (
         short_requests(),
@@ -129,6 +130,19 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "a port of another service": (named_members(member_port=8080), "refused", "", ()),
     "a member of Cassandra is down": (named_members("192.168.9.9", 7000), "host-down", "", ()),
     "servers of another protocol": (named_members("192.168.9.9", 8080), "host-down", "", ()),
+    "a directory that refers to a host without an answer": (
+        referred(),
+        REFERRED,
+        "likely",
+        (
+            "The LDAP server 10.2.0.2:389 probably refers its client to ForestDnsZones.example.com",
+            "3 connections that follow it to 192.168.9.9 (9 SYNs) got no answer",
+        ),
+    ),
+    "another name of the domain": (referred("dc2"), "host-down", "", ()),
+    "another port there": (referred(port=80), "host-down", "", ()),
+    "no directory before": (referred(talked=False), "host-down", "", ()),
+    "a directory that refers to a host that answers": (referred(answers=True), None, "", ()),
     "requests that are answered": (served(1.0), None, "", ()),
 }
 
@@ -139,7 +153,7 @@ def test_the_answer_says_what_the_server_could_not_read(case: str, tmp_path: Pat
     trace = analyze_timed(tmp_path, sorted(timed, key=lambda packet: packet[0]))
     answer = trace.answer
     codes = {row["code"] for row in trace.causes}
-    assert answer.cause == cause if cause else not codes & {SHORT, HEADED, HALF, OTHER, REVOCATION, NAMED}, (
+    assert answer.cause == cause if cause else not codes & {SHORT, HEADED, HALF, OTHER, REVOCATION, NAMED, REFERRED}, (
         answer.sentence
     )
     assert not certainty or answer.certainty == certainty, answer.sentence

@@ -530,6 +530,16 @@ SAID = {
         "likely",
         ("none of 5 NTP requests of 10.0.0.1 from port 123", "while it answers 3 other ports", "to or from port 123"),
     ),
+    "NTP requests of one port without an answer of any server": Said(
+        lambda: deaf_to_a_port(each=False, also=("10.0.0.54", "10.0.0.55")),
+        "udp-silent",
+        "likely",
+        (
+            "10.0.0.53:123, like 2 other servers, answers none of 15 NTP requests of 10.0.0.1 from port 123",
+            "while 10.0.0.53 answers 1 other port of that client: the way probably drops",
+        ),
+    ),
+    "NTP requests of one port without an answer beside one answer": Said(lambda: deaf_to_a_port(tries=1), None),
     "NTP requests of one port without an answer until the server works": Said(lambda: deaf_to_a_port(False), None),
     "SNMP of which another device answers": Said(
         lambda: deaf_service(161, other=True),

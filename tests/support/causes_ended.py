@@ -470,6 +470,25 @@ def dropped_logins(
     return timed
 
 
+def crossed(after_ms: float = 0.3, size: int = 21) -> Wire:
+    """Connections to an SSH server that it closes 1 ms after the handshake; the identification of the client comes so much later,
+    and is reset; two others are greeted."""
+    wire = Wire()
+    for i in range(3):
+        start = 100.0 * i
+        link = Connection(wire, 40_001 + i, server_port=22).open(start, 1.0)
+        link.send(start + 2, 1, 0, flags=FIN | ACK, ack=size if after_ms < 0 else 0)
+        link.send(start + 2 + after_ms, 0, 0, size, PSH | ACK, ack=0 if after_ms < 0 else 1)
+        link.send(start + 3.2, 1, 1, flags=RST)
+    for i in range(2):
+        start = 100.0 * i + 50
+        link = Connection(wire, 41_001 + i, server_port=22).open(start, 1.0)
+        link.send(start + 2, 0, 0, 21, PSH | ACK).send(start + 5, 1, 0, 21, PSH | ACK, ack=21).send(
+            start + 6, 0, 21, ack=21
+        )
+    return wire
+
+
 def refuses_version(later_ms: float = 20.0) -> list[Talk]:
     """Connections that the server resets at the first message, each before the client tries port 139, which refuses."""
     talks = aborted(reply=20.5)

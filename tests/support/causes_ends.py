@@ -494,6 +494,25 @@ def greeted(wait_ms: float = 10_000.0, asks: bool = True, speaks_first: bool = F
     return drawn_names(wire)
 
 
+def early_mail(
+    hello_ms: float = 10_000.0, greeting_ms: float = 20_000.0, greeting: bytes = b"220 mx ESMTP\r\n"
+) -> Wire:
+    """Two mail connections, in which the client speaks and the server greets so long after the handshake."""
+    wire, hello, reply = Wire(by_time=True), b"EHLO a.example\r\n", b"250 mx\r\n"
+    for i in range(2):
+        start = 60_000.0 * i
+        link = Connection(wire, 40_001 + i, server_port=25).open(start, 4.0)
+        is_early = hello_ms < greeting_ms
+        link.send(start + 4 + hello_ms, 0, 0, flags=PUSH, ack=0 if is_early else len(greeting), payload=hello)
+        link.send(start + 4 + greeting_ms, 1, 0, flags=PUSH, ack=len(hello) if is_early else 0, payload=greeting)
+        now, sent = start + 30_000, len(greeting)
+        link.send(now, 0, len(hello), flags=PUSH, ack=sent, payload=b"NOOP\r\n")
+        link.send(now + 4, 1, sent, flags=PUSH, ack=len(hello) + 6, payload=reply).send(
+            now + 8, 0, len(hello) + 6, ack=sent + 8
+        )
+    return wire
+
+
 def drawn_names(wire: Wire) -> Wire:
     """The DNS server answers other questions of the server, so that it is up."""
     for i in range(4):
@@ -685,6 +704,17 @@ CASES: dict[str, Case] = {
     "a greeting that comes late": Case(
         lambda: greeted(asks=False), "late-greeting", ("waiting 10 s each for its greeting",)
     ),
+    "a client that does not wait for a greeting": Case(
+        early_mail,
+        "early-command",
+        (
+            "10.0.0.1 did not wait for the greeting of the mail server 10.0.0.2:25, which came 20 s after the handshake",
+            "in 2 connections it sent EHLO 10 s earlier",
+        ),
+    ),
+    "a client that waits for the greeting": Case(lambda: early_mail(20_004.0), None),
+    "a greeting that the capture stored late": Case(lambda: early_mail(0.5, 1.0), None),
+    "a slow answer to EHLO": Case(lambda: early_mail(greeting=b"250 mx\r\n"), "slow-server", ("10 s",)),
     "a client that speaks late": Case(lambda: greeted(asks=False, speaks_first=True), None),
     "flights that the client releases": Case(
         granted_flights, "application-window", ("10.0.0.1 probably lets only 64.2 kB", "HTTP/2"), "likely"
@@ -719,5 +749,6 @@ EXAMPLES = {
     "server-time": of_wire(lambda: requests(120, 1.0, think=30.0)),
     "server-stops": of_wire(lambda: breaking(True)),
     "late-greeting": of_wire(greeted),
+    "early-command": of_wire(early_mail),
     "login-each-request": of_wire(lambda: web_answers([401, 200] * 12)),
 }

@@ -34,7 +34,7 @@ from attempt_wire import Ends
 from causes_broken import of_timed
 from crafted import Timed
 from dhcp_wire import DHCP_SERVER, LEASE, lease, message
-from neighbor_wire import GATEWAY, OTHER_MAC, SERVER, answers, asks
+from neighbor_wire import GATEWAY, OTHER_MAC, SERVER, advertises, answers, asks, solicits
 
 STATION, SWITCH, PORTS_GROUP = "02:00:00:00:00:0a", "02:00:00:00:00:01", "01:80:c2:00:00:03"
 
@@ -293,7 +293,18 @@ def declined_alone() -> Timed:
     return [*timed, asks(400.0, DHCP_SERVER, client=LEASE, mac="02:00:00:00:00:99")]
 
 
+def slow_neighbor(times: int = 4, tries: int = 8, quick: int = 0, replies: bool = True) -> Timed:
+    """A host that answers so many tries of a neighbor, 1 s apart, and others at once."""
+    timed, counts = [], [tries] * times + [1] * quick
+    for number, count in enumerate(counts):
+        at = 40.0 * number
+        timed += [solicits(at + attempt, "fd00::50") for attempt in range(count)]
+        timed += [advertises(at + count - 1 + 0.001, "fd00::50")] if replies else []
+    return timed
+
+
 EXAMPLES: dict[str, Callable] = {
+    "late-neighbor": of_timed(slow_neighbor),
     "address-in-use": of_timed(detected),
     "arp-flux": of_timed(two_cards),
     "dhcp-declined": of_timed(declined),

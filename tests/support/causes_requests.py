@@ -220,7 +220,28 @@ def named_members(
     return timed
 
 
+def referred(zone: str = "ForestDnsZones", port: int = 389, talked: bool = True, answers: bool = False) -> Timed:
+    """Searches of a directory, after which the client looks up a name of its domain and tries LDAP there."""
+    timed, words = [], [Word(0.0, False, bytes(60)), Word(RTT + 0.003, True, bytes(300))]
+    for number in range(3):
+        at, name = 1.0 + 10 * number, f"{zone}.example.com"
+        timed += talk(Ends(40_000 + number, 389 if talked else 80), at, words)
+        pair = (
+            DNS(id=number, rd=1, qd=DNSQR(qname=name)),
+            DNS(id=number, qr=1, qd=DNSQR(qname=name), an=DNSRR(rrname=name, rdata="192.168.9.9")),
+        )
+        ends = Ends(41_000 + number, 53, server="10.2.0.53")
+        for back, message in enumerate(pair):
+            hosts, ports = (ends.client, ends.server), (ends.port, 53)
+            packet = IP(src=hosts[back], dst=hosts[1 - back]) / UDP(sport=ports[back], dport=ports[1 - back]) / message
+            timed.append((at + 0.1 + 0.002 * back, ether(packet)))
+        link = Ends(45_000 + number, port, server="192.168.9.9")
+        timed += talk(link, at + 0.11, words) if answers else link.syns(at + 0.11)
+    return timed
+
+
 EXAMPLES: dict[str, Make] = {
+    "ldap-referral": of_timed(referred),
     "short-request": of_timed(short_requests),
     "proxy-header": of_timed(proxied),
     "half-closed": of_timed(half_closed),

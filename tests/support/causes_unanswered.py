@@ -308,14 +308,18 @@ def deaf_service(
     return all_of(elsewhere(), datagrams, served, tcp.connects(12.0) if tcp else [])
 
 
-def deaf_to_a_port(meanwhile: bool = True, source: int = 123) -> Timed:
-    """NTP requests of one port without an answer, while those of other ports get one, or later."""
-    talk = elsewhere()
-    for at, port, answered in (
-        *((4.0 * i, source, False) for i in range(5)),
-        *((at + (0.0 if meanwhile else 40.0), 50_001 + i, True) for i, at in enumerate((5.0, 9.0, 13.0))),
+def deaf_to_a_port(
+    meanwhile: bool = True, source: int = 123, tries: int = 3, each: bool = True, also: tuple[str, ...] = ()
+) -> Timed:
+    """NTP requests of one port without an answer, while those of other ports get one, or later; `each` of a port of its own.
+    `also`: other servers that answer the first port not at all."""
+    talk, server = elsewhere(), "10.0.0.53"
+    for at, port, answered, host in (
+        *((4.0 * i, source, False, server) for i in range(5)),
+        *((4.0 * i + 1, source, False, other) for i in range(5) for other in also),
+        *((5.0 + 4 * i + 40 * (not meanwhile), 50_001 + i * each, True, server) for i in range(tries)),
     ):
-        hosts = ("10.0.0.1", "10.0.0.53")
+        hosts = ("10.0.0.1", host)
         talk.append((at, ether(IP(src=hosts[0], dst=hosts[1]) / UDP(sport=port, dport=123) / Raw(ntp_head(3)))))
         if answered:
             packet = IP(src=hosts[1], dst=hosts[0]) / UDP(sport=123, dport=port) / Raw(ntp_head(4))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that let their clients wait for a name: they greet late, or stop in the middle of a login."""
+"""Servers that let their clients wait for a name: they greet late, or stop in the middle of a login; and clients that do not wait
+for the greeting."""
 
 from __future__ import annotations
 
@@ -14,17 +15,19 @@ from wiretale.analyzer.causes.ends.talk import requests_of, server_str
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import RESPONSE, SHOWN, Cited
+from wiretale.analyzer.findings.exchanges.exchange_rows import named, packets_of
 from wiretale.analyzer.findings.exchanges.turns import server_end
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
-    from wiretale.analyzer.rows import FlowRow
+    from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 LATE_NS = 1_000_000_000
 AT_ONCE_NS = 100_000_000  # between the handshake and the silence
 FLOWS_MAX = 500
 SOON, IDENT_PORT = 0.2, 113  # of a wait: when a server calls back; RFC 1413
+SMTP, HELLOS, GREETING = "SMTP command", ("EHLO", "HELO"), "220"
 RESOLVER_NS = 5_000_000_000  # that resolvers wait for an answer (resolv.conf(5): timeout)
 
 
@@ -206,6 +209,69 @@ def greeting_match(
         why=why,
         repair=repair,
     )
+
+
+def is_early(row: ExchangeRow) -> bool:
+    """Returns whether a greeting, much later, is the reply to the first command of a mail connection."""
+    is_greeted = row["name"] in HELLOS and (row["code"] or "").startswith(GREETING)
+    return row["type"] == SMTP and is_greeted and (row["waited_ns"] or 0) >= AT_ONCE_NS
+
+
+def early_hellos(case: Case) -> dict[tuple[str, str], list[tuple[FlowRow, ExchangeRow]]]:
+    """Returns by client and server the mail connections whose first command a greeting answered."""
+    hellos = [row for row in case.exchanges("kind", "service") if is_early(row)]
+    turns = case.exchanges("kind", "turn") if hellos else ()
+    first = {(row["capture"], row["asked_frame"]): row["flow"] for row in turns if not row["turn"]}
+    early: dict[tuple[str, str], list[tuple[FlowRow, ExchangeRow]]] = {}
+    for row in hellos:
+        number = first.get((row["capture"], row["asked_frame"]))
+        flow = case.flow(number) if number is not None else None
+        if flow and flow["handshake_rtt_ns"] is not None and row["client"] and row["server"]:
+            early.setdefault((row["client"], row["server"]), []).append((flow, row))
+    return early
+
+
+@cause(
+    code="early-command",
+    title="A client does not wait for the greeting",
+    sentence="{client} did not wait for the greeting of the mail server {server}, which came {late} after the handshake: in "
+    "{count:connection} it sent {hello} {early} earlier. Since then it takes each reply for that to another command.",
+    advice="Let {client} wait for the greeting (RFC 5321 section 4.5.3.2: up to 5 minutes; a timeout of its program is shorter), "
+    "and look why {host} greets so late: a delay against spam (sendmail `greet_pause`, postscreen), or a reverse lookup or "
+    "blocklist that does not answer.",
+    shows="The first reply to the first EHLO or HELO of a mail connection is a greeting (220), at least 100 ms later.",
+    rivals={
+        "late-greeting": "the client spoke before the greeting came",
+        "slow-server": "the first reply is the greeting, and answers no command",
+    },
+    unknown="Away from the server, why it greets late.",
+    explains=("reset", "request-unanswered", "slow-server"),
+)
+def early_command(case: Case) -> Matches:
+    for (client, host), pairs in early_hellos(case).items():
+        flows, rows = [flow for flow, _ in pairs], [row for _, row in pairs]
+        opened = [(flow["first_ns"] or 0) + (flow["handshake_rtt_ns"] or 0) for flow in flows]
+        waits = [Span(at, row["answered_ns"] or at) for at, row in zip(opened, rows, strict=True)]
+        yield Match(
+            certainty="proven",
+            place="client",
+            flows=[flow["flow"] for flow in flows],
+            failed=len(rows),
+            attempts=len(rows),
+            waited_ns=union_ns(waits),
+            frames=packets_of(rows),
+            packets=len(rows),
+            filter=" or ".join(flow_filter(flow) for flow in flows[:SHOWN]),
+            proof=f"the reply to {rows[0]['name']} is a greeting: {plural(len(rows), 'time')}",
+            excluded={"late-greeting": "the client spoke before", "slow-server": "a greeting answers no command"},
+            client=client,
+            server=server_str(flows[0]),
+            host=host,
+            count=len(rows),
+            hello=named(sorted({str(row["name"]) for row in rows}), 1),
+            late=times_str(sorted(round(wait.ns) for wait in waits)),
+            early=times_str(sorted(row["waited_ns"] or 0 for row in rows)),
+        )
 
 
 def own_questions(case: Case) -> dict[str, Inquiry]:

@@ -150,13 +150,16 @@ def unserved_requests(case: Case) -> Matches:
         served = [name for name, rows in names.items() if any(row["answered_frame"] for row in rows)]
         last_ns = max((row["answered_ns"] or 0 for name in served for row in names[name]), default=0)
         silent = [
-            name
-            for name, rows in names.items()
-            if name not in served and sum((row["asked_ns"] or 0) < last_ns for row in rows) >= SILENT_MIN
+            name for name, rows in names.items() if name not in served and asked_before(rows, last_ns) >= SILENT_MIN
         ]
-        if silent and served:
+        if silent:
             vain = [row for name in silent for row in names[name]]
             yield unserved_match(case, vain, sum(map(len, names.values())), server, client, silent, served)
+
+
+def asked_before(rows: Sequence[ExchangeRow], ns: int) -> int:
+    """Returns how many requests went out before a time."""
+    return sum((row["asked_ns"] or 0) < ns for row in rows)
 
 
 def unserved_match(

@@ -99,10 +99,10 @@ def refusal_of(case: Case, row: HandshakeRow) -> Refused | None:
 def quic_refused(case: Case) -> Matches:
     groups: dict[Refused, list[HandshakeRow]] = defaultdict(list)
     handshakes = case.transfers.without_legs(case.trace.handshakes.rows(0, ROWS_MAX))
-    taken = {ends_of(case, row) for row in handshakes if not row["version_negotiation"] and replies_of(case, row)}
+    accepted = {ends_of(case, row) for row in handshakes if not row["version_negotiation"] and replies_of(case, row)}
     for row in handshakes:
         refusal = refusal_of(case, row)
-        if refusal and (refusal.error or ends_of(case, row) not in taken):
+        if refusal and (refusal.error or ends_of(case, row) not in accepted):
             groups[refusal].append(row)
     for refusal, rows in groups.items():
         yield refused_match(case, refusal, rows, sum(is_with(case, row, refusal) for row in handshakes))

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gateways: one that answers no ARP request of a host, or whose address another router takes over, while hosts still send to the
-MAC address of the one before."""
+MAC address of the one before; and hosts that answer their neighbors after many tries."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from ipaddress import ip_address
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.unanswered.host_down import lan_of, shows
 from wiretale.analyzer.causes.unanswered.silent_hosts import about, about_host, attempt_fields, silent_hosts
 from wiretale.analyzer.findings.cost import union_ns
 from wiretale.analyzer.findings.evidence import Cited
-from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of, waits_of
 from wiretale.analyzer.findings.hosts.neighbors import FEW_HOSTS, NEIGHBORS_MAX, in_conflict, is_virtual, unanswered
 from wiretale.analyzer.units import plural, show_duration
 
@@ -23,26 +24,24 @@ if TYPE_CHECKING:
 
     from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.causes.unanswered.silent_hosts import SilentHost
+    from wiretale.analyzer.findings.model import Words
     from wiretale.analyzer.rows import AnnouncerRow, ExchangeRow, NeighborRow
 
 ROWS_MAX = 10_000
 TAKEN_OVER_NS = 10_000_000_000  # from the last advertisement of one master to the first of the next
 ANNOUNCED_NS = 10_000_000_000  # after it, in which a master tells its MAC address (gratuitous ARP)
 SYNS_MIN = 2
+TRIES_MIN, LATE_NS, LATE_MIN, LATE_SHARE = 3, 2_000_000_000, 3, 0.5  # of a reply; of the replies to an asker
 CARDS_APART = 8  # of the MAC addresses of one machine
 EFFECTS = ("syn-unanswered", "echo-unanswered", "icmp-errors", "network-duplicates", "one-way")
 
 
 class Move(NamedTuple):
-    """A change of the master of a virtual router."""
+    """A moment from which on another machine has an address."""
 
-    before: AnnouncerRow
-    after: AnnouncerRow
-
-    @property
-    def at_ns(self) -> int:
-        """When the next master spoke first."""
-        return self.after["first_ns"] or 0
+    at_ns: int  # when the next machine spoke first
+    cited: tuple[Cited, Cited]  # the last packet of the machine before, and the first of the next
+    words: Words
 
 
 def moves_of(case: Case) -> dict[str, Move]:
@@ -58,8 +57,95 @@ def moves_of(case: Case) -> dict[str, Move]:
         for before, after in pairwise(masters):
             gap_ns = (after["first_ns"] or 0) - (before["last_ns"] or 0)
             if before["source"] != after["source"] and 0 <= gap_ns <= TAKEN_OVER_NS:
-                moves[address] = Move(before, after)
+                moves[address] = taken_over(address, before, after)
     return moves
+
+
+def taken_over(address: str, before: AnnouncerRow, after: AnnouncerRow) -> Move:
+    """Returns the move of a virtual address from one master to the next."""
+    words = {
+        "where": f"to {after['source']} (VRRP group {after['number']})",
+        "until": "since",
+        "sends": "still {sends} to the old master's MAC address",
+        "proof": f"advertisements of {before['source']}, then of {after['source']}, and no ARP packet of {address}",
+        "up": f"{after['source']} announces it",
+        "advice": "Let the new master announce the address again (keepalived `garp_master_refresh`, "
+        "`vrrp_garp_lower_prio_repeat`), or give all masters the virtual MAC address (`use_vmac`)",
+    }
+    return Move(after["first_ns"] or 0, cited_pair(before, after), words)
+
+
+def cited_pair(before: AnnouncerRow | NeighborRow, after: AnnouncerRow | NeighborRow) -> tuple[Cited, Cited]:
+    """Returns the last packet of the machine before, and the first of the next."""
+    return (
+        Cited(before["last_frame"], before["last_ns"], None, before["capture"]),
+        Cited(after["first_frame"], after["first_ns"], None, after["capture"]),
+    )
+
+
+def asked_again(case: Case) -> dict[str, Move]:
+    """Returns the addresses of two MAC addresses, of which the second shows first in a reply to a host that asked for it, after
+    the last packet of the first."""
+    replies = {(row["capture"], row["answered_frame"]) for row in exchanges_of(case.transfers, "arp")}
+    claims: dict[tuple[str, int | None, int], list[NeighborRow]] = defaultdict(list)
+    rows = case.trace.neighbors.rows(0, NEIGHBORS_MAX) if replies else []
+    for row in rows:
+        claims[row["address"], row["vlan"], row["capture"]].append(row)
+    many = Counter(row["mac"] for row in rows)
+    pairs = (sorted(of, key=lambda row: row["first_ns"] or 0) for of in claims.values() if len(of) == 2)
+    return {
+        after["address"]: handed_over(before, after)
+        for before, after in pairs
+        if (after["capture"], after["first_frame"]) in replies and is_followed(before, after, many)
+    }
+
+
+def is_followed(before: NeighborRow, after: NeighborRow, many: Counter[str]) -> bool:
+    """Returns whether the second of two machines, neither a router, has an IPv4 address after the last packet of the first."""
+    is_later = 0 < (before["last_ns"] or 0) < (after["first_ns"] or 0) and ":" not in after["address"]
+    return is_later and not any(many[row["mac"]] > FEW_HOSTS or is_virtual(row["mac"]) for row in (before, after))
+
+
+def handed_over(before: NeighborRow, after: NeighborRow) -> Move:
+    """Returns the move of an address from one MAC address to another that nobody announced."""
+    words = {
+        "where": f"from {before['mac']} to {after['mac']}",
+        "until": "until {client} asked for its MAC address again",
+        "sends": "{sent} to the old MAC address all the time",
+        "proof": f"an ARP packet of {before['mac']} before, and no other of the address until the reply of {after['mac']}",
+        "up": "connections to it opened before, and right after the ARP request",
+        "advice": "Let whatever moves the address announce it from its new machine (`arping -A -c 3 -I eth0 {address}`)",
+    }
+    return Move(after["first_ns"] or 0, cited_pair(before, after), words)
+
+
+def opened_ns(case: Case, address: str) -> list[int]:
+    """Returns when the connections to an address began, in this order."""
+    columns = (case.trace.flows.column(name) for name in ("destination", "first_ns", "handshake_rtt_ns"))
+    return sorted(
+        at_ns
+        for to, at_ns, rtt_ns in zip(*columns, strict=True)
+        if to == address and at_ns is not None and rtt_ns is not None
+    )
+
+
+def is_between(case: Case, host: SilentHost, move: Move) -> bool:
+    """Returns whether a host left all attempts before a move without an answer, and served others before and since, but none
+    between them, and nobody asked for its MAC address without a reply."""
+    base_ns, spans, opened = case.transfers.base_ns, host.spans, opened_ns(case, host.address)
+    began_ns = base_ns + min((span.start_ns for span in spans), default=math.inf)
+    left_ns, until_ns = move.cited[0].time_ns or 0, base_ns + max((span.end_ns for span in spans), default=0)
+    if not left_ns < began_ns <= until_ns <= move.at_ns or is_missed(case, host.address, left_ns, move.at_ns):
+        return False
+    is_served = bool(opened) and opened[0] < began_ns and opened[-1] >= move.at_ns
+    return is_served and not any(began_ns < ns < move.at_ns for ns in opened)
+
+
+def is_missed(case: Case, address: str, left_ns: int, until_ns: int) -> bool:
+    """Returns whether an ARP request for an address got no reply in a time."""
+    rows = exchanges_of(case.transfers, "arp")
+    silent = [row["asked_ns"] or 0 for row in rows if row["server"] == address and row["outcome"] == "unanswered"]
+    return any(left_ns < ns < until_ns for ns in silent)
 
 
 def is_announced(case: Case, address: str, move: Move) -> bool:
@@ -75,34 +161,40 @@ def is_announced(case: Case, address: str, move: Move) -> bool:
 @cause(
     code="moved-address",
     title="An address moved, and hosts do not know",
-    sentence="{address} moved to {after} (VRRP group {group}) without a gratuitous ARP: {count:connection} to it "
-    "({syns:SYN}{time}) got no answer since. {who} probably still {sends} to the old master's MAC address.",
-    advice="Let the new master announce the address again (keepalived `garp_master_refresh`, `vrrp_garp_lower_prio_repeat`), or "
-    "give all masters the virtual MAC address (`use_vmac`); until then `ip neigh flush to {address}` on {client} helps.",
+    sentence="{address} moved {where} without a gratuitous ARP: {count:connection} to it ({syns:SYN}{time}) got no answer "
+    "{until}. {who} probably {sends}.",
+    advice="{advice}; until then `ip neigh flush to {address}` on {client} helps.",
     shows="The master of a VRRP group changes. From then on, connections to its virtual address get no answer, though earlier "
-    "ones did. In the 10 s after the change, the capture has no ARP packet of that address.",
+    "ones did. In the 10 s after the change, the capture has no ARP packet of that address. Or an address without VRRP has "
+    "another MAC address than before, which shows first in the reply to a host that asked for it. Connections opened before and "
+    "since, but none between.",
     rivals={
-        "host-down": "a master announces the address all the time",
+        "host-down": "a master announces the address all the time, or each request for its MAC address gets a reply",
         "filtered": "connections to it opened before the change",
         "two-masters": "one master followed the other",
+        "duplicate-address": "the first MAC address answers no longer",
     },
-    unknown="The MAC address to which the hosts send: compare it with that of the new master.",
+    unknown="The MAC address to which the hosts send: compare it with that of the new machine. Without VRRP, whether the new one "
+    "had the address all the time.",
     explains=(*EFFECTS, "arp-unanswered"),
 )
 def moved_address(case: Case) -> Matches:
-    moves = moves_of(case)
-    for host in silent_hosts(case) if moves else ():
-        move = moves.get(host.address)
-        if move is None or host.syns < SYNS_MIN or not host.open_ports or is_announced(case, host.address, move):
+    hosts = silent_hosts(case)
+    moves, replies = (moves_of(case), asked_again(case)) if hosts else ({}, {})
+    for host in hosts if moves or replies else ():
+        move, reply = moves.get(host.address), replies.get(host.address)
+        if host.syns < SYNS_MIN or not host.open_ports:
             continue
-        at_ns = move.at_ns - case.transfers.base_ns
-        if min((span.start_ns for span in host.spans), default=0) >= at_ns:
-            case.claimed.update(host.flows)
-            yield moved_match(case, host, move)
+        if move is not None and not is_announced(case, host.address, move):
+            if case.transfers.base_ns + min((span.start_ns for span in host.spans), default=0) >= move.at_ns:
+                yield moved_match(case, host, move)
+        elif reply is not None and is_between(case, host, reply):
+            yield moved_match(case, host, reply)
 
 
 def moved_match(case: Case, host: SilentHost, move: Move) -> Match:
     """Returns the match of a host whose address moved."""
+    case.claimed.update(host.flows)
     is_alone = len({host.facts.sources[flow] for flow in host.flows}) == 1
     polls = unanswered(case.transfers).get(host.address, [])
     effects = (
@@ -111,26 +203,22 @@ def moved_match(case: Case, host: SilentHost, move: Move) -> Match:
         [each for each in case.findings("arp-unanswered") if polls and shows(each, polls)],
     )
     fields = attempt_fields(case, host, *EFFECTS) | {"findings": [each for group in effects for each in group]}
-    fields["frames"] = [
-        Cited(move.before["last_frame"], move.before["last_ns"], None, move.before["capture"]),
-        Cited(move.after["first_frame"], move.after["first_ns"], None, move.after["capture"]),
-        *fields.get("frames", ()),
-    ]
+    fields["frames"] = [*move.cited, *fields.get("frames", ())]
+    said = {"client": host.client, "address": host.address, "sends": "sends" if is_alone else "send", "sent": "sent"}
+    words: dict[str, Any] = {name: str(text).format_map(said) for name, text in move.words.items()}
     return Match(
         certainty="likely",
         place="device",
-        proof=f"advertisements of {move.before['source']}, then of {move.after['source']}, and no ARP packet of {host.address}",
-        excluded={"host-down": f"{move.after['source']} announces it"},
-        undecided={"filtered": f"`ip neigh show {host.address}` on {host.client}: the MAC address of which master?"},
+        proof=words.pop("proof"),
+        excluded={"host-down": words.pop("up")},
+        undecided={"filtered": f"`ip neigh show {host.address}` on {host.client}: the MAC address of which machine?"},
         address=host.address,
-        after=str(move.after["source"]),
-        group=str(move.after["number"]),
         count=host.failed,
         client=host.client,
         who="The client" if is_alone else "The clients",
-        sends="sends" if is_alone else "send",
         syns=host.syns,
         time=host.time,
+        **words,
         **fields,
     )
 
@@ -247,3 +335,59 @@ def no_gateway(case: Case) -> Matches:
                 time=f" in {show_duration(waited)}" if waited else "",
                 connections=plural(host.failed, "connection"),
             )
+
+
+def late_answers(case: Case) -> dict[tuple[str, str], list[ExchangeRow]]:
+    """Returns by asker and address the ARP requests and neighbor solicitations that got a reply after several tries only, if most
+    of that asker do."""
+    requests: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
+    for row in exchanges_of(case.transfers, "arp", "nd"):
+        if row["client"] and row["server"] and row["outcome"] != "unknown":
+            requests[row["client"], row["server"]].append(row)
+    late = {ends: [row for row in rows if is_late_answer(row)] for ends, rows in requests.items()}
+    return {ends: rows for ends, rows in late.items() if len(rows) >= max(LATE_MIN, LATE_SHARE * len(requests[ends]))}
+
+
+def is_late_answer(row: ExchangeRow) -> bool:
+    """Returns whether a reply came after several tries only."""
+    return row["outcome"] == "answered" and row["attempts"] >= TRIES_MIN and (row["waited_ns"] or 0) >= LATE_NS
+
+
+@cause(
+    code="late-neighbor",
+    title="A host answers its neighbors after many tries",
+    sentence="{host} answers {client} only after {tries} {requests}: {count} times it took {waited} until a reply came; what "
+    "{client} had for it meanwhile waited or was dropped.",
+    advice="Capture on {host}: if the {requests} arrive there, its firewall or a limit drops them; if they do not, a switch or "
+    "radio loses broadcast and multicast (MLD snooping without a querier).",
+    shows="A host answers ARP requests or neighbor solicitations of another one at least three times only after at least three "
+    "tries and 2 s, and so most that this one asks for it.",
+    rivals={
+        "host-down": "each question gets an answer",
+        "late-arp": "the requests were repeated",
+        "outage": "other packets pass, or the replies come as late each time",
+    },
+    unknown="Whether the first tries reach the host.",
+)
+def late_neighbor(case: Case) -> Matches:
+    for (client, host), rows in late_answers(case).items():
+        tries, waits = sorted(row["attempts"] for row in rows), sorted(row["waited_ns"] or 0 for row in rows)
+        least, most = show_duration(waits[0]), show_duration(waits[-1])
+        requests = "neighbor solicitations" if ":" in host else "ARP requests"
+        yield Match(
+            certainty="proven",
+            place="server",
+            waited_ns=union_ns(waits_of(rows)),
+            members=len(rows),
+            frames=packets_of(rows),
+            packets=sum(tries),
+            filter=f"icmpv6.nd.ns.target_address == {host}" if ":" in host else f"arp.dst.proto_ipv4 == {host}",
+            proof=f"{sum(tries):,} {requests}, and {plural(len(rows), 'reply', 'replies')}",
+            excluded={"host-down": "each question gets an answer", "late-arp": "they were repeated"},
+            host=host,
+            client=client,
+            requests=requests,
+            tries=f"{tries[0]}" if tries[0] == tries[-1] else f"{tries[0]} to {tries[-1]}",
+            count=f"{len(rows):,}",
+            waited=least if least == most else f"{least} to {most}",
+        )

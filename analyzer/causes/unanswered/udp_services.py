@@ -22,7 +22,7 @@ from wiretale.analyzer.findings.shared.servers import family, first_packets
 from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.findings.model import Words
@@ -43,6 +43,7 @@ SERVICES = {
 }
 IKE_PORTS, REDUNDANT = (500, 4500), (88, 123, 1812, 1813)  # services of which a client has several servers
 INITIATION, INITIATION_BYTES = "WireGuard handshake initiation", 148
+Service = tuple[str, int, str]  # address, port, and what its clients ask for
 BROADCAST = ".255"
 PORT_QUESTIONS_MIN = 4  # on each side
 FALLBACK_NS, FALLBACK_QUICK_NS = 30_000_000_000, 500_000_000  # from QUIC to TCP: the longest, and a quick one
@@ -69,8 +70,9 @@ def service_of(row: FlowRow) -> str | None:
     shows="At least three datagrams go to a service that answers each (NTP, SNMP, RADIUS, Kerberos, IKE, OpenVPN), or are "
     "WireGuard handshake initiations by their size, which a client repeats only without an answer. None of them gets an answer "
     "or an ICMP error, while other packets come to the client or from the server. It is a note if another server of that "
-    "service (NTP, RADIUS, Kerberos) answers the client. That doesn't apply if the same server answers other ports of the "
-    "client meanwhile: then the port is the reason. If it serves the client over TCP at the same port, UDP alone is missing.",
+    "service (NTP, RADIUS, Kerberos) answers the client. That doesn't apply if none of them answers one port of "
+    "the client, and the same server answers its other ports meanwhile: then the port is the reason. If it serves the client "
+    "over TCP at the same port, UDP alone is missing.",
     rivals={
         "one-direction": "other packets come to the client, or from the server",
         "refused": "no ICMP error 'port unreachable' came",
@@ -79,21 +81,21 @@ def service_of(row: FlowRow) -> str | None:
     explains=("one-way",),
 )
 def udp_silent(case: Case) -> Matches:
-    by_server: dict[tuple[str, int, str], list[FlowRow]] = defaultdict(list)
+    by_server: dict[Service, list[FlowRow]] = defaultdict(list)
     for flow, _ in case.transfers.flow_counts["one_way"][:FLOWS_MAX]:
         row = case.flow(flow)
         service = service_of(row) if flow not in case.claimed else None
         if service:
             by_server[row["destination"], row["destination_port"] or 0, service].append(row)
     clients, greeted = (served_clients(case), negotiated(case)) if by_server else (set(), set())
+    yield from filtered_ports(case, by_server)
     for (host, port, service), rows in list(by_server.items())[:HOSTS_MAX]:
         client, is_up = rows[0]["source"], host in senders_of(case.transfers)
         is_served = port in REDUNDANT and (client, port) in clients
         if is_up or service == INITIATION or answering_hosts(case, client):
             match = silent_match(case, endpoint_str(host, port), service, rows, is_up)
-            if is_served:
-                tell_beside(case, match, rows)
-            elif talks_by_tcp(case, rows):
+            match.severity = "info" if is_served else None
+            if not is_served and talks_by_tcp(case, rows):
                 match.words["state"] = (
                     f"although it answers over TCP {port}: a firewall probably drops UDP {port}, or nothing there takes UDP"
                 )
@@ -111,37 +113,67 @@ def served_clients(case: Case) -> set[tuple[str, int]]:
     return {(source, ports[flow]) for flow, source in sources if ports[flow] in SERVICES and flow not in alone}
 
 
-def tell_beside(case: Case, match: Match, rows: Sequence[FlowRow]) -> None:
-    """Tells a client that is served elsewhere, which misses nothing, from one whose port is why it gets no answer."""
-    beside = answered_beside(case, rows)
-    match.severity = None if beside else "info"
-    if beside:
-        match.certainty, match.place = "likely", "path"
-        match.words.update(port_words(rows[0], beside))
+def filtered_ports(case: Case, by_server: dict[Service, list[FlowRow]]) -> Matches:
+    """Yields for each port of a client from which no server of a service gets an answer, while one of them answers its other
+    ports, the match of all these servers, which are taken out."""
+    alone = {flow for flow, _ in case.transfers.flow_counts["one_way"]} if by_server else set()
+    single = [key for key, rows in by_server.items() if key[1] in REDUNDANT and are_of(rows, end_of(rows[0]))]
+    for key in single[:HOSTS_MAX]:
+        rows = by_server.get(key, [])
+        beside = answered_beside(case, rows, alone) if rows else 0
+        if beside and end_of(rows[0]) not in answered_ends(case, key[1], alone):
+            yield filtered_match(case, by_server, key, beside)
 
 
-def answered_beside(case: Case, rows: Sequence[FlowRow]) -> int:
-    """Returns how many flows of other ports of the client this server answered, if all of these came from one port, and some of
-    the answers between them."""
+def filtered_match(case: Case, by_server: dict[Service, list[FlowRow]], key: Service, beside: int) -> Match:
+    """Returns the match of a port of a client to which no server of a service answers; takes them out."""
+    end = end_of(by_server[key][0])
+    also = [other for other, rows in by_server.items() if other[1:] == key[1:] and are_of(rows, end)]
+    silent = [row for other in (key, *also) for row in (by_server.pop(other, ()))]
+    match = silent_match(case, endpoint_str(*key[:2]), key[2], silent, True)
+    match.certainty, match.place = "likely", "path"
+    match.words.update(port_words(silent[0], beside, len(also) - 1))
+    return match
+
+
+def end_of(row: FlowRow) -> tuple[str, int | None]:
+    """Returns a client and its port."""
+    return row["source"], row["source_port"]
+
+
+def are_of(rows: Sequence[FlowRow], end: tuple[str, int | None]) -> bool:
+    """Returns whether all flows come from one port of a client."""
+    return all(end_of(row) == end for row in rows)
+
+
+def answered_ends(case: Case, port: int, alone: Collection[int]) -> set[tuple[str, int | None]]:
+    """Returns the clients and their ports to which a service answers."""
+    names = ("source", "source_port", "destination_port")
+    ends = zip(*(case.trace.flows.column(name) for name in names), strict=True)
+    return {(source, sent) for flow, (source, sent, to) in enumerate(ends) if to == port and flow not in alone}
+
+
+def answered_beside(case: Case, rows: Sequence[FlowRow], alone: Collection[int]) -> int:
+    """Returns how many flows of other ports of the client this server answered, if at least two of the answers came between
+    these."""
     client, host, port = rows[0]["source"], rows[0]["destination"], rows[0]["destination_port"]
-    if len({row["source_port"] for row in rows}) > 1:
-        return 0
-    alone = {flow for flow, _ in case.transfers.flow_counts["one_way"]}
     ends = zip(*(case.trace.flows.column(name) for name in ("source", "destination", "destination_port")), strict=True)
     flows = [flow for flow, end in enumerate(ends) if end == (client, host, port) and flow not in alone]
     silent = spans_of(rows)
-    begins = [case.flow(flow)["first_ns"] or 0 for flow in flows[:FLOWS_MAX]]
-    between = sum(any(span.start_ns < ns < span.end_ns for span in silent) for ns in begins)
-    return len(flows) if between >= BESIDE_MIN else 0
+    began = [(flow, case.flow(flow)["first_ns"] or 0) for flow in flows[:FLOWS_MAX]]
+    within = [flow for flow, ns in began if any(span.start_ns < ns < span.end_ns for span in silent)]
+    return len(flows) if sum(case.direction(flow, 1)["packets"] for flow in within) >= BESIDE_MIN else 0
 
 
-def port_words(row: FlowRow, beside: int) -> Words:
-    """Returns what is said of datagrams of one port without an answer, while other ports get some."""
-    source = row["source_port"]
+def port_words(row: FlowRow, beside: int, also: int) -> Words:
+    """Returns what is said of datagrams of one port without an answer, of this and other servers, while other ports get some."""
+    source, host = row["source_port"], row["destination"]
     return {
+        "server": endpoint_str(host, row["destination_port"] or 0)
+        + (f", like {plural(also, 'other server')}," if also else ""),
         "client": f"{row['source']} from port {source}",
-        "state": f"while it answers {plural(beside, 'other port')} of that client: the way probably drops what is to or from "
-        f"port {source}",
+        "state": f"while {host if also else 'it'} answers {plural(beside, 'other port')} of that client: the way probably drops "
+        f"what is to or from port {source}",
         "todo": f"Let the client send from another port (`ntpdate -u`, chrony `acquisitionport 0`), or ask who runs the firewall "
         f"or line to let answers to UDP {source} pass: some providers drop those to port 123.",
     }
