@@ -413,11 +413,6 @@ def test_first_words_of_the_client_that_cross_the_close_are_no_request(tmp_path:
     assert "while it greeted 2 other connections: it probably has reached a limit" in row["sentence"]
 
 
-@pytest.mark.parametrize("changed", [{"after_ms": -0.5}, {"size": 900}], ids=["it had heard the client", "a request"])
-def test_a_server_that_closes_on_what_it_heard_greets(changed: dict[str, Any], tmp_path: Path) -> None:
-    assert "not-greeted" not in causes_of(of_wire(lambda: drawn.crossed(**changed)), tmp_path)
-
-
 def test_a_server_that_closes_by_a_timer(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["closed-by-timer"], tmp_path)["closed-by-timer"]
     assert (row["members"], row["severity"], row["failed"]) == (4, "warning", None)
@@ -482,7 +477,11 @@ def test_connections_without_a_byte_are_not_refused(port: int, first: int, tmp_p
             "not-greeted",
             "reset 3 connections of 10.0.0.1 without a greeting, 20.4 ms after it accepted them, while it greeted",
         ),
-        ({"served": 0}, "not-greeted", "20.4 ms after it accepted them: it probably refuses, or cannot start its work."),
+        (
+            {"served": 0},
+            "not-greeted",
+            "20.4 ms after it accepted them: it probably refuses, or cannot start its work.",
+        ),
         (
             {"message": 22},
             "turned-away",

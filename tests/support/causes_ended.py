@@ -470,22 +470,17 @@ def dropped_logins(
     return timed
 
 
-def crossed(after_ms: float = 0.3, size: int = 21) -> Wire:
-    """Connections to an SSH server that it closes 1 ms after the handshake; the identification of the client comes so much later,
-    and is reset; two others are greeted."""
+def crossed() -> Wire:
+    """Connections to an SSH server that it closes 1 ms after the handshake; the first words of the client come right after the
+    FIN, and are reset; two others are greeted."""
     wire = Wire()
     for i in range(3):
-        start = 100.0 * i
-        link = Connection(wire, 40_001 + i, server_port=22).open(start, 1.0)
-        link.send(start + 2, 1, 0, flags=FIN | ACK, ack=size if after_ms < 0 else 0)
-        link.send(start + 2 + after_ms, 0, 0, size, PSH | ACK, ack=0 if after_ms < 0 else 1)
-        link.send(start + 3.2, 1, 1, flags=RST)
+        link = Connection(wire, 40_001 + i, server_port=22).open(100.0 * i, 1.0)
+        link.send(100.0 * i + 2, 1, 0, flags=FIN | ACK).send(100.0 * i + 2.3, 0, 0, 21, PSH | ACK, ack=1)
+        link.send(100.0 * i + 3.2, 1, 1, flags=RST)
     for i in range(2):
-        start = 100.0 * i + 50
-        link = Connection(wire, 41_001 + i, server_port=22).open(start, 1.0)
-        link.send(start + 2, 0, 0, 21, PSH | ACK).send(start + 5, 1, 0, 21, PSH | ACK, ack=21).send(
-            start + 6, 0, 21, ack=21
-        )
+        link, start = Connection(wire, 41_001 + i, server_port=22).open(100.0 * i + 50, 1.0), 100.0 * i + 50
+        link.send(start + 2, 0, 0, 21, PSH | ACK).send(start + 5, 1, 0, 21, PSH | ACK, ack=21)
     return wire
 
 

@@ -282,10 +282,10 @@ def web_answers(
         now += rtt + think(status) + 300
         link.send(now - 299.9, 0, sent, ack=received)
         if mirror:
-            asked, answered = number * len(GET), number * len(OK)
-            mirror.send(now - 250, 0, asked, flags=PUSH, ack=answered, payload=GET)
-            mirror.send(now - 226, 1, answered, flags=PUSH, ack=asked + len(GET), payload=OK)
-            mirror.send(now - 225, 0, asked + len(GET), ack=answered + len(OK))
+            sent, answered = number * len(GET), number * len(OK)
+            mirror.send(now - 250, 0, sent, flags=PUSH, ack=answered, payload=GET)
+            mirror.send(now - 226, 1, answered, flags=PUSH, ack=sent + len(GET), payload=OK)
+            mirror.send(now - 225, 0, sent + len(GET), ack=answered + len(OK))
     return wire
 
 

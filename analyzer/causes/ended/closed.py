@@ -214,8 +214,8 @@ def acknowledged(connection: Connection, fin: EndingRow) -> int:
 )
 def upload_cut(case: Case) -> Matches:
     explained, endings = case.flows_of(), case.connections.endings_with_reset
-    found = {flow: upload_of(case, flow, rows) for flow, rows in endings.items() if flow not in explained}
-    cuts = [(case.connections[flow], fin) for flow, fin in found.items() if fin]
+    uploads = {flow: upload_of(case, flow, rows) for flow, rows in endings.items() if flow not in explained}
+    cuts = [(case.connections[flow], fin) for flow, fin in uploads.items() if fin]
     for (_, client), group in largest_groups(cuts, lambda cut: (cut[0].server, cut[0].end(cut[0].client_side)[0])):
         connections = [connection for connection, _ in group]
         sizes = sorted(acknowledged(connection, fin) for connection, fin in group)

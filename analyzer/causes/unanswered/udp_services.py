@@ -81,12 +81,7 @@ def service_of(row: FlowRow) -> str | None:
     explains=("one-way",),
 )
 def udp_silent(case: Case) -> Matches:
-    by_server: dict[Service, list[FlowRow]] = defaultdict(list)
-    for flow, _ in case.transfers.flow_counts["one_way"][:FLOWS_MAX]:
-        row = case.flow(flow)
-        service = service_of(row) if flow not in case.claimed else None
-        if service:
-            by_server[row["destination"], row["destination_port"] or 0, service].append(row)
+    by_server = silent_services(case)
     clients, greeted = (served_clients(case), negotiated(case)) if by_server else (set(), set())
     yield from filtered_ports(case, by_server)
     for (host, port, service), rows in list(by_server.items())[:HOSTS_MAX]:
@@ -103,6 +98,17 @@ def udp_silent(case: Case) -> Matches:
                 match.certainty = "likely"
                 match.words.update(half_words(case, rows))
             yield match
+
+
+def silent_services(case: Case) -> dict[Service, list[FlowRow]]:
+    """Returns the flows without an answer to services that answer each datagram, which no cause explains yet."""
+    by_server: dict[Service, list[FlowRow]] = defaultdict(list)
+    for flow, _ in case.transfers.flow_counts["one_way"][:FLOWS_MAX]:
+        row = case.flow(flow)
+        service = service_of(row) if flow not in case.claimed else None
+        if service:
+            by_server[row["destination"], row["destination_port"] or 0, service].append(row)
+    return by_server
 
 
 def served_clients(case: Case) -> set[tuple[str, int]]:
