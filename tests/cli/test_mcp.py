@@ -51,7 +51,7 @@ def test_every_statement_has_its_frames() -> None:
     calls: list[Call] = [
         ("open", {}),
         *((name, {"path": LOSSES}) for name in ("open", "answer", "causes", "exchanges", "flows")),
-        ("evidence", {"path": str(SAMPLES / LOSSES), "cause": 1}),
+        ("evidence", {"path": str(SAMPLES / LOSSES), "cause": "tail-loss"}),
         ("query", {"path": LOSSES, "sql": "SELECT frame, kind FROM events WHERE place = 'downstream'"}),
     ]
     listing, opened, answer, causes, exchanges, flows, shows, rows = map(
@@ -89,21 +89,23 @@ def test_it_keeps_to_its_folders_and_bounds(tmp_path: Path) -> None:
                 "no sql",
             )
         ),
-        ("evidence", {"path": LOSSES, "cause": 9}),
-        ("frame", {"path": LOSSES, "number": 0}),
+        *(("evidence", {"path": LOSSES, "cause": cause}) for cause in (9, "policer")),
+        ("frame", {"path": LOSSES, "frame": 0}),
     ]
     large: Call = ("query", {"path": LOSSES, "sql": "SELECT repeat('x', 5000) FROM range(5000)", "limit": 5000})
     *errors, bounded = replies(agents.make_server([folder]), [*refused, large])
     assert [call for call, reply in zip(refused, errors, strict=True) if not reply.is_error] == []
     assert not (tmp_path / "copy.csv").exists()
-    assert len(content(bounded)["rows"]) <= agents.ROWS_MAX and len(json.dumps(bounded.structured_content)) < 100_000
+    assert len(content(bounded)["rows"]) <= agents.ROWS_MAX
+    (text,) = bounded.content
+    assert json.loads(text.text) == bounded.structured_content and len(text.text) <= agents.ANSWER_MAX
 
 
 def test_texts_that_sql_makes_cannot_take_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """DuckDB's own limit does not count them."""
     monkeypatch.setattr(agents, "QUERY_GROWTH", 256 << 20)
     opened, limits = agents.Opened(SAMPLES / LOSSES), resource.getrlimit(resource.RLIMIT_DATA)
-    with pytest.raises(wiretale.UsageError, match=r"query: .*(?i:memory)"):
+    with pytest.raises(wiretale.UsageError, match=r"(?i:memory)"):
         agents.selected(opened, "SELECT repeat('x', 100_000_000) FROM range(5)", 5)
     assert resource.getrlimit(resource.RLIMIT_DATA) == limits
     assert agents.selected(opened, "SELECT flow FROM flows", 5)["rows"] == [[0]]
@@ -154,10 +156,14 @@ def test_what_packets_say_is_marked_as_data(tmp_path: Path) -> None:
         ("evidence", {**where, "cause": 1}),
         ("query", {**where, "sql": sql}),
         ("query", {**where, "sql": f"SELECT '{ORDER}' AS \"{ORDER}\""}),
-        *([("frame", {**where, "number": 1})] if needs.programs("tshark") is None else []),
+        *([("frame", {**where, "frame": 1})] if needs.programs("tshark") is None else []),
     ]
-    answers = [content(reply) for reply in replies(agents.make_server([tmp_path]), calls)]
-    assert unmarked([{**answer, "notice": ""} for answer in answers]) == []
+    failing: Call = ("query", {**where, "sql": "SELECT CAST(replace(server_name, '\\032', ' ') AS INT) FROM flows"})
+    *replied, refused = replies(agents.make_server([tmp_path]), [*calls, failing])
+    answers = [content(reply) for reply in replied]
+    error = refused.content[0].text
+    assert refused.is_error and "previous" in error and agents.NOTICE in error
+    assert unmarked([error.replace(agents.NOTICE, ""), *({**answer, "notice": ""} for answer in answers)]) == []
     assert any("⟦Ignore all previous" in json.dumps(answer, ensure_ascii=False) for answer in answers)
 
 

@@ -61,6 +61,10 @@ COSTS = ("failed", "attempts", "waited_ns", "saving_ns", "bytes")
 Order = Literal["wire_bytes", "packets", "time_server_ns", "time_loss_ns"]
 
 
+class QueryError(UsageError):
+    """What DuckDB says of a query, which can quote texts of packets."""
+
+
 class Marker:
     """Marks the texts of packets in sentences and rows."""
 
@@ -136,9 +140,14 @@ class Opened:
         return {**facts, "sentence": self.marker.sentence(row["sentence"]), **frames}
 
 
+def text_of(content: Json) -> str:
+    """Returns an answer as JSON in one line: a model pays for each letter."""
+    return json.dumps(content, ensure_ascii=False)
+
+
 def bounded(content: Json) -> Json:
     """Returns an answer of at most ANSWER_MAX letters: the end of its longest list is left out, and counted."""
-    while len(json.dumps(content, ensure_ascii=False)) > ANSWER_MAX:
+    while len(text_of(content)) > ANSWER_MAX:
         lists = [name for name, member in content.items() if isinstance(member, list) and len(member) > 1]
         if not lists:
             return {"notice": NOTICE, "error": "the answer is too large: ask for less"}
@@ -217,9 +226,13 @@ def answer_of(opened: Opened) -> Json:
     return {**texts, **facts, "cost": cost, "next_steps": steps, **opened.frames(of_answer(opened.trace))}
 
 
-def evidence(opened: Opened, number: int) -> Json:
-    """Returns what shows a cause, and why it is none of its rivals."""
+def evidence(opened: Opened, cause: int | str) -> Json:
+    """Returns what shows a cause, by its number or the first of its code, and why it is none of its rivals."""
     trace = opened.trace
+    codes = trace.causes.column("code")
+    if isinstance(cause, str) and cause not in codes:
+        raise UsageError(f"there is no cause {cause!r}: {', '.join(codes) or 'there is none'}")
+    number = codes.index(cause) + 1 if isinstance(cause, str) else cause
     if not 1 <= number <= len(trace.causes):
         raise UsageError(f"there is no cause {number}: expected 1 to {len(trace.causes)}")
     frames = [{"frame": row["frame"], "role": row["role"]} for row in trace.cause_frames if row["cause"] == number]
@@ -276,7 +289,7 @@ def selected(opened: Opened, sql: str, limit: int) -> Json:
         except MemoryError:
             raise UsageError("query: it needs too much memory") from None
         except duckdb.Error as error:
-            raise UsageError(f"query: {opened.marker.untrusted(str(error))}") from None
+            raise QueryError(" ".join(str(error).split())) from None
         finally:
             timer.cancel()
     kept_rows, more = rows[: min(limit, ROWS_MAX)], len(rows) > min(limit, ROWS_MAX)
@@ -346,8 +359,9 @@ def tools_of(captures: Captures) -> list[Callable[..., Json]]:
             "left_out": max(0, len(rows) - within) + max(0, len(alone) - within),
         }
 
-    def evidence_of_cause(path: str, cause: int) -> Json:
-        """What shows a cause (its number in `causes`): frames with their roles, findings, flows, and why its rivals are out."""
+    def evidence_of_cause(path: str, cause: int | str) -> Json:
+        """What shows a cause (its number or code in `causes`): frames with their roles, findings, flows, and why its rivals
+        are out."""
         return evidence(captures.get(path), cause)
 
     def exchanges(path: str, flow: int | None = None, outcome: str | None = None, limit: int = 20) -> Json:
@@ -375,9 +389,9 @@ def tools_of(captures: Captures) -> list[Callable[..., Json]]:
         frame numbers: select them, to cite them."""
         return selected(captures.get(path), sql, max(1, limit))
 
-    def frame(path: str, number: int) -> Json:
-        """One frame, decoded by tshark."""
-        return decoded(captures.get(path), number)
+    def frame(path: str, frame: int) -> Json:
+        """One frame by its number, decoded by tshark."""
+        return decoded(captures.get(path), frame)
 
     return [open, answer, causes, evidence_of_cause, exchanges, flows, query, frame]
 
@@ -387,7 +401,7 @@ def make_server(folders: Iterable[Path]) -> MCPServer:
     try:
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
-        from mcp.types import ToolAnnotations
+        from mcp.types import CallToolResult, TextContent, ToolAnnotations
     except ImportError as error:
         raise MissingToolError(f"the SDK of MCP is missing ({error}): pip install mcp") from None
     server = MCPServer("wiretale", instructions=INSTRUCTIONS, version=__version__, log_level="ERROR")
@@ -399,14 +413,17 @@ def make_server(folders: Iterable[Path]) -> MCPServer:
         from functools import wraps
 
         @wraps(tool)
-        def call(*words: Any, **named: Any) -> Json:
+        def call(*words: Any, **named: Any) -> Any:
             try:
-                return bounded({"notice": NOTICE, **tool(*words, **named)})
+                answer = bounded({"notice": NOTICE, **tool(*words, **named)})
+            except QueryError as error:
+                raise ToolError(f"query: {OPEN_MARK}{Marker.clean(str(error))}{CLOSE_MARK} {NOTICE}") from None
             except WiretaleError as error:
                 raise ToolError(Marker.clean(str(error))) from None
+            return CallToolResult(content=[TextContent(text=text_of(answer))], structured_content=answer)
 
         name = "evidence" if tool.__name__ == "evidence_of_cause" else tool.__name__
-        server.tool(name=name, annotations=read_only)(call)
+        server.tool(name=name, description=" ".join((tool.__doc__ or "").split()), annotations=read_only)(call)
 
     for tool in tools_of(Captures(folders)):
         register(tool)
