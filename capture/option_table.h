@@ -152,7 +152,7 @@ static const struct command_line command = {
         "                        wiretale or nobody\n"
         "  --no-sandbox          run without seccomp and Landlock\n"
         "  -q, --quiet           print nothing but `capturing` and errors\n"
-        "  -h, --help            show this help\n"
+        "  -h, --help            print this help\n"
         "  -V, --version         print the version\n"
         "\n"
         "signals:\n"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
-from wiretale.analyzer.causes.groups import Group, groups
+from wiretale.analyzer.causes.groups import WORDS_MOST, Group, groups
 from wiretale.analyzer.causes.harmless import marks_str
 from wiretale.analyzer.causes.rank import BLIND, FAILED, NOTED, class_of, rank_of
 from wiretale.analyzer.causes.what_happened import what_happened
@@ -125,7 +125,7 @@ def answer(trace: Trace) -> Answer:
     first, caveat = heads_of(trace, listed)
     text = caveat and caveat.sentence
     if first is None:
-        sentence = " ".join(filter(None, (what_happened(trace), marks_str(trace))))
+        sentence = with_marks(what_happened(trace), marks_str(trace))
         return Answer(sentence, text, None, None, [], None, None, NO_COST, None, [], [])
     reply = answer_of(trace, first, text)
     more = more_such(listed, first)
@@ -134,6 +134,12 @@ def answer(trace: Trace) -> Answer:
     if class_of(first.row) == NOTED or (first.row["place"] == "capture" and class_of(first.row) != BLIND):
         return reply._replace(sentence=f"{reply.sentence} {what_happened(trace)}")
     return reply
+
+
+def with_marks(sentence: str, marks: str) -> str:
+    """Returns a sentence with the one about packets that only seem wrong, unless both are too long to head a screen."""
+    both = f"{sentence} {marks}".rstrip()
+    return both if len(both.split()) <= WORDS_MOST else sentence
 
 
 def more_such(listed: list[Explained], first: Explained) -> str:

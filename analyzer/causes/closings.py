@@ -182,6 +182,6 @@ def idle_str(trace: Trace, ended: list[Ended]) -> str:
     answers = last_answers(trace, {each.flow["flow"] for each in idle})
     are_whole = not any(may_be_half(each, answers.get(each.flow["flow"])) for each in idle)
     return (
-        f"{who} reset {what}, {after} after {'its' if is_single else 'their'} last packet: everything was acknowledged and every "
-        f"request had an answer{missed_str(are_whole, is_single)}"
+        f"{who} reset {what}, {after} after {'its' if is_single else 'their'} last packet: all data was acknowledged and every "
+        f"request answered{missed_str(are_whole, is_single)}"
     )

@@ -8,6 +8,7 @@ explains it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,7 +38,9 @@ CAUSES: dict[str, Cause] = {rule.code: rule for rules in CHAPTERS.values() for r
 def cause_of(code: str) -> Cause:
     """Returns the cause of a code. Raises UsageError if there is none."""
     if code not in CAUSES:
-        raise UsageError(f"there is no cause {code!r}; `wiretale analyze --list` lists all")
+        near = "".join(get_close_matches(code, CAUSES, 1))
+        hint = f" (did you mean {near}?)" if near else ""
+        raise UsageError(f"there is no cause {code!r}{hint}; `wiretale analyze --list` lists all")
     return CAUSES[code]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.closings import harmless_resets_str
 from wiretale.analyzer.causes.ends.measured import measured_str
+from wiretale.analyzer.causes.ends.talk import parts_str
 from wiretale.analyzer.causes.harmless import lookups_str, streams_str, traced_str
 from wiretale.analyzer.findings.judged import Judged, judge
 from wiretale.analyzer.findings.model import ON_WIRE, endpoint_str, on_wire, protocol_str
@@ -96,7 +97,7 @@ def nothing_judged(trace: Trace) -> str:
         reason = judged.unjudged[0].text if judged.unjudged else "no IP header"
         return f"{plural(judged.total.packets, 'packet')} and no flow to judge ({reason})"
     reasons = {part.text: None for part in judged.unjudged if part.reason != "no_flow"} or {"no IP header": None}
-    return f"{traffic[0].upper()}{traffic[1:]}; losses and delays don't show ({next(iter(reasons))})"
+    return f"{traffic[0].upper()}{traffic[1:]}; losses and delays can't be seen ({next(iter(reasons))})"
 
 
 def requests_str(trace: Trace) -> str:
@@ -215,8 +216,8 @@ def unseen_str(judged: Judged) -> str:
     if share >= NEARLY_ALL:
         return ""
     if not share:
-        return "; whether anything was lost does not show"
-    return f"; in {show_share(1 - share, 1)} of the packets, losses do not show"
+        return "; losses would not show"
+    return f"; losses would not show in {show_share(1 - share, 1)} of the packets"
 
 
 def full_path(trace: Trace) -> str:
@@ -264,9 +265,9 @@ def time_went(trace: Trace, is_named: bool, is_doubtful: bool) -> str:
     if waited_ns >= WAITED_LEAST * life_ns:
         if name == "transfer" and ns >= FULL_SHARE * waited_ns and not turns.overlap:
             filled = ", which filled the path" if is_named else f"; the transfer filled the path{full_path(trace)}"
-            return f"{filled} for {show_duration(ns)} of {show_duration(life_ns)}"
+            return f"{filled} for {parts_str(ns, life_ns)}"
         share = show_share(ns, waited_ns)
-        time = f"{share} of the waiting" if turns.overlap else f"{show_duration(ns)} of {show_duration(life_ns)}"
+        time = f"{share} of the waiting" if turns.overlap else parts_str(ns, life_ns)
         doubt = REPEATS if name == "server" and is_doubtful else ""
         return f"; {time} went into {WENT_INTO[name]}{doubt}"
     idle_ns = min(turns.idle_ns, life_ns - waited_ns)
@@ -274,7 +275,7 @@ def time_went(trace: Trace, is_named: bool, is_doubtful: bool) -> str:
         return ""
     idle, life = show_duration(idle_ns), show_duration(life_ns)
     return (
-        late_request_str(trace, idle_ns) or f"; nobody waited for {idle} of {life}"
+        late_request_str(trace, idle_ns) or f"; nobody waited for {parts_str(idle_ns, life_ns)}"
         if idle != life
         else "; nobody waited"
     )

@@ -14,7 +14,8 @@ from wiretale.analyzer.findings.transfers import PARTS
 from wiretale.analyzer.units import PREFIXES, show_bytes, show_change, show_rate, three_digits
 
 ROUNDING = 1e-9  # relative change that is noise of rounding
-SAME_SHARE = 5e-4  # relative change that is neither better nor worse: it is shown as under 0.1%
+SAME_SHARE = 5e-4  # relative change that is none: it is shown as under 0.1%
+NOISE_SHARE = 0.01  # and that is neither better nor worse: two runs of the same differ by as much
 SAME_SPEED = 0.01  # relative change of goodput below which neither run is slower
 OTHER_SIZE = 0.1  # relative change of payload from which the runs differ in size
 TIMES_FROM = 900  # percent from which a change is given as a factor
@@ -71,6 +72,11 @@ class Change:
         if not self.measure.better:
             return None
         return "better" if (self.difference > 0) == (self.measure.better > 0) else "worse"
+
+    @property
+    def word(self) -> str:
+        """`better` or `worse`; empty for a change that says nothing."""
+        return self.verdict or "" if self.weight >= NOISE_SHARE and self.verdict != "same" else ""
 
 
 @dataclass

@@ -373,9 +373,8 @@ def time_backward(transfers: Transfers) -> Matches:
     unknown="All delays of those packets.",
     weakens="RTTs and RTOs: those of the packets are null. Rates: null without any timestamp, else too high if the packets "
     "passed before the first or after the last timestamp.",
-    sentence="{count:packet has|packets have} no timestamp[ (pcapng simple packet blocks)][. wiretale counts "
-    "{count:~it|them}, but computes no delays from {count:~it|them}; rates include {count:~its|their} bytes, over the "
-    "time of the other packets].",
+    sentence="{count:packet has|packets have} no timestamp[ (pcapng simple packet blocks)][: no delays are "
+    "computed from {count:~it|them}, and rates use the times of the other packets].",
     advice="Use a capture tool that writes enhanced packet blocks.",
 )
 def time_unknown(transfers: Transfers) -> Matches:
@@ -392,9 +391,8 @@ def time_unknown(transfers: Transfers) -> Matches:
     unknown="All delays of those packets.",
     weakens="RTTs and RTOs: those of the packets are null. Rates: null without any timestamp, else too high if the packets "
     "passed before the first or after the last timestamp.",
-    sentence="{count:packet has|packets have} a timestamp before 1896 or after 2116[. wiretale counts {count:~it|them}, "
-    "but computes no delays from {count:~it|them}; rates include {count:~its|their} bytes, over the time of the other "
-    "packets].",
+    sentence="{count:packet has|packets have} a timestamp before 1896 or after 2116[: no delays are computed from "
+    "{count:~it|them}, and rates use the times of the other packets].",
     advice="Check if_tsresol and if_tsoffset of interface {interface}, and correct the times with `editcap -t`.",
 )
 def time_out_of_range(transfers: Transfers) -> Matches:

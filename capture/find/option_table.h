@@ -53,7 +53,7 @@ static const struct command_line command = {
         "  --overwrite           replace an existing file\n"
         "  --json                the list of files with such packets as one JSON object\n"
         "  -q, --quiet           print nothing but errors\n"
-        "  -h, --help            show this help\n"
+        "  -h, --help            print this help\n"
         "  -V, --version         print the version\n"
         "\n"
         "`wiretale capture` writes the index .NAME.index of each file that it finishes.\n"

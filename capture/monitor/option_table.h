@@ -48,7 +48,7 @@ static const struct command_line command = {
         "commands:\n"
         "  --keep REASON         keep a span, as SIGUSR2 does; REASON, of letters a to z,\n"
         "                        becomes part of its name\n"
-        "  -h, --help            show this help\n"
+        "  -h, --help            print this help\n"
         "  -V, --version         print the version\n"
         "\n"
         "examples:\n"

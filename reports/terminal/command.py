@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # the first help needs neither typing nor Rich
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-WORD = r"(?:-[\w-]+ (?![-|]))?(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+"  # an option must stay with its value
+WORD = r"(?:\| )?(?:-[\w-]+ (?!\||-\S))?(?:[^\s'\"]|'[^']*'|\"[^\"]*\")+"  # an option must stay with its value
 CONTINUED = " \\"
 
 

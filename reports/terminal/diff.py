@@ -46,10 +46,9 @@ VERDICTS = {"better": "green", "worse": "red"}
 def change_row(change: Change) -> tuple[Text | str, ...]:
     """Returns the row of a measure."""
     show = change.measure.unit.show
-    style = VERDICTS.get(change.verdict or "", "")
+    style = VERDICTS.get(change.word, "")
     absolute, relative = change_texts(change)
-    verdict = change.verdict if change.verdict in VERDICTS else ""
-    cells = (Text(text, style=style) for text in (absolute, relative, verdict or ""))
+    cells = (Text(text, style=style) for text in (absolute, relative, change.word))
     return change.measure.label, show(change.before), show(change.after), *cells
 
 

@@ -129,7 +129,7 @@ def test_a_server_that_hung_for_some_requests(tmp_path: Path) -> None:
 def test_a_hole_of_full_segments_is_probably_the_path_mtu(tmp_path: Path) -> None:
     trace = trace_of(of_wire(drawn.hole), tmp_path)
     assert (trace.answer.cause, trace.answer.certainty, trace.answer.place) == ("mtu-black-hole", "likely", "before")
-    assert "a hole of 1 segment of 1,460 bytes by SACK, which nothing filled for 59.9 s" in trace.answer.sentence
+    assert "a gap of 1 segment of 1,460 bytes by SACK, which nothing filled for 59.9 s" in trace.answer.sentence
 
 
 @pytest.mark.parametrize("hears", ["answer", "sack"])
@@ -178,7 +178,7 @@ def test_fragments_that_a_device_drops_are_all_but_the_first(tmp_path: Path) -> 
     row = causes_of(drawn.EXAMPLES["fragments-dropped"], tmp_path)["fragments-dropped"]
     assert row["sentence"] == (
         "A device before the capture point probably drops IP fragments: of 7 fragmented datagrams from 203.0.113.5, 7 arrived "
-        "with the first fragment alone, while all 6 datagrams without fragments arrived."
+        "with only the first fragment, while all 6 datagrams without fragments arrived."
     )
     assert (row["failed"], row["attempts"], row["place"]) == (7, 7, "before")
 
@@ -213,8 +213,8 @@ def test_a_routing_loop_is_no_copy(tmp_path: Path) -> None:
     rows = causes_of(of_timed(drawn.circling), tmp_path)
     assert set(rows) == {"routing-loop"}
     assert rows["routing-loop"]["sentence"] == (
-        "Packets to 10.9.0.5 circle between routers: 3 packets passed here again and again, one 30 times, its TTL falling by 2, "
-        "until it expired or left."
+        "Packets to 10.9.0.5 circle between routers: 3 packets passed the capture point again and again, one 30 "
+        "times, its TTL falling by 2, until it expired or left."
     )
 
 
@@ -230,7 +230,8 @@ def test_a_traceroute_is_no_loop(tmp_path: Path) -> None:
 def test_broadcasts_of_two_hosts_that_circle_are_a_loop_of_bridges(tmp_path: Path) -> None:
     trace = trace_of(drawn.EXAMPLES["bridge-loop"], tmp_path)
     assert trace.answer.sentence == (
-        "VLAN 20 has a layer 2 loop: ARP broadcasts of 2 hosts passed here 800 times in 200 ms, though a host sends each once."
+        "VLAN 20 has a layer 2 loop: ARP broadcasts of 2 hosts passed the capture point 800 times in 200 ms, though a host "
+        "sends each once."
     )
     assert all(rivals_of(trace, "bridge-loop").values())
 

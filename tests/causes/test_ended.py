@@ -144,7 +144,7 @@ def test_a_client_that_gave_up_is_named_with_its_timeout(tmp_path: Path) -> None
     row = causes_of(drawn.EXAMPLES["client-gave-up"], tmp_path)["client-gave-up"]
     assert (row["certainty"], row["place"], row["failed"], row["waited_ns"]) == ("proven", "client", 3, 6_000_000_000)
     assert row["sentence"] == (
-        "The client 10.0.0.1 gave up after 2 s, its timeout: it closed 3 of 3 connections to 10.0.0.2:8443 before the answers "
+        "The client 10.0.0.1 gave up after its timeout of 2 s: it closed 3 of 3 connections to 10.0.0.2:8443 before the answers "
         "came, after 3.40 s, and reset them."
     )
 
@@ -184,7 +184,7 @@ def test_sockets_that_a_server_leaks_are_counted(tmp_path: Path) -> None:
     row = causes_of(drawn.EXAMPLES["close-wait"], tmp_path)["close-wait"]
     assert (row["severity"], row["members"]) == ("warning", 6)
     assert (
-        "acknowledged the FIN of 6 client connections and kept its own half open for 62.5 to 67.5 s" in row["sentence"]
+        "acknowledged the FIN of 6 client connections and kept its own side open for 62.5 to 67.5 s" in row["sentence"]
     )
     assert "while 2 others were closed by both ends" in row["sentence"]
 

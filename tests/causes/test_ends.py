@@ -14,7 +14,7 @@ from wiretale.analyzer.causes.registry import CAUSES
 
 RECEIVER, PASSED = (
     "reached 10.0.0.2: a loss that it reports is this host's own",
-    "passed here: a loss that it reports happened after",
+    "passed the capture point: a loss that it reports happened after",
 )
 
 

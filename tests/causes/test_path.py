@@ -317,12 +317,14 @@ def test_a_stall_loses_nothing(tmp_path: Path) -> None:
     rows = causes_of(of_wire(paths.stood_still), tmp_path)
     (row,) = (row for row in rows if row["code"] == "stall")
     assert row["waited_ns"] == pytest.approx(1.122e9, rel=0.02)
-    assert "1 segment was repeated needlessly" in row["sentence"] and "outage" not in [each["code"] for each in rows]
+    assert "1 segment was retransmitted needlessly" in row["sentence"] and "outage" not in [
+        each["code"] for each in rows
+    ]
 
 
 def test_a_short_stall_holds_up_what_is_sent_meanwhile(tmp_path: Path) -> None:
     row = first(of_wire(paths.held_up), tmp_path)
-    assert row["code"] == "stall" and "stood still for 2" in row["sentence"], row["sentence"]
+    assert row["code"] == "stall" and "stalled for 2" in row["sentence"], row["sentence"]
 
 
 def test_acks_that_a_timer_holds_back_are_no_stall(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ def test_answers_that_may_be_whole(timed: Timed, tmp_path: Path) -> None:
         (drawn.half(0, method=b"HEAD"), "so probably nobody misses it"),
         (
             drawn.half(length=b"Connection: close"),
-            "every request had an answer; whether the last one was whole doesn't",
+            "every request answered; whether the last one was whole doesn't",
         ),
         (drawn.half(length=b"A: b", count=3, port=81), "whether the last ones were whole doesn't show"),
     ],

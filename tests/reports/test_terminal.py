@@ -84,7 +84,7 @@ def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp
         tmp_path / "quic.pcap", ((START_NS + n * 10**6, frame) for n, (_, frame) in enumerate(wire.packets))
     )
     text = " ".join(wiretale_run("analyze", path).stdout.split())
-    assert "losses and delays don't show" in text
+    assert "losses and delays can't be seen" in text
 
 
 def test_no_problem_is_said_of_limits_that_are_unknown(wiretale_run: Any, tmp_path: Path) -> None:

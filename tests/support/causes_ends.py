@@ -724,7 +724,7 @@ CASES: dict[str, Case] = {
     ),
     "requests for parts of 64 kB": Case(lambda: windows_of_http2(request=400), "serial-requests", ("41 round trips",)),
     "small requests for parts of 100 kB": Case(lambda: windows_of_http2(unit=100_000), "serial-requests"),
-    "a small send buffer": Case(small_buffer, "send-buffer", ("in flight at a round trip",)),
+    "a small send buffer": Case(small_buffer, "send-buffer", ("though window, path and queue are free",)),
 }
 EXAMPLES = {
     "serial-requests": of_wire(lambda: requests(300)),

@@ -298,7 +298,7 @@ CASES = {
     "answers whose flights never grow as far": NOT(lambda: revisited((10, 20, 25, 25)), "idle-restart"),
     "a request that waits while the path stands still": NOT(lambda: asked_beside(0.0, 985.0, 1_085.0), "slow-server"),
     "a path that stands still, and a request that waits for it": Case(
-        lambda: asked_beside(0.0, 985.0, 1_085.0), "stall", ("stood still for 992 ms",)
+        lambda: asked_beside(0.0, 985.0, 1_085.0), "stall", ("stalled for 992 ms",)
     ),
     "a request that waits at another time": Case(
         lambda: asked_beside(2_300.0, 2_600.0, 3_000.0), "slow-server", ("10.0.0.2:5432",)

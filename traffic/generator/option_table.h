@@ -21,7 +21,7 @@ static const struct command_line command = {
         "  path                  list the routers on the way to a host\n"
         "\n"
         "options:\n"
-        "  -h, --help            show this help\n"
+        "  -h, --help            print this help\n"
         "  -V, --version         print the version\n"
         "\n"
         "Each command has its own --help.\n"

@@ -69,7 +69,7 @@ def whole_datagrams(case: Case, pair: Pair) -> int:
     code="fragments-dropped",
     title="A device drops all fragments but the first",
     sentence="A device before the capture point {probably}drops IP fragments: of {count:fragmented datagram} from {source}, "
-    "{lost} arrived with the first fragment alone{beside}.",
+    "{lost} arrived with only the first fragment{beside}.",
     advice="Send messages that fit the path MTU, or use TCP (SIP: RFC 3261 section 18.1.1; DNS: an EDNS size of 1,232; IKE: RFC "
     "7383), or let the firewall pass or reassemble fragments (RFC 8900).",
     shows="Of at least three fragmented datagrams from one host to another, the first fragment arrives and no later one, with "

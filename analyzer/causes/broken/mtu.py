@@ -118,7 +118,7 @@ def by_sequence(case: Case, flow: int, direction: int) -> Match:
         undecided={"random-loss": "Capture at the sender: does it repeat full segments, and does ICMP come back?"},
         what=f"The data of {endpoint_str(row['source'], row['source_port'])} probably vanishes before the capture point: its "
         f"sequence numbers show {show_bytes(row['gap_bytes'])} that never arrived in {show_duration(waited_ns)}, while its small "
-        "packets do. The path MTU toward here is probably smaller than its packets.",
+        "packets do. The path MTU toward {row['destination']} is probably smaller than its packets.",
         ping=ping_str(case, flow),
         host=row["destination"],
     )
@@ -194,10 +194,10 @@ def at_receiver(case: Case, finding: Numbered) -> Match | None:
         waited_ns=row["missing_ns"],
         bytes=missing,
         proof=f"the largest segment that arrived has {largest:,} bytes of payload",
-        excluded={"hung-server": "the hole shows that data was sent"},
+        excluded={"hung-server": "the gap shows that data was sent"},
         undecided={"random-loss": "Capture at the sender: does it repeat the full segments, and does ICMP come back?"},
-        what=f"Full-size packets of {endpoint_str(row['source'], row['source_port'])} probably never arrive here: the receiver "
-        f"reports a hole of {plural(segments, 'segment')} of {size:,} bytes by SACK, which nothing filled for "
+        what=f"Full-size packets of {endpoint_str(row['source'], row['source_port'])} probably never reach the capture point: "
+        f"the receiver reports a gap of {plural(segments, 'segment')} of {size:,} bytes by SACK, which nothing filled for "
         f"{show_duration(row['missing_ns'])}, while smaller segments arrive. The path MTU toward it is probably smaller.",
         ping=ping_str(case, row["flow"], packet_bytes(case, row, size)),
         host=row["destination"],

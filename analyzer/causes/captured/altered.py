@@ -90,8 +90,8 @@ def joined_str(row: InterfaceRow) -> str:
 @cause(
     code="offload",
     title="Captured before segmentation",
-    sentence="The host captured {where}: {count:packet is|packets are} longer than the link MTU, so packet "
-    "counts, sizes and checksums are not those on the wire.",
+    sentence="The host captured {where}: {count:packet exceeds|packets exceed} the link MTU, so counts, "
+    "sizes and checksums differ from those on the wire.",
     advice="Capture on another machine, or first run `ethtool -K {device} tso off gso off gro off lro off`.",
     shows="At least three IP packets are longer than any frame of the path.",
     rivals={"mss-clamp": "segments of one size, none above the negotiated MSS"},

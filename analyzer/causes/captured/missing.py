@@ -76,8 +76,8 @@ def capture_drops(case: Case) -> Matches:
 @cause(
     code="one-direction",
     title="One direction captured",
-    sentence="The capture has only one direction of {count:TCP connection}[ ({share} of the packets)]: gaps and repeats show, "
-    "round trips and the place of losses do not.",
+    sentence="The capture has only one direction of {count:TCP connection}[ ({share} of the packets)]: gaps and repeats can "
+    "be seen, round trips and the place of losses can't.",
     advice="Mirror both directions of the port (receive and transmit), or capture where both directions pass.",
     shows="All packets of connections come from one end, although they show that the other end answered.",
     rivals={

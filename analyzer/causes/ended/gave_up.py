@@ -95,7 +95,7 @@ def given_up(case: Case) -> list[GivenUp]:
 @cause(
     code="client-gave-up",
     title="The client gave up before the answer",
-    sentence="The client {client} gave up after {waited}{timer}: it closed {closed} of {total:connection} to {server} before the "
+    sentence="The client {client} gave up after {timer}{waited}: it closed {closed} of {total:connection} to {server} before the "
     "{answers} came, after {late}, and reset {them}.",
     advice="Raise the client's timeout above the slowest answer ({late}; `curl --max-time`, `proxy_read_timeout`, a driver's "
     "socket timeout), or find out why {server} takes so long.",
@@ -130,7 +130,7 @@ def gave_up_match(group: Sequence[GivenUp], total: int) -> Match:
         proof=f"FIN of the client {times_str(waits)} after the request, the answer after {times_str(answers)}",
         excluded={"hung-server": "the answer came"} | ({"reset-by-peer": "its FIN came first"} if is_timer else {}),
         undecided={} if is_timer else {"reset-by-peer": "Does the user stop waiting, or a timer? Repeat the request."},
-        timer=", its timeout" if is_timer else "",
+        timer="its timeout of " if is_timer else "",
         total=total,
         **words_of(group),
     )
@@ -276,7 +276,7 @@ def half_closed(case: Case) -> Matches:
 @cause(
     code="close-wait",
     title="The server never closes",
-    sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own half open for "
+    sentence="{server} never closes: it acknowledged the FIN of {count:client connection} and kept its own side open for "
     "{open_time} (CLOSE-WAIT){beside}. It will run out of sockets.",
     advice="Let the program on {host} close its socket when the client has closed (end of file); `ss -tanp state close-wait` "
     "shows which process it is.",

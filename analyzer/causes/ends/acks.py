@@ -99,7 +99,7 @@ def words_of(case: Case, row: DirectionRow) -> Words:
 @cause(
     code="delack-tail",
     title="Delayed ACK of the last segment",
-    sentence="{sender} may have only {most} in flight, and {receiver} delays the ACK of {segment} by {timer}: "
+    sentence="{sender} can have only {most} in flight, and {receiver} delays the ACK of {segment} by {timer}: "
     "{waited} were spent waiting for such ACKs.",
     advice="Give {sender} a larger send buffer (no SO_SNDBUF) or window, or turn off delayed ACKs at the receiver (Windows "
     "`TcpAckFrequency=1`, Linux route `quickack 1`).",
@@ -138,7 +138,7 @@ def delack_tail(case: Case) -> Matches:
 @cause(
     code="nagle-delack",
     title="Nagle's algorithm waits for a delayed ACK",
-    sentence="{sender} {writes} (Nagle), and {receiver} delays that ACK by {timer}: {waited}.",
+    sentence="{sender} {writes} (Nagle), and {receiver} delays that ACK by {timer}. That took {waited}.",
     advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).",
     shows="After short segments, the sender waits at least 30 ms, until a pure ACK releases the next data at once. The waits "
     "are 120 ms and 10% of the time or more (finding delayed-ack). Or at least three answers that fit into one segment come in "

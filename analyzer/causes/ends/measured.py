@@ -48,4 +48,4 @@ def measured_str(trace: Trace) -> str:
     if is_at_receiver(trace.transfers, row):
         cause = "a loss that it reports is this host's own (a full socket buffer: 'nstat -az UdpRcvbufErrors'), not the network's"
         return f"{datagrams} reached {row['destination']}: {cause}"
-    return f"{datagrams} passed here: a loss that it reports happened after the capture point"
+    return f"{datagrams} passed the capture point: a loss that it reports happened after it"

@@ -215,8 +215,8 @@ def level_of(transfer: Transfer) -> float:
 @cause(
     code="send-buffer",
     title="Small send buffer",
-    sentence="{sender} {probably}has a send buffer of {most} only, which holds it to {rate}: never more is in flight at a "
-    "round trip of {rtt}, though window, path and queue are free. {waited} were spent waiting for room.",
+    sentence="{sender} {probably}has a send buffer of only {most}, which holds it to {rate} at a round trip of {rtt}, "
+    "though window, path and queue are free. It waited {waited} for room.",
     advice="Do not set SO_SNDBUF at {sender}, and check `net.ipv4.tcp_wmem`; `ss -ti` there shows sndbuf_limited.",
     shows="The flight stays at one level for at least eight round trips, below the window, without loss or a queue. It leaves "
     "a gap in each round trip, for at least 10% of the time (finding send-buffer-limited). A congestion window would grow.",

@@ -13,10 +13,11 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
+from wiretale.analyzer.causes.ends.talk import parts_str
 from wiretale.analyzer.causes.path.lossy import EFFECTS, LOSS_CODES, PLACES, Lossy, lossy_of, waited_of
 from wiretale.analyzer.findings.exchanges.turns import server_end
 from wiretale.analyzer.findings.model import endpoint_str
-from wiretale.analyzer.units import show_duration, show_share
+from wiretale.analyzer.units import show_share
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -105,7 +106,7 @@ def alternate(lossy: Sequence[Lossy], clean: Sequence[Transfer]) -> bool:
 @cause(
     code="bad-link-of-several",
     title="One of several parallel links loses",
-    sentence="{count} of {total:connection} from {source} to {service} lost {share} of their segments ({lost} of {sent}) "
+    sentence="{count} of {total:connection} from {source} to {service} lost {lost} of their {sent} segments ({share}) "
     "{where}. The other {clean} lost none of {passed} meanwhile, so {probably}one of several parallel links (LACP, ECMP) is "
     "bad{price}.",
     advice="Compare the error counters of each member link {where} (`show etherchannel summary`, `ethtool -S`), and take the bad "
@@ -151,7 +152,5 @@ def bad_link_of_several(case: Case) -> Matches:
             where=PLACES[place],
             clean=f"{len(halves.clean):,}",
             passed=f"{sum(each.data_segments for each in halves.clean):,}",
-            price=f". Recovery and the smaller window took up to {show_duration(waited)} of {show_duration(whole_ns)}"
-            if waited
-            else "",
+            price=f". That cost up to {parts_str(waited, whole_ns)}" if waited else "",
         )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wiretale.analyzer.causes.captured.missing import missed_share
 from wiretale.analyzer.causes.cause import Match, Matches, Place, Severity, cause
 from wiretale.analyzer.causes.ends.acks import TIMERS_MS
+from wiretale.analyzer.causes.ends.talk import parts_str
 from wiretale.analyzer.causes.path.loss_moments import (
     TokenBucket,
     drained_bucket,
@@ -52,7 +53,7 @@ TAIL_SHARE, TAILS_MIN = 0.5, 3
 MANY_SHARE, MANY_MIN, SHORT_PATH_NS = 0.05, 30, 10_000_000  # of losses that a busy path does not explain
 CODEPOINTS = {0: "default", 46: "EF"}
 #: without and with round trips that stayed
-SUSPECTS = ("an overflowing queue or a faulty link", "a faulty link or a queue too short to delay")
+SUSPECTS = ("an overflowing queue or a faulty link", "a faulty link or a very short queue")
 TOGETHER_NS, TOGETHER_RTTS = 5_000_000, 2.0  # between losses of one burst
 STEP_NS, STEP_RTTS, STEPS_MIN, STEPS_SHARE, STEPS_WITHIN = 30_000_000, 10.0, 3, 0.5, 0.2  # between their repairs
 AT_STEPS = (
@@ -116,7 +117,7 @@ def repair_of(case: Case, lossy: Lossy) -> Repair | None:
 @cause(
     code="slow-repair",
     title="Lost segments are repaired one at a time",
-    sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where} in bursts of "
+    sentence="{lost} of {sent} segments ({share}) from {source} to {destination} were lost {where} in bursts of "
     "up to {longest}. {sender} repairs them one at a time, each {step} after the one before, {reason}{price}.",
     advice="{advice}",
     shows="Losses that were due within 5 ms or two round trips of each other are repaired one by one. Each repair comes at "
@@ -189,8 +190,8 @@ def bucket_of(case: Case, lossy: Lossy) -> TokenBucket | None:
 @cause(
     code="policer",
     title="Traffic policer",
-    sentence="A policer {where} {probably}holds {route} at {rate} after bursts{burst}. It dropped {share} of the "
-    "segments ({lost} of {sent}) and queued none{steady}.",
+    sentence="A policer {where} {probably}holds {route} at {rate} after bursts{burst}. It dropped {lost} of {sent} "
+    "segments ({share}) and queued none{steady}.",
     advice="Compare the rate with the contract (`show policy-map interface`), and shape just below it at the sender: `tc qdisc "
     "replace dev IF root tbf rate {shaped} burst 32k latency 50ms`.",
     shows="There are at least 15 losses in as many round trips. Three round trips may have half of them at most; the "
@@ -313,13 +314,13 @@ def marking_of(lossy: Lossy) -> str:
     if not is_voice(lossy.transfer) or None in marks or marks[0] == marks[1]:
         return ""
     here, there = (f"{mark}{f' ({CODEPOINTS[mark]})' if mark in CODEPOINTS else ''}" for mark in marks)
-    return f" Its packets carry DSCP {here}, packets of the other direction {there}."
+    return f" Its packets carry DSCP {here}, those of the other direction {there}."
 
 
 @cause(
     code="duplex-mismatch",
     title="Duplex mismatch, or a bad cable",
-    sentence="{share} of the segments from {source} to {destination} ({lost} of {sent}) were lost {where}, one at a time, though "
+    sentence="{lost} of {sent} segments ({share}) from {source} to {destination} were lost {where}, one at a time, though "
     "nothing queues ({rtt}). The ends of an Ethernet link may differ in duplex, or a cable is bad{price}.",
     advice="Read both ends of each link {where}: `ethtool IF` (Duplex: Half?), late collisions and FCS errors in "
     "`ethtool -S IF`; let both ends negotiate.",
@@ -369,7 +370,7 @@ def is_mismatch(case: Case, lossy: Lossy) -> bool:
 @cause(
     code="random-loss",
     title="Losses on the path",
-    sentence="{amount} {route}{numbers} {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}{sackless}",
+    sentence="{amount} {route} {lost:~was|were} lost {where}{manner}{doubt}{price}.{marking}{sackless}",
     advice="{advice}",
     shows="Segments or numbered packets are lost, and no other cause separates them from those that passed: not by size, "
     "port, checksum, time, token bucket or round trip. Six or more have a pattern (finding loss-pattern): single ones are "
@@ -406,8 +407,7 @@ def price_of(group: Sequence[Lossy], waited: int) -> str:
     if not waited:
         return ""
     whole_ns = max(group, key=cost_of).transfer.waited_ns
-    most = "up to " if len(group) > 1 else ""
-    return f". Recovery and the smaller window took {most}{show_duration(waited)} of {show_duration(whole_ns)}"
+    return f". That cost {'up to ' if len(group) > 1 else ''}{parts_str(waited, whole_ns)}"
 
 
 def severity_of(case: Case, place: Place, share: float) -> Severity | None:
@@ -446,10 +446,9 @@ def random_match(case: Case, group: Sequence[Lossy]) -> Match:
 
 
 def amount_of(lost: int, sent: int, unit: str) -> Words:
-    """Returns how much was lost: as a share and its numbers, or as numbers if they are few."""
-    if lost < LOSSES_MIN:
-        return {"amount": f"{lost:,} of {sent:,} {unit}", "numbers": ""}
-    return {"amount": f"{show_share(lost, sent)} of the {unit}", "numbers": f" ({lost:,} of {sent:,})"}
+    """Returns how much was lost, with its share unless it is little."""
+    share = "" if lost < LOSSES_MIN else f" ({show_share(lost, sent)})"
+    return {"amount": f"{lost:,} of {sent:,} {unit}{share}"}
 
 
 def words_of_one(case: Case, lossy: Lossy, manner: Manner) -> Words:

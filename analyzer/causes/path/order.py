@@ -113,7 +113,7 @@ def late_match(case: Case, transfer: Transfer, share: float, needless: int) -> M
         reason=": links of unequal delay carry this flow packet by packet"
         if by_packet
         else ": probably a device or link sends some of them another way",
-        needless=f", and {plural(needless, 'segment')} {'was' if needless == 1 else 'were'} repeated needlessly"
+        needless=f", and {plural(needless, 'segment')} {'was' if needless == 1 else 'were'} retransmitted needlessly"
         if needless
         else "",
         price=f" ({show_duration(waited)} with a smaller window)" if waited else "",

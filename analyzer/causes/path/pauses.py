@@ -378,7 +378,7 @@ def goes_on(group: list[Silence]) -> bool:
     code="outage",
     title="Path down for a while",
     sentence="The path between {near} and {far} was {probably}down {times}: nothing got through for {length}, what was sent "
-    "was lost, and {who} went on by timers.",
+    "was lost, and only timers got {who} going again.",
     advice="Read the logs of switches and routers at {clock}: link flaps, spanning tree, VRRP, routing.",
     shows="For 0.3 s and 4 round trips or more, no packet of a host came in any flow of the two; then traffic went on. At "
     "least three segments that were due in that time were lost. And two connections were silent, or timers repeated data "
@@ -433,8 +433,8 @@ def clock_of(case: Case, silence: Silence) -> str:
 
 @cause(
     code="stall",
-    title="Path stood still, and lost nothing",
-    sentence="The path between {near} and {far} stood still for {length} {times}, then delivered everything: nothing was lost"
+    title="Path stalled, and lost nothing",
+    sentence="The path between {near} and {far} stalled for {length} {times}, then delivered everything: nothing was lost"
     "{needless}.",
     advice="Look at the link that holds packets back at {clock}: a radio that scans or hands over, ARQ, a paused virtual "
     "machine; keep F-RTO on (`net.ipv4.tcp_frto=2`).",
@@ -447,7 +447,7 @@ def clock_of(case: Case, silence: Silence) -> str:
         "bufferbloat": "round trips are long once, whatever is in flight",
         "tail-loss": "nothing was lost",
     },
-    unknown="Whether the path or the host stood still, if only one host was talked to.",
+    unknown="Whether the path or the host stalled, if only one host was talked to.",
     explains=(
         "spurious",
         "timeout-stalls",
@@ -462,7 +462,7 @@ def stall(case: Case) -> Matches:
         flows = {each.row["flow"]: each for silence in group for each in silence.waiting}
         needless = sum(silence.needless for silence in group)
         longest = max(group, key=lambda each: each.ns)
-        again = f"{plural(needless, 'segment')} {'was' if needless == 1 else 'were'} repeated needlessly"
+        again = f"{plural(needless, 'segment')} {'was' if needless == 1 else 'were'} retransmitted needlessly"
         yield Match(
             certainty="proven",
             place="path",

@@ -125,8 +125,8 @@ def reason_of(transfer: Transfer, events: list[Needless]) -> Reason:
     if most != "fast_retransmission":
         return Reason(
             count,
-            "why does not show at this capture point: its ACKs may reach it late, or its timer may be shorter than the round "
-            "trip",
+            "the reason does not show at this capture point: its ACKs may reach it late, or its timer may be shorter than the "
+            "round trip",
             "possible",
             "path",
             f"Capture at {sender}, and read `ss -ti` there (rto, rtt, reordering).",
@@ -159,7 +159,7 @@ def expired(transfer: Transfer, count: int, acks_passed: bool) -> Reason:
     if acks_passed:
         return Reason(
             count,
-            "ACKs of it had passed here, and were probably lost or late on the way back",
+            "its ACKs passed the capture point, and were probably lost or late on the way back",
             "likely",
             "after",
             f"Compare drop counters of every port on the way from {receiver} to {sender}, and look for a queue there.",
@@ -194,8 +194,8 @@ def timers_ns(row: DirectionRow) -> int | None:
 
 @cause(
     code="needless-repeats",
-    title="Data repeated that had arrived",
-    sentence="{sender} repeated {count:segment} ({share}) that had arrived{to}: {why}{price}{full}.",
+    title="Data retransmitted that had arrived",
+    sentence="{sender} retransmitted {count:segment} ({share}) that had arrived{to}: {why}{price}{full}.",
     advice="{advice}",
     shows="DSACKs, timestamps or earlier ACKs prove that repeated data had arrived (finding spurious), and no loss, stall or "
     "order of packets at the capture point explains it. The timer is too short if the repeats come equally long after the data "
@@ -204,7 +204,7 @@ def timers_ns(row: DirectionRow) -> int | None:
     rivals={
         "random-loss": "the data had arrived; what was lost are ACKs, if anything",
         "reordering": "the timer repeated the data, not three duplicate ACKs",
-        "stall": "single segments were repeated, not all flows stood still",
+        "stall": "single segments were retransmitted, and not all flows stalled",
         "bottleneck": "a tenth or more of the segments on a full path are repeats, and hardly any was needed",
     },
     unknown="Whether ACKs were lost or late, if the timestamps of the sender do not show it.",

@@ -100,7 +100,7 @@ def without_scale(case: Case, flood: Flood) -> list[int]:
 @cause(
     code="syn-flood",
     title="SYN flood",
-    sentence="{server} is under a SYN flood: {count:SYN} of {sources:address|addresses} in {time} were never completed"
+    sentence="{server} is under a SYN flood: {count:SYN} from {sources:address|addresses} in {time} stayed half-open"
     "[{cookies}].",
     advice="Filter the flood upstream; on {host} look at `nstat -az TcpExtSyncookiesSent`, raise "
     "`net.ipv4.tcp_max_syn_backlog`, and keep `net.ipv4.tcp_timestamps=1`, in which cookies carry the window scale.",

@@ -73,7 +73,9 @@ def passing_here(case: Case, target: str, loops: Sequence[LoopRow]) -> Match:
     packets = sum(row["packets"] for row in loops)
     flows = [case.flow(row["flow"]) for row in loops]
     again = (
-        "the same packet passed" if packets == 1 else f"{plural(packets, 'packet')} passed here again and again, one"
+        "the same packet passed"
+        if packets == 1
+        else f"{plural(packets, 'packet')} passed the capture point again and again, one"
     )
     return Match(
         certainty="proven",
@@ -150,8 +152,8 @@ def expired_match(case: Case, target: str, errors: Sequence[EventRow]) -> Match:
 @cause(
     code="bridge-loop",
     title="Loop of bridges",
-    sentence="{network} {probably}has a layer 2 loop: {broadcasts} of {hosts} passed here {count} times in {time}, though a host "
-    "sends each once.",
+    sentence="{network} {probably}has a layer 2 loop: {broadcasts} of {hosts} passed the capture point {count} times in {time}, "
+    "though a host sends each once.",
     advice="Find the two ports of one switch that learn the same MAC address in turn (`show mac address-table`, logs of MAC "
     "flapping), and unplug one; then turn on spanning tree and `bpduguard`.",
     shows="ARP broadcasts or neighbor solicitations of a host pass at least 100 times, at 50 per second, and each at least "

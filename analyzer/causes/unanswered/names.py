@@ -267,10 +267,10 @@ def type_words(kind: str, other: str, rows: list[ExchangeRow], failed: int, toge
     waits = sorted(row["waited_ns"] or 0 for row in rows)
     wait, is_race = show_duration(waits[len(waits) // 2]), together and not failed
     return {
-        "beside": f"if the {other} question leaves the same port with them"
+        "beside": f"if they leave from the same port as the {other} question"
         if is_race
         else f"although {other} of the same name is answered at once",
-        "price": f"got no answer for it and waited {wait}" if failed else f"waited {wait} for the second try",
+        "price": f"got no answer for it and waited {wait}" if failed else f"waited {wait} for the retry",
         "what": "Set `options single-request-reopen` in resolv.conf, and look for a firewall that loses one of two packets that "
         "open an entry at once (`conntrack -S`, insert_failed)."
         if is_race

@@ -107,7 +107,8 @@ def lost_answers(case: Case) -> Matches:
             excluded={"syn-flood": "the clients repeat their SYNs, so that they want an answer"},
             undecided={"filtered": f"a capture at {rows[0]['source']}: whether the SYN-ACKs arrive there"},
             what=f"The SYN-ACKs of {endpoint_str(host, port)} probably do not reach {named([row['source'] for row in rows], 1)}: "
-            f"{plural(answers, 'SYN-ACK')} passed here, and {plural(len(rows), 'client connection')} repeated the SYN",
+            f"{plural(answers, 'SYN-ACK')} passed the capture point, and {plural(len(rows), 'client connection')} "
+            "repeated the SYN",
         )
 
 

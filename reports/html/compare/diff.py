@@ -204,8 +204,7 @@ def measure_row(change: Change) -> list[str]:
     """Returns the row of a measure."""
     show = change.measure.unit.show
     absolute, relative = changes.change_texts(change)
-    verdict = change.verdict if change.verdict in ("better", "worse") else ""
-    return [change.measure.label, show(change.before), show(change.after), absolute, relative, verdict or ""]
+    return [change.measure.label, show(change.before), show(change.after), absolute, relative, change.word]
 
 
 def finding_rows(

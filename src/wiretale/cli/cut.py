@@ -34,12 +34,12 @@ EXAMPLES = """\
 wiretale cut transfer.pcapng --flow 3 -o flow3.pcapng
 # the packets of the first finding and all traffic 50 ms before and after them
 wiretale cut transfer.pcapng --finding 1 --around 0.05 -o stall.pcapng
-# verdicts in Wireshark: filter with frame.comment contains "fast retransmission"
+# verdicts in Wireshark; filter: frame.comment contains "retransmission"
 wiretale cut transfer.pcapng --annotate -o annotated.pcapng
 # to share a capture: no addresses, names or payload
 wiretale cut transfer.pcapng --anonymize -o public.pcapng
 # every frame in a range, without payload, to another program
-wiretale cut big.pcap.zst --frames 1000-2000,5000 --headers -o - | tshark -r -
+wiretale cut big.pcap.zst --frames 1000-2000 --headers -o - | tshark -r -
 """
 EXIT_TEXTS = {3: "done, but a file is skipped, damaged or truncated: the packets before the damage are copied"}
 DAMAGED = 3

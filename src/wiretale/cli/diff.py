@@ -76,7 +76,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "exit with 1 if it holds; repeatable"
     option(parser, "--fail-if", "CONDITION", text, action="append", default=[])
     option(parser, "--all", None, "everything: all times, findings and measures that changed, and 10 flows")
-    text = "the same with N flows, most changed first; of --store and --json, the services and flows (default 10)"
+    text = "the same with N flows, most changed first; of --store and --json, the services and flows (default: 10)"
     option(parser, "--flows", "N", text, type=whole_number(0))
     add_json(parser, " instead of the tables")
     option(parser, "--report", "FILE", "write an interactive page; - for standard output", type=options.page)

@@ -114,7 +114,7 @@ def add_run(actions: Commands) -> None:
     add_overwrite(group)
     option(group, "--dry-run", None, "print every command, run none")
     option(group, "--trials", "N", "trials of each test (overrides the plan's)", type=options.whole_number(1, 1000))
-    option(group, "--scale", "X", "factor for counts, times and offsets (default 1)", type=options.factor, default=1.0)
+    option(group, "--scale", "X", "factor for counts, times and offsets (default: 1)", type=options.factor, default=1.0)
     option(group, "-P --min-size", "SIZE", "leave out tests with smaller blocks: 512, 1KiB")
     text = "send at least this many blocks in each session with a count"
     option(group, "-L --min-count", "N", text, type=options.whole_number(1, 2**53))

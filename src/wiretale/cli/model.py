@@ -17,7 +17,7 @@ USAGE = (
 )
 EXAMPLES = """\
 wiretale experiment model call.pcapng -o call.toml
-# sizes and gaps after `wiretale lab run call.toml --profile same-lan -o call/`
+# sizes and gaps of what `wiretale lab run call.toml -o call/` sent
 wiretale experiment model --check call.pcapng call/
 """
 NOTES = """\

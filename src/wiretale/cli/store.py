@@ -106,7 +106,7 @@ def add_listing(parser: Parser, where: bool = True) -> None:
     """Adds the options of actions that print rows."""
     if where:
         option(parser, "--where", "SQL", WHERE_HELP)
-    text = f"print at most N rows (default {ROWS_SHOWN}; with --json all)"
+    text = f"print at most N rows (default: {ROWS_SHOWN}; with --json all)"
     option(parser, "--limit", "N", text, type=whole_number(1, ROWS_MOST))
     add_json(parser, " instead of a table")
 
@@ -126,7 +126,7 @@ def add_options(parser: Parser) -> None:
         add_listing(listing)
     top = add_action(actions, "top", TOP, list_rows)
     groups = ("hosts", "pairs", "ports", "applications", "days")
-    option(top, "--by", "|".join(groups), "what to sum by (default hosts)", choices=groups, default="hosts")
+    option(top, "--by", "|".join(groups), "what to sum by (default: hosts)", choices=groups, default="hosts")
     add_listing(top)
     prune = add_action(actions, "prune", PRUNE, prune_captures)
     option(prune, "--age", "TIME", "remove captures whose day ended longer ago", type=duration)
@@ -134,7 +134,7 @@ def add_options(parser: Parser) -> None:
     option(prune, "-n --dry-run", None, "list what would be removed, and remove nothing")
     option(prune, "-q --quiet", None, "print nothing but errors")
     compact = add_action(actions, "compact", COMPACT, compact_captures)
-    text = "leave captures that were added less than TIME ago (default 2d)"
+    text = "leave captures that were added less than TIME ago (default: 2d)"
     option(compact, "--age", "TIME", text, type=duration, default=COMPACT_AGE_NS)
     option(compact, "-q --quiet", None, "print nothing but errors")
     add_json(add_action(actions, "check", CHECK, check_store), " with all problems")

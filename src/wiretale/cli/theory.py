@@ -38,7 +38,7 @@ FRAMING_HELP = (
     "link layer: ethernet (default; with preamble, gap and FCS), vlan (802.1Q), qinq (802.1ad), mpls (one label), "
     "pppoe, ip (none), wlan (802.11a, b, g; one sender), or wlan-protected (beside 802.11b)"
 )
-TCP_OPTIONS_HELP = "bytes of options in each TCP header; timestamps take 12 (default 0)"
+TCP_OPTIONS_HELP = "bytes of options in each TCP header; timestamps take 12 (default: 0)"
 
 
 def round_trip(text: str) -> float:
@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--rtt", "TIME", "round trip of a path: 20ms, 0.3s", type=round_trip)
     option(parser, "--window", "SIZE", "receive window, send buffer or congestion window, with --rtt: 65535, 64KiB")
     option(parser, "--loss", "SHARE", "share of segments that are lost, with --rtt: 0.001, 0.1%", type=share)
-    option(parser, "--mtu", "N", "maximum IP packet in bytes (default 1500)", type=whole_number(0), default=1500)
+    option(parser, "--mtu", "N", "maximum IP packet in bytes (default: 1500)", type=whole_number(0), default=1500)
     option(parser, "--block", "SIZE", "block of the application in bytes: 8192, 64KiB")
     protocols = ("tcp", "udp", "both")
     option(parser, "--protocol", "NAME", "tcp, udp or both (default)", choices=protocols, default="both")

@@ -43,7 +43,7 @@ LISTED = 5
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", "a capture, or a directory of captures; each is read separately", nargs="+")
     option(parser, "--json", None, "print one JSON object for each file, one per line")
-    text = f"differences listed for each reason (default {LISTED}, with --json all)"
+    text = f"differences listed for each reason (default: {LISTED}, with --json all)"
     option(parser, "--differences", "N", text, type=whole_number(0))
 
 

@@ -31,7 +31,7 @@ wiretale view transfer.pcapng
 # keep the index; the second command opens it at once
 wiretale view day/*.pcap.zst -o day.view
 wiretale view day.view --open
-# live traffic, while this runs: wiretale capture -i eth0 -w captures/ -G 10 -b files:360
+# live traffic, while `wiretale capture -i eth0 -w captures/ -G 10` runs
 wiretale view --follow captures/ --open
 """
 

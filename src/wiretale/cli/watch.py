@@ -23,7 +23,7 @@ end, and before that in the folder of --open-flows. A file that a program still 
 EXAMPLES = """\
 # beside `wiretale capture -i eth0 --headers -w captures/ -G 60 -b files:1000`
 wiretale store watch captures/ --store archive/
-# the flows that are open now, as tables and as the page that `wiretale view now/` shows
+# open flows as tables, and as the page of `wiretale view now/`
 wiretale store watch captures/ --store archive/ --open-flows now/
 # all files that are there with all flows, and end
 wiretale store watch captures/ --store archive/ --once

@@ -102,7 +102,10 @@ def hint(letters: str, text: str) -> Option:
     return Option("HINT", letters, "", text)
 
 
-COMMON = (Option("HELP", "-h --help", "", "show this help"), Option("VERSION", "-V --version", "", "print the version"))
+COMMON = (
+    Option("HELP", "-h --help", "", "print this help"),
+    Option("VERSION", "-V --version", "", "print the version"),
+)
 
 
 @dataclass(frozen=True)

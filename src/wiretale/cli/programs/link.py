@@ -21,37 +21,39 @@ PROGRAM = Program(
             read_by("--forward", "SPEC", "take_forward", "packets from the first interface to the second"),
             read_by("--reverse", "SPEC", "take_reverse", "packets from the second to the first"),
             read_by("--both", "SPEC", "take_both", "packets in both directions"),
-            count("--seed", "N", "seed", "random seed; the same seed gives packet n the same fate [1]"),
+            count("--seed", "N", "seed", "random seed; the same seed gives packet n the same fate (default: 1)"),
             text("--truth", "FILE", "truth_path", "write the fate of each packet"),
-            flag("--overwrite", "overwrite", "let it replace an existing capture file [refuse to]"),
+            flag("--overwrite", "overwrite", "replace an existing capture file"),
             text("--print-truth", "FILE", "print_path", "print such a file as CSV; - is standard input"),
             read_by(
                 "--address",
                 "A",
                 "take_address",
-                "the link's own address in ICMP messages, once for each family [192.0.0.8 and 100:0:0:1::1]",
+                "the link's own address in ICMP messages, once for each family (default: 192.0.0.8 and 100:0:0:1::1)",
             ),
             time(
                 "--spin",
                 "TIME",
                 "spin_ns",
-                "busy-wait if the next packet is due within TIME [0]",
+                "busy-wait if the next packet is due within TIME (default: 0)",
                 most="MAX_DURATION_NS",
             ),
-            count("--priority", "N", "priority", "real-time priority, if allowed; 0 disables it [10]", most=99),
+            count(
+                "--priority", "N", "priority", "real-time priority, if allowed; 0 disables it (default: 10)", most=99
+            ),
             flag("--json", "json", "print the summary as one JSON object"),
         ),
     },
     sections={
         "settings of a direction (SPEC is one or more, separated by blanks)": {
             "rate=2Mbit": "bits a second",
-            "overhead=BYTES": "bytes that the link adds to an IP packet [0]; Ethernet adds 38",
+            "overhead=BYTES": "bytes that the link adds to an IP packet (default: 0); Ethernet adds 38",
             "trace=FILE": "a rate that changes: each line is a millisecond in which 1500 bytes may leave (the format of "
             "mahimahi)",
             "delay=10ms": "jitter=2ms, distribution=uniform|normal|exponential, jitter-reorders=yes",
-            "queue=20, queue=64KiB": "room, with the packet being sent [1000 packets]",
-            "discipline=tail|red|codel|fq_codel|pie": "red-min, red-max, red-probability, red-weight; target of codel [5ms] or "
-            "pie [15ms], interval, flows, quantum",
+            "queue=20, queue=64KiB": "room, with the packet being sent (default: 1000 packets)",
+            "discipline=tail|red|codel|fq_codel|pie": "red-min, red-max, red-probability, red-weight; target "
+            "(default: codel 5ms, pie 15ms), interval, flows, quantum",
             "ecn=yes": "mark packets in place of dropping them, if they permit it; not with tail",
             "schedule=0s:rate=9Mbit:delay=20ms:loss=1%,5s:rate=1Mbit": "rate, delay and loss from these times on",
             "loss=1%": "random loss",

@@ -16,11 +16,16 @@ PROGRAM = Program(
     },
     groups={
         "options": (
-            port("-p --port", "port", "UDP port of the probes, which no program should use [33434]"),
-            count("--hops", "N", "hops", "routers at most [30]", least=1, most="MOST_HOPS"),
-            count("--probes", "N", "probes", "probes for each router [3]", least=1, most="MOST_PROBES"),
+            port("-p --port", "port", "UDP port of the probes, which no program should use (default: 33434)"),
+            count("--hops", "N", "hops", "routers at most (default: 30)", least=1, most="MOST_HOPS"),
+            count("--probes", "N", "probes", "probes for each router (default: 3)", least=1, most="MOST_PROBES"),
             time(
-                "--wait", "TIME", "wait_ns", "wait for an answer: 1, 500ms [1]", least="NS_PER_MS", most="60 * NS_PER_S"
+                "--wait",
+                "TIME",
+                "wait_ns",
+                "wait for an answer: 1, 500ms (default: 1s)",
+                least="NS_PER_MS",
+                most="60 * NS_PER_S",
             ),
             stores("-4", "family", "AF_INET", "IPv4 only"),
             stores("-6", "family", "AF_INET6", "IPv6 only"),

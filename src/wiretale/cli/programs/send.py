@@ -22,8 +22,8 @@ PROGRAM = Program(
                 "-l --size",
                 "SIZES",
                 "size",
-                "bytes of a block, at least 32: 64, a range 64-1472:8, or a list 64,512,1472 taken in turn [131072, "
-                "over UDP 1472]",
+                "bytes of a block, at least 32: 64, a range 64-1472:8, or a list 64,512,1472 taken in turn "
+                "(default: 131072, over UDP 1472)",
             ),
             count("-n --count", "N", "plan.count", "number of blocks", least=1, most="INT64_MAX"),
             size(
@@ -32,7 +32,10 @@ PROGRAM = Program(
             time("-t --time", "TIME", "plan.time_ns", "duration: 10, 1.5s, 200ms, 2m", least=1, most="LONG"),
             text("-F --file", "PATH", "file", "send this file instead of the pattern; - is standard input"),
             read_by(
-                "-b --rate", "RATE", "take_rate", "bit/s of block bytes, or blocks/s: 10k, 1.9M, 1G, 100pps [no limit]"
+                "-b --rate",
+                "RATE",
+                "take_rate",
+                "bit/s of block bytes, or blocks/s: 10k, 1.9M, 1G, 100pps (default: no limit)",
             ),
             flag("--poisson", "is_poisson", "gaps of a Poisson process instead of equal ones"),
             count("--burst", "N", "plan.burst", "send N blocks at once, then wait N gaps", least=1, most=1000000),
@@ -48,7 +51,7 @@ PROGRAM = Program(
                 "--burst-cap",
                 "N",
                 "plan.burst_cap",
-                "after a delay send at most N blocks at once, and move the rest back [no limit]",
+                "after a delay send at most N blocks at once, and move the rest back (default: no limit)",
                 least=1,
                 most=1000000,
             ),
@@ -69,7 +72,7 @@ PROGRAM = Program(
                 "-P --streams",
                 "N",
                 "plan.streams",
-                "number of parallel streams, one thread each [1]",
+                "number of parallel streams, one thread each (default: 1)",
                 least=1,
                 most="MAX_STREAMS",
             ),
@@ -81,7 +84,14 @@ PROGRAM = Program(
             time(
                 "--stagger", "TIME", "plan.stagger_ns", "start each stream this long after the one before", most="LONG"
             ),
-            count("--run", "N", "plan.run", "number of the test in its blocks [random]", least=1, most="UINT32_MAX"),
+            count(
+                "--run",
+                "N",
+                "plan.run",
+                "number of the test in its blocks (default: random)",
+                least=1,
+                most="UINT32_MAX",
+            ),
             stores("--no-check", "plan.unchecked", 1, "do not verify the pattern at the receiver"),
             stores(
                 "--authenticate",
@@ -93,13 +103,13 @@ PROGRAM = Program(
                 "--offload",
                 "plan.offload",
                 "OFFLOAD_ALWAYS",
-                "over UDP, give the kernel joined datagrams also if captures then show them joined [only if it "
-                "segments them before the interface]",
+                "over UDP, give the kernel joined datagrams also if captures then show them joined (default: "
+                "only if it segments them before the interface)",
             ),
             stores("--no-offload", "plan.offload", "OFFLOAD_NEVER", "give the kernel each datagram by itself"),
         ),
         "sockets": (
-            port("-p --port", "port", "port of the receiver [5010]"),
+            port("-p --port", "port", "port of the receiver (default: 5010)"),
             stores("-4 --ipv4", "family", "AF_INET", "use IPv4 only"),
             stores("-6 --ipv6", "family", "AF_INET6", "use IPv6 only"),
             text("-B --bind", "ADDRESS", "local.bind", "local address"),
@@ -133,17 +143,28 @@ PROGRAM = Program(
         ),
         "receiver": (
             time(
-                "--wait", "TIME", "wait_ns", "keep retrying for this long until the receiver accepts [0]", most="LONG"
+                "--wait",
+                "TIME",
+                "wait_ns",
+                "keep retrying for this long until the receiver accepts (default: try once)",
+                most="LONG",
             ),
             time(
                 "--connect-timeout",
                 "TIME",
                 "connect_ns",
-                "give up one attempt to connect to an address after this time [5]",
+                "give up one attempt to connect to an address after this time (default: 5s)",
                 least=1,
                 most="3600 * NS_PER_S",
             ),
-            time("--idle", "TIME", "plan.idle_ns", "silence that ends a test [1]", least="NS_PER_MS", most="LONG"),
+            time(
+                "--idle",
+                "TIME",
+                "plan.idle_ns",
+                "silence that ends a test (default: 1s)",
+                least="NS_PER_MS",
+                most="LONG",
+            ),
             text("--key", "FILE", "key", "file with the receiver's key"),
             stores(
                 "-x --stop-receiver",

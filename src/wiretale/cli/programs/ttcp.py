@@ -22,43 +22,47 @@ PROGRAM = Program(
             flag(
                 "-s",
                 "pattern",
-                "send a pattern and drop received data, instead of stdin and stdout [if stdin is a terminal or "
-                "/dev/null, or stdout a terminal]",
+                "send a pattern and drop received data, instead of stdin and stdout (default: if stdin is a "
+                "terminal or /dev/null, or stdout a terminal)",
             ),
             read_by(
                 "-l",
                 "BYTES",
                 "take_length",
-                "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp [8192]",
+                "length of each buffer and datagram: 1400, 8k; k is 1024 as in ttcp (default: 8192)",
                 member="length",
             ),
-            read_by("-n", "COUNT", "take_count", "number of buffers to send with -s [2048]", member="count"),
+            read_by("-n", "COUNT", "take_count", "number of buffers to send with -s (default: 2048)", member="count"),
             flag("-c", "continuous", "transmit until stopped; receive one transfer after the other"),
             flag("-R", "concurrent", "receive from several senders at once until stopped; with -s"),
         ),
         "sockets and buffers": (
-            port("-p", "port", "port [5001]"),
+            port("-p", "port", "port (default: 5001)"),
             stores("-4", "family", "AF_INET", "IPv4 only"),
             stores("-6", "family", "AF_INET6", "IPv6 only"),
             read_by("-b", "BYTES", "take_buffer", "size of the socket buffer", member="buffer"),
             flag("-D", "no_delay", "TCP_NODELAY: do not wait for more data to send"),
             flag("-d", "debug", "SO_DEBUG"),
-            read_by("-A", "BYTES", "take_length", "align buffers to a multiple of this [16384]", member="align"),
-            read_by("-O", "BYTES", "take_offset", "start buffers this far past the alignment [0]", member="offset"),
+            read_by(
+                "-A", "BYTES", "take_length", "align buffers to a multiple of this (default: 16384)", member="align"
+            ),
+            read_by(
+                "-O", "BYTES", "take_offset", "start buffers this far past the alignment (default: 0)", member="offset"
+            ),
             flag("-B", "full_blocks", "write blocks of -l bytes to stdout"),
             flag("-T", "touch", "read every byte that is received"),
             time(
                 "--idle",
                 "TIME",
                 "idle_ns",
-                "silence that ends receiving: 5, 1.5s, 200ms [UDP 5, TCP never]",
+                "silence that ends receiving: 5, 1.5s, 200ms (default: UDP 5s, TCP never)",
                 most="MAX_TIME",
             ),
             time(
                 "--pause",
                 "TIME",
                 "pause_ns",
-                "wait before the marks that end a transfer over UDP [0.25]",
+                "wait before the marks that end a transfer over UDP (default: 0.25s)",
                 most="MAX_TIME",
             ),
         ),
@@ -67,7 +71,7 @@ PROGRAM = Program(
                 "-f",
                 "UNIT",
                 "rate_letter_take",
-                "rates in k, m, g bits or K, M, G bytes, of 1024 as in ttcp [K]",
+                "rates in k, m, g bits or K, M, G bytes, of 1024 as in ttcp (default: K)",
                 member="unit",
             ),
             flag("-v", "verbose", "print more figures"),
