@@ -86,6 +86,31 @@ def pages_that_wait(asks: bool = True) -> Wire:
     return ends.drawn_names(wire)
 
 
+def in_two_pieces(
+    later: float = 36.1, count: int = 14, near: float = 0.0, answers: bool = False, body: int = 300
+) -> Wire:
+    """Messages of a header and a body on a path of 36 ms, the body so much later than the header; seen `near` ms from a client
+    whose requests they are, or the answers are."""
+    link, now, asked, said = Connection(Wire(by_time=True)).open(rtt=36.0, near=near), 50.0, 0, 0
+    first, back = (36.0, 36.0 - near)[::-1] if answers else (36.0 - near, 36.0)
+    for number in range(count):
+        sizes = (90, 140) if answers else (140, body)
+        link.send(now, 0, asked, sizes[0], PUSH, said)
+        if not answers:
+            link.send(now + first, 1, said, ack=asked + 140).send(now + later, 0, asked + 140, body, PUSH, said)
+            asked, now = asked + 140 + body, now + later + first
+            link.send(now + 0.4, 1, said, 200, PUSH, asked).send(now + 0.4 + near, 0, asked, ack=said + 200)
+            said += 200
+        else:
+            asked, now = asked + 90, now + first + 0.6
+            link.send(now, 1, said, 140, PUSH, asked).send(now + 0.05, 0, asked, ack=said + 140)
+            now += later
+            link.send(now, 1, said + 140, body, PUSH, asked).send(now + 0.05, 0, asked, ack=said + 140 + body)
+            said += 140 + body
+        now += back + 20.0 + 7.0 * (number % 3)
+    return link.wire
+
+
 def reads(count: int = 16, asks: bool = True, segments: int = 22, rounds: int = 25, window: int = 16_384) -> Wire:
     """Reads of a file over a path of 100 ms, so many of which are open at a time; seen at the server."""
     link = Connection(Wire(by_time=True), server_port=22).open(rtt=100.0, near=99.9, window=window)
@@ -188,7 +213,7 @@ def reader(quiet_ms: float) -> Wire:
 
 NAME, OPEN, AGAIN, PAUSE = "name-lookup", "application-window", "reconnects", "client-pause"
 ERRORS, DRIPS, SLOW = "error-answers", "app-limited", "slow-server"
-GREETING, SERIAL = "late-greeting", "serial-requests"
+GREETING, SERIAL, TRIP = "late-greeting", "serial-requests", "nagle-trip"
 CASES = {
     "logins that wait for a name": Case(
         logins, NAME, ("10.0.0.2:22 kept its clients waiting 10 s each", "2 connections", "1.0.0.10.in-addr.arpa (PTR)")
@@ -224,6 +249,17 @@ CASES = {
     ),
     "keys and screens over SSH": NOT(lambda: read_blocks(60, pause=130.0), SERIAL),
     "commands over SSH, one after the other": NOT(lambda: read_blocks(60, sizes=(36, 52, 84, 148, 60)), SERIAL),
+    "bodies that wait for the ACK of the header": Case(
+        in_two_pieces, TRIP, ("10.0.0.1 writes messages in pieces", "a round trip of 36", "of 14 requests")
+    ),
+    "bodies that wait for it, seen near the server": Case(lambda: in_two_pieces(near=35.6), TRIP, ("of 14 requests",)),
+    "answers whose bodies wait for it": Case(
+        lambda: in_two_pieces(36.2, answers=True), TRIP, ("10.0.0.2:80 writes messages in pieces",)
+    ),
+    "bodies that come later than the ACK": NOT(lambda: in_two_pieces(48.0), TRIP),
+    "bodies that wait for no ACK": NOT(lambda: in_two_pieces(22.0), TRIP),
+    "bodies that fill a segment": NOT(lambda: in_two_pieces(body=MSS), TRIP),
+    "a few bodies that wait": NOT(lambda: in_two_pieces(count=5), TRIP),
     "16 reads at a time": Case(reads, OPEN, ("lets only 514 kB be under way", "round trip of 100 ms")),
     "4 reads at a time": Case(lambda: reads(4, rounds=60), OPEN, ("lets only 128 kB be under way",)),
     "flights without requests": NOT(lambda: reads(asks=False), OPEN),
@@ -245,4 +281,8 @@ CASES = {
     "a person who reads beside a quiet connection": NOT(lambda: reader(200_000.0), PAUSE),
     "a client that computes beside one": Case(lambda: reader(9_000.0), PAUSE, ("10.0.0.2:5432",)),
 }
-EXAMPLES = {NAME: of_wire(logins), "redirect-loop": of_wire(lambda: ends.web_answers([302] * 20))}
+EXAMPLES = {
+    NAME: of_wire(logins),
+    TRIP: of_wire(in_two_pieces),
+    "redirect-loop": of_wire(lambda: ends.web_answers([302] * 20)),
+}

@@ -26,6 +26,13 @@ TAIL_SHARE = 0.5  # of a full segment, the mean of messages of full segments and
 #: delayed-ACK timers in use, the shortest and the longest wait for one, ms: Linux; Windows and BSD
 TIMERS_MS = ((40, 30, 60), (200, 150, 240))
 MS = 1_000_000
+TRIP_MIN_NS, TRIP_LEAST, TRIP_MOST, TRIP_ROOM_NS = 5 * MS, 0.98, 1.1, MS  # round trips, and how long a piece is held
+TRIPS_MIN, TRIPS_OF_SPLIT, TRIPS_OF_ALL, TRIP_COST = (
+    8,
+    0.8,
+    0.5,
+    0.15,
+)  # messages; of those in pieces; of all; of the time
 HELD_MIN_NS, HELD_SHARE, ANSWERS_MIN = 120_000_000, 0.1, 3  # as of finding delayed-ack; answers that were held back
 
 
@@ -224,3 +231,79 @@ def held_answers(case: Case) -> Matches:
             timer=f"{middle([each.timer for each in answers]):.0f} ms",
             waited=f"{parts_str(waited_ns, talk.life_ns)}, in {len(answers):,} of {plural(talk.count, 'answer')}",
         )
+
+
+class Split(NamedTuple):
+    """The messages of one side of a conversation that would fit into a segment and came in pieces."""
+
+    held: list[Held]  # whose last piece came a round trip after the first
+    pieces: int
+    spent_ns: float  # by all requests of the conversation, from the first byte to the last of the answer
+
+
+def split_of(case: Case, talk: Talk, name: str) -> Split:
+    """Returns the requests or the responses of a conversation (`name`) that came in pieces."""
+    held, pieces, spent_ns = list[Held](), 0, 0.0
+    for requests in talk.requests:
+        number, client = requests.flow["flow"], requests.flow["client"] or 0
+        unit = case.direction(number, client if name == "request" else 1 - client)["wire_mss"] or 0
+        trip_ns = sum(case.direction(number, side)["rtt_ns_min"] or 0 for side in (0, 1))
+        columns = (requests.columns[f"{name}_{what}"] for what in ("ns", "pause_ns", "bytes"))
+        for took_ns, paused_ns, size in zip(*columns, strict=True):
+            if took_ns <= paused_ns or size >= unit:
+                continue
+            pieces += 1
+            is_trip = TRIP_LEAST * trip_ns <= took_ns - paused_ns <= TRIP_MOST * trip_ns + TRIP_ROOM_NS
+            if is_trip and trip_ns >= TRIP_MIN_NS:
+                held.append(Held(number, took_ns - paused_ns, round(trip_ns)))
+        parts = ("request_ns", "network_ns", "server_ns", "response_ns")
+        spent_ns += math.fsum(math.fsum(requests.times(part)) for part in parts)
+    return Split(held, pieces, spent_ns)
+
+
+@cause(
+    code="nagle-trip",
+    title="Nagle's algorithm waits for a round trip",
+    sentence="{sender} writes messages in pieces and holds the next one back (Nagle) until an ACK comes, a round trip of {trip} "
+    "later: {waited} of {count:request}.",
+    advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).",
+    shows="At least eight requests or answers of a conversation that would fit into one segment come in pieces, the last one "
+    "a round trip after the first (98% to 110% of the least, which is 5 ms or more). Those are 80% of the messages in pieces "
+    "and half of all, and cost 120 ms and 15% of the time from request to answer.",
+    rivals={
+        "nagle-delack": "the ACK comes after a round trip, not after a timer",
+        "client-pause": "pieces are one round trip apart each time, and no pause of a program is",
+        "expect-continue": "no timer lasts a round trip",
+    },
+    unknown="Whether the sender waits for the ACK itself, as a stack with a single buffer does.",
+)
+def nagle_trip(case: Case) -> Matches:
+    explained = {flow for each in case.all_findings("delayed-ack") for flow, _ in each.finding.flows}
+    for talk in talks(case):
+        if talk.has_no_answer_times or not explained.isdisjoint(talk.numbers):
+            continue
+        for name in ("request", "response"):
+            split = split_of(case, talk, name)
+            held_ns, many = math.fsum(each.ns for each in split.held), max(TRIPS_MIN, TRIPS_OF_ALL * talk.count)
+            is_often = len(split.held) >= max(many, TRIPS_OF_SPLIT * split.pieces)
+            if not is_often or held_ns < max(HELD_MIN_NS, TRIP_COST * split.spent_ns):
+                continue
+            flow, trip = talk.flows[0], show_duration(middle([each.timer for each in split.held]))
+            yield Match(
+                certainty="proven",
+                place="client" if name == "request" else "server",
+                flows=list(dict.fromkeys(each.flow for each in split.held)),
+                members=len(split.held),
+                waited_ns=held_ns,
+                saving_ns=held_ns,
+                frames=talk.cited(),
+                proof=f"{plural(len(split.held), name)} of less than a segment in pieces, the last one {trip} after the first",
+                excluded={
+                    "nagle-delack": f"the ACK came after {trip}, the least round trip",
+                    "client-pause": f"{len(split.held):,} of {split.pieces:,} in pieces took a round trip, to 10%",
+                },
+                sender=talk.server if name == "response" else str(flow["destination" if flow["client"] else "source"]),
+                trip=trip,
+                waited=parts_str(held_ns, split.spent_ns),
+                count=talk.count,
+            )
