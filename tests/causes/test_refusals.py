@@ -161,6 +161,10 @@ def trace_of(timed: Timed, folder: Path) -> wiretale.Trace:
             "The server 10.2.0.2:443 probably refused the connection of 10.0.0.1 in an encrypted alert, right behind the",
         ),
         (
+            drawn.handshake(drawn.ALERT, by_server=True, before=drawn.NO_CERTIFICATE),
+            "The server 10.2.0.2:443 probably refused the connection of 10.0.0.1 in an encrypted alert, right behind the",
+        ),
+        (
             drawn.handshake(is_complete=False),
             "The client 10.0.0.1 closed the TLS handshake with 10.2.0.2:443 right after the server's messages, without an alert",
         ),

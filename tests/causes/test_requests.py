@@ -91,7 +91,7 @@ CASES: dict[str, tuple[Timed, str | None, str, tuple[str, ...]]] = {
     "on an address of another host": (two_families(NETWORKS, 1), "refused", "", ()),
     "on another address much later": (two_families(after=3.0), "refused", "", ()),
     "other clients at the other address": (
-        two_families(NETWORKS, 1, after=0.1, name="app.example", others=60),
+        two_families(NETWORKS, 1, after=0.1, name="app.example", strangers=60),
         None,
         "",
         (),

@@ -1003,3 +1003,11 @@ def test_the_status_of_each_answer_of_a_connection_counts(
 def test_redirects_to_another_server_are_no_circle(tmp_path: Path) -> None:
     trace = wiretale.analyze(web_answers([302] * 30, target="10.0.0.3").write(tmp_path / "capture.pcap"))
     assert "60 HTTP requests were answered" in trace.answer.sentence, trace.answer.sentence
+
+
+@pytest.mark.parametrize(
+    ("port", "says"), [(443, "port 443 wants TLS and got plain HTTP"), (8080, "a malformed request")]
+)
+def test_plain_requests_to_a_port_of_tls(port: int, says: str, tmp_path: Path) -> None:
+    trace = wiretale.analyze(web_answers([400] * 3, port=port).write(tmp_path / "capture.pcap"))
+    assert says in trace.answer.sentence, trace.answer.sentence

@@ -261,12 +261,12 @@ PAUSE, OK = 0, b"HTTP/1.1 200 OK\r\nContent-Length: 150\r\n\r\n" + bytes(150)
 
 
 def web_answers(
-    statuses: Iterable[int], think: Callable[[int], float] = lambda _: 3.0, target: str | None = None
+    statuses: Iterable[int], think: Callable[[int], float] = lambda _: 3.0, target: str | None = None, port: int = 80
 ) -> Wire:
     """Requests on one connection of HTTP, and the status of each answer; a server takes `think(status)` ms, and the client
     pauses for 5 s. After each answer the client gets a file from the target."""
     wire, rtt = Wire(by_time=True), 20.0
-    link, now, sent, received = Connection(wire).open(rtt=rtt), 21.0, 0, 0
+    link, now, sent, received = Connection(wire, server_port=port).open(rtt=rtt), 21.0, 0, 0
     mirror = Connection(wire, 41_000, ("10.0.0.1", target)).open(rtt=rtt) if target else None
     for number, status in enumerate(statuses):
         if status == PAUSE:
@@ -282,10 +282,10 @@ def web_answers(
         now += rtt + think(status) + 300
         link.send(now - 299.9, 0, sent, ack=received)
         if mirror:
-            sent, answered = number * len(GET), number * len(OK)
-            mirror.send(now - 250, 0, sent, flags=PUSH, ack=answered, payload=GET)
-            mirror.send(now - 226, 1, answered, flags=PUSH, ack=sent + len(GET), payload=OK)
-            mirror.send(now - 225, 0, sent + len(GET), ack=answered + len(OK))
+            sent_to, come = number * len(GET), number * len(OK)
+            mirror.send(now - 250, 0, sent_to, flags=PUSH, ack=come, payload=GET)
+            mirror.send(now - 226, 1, come, flags=PUSH, ack=sent_to + len(GET), payload=OK)
+            mirror.send(now - 225, 0, sent_to + len(GET), ack=come + len(OK))
     return wire
 
 
@@ -513,6 +513,19 @@ def early_mail(
     return wire
 
 
+def mute(port: int = 465, lasts_ms: float = 30_000.0, words: int = 0) -> Wire:
+    """Two connections on which nobody says a word, or only the client, until it closes."""
+    wire = Wire()
+    for i in range(2):
+        end = 40_000.0 * i + lasts_ms
+        link = Connection(wire, 40_001 + i, server_port=port).open(40_000.0 * i, 4.0)
+        if words:
+            link.send(end - 900, 0, 0, words, PUSH, 0).send(end - 896, 1, 0, ack=words)
+        link.send(end, 0, words, flags=FIN | ACK, ack=0).send(end + 4, 1, 0, flags=FIN | ACK, ack=words + 1)
+        link.send(end + 8, 0, words + 1, ack=1)
+    return wire
+
+
 def drawn_names(wire: Wire) -> Wire:
     """The DNS server answers other questions of the server, so that it is up."""
     for i in range(4):
@@ -715,6 +728,12 @@ CASES: dict[str, Case] = {
     "a client that waits for the greeting": Case(lambda: early_mail(20_004.0), None),
     "a greeting that the capture stored late": Case(lambda: early_mail(0.5, 1.0), None),
     "a slow answer to EHLO": Case(lambda: early_mail(greeting=b"250 mx\r\n"), "slow-server", ("10 s",)),
+    "a client of mail that knows no TLS": Case(
+        mute, "both-wait", ("neither said a word on 2 connections", "after 30 s. Port 465 wants TLS"), "likely"
+    ),
+    "a monitor of mail that hangs up": Case(lambda: mute(lasts_ms=1_000.0), None),
+    "a browser that connects in advance": Case(lambda: mute(443), None),
+    "a client of mail that speaks late": Case(lambda: mute(words=200), None),
     "a client that speaks late": Case(lambda: greeted(asks=False, speaks_first=True), None),
     "flights that the client releases": Case(
         granted_flights, "application-window", ("10.0.0.1 probably lets only 64.2 kB", "HTTP/2"), "likely"
@@ -748,6 +767,7 @@ EXAMPLES = {
     "application-window": of_wire(granted_flights),
     "server-time": of_wire(lambda: requests(120, 1.0, think=30.0)),
     "server-stops": of_wire(lambda: breaking(True)),
+    "both-wait": of_wire(mute),
     "late-greeting": of_wire(greeted),
     "early-command": of_wire(early_mail),
     "login-each-request": of_wire(lambda: web_answers([401, 200] * 12)),

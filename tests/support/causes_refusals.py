@@ -292,10 +292,10 @@ def closed(timed: Timed, by_server: bool, server_port: int, port: int = 40_000, 
     return [*timed[:-2], (at, packets[0]), (at + RTT, packets[1]), last]
 
 
-def handshake(*behind: Said, is_complete: bool = True, by_server: bool = False) -> Timed:
-    """A TLS 1.3 handshake, the client's Finished or not, what follows, and the FINs of both."""
+def handshake(*behind: Said, is_complete: bool = True, by_server: bool = False, before: bytes = b"") -> Timed:
+    """A TLS 1.3 handshake, what the client sends before its Finished, that or not, what follows, and the FINs of both."""
     hello, answer, finished = [load for _, packet in tls_handshake(0.0) if (load := bytes(packet[TCP].payload))]
-    words = [Said(hello), Said(answer, True), *([Said(finished)] if is_complete else []), *behind]
+    words = [Said(hello), Said(answer, True), *([Said(before + finished)] if is_complete else []), *behind]
     return closed(talk(443, words), by_server, 443)
 
 
@@ -307,6 +307,7 @@ def web_sockets(again: float, status: bytes = b"101 Switching Protocols", count:
 
 
 ALERT = Said(b"\x17\3\3\0\x13" + bytes(19), True)
+NO_CERTIFICATE = b"\x17\3\3\0\x19" + bytes(25)
 TICKET = Said(b"\x17\3\3\0\xc8" + bytes(200), True)
 
 

@@ -161,10 +161,10 @@ def two_families(
     after: float = 0.001,
     name: str = "",
     skipped: int = 0,
-    others: int = 0,
+    strangers: int = 0,
 ) -> Timed:
     """Connections that the first address refuses, and the second one accepts; `skipped` of them give up instead, and the second
-    one accepts so many others."""
+    one accepts so many strangers."""
     timed: Timed = []
     if name:
         kinds = (("AAAA", families[0]), ("A", families[1]))
@@ -178,7 +178,7 @@ def two_families(
         if number >= skipped:
             timed += second.connects(at + 0.5 * (syns - 1) + after)
     return timed + [
-        packet for n in range(others) for packet in Ends(52_000 + n, 8080, *families[1]).connects(0.3 + 0.4 * n)
+        packet for n in range(strangers) for packet in Ends(52_000 + n, 8080, *families[1]).connects(0.3 + 0.4 * n)
     ]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers that let their clients wait for a name: they greet late, or stop in the middle of a login; and clients that do not wait
+"""Servers that let their clients wait: they greet late or never, or stop in the middle of a login; and clients that do not wait
 for the greeting."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import times_str
+from wiretale.analyzer.causes.connections import largest_groups, times_str
 from wiretale.analyzer.causes.ends.inquiries import DNS, Inquiry, inquiries_of, is_nested
 from wiretale.analyzer.causes.ends.talk import requests_of, server_str
 from wiretale.analyzer.display_filter import flow_filter
@@ -21,6 +21,7 @@ from wiretale.analyzer.units import plural, show_duration
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
+    from wiretale.analyzer.causes.connections import Connection
     from wiretale.analyzer.rows import ExchangeRow, FlowRow
 
 LATE_NS = 1_000_000_000
@@ -28,6 +29,9 @@ AT_ONCE_NS = 100_000_000  # between the handshake and the silence
 FLOWS_MAX = 500
 SOON, IDENT_PORT = 0.2, 113  # of a wait: when a server calls back; RFC 1413
 SMTP, HELLOS, GREETING = "SMTP command", ("EHLO", "HELO"), "220"
+MUTE_NS = 5_000_000_000  # without a word: monitors hang up sooner
+#: ports of mail and FTP on which a server waits for a ClientHello, and those on which it greets before TLS
+TLS_PORTS = {465: 587, 990: 21, 993: 143, 995: 110}
 RESOLVER_NS = 5_000_000_000  # that resolvers wait for an answer (resolv.conf(5): timeout)
 
 
@@ -343,4 +347,63 @@ def name_lookup(case: Case) -> Matches:
             count=len(flows),
             names=names_str(case, other) + ("" if answered else f" to {other.servers[0]}"),
             repair=repair_str(case, host, other),
+        )
+
+
+def mute_connections(case: Case) -> list[Connection]:
+    """Returns the connections to ports of implicit TLS on which no end said a word before one closed."""
+    flows = [flow for flow, port in enumerate(case.transfers.ports) if port in TLS_PORTS]
+    explained, attempts = case.flows_of(), case.transfers.attempts
+    rows = [case.flow(flow) for flow in flows if flow not in explained and attempts.is_connection(flow)][:FLOWS_MAX]
+    return [case.connections[row["flow"]] for row in rows if is_mute(row)]
+
+
+def is_mute(row: FlowRow) -> bool:
+    """Returns whether a connection was opened, and closed or reset after some seconds without a byte."""
+    lasted_ns = (row["last_ns"] or 0) - (row["first_ns"] or 0)
+    is_ended = row["handshake_rtt_ns"] is not None and row["state"] in ("closed", "reset")
+    return is_ended and not row["payload_bytes"] and lasted_ns >= MUTE_NS
+
+
+@cause(
+    code="both-wait",
+    title="Both ends wait for the first word",
+    sentence="The client {client} and the server {server} both wait: neither said a word on {count:connection} before one "
+    "closed, after {waited}. Port {port} wants TLS from the first byte, and the client {probably}waits for a greeting in plain "
+    "text.",
+    advice="Turn on TLS from the start in the client (SMTPS, IMAPS, `SSL/TLS`, nodemailer `secure: true`), or let it use port "
+    "{plain}, where STARTTLS follows the greeting.",
+    shows="On a port of implicit TLS (465, 990, 993, 995), nobody sends a byte for 5 s or more after the handshake, and then an "
+    "end closes. A client of TLS sends its ClientHello at once; a server there waits for it.",
+    rivals={
+        "hung-server": "the client asked for nothing",
+        "late-greeting": "on this port the client speaks first",
+    },
+    unknown="Whether the client hangs: one that knows TLS says nothing then, too.",
+)
+def both_wait(case: Case) -> Matches:
+    for (server, client), group in largest_groups(
+        mute_connections(case), lambda each: (each.server, each.end(each.client_side)[0])
+    ):
+        waits = [Span(each.flow["first_ns"] or 0, each.last_ns) for each in group]
+        port = server[1] or 0
+        yield Match(
+            certainty="likely",
+            place="client",
+            flows=[each.number for each in group],
+            failed=len(group),
+            attempts=max(len(case.connections.to_server(server)), len(group)),
+            waited_ns=union_ns(waits),
+            filter=" or ".join(flow_filter(each.flow) for each in group[:SHOWN]),
+            proof=f"{plural(len(group), 'handshake')} of TCP, and not one byte of either end behind",
+            excluded={"hung-server": "the client sent nothing"},
+            undecided={
+                "late-greeting": f"`openssl s_client -connect {server[0]}:{port}`: whether it greets behind TLS at once"
+            },
+            client=client,
+            server=server_str(group[0].flow),
+            count=len(group),
+            waited=times_str([wait.ns for wait in waits]),
+            port=str(port),
+            plain=str(TLS_PORTS[port]),
         )

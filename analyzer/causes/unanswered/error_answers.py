@@ -46,6 +46,9 @@ HTTP_ADVICE = {
     "413": "Raise the limit of {server} (nginx `client_max_body_size`, Apache `LimitRequestBody`), or send less at once; a "
     "client that sends `Expect: 100-continue` hears of it before it sends the body.",
 }
+PLAIN_ADVICE = (
+    "Let the client ask for https:// there; in a proxy, set that scheme for {server} (nginx `proxy_pass https://`)."
+)
 REFUSED_ADVICE = (
     "Look at the request, and in the log of {server} for why it was refused: status {code} means {meaning}."
 )
@@ -64,6 +67,7 @@ REFUSALS = {
     "429": "too many requests",
     "431": "too large a header",
 }
+MALFORMED, HTTPS = "400", 443
 LOGIN, MISSING = ("401", "407"), ("403", "404")
 #: redirects one after another: more than 60 are no browser's (20) or curl's (50); the longest time between two, and the most
 #: requests until the first comes again
@@ -419,6 +423,8 @@ def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, 
     is_single = all(row["code"] == code for row in errors)
     advice = HTTP_ADVICE.get(code, REFUSED_ADVICE if meaning else HTTP_ADVICE["500"])
     met = behind(case, server, errors)
+    if code == MALFORMED and is_single and (port := tls_port(case, errors)):
+        meaning, advice = f"probably because port {port} wants TLS and got plain HTTP", PLAIN_ADVICE
     return {
         "findings": met.findings,
         "filter": f"http.response.code == {code}" if is_single else "http.response.code >= 400",
@@ -430,6 +436,16 @@ def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, 
         "names": f" ({named(names)})" if names else "",
         "what": advice.format(server=server, code=code, meaning=meaning),
     }
+
+
+def tls_port(case: Case, errors: Sequence[ExchangeRow]) -> int | None:
+    """Returns the port to which these requests of plain HTTP went, if it is that of HTTPS, or others speak TLS there."""
+    ends = {case.connections[flow].server for flow in flows_of(errors)}
+    if len(ends) != 1:
+        return None
+    (end,) = ends
+    spoken = (row["flow"] for row in case.trace.handshakes.rows(0, ROWS_MAX) if row["server_hello_frame"] is not None)
+    return end[1] if end[1] == HTTPS or any(case.connections[flow].server == end for flow in spoken) else None
 
 
 def backoffs_after(case: Case, errors: Iterable[ExchangeRow]) -> list[Span]:

@@ -293,15 +293,21 @@ static void note_change(struct tls_handshake *tls, const struct arrival *arrival
         tls->end = moment_of(arrival);
 }
 
-/* The client's first encrypted record of TLS 1.3, behind the ServerHello. One that is too short for
- * a Finished is an alert: the client refuses the server's messages. */
+/* Returns whether a record may be the Certificate of a client that has none: its header, two empty
+ * lengths, the type, and a tag of 16 or 8 bytes. The Finished follows. */
+static bool is_empty_certificate(size_t length) {
+    return length == MESSAGE_HEADER + 4 + 1 + 16 || length == MESSAGE_HEADER + 4 + 1 + 8;
+}
+
+/* The client's first encrypted record of TLS 1.3, behind the ServerHello. Another one that is too
+ * short for a Finished is an alert: the client refuses the server's messages. */
 static void note_encrypted(struct tls_handshake *tls, const struct arrival *arrival,
                            size_t length) {
     bool client = tls->hello.frame && arrival->direction == tls->client;
     tls->data = true;
     if (!client || tls->version != TLS_1_3 || !tls->answer.frame || tls->early)
         return;
-    if (length < FINISHED_LEAST)
+    if (length < FINISHED_LEAST && !is_empty_certificate(length))
         set_alert(tls, arrival, 0, true);
     else
         tls->end = moment_of(arrival);

@@ -63,10 +63,10 @@ def accepted_elsewhere(case: Case, server: Refused) -> list[FlowRow]:
 def is_by_chance(starts: Sequence[int], followed: int, late_ns: int) -> bool:
     """Returns whether connections that began at these times, of which some followed refusals, so late in all, may be those of
     other clients: as many others begin in that time."""
-    others, span_ns = len(starts) - followed, starts[-1] - starts[0] if starts else 0
-    if not followed or not others:
+    strangers, span_ns = len(starts) - followed, starts[-1] - starts[0] if starts else 0
+    if not followed or not strangers:
         return False
-    chance = late_ns / followed * others / max(span_ns, 1)
+    chance = late_ns / followed * strangers / max(span_ns, 1)
     return chance > CHANCE_MOST or chance**followed > CHANCES_MOST
 
 
