@@ -341,7 +341,7 @@ build/fuzz/%: analyzer/core/fuzz/%.c $(CORE_SOURCES) $(HEADERS)
 	@$(FUZZ) $(CORE_INCLUDES) $< $(CORE_SOURCES) -o $@ $(LIBRARIES)
 
 # Fuzz targets of the daemon: all its sources except main().
-CAPTURE_SOURCES = $(filter-out capture/main.c capture/fuzz/% capture/test/%,$(wildcard capture/*.c capture/*/*.c common/*.c common/*/*.c))
+CAPTURE_SOURCES = $(filter-out capture/main.c capture/fuzz/% common/test/%,$(wildcard capture/*.c capture/*/*.c common/*.c common/*/*.c))
 
 build/fuzz/%: capture/fuzz/%.c $(CAPTURE_SOURCES) $(wildcard capture/*.h capture/*/*.h)
 	$(call say,compiling $<)

@@ -56,7 +56,7 @@ static void stop(struct control *control) {
         control->stop_asked_ns = now;
     } else if (now - control->stop_asked_ns > STOP_AGAIN_NS) {
         log_warning(
-            "interrupted again: unwritten packets are lost; the next start recovers the file");
+            "interrupted again: unwritten packets are lost; the next start does what is left");
         _exit(EXIT_INTERRUPTED);
     }
 }
@@ -226,6 +226,20 @@ static int exit_code(const struct capture *capture, bool over) {
     return absent && absent == capture->device_count ? EXIT_MISSING : EXIT_DONE;
 }
 
+/* After the rounds, while files are finished and commands end. */
+static void *stop_again(void *argument) {
+    struct control *control = argument;
+    struct pollfd ready = {.fd = control->signal_fd, .events = POLLIN};
+    struct signalfd_siginfo info;
+    for (;;) {
+        poll(&ready, 1, -1);
+        while (read(control->signal_fd, &info, sizeof info) == sizeof info)
+            if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT)
+                stop(control);
+    }
+    return NULL;
+}
+
 /* Each round takes signals first, so that a stop is not delayed by a slow status client. */
 int control_run(struct control *control) {
     int64_t now = monotonic_ns();
@@ -252,6 +266,9 @@ int control_run(struct control *control) {
         poll(ready, sizeof ready / sizeof *ready, ROUND_MS);
     }
     struct status last;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, stop_again, control))
+        log_warning("out of memory: a second signal to stop is not heard");
     take_status(control, &last);
     send_status(control, &last, false);
     return exit_code(control->capture, rounds.over);

@@ -157,6 +157,18 @@ def test_the_index_of_a_file_that_its_command_removes_goes_with_it(link: Capture
     assert not list(link.folder.glob(".*.index"))
 
 
+def test_files_that_come_faster_than_they_can_be_finished_are_finished_later(link: CaptureLink) -> None:
+    with link.daemon("-b", "packets:1", "-z", "-Z", "root", watched=True) as daemon:
+        link.send(81)
+        daemon.wait_message("files come faster than they can be finished: compression and index of some are put off")
+        client = StatusClient(link.status)
+        line = client.wait(lambda status: status["finishing"]["done"] >= 80, "all are finished")
+        client.close()
+        assert line["finishing"] == {"done": 80, "waiting": 0, "failed": 0, "given_up": 0}
+        assert not daemon.stop()
+    assert packets_in(*link.files(".zst")) == 81 and not link.files()
+
+
 def test_a_file_that_is_removed_while_it_is_compressed_leaves_nothing(link: CaptureLink) -> None:
     link.records(10, "-b", "packets:10", "-Z", "root")
     plain = link.files()[0]

@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from capture_link import CaptureLink, StatusClient, packets_in
-from processes import small_disk, wait_until
+from processes import command_lines, small_disk, wait_until
 
 pytestmark = pytest.mark.xdist_group("capture")
+INTERRUPTED = 130  # exit code
 
 # An upload to a server that is down until `up` exists.
 UPLOAD = """#!/bin/sh
@@ -108,6 +110,17 @@ def test_a_command_that_hangs_is_ended_with_all_that_it_started(link: CaptureLin
         wait_until(
             lambda: not [pid for pid in pids.read_text().split() if is_running(pid)], "nothing outlives a kill", 10
         )
+
+
+def test_a_second_stop_does_not_wait_for_a_command(link: CaptureLink, tmp_path: Path) -> None:
+    command = script(tmp_path, "#!/bin/sh\nexec sleep 70\n")
+    with link.daemon("--on-close", command, "-Z", "root", watched=True) as daemon:
+        link.deliver(10)
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(2.1)
+        assert daemon.stop() == INTERRUPTED
+        assert "interrupted again" in daemon.messages()
+    wait_until(lambda: not [words for _, words in command_lines() if words == ["sleep", "70"]], "its command is gone")
 
 
 def test_only_space_removes_a_file_before_its_command(link: CaptureLink, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A folder of captures with drawn packets: hosts and ports inside VLANs, tunnels, fragments and ICMP errors, known one by one."""
+"""A folder of captures with drawn packets, of which each host and port is known: inside VLANs, MPLS, PPPoE, tunnels, fragments,
+ARP and ICMP errors."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NamedTuple
 
-IPV4, IPV6, VLAN = 0x0800, 0x86DD, 0x8100
+IPV4, IPV6, VLAN, ARP, MPLS, PPPOE = 0x0800, 0x86DD, 0x8100, 0x0806, 0x8847, 0x8864
+VXLAN, GENEVE, GTP = 4789, 6081, 2152
 SECOND = 10**9
 BEGIN = 1_700_000_000 * SECOND
 SECTION, INTERFACE, PACKET = 0x0A0D0D0A, 1, 6
@@ -61,15 +63,18 @@ class Ring:
     def tunnel(self, depth: int, is_ipv4: bool) -> tuple[int, bytes, Layer]:
         """Protocol and bytes around an inner packet."""
         inner = self.layer(depth + 1)
-        form = self.draw.randrange(4)
+        form, kind, flag = self.draw.randrange(6), struct.pack(">H", inner.kind), self.draw.randrange(2)
         if form == 0:
-            return 47, struct.pack(">HH", 0, inner.kind) + inner.body, inner
-        if form == 1:
-            head = (
-                struct.pack(">HHHH", 5000, 4789, 0, 0) + b"\x08" + bytes(7) + bytes(12) + struct.pack(">H", inner.kind)
-            )
-            return 17, head + inner.body, inner._replace(ports=(*inner.ports, 5000, 4789))
-        if form == 2 and (inner.kind == IPV4) == is_ipv4:  # an ICMP error
+            return 47, bytes(2) + kind + inner.body, inner
+        if form in (1, 2, 3):
+            port, head = {
+                1: (VXLAN, b"\x08" + bytes(7) + bytes(12) + kind),
+                2: (GENEVE, bytes((flag, 0)) + kind + bytes(4 + 4 * flag)),  # an option
+                3: (GTP, bytes((0x30 + 2 * flag, 255)) + bytes(6 + 4 * flag)),  # a sequence number
+            }[form]
+            udp = struct.pack(">HHHH", 5000, port, 0, 0)
+            return 17, udp + head + inner.body, inner._replace(ports=(*inner.ports, 5000, port))
+        if form == 4 and (inner.kind == IPV4) == is_ipv4:  # an ICMP error
             protocol, head = (1, b"\x03\x01") if is_ipv4 else (58, b"\x01\x00")
             return protocol, head + bytes(6) + inner.body, inner
         return 4 if inner.kind == IPV4 else 41, inner.body, inner
@@ -79,6 +84,9 @@ class Ring:
         source, destination = (self.draw.choice(self.pools[not is_ipv4]) for _ in range(2))
         hosts: tuple[bytes, ...] = (source, destination)
         offset = 0
+        if is_ipv4 and not depth and self.draw.random() < 0.05:
+            body = struct.pack(">HHBBH", 1, IPV4, 6, 4, 1) + bytes(6) + source + bytes(6) + destination
+            return Layer(ARP, body, hosts, ())
         if depth > 1 or self.draw.random() < 0.75:
             protocol, offset, body, ports = self.transport(is_ipv4)
         else:
@@ -91,15 +99,26 @@ class Ring:
         head = struct.pack(">IHBB", 6 << 28, len(body) & 0xFFFF, protocol, 64)
         return Layer(IPV6, head + source + destination + body, hosts, ports)
 
+    def on_link(self, layer: Layer) -> tuple[int, bytes]:
+        """Type and bytes of a packet that may be in MPLS or PPPoE."""
+        form = self.draw.randrange(10)
+        if form == 0 and layer.kind != ARP:
+            return MPLS, bytes((0, 16, 0, 64)) * self.draw.randrange(3) + bytes((0, 17, 1, 64)) + layer.body
+        if form == 1 and layer.kind != ARP:
+            protocol = 0x21 if layer.kind == IPV4 else 0x57
+            return PPPOE, struct.pack(">BBHHH", 0x11, 0, 1, len(layer.body) + 2, protocol) + layer.body
+        return layer.kind, layer.body
+
     def packet(self) -> Drawn:
-        kind, body, hosts, ports = self.layer()
+        layer = self.layer()
+        kind, body = self.on_link(layer)
         for _ in range(self.draw.choice((0, 0, 0, 1, 2))):
             kind, body = VLAN, struct.pack(">HH", 5, kind) + body
         self.clock += self.draw.randrange(2_000_000) * 1000
         if self.draw.random() < 0.1:
             self.clock -= 1_500_000
         frame = self.draw.randbytes(12) + struct.pack(">H", kind) + body
-        return Drawn(self.clock, frame, frozenset(hosts), frozenset(ports))
+        return Drawn(self.clock, frame, frozenset(layer.hosts), frozenset(layer.ports))
 
     def write(self, path: Path, form: str, count: int) -> None:
         """Writes a file of drawn packets: `pcap`, or pcapng with ns or (`us`) microseconds, compressed if `zst`."""
