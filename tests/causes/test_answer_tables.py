@@ -12,6 +12,9 @@ import pytest
 import needs
 from checkout import ROOT
 
+FOLDER = ROOT / "tests" / "causes"
+WORDS_MOST = 52  # of a fault of the capture, and what it carried nevertheless
+
 
 @pytest.fixture(scope="module")
 def maker() -> Any:
@@ -25,7 +28,7 @@ def maker() -> Any:
 
 def changed(table: str, name: str) -> list[str]:
     """The rows of a table that are not in the file of that name, and those that are there alone."""
-    before = (ROOT / "tests" / "causes" / name).read_text("utf-8").splitlines()
+    before = (FOLDER / name).read_text("utf-8").splitlines()
     rows = table.splitlines()
     return [f"+ {row}" for row in rows if row not in before] + [f"- {row}" for row in before if row not in rows]
 
@@ -42,3 +45,13 @@ def test_the_answers_of_other_peoples_captures_were_read(maker: Any, name: str) 
     before = (ROOT / "tests" / "causes" / "answers_shared.tsv").read_text("utf-8")
     rows = maker.table(folder, maker.captures(shared)).splitlines()[1:]
     assert [row for row in rows if not row.startswith("(") and row not in before.splitlines()] == []
+
+
+def test_answers_are_short() -> None:
+    lines = (
+        line
+        for name in ("answers.tsv", "answers_shared.tsv")
+        for line in (FOLDER / name).read_text("utf-8").splitlines()
+    )
+    long = [line for line in lines if len(line.rpartition("\t")[2].split()) > WORDS_MOST]
+    assert not long

@@ -82,6 +82,7 @@ def test_a_missing_capture_without_a_command_is_missed_as_a_file(wiretale_run: A
         ("analyze x --reprot y.html", "there is no option --reprot (did you mean --report?)"),
         ("analyze x --reprot=y.html", "there is no option --reprot (did you mean --report?)"),
         ("analyze --reprot", "there is no option --reprot (did you mean --report?)"),
+        ("analyze x --cause tail-los", "there is no cause 'tail-los' (did you mean tail-loss?)"),
         ("theory --lnk 1G", "there is no option --lnk (did you mean --link?)"),
         ("experiment run quick --dryrun", "there is no option --dryrun (did you mean --dry-run?)"),
         ("lab up wan --sed 3", "there is no option --sed (did you mean --seed?)"),

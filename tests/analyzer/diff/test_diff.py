@@ -86,9 +86,15 @@ def test_losses_and_round_trips_are_measured(write: Write) -> None:
     assert change(difference, "packets").difference == 1  # one more segment, one acknowledgment less and one more
 
 
-@pytest.mark.parametrize(("after", "verdict"), [(999_995.0, "same"), (998_000.0, "worse"), (1_002_000.0, "better")])
-def test_a_change_that_rounds_to_nothing_is_none(after: float, verdict: str) -> None:
-    assert Change(MEASURES["goodput"], 1_000_000.0, after).verdict == verdict
+@pytest.mark.parametrize(
+    ("after", "verdict", "word"),
+    [(999_995.0, "same", ""), (998_000.0, "worse", ""), (1_002_000.0, "better", ""), (980_000.0, "worse", "worse")],
+)
+def test_a_change_that_rounds_to_nothing_is_none_and_a_small_one_has_no_word(
+    after: float, verdict: str, word: str
+) -> None:
+    change = Change(MEASURES["goodput"], 1_000_000.0, after)
+    assert (change.verdict, change.word) == (verdict, word)
 
 
 def test_goodput_is_payload_over_time(write: Write) -> None:
