@@ -111,6 +111,20 @@ def in_two_pieces(
     return link.wire
 
 
+def one_at_a_time(mss: int = 536, count: int = 3) -> Wire:
+    """Pages of a device in segments of many sizes, each sent when the one before it has been acknowledged, 200 ms later."""
+    wire = Wire(by_time=True)
+    for i in range(count):
+        now, at, start = 0.0, 0, 10_000.0 * i
+        link = Connection(wire, 40_001 + i).open(start, 1.0, mss=mss)
+        link.send(start + 2, 0, 0, 90, PUSH, 0).send(start + 3, 1, 0, ack=90)
+        for number in range(15):
+            size, now = min(mss, (60, 536, 210, 536, 120)[number % 5]), start + 6 + 201.5 * number
+            link.send(now, 1, at, size, PUSH, 90).send(now + 200, 0, 90, ack=at + size)
+            at += size
+    return wire
+
+
 def reads(count: int = 16, asks: bool = True, segments: int = 22, rounds: int = 25, window: int = 16_384) -> Wire:
     """Reads of a file over a path of 100 ms, so many of which are open at a time; seen at the server."""
     link = Connection(Wire(by_time=True), server_port=22).open(rtt=100.0, near=99.9, window=window)
@@ -249,6 +263,16 @@ CASES = {
     ),
     "keys and screens over SSH": NOT(lambda: read_blocks(60, pause=130.0), SERIAL),
     "commands over SSH, one after the other": NOT(lambda: read_blocks(60, sizes=(36, 52, 84, 148, 60)), SERIAL),
+    "a device that sends one segment at a time": Case(
+        one_at_a_time,
+        "nagle-delack",
+        ("10.0.0.2:80 waits for the ACK of each segment", "10.0.0.1 delays", "3 connections"),
+    ),
+    "a host that sends one segment at a time": Case(
+        lambda: one_at_a_time(1_460),
+        "nagle-delack",
+        ("10.0.0.2:80 writes messages in small pieces", "of 3 connections"),
+    ),
     "bodies that wait for the ACK of the header": Case(
         in_two_pieces, TRIP, ("10.0.0.1 writes messages in pieces", "a round trip of 36", "of 14 requests")
     ),

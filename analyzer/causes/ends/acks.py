@@ -20,8 +20,13 @@ if TYPE_CHECKING:
 
 SINGLES_MIN, OPTIONS_BYTES = 8, 12  # full segments, one after the other; their timestamps
 FULL = 0.9  # of a segment, on average: what waits is no short segment
-PIECES = "writes messages in small pieces and holds each next piece back until the last is acknowledged"
-TAILS = "holds the last, short piece of its messages back until the full segments before it are acknowledged"
+PIECES = "writes messages in small pieces and holds each next piece back until the last is acknowledged (Nagle)"
+TAILS = "holds the last, short piece of its messages back until the full segments before it are acknowledged (Nagle)"
+SINGLES = "waits for the ACK of each segment before it sends the next (a small stack with one buffer, or Nagle)"
+SMALL_MSS = 1_220  # of IPv6; hosts take more
+ONE_BUFFER = (
+    " If it has one buffer (uIP), split segments in two (UIP_SPLIT), so that each pair is acknowledged at once."
+)
 TAIL_SHARE = 0.5  # of a full segment, the mean of messages of full segments and a tail
 #: delayed-ACK timers in use, the shortest and the longest wait for one, ms: Linux; Windows and BSD
 TIMERS_MS = ((40, 30, 60), (200, 150, 240))
@@ -92,14 +97,16 @@ def timer_of(case: Case, row: DirectionRow) -> Timer:
     return Timer(f"{usual} ms" if usual else f"up to {show_duration(longest_ns)}", bool(usual))
 
 
-def words_of(case: Case, row: DirectionRow) -> Words:
-    """Returns the words that both causes have."""
-    account = case.transfers.turns.account(row["flow"])
+def words_of(case: Case, row: DirectionRow, *others: DirectionRow) -> Words:
+    """Returns the words that both causes have, of one connection or several between the same two hosts."""
+    rows = (row, *others)
+    life_ns = sum(sum(case.transfers.turns.account(each["flow"]).values()) for each in rows)
+    waited = parts_str(sum(each["time_delayed_ack_ns"] or 0 for each in rows), life_ns)
     return {
         "sender": endpoint_str(row["source"], row["source_port"]),
-        "receiver": endpoint_str(row["destination"], row["destination_port"]),
+        "receiver": endpoint_str(row["destination"], None if others else row["destination_port"]),
         "timer": timer_of(case, row).text,
-        "waited": parts_str(row["time_delayed_ack_ns"] or 0, sum(account.values())),
+        "waited": f"{waited} of {plural(len(rows), 'connection')}" if others else waited,
     }
 
 
@@ -145,8 +152,8 @@ def delack_tail(case: Case) -> Matches:
 @cause(
     code="nagle-delack",
     title="Nagle's algorithm waits for a delayed ACK",
-    sentence="{sender} {writes} (Nagle), and {receiver} delays that ACK by {timer}. That took {waited}.",
-    advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).",
+    sentence="{sender} {writes}, and {receiver} delays that ACK by {timer}. That took {waited}.",
+    advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).{remedy}",
     shows="After short segments, the sender waits at least 30 ms, until a pure ACK releases the next data at once. The waits "
     "are 120 ms and 10% of the time or more (finding delayed-ack). Or at least three answers that fit into one segment come in "
     "pieces, the last when an ACK had come after 40 or 200 ms, and the server had not paused.",
@@ -154,29 +161,48 @@ def delack_tail(case: Case) -> Matches:
         "delack-tail": "the held segment is short, and not the last of a full flight",
         "slow-server": "the ACK that ends the wait carries no data",
     },
-    unknown="Whether the receiver was slow for another reason at those times.",
+    unknown="Whether the receiver was slow for another reason at those times. Of a sender with an MSS below 1,220 bytes, whether "
+    "its stack has a single buffer.",
 )
 def nagle_delack(case: Case) -> Matches:
+    pairs: dict[tuple[str, int | None, str], list[tuple[Numbered, DirectionRow]]] = {}
     for each, row, _ in delayed(case):
-        is_usual = timer_of(case, row).is_usual
+        pairs.setdefault((row["source"], row["source_port"], row["destination"]), []).append((each, row))
+    for group in pairs.values():
+        rows = [row for _, row in group]
+        row, waited_ns = rows[0], sum(each["time_delayed_ack_ns"] or 0 for each in rows)
+        is_usual = all(timer_of(case, each).is_usual for each in rows)
         yield Match(
             certainty="proven" if is_usual else "likely",
             place="client" if row["direction"] == case.flow(row["flow"])["client"] else "server",
-            findings=[each],
-            flows=[(row["flow"], row["direction"])],
-            waited_ns=row["time_delayed_ack_ns"],
-            saving_ns=row["time_delayed_ack_ns"],
-            severity="info" if each.finding.severity == "info" else None,
+            findings=[each for each, _ in group],
+            flows=[(each["flow"], each["direction"]) for each in rows],
+            waited_ns=waited_ns,
+            saving_ns=waited_ns,
+            severity="info" if all(each.finding.severity == "info" for each, _ in group) else None,
             proof="a short segment, a pure ACK after the timer, and the next data right after that, each time",
             excluded={
                 "delack-tail": f"segments of {show_bytes(mean_segment(row))} on average",
                 **({"slow-server": "the ACK that ends each wait carries no data"} if is_usual else {}),
             },
             undecided={} if is_usual else {"slow-server": "a capture at the receiver: no timer in use is that long"},
-            writes=TAILS if mean_segment(row) >= TAIL_SHARE * (row["wire_mss"] or 0) > 0 else PIECES,
-            **words_of(case, row),
+            writes=writes_of(row),
+            remedy=ONE_BUFFER if is_small(row) else "",
+            **words_of(case, *rows),
         )
     yield from held_answers(case)
+
+
+def is_small(row: DirectionRow) -> bool:
+    """Returns whether a sender takes short segments only and has one in flight: a small stack may have a single buffer."""
+    return is_single(row) and 0 < (row["mss"] or 0) < SMALL_MSS
+
+
+def writes_of(row: DirectionRow) -> str:
+    """Returns what a sender does that waits for the ACK of a short segment."""
+    if is_small(row):
+        return SINGLES
+    return TAILS if mean_segment(row) >= TAIL_SHARE * (row["wire_mss"] or 0) > 0 else PIECES
 
 
 class Held(NamedTuple):
@@ -226,6 +252,7 @@ def held_answers(case: Case) -> Matches:
             excluded={"delack-tail": "each answer fits into one segment"},
             undecided={"slow-server": f"the program at {talk.server}: does it write header and body apart?"},
             writes=PIECES,
+            remedy="",
             sender=talk.server,
             receiver=flow["destination" if flow["client"] else "source"],
             timer=f"{middle([each.timer for each in answers]):.0f} ms",
@@ -265,7 +292,7 @@ def split_of(case: Case, talk: Talk, name: str) -> Split:
     code="nagle-trip",
     title="Nagle's algorithm waits for a round trip",
     sentence="{sender} writes messages in pieces and holds the next one back (Nagle) until an ACK comes, a round trip of {trip} "
-    "later: {waited} of {count:request}.",
+    "later. That took {waited} of {count:request}.",
     advice="Set TCP_NODELAY at {sender}, or write each message at once (writev, a buffer, TCP_CORK).",
     shows="At least eight requests or answers of a conversation that would fit into one segment come in pieces, the last one "
     "a round trip after the first (98% to 110% of the least, which is 5 ms or more). Those are 80% of the messages in pieces "
