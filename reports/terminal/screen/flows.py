@@ -8,6 +8,7 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.text import Text
@@ -110,7 +111,7 @@ def added(group: Sequence[FlowSum], name: str) -> FlowSum:
         name,
         next((flow.server_name for flow in group if flow.server_name), ""),
         group[0].server,
-        frozenset().union(*(flow.processes for flow in group)),
+        frozenset().union(*map(attrgetter("processes"), group)),
         sum(flow.flows for flow in group),
         sum(flow.opened for flow in group),
         sum(flow.requests for flow in group),

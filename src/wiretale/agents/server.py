@@ -360,8 +360,7 @@ def tools_of(captures: Captures) -> list[Callable[..., Json]]:
         }
 
     def evidence_of_cause(path: str, cause: int | str) -> Json:
-        """What shows a cause (its number or code in `causes`): frames with their roles, findings, flows, and why its rivals
-        are out."""
+        """What shows a cause (its number or code): frames with their roles, findings, flows, and why its rivals are out."""
         return evidence(captures.get(path), cause)
 
     def exchanges(path: str, flow: int | None = None, outcome: str | None = None, limit: int = 20) -> Json:
