@@ -73,6 +73,12 @@ def test_a_page_has_every_part_of_the_help() -> None:
     assert page.sections[0].entries == [("-a, --all VALUE", "one two")]
 
 
+def test_text_without_a_heading_is_a_note() -> None:
+    page = page_of("x", "A thing.\n\nusage: x FILE\n\noptions:\n  -a                    all\n\nOne.\n\nTwo.\n")
+    assert [part.heading for part in page.sections] == ["options", "notes", ""]
+    assert '.SH "NOTES"\n.PP\nOne.\n.PP\nTwo.\n' in troff(page)
+
+
 def test_words_of_an_option_are_completed_by_a_function_of_zsh(manual: Path) -> None:
     text = (manual / "share/zsh/site-functions/_wiretale").read_text("utf-8")
     assert ":CODE:_wiretale_cause" in text and "\n_wiretale_cause() {" in text and ":_alternative" not in text

@@ -43,8 +43,7 @@ PROGRAM_COMMANDS = ("send", "receive", "ttcp", "path", "capture", "find", "statu
 # Groups without a module: description, and examples.
 GROUPS = {
     "traffic": (
-        "Test with other programs' peers (classic ttcp), over a worse network (a link with loss, delay and a rate), and list the "
-        "routers on the way to a host.",
+        "Exchange data with classic ttcp, emulate a link with loss, delay and a rate, and list the routers on the way to a host.",
         "wiretale traffic ttcp -t -s 192.0.2.2\nwiretale traffic path 192.0.2.2\nwiretale traffic link --help\n",
     ),
 }

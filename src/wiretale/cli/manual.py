@@ -25,6 +25,7 @@ from wiretale.version import __version__
 ENTRY = re.compile(r"  (\S.*?)(?: {2,}(\S.*))?$")
 HEADING = re.compile(r"([a-z][^\n]*):$")
 LITERAL = ("examples",)
+NOTES = "notes"  # text of a help without a heading
 
 
 class Entry(NamedTuple):
@@ -76,7 +77,8 @@ def page_of(path: str, help_text: str) -> Page:
         first, *lines = part.split("\n")
         matched = HEADING.match(first)
         if not matched:
-            sections.append(Section("", [], part.split("\n")))
+            is_first = not sections or sections[-1].heading not in (NOTES, "")
+            sections.append(Section(NOTES if is_first else "", [], part.split("\n")))
         elif matched[1] in LITERAL:
             sections.append(Section(matched[1], [], [line[2:] for line in lines]))
         else:
@@ -140,6 +142,7 @@ def troff(page: Page) -> str:
     brief = page.description.partition(". ")[0].removesuffix(".")
     lines = [
         f'.TH "{escaped(name.upper())}" 1 "" "wiretale {escaped(__version__)}" "User Commands"',
+        *(".nh", ".ad l"),  # options are not hyphenated
         ".SH NAME",
         f"{escaped(name)} \\- {escaped(brief[:1].lower() + brief[1:])}",
         ".SH SYNOPSIS",
