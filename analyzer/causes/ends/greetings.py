@@ -62,27 +62,26 @@ class Callback(NamedTuple):
     flows: list[int]
 
 
+def is_call(row: ExchangeRow, greeting: Greeting) -> bool:
+    """Returns whether the server opened this connection to its client soon after the handshake, and gave up before it greeted."""
+    flow, waited = greeting
+    ends, began_ns = (flow["source"], flow["destination"])[:: -1 if flow["client"] else 1], row["asked_ns"] or 0
+    is_soon = waited.start_ns <= began_ns <= waited.start_ns + SOON * waited.ns
+    return (row["server"], row["client"]) == ends and is_soon and began_ns + (row["waited_ns"] or 0) <= waited.end_ns
+
+
 def callback_of(case: Case, group: list[Greeting]) -> Callback | None:
     """Returns the connections that a server opened to one port of each client soon after the handshake, and that were still
     open when it greeted; None if there is not one for each wait."""
     rows = [row for row in case.exchanges("kind", "connect") if row["answered_ns"] is None and row["flow"] is not None]
     called: dict[int | None, list[int]] = {}
-    for flow, waited in group:
-        ends = (flow["source"], flow["destination"])[:: -1 if flow["client"] else 1]
-        for row in rows:
-            began_ns = row["asked_ns"] or 0
-            is_soon = waited.start_ns <= began_ns <= waited.start_ns + SOON * waited.ns
-            if (
-                (row["server"], row["client"]) == ends
-                and is_soon
-                and began_ns + (row["waited_ns"] or 0) <= waited.end_ns
-            ):
-                called.setdefault(server_end(case.flow(row["flow"] or 0), row["direction"])[1], []).append(
-                    row["flow"] or 0
-                )
-                break
-    whole = (Callback(port, flows) for port, flows in called.items() if len(flows) == len(group))
-    return next(whole, None)
+    for greeting in group:
+        row = next((row for row in rows if is_call(row, greeting)), None)
+        if row is not None:
+            port = server_end(case.flow(row["flow"] or 0), row["direction"])[1]
+            called.setdefault(port, []).append(row["flow"] or 0)
+    calls = (Callback(port, flows) for port, flows in called.items() if len(flows) == len(group))
+    return next(calls, None)
 
 
 def late_greetings(case: Case) -> dict[tuple[str, int | None], list[Greeting]]:
