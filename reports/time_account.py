@@ -44,7 +44,8 @@ class TimeAccount(NamedTuple):
     @property
     def base(self) -> str:
         """`20 s of 24.5 s`, or what the sum of flows at the same time is more than."""
-        several = ", summed over flows that overlap, in " if self.waited_ns > OVERLAP * self.capture_ns else " of "
+        longest_ns = max(self.waited_ns, self.parts.get("idle", 0.0))
+        several = ", summed over flows that overlap, in " if longest_ns > OVERLAP * self.capture_ns else " of "
         return f"{show_duration(self.waited_ns)}{several}{show_duration(self.capture_ns)}"
 
     def named(self, most: int = NAMED) -> tuple[dict[str, float], float]:

@@ -18,7 +18,7 @@ from wiretale.analyzer.causes.cause import Cause, Match, Severity
 from wiretale.analyzer.causes.rank import rank_of
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings.cost import NOTE_SHARE, Span, union_ns
-from wiretale.analyzer.findings.evidence import Cited, Side
+from wiretale.analyzer.findings.evidence import MEMBERS_READ, Cited, Side
 
 if TYPE_CHECKING:
     from wiretale.analyzer.findings.model import Finding
@@ -142,10 +142,11 @@ def explanation(case: Case, rule: Cause, match: Match) -> Explanation:
     effects = {each.number for each in case.effects(rule.explains, (flow for flow, _ in sides))}
     case.explain(named | effects)
     case.note_flows(rule.code, (flow for flow, _ in sides))
-    flows, (sentence, advice), share = {flow for flow, _ in sides}, rule.texts(match), share_of(case, match, sides)
+    flows, (sentence, advice), read = {flow for flow, _ in sides}, rule.texts(match), sides[:MEMBERS_READ]
+    share = share_of(case, match, read)
     return Explanation(
         rule.code,
-        severity_of(case, match, sides, share),
+        severity_of(case, match, read, share),
         match.certainty,
         match.place,
         next(iter(flows)) if len(flows) == 1 else None,

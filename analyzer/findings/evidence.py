@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import math
 import os
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from wiretale.analyzer.display_filter import frame_filter
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
-MEMBERS_MAX = 200  # flows of a finding in finding_flows
+MEMBERS_MAX = 200_000  # flows of a finding in finding_flows, as many as a page holds
+MEMBERS_READ = 200  # of them, those whose rows are read, or shown
 FRAMES_MAX = 200  # packets of a finding in finding_frames
 SHOWN = 5  # rows that a sentence or its evidence names
 ENDS = FIRST, LAST = "first", "last"
@@ -130,18 +133,22 @@ class Evidence(NamedTuple):
         }
 
 
-def by_finding(table: Table[R], count: int) -> list[list[R]]:
-    """Returns the rows of each finding."""
-    rows: list[list[R]] = [[] for _ in range(count)]
-    for number, row in zip(table.column("finding"), table.rows(), strict=True):
-        rows[number - 1].append(row)
-    return rows
+def first_rows(table: Table[R], column: str, count: int) -> list[list[R]]:
+    """Returns the first rows of each of so many findings or causes, whose numbers ascend in a column."""
+    numbers = table.column(column)
+    starts = [bisect_left(numbers, number) for number in range(1, count + 2)]
+    return [table.rows(start, min(stop, start + MEMBERS_READ)) for start, stop in pairwise(starts)]
 
 
 def evidence_of(trace: Trace) -> list[Evidence]:
     """Returns what shows each finding, in the order of the table."""
     count = len(trace.findings)
-    return list(map(Evidence, by_finding(trace.finding_frames, count), by_finding(trace.finding_flows, count)))
+    return [
+        Evidence(*parts)
+        for parts in zip(
+            *(first_rows(table, "finding", count) for table in (trace.finding_frames, trace.finding_flows)), strict=True
+        )
+    ]
 
 
 class Files:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.causes.registry import CAUSES, cause_of
 from wiretale.analyzer.causes.registry import example_of as example_of_cause
-from wiretale.analyzer.findings.evidence import evidence_of
+from wiretale.analyzer.findings.evidence import evidence_of, first_rows
 from wiretale.analyzer.findings.exchanges.turns import Split
 from wiretale.analyzer.findings.explain import Explained, left_out
 from wiretale.analyzer.findings.judged import judge
@@ -91,9 +91,9 @@ def page_object(code: str, version: str) -> Row:
 
 def causes_of(trace: Trace, code: str | None) -> list[Row]:
     """Returns the causes, or those of a code, with the numbers of the findings that each explains, its rivals, packets and
-    flows."""
+    first flows."""
     parts = {
-        name: rows_by_cause(table)
+        name: first_rows(table, "cause", len(trace.causes))
         for name, table in (
             ("frames", trace.cause_frames),
             ("flows", trace.cause_flows),
@@ -103,17 +103,14 @@ def causes_of(trace: Trace, code: str | None) -> list[Row]:
     }
     causes: list[Row] = []
     for row in (row for row in trace.causes if code in (None, row["code"])):
-        members = {name: by_cause.get(row["cause"], []) for name, by_cause in parts.items()}
+        members = {name: list(map(without_cause, rows[row["cause"] - 1])) for name, rows in parts.items()}
         causes.append({**row, **members, "findings": [member["finding"] for member in members["findings"]]})
     return causes
 
 
-def rows_by_cause(table: Iterable[Any]) -> dict[int, list[Row]]:
-    """Returns the rows of a table of causes by cause, without its number."""
-    by_cause: dict[int, list[Row]] = {}
-    for row in table:
-        by_cause.setdefault(row["cause"], []).append({name: value for name, value in row.items() if name != "cause"})
-    return by_cause
+def without_cause(row: Mapping[str, Any]) -> Row:
+    """Returns a row of a table of causes without the number of the cause."""
+    return {name: value for name, value in row.items() if name != "cause"}
 
 
 def explain_object(

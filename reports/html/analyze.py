@@ -30,7 +30,7 @@ from wiretale.reports.html.packing import base_time, encoded, numbered_words, pa
 from wiretale.reports.html.requests import request_rows
 from wiretale.reports.html.time_bands import SPANS_MOST, TURNS_MOST, band_words, packed_turns, spans_of_flows
 from wiretale.reports.html.time_columns import column_flows, packed_columns
-from wiretale.reports.html.timeline import timeline
+from wiretale.reports.html.timeline import steps_of, timeline
 from wiretale.reports.phrases import choose_flows, drops_of
 
 if TYPE_CHECKING:
@@ -193,7 +193,10 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True, live: int
         "again": again(trace, served),
         "cut": cut_start(trace, served),
         "findings": finding_data,
-        "causes": cause_flows(trace, finding_data),
+        "causes": [
+            {**cause, "flows": [], "packed_flows": steps_of(array("I", cause["flows"]))}
+            for cause in cause_flows(trace, finding_data)
+        ],
         "files": file_names(trace),
         "series_flows": fitting["series"],
         "whole_flows": sorted(set(limited).intersection(*fitting.values())) if served else [],

@@ -20,6 +20,7 @@ from wiretale.reports.phrases import cause_cost, cost_text, drops_of, title_of
 from wiretale.reports.time_account import PARTS, time_account
 
 if TYPE_CHECKING:
+    from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
 
 CAUSES_SHOWN = 10
@@ -184,17 +185,24 @@ def single_span(entry: Explained, finding_data: list[dict[str, Any]], members: i
     return (start, end) if is_single else None
 
 
+def flows_by(table: Table[Any], column: str) -> dict[int, list[int]]:
+    """Returns the flows of each cause or finding."""
+    found: dict[int, list[int]] = {}
+    for number, flow in zip(table.column(column), table.column("flow"), strict=True):
+        found.setdefault(number, []).append(flow)
+    return found
+
+
 def cause_flows(trace: Trace, evident: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns for each entry that the page lists its flows, at most 200 of `members`, and its times in seconds: what a
-    selection of flows or of a range must have of it."""
-    of_causes: dict[int, list[int]] = {}
-    for row in trace.cause_flows.rows():
-        of_causes.setdefault(row["cause"], []).append(row["flow"])
+    """Returns for each entry that the page lists its flows, and its times in seconds: what a selection of flows or of a range
+    must have of it."""
+    of_causes, of_findings = flows_by(trace.cause_flows, "cause"), flows_by(trace.finding_flows, "finding")
     base_ns, described = base_time(trace), []
     for entry in entries(trace)[:CAUSES_SHOWN]:
         finding_data, cause = [evident[row["finding"] - 1] for row in entry.group.rows], entry.cause
-        flows = of_causes.get(cause["cause"], []) if cause else []
-        flows = list(dict.fromkeys(flows or [flow for row in finding_data for flow in row["flows"]]))
+        flows = of_causes.get(cause["cause"]) if cause else None
+        flows = flows or [flow for row in entry.group.rows for flow in of_findings.get(row["finding"], [])]
+        flows = list(dict.fromkeys(flows))
         members = max(len(flows), cause["members"] or 0) if cause else len(flows)
         start, end = span_of_entry(entry, finding_data, base_ns)
         described.append(

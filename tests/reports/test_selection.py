@@ -12,7 +12,7 @@ import pytest
 
 import wiretale
 from one_queue import through_one_queue
-from plain_wire import Connection
+from plain_wire import ACK, RST, SYN, Connection, Wire
 from report_page import Page
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate
 from wiretale.reports.html import analyze, timeline
@@ -245,6 +245,30 @@ def test_the_timeline_stacks_by_a_facet(desk: Page, report: tuple[wiretale.Trace
     desk.page.go_back()
     desk.until("!location.hash.includes('stack=')")
     assert desk.page.evaluate("drawnTraffic().layers.length") == 0
+
+
+def test_a_cause_of_many_flows_selects_and_stacks_all_of_them(page: Page, tmp_path: Path) -> None:
+    """A server refuses 300 connections, and another one takes 20."""
+    wire = Wire()
+    for number in range(320):
+        talk = Connection(wire, port=2000 + number, server_port=80 if number % 16 == 0 else 81)
+        if talk.server_port == 80:
+            talk.open(10.0 * number).data(10.0 * number + 30, 0, 1000).ack(10.0 * number + 50, 1000)
+        else:
+            talk.send(10.0 * number, 0, -1, flags=SYN).send(10.0 * number + 20, 1, -1, flags=RST | ACK, ack=0)
+    trace = wiretale.analyze(wire.write(tmp_path / "capture.pcap"))
+    refused = flows_where(trace, "destination_port = 81")
+    of_cause = "flow IN (SELECT flow FROM cause_flows WHERE cause = 1)"
+    assert len(refused) == 300 and trace.causes[0]["code"] == "refused" and flows_where(trace, of_cause) == refused
+    page.open(trace.report(tmp_path / "report.html"), "#only=cause:1")
+    assert page.page.evaluate(CHOSEN) == refused
+    assert page.page.inner_text("#selected-count").startswith("300 of 320 flows")
+    page.open(tmp_path / "report.html", "#stack=cause")
+    first, other = page.page.evaluate("drawnTraffic().layers.map(({ words, rates }) => [words, [...rates]])")
+    assert first[0].startswith("1 ") and "not among" not in other[0] and page.complaints == []
+    for (_, rates), condition in ((first, of_cause), (other, "destination_port = 80")):
+        drawn = [rate * page.page.evaluate("traffic.width") / 8 for rate in rates]
+        assert drawn == pytest.approx(bins_where(trace, page, "bytes", condition), rel=1e-4, abs=0.01)
 
 
 def test_values_of_the_timeline_stand_beside_the_pointer(desk: Page, report: tuple[wiretale.Trace, Path]) -> None:

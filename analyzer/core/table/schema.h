@@ -1220,8 +1220,8 @@
       "before or after a wait; lost: the lost segment, or the nearest packet; retransmission, "    \
       "request or response; cited: any other packet")
 
-/* In the order of findings; of a finding the flow first in which it shows best. At most 200 of a
- * finding. */
+/* In the order of findings; of a finding the flow first in which it shows best. At most 200,000
+ * of a finding. */
 #define FINDING_FLOWS_COLUMNS(X)                                                                   \
     X(finding, KNOWN(INT), "", "findings row")                                                     \
     X(flow, KNOWN(INT), "",                                                                        \
@@ -1269,7 +1269,7 @@
     X(frame, KNOWN(INT), "frame", "a packet that shows the cause")                                 \
     X(role, KNOWN(WORD), "", "as in finding_frames")
 
-/* In the order of causes; of a cause the flow first in which it shows best. At most 200 of one. */
+/* In the order of causes; of a cause the flow first in which it shows best. At most 200,000. */
 #define CAUSE_FLOWS_COLUMNS(X)                                                                     \
     X(cause, KNOWN(INT), "", "causes row")                                                         \
     X(flow, KNOWN(INT), "", "flows row of a flow that it is about")                                \

@@ -125,6 +125,14 @@ export async function unplaned([code, kept, text]) {
   return new ARRAYS[code](joined.buffer);
 }
 
+// Returns numbers of which the column has the differences (reports/html/timeline.py).
+/** @param {PackedPlanes} column */
+export async function unstepped(column) {
+  const numbers = /** @type {Uint32Array} */ (await unplaned(column));
+  for (let i = 1; i < numbers.length; i++) numbers[i] += numbers[i - 1];
+  return numbers;
+}
+
 // Returns the first place of an ascending list whose item, or the value that `of` returns for it, is not below a value.
 /** @param {ArrayLike<number>} x @param {number} value @param {(item: number) => number} [of] */
 export function firstAtOrAfter(x, value, of = (item) => item) {

@@ -70,7 +70,7 @@ interface Finding {
   to: number | null;
 }
 // A listed cause, in the order of the list: `main` is the finding that Show shows, and `span` its times if it is a single span.
-interface CauseFlows { title: string; flows: number[]; members: number; from: number | null; to: number | null; main: number | null; findings: number[]; span: Span | null }
+interface CauseFlows { title: string; flows: number[]; packed_flows: PackedPlanes; members: number; from: number | null; to: number | null; main: number | null; findings: number[]; span: Span | null }
 interface Facet { words: string; values: (row: number) => string[]; text?: (value: string) => string }
 type Wanted = Pick<Choice, "only" | "find" | "during">;
 interface ShownFinding extends Finding { from: number } // whose times are known

@@ -88,7 +88,7 @@ def test_a_finding_has_the_flows_that_share_the_queue(tmp_path: Path) -> None:
     assert single and all(members_of[code] == [flow] for code, flow in single.items())
 
 
-def test_a_finding_has_at_most_200_flows(tmp_path: Path) -> None:
+def test_a_finding_has_all_its_flows_and_its_evidence_200(tmp_path: Path) -> None:
     syns = [
         Ether(dst=NEIGHBOR) / IP(src="10.0.0.1", dst="10.0.0.2") / TCP(sport=1000 + n, dport=80) for n in range(300)
     ]
@@ -97,7 +97,9 @@ def test_a_finding_has_at_most_200_flows(tmp_path: Path) -> None:
     wrpcap(str(tmp_path / "syns.pcap"), syns)
     trace = wiretale.analyze(tmp_path / "syns.pcap")
     (row,) = trace.findings.rows()
-    assert trace.finding_flows.column("flow") == [*range(200)] and row["members"] == 300
+    assert trace.finding_flows.column("flow") == [*range(300)] and row["members"] == 300
+    (evidence,) = evidence_of(trace)
+    assert [side["flow"] for side in evidence.flows] == [*range(200)]
 
 
 def test_the_capture_point_may_be_behind_the_queue(tmp_path: Path) -> None:

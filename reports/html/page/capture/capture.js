@@ -19,7 +19,7 @@ import { listenPackets } from "../packets/packets.js";
 import { $, data, loadPlotly } from "../plotly.js";
 import { paper } from "../print.js";
 import { startChips } from "../selection/chips.js";
-import { isSelection, selectedRows } from "../selection/selection.js";
+import { isSelection, loadCauses, selectedRows } from "../selection/selection.js";
 import { startRangeFacts } from "../selection/range_facts.js";
 import { startTimeBar } from "../selection/time_bar.js";
 import { momentText, whole } from "../units.js";
@@ -118,6 +118,7 @@ async function start() {
   startMembers();
   holdTables({ flows: await loadFlows(data.flows) });
   await loadTimes(data.times);
+  await loadCauses();
   holdSpans(await loadSpans(data.spans));
   await loadTurns();
   await loadRequests();

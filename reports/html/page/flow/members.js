@@ -130,9 +130,9 @@ function pictureButton(picture, span, most) {
   const button = part("button", "member"), { name, flows, lost } = picture, head = part("span", "head");
   button.type = "button";
   button.dataset.flows = flows.join(" ");
-  head.append(part("b", "", name), part("span", "", `${whole(lost)} lost`));
+  head.append(part("b", "", name), part("span", "", lost ? `${whole(lost)} lost` : ""));
   button.append(head, drawing(picture, span, most));
-  button.setAttribute("aria-label", `${name}${flows.length > 1 ? `, ${flows.length} flows` : ""}: ${whole(lost)} lost, at most ${prefixed(Math.max(...picture.rates), "bit/s")}`);
+  button.setAttribute("aria-label", `${name}${flows.length > 1 ? `, ${flows.length} flows` : ""}: ${lost ? `${whole(lost)} lost, ` : ""}at most ${prefixed(Math.max(...picture.rates), "bit/s")}`);
   button.addEventListener("click", (event) => (adds(event) ? turnFlow(flows[0]) : chooseMember(flows.includes(chosenFlow()) ? chosenFlow() : flows[0], true)));
   return button;
 }
@@ -163,7 +163,7 @@ const spanOfText = ([from, to]) => momentText(Math.max(0, from), to);
 /** @param {number[]} members @param {{ by: string, pictures: MemberPicture[] }} groups @param {Span} span @param {number} most @param {number} held */
 function describeMembers(members, { by, pictures }, span, most, held) {
   const several = by ? `by ${by}` : "each flow", hidden = pictures.length - PICTURES_MOST;
-  const parts = [`${several}, same scale: 0 to ${prefixed(most, "bit/s")}`, `ticks are losses when they were detected`, spanOfText(span)];
+  const parts = [`${several}, same scale: 0 to ${prefixed(most, "bit/s")}`, ...(pictures.some(({ lost }) => lost) ? ["ticks are losses when they were detected"] : []), spanOfText(span)];
   if (hidden > 0) parts.push(`${whole(hidden)} more ${by ? `${by}s` : "flows"} not drawn`);
   if (held < members.length) parts.push(`${whole(members.length - held)} members have no data in the page`);
   $("members-title").textContent = `${nameOfShown()}: ${flowsOfShown(members)} on one axis`;

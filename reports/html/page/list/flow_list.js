@@ -51,7 +51,7 @@ const COLUMNS = [
   { key: "bytes", head: "wire bytes", value: measured("bytes"), text: (row) => prefixed(tables.flows.bytes[row], "B"), number: true, wide: true },
   { key: "packets", head: "packets", value: measured("packets"), text: (row) => whole(tables.flows.packets[row]), number: true, wide: true },
   { key: "problems", head: "problems", value: problemSum, text: problemsOf, descending: true },
-  { key: "relation", head: "relation", value: relationOf },
+  { key: "relation", head: "relation", value: relationOf, desk: true },
 ];
 
 /** @param {Column} column */
@@ -59,7 +59,7 @@ const classOf = ({ number, wide, bars, desk }) => [number ? "n" : "", wide ? "wi
 
 export function makeHead() {
   const row = headOfTable($("flows")).insertRow();
-  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "process" || data.flows.processes.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length) && (key !== "rtt" || tables.flows.rtt.some((rtt) => !Number.isNaN(rtt))));
+  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "process" || data.flows.processes.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length) && (key !== "rtt" || tables.flows.rtt.some((rtt) => !Number.isNaN(rtt))) && (key !== "problems" || tables.flows.problems.some(({ sums }) => sums.some((sum) => sum > 0))));
   for (const column of columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";

@@ -25,7 +25,7 @@ function chip(words, remove) {
   return button;
 }
 
-// Returns how many flows are selected; of a cause the table has the first 200 alone.
+// Returns how many flows are selected; a page has the first flows alone of a cause of very many.
 function countWords() {
   const count = selectedRows().length, all = data.flows.held;
   const cut = choice.only.filter((facet) => facet.startsWith("cause:")).map((facet) => data.causes[Number(facetParts(facet)[1]) - 1]).find((cause) => cause && cause.members > cause.flows.length);

@@ -2,7 +2,7 @@
 // The traffic of each flow over time: bytes and packets, losses and segments that the capture missed, in the bins of the timeline. The
 // timeline draws their sums over the selected flows, and a range counts with them the flows whose packets the page lacks.
 import { tables } from "../capture/tables.js";
-import { unplaned } from "../numbers.js";
+import { unplaned, unstepped } from "../numbers.js";
 import { data } from "../plotly.js";
 
 /** @type {FlowSums | null} */
@@ -11,14 +11,6 @@ let ofFlows = null; // null if the page has none, because there would be too man
 let countedBy = null;
 /** @type {Set<number>} */
 let otherLegs = new Set(); // rows of flows that are another leg of one that is judged
-
-// Returns numbers of which the column has the differences (reports/html/timeline.py).
-/** @param {PackedPlanes} column */
-async function unstepped(column) {
-  const numbers = /** @type {Uint32Array} */ (await unplaned(column));
-  for (let i = 1; i < numbers.length; i++) numbers[i] += numbers[i - 1];
-  return numbers;
-}
 
 // Returns the rows of flows that stand in order.
 /** @param {Uint32Array} flows */

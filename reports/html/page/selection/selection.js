@@ -6,19 +6,21 @@ import { tables } from "../capture/tables.js";
 import { choice, choose, chosenFlow } from "../link.js";
 import { limitOf, partsOf } from "../list/flow_times.js";
 import { NO_PORT, endAddress, knownWord, nameOf, pathOf, problemsOf, processOf, protocolOf, serverOf } from "../list/flows.js";
+import { unstepped } from "../numbers.js";
 import { data } from "../plotly.js";
 
-/** @type {Map<number, string[]> | null} */
-let causesByFlow = null; // places of listed causes, from 1
+/** @type {Map<number, string[]>} */
+const causesByFlow = new Map(); // places of listed causes, from 1
+
+export async function loadCauses() {
+  for (const [i, cause] of data.causes.entries()) {
+    cause.flows = Array.from(await unstepped(cause.packed_flows));
+    for (const flow of cause.flows) causesByFlow.set(flow, [...(causesByFlow.get(flow) ?? []), String(i + 1)]);
+  }
+}
 
 /** @param {number} row */
-function causesOf(row) {
-  if (!causesByFlow) {
-    causesByFlow = new Map();
-    for (const [i, { flows }] of data.causes.entries()) for (const flow of flows) causesByFlow.set(flow, [...(causesByFlow.get(flow) ?? []), String(i + 1)]);
-  }
-  return causesByFlow.get(tables.flows.number[row]) ?? [];
-}
+const causesOf = (row) => causesByFlow.get(tables.flows.number[row]) ?? [];
 
 /** @param {number} row */
 const portsOf = (row) => (tables.flows.destination_port[row] === NO_PORT ? [] : [String(tables.flows.destination_port[row])]);
@@ -139,7 +141,8 @@ export function isCauseSelected(place) {
   const { flows, from, to } = data.causes[place - 1];
   if (choice.during && from !== null && (from > choice.during[1] || (to ?? from) < choice.during[0])) return false;
   if (!flows.length) return !isTrafficSelected();
-  return !isSelection() || flows.some((flow) => tables.flows.rowOf(flow) >= 0 && isSelected(tables.flows.rowOf(flow)));
+  const mask = heldMask(choice);
+  return !isSelection() || flows.some((flow) => mask[tables.flows.rowOf(flow)] === 1);
 }
 
 // --- changes ---------------------------------------------------------------------------------------------------
