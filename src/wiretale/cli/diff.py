@@ -47,7 +47,7 @@ The page of --report has the same, and draws both runs over one time axis, each 
 payload, RTT, losses and distributions, of all flows and of the most changed. Output of the generator has no packets to draw.
 
 CONDITION is MEASURE OPERATOR VALUE. A condition holds if the change from A to B matches: with % relative to A, else the absolute
-change (5ms, 10Mbit, 0.5); a change that is unknown fails, too. Operators: < <= > >= == !=
+change (5ms, 10Mbit, 0.5); a change that is unknown fails, too. Operators: < <= > >= = !=
 
 With --store, A is all captures of the store, or those that --where selects. The output begins with whether B is unusual among
 them. A measure is unusual if its p is at most 0.05: the share of runs, B included, that are as far from the median in any
