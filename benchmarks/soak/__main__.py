@@ -66,15 +66,16 @@ def print_account(soak: Soak, phases: list[Phase]) -> bool:
     sent, absent = soak.sent(), absent_in(soak, 0, soak.sent())
     between = sent - sums[1]
     calm_absent = absent - (sums[1] - sums[2])
-    rows["between them"] = [0, between, between - calm_absent, 0, 0, 0, calm_absent]
-    rows["all"] = [sums[0], sent, sent - absent, *sums[3:6], sums[6] + calm_absent]
+    calm_wrong, counted = abs(calm_absent - soak.calm_counted), sums[3] + soak.calm_counted
+    rows["between them"] = [0, between, between - calm_absent, soak.calm_counted, 0, 0, calm_wrong]
+    rows["all"] = [sums[0], sent, sent - absent, counted, *sums[4:6], sums[6] + calm_wrong]
     print(ROW.format(*HEADS))
     for name, cells in rows.items():
         print(ROW.format(name, *(f"{cell:,}" for cell in cells)))
-    parts = (f"in files {sent - absent:,}", f"counted losses {sums[3]:,}", f"while no tracer listened {sums[4]:,}")
-    print(f"\nsent {sent:,} = {' + '.join(parts)} + unexplained {absent - sums[3] - sums[4]:,}")
+    parts = (f"in files {sent - absent:,}", f"counted losses {counted:,}", f"while no tracer listened {sums[4]:,}")
+    print(f"\nsent {sent:,} = {' + '.join(parts)} + unexplained {absent - counted - sums[4]:,}")
     print(f"{soak.frames.files:,} files with {soak.frames.packets:,} packets")
-    return not (sums[5] or sums[6] or calm_absent)
+    return not (sums[5] or sums[6] or calm_wrong)
 
 
 def main() -> int:

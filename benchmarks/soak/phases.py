@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from shared.namespaces import run, wait_until
-from soak.tracer import Soak
+from soak.tracer import Soak, lost_in
 
 CALM_SECONDS = 1.5  # at the ends of a phase, so that its packets and counts belong to it
 STALL_SECONDS = 6.0
@@ -122,20 +122,15 @@ PHASES: dict[str, Callable[[Soak], float | None]] = {
 }
 
 
-def losses(soak: Soak) -> int:
-    """The packets that the tracer counts as lost, once it has settled."""
-    line = soak.wait_settled()
-    return sum(int(line[f"dropped_{place}"]) for place in ("kernel", "interface", "queue", "disk"))
-
-
 def carry_out(soak: Soak, name: str) -> Phase:
     """Runs a phase between two calm times. After kill -9 the counts begin at 0."""
     time.sleep(CALM_SECONDS)
-    before, first = losses(soak), soak.sent()
+    before, first = lost_in(soak.wait_settled()), soak.sent()
+    soak.calm_counted += before - soak.counted
     time.sleep(CALM_SECONDS)
     deaf_seconds = PHASES[name](soak)
     time.sleep(CALM_SECONDS)
-    after = losses(soak)
+    soak.counted = after = lost_in(soak.wait_settled())
     time.sleep(CALM_SECONDS)
     soak.frames.take_files()
     os.sync()

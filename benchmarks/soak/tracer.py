@@ -27,6 +27,11 @@ FILTER = "ether proto 0x88b5"
 COUNTS = ("received", "written", "queued", "dropped_kernel", "dropped_interface", "dropped_queue", "dropped_disk")
 
 
+def lost_in(line: dict[str, Any]) -> int:
+    """The packets that the tracer counts as lost."""
+    return sum(int(line[name]) for name in COUNTS if name.startswith("dropped"))
+
+
 class Soak:
     """A sender that never stops, and a tracer that is started again when it was killed."""
 
@@ -38,6 +43,8 @@ class Soak:
         self.frames = Frames(self.folder)
         self.daemon: subprocess.Popen[bytes] | None = None
         self.sender: subprocess.Popen[bytes] | None = None
+        self.counted = 0  # losses until the end of the last phase
+        self.calm_counted = 0  # those between phases
 
     # --- the link
 
@@ -124,7 +131,7 @@ class Soak:
         self.sender.terminate()
         self.sender.wait(30)
         time.sleep(1)
-        self.last = self.status()
+        self.calm_counted += lost_in(self.status()) - self.counted
         self.daemon.terminate()
         code = self.daemon.wait(60)
         self.frames.take_files()
