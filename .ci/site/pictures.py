@@ -31,9 +31,9 @@ def take_picture(browser: Browser, page_file: Path, top: str, picture: Path, hei
     if page.locator("#undock").is_visible():  # the frame of the answer would cover the plots
         page.locator("#undock").click()
         page.wait_for_timeout(500)
-    if top:
-        page.locator(top).first.evaluate("node => scrollTo(0, node.getBoundingClientRect().top - 8)")
-        page.wait_for_timeout(500)
+    place = page.locator(top or "body").first
+    place.evaluate("(node, above) => scrollTo(0, node.getBoundingClientRect().top + scrollY - above)", 8 if top else 0)
+    page.wait_for_timeout(500)
     page.screenshot(path=picture)
     page.close()
 
