@@ -60,6 +60,25 @@ def interrupted(path: Path) -> Path:
     return write_interrupted(path, upload())
 
 
+def left_out(acks: bool = False, opened: bool = False, answers: int = 8) -> Wire:
+    """A server that sends much, of which the file lacks each fourth segment, and a client that says a word after so many of them;
+    `acks`: it acknowledges all others at once."""
+    wire, sent, spoken = Wire(), 0, 0
+    link = Connection(wire)
+    link = link.open() if opened else link
+    for number in range(120):
+        now = 100.0 + 10 * number
+        if number % 4:
+            link.send(now, 1, sent, 500, PSH | ACK, ack=spoken)
+        sent += 500
+        if acks:
+            link.send(now + 1, 0, spoken, ack=sent)
+        if number % answers == answers - 1:
+            link.send(now + 2, 0, spoken, 40, PSH | ACK, ack=sent)
+            spoken += 40
+    return wire
+
+
 EXAMPLES: dict[str, Make] = {
     "capture-drops": of_sample("capture_drops.pcapng"),
     "one-direction": of_wire(one_end),

@@ -15,10 +15,18 @@ from wiretale.analyzer.table import integer_in
 from wiretale.analyzer.units import plural, show_bytes, show_duration, show_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.rows import InterfaceRow
+
+
+BUFFERS = "Raise the capture buffer (`dumpcap -B 256`), truncate packets (`-s 128`), or capture on a faster machine."
+FILTERS = (
+    "Filter by host and port (`host ADDRESS and port PORT`), not by flags or payload: segments, SYNs and ACKs of a connection "
+    "are read together."
+)
+LOPSIDED, PACKETS_MIN = 3, 20  # of the packets of the ends of a connection
 
 
 def unjudged_share(case: Case, reason: str) -> float:
@@ -40,13 +48,24 @@ def missed_share(case: Case) -> float:
     return size / ((case.trace.directions.total("payload_bytes") or 0) + size) if size else 0.0
 
 
+def is_filtered(case: Case, flows: Iterable[int]) -> bool:
+    """Returns whether these connections have only packets with payload, three times as many one way as the other: the other end
+    must have sent ACKs alone, which a capture filter left out."""
+    sides = [(case.direction(flow, 0), case.direction(flow, 1)) for flow in flows]
+    rows = [row for pair in sides for row in pair]
+    is_bare = any(row["packets"] != row["data_packets"] or row["syns"] or row["fins"] for row in rows)
+    counts = [sorted(row["packets"] for row in pair) for pair in sides]
+    return bool(rows) and not is_bare and all(few and LOPSIDED * few <= many >= PACKETS_MIN for few, many in counts)
+
+
 @cause(
     code="capture-drops",
     title="Packets that the capture dropped",
-    sentence="The capture {probably}missed packets: {what}, so losses before the capture point are uncertain.",
-    advice="Raise the capture buffer (`dumpcap -B 256`), truncate packets (`-s 128`), or capture on a faster machine.",
+    sentence="The capture {probably}missed packets: {what}, so losses before the capture point are uncertain{filter_text}.",
+    advice="{advice}",
     shows="Drop counters of the file (interfaces.dropped_*), or payload that receivers acknowledged although it is not in the "
-    "file (directions.unseen_bytes).",
+    "file (directions.unseen_bytes). If its connections have no packet without payload, though one end sends three times as many "
+    "as the other, a capture filter left these and the missing ones out.",
     rivals={
         "random-loss": "the receiver acknowledges what the capture dropped, and nobody repeats it",
         "asymmetric-path": "packets that take another path are missing at any rate, those that are dropped at peaks",
@@ -60,14 +79,27 @@ def capture_drops(case: Case) -> Matches:
         received = sum(received_of(row, dropped_of(row)) for row in case.trace.interfaces)
         share = count / received
         what = f"its counters say that {count:,} of {plural(received, 'packet')} ({show_share(share, 1)}) were dropped"
-        yield Match(certainty="proven", place="capture", findings=[*dropped, *missed], unjudged=share, what=what)
+        yield Match(
+            certainty="proven",
+            place="capture",
+            findings=[*dropped, *missed],
+            unjudged=share,
+            what=what,
+            advice=BUFFERS,
+            filter_text="",
+        )
     elif missed and (share := missed_share(case)):
-        size = missed[0].finding.bytes or 0
+        size, flows = missed[0].finding.bytes or 0, {flow for each in missed for flow, _ in each.finding.flows}
+        left_out = is_filtered(case, flows)
         yield Match(
             certainty="likely",
             place="capture",
             findings=missed,
             unjudged=share,
+            advice=FILTERS if left_out else BUFFERS,
+            filter_text=". Its filter probably left them out, as it did all packets without payload"
+            if left_out
+            else "",
             undecided={"asymmetric-path": "drop counters of the capture, or a capture at another point"},
             what=f"receivers acknowledged {show_bytes(size)} of payload ({show_share(share, 1)}) that the file lacks",
         )
