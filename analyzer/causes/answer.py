@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from wiretale.analyzer.causes.groups import WORDS_MOST, Group, groups
-from wiretale.analyzer.causes.harmless import marks_str
+from wiretale.analyzer.causes.harmless import marks_of
 from wiretale.analyzer.causes.rank import BLIND, FAILED, NOTED, class_of, rank_of
 from wiretale.analyzer.causes.what_happened import what_happened
 from wiretale.analyzer.findings.evidence import evidence_of
@@ -125,7 +125,7 @@ def answer(trace: Trace) -> Answer:
     first, caveat = heads_of(trace, listed)
     text = caveat and caveat.sentence
     if first is None:
-        sentence = with_marks(what_happened(trace), marks_str(trace))
+        sentence = with_marks(what_happened(trace), marks_of(trace))
         return Answer(sentence, text, None, None, [], None, None, NO_COST, None, [], [])
     reply = answer_of(trace, first, text)
     more = more_such(listed, first)
@@ -136,10 +136,13 @@ def answer(trace: Trace) -> Answer:
     return reply
 
 
-def with_marks(sentence: str, marks: str) -> str:
-    """Returns a sentence with the one about packets that only seem wrong, unless both are too long to head a screen."""
-    both = f"{sentence} {marks}".rstrip()
-    return both if len(both.split()) <= WORDS_MOST else sentence
+def with_marks(sentence: str, marks: list[str]) -> str:
+    """Returns a sentence with as many words about packets that only seem wrong as may head a screen."""
+    for count in range(len(marks), 0, -1):
+        longer = f"{sentence} Harmless: {', and '.join(marks[:count])}."
+        if len(longer.split()) <= WORDS_MOST:
+            return longer
+    return sentence
 
 
 def more_such(listed: list[Explained], first: Explained) -> str:

@@ -116,22 +116,17 @@ def is_group(address: str) -> bool:
     return parsed.is_multicast and not any(parsed in network for network in LOCAL_GROUPS)
 
 
-def marks_str(trace: Trace) -> str:
-    """`Wireshark marks 1,807 packets …`: packets that are as they should be; empty without many."""
-    names = ("checksums_offloaded", "keep_alives", "capture_reordered")
-    counts = {name: trace.directions.total(name) for name in names}
+def marks_of(trace: Trace) -> list[str]:
+    """Returns what many packets are that Wireshark marks although they are as they should be, what worries most first."""
+    marks = (
+        ("capture_reordered", "segment", "were stored by the capture after their ACKs (ACKed unseen segment)"),
+        (
+            "checksums_offloaded",
+            "packet",
+            "with a wrong checksum were probably captured before the adapter filled it in",
+        ),
+        ("keep_alives", "keep-alive", "kept idle connections open"),
+    )
     least = max(MARKED_LEAST, MARKED_SHARE * trace.totals["packets"])
-    texts = []
-    if counts["checksums_offloaded"] >= least:
-        texts.append(
-            f"{plural(counts['checksums_offloaded'], 'packet')} with a wrong checksum were probably captured before the adapter "
-            "filled it in"
-        )
-    if counts["keep_alives"] >= least:
-        texts.append(f"{plural(counts['keep_alives'], 'keep-alive')} kept idle connections open")
-    if counts["capture_reordered"] >= least:
-        texts.append(
-            f"{plural(counts['capture_reordered'], 'segment')} were stored after the ACKs for them (Wireshark: ACKed unseen "
-            "segment), because the capture mixed up the order of its queues or of both directions"
-        )
-    return f"Harmless: {', and '.join(texts)}." if texts else ""
+    counts = ((trace.directions.total(column), noun, text) for column, noun, text in marks)
+    return [f"{plural(count, noun)} {text}" for count, noun, text in counts if count >= least]
