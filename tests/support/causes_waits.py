@@ -91,22 +91,28 @@ def in_two_pieces(
 ) -> Wire:
     """Messages of a header and a body on a path of 36 ms, the body so much later than the header; seen `near` ms from a client
     whose requests they are, or the answers are."""
-    link, now, asked, said = Connection(Wire(by_time=True)).open(rtt=36.0, near=near), 50.0, 0, 0
+    link, now, requested, replied = Connection(Wire(by_time=True)).open(rtt=36.0, near=near), 50.0, 0, 0
     first, back = (36.0, 36.0 - near)[::-1] if answers else (36.0 - near, 36.0)
     for number in range(count):
         sizes = (90, 140) if answers else (140, body)
-        link.send(now, 0, asked, sizes[0], PUSH, said)
+        link.send(now, 0, requested, sizes[0], PUSH, replied)
         if not answers:
-            link.send(now + first, 1, said, ack=asked + 140).send(now + later, 0, asked + 140, body, PUSH, said)
-            asked, now = asked + 140 + body, now + later + first
-            link.send(now + 0.4, 1, said, 200, PUSH, asked).send(now + 0.4 + near, 0, asked, ack=said + 200)
-            said += 200
+            link.send(now + first, 1, replied, ack=requested + 140).send(
+                now + later, 0, requested + 140, body, PUSH, replied
+            )
+            requested, now = requested + 140 + body, now + later + first
+            link.send(now + 0.4, 1, replied, 200, PUSH, requested).send(
+                now + 0.4 + near, 0, requested, ack=replied + 200
+            )
+            replied += 200
         else:
-            asked, now = asked + 90, now + first + 0.6
-            link.send(now, 1, said, 140, PUSH, asked).send(now + 0.05, 0, asked, ack=said + 140)
+            requested, now = requested + 90, now + first + 0.6
+            link.send(now, 1, replied, 140, PUSH, requested).send(now + 0.05, 0, requested, ack=replied + 140)
             now += later
-            link.send(now, 1, said + 140, body, PUSH, asked).send(now + 0.05, 0, asked, ack=said + 140 + body)
-            said += 140 + body
+            link.send(now, 1, replied + 140, body, PUSH, requested).send(
+                now + 0.05, 0, requested, ack=replied + 140 + body
+            )
+            replied += 140 + body
         now += back + 20.0 + 7.0 * (number % 3)
     return link.wire
 

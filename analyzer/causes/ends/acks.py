@@ -97,16 +97,16 @@ def timer_of(case: Case, row: DirectionRow) -> Timer:
     return Timer(f"{usual} ms" if usual else f"up to {show_duration(longest_ns)}", bool(usual))
 
 
-def words_of(case: Case, row: DirectionRow, *others: DirectionRow) -> Words:
+def words_of(case: Case, row: DirectionRow, *more: DirectionRow) -> Words:
     """Returns the words that both causes have, of one connection or several between the same two hosts."""
-    rows = (row, *others)
+    rows = (row, *more)
     life_ns = sum(sum(case.transfers.turns.account(each["flow"]).values()) for each in rows)
     waited = parts_str(sum(each["time_delayed_ack_ns"] or 0 for each in rows), life_ns)
     return {
         "sender": endpoint_str(row["source"], row["source_port"]),
-        "receiver": endpoint_str(row["destination"], None if others else row["destination_port"]),
+        "receiver": endpoint_str(row["destination"], None if more else row["destination_port"]),
         "timer": timer_of(case, row).text,
-        "waited": f"{waited} of {plural(len(rows), 'connection')}" if others else waited,
+        "waited": f"{waited} of {plural(len(rows), 'connection')}" if more else waited,
     }
 
 
@@ -263,14 +263,14 @@ def held_answers(case: Case) -> Matches:
 class Split(NamedTuple):
     """The messages of one side of a conversation that would fit into a segment and came in pieces."""
 
-    held: list[Held]  # whose last piece came a round trip after the first
+    late: list[Held]  # whose last piece came a round trip after the first
     pieces: int
     spent_ns: float  # by all requests of the conversation, from the first byte to the last of the answer
 
 
 def split_of(case: Case, talk: Talk, name: str) -> Split:
     """Returns the requests or the responses of a conversation (`name`) that came in pieces."""
-    held, pieces, spent_ns = list[Held](), 0, 0.0
+    late, pieces, spent_ns = list[Held](), 0, 0.0
     for requests in talk.requests:
         number, client = requests.flow["flow"], requests.flow["client"] or 0
         unit = case.direction(number, client if name == "request" else 1 - client)["wire_mss"] or 0
@@ -282,10 +282,10 @@ def split_of(case: Case, talk: Talk, name: str) -> Split:
             pieces += 1
             is_trip = TRIP_LEAST * trip_ns <= took_ns - paused_ns <= TRIP_MOST * trip_ns + TRIP_ROOM_NS
             if is_trip and trip_ns >= TRIP_MIN_NS:
-                held.append(Held(number, took_ns - paused_ns, round(trip_ns)))
+                late.append(Held(number, took_ns - paused_ns, round(trip_ns)))
         parts = ("request_ns", "network_ns", "server_ns", "response_ns")
         spent_ns += math.fsum(math.fsum(requests.times(part)) for part in parts)
-    return Split(held, pieces, spent_ns)
+    return Split(late, pieces, spent_ns)
 
 
 @cause(
@@ -311,23 +311,23 @@ def nagle_trip(case: Case) -> Matches:
             continue
         for name in ("request", "response"):
             split = split_of(case, talk, name)
-            held_ns, many = math.fsum(each.ns for each in split.held), max(TRIPS_MIN, TRIPS_OF_ALL * talk.count)
-            is_often = len(split.held) >= max(many, TRIPS_OF_SPLIT * split.pieces)
+            held_ns, many = math.fsum(each.ns for each in split.late), max(TRIPS_MIN, TRIPS_OF_ALL * talk.count)
+            is_often = len(split.late) >= max(many, TRIPS_OF_SPLIT * split.pieces)
             if not is_often or held_ns < max(HELD_MIN_NS, TRIP_COST * split.spent_ns):
                 continue
-            flow, trip = talk.flows[0], show_duration(middle([each.timer for each in split.held]))
+            flow, trip = talk.flows[0], show_duration(middle([each.timer for each in split.late]))
             yield Match(
                 certainty="proven",
                 place="client" if name == "request" else "server",
-                flows=list(dict.fromkeys(each.flow for each in split.held)),
-                members=len(split.held),
+                flows=list(dict.fromkeys(each.flow for each in split.late)),
+                members=len(split.late),
                 waited_ns=held_ns,
                 saving_ns=held_ns,
                 frames=talk.cited(),
-                proof=f"{plural(len(split.held), name)} of less than a segment in pieces, the last one {trip} after the first",
+                proof=f"{plural(len(split.late), name)} of less than a segment in pieces, the last one {trip} after the first",
                 excluded={
                     "nagle-delack": f"the ACK came after {trip}, the least round trip",
-                    "client-pause": f"{len(split.held):,} of {split.pieces:,} in pieces took a round trip, to 10%",
+                    "client-pause": f"{len(split.late):,} of {split.pieces:,} in pieces took a round trip, to 10%",
                 },
                 sender=talk.server if name == "response" else str(flow["destination" if flow["client"] else "source"]),
                 trip=trip,

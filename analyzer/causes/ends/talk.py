@@ -230,7 +230,7 @@ class Talk:
     def is_of_windows(self) -> bool:
         """Whether nearly all messages of the client grant the next window of HTTP/2, and ask for nothing."""
         sizes = list(zip(self.times("request_bytes"), self.times("response_bytes"), strict=False))
-        grants = sum(asked <= UPDATES_BYTES and is_http2_window(got) for asked, got in sizes)
+        grants = sum(request <= UPDATES_BYTES and is_http2_window(got) for request, got in sizes)
         return all(map(is_web, self.flows)) and grants >= NEARLY_ALL * max(len(sizes), 1)
 
     @property
@@ -244,9 +244,9 @@ class Talk:
         """Whether a program reads by requests of one size at ports at which persons usually type."""
         if any(flow["server_talk"] != "typed" for flow in self.flows):
             return False
-        asked = sorted(self.times("request_bytes"))
-        quarter = len(asked) // 4
-        is_same = is_equal(asked[quarter : len(asked) - quarter], 0.0)
+        sizes = sorted(self.times("request_bytes"))
+        quarter = len(sizes) // 4
+        is_same = is_equal(sizes[quarter : len(sizes) - quarter], 0.0)
         is_much = middle(self.times("response_bytes")) >= READ_BYTES
         return is_same and is_much and middle(self.times("pause_ns")) <= READ_PAUSE_NS
 

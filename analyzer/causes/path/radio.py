@@ -98,7 +98,7 @@ class Delayed(NamedTuple):
 class Beat(NamedTuple):
     """Pings whose answers come in a beat."""
 
-    held: list[ExchangeRow]
+    waiting: list[ExchangeRow]
     ns: int
 
 
@@ -125,15 +125,15 @@ def beat_of(pings: Pings) -> Beat | None:
     its packets at each beacon or each few, 102.4 ms apart as a rule (IEEE 802.11 section 11.2). None without one."""
     timed = [row for row in pings.answered() if row["asked_ns"] and row["waited_ns"]]
     awake_ns = PROMPT_TIMES * min((row["waited_ns"] or 0 for row in timed), default=0)  # or it woke just then
-    held = [row for row in timed if (row["waited_ns"] or 0) > awake_ns]
-    if len(held) < BEATS_LEAST:
+    waiting = [row for row in timed if (row["waited_ns"] or 0) > awake_ns]
+    if len(waiting) < BEATS_LEAST:
         return None
-    times = [((row["asked_ns"] or 0), (row["asked_ns"] or 0) + (row["waited_ns"] or 0)) for row in held]
+    times = [((row["asked_ns"] or 0), (row["asked_ns"] or 0) + (row["waited_ns"] or 0)) for row in waiting]
     waits = sorted(came - sent for sent, came in times)
     usual, most = waits[int(BEAT_QUANTILE * (len(waits) - 1))], waits[-1]
     beats = (beacons * BEACON_NS for beacons in range(1, BEACONS_MOST + 1))
     fitting = (beat for beat in beats if HELD_NS <= usual <= BEAT_ROOM * beat and most <= BEATS_MISSED * beat)
-    return next((Beat(held, beat) for beat in fitting if is_beat(times, beat)), None)
+    return next((Beat(waiting, beat) for beat in fitting if is_beat(times, beat)), None)
 
 
 def is_beat(times: list[tuple[int, int]], beat: int) -> bool:
@@ -196,13 +196,11 @@ def held_pings(case: Case) -> Matches:
             proof = f"the next ping was fast again; {prompt} is the median of the others"
             yield held_match(case, pings, slow.late, proof, facts, " or scans")
         elif beat:
-            held, beat_str = beat.held, show_duration(beat.ns)
-            beacons, most = round(beat.ns / BEACON_NS), show_duration(max(row["waited_ns"] or 0 for row in held))
-            facts = (
-                f"The answers to {plural(len(held), 'ping')} come in a beat of {beat_str} and wait up to {most} for it"
-            )
+            waiting, beat_str = beat.waiting, show_duration(beat.ns)
+            beacons, most = round(beat.ns / BEACON_NS), show_duration(max(row["waited_ns"] or 0 for row in waiting))
+            facts = f"The answers to {plural(len(waiting), 'ping')} come in a beat of {beat_str} and wait up to {most} for it"
             proof = f"the beat is {plural(beacons, 'beacon interval')} of 102.4 ms, whenever the pings came"
-            yield held_match(case, pings, held, proof, facts, "")
+            yield held_match(case, pings, waiting, proof, facts, "")
 
 
 def held_match(case: Case, pings: Pings, late: list[ExchangeRow], proof: str, facts: str, or_scans: str) -> Match:
