@@ -4,6 +4,7 @@
 #ifndef WIRETALE_COMMON_PORTABLE_H
 #define WIRETALE_COMMON_PORTABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -49,12 +50,25 @@ static inline int malloc_trim(size_t kept) {
     (void)kept;
     return 0;
 }
+
+static inline bool is_in_memory(int file) {
+    (void)file;
+    return false;
+}
 #else
 #include <endian.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <malloc.h>
 #include <sched.h>
 #include <sys/random.h>
+#include <sys/vfs.h>
+
+/* Returns whether a file's bytes are in memory, as those of most /tmp are. */
+static inline bool is_in_memory(int file) {
+    struct statfs system;
+    return fstatfs(file, &system) || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
+}
 #endif
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/log.h"
+#include "common/unnamed_file.h"
 #include "directory/directory.h"
 #include "index/plain.h"
 
@@ -78,7 +79,7 @@ static bool make_index(struct found_file *file, const struct stat *status,
             log_warning("root remains the owner of the index of %s", file->name);
     } else {
         index->header = made.header;
-        index->fd = unnamed_file();
+        index->fd = unnamed_file("/tmp");
         if (index->fd < 0 || pwrite(index->fd, made.body, made.body_size, sizeof made.header) !=
                                  (ssize_t)made.body_size)
             fail(EXIT_IO, "cannot write an index to $TMPDIR: %s", strerror(errno));

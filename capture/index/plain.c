@@ -12,23 +12,10 @@
 #include <zstd.h>
 
 #include "common/log.h"
+#include "common/unnamed_file.h"
 
 #define PIECE      (256u << 10)
 #define ZSTD_MAGIC 0xFD2FB528u
-
-int unnamed_file(void) {
-    const char *folder = getenv("TMPDIR");
-    char name[4096];
-    if (!folder || !*folder)
-        folder = "/tmp";
-    int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || snprintf(name, sizeof name, "%s/wiretale.XXXXXX", folder) >= (int)sizeof name)
-        return fd;
-    fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(name);
-    return fd;
-}
 
 static bool write_all(int fd, const uint8_t *bytes, size_t size) {
     for (size_t done = 0; done < size;) {
@@ -63,7 +50,7 @@ int plain_bytes(int fd) {
     uint32_t magic = 0;
     if (pread(fd, &magic, sizeof magic, 0) != sizeof magic || magic != ZSTD_MAGIC)
         return fd;
-    int to = unnamed_file();
+    int to = unnamed_file("/tmp");
     ZSTD_DCtx *context = ZSTD_createDCtx();
     if (to < 0 || !context || !decompress(context, fd, to))
         fail(EXIT_IO, "cannot decompress into $TMPDIR: %s", strerror(errno));

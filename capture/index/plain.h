@@ -2,9 +2,6 @@
 #ifndef WIRETALE_CAPTURE_PLAIN_H
 #define WIRETALE_CAPTURE_PLAIN_H
 
-/* Returns a new file without a name in $TMPDIR or /tmp; -1 with errno. */
-int unnamed_file(void);
-
 /* Returns a descriptor of the bytes of a file: `fd` itself, or if it is compressed with zstd, an
  * unnamed file with what was decompressed, and `fd` is closed. Damage ends it early. */
 int plain_bytes(int fd);

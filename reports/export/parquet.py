@@ -109,8 +109,11 @@ def write_tables(
     from wiretale.analyzer.query import connect, interruptible, register
 
     with output_folder(folder) as place, connect(trace) as connection:
-        # Packets have the widest rows; without them, less memory is enough, and the report needs some at the same time.
-        connection.execute(f"SET threads = 2; SET memory_limit = '{400 if packets else 200}MB'")
+        # The report is made at the same time, so one thread is enough, which needs less memory and keeps the order of rows by
+        # itself. Packets have the widest rows, and are read by threads meanwhile.
+        threads, memory = (2, 400) if packets else (1, 200)
+        connection.execute(f"SET threads = {threads}; SET memory_limit = '{memory}MB'")
+        connection.execute("SET preserve_insertion_order = $order", {"order": packets})
         connection.execute("SET temp_directory = ?", [str(place / "spilled")])
         register(connection, trace, KEPT_TABLES, TIMED)
         sources = [InParts(trace._packet_parts, times) for times in (False, True) if packets]

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -43,6 +45,16 @@ def made(packets: int, flows: int) -> bytes:
     file = io.BytesIO()
     write_capture(file, packets, flows)
     return file.getvalue()
+
+
+def next_day(data: bytes) -> bytes:
+    """Returns the packets of a capture a day later."""
+    packets, at = bytearray(data[FILE_HEADER.size :]), 0
+    while at < len(packets):
+        seconds, fraction, size, length = RECORD.unpack_from(packets, at)
+        RECORD.pack_into(packets, at, seconds + 86_400, fraction, size, length)
+        at += RECORD.size + size
+    return bytes(packets)
 
 
 def write_in_files(data: bytes, folder: Path, count: int) -> Path:
@@ -91,6 +103,30 @@ def costs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
 def test_cost_is_proportional(costs: dict[str, list[int]], axis: str) -> None:
     less, middle, more = costs[axis]
     assert middle > less and (more - middle) / (middle - less) < MOST, costs
+
+
+# Prints rows, and how many of the parts that have them are files that nobody else can find.
+ROWS = """
+import sys, wiretale
+trace = wiretale.analyze(sys.argv[1], jobs=2)
+sys.stdout.buffer.writelines(trace.flows.json(["source", "source_port", "server_name", "packets", "last_ns"]))
+sys.stdout.buffer.writelines(trace.directions.json(["flow", "payload_bytes", "rtt_ns_median", "zero_windows"]))
+print(open("/proc/self/maps").read().count(" (deleted)\\n"), file=sys.stderr)
+"""
+
+
+def test_rows_of_many_flows_are_on_disk_and_the_same_as_in_memory(tmp_path: Path) -> None:
+    capture = tmp_path / "flows.pcap"
+    data = made(80_000, 20_000)
+    capture.write_bytes(data + next_day(data))  # whose first packets end the flows of the first day
+    on_disk, in_memory = (
+        subprocess.run([sys.executable, "-c", ROWS, capture], capture_output=True, env={**os.environ, "TMPDIR": folder})
+        for folder in (str(ROOT), "/dev/shm")
+    )
+    flows = on_disk.stdout.count(b"source_port")
+    assert flows > 30_000 and on_disk.stdout.count(b"payload_bytes") == 2 * flows
+    assert hashlib.sha256(on_disk.stdout).digest() == hashlib.sha256(in_memory.stdout).digest()
+    assert int(on_disk.stderr) >= 2 and int(in_memory.stderr) == 0
 
 
 def test_the_page_is_made_of_the_measured_results() -> None:

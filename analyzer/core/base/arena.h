@@ -2,6 +2,9 @@
 /* Memory in huge pages, and an arena of it: append-only bytes in chunks, addressed by a 64-bit
  * offset that stays valid. Lists from malloc() that double.
  *
+ * With `to_disk`, a full chunk is written to a file without a name and mapped in its place, so that
+ * only what is read of it takes memory. Its bytes can't be changed then.
+ *
  * State that is accessed in random order costs fewer TLB misses in huge pages, and fewer page
  * faults when it is first used. The kernel may give small pages instead. */
 #ifndef WIRETALE_ARENA_H
@@ -30,7 +33,9 @@ bool list_grow(void *list, size_t *room, size_t needed, size_t element);
 struct arena {
     uint8_t **chunks;
     size_t chunk_count, chunk_room;
-    size_t used; /* bytes of the last chunk */
+    size_t used;  /* bytes of the last chunk */
+    bool to_disk; /* full chunks become files */
+    size_t files; /* the first chunks that are files */
 };
 
 /* Reserves `size` bytes (at most ARENA_CHUNK) and sets `*offset` to their address. Returns NULL
@@ -39,6 +44,10 @@ struct arena {
 uint8_t *arena_reserve(struct arena *arena, size_t size, uint64_t *offset);
 void arena_trim(struct arena *arena, size_t unused);
 void arena_free(struct arena *arena);
+
+/* Gives back the memory of chunks that are files and were read. Any thread may read them meanwhile,
+ * because the kernel reads them again. */
+void arena_release(const struct arena *arena);
 
 /* Returns the bytes at an offset of arena_reserve(). A reservation never crosses chunks, so that
  * its bytes are consecutive. */

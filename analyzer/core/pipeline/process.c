@@ -411,7 +411,11 @@ void number_interfaces(const struct merged_input *input, uint32_t first, struct 
             rows->tables[i].interfaces = range;
 }
 
+/* Rows of flows that end now stay in memory, in which there was more of their state: they end in
+ * any order, in which files would cost their readers time. */
 void finish_flows(struct analysis *analysis) {
+    for (unsigned i = 0; i < analysis->updater.worker_count; i++)
+        row_sink_stay(&analysis->updater.workers[i].sink);
     bool done = end_flows(analysis);
     reader_close(analysis->reader);
     analysis->reader = NULL;

@@ -24,6 +24,7 @@ _Static_assert(events_flow == 0 && blocks_flow == 0 && exchanges_flow == 0 && da
 void row_sink_open(struct row_sink *sink, unsigned part, bool packets_only) {
     *sink = (struct row_sink){.packets_only = packets_only};
     sink->texts.part = part;
+    sink->texts.arenas[part].to_disk = true;
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_init(&sink->tables[i], (enum table_number)i, &sink->texts, part,
                    is_grouped((enum table_number)i));
@@ -33,6 +34,12 @@ void row_sink_free(struct row_sink *sink) {
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         table_free(&sink->tables[i]);
     string_table_free(&sink->texts);
+}
+
+void row_sink_stay(struct row_sink *sink) {
+    sink->texts.arenas[sink->texts.part].to_disk = false;
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        sink->tables[i].own.rows.to_disk = false;
 }
 
 void row_sink_use_groups(struct row_sink *sink, struct table_groups groups[static TABLE_COUNT]) {

@@ -85,6 +85,9 @@ struct row_writer {
 void row_sink_open(struct row_sink *sink, unsigned part, bool packets_only);
 void row_sink_free(struct row_sink *sink);
 
+/* Keeps rows that are added from now on in memory. */
+void row_sink_stay(struct row_sink *sink);
+
 /* Rows of flows go into these groups, one list for each table, from now on. */
 void row_sink_use_groups(struct row_sink *sink, struct table_groups groups[static TABLE_COUNT]);
 

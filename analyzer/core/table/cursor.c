@@ -12,6 +12,8 @@
 #define GROUPS_AHEAD 8
 #define ROWS_AHEAD   8
 #define ROW_LINES    2
+#define ROWS_KEPT    32768 /* read between two releases */
+#define ROWS_OF_JUMP 256   /* a row elsewhere takes the memory of so many that follow each other */
 
 /* Reads 8 bytes, 9 for the longest form, even if the number is shorter. */
 static inline const uint8_t *get_varint(const uint8_t *in, int64_t *value) {
@@ -137,6 +139,34 @@ static inline void set_others(const struct table *table, const struct table_curs
         row_unset(row, table->late_column);
 }
 
+/* Gives back the memory of rows and texts that were read, of a table that may have files. */
+static NOINLINE void release_rows(const struct table *table) {
+    if (table->row_count < ROWS_KEPT)
+        return;
+    arena_release(&table->own.rows);
+    for (unsigned i = 0; i < PARTS_MOST; i++) {
+        arena_release(&table->texts->arenas[i]);
+        if (table->others)
+            arena_release(&table->others[i].rows);
+    }
+}
+
+/* Counts rows that a cursor has read since the last release. */
+static inline void count_read(const struct table *table, struct table_cursor *cursor,
+                              uint32_t rows) {
+    cursor->kept += rows;
+    if (LIKELY(cursor->kept < ROWS_KEPT))
+        return;
+    release_rows(table);
+    cursor->kept = 0;
+}
+
+/* Moves the cursor behind its row. */
+static inline void leave_row(const struct table *table, struct table_cursor *cursor) {
+    cursor->left--; /* wraps if the table is not grouped, where it has no meaning */
+    count_read(table, cursor, ++cursor->row == table->row_count ? ROWS_KEPT : 1);
+}
+
 /* Moves the cursor to its row. The end of a chunk is unused if the largest row or record would not
  * fit: the reader must skip it by the same size as arena_reserve() did. */
 static inline void find_row(const struct table *table, struct table_cursor *cursor) {
@@ -165,8 +195,7 @@ bool table_next_of(const struct table *table, struct table_cursor *cursor, size_
     set_others(table, cursor, columns, row);
     if (table->interfaces)
         number_interfaces(table, row);
-    cursor->left--; /* wraps if the table is not grouped, where it has no meaning */
-    cursor->row++;
+    leave_row(table, cursor);
     return true;
 }
 
@@ -188,7 +217,7 @@ static void held_by_masks(const struct table *table, struct row *held) {
     struct table_cursor cursor = {0};
     uint64_t known[MASK_WORDS];
     uint16_t length;
-    for (; cursor.row < table->row_count; cursor.row++, cursor.left--) {
+    while (cursor.row < table->row_count) {
         find_row(table, &cursor);
         const uint8_t *from = bytes_at(table, cursor.place);
         memcpy(&length, from, sizeof length);
@@ -196,6 +225,7 @@ static void held_by_masks(const struct table *table, struct row *held) {
         for (size_t w = 0; w < MASK_WORDS; w++)
             held->known[w] |= known[w];
         cursor.place += length;
+        leave_row(table, &cursor);
     }
     for (size_t w = 0; w < MASK_WORDS; w++) /* what follows a mask is no column */
         held->known[w] = first_bits(held->known[w], table->schema->column_count > w * 64
@@ -233,7 +263,8 @@ static void seek_mark(const struct table *table, struct table_cursor *cursor, ui
 }
 
 uint32_t table_enter_group(const struct table *table, struct table_cursor *cursor, size_t group) {
-    *cursor = (struct table_cursor){.group = group};
+    *cursor = (struct table_cursor){.group = group, .kept = cursor->kept};
+    count_read(table, cursor, ROWS_OF_JUMP);
     if (group >= table->groups.count || !table->groups.list[group].size)
         return 0;
     enter_next_group(table, cursor);
@@ -259,7 +290,8 @@ static uint64_t rows_below(const struct table *table, int64_t flow) {
 
 uint32_t table_enter_flow(const struct table *table, struct table_cursor *cursor, uint32_t flow) {
     uint64_t first = rows_below(table, flow), after = rows_below(table, (int64_t)flow + 1);
-    *cursor = (struct table_cursor){.row = first};
+    *cursor = (struct table_cursor){.row = first, .kept = cursor->kept};
+    count_read(table, cursor, ROWS_OF_JUMP);
     return (uint32_t)(after - first);
 }
 
@@ -267,7 +299,8 @@ uint32_t table_enter_flow(const struct table *table, struct table_cursor *cursor
  * rows before `number` must be unpacked, because packed rows have no index. */
 void table_seek(const struct table *table, struct table_cursor *cursor, uint64_t number) {
     struct row row;
-    *cursor = (struct table_cursor){0};
+    *cursor = (struct table_cursor){.kept = cursor->kept};
+    count_read(table, cursor, ROWS_OF_JUMP);
     seek_mark(table, cursor, number);
     while (table->grouped && cursor->group < table->groups.count &&
            number - cursor->row >= table->groups.list[cursor->group].size)

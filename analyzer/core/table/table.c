@@ -40,6 +40,7 @@ void table_init(struct table *table, enum table_number number, const struct stri
                 unsigned part, bool grouped) {
     *table = (struct table){
         .schema = &schemas[number], .texts = texts, .part = part, .grouped = grouped};
+    table->own.rows.to_disk = number != TABLE_packets; /* which are taken while they are made */
     for (unsigned c = 0; c < table->schema->column_count; c++)
         if (table->schema->columns[c].type >= TYPE_TEXT)
             table->own.origins[c] = (int64_t)((uint64_t)part << PART_SHIFT);

@@ -221,6 +221,7 @@ struct table_cursor {
     size_t group;       /* the next group to enter */
     uint32_t left;      /* rows left of the group */
     uint32_t of_record; /* rows read of the record */
+    uint32_t kept;      /* rows read whose memory was not given back */
     uint64_t sum;       /* running sum over the rows of a record; its meaning belongs to the kind */
 };
 

@@ -138,7 +138,7 @@ static void check_in_part(const struct table *table, uint64_t rows) {
 
 static void check_groups(const struct table *table) {
     for (unsigned flow = 0; flow < FLOWS; flow++) {
-        struct table_cursor cursor;
+        struct table_cursor cursor = {0};
         struct row row;
         uint32_t rows = table_enter_group(table, &cursor, flow);
         CHECK_INT(rows, bins_of(flow, 0) + bins_of(flow, 1));
