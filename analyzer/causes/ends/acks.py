@@ -13,7 +13,7 @@ from wiretale.analyzer.findings.shared.places import waits_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from wiretale.analyzer.causes.case import Case, Numbered
     from wiretale.analyzer.rows import DirectionRow
@@ -97,11 +97,16 @@ def timer_of(case: Case, row: DirectionRow) -> Timer:
     return Timer(f"{usual} ms" if usual else f"up to {show_duration(longest_ns)}", bool(usual))
 
 
+def delayed_ns(rows: Sequence[DirectionRow]) -> int:
+    """Returns the time in which directions waited for delayed ACKs."""
+    return sum(row["time_delayed_ack_ns"] or 0 for row in rows)
+
+
 def words_of(case: Case, row: DirectionRow, *more: DirectionRow) -> Words:
     """Returns the words that both causes have, of one connection or several between the same two hosts."""
     rows = (row, *more)
     life_ns = sum(sum(case.transfers.turns.account(each["flow"]).values()) for each in rows)
-    waited = parts_str(sum(each["time_delayed_ack_ns"] or 0 for each in rows), life_ns)
+    waited = parts_str(delayed_ns(rows), life_ns)
     return {
         "sender": endpoint_str(row["source"], row["source_port"]),
         "receiver": endpoint_str(row["destination"], None if more else row["destination_port"]),
@@ -170,7 +175,7 @@ def nagle_delack(case: Case) -> Matches:
         pairs.setdefault((row["source"], row["source_port"], row["destination"]), []).append((each, row))
     for group in pairs.values():
         rows = [row for _, row in group]
-        row, waited_ns = rows[0], sum(each["time_delayed_ack_ns"] or 0 for each in rows)
+        row, waited_ns = rows[0], delayed_ns(rows)
         is_usual = all(timer_of(case, each).is_usual for each in rows)
         yield Match(
             certainty="proven" if is_usual else "likely",

@@ -256,7 +256,12 @@ def manner_of(case: Case, lossy: Lossy) -> Manner:
     if even:
         return Manner(f"{EVENLY}{show_bytes(even)}{steady}", "likely", {"bottleneck": AT_PORTS})
     if word == "random":
-        is_open = {} if steady else {"bottleneck": OPEN_QUEUE}
-        return Manner(f", one at a time and without a pattern{steady}", "likely" if is_open else "proven", is_open)
+        return random_manner(steady)
     text = f" in {plural(bursts, 'burst')} of up to {longest:,}{steady}" if longest > 1 else f", one at a time{steady}"
     return Manner(text, "likely", {"bottleneck": AT_PORTS if steady else OPEN_QUEUE})
+
+
+def random_manner(steady: str) -> Manner:
+    """Returns how losses without a pattern came; `steady`: that round trips stayed meanwhile, if they did."""
+    text = f", one at a time and without a pattern{steady}"
+    return Manner(text, "proven", {}) if steady else Manner(text, "likely", {"bottleneck": OPEN_QUEUE})

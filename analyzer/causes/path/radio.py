@@ -123,17 +123,23 @@ def delayed_of(pings: Pings) -> Delayed | None:
 def beat_of(pings: Pings) -> Beat | None:
     """Returns the beat in which answers come, if they wait for the next one whenever the ping came: a station that sleeps takes
     its packets at each beacon or each few, 102.4 ms apart as a rule (IEEE 802.11 section 11.2). None without one."""
-    timed = [row for row in pings.answered() if row["asked_ns"] and row["waited_ns"]]
-    awake_ns = PROMPT_TIMES * min((row["waited_ns"] or 0 for row in timed), default=0)  # or it woke just then
-    waiting = [row for row in timed if (row["waited_ns"] or 0) > awake_ns]
+    spans = [(row, *span_of(row)) for row in pings.answered()]
+    awake_ns = PROMPT_TIMES * min((came - sent for _, sent, came in spans), default=0)  # or it woke just then
+    waiting = [row for row, sent, came in spans if came - sent > awake_ns]
     if len(waiting) < BEATS_LEAST:
         return None
-    times = [((row["asked_ns"] or 0), (row["asked_ns"] or 0) + (row["waited_ns"] or 0)) for row in waiting]
+    times = [span_of(row) for row in waiting]
     waits = sorted(came - sent for sent, came in times)
     usual, most = waits[int(BEAT_QUANTILE * (len(waits) - 1))], waits[-1]
     beats = (beacons * BEACON_NS for beacons in range(1, BEACONS_MOST + 1))
     fitting = (beat for beat in beats if HELD_NS <= usual <= BEAT_ROOM * beat and most <= BEATS_MISSED * beat)
     return next((Beat(waiting, beat) for beat in fitting if is_beat(times, beat)), None)
+
+
+def span_of(row: ExchangeRow) -> tuple[int, int]:
+    """Returns when a ping was sent and when its answer came, ns."""
+    sent = row["asked_ns"] or 0
+    return sent, sent + (row["waited_ns"] or 0)
 
 
 def is_beat(times: list[tuple[int, int]], beat: int) -> bool:
