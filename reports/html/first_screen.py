@@ -187,10 +187,10 @@ def single_span(entry: Explained, finding_data: list[dict[str, Any]], members: i
 
 def flows_by(table: Table[Any], column: str) -> dict[int, list[int]]:
     """Returns the flows of each cause or finding."""
-    found: dict[int, list[int]] = {}
+    numbers: dict[int, list[int]] = {}
     for number, flow in zip(table.column(column), table.column("flow"), strict=True):
-        found.setdefault(number, []).append(flow)
-    return found
+        numbers.setdefault(number, []).append(flow)
+    return numbers
 
 
 def cause_flows(trace: Trace, evident: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -57,9 +57,21 @@ const COLUMNS = [
 /** @param {Column} column */
 const classOf = ({ number, wide, bars, desk }) => [number ? "n" : "", wide ? "wide" : "", bars ? "bars" : "", desk ? "desk" : ""].filter(Boolean).join(" ");
 
+// Returns whether a flow of the page has something in a column.
+/** @param {string} key */
+function hasColumn(key) {
+  const { paths, processes, relations, servers, words } = data.flows, { rtt, problems } = tables.flows;
+  if (key === "time") return data.times.count > 0;
+  if (key === "state") return Object.keys(words.state).length > 0;
+  if (key === "rtt") return rtt.some((one) => !Number.isNaN(one));
+  if (key === "problems") return problems.some(({ sums }) => sums.some((sum) => sum > 0));
+  const named = { path: paths, process: processes, relation: relations, server: servers };
+  return !(key in named) || named[/** @type {keyof typeof named} */ (key)].length > 1;
+}
+
 export function makeHead() {
   const row = headOfTable($("flows")).insertRow();
-  columns = COLUMNS.filter(({ key }) => (key !== "path" || data.flows.paths.length > 1) && (key !== "process" || data.flows.processes.length > 1) && (key !== "relation" || data.flows.relations.length > 1) && (key !== "server" || data.flows.servers.length > 1) && (key !== "time" || data.times.count) && (key !== "state" || Object.keys(data.flows.words.state).length) && (key !== "rtt" || tables.flows.rtt.some((rtt) => !Number.isNaN(rtt))) && (key !== "problems" || tables.flows.problems.some(({ sums }) => sums.some((sum) => sum > 0))));
+  columns = COLUMNS.filter(({ key }) => hasColumn(key));
   for (const column of columns) {
     const cell = document.createElement("th"), button = document.createElement("button");
     cell.scope = "col";
