@@ -285,7 +285,7 @@ def expecting(case: Case) -> dict[tuple[str, str | None], list[tuple[Requests, i
     code="expect-continue",
     title="100 Continue never came",
     sentence="{each} to {server} {probably}waits {timer}: the client sends Expect: 100-continue, the server does not answer it, "
-    "and the content follows only after a timeout: {waited} in all.",
+    "and the content follows only after a timeout, which took {waited}.",
     advice="Send no Expect header (`curl -H 'Expect:'`), or let the server answer it with `100 Continue`.",
     shows="The head of an HTTP request has `Expect: 100-continue` (RFC 9110 section 10.1.1). The content follows at least 300 "
     "ms later, without a byte from the server in between. Proven if the pauses are equal to 5%, or last as long as curl's (1 "
