@@ -72,7 +72,7 @@ def page_of(path: str, help_text: str) -> Page:
     """Returns the parts of a help."""
     head, _, tail = help_text.partition("usage: ")
     usage, *parts = tail.rstrip("\n").split("\n\n")
-    sections = []
+    sections: list[Section] = []
     for part in parts:
         first, *lines = part.split("\n")
         matched = HEADING.match(first)
