@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -11,7 +12,7 @@ import sys
 import time
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -19,6 +20,9 @@ import needs
 from capture_link import ORDINARY, PACKET_SOCKET, PROGRAM, CaptureLink, StatusClient
 from drawn_ring import BEGIN, SECOND, Drawn, Ring, packets_of, seconds
 from processes import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 pytestmark = [pytest.mark.xdist_group("capture"), needs.marked(needs.programs("zstd", "tshark", "tcpdump"))]
 MORE = int(os.environ.get("WIRETALE_QUESTIONS", "0"))  # of `make trials`
@@ -92,39 +96,57 @@ def status_of(link: CaptureLink) -> dict[str, Any]:
     return line
 
 
+class Question(NamedTuple):
+    """What was asked while files were written."""
+
+    words: list[str]
+    has: Callable[[Drawn], bool]
+    begin_ns: int
+    end_ns: int
+    written: int  # packets in the files before
+
+
+def drawn_question(ring: Ring, link: CaptureLink, began_ns: int, of_all_times: bool) -> Question:
+    (words, has), written = ring.conditions(), status_of(link)["written"]
+    begin_ns, end_ns = sorted(ring.draw.randrange(began_ns, time.time_ns()) for _ in range(2))
+    if of_all_times:
+        return Question(words, has, 0, 2 * began_ns, written)
+    return Question([*words, "--start", seconds(begin_ns), "--end", seconds(end_ns)], has, begin_ns, end_ns, written)
+
+
+def check(
+    question: Question, packets: list[tuple[int, bytes]], sent: list[Drawn], recorded: list[tuple[int, bytes]]
+) -> None:
+    """An answer has the packets that were in the files when it was asked for, and those that came until it looked."""
+    frames, asked_for = {each.frame for each in sent}, {each.frame for each in sent if question.has(each)}
+    of_sender = [packet for packet in packets if packet[1] in frames]  # the kernel's own packets are not
+    meets = [question.begin_ns <= time_ns < question.end_ns and frame in asked_for for time_ns, frame in recorded]
+    expected = list(itertools.compress(recorded, meets))
+    assert of_sender == expected[: len(of_sender)], question.words
+    assert len(of_sender) >= sum(meets[: question.written]), question.words
+
+
 def test_find_equals_a_scan_of_what_was_written_so_far(link: CaptureLink, tmp_path: Path) -> None:
-    """Each answer has the packets that were in the files when it was asked for, and those that came until it looked."""
     ring, answers = Ring(41), []
-    known = {packet.frame: packet for packet in (ring.packet() for _ in range(1000))}
-    (tmp_path / "frames").write_text(json.dumps([frame.hex() for frame in known]))
+    sent = [ring.packet() for _ in range(1000)]
+    (tmp_path / "frames").write_text(json.dumps([packet.frame.hex() for packet in sent]))
     link.make_folder()
     with link.daemon("-b", "packets:300", watched=True) as daemon:
         began_ns = time.time_ns()
         command = link.inside(link.sender, sys.executable, "-S", "-c", REPEATER, "out0", str(tmp_path / "frames"))
-        sender = subprocess.Popen(command)
-        try:
-            wait_until(lambda: status_of(link)["written"] > 300, "a file is full")
-            for number in range(QUESTIONS_WHILE_WRITTEN):
-                (words, has), written = ring.conditions(), status_of(link)["written"]
-                begin, end = sorted(ring.draw.randrange(began_ns, time.time_ns()) for _ in range(2))
-                if number % 3:
-                    words += ["--start", seconds(begin), "--end", seconds(end)]
-                else:
-                    begin, end = 0, 2 * began_ns
-                answers.append((words, has, begin, end, written, answer_of(link.folder, *words)))
-        finally:
-            sender.kill()
-            sender.wait()
+        with subprocess.Popen(command) as sender:
+            try:
+                wait_until(lambda: status_of(link)["written"] > 300, "a file is full")
+                for number in range(QUESTIONS_WHILE_WRITTEN):
+                    question = drawn_question(ring, link, began_ns, number % 3 == 0)
+                    answers.append((question, answer_of(link.folder, *question.words)))
+            finally:
+                sender.kill()
         assert not daemon.stop()
     recorded = [packet for file in link.files() for packet in packets_of(file)]
-    for words, has, begin, end, written, answer in answers:
-        of_ring = [packet for packet in answer if packet[1] in known]  # the kernel's own packets are not
-        wanted = {frame for frame, packet in known.items() if has(packet)}
-        meets = [begin <= time_ns < end and frame in wanted for time_ns, frame in recorded]
-        expected = [packet for packet, is_met in zip(recorded, meets, strict=True) if is_met]
-        assert of_ring == expected[: len(of_ring)], words
-        assert len(of_ring) >= sum(meets[:written]), words
-    assert len({len(answer) for *_, answer in answers}) > 5
+    for question, packets in answers:
+        check(question, packets, sent, recorded)
+    assert len({len(packets) for _, packets in answers}) > 5
 
 
 def test_interfaces_comments_and_other_programs(drawn: tuple[Path, Ring], tmp_path: Path) -> None:
