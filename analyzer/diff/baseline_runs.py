@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wiretale.analyzer.diff.baseline import RunMeasures
 from wiretale.analyzer.diff.courses import connect_run
 from wiretale.analyzer.diff.measures import Values
-from wiretale.analyzer.diff.run import BY_FLOW, SUMS, Run, data_share, number, ratio, values_of
+from wiretale.analyzer.diff.run import BY_FLOW, SUMS, Run, data_share, number, ratio, sums_of, values_of
 from wiretale.analyzer.errors import UsageError
 from wiretale.analyzer.findings.transfers import PARTS
 
@@ -34,7 +34,7 @@ CREATE OR REPLACE TEMP TABLE each_flow AS SELECT *, protocol || coalesce('/' || 
 """
 GROUPS = "GROUP BY GROUPING SETS ((capture_id), (capture_id, service))"
 MEASURED = f"""
-SELECT capture_id, service, {", ".join(f"sum({name}) AS {name}" for name in (*SUMS, *FLOW_TIMES, "unseen_bytes"))},
+SELECT capture_id, service, {sums_of((*SUMS, *FLOW_TIMES, "unseen_bytes"))},
     min(rtt_min) AS rtt_min, min(first_ns) AS first_ns, max(last_ns) AS last_ns, count(*) AS flows,
     median(handshake) AS handshake, 100 * avg(failed::INT) AS failed FROM each_flow {GROUPS}
 """

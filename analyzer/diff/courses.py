@@ -30,8 +30,8 @@ TABLES = ("flows", "directions", "series", "events", "blocks")
 WAYS = """CREATE TEMP TABLE ways AS SELECT flow, arg_max(direction, (coalesce(payload_bytes, 0), direction = 0)) AS main,
     arg_max(direction, (coalesce(rtt_samples, 0), direction = 0)) AS timed FROM directions GROUP BY flow"""
 RATES = """SELECT {key} AS key, s.start_ns // {width} + s.part AS bin,
-    sum(s.throughput_bps::DOUBLE * least(s.width_ns, {width})) FILTER ({counted}) / {width} AS throughput,
-    sum(coalesce(s.unique_bytes, s.goodput_bps::DOUBLE * s.width_ns / 8e9) / s.parts) FILTER ({counted}) AS payload,
+    fsum(s.throughput_bps::DOUBLE * least(s.width_ns, {width})) FILTER ({counted}) / {width} AS throughput,
+    fsum(coalesce(s.unique_bytes, s.goodput_bps::DOUBLE * s.width_ns / 8e9) / s.parts) FILTER ({counted}) AS payload,
     median(s.rtt_ns) FILTER (s.direction = w.timed AND s.part = s.parts // 2) / 1e6 AS rtt
 FROM (SELECT *, greatest(1, width_ns // {width}) AS parts, unnest(range(greatest(1, width_ns // {width}))) AS part
     FROM series) AS s

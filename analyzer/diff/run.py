@@ -72,8 +72,16 @@ SUMS = (
     *("blocks_lost", "numbered", "rtt_median", "rtt_p99", "samples", "jitter", "jittered", "out_of_order", "fragments"),
     *("incomplete_datagrams", "zero_windows", "packets", "bytes"),
 )
+FRACTIONS = frozenset(("useful_bytes", "rtt_median", "rtt_p99", "jitter"))
+
+
+def sums_of(names: Iterable[str]) -> str:
+    """Returns SQL: the sums of columns. Those of fractions are compensated: they do not depend on the order of threads."""
+    return ", ".join(f"{'fsum' if name in FRACTIONS else 'sum'}({name}) AS {name}" for name in names)
+
+
 TOTAL = f"""
-SELECT {", ".join(f"sum({name}) AS {name}" for name in SUMS)}, min(rtt_min) AS rtt_min, min(first_ns) AS first_ns,
+SELECT {sums_of(SUMS)}, min(rtt_min) AS rtt_min, min(first_ns) AS first_ns,
     max(last_ns) AS last_ns, count(*) AS flows FROM each_flow
 """
 

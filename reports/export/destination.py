@@ -84,12 +84,14 @@ def keep_rights(descriptor: int, place: Path, before: os.stat_result | None) -> 
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
-def is_locked(descriptor: int) -> bool:
-    """Locks a file for this process as long as it is open. Returns false if another process has it, or without locks."""
+def locks(descriptor: int) -> bool | None:
+    """Locks a file for this process as long as it is open. Returns false if another process has it, None without locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         return False
+    except OSError:
+        return None
     return True
 
 
@@ -102,7 +104,7 @@ def remove_left(folder: Path) -> None:
         with suppress(OSError):
             descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                if is_locked(descriptor):
+                if locks(descriptor):
                     shutil.rmtree(folder / name) if stat.S_ISDIR(os.fstat(descriptor).st_mode) else os.unlink(
                         folder / name
                     )
@@ -111,7 +113,8 @@ def remove_left(folder: Path) -> None:
 
 
 def new_partial(path: Path, is_folder: bool) -> int | None:
-    """Makes a temporary file or directory and returns its descriptor; None if another process removed it before its lock."""
+    """Makes a temporary file or directory and returns its descriptor; None if another process found it before
+    its lock and removes it."""
     if not is_folder:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     else:
@@ -120,8 +123,7 @@ def new_partial(path: Path, is_folder: bool) -> int | None:
             descriptor = os.open(path, os.O_RDONLY)
         except FileNotFoundError:
             return None
-    is_locked(descriptor)
-    if path.exists():
+    if locks(descriptor) is not False and path.exists():
         return descriptor
     os.close(descriptor)
     return None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import shutil
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ import needs
 import wiretale
 from forked_commands import run_command as run
 from processes import refusal, small_disk, wait_until
+from wiretale.reports.export import destination
 from wiretale.traffic.program import program_path
 
 Files = dict[str, Path]
@@ -457,6 +460,25 @@ def test_every_output_option_has_the_option_to_overwrite() -> None:
     for words in ("analyze", "compare", "experiment run", "experiment report", "lab up", "lab run"):
         done = run(*words.split(), "--help")
         assert "--overwrite" in done.stdout and "replace an existing capture file" in done.stdout, words
+
+
+def test_a_folder_that_another_run_is_about_to_remove_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, taken = os.open, list[int]()
+
+    def open_and_lose(path: Any, *flags: int) -> int:
+        """Another run finds the first folder between its making and its lock."""
+        if not taken:
+            taken.append(opened(path, *flags))
+            fcntl.flock(taken[0], fcntl.LOCK_EX)
+        return opened(path, *flags)
+
+    monkeypatch.setattr(destination.os, "open", open_and_lose)
+    with destination.partial_in(tmp_path, is_folder=True) as (path, _):
+        removed = {each for each in tmp_path.iterdir() if each.samefile(f"/proc/self/fd/{taken[0]}")}
+        assert path.is_dir() and len(removed) == 1 and path not in removed
+    os.close(taken[0])
 
 
 def test_what_killed_runs_left_is_removed(samples: Path, tmp_path: Path) -> None:

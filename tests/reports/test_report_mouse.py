@@ -315,7 +315,11 @@ def test_every_flow_in_the_page_is_that_of_the_tables(opened: Opened) -> None:
 def test_the_list_and_the_terminal_have_the_same_words_for_problems(opened: Opened, wiretale_run: Any) -> None:
     done = wiretale_run("analyze", opened.trace.inputs[0], "--flows", "50", env={"COLUMNS": "400"})
     listed = opened.page.page.evaluate(
-        "[...document.querySelectorAll('#flows tbody tr')].map(row => [row.dataset.flow, row.lastElementChild.textContent])"
+        """() => {
+            const column = [...document.querySelectorAll("#flows th")].findIndex(head => head.dataset.key === "problems");
+            const rows = [...document.querySelectorAll("#flows tbody tr")];
+            return rows.map(row => [row.dataset.flow, row.cells[column]?.textContent]);
+        }"""
     )
     for flow, trouble in listed:
         (line,) = re.findall(rf"^ +{flow}   .*$", done.stdout, re.MULTILINE)

@@ -32,12 +32,8 @@ TAIL_SHARE = 0.5  # of a full segment, the mean of messages of full segments and
 TIMERS_MS = ((40, 30, 60), (200, 150, 240))
 MS = 1_000_000
 TRIP_MIN_NS, TRIP_LEAST, TRIP_MOST, TRIP_ROOM_NS = 5 * MS, 0.98, 1.1, MS  # round trips, and how long a piece is held
-TRIPS_MIN, TRIPS_OF_SPLIT, TRIPS_OF_ALL, TRIP_COST = (
-    8,
-    0.8,
-    0.5,
-    0.15,
-)  # messages; of those in pieces; of all; of the time
+TRIPS_MIN, TRIPS_OF_SPLIT, TRIPS_OF_ALL = 8, 0.8, 0.5  # messages; of those in pieces; of all
+TRIP_COST = 0.15  # of the time from request to answer
 HELD_MIN_NS, HELD_SHARE, ANSWERS_MIN = 120_000_000, 0.1, 3  # as of finding delayed-ack; answers that were held back
 
 

@@ -46,8 +46,7 @@ def is_unused(case: Case, flow: int) -> bool:
     sentence="The MySQL server {server} blocks {client} because of too many connections without a login: {before} it "
     "refused {count} with error 1129.",
     advice="Find what on {client} connects to {server} and closes without a login (a health check that only opens the port, a "
-    "port "
-    "scan), and let it log in or stop. `mysqladmin flush-hosts` lifts the block; a larger `max_connect_errors` puts it off.",
+    "port scan), and let it log in or stop. `mysqladmin flush-hosts` lifts the block; a larger `max_connect_errors` puts it off.",
     shows="The server refuses connections with error 1129 (host is blocked). The connections before it that ended "
     "after the greeting without a word of the client are counted, if the capture has them.",
     rivals={

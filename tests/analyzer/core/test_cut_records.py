@@ -136,7 +136,7 @@ def test_a_time_out_of_range_is_null(tmp_path: Path, options: bytes, ticks: int)
     codes = trace.findings.column("code")
     assert "time-out-of-range" in codes and "time-unknown" not in codes
     sentence = trace.findings.rows()[codes.index("time-out-of-range")]["sentence"]
-    assert "no delays from them; rates include their bytes" in sentence
+    assert "no delays are computed from them, and rates use the times of the other packets" in sentence
 
 
 # --- ports
