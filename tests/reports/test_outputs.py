@@ -465,20 +465,20 @@ def test_every_output_option_has_the_option_to_overwrite() -> None:
 def test_a_folder_that_another_run_is_about_to_remove_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, taken = os.open, list[int]()
+    opened, rivals = os.open, list[int]()
 
     def open_and_lose(path: Any, *flags: int) -> int:
         """Another run finds the first folder between its making and its lock."""
-        if not taken:
-            taken.append(opened(path, *flags))
-            fcntl.flock(taken[0], fcntl.LOCK_EX)
+        if not rivals:
+            rivals.append(opened(path, *flags))
+            fcntl.flock(rivals[0], fcntl.LOCK_EX)
         return opened(path, *flags)
 
     monkeypatch.setattr(destination.os, "open", open_and_lose)
     with destination.partial_in(tmp_path, is_folder=True) as (path, _):
-        removed = {each for each in tmp_path.iterdir() if each.samefile(f"/proc/self/fd/{taken[0]}")}
+        removed = {each for each in tmp_path.iterdir() if each.samefile(f"/proc/self/fd/{rivals[0]}")}
         assert path.is_dir() and len(removed) == 1 and path not in removed
-    os.close(taken[0])
+    os.close(rivals[0])
 
 
 def test_what_killed_runs_left_is_removed(samples: Path, tmp_path: Path) -> None:
