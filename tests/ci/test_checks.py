@@ -13,9 +13,10 @@ from types import ModuleType
 
 import pytest
 
+import needs
 from checkout import ROOT
 
-pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "checks").exists(), reason="no .ci/ beside the tests")
+pytestmark = needs.marked(needs.ci())
 
 
 def test_help_lists_the_targets_with_sed_alone(tmp_path: Path) -> None:

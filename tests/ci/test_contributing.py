@@ -14,9 +14,10 @@ from textwrap import dedent
 
 import pytest
 
+import needs
 from checkout import ROOT
 
-pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "make_docs.py").exists(), reason="no .ci/ beside the tests")
+pytestmark = needs.marked(needs.ci())
 
 CODE = "many-resets"
 #: tests that look at all findings, and those of the new one among them

@@ -14,10 +14,11 @@ from types import ModuleType
 
 import pytest
 
+import needs
 from checkout import ROOT
 from wiretale.version import __version__
 
-pytestmark = pytest.mark.skipif(not (ROOT / ".ci" / "owner.py").exists(), reason="no .ci/ beside the tests")
+pytestmark = needs.marked(needs.ci())
 
 
 def script(name: str) -> ModuleType:

@@ -87,7 +87,7 @@ def test_a_build_names_all_that_it_lacks(tmp_path: Path, missing: str | None, me
     assert done.stderr.splitlines()[-1] == message.format(install="apt-get install")
 
 
-@pytest.mark.skipif(not (ROOT / ".ci/packages").exists(), reason="no .ci/ beside the tests")
+@needs.marked(needs.ci())
 def test_an_unknown_purpose_of_packages_is_an_error() -> None:
     done = subprocess.run([".ci/packages", "wheel"], cwd=ROOT, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (2, ".ci/packages: no such purpose: wheel\n")

@@ -79,6 +79,11 @@ def shared_files(folder: str, pattern: str) -> list[Any]:
     return [*paths] or [skipped]
 
 
+def ci() -> str | None:
+    """A source archive has the tests without .ci/."""
+    return None if (ROOT / ".ci").is_dir() else "no .ci/ beside the tests"
+
+
 def plain_processes() -> str | None:
     """Programs without a preloaded sanitizer: it fails in processes that other programs start or that have more rights."""
     return "a sanitizer is preloaded" if "WIRETALE_SANITIZED" in os.environ else None
