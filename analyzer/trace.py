@@ -713,6 +713,7 @@ def add_findings(trace: Trace, causes: bool = True) -> None:
         for number, cause in enumerate(explain(trace.transfers, findings), 1):
             add_rows(core, cause.rows(number))
     trace.transfers.release_counts()
+    _core.give_back_memory()  # outputs need it next
 
 
 def add_rows(core: _core.Analysis, table_rows: Iterable[tuple[str, tuple[object, ...]]]) -> None:

@@ -46,11 +46,6 @@ static inline int sched_getaffinity(int process, size_t size, cpu_set_t *set) {
     return set->count < 1;
 }
 
-static inline int malloc_trim(size_t kept) {
-    (void)kept;
-    return 0;
-}
-
 static inline bool is_in_memory(int file) {
     (void)file;
     return false;
@@ -70,5 +65,12 @@ static inline bool is_in_memory(int file) {
     return fstatfs(file, &system) || system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC;
 }
 #endif
+
+/* Returns freed memory to the kernel, where the library would keep it. */
+static inline void give_back_memory(void) {
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+}
 
 #endif

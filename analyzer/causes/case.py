@@ -85,6 +85,10 @@ class Case:
             self._results[compute] = compute(self)
         return cast("Result", self._results[compute])
 
+    def release(self) -> None:
+        """Frees what causes computed, which refers to the case."""
+        self._results.clear()
+
     @cached_property
     def connections(self) -> Connections:
         """TCP connections, and how they ended."""

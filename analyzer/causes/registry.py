@@ -179,6 +179,7 @@ def explain(transfers: Transfers, findings: Sequence[Finding]) -> list[Explanati
     """Returns the causes of findings, the best explanation first."""
     case = Case(transfers, findings)
     causes = [explanation(case, rule, match) for rule in CAUSES.values() for match in rule.matches(case)]
+    case.release()
     is_minor = (is_at_own_pace, is_inside)
     causes = [row._replace(severity="info") if any(test(row, causes) for test in is_minor) else row for row in causes]
     return sorted(causes, key=lambda row: rank_of(row._asdict()))

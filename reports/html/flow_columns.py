@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from itertools import count, repeat
+from itertools import chain, count, repeat
 from operator import floordiv, gt, sub
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from wiretale.reports.html.packing import Column, encoded, numbered_words, plane
 from wiretale.reports.phrases import problem_sums, relation_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from wiretale.analyzer.table import Table
     from wiretale.analyzer.trace import Trace
@@ -40,7 +40,7 @@ WORDS = ("protocol", "application", "state")
 Field = tuple[str, str, int, int]  # column, array code, base, divisor
 
 
-def texts(values: Sequence[str | None]) -> tuple[list[str], array[int]]:
+def texts(values: Iterable[str | None]) -> tuple[list[str], array[int]]:
     """Returns the distinct texts, and the number of the text of each value; 0 is the empty text."""
     numbers: defaultdict[str | None, int] = defaultdict(count(1).__next__, {"": 0, None: 0})
     packed = array("I", map(numbers.__getitem__, values))
@@ -63,20 +63,20 @@ def of_chosen(values: Sequence[Any], flows: list[int] | None) -> Sequence[Any]:
 def greater(values: array[Any]) -> array[float]:
     """Returns the greater value of both directions of each flow; NaN if both are unknown."""
     pairs = zip(values[::2], values[1::2], strict=True)
-    return array("f", [there if there >= back or back != back else back for there, back in pairs])
+    return array("f", (there if there >= back or back != back else back for there, back in pairs))
 
 
 def of_main(values: array[Any], main: bytes) -> array[float]:
     """Returns the value of each flow's direction that carries more payload; the other one's if it is unknown."""
     sides = zip(values[::2], values[1::2], main, strict=True)
     pairs = ((back, there) if is_back else (there, back) for there, back, is_back in sides)
-    return array("f", [first if first == first else second for first, second in pairs])
+    return array("f", (first if first == first else second for first, second in pairs))
 
 
 def rounded(values: array[float]) -> bytes:
     """Returns float32 values rounded to four digits, for columns of which the page shows three."""
     half, mask = 1 << (DROPPED_BITS - 1), 0xFFFFFFFF >> DROPPED_BITS << DROPPED_BITS
-    return array("I", [(bits + half) & mask for bits in array("I", values.tobytes())]).tobytes()
+    return array("I", ((bits + half) & mask for bits in array("I", values.tobytes()))).tobytes()
 
 
 def arrays(table: Table, fields: list[Field], flows: list[int] | None) -> Iterator[array[Any]]:
@@ -94,10 +94,10 @@ def measured_columns(trace: Trace, flows: list[int] | None, base_ns: int) -> dic
     medians = greater(round_trips)
     rtts = array(
         "f",
-        [
+        (
             handshake_ns if handshake_ns == handshake_ns else median
             for handshake_ns, median in zip(handshakes, medians, strict=True)
-        ],
+        ),
     )
     lasted = array("f", map(sub, lasts, firsts))
     main = bytes(map(gt, payload[1::2], payload[::2]))
@@ -127,13 +127,13 @@ def flow_columns(trace: Trace, base_ns: int) -> dict[str, Any]:
     flows_kept = chosen_flows(trace)
     packed = trace.flows._packed_columns([(column, code, 0, 1) for _, column, code in FIELDS], flows_kept)
     columns = {name: planes(code, data) for (name, _, code), data in zip(FIELDS, packed, strict=True)}
-    ends = [of_chosen(trace.flows.column(name), flows_kept) for name in ("source", "destination")]
-    flow_count = len(ends[0])
-    addresses, numbers = texts([*ends[0], *ends[1]])
+    ends = (of_chosen(trace.flows.column(name), flows_kept) for name in ("source", "destination"))
+    addresses, numbers = texts(chain.from_iterable(ends))
+    flow_count = len(numbers) // 2
     paths, path_numbers = texts(of_chosen(trace.flows.column("path"), flows_kept))
     servers, server_numbers = texts(of_chosen(trace.flows.column("server_name"), flows_kept))
     owners = (of_chosen(trace.flows.column(name), flows_kept) for name in ("process_name", "process_id"))
-    processes, process_numbers = texts(list(map(process_str, *owners)))
+    processes, process_numbers = texts(map(process_str, *owners))
     related = relation_texts(trace)
     relations, relation_numbers = texts([related.get(flow) for flow in flows_kept or range(flow_count)])
     fragmented = trace.datagrams._rows_by_flow(len(trace.flows))

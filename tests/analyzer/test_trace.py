@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 import wiretale
 from checkout import ROOT, SAMPLES
 from sample_sets import FEW_SAMPLES
+from wiretale.analyzer.causes.case import Case
 from wiretale.analyzer.table import KEPT_TABLES
 from wiretale.analyzer.time import parse_time, show_time
 
@@ -96,6 +98,17 @@ def test_packets_of_flows_come_from_a_second_reading(samples: Path) -> None:
     packets = trace.packets([1, 3])
     assert set(packets.column("flow")) == {1, 3} and len(packets) == 20
     assert len(trace.packets([1], most=4)) == 4
+
+
+@pytest.mark.parametrize("name", ["fast_retransmissions.pcap", "vlan_ipv6.pcap"])
+def test_what_causes_computed_is_freed_at_once(name: str, samples: Path) -> None:
+    gc.collect()
+    gc.disable()
+    try:
+        wiretale.analyze(samples / name)
+        assert not any(isinstance(each, Case) for each in gc.get_objects())
+    finally:
+        gc.enable()
 
 
 def test_several_files_are_one_in_order_of_time(samples: Path, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ static bool open_state(struct analysis *analysis) {
                  !analysis->mode.running;
     unsigned jobs = analysis->options.jobs ? analysis->options.jobs : small ? 1 : processors();
     analysis->input.small = small;
+    analysis->input.again = analysis->mode.first;
     analysis->input.jobs = jobs < PARTS_MOST ? jobs : PARTS_MOST - 1; /* one is of local_rows */
     hash_seed_fill(updater->seeds.seed, SHARD_SEEDS);
     updater->memory = flow_memory_open(analysis->options.max_flows, !small);
@@ -324,10 +325,7 @@ bool analysis_finish(struct analysis *analysis, struct error *error) {
     number_interfaces(analysis->input.files, analysis->input.counts.first, rows,
                       &analysis->interfaces);
     close_state(analysis);
-#ifdef __GLIBC__
-    /* The tables may live for long: return the memory of the analysis to the kernel now. */
-    malloc_trim(0);
-#endif
+    give_back_memory(); /* the tables may live for long */
     return !rows->out_of_memory ||
            error_set(error, ERROR_MEMORY, "out of memory while the tables were made");
 }

@@ -69,10 +69,11 @@ struct reader_input {
     struct updater *updater;
     unsigned jobs; /* threads, with that of the caller, at most PARTS_MOST */
     bool small;    /* the files are small: little memory will be used */
+    bool again;    /* they were read before: memory has the rows of that reading */
 };
 
-/* Packets of a batch: many enough that a flow has several in it; fewer if there are so many
- * flows, or first bytes and headers that are kept, that they need the memory. */
+/* Packets of a batch: many enough that a flow has several in it; fewer if the rows of an earlier
+ * reading, or so many flows, first bytes and headers that are kept, need the memory. */
 #define BATCH        163840u
 #define BATCH_FIRST  16384u /* of the first batch; each of the next holds twice as many */
 #define BATCH_SMALL  32768u

@@ -275,7 +275,7 @@ struct reader *reader_start(struct reader_input *input) {
     reader->batch_places = input->jobs > 1 ? BATCHES : 1;
     reader->chunk_places = input->jobs > 1 ? input->jobs + 1 : 1;
     for (unsigned i = 0; i < BATCHES; i++)
-        reader->most[i] = BATCH;
+        reader->most[i] = input->again ? BATCH_SMALL : BATCH;
     pthread_mutex_init(&reader->lock, NULL);
     pthread_cond_init(&reader->changed, NULL);
     reader->batches = huge_pages_map(BATCHES_BYTES, !input->small);
@@ -320,7 +320,7 @@ struct batch *reader_next(struct reader *reader, bool *ended) {
 
 void reader_done(struct reader *reader) {
     const struct batch *batch = batch_at(reader, reader->taken);
-    bool many = live_flows(reader->input->updater) > FLOWS_MANY ||
+    bool many = reader->input->again || live_flows(reader->input->updater) > FLOWS_MANY ||
                 batch->selected_bytes / SELECTED_MANY > batch->count ||
                 batch->header_count > batch->count / HEADERS_MANY;
     pthread_mutex_lock(&reader->lock);

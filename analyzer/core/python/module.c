@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/portable.h"
 #include "exchange/exchange_parents.h"
 #include "pipeline/analysis.h"
 #include "python/binding.h"
@@ -386,6 +387,11 @@ static PyType_Spec analysis_spec = {"wiretale.analyzer._core.Analysis",
                                     sizeof(struct analysis_object), 0, Py_TPFLAGS_DEFAULT,
                                     analysis_slots};
 
+static PyObject *module_give_back_memory(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused)) {
+    give_back_memory();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
     METHOD("vocabulary", module_vocabulary, METH_NOARGS, "Every word of the tables, by number."),
     METHOD("schemas", module_schemas, METH_NOARGS, "(table, meaning, columns) of every table."),
@@ -409,6 +415,8 @@ static PyMethodDef module_methods[] = {
     METHOD("packet_rows", module_packet_rows, METH_O, "A packets table with these rows."),
     METHOD("time_columns", module_time_columns, METH_VARARGS,
            "Packets of tables, and flows by columns of time, packed."),
+    METHOD("give_back_memory", module_give_back_memory, METH_NOARGS,
+           "Returns freed memory to the kernel."),
     METHOD("libraries", module_libraries, METH_NOARGS, "Versions of the libraries in use."),
     {0},
 };

@@ -24,7 +24,6 @@ class Accounts(Mapping[int, dict[str, float]]):
         self._flags = bytearray(ns == ns for ns in first)  # whether a flow has an account, and is judged
         for flow in legs:
             self._flags[flow] = 0
-        self._flows = list(compress(count(), self._flags))
 
     def __getitem__(self, flow: int) -> dict[str, float]:
         """Returns the account of a flow. Raises KeyError if it has none."""
@@ -37,10 +36,10 @@ class Accounts(Mapping[int, dict[str, float]]):
         return isinstance(flow, int) and 0 <= flow < len(self._flags) and bool(self._flags[flow])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._flows)
+        return compress(count(), self._flags)
 
     def __len__(self) -> int:
-        return len(self._flows)
+        return sum(self._flags)
 
     def take_off(self, flow: int, part: str, ns: float) -> None:
         """Takes time from a part."""
