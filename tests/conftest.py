@@ -10,6 +10,7 @@ beside them.
 
 from __future__ import annotations
 
+import gc
 import shutil
 import signal
 from collections.abc import Iterator
@@ -44,6 +45,8 @@ def heed_signals() -> None:
 
 heed_signals()
 TURNS = Turns()
+# The tests of the suite are a million objects that stay: the collector must not look at all of them again and again.
+gc.set_threshold(50_000, 20, 100)
 
 
 #: A machine that is busy with others holds up a browser or a sender; a defect fails in each run.
@@ -84,6 +87,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         text = item.path.read_text()
         if reasons := [reason for word, reason in absent.items() if word in text or word.replace('"', "'") in text]:
             item.add_marker(pytest.mark.skip(reason=reasons[0]))
+
+
+def pytest_collection_finish() -> None:
+    """From here on the collector looks at what tests make, and not at the tests."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -26,6 +26,7 @@ from typing import Any
 import duckdb
 import pytest
 
+import needs
 import object_storage
 from checkout import SAMPLES
 from processes import SECONDS, refusal, wait_until
@@ -34,7 +35,7 @@ from wiretale.analyzer.options import NO_OPTIONS, AnalysisOptions
 from wiretale.cluster.job import begin
 from wiretale.cluster.place import Place
 
-pytest.importorskip("distributed", reason="needs distributed: pip install distributed cryptography")
+pytestmark = needs.marked(needs.package("distributed"))
 NAMES = ("tcp_losses.pcap", "tcp_blocks.pcapng", "udp_fragments.pcap")
 HELD = "fast_retransmissions.pcap"
 LOOPBACK = "0100007F"  # as in /proc/net/tcp

@@ -231,8 +231,11 @@ def variants_in_fragments(scenario: Scenario) -> list[str]:
 
 def cases_in_fragments() -> Iterator[tuple[str, str, Form]]:
     """Of each rule one scenario, in each form; over IPv6 in one form more."""
+    by_name: dict[str, list[str]] = {}
+    for path in SCENARIOS:
+        by_name.setdefault(Path(path).name, []).append(path)
     for names in RULES.values():
-        paths = [path for name in names for path in SCENARIOS if Path(path).name == name]
+        paths = [path for name in names for path in by_name.get(name, [])]
         for name in [path for path in paths if variants_in_fragments(SCENARIOS[path])][:1]:
             variants = variants_in_fragments(SCENARIOS[name])
             yield from ((name, variants[0], form) for form in FORMS)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from scapy.all import ICMP, IP, TCP, IPv6, Packet, Raw
 
-from crafted import Timed, ether
+from crafted import Timed, ether, stacked
 
 CLIENT, SERVER, ROUTER = "10.0.0.1", "10.2.0.2", "10.1.0.1"
 LADDER = (0.0, 1.0, 3.0)  # s, of SYNs
@@ -36,7 +36,7 @@ class Ends(NamedTuple):
         )
         hops = ttl or (FAR_TTL if back else TTL)
         network = IPv6(src=source, dst=target, hlim=hops) if ":" in source else IP(src=source, dst=target, ttl=hops)
-        return at, ether(network / TCP(flags=flags, **ports, **fields) / Raw(data))
+        return at, ether(stacked(network, TCP(flags=flags, **ports, **fields), Raw(data)))
 
     def syn(
         self, at: float, tsval: int | None = None, extra: Iterable[tuple[str, Any]] = (), flags: str = "S"

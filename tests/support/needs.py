@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,11 @@ def programs(*names: str) -> str | None:
     absent = sorted({PACKAGES.get(name, name) for name in names if not shutil.which(name)})
     installed = ": .ci/packages test" if set(absent) - NOT_INSTALLED else ""
     return f"needs {', '.join(absent)}{installed}" if absent else None
+
+
+def package(name: str) -> str | None:
+    """A package of Python; it is not imported, because each worker reads the files of all tests."""
+    return None if find_spec(name) else f"needs {name}: pip install 'wiretale[test]'"
 
 
 TSHARK = marked(programs("tshark"))

@@ -19,6 +19,8 @@ from scapy.all import (
     Packet,
 )
 
+from crafted import stacked
+
 CLIENT, SERVER, ABSENT, GATEWAY = "10.0.4.10", "10.0.4.50", "10.0.4.99", "10.0.4.1"
 MACS = {
     CLIENT: "02:00:00:00:00:0a",
@@ -40,7 +42,7 @@ def frame(source: str, target: str, vlan: int | None) -> Packet:
 def asks(at: float, target: str, client: str = CLIENT, vlan: int | None = None, mac: str = "") -> Timed:
     """A broadcast ARP request."""
     mac = mac or MACS[client]
-    return at, frame(mac, BROADCAST, vlan) / ARP(op=1, hwsrc=mac, psrc=client, pdst=target)
+    return at, stacked(frame(mac, BROADCAST, vlan), ARP(op=1, hwsrc=mac, psrc=client, pdst=target))
 
 
 def answers(at: float, source: str, client: str = CLIENT, vlan: int | None = None, mac: str = "") -> Timed:
