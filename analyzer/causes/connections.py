@@ -7,9 +7,10 @@ from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import CITED, SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import numbers_where, rows_numbered
 from wiretale.analyzer.findings.model import endpoint_str, row_at
@@ -311,6 +312,20 @@ def server_str(connections: Sequence[Connection]) -> str:
     host, port = servers[0]
     name = next(iter(names)) if len(names) == 1 else None
     return f"{name}:{port}" if name and ":" not in name else endpoint_str(host, port)
+
+
+def filter_of(connections: Iterable[Connection]) -> str:
+    """Returns the display filter of the first connections."""
+    return " or ".join(flow_filter(each.flow) for each in islice(connections, SHOWN))
+
+
+def of_connections(connections: Sequence[Connection]) -> dict[str, Any]:
+    """Returns the fields of a match that is about connections: their flows, filter and servers."""
+    return {
+        "flows": [each.number for each in connections],
+        "filter": filter_of(connections),
+        "server": server_str(connections),
+    }
 
 
 def times_str(times: Iterable[float]) -> str:

@@ -250,11 +250,3 @@ def every_finding(transfers: Transfers) -> list[Ranked]:
 def find(transfers: Transfers) -> list[Finding]:
     """Returns all findings, the most severe and costly first. The caller must release the counts of the transfers."""
     return in_order(every_finding(transfers))
-
-
-def find_about_capture(transfers: Transfers) -> list[Finding]:
-    """Returns the findings about the capture itself, the most severe first."""
-    rules = [rule for rule in ORDERED if isinstance(rule, Rule) and rule.scope == "capture"]
-    findings = in_order(judged(transfers, rule, match) for rule in rules for match in rule.findings(transfers))
-    transfers.release_counts()
-    return findings

@@ -263,11 +263,6 @@ class Transfer:
         """Its payload without retransmissions; 0 if unknown."""
         return self.row["unique_bytes"] or 0
 
-    @property
-    def is_larger(self) -> bool:
-        """Whether its payload is that of the other direction or more."""
-        return self.payload_bytes >= (self.back["payload_bytes"] or 0)
-
     @cached_property
     def round_trips(self) -> RoundTrips | None:
         """Its RTTs between the capture point and the receiver; None if unknown. The least is that of all flows of the hosts and

@@ -19,7 +19,6 @@ MARGIN = 0.06  # share of an axis beyond the points
 MARK_PX = 10  # room between the last points and an edge, so that no mark is cut
 WINDOWS = {"window": 0.35, "room": 1.5}  # share of the range by which an axis grows to show a window's line
 FAR, USUAL, MANY = 6, 0.95, 40  # an axis from zero leaves out points that are so many times above most of many
-TICK_LETTERS = 5  # for which there is room
 TALL_PX = 150  # from which an axis has more ticks
 MS_SCALES = ((1e4, 1e3, "s"), (0.0, 1.0, "ms"))  # from so many ms on
 SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import largest_groups, server_str, times_str
+from wiretale.analyzer.causes.connections import filter_of, largest_groups, server_str, times_str
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import CITED, FIRST, LAST, SHOWN, Cited
@@ -54,11 +54,6 @@ def silent_cited(silences: Sequence[Silence]) -> list[Cited]:
 def waits_of(silences: Sequence[Silence]) -> float | None:
     """Returns the time in which somebody waited for an answer, ns."""
     return union_ns(Span(each.began_ns, each.began_ns + each.silent_ns) for each in silences)
-
-
-def filter_of(silences: Sequence[Silence]) -> str:
-    """Returns a display filter of the first of these connections."""
-    return " or ".join(flow_filter(each.connection.flow) for each in silences[:SHOWN])
 
 
 def silent_end(silences: Sequence[Silence]) -> str:
@@ -119,7 +114,7 @@ def forgotten(victims: Sequence[Silence], harmless: int, fresh: Connection | Non
         failed=len(victims),
         waited_ns=waits_of(victims),
         frames=silent_cited(victims),
-        filter=filter_of(victims),
+        filter=filter_of(each.connection for each in victims),
         proof=f"nothing came back after the pause; the longest pause that did no harm took {show_duration(harmless)}"
         if harmless
         else "nothing came back after the pause, neither an ACK nor a RST",
@@ -205,7 +200,7 @@ def gone_match(silences: Sequence[Silence], failed: int) -> Match:
         failed=len(silences) + failed,
         waited_ns=waits_of(silences),
         frames=silent_cited(silences),
-        filter=filter_of(silences),
+        filter=filter_of(each.connection for each in silences),
         proof=f"{plural(retransmissions, 'retransmission')}, each after twice the pause before, and no packet came back",
         excluded=excluded,
         undecided=undecided,

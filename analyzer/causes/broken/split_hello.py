@@ -7,8 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import server_str, times_str
-from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.causes.connections import filter_of, server_str, times_str
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.units import plural, show_bytes
@@ -174,7 +173,7 @@ def split_match(case: Case, failed: list[Hello], short: list[Hello]) -> Match:
         attempts=len(failed) + len(short),
         waited_ns=union_ns(each.wait for each in failed),
         frames=[packet for each in failed[:SHOWN] for packet in case.transfers.span(each.flow)[:1]],
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        filter=filter_of(connections),
         server=server_str(connections),
         host=connections[0].server[0],
         count=len(failed),

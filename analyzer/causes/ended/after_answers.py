@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.connections import ending_cited, largest_groups, of_connections, times_str
 from wiretale.analyzer.causes.ended.resets import device_cuts
 from wiretale.analyzer.causes.ended.timer import (
     Closed,
@@ -16,7 +16,6 @@ from wiretale.analyzer.causes.ended.timer import (
     short_answers,
     spread,
 )
-from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of
 from wiretale.analyzer.units import plural, show_bytes, show_duration
@@ -180,21 +179,19 @@ def cut_match(group: Sequence[Half], total: int) -> Match:
     return Match(
         certainty="proven" if is_heard and first.by_server else "likely",
         place="server",
-        flows=[connection.number for connection in connections],
         failed=len(group),
         attempts=total,
         waited_ns=sum(pauses) or None,
         frames=packets_of([each.message for each in group]),
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof=f"fewer bytes than Content-Length{', all acknowledged,' if is_heard else ''} at the end of the connection",
         excluded=excluded_by(first, is_heard),
         undecided={} if is_heard else {"outage": "a capture at the server: whether it sent more"},
-        server=server_str(connections),
         host=connections[0].server[0],
         came=show_bytes(first.message["response_bytes"] or 0),
         length=show_bytes(first.message["response_announced_bytes"] or 0),
         more=others,
         end=end_str(first, pauses),
+        **of_connections(connections),
     )
 
 
@@ -238,23 +235,21 @@ def behind_match(group: Sequence[Behind], total: int) -> Match:
     return Match(
         certainty="proven" if is_cut else "likely",
         place="server",
-        flows=[connection.number for connection in connections],
         failed=len(group) if is_failure else None,
         attempts=total if is_failure else None,
         members=len(group),
         severity=None if is_failure else "info",
         frames=[ending_cited(each.reset) for each in group[:SHOWN]],
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof=f"{plural(len(group), 'RST')} of the server, without a FIN, behind an answer",
         excluded=gave_up | {"reset-by-peer": "the last request had an answer"} if is_cut else gave_up,
         undecided={} if is_cut else {"reset-by-peer": "the log of the server: whether the answer was whole"},
-        server=server_str(connections),
         after=times_str([max(each.after_ns, 1) for each in group]),
         count=f"{len(group):,} of {plural(total, 'connection')}"
         if len(group) < total
         else f"all {total:,} connections",
         loss=loss_str(is_cut, is_failure),
         host=connections[0].server[0],
+        **of_connections(connections),
     )
 
 
@@ -304,17 +299,15 @@ def limited_match(host: str, group: Sequence[Closed]) -> Match:
     return Match(
         certainty="likely" if are_unlike else "possible",
         place="server",
-        flows=[connection.number for connection in connections],
         waited_ns=sum(times),
         members=len(group),
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof=f"FIN of the server {times_str(times)} after each request, right behind data",
         excluded={"client-gave-up": "the server closes first", "closed-by-timer": "data came to the end"},
         undecided={"app-limited": "the length that the answers promise: are they whole?"},
-        server=server_str(connections),
         host=host,
         count=f"each of {plural(len(group), 'answer')}",
         after=times_str(times),
         seconds=show_duration(round(min(times) / 1e9) * 1e9),
         sizes="" if are_unlike else ", if they are not whole (they have one size)",
+        **of_connections(connections),
     )

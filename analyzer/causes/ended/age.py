@@ -10,13 +10,13 @@ from wiretale.analyzer.causes.connections import (
     EQUAL,
     EXCHANGE_KINDS,
     ending_cited,
+    filter_of,
     is_alike,
     largest_groups,
     server_str,
     times_str,
 )
 from wiretale.analyzer.causes.ended.timer import is_closed_by_server, last_of_server, spread
-from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
 from wiretale.analyzer.units import plural
@@ -188,7 +188,7 @@ def age_matches(case: Case, met: Sequence[Aged], group: Sequence[Aged]) -> Match
         failed=len(met),
         attempts=max(case.connections.requests_to(connections[0].server), len(met)),
         frames=[ending_cited(each.fin) for each in met[:SHOWN] if each.fin],
-        filter=" or ".join(flow_filter(each.connection.flow) for each in met[:SHOWN]),
+        filter=filter_of(each.connection for each in met),
         proof=f"{plural(len(group), 'connection')} closed by the server at the age of {times_str(ages)}, idle for "
         f"{times_str(idles)}",
         server=server_str(connections),

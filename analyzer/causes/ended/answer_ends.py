@@ -6,10 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import is_alike, largest_groups, server_str, times_str
-from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.causes.connections import is_alike, largest_groups, of_connections, times_str
 from wiretale.analyzer.findings.cost import Span, union_ns
-from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of
 from wiretale.analyzer.findings.model import row_at
 from wiretale.analyzer.units import plural
@@ -103,17 +101,15 @@ def endless_response(case: Case) -> Matches:
         yield Match(
             certainty="likely",
             place="server",
-            flows=[connection.number for connection in connections],
             members=len(group),
             waited_ns=union_ns(Span(start, start + ns) for start, ns in zip(starts, waits, strict=True)),
             frames=packets_of([each.row for each in group]),
-            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
             proof=f"{plural(len(group), 'response')} without a length, and a FIN {times_str(waits)} behind",
             excluded={"closed-by-timer": "the response was not over before"},
             undecided={"app-limited": f"Ask the program of {client}: does it take the content as it comes?"},
             count=len(group),
-            server=server_str(connections),
             host=server[0],
             waits=times_str(waits),
             who="the server closed" if is_by_server else "it gave up",
+            **of_connections(connections),
         )

@@ -6,8 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
-from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.causes.connections import (
+    ending_cited,
+    filter_of,
+    largest_groups,
+    of_connections,
+    server_str,
+    times_str,
+)
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
@@ -60,20 +66,18 @@ def closed_match(case: Case, request: str, rows: Sequence[ExchangeRow], connecti
     return Match(
         certainty="likely",
         place="server",
-        flows=[connection.number for connection in connections],
         failed=len(rows),
         attempts=max(case.connections.requests_to(server), len(rows)),
         waited_ns=union_ns(waits_of(rows)),
         frames=packets_of(rows),
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof="FIN of the server, and not one byte before",
         excluded={"hung-server": "it closed", "client-gave-up": "its FIN came first"},
         undecided={"reset-by-peer": f"Read the log of {server[0]}: did its process end, or refuse the request?"},
-        server=server_str(connections),
         count=len(rows),
         request=request,
         waited=times_str(waits) if waits else "at once",
         host=server[0],
+        **of_connections(connections),
     )
 
 
@@ -161,7 +165,7 @@ def silent_match(case: Case, rows: Sequence[EndingRow], unheard: bool) -> Match:
         waited_ns=union_ns(late_spans(case, rows)) if unheard else None,
         severity=None if unheard else "warning",
         frames=[ending_cited(row) for row in rows[:SHOWN]],
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        filter=filter_of(connections),
         proof="a host that has closed its half acknowledges data, one without the socket resets it",
         excluded={
             "close-race": "what came after the FIN got neither ACK nor RST",
@@ -222,17 +226,15 @@ def upload_cut(case: Case) -> Matches:
         yield Match(
             certainty="likely",
             place="server",
-            flows=[connection.number for connection in connections],
             failed=len(group),
             attempts=max(case.connections.requests_to(connections[0].server), len(group)),
             frames=[ending_cited(fin) for _, fin in group[:SHOWN]],
-            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
             proof="FIN of the server while data of the client was under way, then its RST",
             excluded={"client-gave-up": "the server's FIN came first"},
             undecided={"reset-by-peer": f"Read the log of {connections[0].server[0]}: did it refuse, or fail?"},
-            server=server_str(connections),
             count=len(group),
             client=client,
             sent=show_bytes(sizes[len(sizes) // 2]),
             host=connections[0].server[0],
+            **of_connections(connections),
         )

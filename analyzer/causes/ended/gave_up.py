@@ -9,12 +9,12 @@ from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import (
     EXCHANGE_KINDS,
     ending_cited,
+    filter_of,
     is_alike,
     largest_groups,
     server_str,
     times_str,
 )
-from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, rows_where
@@ -126,7 +126,7 @@ def gave_up_match(group: Sequence[GivenUp], total: int) -> Match:
         attempts=total,
         waited_ns=union_ns(Span(start, start + ns) for start, ns in zip(starts, waits, strict=True)),
         frames=[ending_cited(each.fin) for each in group[:SHOWN]],
-        filter=" or ".join(flow_filter(each.connection.flow) for each in group[:SHOWN]),
+        filter=filter_of(each.connection for each in group),
         proof=f"FIN of the client {times_str(waits)} after the request, the answer after {times_str(answers)}",
         excluded={"hung-server": "the answer came"} | ({"reset-by-peer": "its FIN came first"} if is_timer else {}),
         undecided={} if is_timer else {"reset-by-peer": "Does the user stop waiting, or a timer? Repeat the request."},
@@ -196,7 +196,7 @@ def connect_given_up(case: Case) -> Matches:
             failed=len(group),
             attempts=len(patient),
             waited_ns=union_ns(Span(each.flow["first_ns"] or 0, each.last_ns) for each, _ in group),
-            filter=" or ".join(flow_filter(each.flow) for each, _ in group[:SHOWN]),
+            filter=filter_of(each for each, _ in group),
             proof=f"{plural(len(group), 'RST')} of the client in answer to a SYN-ACK, {times_str(waits)} after the SYN",
             excluded={"port-reuse": "each SYN-ACK acknowledges its SYN", "client-gave-up": "no handshake was complete"},
             undecided={"accept-queue": f"`ping {server[0]}`: is the way as long, or does the server answer late?"},
@@ -260,7 +260,7 @@ def half_closed(case: Case) -> Matches:
             failed=len(group),
             attempts=len(group) + answered,
             frames=packets_of([row for _, row in group]),
-            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+            filter=filter_of(connections),
             severity=None if answered else "warning",
             proof="FIN of the client behind the request, then the server's, and not one byte of it",
             excluded={"closed-unanswered": "the client's FIN came first"},
@@ -318,7 +318,7 @@ def held_match(case: Case, server: tuple[str, int | None], group: list[tuple[Con
         attempts=len(group) + closed,
         frames=[ending_cited(row) for _, row in group[:SHOWN]],
         packets=len(group),
-        filter=" or ".join(flow_filter(connection.flow) for connection, _ in group[:SHOWN]),
+        filter=filter_of(connection for connection, _ in group),
         proof=f"the FINs were acknowledged, and the server sent nothing for {times_str(since)}",
         excluded={"cut-open": f"the halves stayed open for {show_duration(min(since))} at least"},
         severity="warning",
@@ -474,7 +474,7 @@ def fins_match(case: Case, group: Sequence[Repeated], host: str) -> Match:
         flows=[connection.number for connection in connections],
         severity="warning",
         frames=first_packets(case.transfers, [connection.number for connection in connections]),
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        filter=filter_of(connections),
         count=len(group),
         repeats=plural(sum((fin.row["fins"] or 1) - 1 for fin in group), "time"),
         time=times_str([fin.repeated_ns for fin in group]),

@@ -7,10 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import EQUAL, ending_cited, is_alike, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.connections import (
+    EQUAL,
+    ending_cited,
+    filter_of,
+    is_alike,
+    largest_groups,
+    server_str,
+    times_str,
+)
 from wiretale.analyzer.causes.ended.age import AGE_TEST, of_closes
 from wiretale.analyzer.causes.ended.resets import Reset, are_at_once, reset_of
-from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.units import plural, show_duration
 
@@ -115,11 +122,6 @@ def cuts(case: Case) -> list[Cut]:
     return [cut for cut in ends if cut]
 
 
-def cut_filter(group: Sequence[Cut]) -> str:
-    """Returns a display filter of the first of these connections."""
-    return " or ".join(flow_filter(cut.connection.flow) for cut in group[:SHOWN])
-
-
 def age_of(case: Case, group: Sequence[Cut]) -> list[int]:
     """Returns the ages of connections at their FIN, if these are as alike as their idle times; [] otherwise."""
     closes = [(cut.connection, cut.fin) for cut in group if cut.fin]
@@ -162,7 +164,7 @@ def close_race(case: Case) -> Matches:
             failed=len(group),
             attempts=total,
             frames=[ending_cited(row) for cut in group[:SHOWN] for row in (cut.fin, cut.reset) if row],
-            filter=cut_filter(group),
+            filter=filter_of(cut.connection for cut in group),
             proof="the FIN does not acknowledge the request, which was on the way",
             excluded={
                 "idle-timeout": "the request left before the FIN arrived",
@@ -283,7 +285,7 @@ def timeout_match(case: Case, victims: Sequence[Cut], harmless: int) -> Match:
         failed=count,
         attempts=max(case.connections.requests_to(victims[0].connection.server), count),
         frames=[ending_cited(cut.reset) for cut in victims[:SHOWN]],
-        filter=cut_filter(victims),
+        filter=filter_of(cut.connection for cut in victims),
         proof=f"RST after silence alone{besides}"
         if victims[0].is_waiting
         else f"RST {fast} after the first packet that followed the pause{besides}",

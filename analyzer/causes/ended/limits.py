@@ -6,9 +6,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Certainty, Match, Matches, cause
-from wiretale.analyzer.causes.connections import EXCHANGE_KINDS, ending_cited, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.connections import (
+    EXCHANGE_KINDS,
+    ending_cited,
+    largest_groups,
+    of_connections,
+    times_str,
+)
 from wiretale.analyzer.causes.ended.age import AGE_TEST, of_closes
-from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_where
@@ -109,21 +114,19 @@ def limit_match(group: Sequence[Met], limit: int, total: int, ages: Sequence[int
     return Match(
         certainty=certainty,
         place="server",
-        flows=[connection.number for connection in connections],
         failed=len(group),
         attempts=max(total, len(group)),
         frames=[ending_cited(met.ending) for met in group[:SHOWN]],
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof=f"{plural(len(group), 'connection')} ended by the server after exactly {limit:,} answered requests",
         excluded={"close-race": "the server closed within 1 s of the last packet"}
         | ({"reset-by-peer": "all ended at the same count"} if certainty == "proven" else {}),
         undecided={"age-limit": AGE_TEST} if ages else {} if certainty == "proven" else longer,
-        server=server_str(connections),
         limit=f"{limit:,}",
         or_age=f" (or {times_str(ages)} after it was opened)" if ages else "",
         met=len(group),
         total=max(total, len(group)),
         host=connections[0].server[0],
+        **of_connections(connections),
     )
 
 
@@ -218,11 +221,9 @@ def greeting_match(client: str, closed: Sequence[Connection], greeted: Sequence[
     return Match(
         certainty="likely",
         place="server",
-        flows=[connection.number for connection in closed],
         failed=len(closed),
         attempts=len(closed) + of_client,
         waited_ns=union_ns(Span(each.flow["first_ns"] or 0, each.last_ns) for each in closed),
-        filter=" or ".join(flow_filter(connection.flow) for connection in closed[:SHOWN]),
         proof=f"{ended_by(closed)} of the server, and not one byte before",
         excluded={
             "reset-by-device": "the last packet has the TTL of the server",
@@ -231,7 +232,6 @@ def greeting_match(client: str, closed: Sequence[Connection], greeted: Sequence[
         undecided={
             "reset-by-peer": f"Read the log of {closed[0].server[0]}: did its process end, or refuse the client?"
         },
-        server=server_str(closed),
         closed={"FIN": "closed", "RST": "reset"}.get(ended_by(closed), "closed or reset"),
         count=len(closed),
         client=client,
@@ -239,6 +239,7 @@ def greeting_match(client: str, closed: Sequence[Connection], greeted: Sequence[
         them="it" if len(closed) == 1 else "them",
         host=closed[0].server[0],
         **reason_words(len(greeted), of_client),
+        **of_connections(closed),
     )
 
 
@@ -293,16 +294,13 @@ def away_match(client: str, away: Sequence[Connection], served: Sequence[Connect
     return Match(
         certainty="likely",
         place="server",
-        flows=[connection.number for connection in away],
         failed=len(away),
         attempts=total,
-        filter=" or ".join(flow_filter(connection.flow) for connection in away[:SHOWN]),
         proof=f"a message and the {ended_by(away)} of the server, and {said} of the client before",
         excluded={"client-gave-up": f"the server's {ended_by(away)} came first", "not-greeted": "it sent a message"},
         undecided={
             "reset-by-peer": f"Read that message or the log of {away[0].server[0]}: a limit, or a failure of its process?"
         },
-        server=server_str(away),
         count=len(away),
         total=total,
         client=client,
@@ -310,6 +308,7 @@ def away_match(client: str, away: Sequence[Connection], served: Sequence[Connect
         size=f"{show_bytes(sizes[0])}{f' to {show_bytes(sizes[-1])}' if len(sizes) > 1 else ''}",
         host=away[0].server[0],
         **reason_words(len(served), of_client),
+        **of_connections(away),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ending_cited, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.connections import ending_cited, largest_groups, of_connections, server_str, times_str
 from wiretale.analyzer.causes.ended.timer import short_answers
 from wiretale.analyzer.display_filter import flow_filter
 from wiretale.analyzer.findings.evidence import SHOWN
@@ -373,20 +373,18 @@ def reset_at_once(case: Case) -> Matches:
         yield Match(
             certainty="likely",
             place="server",
-            flows=[each.number for each in group],
             failed=len(group),
             attempts=len(group) + of_client,
-            filter=" or ".join(flow_filter(each.flow) for each in group[:SHOWN]),
             proof=f"{plural(len(group), 'RST')} of the server after its SYN-ACK, and not one byte before",
             excluded={"refused": "the handshake was complete", "reset-by-device": "the RST has the TTL of the SYN-ACK"},
             undecided={"not-greeted": f"Read the log of {server[0]}: did it refuse the client, or fail?"},
-            server=server_str(group),
             count=len(group),
             client=client,
             them="it" if len(group) == 1 else "them",
             waited=show_duration(max(each.directions[each.server_side]["idle_ns_max"] or 0 for each in group)),
             host=server[0],
             **reset_words(group, served, of_client),
+            **of_connections(group),
         )
 
 

@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import ending_cited, is_alike, largest_groups, server_str, times_str
-from wiretale.analyzer.causes.ended.idle import EFFECTS, Cut, cut_filter, cuts
+from wiretale.analyzer.causes.connections import (
+    ending_cited,
+    filter_of,
+    is_alike,
+    largest_groups,
+    server_str,
+    times_str,
+)
+from wiretale.analyzer.causes.ended.idle import EFFECTS, Cut, cuts
 from wiretale.analyzer.causes.ended.resets import reset_of
 from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.units import plural, show_duration
@@ -92,7 +99,7 @@ def server_restarted(case: Case) -> Matches:
             failed=len(group),
             attempts=max(case.connections.requests_to(server), len(group)),
             frames=[ending_cited(cut.reset) for cut in group[:SHOWN]],
-            filter=cut_filter(group),
+            filter=filter_of(cut.connection for cut in group),
             proof=f"{plural(len(group), 'RST')} without a socket, and one moment in all pauses",
             excluded={"close-race": "no FIN came", "nat-forgot": "a RST came back"},
             undecided={"idle-timeout": f"when the program on {server[0]} was started"},

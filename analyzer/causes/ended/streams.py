@@ -6,10 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import is_alike, largest_groups, server_str, times_str
+from wiretale.analyzer.causes.connections import filter_of, is_alike, largest_groups, server_str, times_str
 from wiretale.analyzer.causes.ended.timer import SILENT_MIN_NS, Closed, closed_connections
-from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.units import plural
 
 if TYPE_CHECKING:
@@ -104,7 +102,7 @@ def timeout_match(group: Sequence[Ended]) -> Match:
         flows=[flow for each in group for flow in (each.closed.connection.number, each.stream["flow"])],
         failed=len(group),
         attempts=len(group),
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        filter=filter_of(connections),
         proof=f"FIN of the server {silent} after the client's last message, and with it the end of "
         f"{plural(len(group), 'stream')}",
         excluded={"client-gave-up": "the server closes first"},

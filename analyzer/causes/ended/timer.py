@@ -12,11 +12,9 @@ from wiretale.analyzer.causes.connections import (
     ROWS_MAX,
     is_alike,
     largest_groups,
-    server_str,
+    of_connections,
     times_str,
 )
-from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import rows_numbered, rows_where
 from wiretale.analyzer.units import show_duration
 
@@ -193,10 +191,8 @@ def late_close(case: Case) -> Matches:
         yield Match(
             certainty="likely",
             place="server",
-            flows=[connection.number for connection in connections],
             members=len(group),
             waited_ns=sum(quiet),
-            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
             proof=f"FIN of the server {times_str(quiet)} after its answer each time, and the client's next connection within "
             f"{show_duration(NEXT_NS)} of it",
             excluded={
@@ -204,10 +200,10 @@ def late_close(case: Case) -> Matches:
                 "client-pause": "the closes, not the client, set the pace",
             },
             undecided={"closed-by-timer": "the head of an answer: has it Content-Length or chunks?"},
-            server=server_str(connections),
             client=connections[0].end(connections[0].client_side)[0],
             quiet=times_str(quiet),
             count=len(group),
+            **of_connections(connections),
         )
 
 
@@ -248,16 +244,13 @@ def timer_match(group: Sequence[Closed]) -> Match:
     return Match(
         certainty="proven" if is_alike(times) else "likely",
         place="server",
-        flows=[connection.number for connection in connections],
         members=len(group),
         severity="warning",
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof=f"FIN of the server {silent} after {the_last} message each time, and a new connection",
         excluded={
             "client-gave-up": "the server closes first",
             "idle-timeout": "no request met the close",
         },
-        server=server_str(connections),
         count=len(group),
         client=client,
         silent=silent,
@@ -272,4 +265,5 @@ def timer_match(group: Sequence[Closed]) -> Match:
         if has_keep_alive
         else f"Let the client send a message more often than every {silent} (a ping of the application, such as "
         "WebSocket's), or raise the timeout (`proxy_read_timeout`, HAProxy `timeout tunnel`, ALB idle timeout).",
+        **of_connections(connections),
     )

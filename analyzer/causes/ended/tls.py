@@ -7,8 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import largest_groups, server_str
-from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.causes.connections import filter_of, largest_groups, of_connections, server_str
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of
 from wiretale.analyzer.units import plural, show_bytes
@@ -156,23 +155,21 @@ def not_tls(case: Case) -> Matches:
         yield Match(
             certainty="proven",
             place="server",
-            flows=[each.number for each in connections],
             failed=len(group),
             attempts=max(len(case.connections.to_server((host, port))), len(group)),
             frames=packets_of(group),
-            filter=" or ".join(flow_filter(each.flow) for each in connections[:SHOWN]),
             proof="the answer to the ClientHello is neither a ServerHello nor an alert",
             excluded={
                 "tls-refused": "the server sent no alert, and no ServerHello that a client could refuse",
                 "closed-unanswered": "it answered",
             },
-            server=server_str(connections),
             hellos="the ClientHello" if len(group) == 1 else f"all {len(group):,} ClientHellos",
             client=clients[0] if len(clients) == 1 else plural(len(clients), "client"),
             size=sizes_str(group),
             refusal=f", and the client ended the handshake with alert {alert}" if alert else "",
             host=host,
             port=str(port),
+            **of_connections(connections),
         )
 
 
@@ -280,7 +277,7 @@ def refused_match(
         failed=len(group),
         attempts=max(total, len(group)),
         frames=frames if case.transfers.has_one_file else [],
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
+        filter=filter_of(connections),
         proof=f"alert {alert} of {'the client' if by_client else 'the server'}"
         + (", after each ClientHello without a server name and after no other" if is_nameless else ""),
         excluded={"hung-server": "an answer came"},
@@ -358,11 +355,9 @@ def tls_turned_away(case: Case) -> Matches:
         yield Match(
             certainty="likely",
             place="client",
-            flows=[connection.number for connection in connections],
             failed=None if server in done else len(group),
             attempts=None if server in done else len(group),
             severity="info" if server in done else None,
-            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
             proof="no byte of the client behind its ClientHello, and its FIN or RST first",
             excluded={"client-gave-up": "the server had answered"},
             undecided={
@@ -370,8 +365,8 @@ def tls_turned_away(case: Case) -> Matches:
             },
             client=client,
             handshakes=handshakes_str(len(group), len(group)),
-            server=server_str(connections),
             where=f"{connections[0].server[0]}:{connections[0].server[1]}",
+            **of_connections(connections),
         )
 
 
@@ -426,15 +421,13 @@ def tls_late_refusal(case: Case) -> Matches:
         yield Match(
             certainty="likely",
             place="server",
-            flows=[connection.number for connection in connections],
             failed=len(group),
             attempts=max(len(case.connections.to_server(server)), len(group)),
-            filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
             proof=f"{ALERT_BYTES} bytes of the server behind the handshake, and its FIN",
             excluded={"tls-refused": "the handshake was complete"},
             undecided={"closed-unanswered": f"Look at the log of {server[0]}: an alert, or just a close?"},
-            server=server_str(connections),
             count="the connection" if len(group) == 1 else f"all {len(group):,} connections",
             client=client,
             host=server[0],
+            **of_connections(connections),
         )

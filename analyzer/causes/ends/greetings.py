@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import largest_groups, times_str
+from wiretale.analyzer.causes.connections import filter_of, largest_groups, times_str
 from wiretale.analyzer.causes.ends.inquiries import DNS, Inquiry, inquiries_of, is_nested
 from wiretale.analyzer.causes.ends.talk import requests_of, server_str
 from wiretale.analyzer.display_filter import flow_filter
@@ -393,7 +393,7 @@ def both_wait(case: Case) -> Matches:
             failed=len(group),
             attempts=max(len(case.connections.to_server(server)), len(group)),
             waited_ns=union_ns(waits),
-            filter=" or ".join(flow_filter(each.flow) for each in group[:SHOWN]),
+            filter=filter_of(group),
             proof=f"{plural(len(group), 'handshake')} of TCP, and not one byte of either end behind",
             excluded={"hung-server": "the client sent nothing"},
             undecided={

@@ -47,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(reading, "--same-clock", None, "assume that all captures share one clock")
     output = parser.add_argument_group("output")
     add_json(output, " instead of the summary")
-    option(output, "--report", "FILE", "write an interactive page; - for standard output", type=options.page)
+    option(output, "--report", "FILE", "write an interactive page; - for standard output", type=options.file_or_stdout)
     option(output, "-o --output", "DIR", "write every packet as Parquet, and report.html", type=options.folder)
     add_overwrite(output)
     option(output, "-q --quiet", None, "print nothing but errors")

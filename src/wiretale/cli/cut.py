@@ -79,13 +79,6 @@ def seconds(text: str) -> int:
     return round(value * NS)
 
 
-def output(text: str) -> Path:
-    """Returns the file of the cut; `-` is standard output."""
-    if not text:
-        raise argparse.ArgumentTypeError("'': expected a file, or - for standard output")
-    return Path(text)
-
-
 def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "files", "FILE", options.LOCAL_FILE_HELP, nargs="+")
     choice = parser.add_argument_group("packets")
@@ -114,7 +107,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(change, "--headers", None, "cut each packet after its transport header")
     writing = parser.add_argument_group("output")
     text = "the file to write: pcap if it is called .pcap, .cap or .dmp, else pcapng; - for standard output"
-    option(writing, "-o --output", "OUT", text, type=output, required=True)
+    option(writing, "-o --output", "OUT", text, type=options.file_or_stdout, required=True)
     add_overwrite(writing)
     option(writing, "-q --quiet", None, "print nothing but errors")
 

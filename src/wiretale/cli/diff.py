@@ -79,7 +79,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "the same with N flows, most changed first; of --store and --json, the services and flows (default: 10)"
     option(parser, "--flows", "N", text, type=whole_number(0))
     add_json(parser, " instead of the tables")
-    option(parser, "--report", "FILE", "write an interactive page; - for standard output", type=options.page)
+    option(parser, "--report", "FILE", "write an interactive page; - for standard output", type=options.file_or_stdout)
     add_overwrite(parser)
     option(parser, "-q --quiet", None, "print nothing but errors; --fail-if still decides the exit code")
 

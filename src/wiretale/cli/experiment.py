@@ -97,7 +97,7 @@ def add_options(parser: Parser) -> None:
     reporting.describe(REPORT_EXAMPLE, (0, 2, 4))
     option(reporting, "folder", "DIR", "the output of `wiretale experiment run`", type=Path)
     text = "the HTML page to write; - for standard output"
-    option(reporting, "-o --output", "FILE", text, type=options.page, required=True)
+    option(reporting, "-o --output", "FILE", text, type=options.file_or_stdout, required=True)
     add_overwrite(reporting)
     reporting.set_defaults(command=report)
     add_serve(actions)

@@ -119,8 +119,8 @@ def folder_or_url(text: str) -> Path | str:
     return text if "://" in text else folder(text)
 
 
-def page(text: str) -> Path:
-    """Returns the file of a page; `-` is standard output."""
+def file_or_stdout(text: str) -> Path:
+    """Returns the path of an output; `-` is standard output."""
     if not text:
         raise argparse.ArgumentTypeError("'': expected a file, or - for standard output")
     return Path(text)

@@ -14,9 +14,9 @@ from wiretale.cli.options import (
     STDOUT,
     add_overwrite,
     check_outputs,
+    file_or_stdout,
     folder,
     option,
-    page,
     report_paths,
 )
 
@@ -163,7 +163,7 @@ def add_outputs(parser: argparse.ArgumentParser, place: Callable[[str], Path | s
         "Repeat both options for several pictures, or name all by one -o '{flow}-{panel}.svg'"
     )
     option(output, "--figure", "FLOW[:PANEL]", text, type=figure_choice, action="append", default=[])
-    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=page)
+    option(output, "--report", "FILE", "write the interactive report; - for standard output", type=file_or_stdout)
     text = "write a script for Wireshark that shows verdicts, causes and cost in columns, and print how to open it"
     option(output, "--wireshark", "FILE.lua", text, type=lua_script)
     text = "keep bytes and decoded fields of frames out of the report: payload can be private"

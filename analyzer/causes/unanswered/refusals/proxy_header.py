@@ -7,9 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import largest_groups, server_str
-from wiretale.analyzer.display_filter import flow_filter
-from wiretale.analyzer.findings.evidence import SHOWN
+from wiretale.analyzer.causes.connections import largest_groups, of_connections
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of
 from wiretale.analyzer.units import plural
 
@@ -95,11 +93,9 @@ def header_match(case: Case, client: str, failed: Sequence[tuple[Connection, Exc
     return Match(
         certainty="proven" if served else "likely",
         place="server",
-        flows=[connection.number for connection in connections],
         failed=len(rows),
         attempts=len(rows),
         frames=packets_of(rows),
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof=f"a PROXY header before {plural(len(rows), 'request')}, none of which was served",
         excluded={"not-tls": "a PROXY header precedes the protocol"}
         | ({"closed-unanswered": "requests without the header were served"} if served else {}),
@@ -107,10 +103,10 @@ def header_match(case: Case, client: str, failed: Sequence[tuple[Connection, Exc
         if served
         else {"error-answers": f"The same request to {connections[0].server[0]} without the header"},
         client=client,
-        server=server_str(connections),
         host=connections[0].server[0],
         outcome=outcome,
         **words_of(rows, served),
+        **of_connections(connections),
     )
 
 

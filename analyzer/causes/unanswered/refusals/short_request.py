@@ -6,10 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
-from wiretale.analyzer.causes.connections import largest_groups, server_str, times_str
-from wiretale.analyzer.display_filter import flow_filter
+from wiretale.analyzer.causes.connections import largest_groups, of_connections, times_str
 from wiretale.analyzer.findings.cost import Span, union_ns
-from wiretale.analyzer.findings.evidence import SHOWN
 from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of
 from wiretale.analyzer.findings.exchanges.unanswered import DUE_NS
 from wiretale.analyzer.findings.model import row_at
@@ -122,12 +120,10 @@ def short_match(case: Case, client: str, connections: Sequence[Connection], rows
     return Match(
         certainty="proven" if is_over else "likely",
         place="client",
-        flows=[connection.number for connection in connections],
         failed=len(rows),
         attempts=max(case.connections.requests_to(connections[0].server), len(rows)),
         waited_ns=union_ns(Span(start, start + ns) for start, ns in zip(starts, waits, strict=True)),
         frames=packets_of(rows),
-        filter=" or ".join(flow_filter(connection.flow) for connection in connections[:SHOWN]),
         proof="all bytes sent were acknowledged, fewer than the request announces",
         excluded={
             "hung-server": "the request is not complete",
@@ -137,10 +133,10 @@ def short_match(case: Case, client: str, connections: Sequence[Connection], rows
         },
         undecided={} if is_over else {"client-pause": "a longer capture: does the client send the rest later?"},
         client=client,
-        server=server_str(connections),
         count=len(rows),
         missing=f"{show_bytes(missing[0])}{f' to {show_bytes(missing[-1])}' if missing[0] < missing[-1] else ''}",
         end=end_str(rows, times_str(waits)),
+        **of_connections(connections),
     )
 
 
