@@ -171,7 +171,7 @@ def foreign_note(path: str | Path, head: bytes) -> str:
     foreign = _core.foreign_format(head)
     if not foreign or (foreign[1].endswith("wiretale analyze -") and not is_named(path)):
         return ""
-    return f"{path} is {foreign[0]}; convert it: {foreign[1].replace('%s', shlex.quote(str(path)))}"
+    return f"{path}: {foreign[0]}; convert it: {foreign[1].replace('%s', shlex.quote(str(path)))}"
 
 
 def note_of(path: str) -> str | None:
@@ -185,17 +185,18 @@ def note_of(path: str) -> str | None:
 
 
 def nothing_to_read(path: str) -> str:
-    """Returns why a regular file cannot be read at all: it is empty, or the system refuses. Empty for other inputs, which the
-    analysis opens itself: a pipe can be opened once, and a missing file is a mistake."""
+    """Returns why a regular file cannot be read at all: it is empty, no capture, or the system refuses. Empty for other inputs,
+    which the analysis opens itself: a pipe can be opened once, and a missing file is a mistake."""
     if path == "-" or is_url(path) or not os.path.isfile(path):
         return ""
-    return "" if head_of(path) else refusal(path)
+    head = head_of(path)
+    return "" if head and is_magic_number(head) else refusal(path)
 
 
 def readable(paths: Sequence[str]) -> list[str]:
     """Returns the inputs without those that cannot be read at all, and warns of these, if others are left.
 
-    `*.pcap` has the file that a running capture just opened. Raises InputError if nothing can be read.
+    `*.pcap` has the file that a running capture just opened, and `*` has notes. Raises InputError if nothing can be read.
     """
     reasons = {path: reason for path in paths if (reason := nothing_to_read(path))} if len(paths) > 1 else {}
     if reasons and len(reasons) == len(set(paths)):
@@ -325,7 +326,8 @@ class Expanded(list[str]):
 def expand_paths(paths: Iterable[Paths], local: bool = False) -> Expanded:
     """Returns files, pipes and `-` as they are, and folders as the captures in them. Raises InputError or UsageError.
 
-    Of several, files that are empty or unreadable are skipped with a SkippedFileWarning. If `local`, a URL is refused.
+    Of several, files that are empty, unreadable or no captures are skipped with a SkippedFileWarning. If `local`, a URL is
+    refused.
     """
     wholes = list(paths)
     if len(wholes) == 1 and isinstance(wholes[0], Expanded) and not local:

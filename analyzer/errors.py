@@ -86,8 +86,8 @@ class MissingToolError(WiretaleError):
 
 
 class SkippedFileWarning(UserWarning):
-    """A file was skipped: one of several that is empty or unreadable, or one of a folder that has the name or first bytes of a
-    capture, but is damaged or of another program.
+    """A file was skipped: one of several that is empty, unreadable or no capture, or one of a folder that has the name or first
+    bytes of a capture, but is damaged or of another program.
 
     >>> import warnings, wiretale
     >>> from pathlib import Path
@@ -96,7 +96,7 @@ class SkippedFileWarning(UserWarning):
     ...     warnings.simplefilter("always")
     ...     _ = wiretale.analyze("sender.pcap", "empty.pcap")
     >>> print(caught[0].message)
-    skipped empty.pcap: empty, expected a pcap or pcapng header
+    skipped empty.pcap: empty (0 bytes)
     """
 
 

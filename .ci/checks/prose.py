@@ -12,6 +12,7 @@ import re
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -51,6 +52,7 @@ PHRASES = (
 # A phrase may continue on the next line of a comment.
 PHRASE = re.compile(rf"\b(?:{'|'.join(PHRASES)})\b".replace(" ", r"\s+(?:[*#/]+\s*)?"), re.I)
 COMMENT = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.S)
+CONFLICT = re.compile(r"^(?:<{7}|>{7}) .*", re.M)  # a merge left it
 CODE = re.compile(r"```.*?```|`[^`]*`", re.S)
 DOCSTRING_AFTER = (tokenize.INDENT, tokenize.NEWLINE, tokenize.ENCODING)
 
@@ -90,10 +92,10 @@ def files_of(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def find_breaches(paths: Iterable[Path]) -> Iterator[str]:
-    """Yields each phrase with its place."""
+    """Yields each phrase with its place, and each mark of a conflict."""
     for file in files_of(paths):
         prose = prose_of(file)
-        for phrase in PHRASE.finditer(prose):
+        for phrase in chain(PHRASE.finditer(prose), CONFLICT.finditer(prose)):
             line = 1 + prose.count("\n", 0, phrase.start())
             yield f"{file.relative_to(ROOT)}:{line}: {' '.join(phrase[0].split())}"
 

@@ -57,6 +57,7 @@ ASKED = {
     "nd": "neighbor solicitation",
 }
 #: what people ask about although nothing is wrong
+EMPTY = "The capture has no packets: check its interface and its capture filter."
 WORRIES = (traced_str, streams_str, lookups_str, harmless_resets_str)
 KINDS_SHOWN, BELOW_IP = 2, ("arp", "nd")
 
@@ -86,7 +87,7 @@ def nothing_read(trace: Trace) -> str:
     options, filtered = trace.options, trace.interfaces.total("filtered_packets")
     if options.start_ns is not None or options.end_ns is not None:
         return "No packet was analyzed."
-    return f"The filter matches none of {plural(filtered, 'packet')}." if filtered else "The capture has no packets."
+    return f"The filter matches none of {plural(filtered, 'packet')}." if filtered else EMPTY
 
 
 def nothing_judged(trace: Trace) -> str:

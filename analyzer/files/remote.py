@@ -187,11 +187,11 @@ def note_of_url(url: str) -> str:
     except Exception:
         return ""
     if is_cut_header(head) or not head:
-        return f"{public_url(url)}: its header is cut short at byte {len(head)}"
+        return f"{public_url(url)}: truncated at byte {len(head)}, within its header"
     if is_magic_number(head) or head.startswith(COMPRESSED):
         return ""
     name = _core.foreign_format(head)
-    return f"{public_url(url)} is {name[0] if name else 'not a capture'}: expected pcap or pcapng"
+    return f"{public_url(url)}: {name[0] if name else 'not a capture'} (expected pcap or pcapng)"
 
 
 def has_pattern(url: str) -> bool:

@@ -18,9 +18,10 @@ from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import duration_of
 from wiretale.analyzer.time import show_time
 from wiretale.analyzer.units import show_bytes, show_count, show_duration, show_rate, show_share
+from wiretale.reports.cut_commands import cut_start
 from wiretale.reports.html import offline_page
 from wiretale.reports.html.answer_times import answer_times
-from wiretale.reports.html.commands import again, cut_start, page_name
+from wiretale.reports.html.commands import again, page_name, page_words
 from wiretale.reports.html.figures import flow_figure
 from wiretale.reports.html.finding_rows import cited_flows, finding_rows
 from wiretale.reports.html.first_screen import cause_flows, facts, findings, flow_times, time_bar
@@ -191,7 +192,7 @@ def page_data(trace: Trace, served: bool = False, frames: bool = True, live: int
         "times": flow_times(trace),
         "timeline": traffic,
         "again": again(trace, served),
-        "cut": cut_start(trace, served),
+        "cut": cut_start(trace, page_words(trace._arguments, served)),
         "findings": finding_data,
         "causes": [
             {**cause, "flows": [], "packed_flows": steps_of(array("I", cause["flows"]))}

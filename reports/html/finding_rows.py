@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.evidence import Evidence, evidence_of
 from wiretale.analyzer.findings.model import row_at
-from wiretale.reports.html.commands import cut_of_finding, cut_start
+from wiretale.reports.cut_commands import cut_of_finding, cut_start
+from wiretale.reports.html.commands import page_words
 from wiretale.reports.phrases import cost_text, evidence_text
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def finding_row(trace: Trace, row: FindingRow, evidence: Evidence, base_ns: int)
 
 def finding_rows(trace: Trace, base_ns: int, served: bool) -> list[dict[str, Any]]:
     """Returns all findings. The page and its links number them from 1 as the table does, and so `wiretale cut`."""
-    start = cut_start(trace, served)
+    start = cut_start(trace, page_words(trace._arguments, served))
     return [
         {**finding_row(trace, row, evidence, base_ns), "cut": cut_of_finding(trace, start, row["finding"], evidence)}
         for row, evidence in zip(trace.findings.rows(), evidence_of(trace), strict=True)

@@ -11,6 +11,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table as Grid
 from rich.text import Text
 
+from wiretale.analyzer.findings.evidence import evidence_of
 from wiretale.analyzer.findings.explain import Explained, carried, left_out, waited_str
 from wiretale.analyzer.findings.judged import judge
 from wiretale.analyzer.findings.model import flow_str
@@ -18,8 +19,10 @@ from wiretale.analyzer.findings.registry import CHAPTERS, RULES, example_of, pag
 from wiretale.analyzer.findings.transfers import TIMES
 from wiretale.analyzer.printable import printable
 from wiretale.analyzer.units import plural, show_bytes, show_share
-from wiretale.reports.phrases import cost_text, with_evidence
+from wiretale.reports.cut_commands import cut_of_finding, cut_start
+from wiretale.reports.phrases import cost_text, file_words, with_evidence
 from wiretale.reports.terminal.analyze import capture_lines, flow_parts, fragmentation_parts, judged_lines, link_share
+from wiretale.reports.terminal.command import Command
 from wiretale.reports.terminal.console import (
     INDENT,
     STYLES,
@@ -59,14 +62,15 @@ LEFT_OUT = "time_*_ns in `wiretale analyze --json --tables directions`"
 SIGNS = {"error": "✖", "warning": "▲", "info": "•"}
 
 
-def finding_block(row: EvidentFinding, weakens: str | None = None) -> RenderableType:
-    """Returns a finding: number, code, cost, sentence, evidence, advice, filter. `weakens` names the results that it affects."""
+def finding_block(row: EvidentFinding, weakens: str | None = None, **more: Command) -> RenderableType:
+    """Returns a finding: number, code, cost, sentence, evidence, advice, filter, `more`. `weakens` names what it affects."""
     style = STYLES[row["severity"]]
     head = Text(f"{SIGNS[row['severity']]} {row['finding']} ", style=style)
     head = Text.assemble(head, (row["code"], f"bold {style.removeprefix('bold ')}"))
     if cost := cost_text(row):
         head.append(f"  {cost}", style="bold")
-    lines = detail_lines({**row, "affects": weakens}, ("evidence", "affects", "advice", "filter"))
+    names = ("evidence", "affects", "advice", "filter", *more)
+    lines = detail_lines({**row, "affects": weakens, **more}, names)
     return Group(head, indented(Group(Text(printable(row["sentence"])), lines)))
 
 
@@ -232,15 +236,6 @@ def rest_parts(unlisted: Sequence[FindingRow]) -> Iterator[RenderableType]:
     yield section(f"{plural(len(unlisted), 'more finding')} (--all)", grid)
 
 
-def closing(trace: Trace, findings: Sequence[FindingRow], left: int) -> Iterator[RenderableType]:
-    """Yields the last lines."""
-    every = trace.findings.rows()  # --finding may have chosen some
-    if len(findings) + left < len(every):
-        yield Text(f"\n{plural(len(every) - len(findings) - left, 'finding')} of other codes (--finding)", style="dim")
-    if findings:
-        yield Text("\nHow a finding is computed, and its limits: wiretale analyze --finding CODE", style="dim")
-
-
 def explain_parts(
     trace: Trace,
     transfers: Sequence[Explained],
@@ -261,7 +256,8 @@ def explain_parts(
     if unseen:
         yield Text(f"\n{plural(unseen, 'smaller flow')} with waiting times: {LEFT_OUT}", style="dim")
     yield from rest_parts(unlisted)
-    yield from closing(trace, findings, len(unlisted))
+    if findings:
+        yield Text("\nHow a finding is computed, and its limits: wiretale analyze --finding CODE", style="dim")
 
 
 def print_explanation(
@@ -274,6 +270,26 @@ def print_explanation(
 ) -> None:
     """Prints all of it."""
     print_parts(out, lambda console: explain_parts(trace, transfers, findings, unlisted, console, flows))
+
+
+def detail_parts(trace: Trace, findings: Sequence[FindingRow], code: int | str, left: int) -> Iterator[RenderableType]:
+    """Yields findings alone, each with the commands that copy its packets and print its method. `left` have no room."""
+    if not findings:
+        yield Text(f"{code} is not among the findings of this capture.")
+    start, evidence = cut_start(trace, file_words(trace._arguments)), evidence_of(trace)
+    for row in with_evidence(trace, findings):
+        if row["finding"] != findings[0]["finding"]:
+            yield Text()
+        copied = cut_of_finding(trace, start, row["finding"], evidence[row["finding"] - 1])
+        method = Command(f"wiretale analyze --finding {row['code']}")
+        yield finding_block(row, RULES[row["code"]].weakens, packets=Command(copied or ""), method=method)
+    if left:
+        yield Text(f"\n{plural(left, 'more finding')} of this code (--finding {code} without --top)", style="dim")
+
+
+def print_findings(trace: Trace, findings: Sequence[FindingRow], code: int | str, left: int, out: IO[str]) -> None:
+    """Prints the findings of a number or code."""
+    print_parts(out, lambda console: detail_parts(trace, findings, code, left))
 
 
 def example_text(code: str) -> str:

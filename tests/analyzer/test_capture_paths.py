@@ -155,14 +155,14 @@ def damaged_folder(samples: Path, folder: Path) -> dict[str, str]:
     (folder / "10.pcap.sha256").write_text("0" * 64)
     (folder / "notes.txt").write_text("no capture")
     return {
-        "00.pcapng": " is not a capture: expected a pcap or pcapng magic number, found 00 00 00 00",
+        "00.pcapng": ": not a capture (expected pcap or pcapng, found 00 00 00 00)",
         "01.pcapng": ": ",
-        "02.pcap3": " is not a capture: expected a pcap or pcapng magic number, found ff ff ff ff",
+        "02.pcap3": ": not a capture (expected pcap or pcapng, found ff ff ff ff)",
         "03.pcap.gz": ": at byte 0: gzip: ",
         "04.pcap.zst": ": at byte 0: zstd: ",
-        "05.PCAP": ": empty, expected a pcap or pcapng header",
-        "06.cap": ": at byte 0: expected a pcap header of 24 bytes, found 20",
-        "no name": ": at byte 0: ",
+        "05.PCAP": ": empty (0 bytes)",
+        "06.cap": ": truncated: a pcap header needs 24 bytes, the file has 20",
+        "no name": ": truncated: ",
     }
 
 
@@ -227,7 +227,9 @@ def test_outputs_in_the_folder_of_the_input_are_no_input(wiretale_run: Run, samp
         assert (done.returncode, done.stderr) == (2, f"wiretale: {place}: is a {kind}: expected captures\n")
 
 
-def test_an_empty_or_unreadable_file_of_several_is_skipped(wiretale_run: Run, samples: Path, tmp_path: Path) -> None:
+def test_an_empty_or_unreadable_file_or_a_text_of_several_is_skipped(
+    wiretale_run: Run, samples: Path, tmp_path: Path
+) -> None:
     sample, empty = tmp_path / "a.pcap", tmp_path / "b.pcap"
     shutil.copy(samples / "vlan_ipv6.pcap", sample)
     empty.touch()
@@ -236,6 +238,13 @@ def test_an_empty_or_unreadable_file_of_several_is_skipped(wiretale_run: Run, sa
         assert done.returncode == 3 and len(json.loads(done.stdout)["flows"]) == 7
         assert [line for line in done.stderr.splitlines() if "skipped" in line] == [done.stderr.rstrip()]
         assert f"skipped {empty}: " in done.stderr
+    notes, header = tmp_path / "notes.txt", tmp_path / "header.pcap"
+    notes.write_text("no capture")
+    header.write_bytes(sample.read_bytes()[:24])
+    done = wiretale_run("analyze", sample, notes, "--json")
+    assert done.returncode == 3 and f"skipped {notes}: not a capture" in done.stderr
+    assert wiretale_run("analyze", notes).returncode == 4 and wiretale_run("analyze", header).returncode == 3
+    assert wiretale_run("analyze", sample, "-f", "tcp port 1").returncode == 0  # the filter leaves nothing
     for words in ([empty], [empty, shutil.copy(empty, tmp_path / "c.pcap")]):
         done = wiretale_run("analyze", *words)
         assert done.returncode == 4 and done.stderr.count("\n") == 1 and str(empty) in done.stderr

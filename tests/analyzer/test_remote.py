@@ -192,12 +192,12 @@ def test_a_folder_on_the_web_skips_what_is_no_capture(wiretale_run: Any, tmp_pat
         done = wiretale_run("info", f"{url}/", cwd=tmp_path)
         skipped = [line for line in done.stderr.splitlines() if "skipped" in line]
         assert done.returncode == 3 and skipped == [
-            f"wiretale: skipped {url}/a.pcap is not a capture: expected pcap or pcapng",
-            f"wiretale: skipped {url}/b.pcap: its header is cut short at byte 20",
-            f"wiretale: skipped {url}/c.pcap: its header is cut short at byte 0",
+            f"wiretale: skipped {url}/a.pcap: not a capture (expected pcap or pcapng)",
+            f"wiretale: skipped {url}/b.pcap: truncated at byte 20, within its header",
+            f"wiretale: skipped {url}/c.pcap: truncated at byte 0, within its header",
         ]
         (folder / "d.pcap").unlink()
-        assert f"{url}/: no captures found; {url}/a.pcap is not" in refusal(wiretale_run("info", f"{url}/"), 4)
+        assert f"{url}/: no captures found; {url}/a.pcap: not a capture" in refusal(wiretale_run("info", f"{url}/"), 4)
 
 
 def test_a_subfolder_that_the_web_server_refuses_is_named(wiretale_run: Any, tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_the_rest_of_a_file_on_another_host_is_not_awaited(
     noise.write_bytes(b"n" * tail_bytes)
     damaged.write_bytes((SAMPLES / "tcp_losses.pcap").read_bytes() + b"\xff" * tail_bytes)
     text = refusal(wiretale_run("analyze", f"{host[0]}{noise}", env=host[1]), 4)
-    assert text.startswith(f"{host[0]}{noise} is not a capture")
+    assert text.startswith(f"{host[0]}{noise}: not a capture")
     remote = wiretale_run("analyze", "--json", f"{host[0]}{damaged}", env=host[1])
     local = wiretale_run("analyze", "--json", damaged)
     assert remote.returncode == local.returncode == 3

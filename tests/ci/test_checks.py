@@ -105,7 +105,7 @@ def test_phrases_are_found_in_comments_and_documents_alone(tmp_path: Path, monke
         {
             "a.c": 'char *s = "in vain";\n\n/* It waits in\n * vain. */ /* is sent\n again */\n',
             "b.py": '"""Mended."""\nTEXT = "a second reading"\nx = 1  # the file\n# knows, the profile knows\n',
-            "c.md": "What if it `stands there`?\n```\nin vain\n```\nIt lies before\n",
+            "c.md": "What if it `stands there`?\n```\nin vain\n```\nIt lies before\n>>>>>>> 1a2b (x)\n",
             "d.js": "// names\n//   of servers: http://tells.of/\n",
             "tests/e.py": '"""In vain."""\n',
             "CHANGELOG.md": "in vain\n",
@@ -118,6 +118,7 @@ def test_phrases_are_found_in_comments_and_documents_alone(tmp_path: Path, monke
         "b.py:1: Mended",
         "b.py:3: the file # knows",
         "c.md:5: lies before",
+        "c.md:6: >>>>>>> 1a2b (x)",
         "d.js:1: names // of servers",
     ]
 

@@ -256,7 +256,7 @@ def test_an_interrupted_run_leaves_no_process_and_continues(
     assert f"continues the run in {work}" in done.stderr
     assert "cut 4 files" in done.stderr and "of them by an earlier run" in done.stderr
     assert f"again: 000002: packets of {cut} are damaged" in done.stderr
-    assert done.stderr.count(f"left out: {bad} is not a capture") == 1 and f"{cut}: at byte " in done.stderr
+    assert done.stderr.count(f"left out: {bad}: not a capture") == 1 and f"{cut}: at byte " in done.stderr
     single = wiretale_run("analyze", files[0], cut, url, "-o", tmp_path / "single")
     assert single.returncode == 3 and answered(single.stdout) == answered(done.stdout)
     assert same_tables(tmp_path / "single", tmp_path / "out") > 10

@@ -70,9 +70,20 @@ def test_explain_begins_with_the_answer_and_names_frames(wiretale_run: Any, samp
             assert any(re.search(rf"\bframes? [\d–, ]*\b{row['first_frame']}\b", line) for line in named), row
 
 
-def test_findings_that_code_hides_are_not_denied(wiretale_run: Any, samples: Path) -> None:
-    text = wiretale_run("analyze", samples / "tcp_losses.pcap", "--finding", "headers-cut").stdout
-    assert "problem is visible" not in text and "findings of other codes" in text
+def test_a_finding_is_shown_alone(wiretale_run: Any, samples: Path) -> None:
+    """With frames, filter, and the commands for its packets and its method; other findings are not denied."""
+    path = samples / "tcp_losses.pcap"
+    text = wiretale_run("analyze", path, "--finding", "lost-downstream", env={"COLUMNS": "1000"}).stdout
+    first, *lines = text.splitlines()
+    assert first.startswith("▲ 1 lost-downstream") and len(lines) < 10
+    for line in (
+        "evidence frames 155, 338",
+        f"packets  wiretale cut {path} --finding 1 --around 0.1 --annotate -o finding-1.pcapng",
+        "method   wiretale analyze --finding lost-downstream",
+    ):
+        assert f"  {line}" in lines
+    text = wiretale_run("analyze", path, "--finding", "headers-cut").stdout
+    assert text == "headers-cut is not among the findings of this capture.\n"
 
 
 def test_packets_without_a_verdict_are_not_called_healthy(wiretale_run: Any, tmp_path: Path) -> None:

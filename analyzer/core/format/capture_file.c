@@ -56,7 +56,7 @@ bool capture_file_set_damage(struct capture_file *file, const char *format, ...)
     vsnprintf(problem, sizeof problem, format, arguments);
     va_end(arguments);
     if (file->frame)
-        snprintf(where, sizeof where, "record after frame %" PRIu64, file->frame);
+        snprintf(where, sizeof where, "after frame %" PRIu64, file->frame);
     else
         snprintf(where, sizeof where, "before the first frame");
     struct damage *damage = &file->damage;
@@ -92,9 +92,8 @@ bool capture_file_need_header(struct capture_file *file, size_t need, const char
         return header_error(file, error, file->stream.error);
     size_t there = input_stream_available(&file->stream);
     if (!there)
-        return error_set(error, ERROR_UNREADABLE, "%s: empty, expected a pcap or pcapng header",
-                         file->name);
-    return error_set(error, ERROR_UNREADABLE, "%s: at byte 0: expected %s of %zu bytes, found %zu",
+        return error_set(error, ERROR_UNREADABLE, "%s: empty (0 bytes)", file->name);
+    return error_set(error, ERROR_UNREADABLE, "%s: truncated: %s needs %zu bytes, the file has %zu",
                      file->name, header, need, there);
 }
 
@@ -183,18 +182,16 @@ static bool unknown_format(const struct capture_file *file, struct error *error)
         foreign_format_of(first, input_stream_available(&file->stream));
     if (!foreign)
         return error_set(error, ERROR_UNREADABLE,
-                         "%s is not a capture: expected a pcap or pcapng magic number, "
-                         "found %02x %02x %02x %02x",
+                         "%s: not a capture (expected pcap or pcapng, found %02x %02x %02x %02x)",
                          file->name, first[0], first[1], first[2], first[3]);
     if (file->stream.source.codec)
         return error_set(error, ERROR_UNREADABLE,
-                         "%s is %s within %s: expected pcap or pcapng; decompress the %s first",
+                         "%s: %s within %s, not pcap or pcapng; decompress the %s first",
                          file->name, foreign->name, file->stream.source.codec->name,
                          file->stream.source.codec->name);
     const char *place = strstr(foreign->command, "%s");
-    return error_set(error, ERROR_UNREADABLE,
-                     "%s is %s: expected pcap or pcapng; convert it: %.*s%s%s", file->name,
-                     foreign->name, (int)(place - foreign->command), foreign->command,
+    return error_set(error, ERROR_UNREADABLE, "%s: %s, not pcap or pcapng; convert it: %.*s%s%s",
+                     file->name, foreign->name, (int)(place - foreign->command), foreign->command,
                      name_in_command(file), place + 2);
 }
 
@@ -271,7 +268,7 @@ static void end_file(struct capture_file *file) {
     file->ended = true;
     if (left)
         capture_file_set_damage(file,
-                                "cut short: a record needs %zu bytes or more, only %zu are left",
+                                "truncated: a record needs at least %zu bytes, only %zu are left",
                                 file->need, left);
 }
 

@@ -192,9 +192,8 @@ static size_t parse_pcap(struct capture_file *file, struct packet *packets, size
     /* If the record header is in the window, only an excessive length can have ended the loop. */
     if (count < most && file->need == reader->header_size &&
         input_stream_available(&file->stream) >= file->need)
-        capture_file_set_damage(
-            file, "a captured length of %u bytes is impossible: a packet has %u at most",
-            packets[count].captured, reader->packet_max);
+        capture_file_set_damage(file, "captured length %u exceeds the maximum of %u",
+                                packets[count].captured, reader->packet_max);
     return count;
 }
 

@@ -49,9 +49,9 @@ static bool find_byte_order(struct capture_file *file, struct pcapng_block *bloc
 }
 
 static NOINLINE bool damage_length(struct capture_file *file, uint32_t length) {
-    const char *wrong = length % 4           ? "is no multiple of 4"
+    const char *wrong = length % 4           ? "is not a multiple of 4"
                         : length < BLOCK_MIN ? "is less than 12"
-                                             : "is more than this reader takes";
+                                             : "exceeds the maximum";
     return capture_file_set_damage(file, "pcapng block length %u %s", length, wrong);
 }
 
@@ -74,8 +74,8 @@ static ALWAYS_INLINE bool load_body(struct capture_file *file, struct pcapng_blo
     uint32_t trailer = load_u32(p + length - 4, big_endian);
     return LIKELY(trailer == length) ||
            capture_file_set_damage(
-               file, "pcapng block length is %u at the block's start but %u at its end", length,
-               trailer);
+               file, "pcapng block length is %u at the start of the block but %u at its end",
+               length, trailer);
 }
 
 static NOINLINE bool load_section(struct capture_file *file, struct pcapng_block *block) {
@@ -103,7 +103,8 @@ static inline const struct pcapng_interface *find_interface(struct capture_file 
     const struct pcapng_reader *reader = file->reader;
     if (LIKELY(number < reader->count))
         return &reader->interfaces[number];
-    capture_file_set_damage(file, "a packet of interface %u, but the section has described only %u",
+    capture_file_set_damage(file,
+                            "a packet refers to interface %u, but the section describes only %u",
                             number, reader->count);
     return NULL;
 }
@@ -162,7 +163,7 @@ static ALWAYS_INLINE bool store_packet(struct capture_file *file, struct pcapng_
                                        const struct pcapng_interface *interface, size_t fixed) {
     struct packet *packet = block->packet;
     if (!LIKELY(packet->captured <= block->size - fixed))
-        return capture_file_set_damage(file, "captured length %u is more than its block has (%zu)",
+        return capture_file_set_damage(file, "captured length %u exceeds its block (%zu bytes)",
                                        packet->captured, block->size - fixed);
     packet->frame = ++file->frame;
     packet->data = block->body + fixed;

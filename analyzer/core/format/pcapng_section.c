@@ -227,7 +227,7 @@ static bool read_description(struct capture_file *file, const struct pcapng_bloc
         return capture_file_set_damage(
             file,
             "option %u of an interface description claims %u bytes, more "
-            "than its block has",
+            "than its block",
             options.current.code, options.current.length);
     return true;
 }
@@ -303,8 +303,7 @@ bool pcapng_take_interface(struct capture_file *file, struct pcapng_block *block
     struct interface *added = capture_file_interface(file, reader->described, &number);
     if (!added)
         return capture_file_set_damage(file,
-                                       "interface %u of the file is beyond this reader's %u or its "
-                                       "memory",
+                                       "interface %u exceeds the limit of %u, or memory ran out",
                                        reader->described, INTERFACES_PER_FILE_MAX);
     if (fresh)
         describe_interface(file, added, &description);

@@ -89,7 +89,7 @@ static enum input_state fill_compressed(struct byte_source *source) {
     source->compressed_size = got;
     if (state != INPUT_ENDED || source->codec_state == CODEC_BOUNDARY)
         return state;
-    return fail(source, source->codec->name, "the compressed stream is cut short");
+    return fail(source, source->codec->name, "the compressed stream is truncated");
 }
 
 /* Runs one step. If the decoder filled the room it may hold more output, so no input is awaited
@@ -152,7 +152,7 @@ enum input_state byte_source_open(struct byte_source *source, const char *path) 
     if (fstat(source->file, &status) < 0)
         return fail(source, strerror(errno), NULL);
     if (S_ISDIR(status.st_mode))
-        return fail(source, "expected a file, found a folder", NULL);
+        return fail(source, "is a folder, not a file", NULL);
     source->regular = S_ISREG(status.st_mode);
     if (!source->regular)
         return INPUT_READY;

@@ -92,7 +92,7 @@ static enum codec_state start_next_member(struct gzip_decoder *decoder,
     if (!buffers->in_size)
         return CODEC_BOUNDARY;
     if (*buffers->in != 0x1F) {
-        *error = "garbage follows the gzip stream";
+        *error = "unexpected bytes after the gzip stream";
         return CODEC_FAILED;
     }
     inflateReset2(&decoder->stream, GZIP_WINDOW_BITS);

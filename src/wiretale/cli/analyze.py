@@ -83,7 +83,10 @@ Words: cause, answer or finding is one of these codes (`wiretale analyze --list`
 'severity>=warning'; certainty and place are words of causes. docs/howto/fail-a-build.md has examples.
 """
 EXIT_CODES = (0, 1, 2, 3, 4, 5, 130, 143)
-EXIT_TEXTS = {5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers"}
+EXIT_TEXTS = {
+    3: "done, but a file is damaged, truncated or skipped, or there is no packet",
+    5: "a picture needs a browser, or kaleido; --cluster needs Dask and workers",
+}
 FAILED, DAMAGED = 1, 3
 INTERFACES_FILE = "interfaces.parquet"  # in every folder of -o
 
@@ -243,6 +246,11 @@ def progress_bar(is_shown: bool) -> Iterator[Progress | None]:
         yield lambda done, total, packets: bar.update(task, completed=done, total=total or None, packets=packets)
 
 
+def is_empty(trace: Trace) -> bool:
+    """Returns whether the captures have no packet, not even one that the options exclude."""
+    return not (trace.empty_range or trace.interfaces.total("packets") or trace.interfaces.total("filtered_packets"))
+
+
 def exit_code(trace: Trace, failed: bool = False) -> int:
     """Returns the exit code of an analysis, which may have `failed` --fail-if, and reports interruption, damage, and an empty
     range of --start and --end."""
@@ -254,7 +262,7 @@ def exit_code(trace: Trace, failed: bool = False) -> int:
     for row in trace.interfaces.rows() if trace.damaged else []:
         if row["damage"]:
             note(row["damage"])
-    return FAILED if failed else DAMAGED if trace.damaged else 0
+    return FAILED if failed else DAMAGED if trace.damaged or is_empty(trace) else 0
 
 
 def read(

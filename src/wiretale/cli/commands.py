@@ -11,11 +11,11 @@ COMMANDS = {
     "diff": "two runs: what changed",
     "cut": "copy chosen packets, annotated or anonymized",
     "capture": "record from an interface; every drop is counted",
-    "find": "extract one host, port or time from a folder of captures, by an index",
     "send": "send numbered blocks to a receiver",
     "receive": "receive them; count what is lost, late or damaged",
 }
 MORE = {
+    "find": "extract one host, port or time from a folder of captures, by an index",
     "traffic": "classic ttcp, an emulated link, the way to a host (ttcp, link, path)",
     "lab": "an emulated network on this machine, with a log of each packet",
     "experiment": "run a plan of tests, also from a page, report on it, model a capture (run, serve, report, model)",

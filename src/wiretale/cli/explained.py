@@ -25,7 +25,7 @@ def add_choices(parser: argparse.ArgumentParser, flows: int) -> None:
     option(group, "--flows", "N", "the same with N flows, largest first", type=whole_number(1))
     option(group, "--top", "N", "the same with the first N findings", type=whole_number(1))
     option(group, "--cause", "CODE", "show this cause, and why it is none of its rivals; without FILE, explain it")
-    text = "show finding N of --all, or the findings of a code; a code without FILE: explain it"
+    text = "show finding N of --all, or those of a code, with frames and filter; a code without FILE: explain it"
     option(group, "--finding", "N|CODE", text, type=finding_name)
     add_json(group, " with the tables; with --all, --top, --cause or --finding, with these findings and their proof")
 
@@ -41,6 +41,9 @@ def check_choices(arguments: argparse.Namespace) -> None:
         "--all and --top: use only one": arguments.all and arguments.top,
         "--cause shows causes alone: it takes no --all, --flows, --top or --link without --json": (
             cause and listing and printed
+        ),
+        "--finding shows findings alone: it takes no --all, --flows or --link without --json": (
+            finding and printed and {*listing} - {"top"}
         ),
         "--tables has rows of its own: it takes no --all, --top, --cause or --finding": (
             arguments.tables and not printed and (listing or finding or cause)
@@ -105,11 +108,16 @@ def findings_shown(trace: Trace, finding: int | str | None) -> list[FindingRow]:
 
 
 def show_findings(trace: Trace, outputs: Outputs, checks: Checks | None = None) -> None:
-    """Prints causes, flows, and every transfer with its findings, or as JSON."""
+    """Prints the findings of --finding alone; else causes, flows, and every transfer with its findings; or JSON."""
     from wiretale.analyzer.findings.explain import explain as explain_transfers
 
     findings = findings_shown(trace, outputs.finding)
     listed, unlisted = findings[: outputs.top], findings[outputs.top :] if outputs.top else []
+    if outputs.finding is not None and not outputs.json:
+        from wiretale.reports.terminal.explain import print_findings
+
+        print_findings(trace, listed, outputs.finding, len(unlisted), sys.stdout)
+        return
     transfers = explain_transfers(trace, outputs.link_bps)
     if outputs.json:
         from wiretale.reports.export.explain import explain_object

@@ -57,7 +57,7 @@ def test_another_compression_has_a_command_that_works(
     compressed(kind, file, (samples / SAMPLE).read_bytes())
     text = failure(wiretale_run, file, code=4)
     advised = f"{command.format(file)} | wiretale analyze -"
-    assert text.endswith(f"expected pcap or pcapng; convert it: {advised}"), text
+    assert text.endswith(f"not pcap or pcapng; convert it: {advised}"), text
     if shutil.which(command.split()[0]) is None:
         return
     unpacked = subprocess.run(advised.split(" | ")[0].split(), capture_output=True, check=True, timeout=20).stdout
@@ -81,7 +81,7 @@ def test_another_format_names_editcap(wiretale_run: Any, tmp_path: Path, name: s
     file = tmp_path / "odd.cap"
     file.write_bytes(content)
     text = failure(wiretale_run, "info", file, code=4)
-    assert text == f"{file} is {name}: expected pcap or pcapng; convert it: editcap {file} out.pcapng"
+    assert text == f"{file}: {name}, not pcap or pcapng; convert it: editcap {file} out.pcapng"
     spaced = tmp_path / "with blank.cap"
     spaced.write_bytes(content)
     assert failure(wiretale_run, "info", spaced, code=4).endswith("convert it: editcap FILE out.pcapng")
@@ -106,7 +106,7 @@ def test_foreign_formats_are_recognized_by_their_first_bytes(
     file = tmp_path / "README.md"
     file.write_bytes(content)
     text = failure(wiretale_run, file, code=4)
-    assert text == f"{file} is not a capture: expected a pcap or pcapng magic number, found {found}"
+    assert text == f"{file}: not a capture (expected pcap or pcapng, found {found})"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_folder_names_the_captures_that_it_skips(
         compressed(kind, folder / f"b.pcap.{kind}", (samples / SAMPLE).read_bytes())
     compressed("zip", folder / "a.docx", b"no capture")
     (folder / "a.txt").write_text("no capture\n")
-    message = f"{folder}/b.pcap.bz2 is a bzip2 file; convert it: bunzip2 -c {folder}/b.pcap.bz2 | wiretale analyze -"
+    message = f"{folder}/b.pcap.bz2: a bzip2 file; convert it: bunzip2 -c {folder}/b.pcap.bz2 | wiretale analyze -"
     text = failure(wiretale_run, *command, "day", code=4, cwd=tmp_path).replace("day/", f"{folder}/")
     assert text == f"day: no capture files in this folder; {message} (and 2 more such)"
     shutil.copy(samples / "timeouts.pcap", folder)
@@ -134,7 +134,7 @@ def test_a_folder_names_the_captures_that_it_skips(
 def test_a_folder_with_a_capture_of_another_program(wiretale_run: Any, samples: Path, tmp_path: Path) -> None:
     (tmp_path / "with blank").write_bytes(b"snoop\0\0\0\0\0\0\2\0\0\0\4")
     text = failure(wiretale_run, "analyze", tmp_path, code=4)
-    assert text.endswith(f"with blank is a snoop capture; convert it: editcap '{tmp_path}/with blank' out.pcapng")
+    assert text.endswith(f"with blank: a snoop capture; convert it: editcap '{tmp_path}/with blank' out.pcapng")
     shutil.copy(samples / SAMPLE, tmp_path)
     with pytest.warns(wiretale.SkippedFileWarning, match="a snoop capture"):
         assert wiretale.analyze(tmp_path).totals["packets"] == 342
@@ -144,7 +144,7 @@ def test_a_compression_within_another_has_its_advice(wiretale_run: Any, samples:
     file = tmp_path / "a.pcap.xz.gz"
     file.write_bytes(gzip.compress(lzma.compress((samples / SAMPLE).read_bytes())))
     text = failure(wiretale_run, file, code=4)
-    assert text == f"{file} is an xz file within gzip: expected pcap or pcapng; decompress the gzip first"
+    assert text == f"{file}: an xz file within gzip, not pcap or pcapng; decompress the gzip first"
 
 
 @pytest.mark.parametrize("kind", ["bz2", "xz", "snoop"])
@@ -167,7 +167,7 @@ def test_no_report_replaces_a_capture_in_another_format(
 def test_an_empty_and_a_missing_file_are_one_line(wiretale_run: Any, tmp_path: Path) -> None:
     empty = tmp_path / "empty.pcap"
     empty.touch()
-    assert failure(wiretale_run, empty, code=4) == f"{empty}: empty, expected a pcap or pcapng header"
+    assert failure(wiretale_run, empty, code=4) == f"{empty}: empty (0 bytes)"
     missing = tmp_path / "none.pcap"
     assert failure(wiretale_run, missing, code=4) == f"{missing}: No such file or directory"
     assert failure(wiretale_run, "analyze", tmp_path / "none", code=4).endswith("none: No such file or directory")

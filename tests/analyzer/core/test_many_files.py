@@ -184,8 +184,8 @@ def test_damaged_and_empty_files_do_not_end_the_others(packets: list[Packet], tm
     with pytest.warns(wiretale.DamagedInputWarning), pytest.warns(wiretale.SkippedFileWarning) as skipped:
         trace = wiretale.analyze(parts.folder)
     assert [str(warning.message) for warning in skipped if warning.category is wiretale.SkippedFileWarning] == [
-        f"skipped {parts.folder}/empty.pcap: empty, expected a pcap or pcapng header",
-        f"skipped {headless}: at byte 0: expected a pcap header of 24 bytes, found 20",
+        f"skipped {parts.folder}/empty.pcap: empty (0 bytes)",
+        f"skipped {headless}: truncated: a pcap header needs 24 bytes, the file has 20",
     ]
     damaged = {Path(row["file"]).name: row["damage"] for row in trace.interfaces.rows() if row["damage"]}
     assert set(damaged) == {cut, broken} and all(name in text for name, text in damaged.items())
@@ -243,5 +243,5 @@ def test_rows_of_damaged_compressed_files_do_not_depend_on_jobs(
     assert set(damage) == {cut.name, broken.name}
     plain = zlib.decompressobj(31).decompress(cut.read_bytes())
     left = (len(plain) - 24) // (16 + 1400)
-    where = f"at byte {24 + left * (16 + 1400)}: gzip: the compressed stream is cut short (record after frame {left})"
+    where = f"at byte {24 + left * (16 + 1400)}: gzip: the compressed stream is truncated (after frame {left})"
     assert damage[cut.name].endswith(where)

@@ -171,7 +171,7 @@ def selected(capture: Path, display_filter: str) -> list[int]:
     """Numbers of the frames that Wireshark selects; its warnings about a damaged file are ignored."""
     command = ["tshark", "-n", "-r", str(capture), "-Y", display_filter, "-T", "fields", "-e", "frame.number"]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert run.returncode == 0 or "malformed" in run.stderr or "damaged" in run.stderr or "cut short" in run.stderr, run
+    assert run.returncode == 0 or "malformed" in run.stderr or "damaged" in run.stderr or "truncated" in run.stderr, run
     return [int(line) for line in run.stdout.split()]
 
 
