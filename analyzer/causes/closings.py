@@ -149,10 +149,13 @@ def may_be_half(each: Ended, answer: ExchangeRow | None) -> bool:
     return came >= segment if announced is None else came < announced
 
 
-def missed_str(are_whole: bool, is_single: bool) -> str:
-    """Returns whether somebody misses connections that were reset: their last answers may have stopped before their end."""
-    if are_whole:
+def missed_str(are_whole: bool, is_single: bool, by_client: bool) -> str:
+    """Returns whether somebody misses connections that were reset: their last answers may have stopped before their end, and a
+    client that keeps a session may still want it. Then its system tells it of the reset, and it sends nothing."""
+    if are_whole and by_client:
         return f", so probably nobody misses {'it' if is_single else 'them'}"
+    if are_whole:
+        return f", but a client that wants {'it' if is_single else 'one'} later must connect again"
     return f"; whether the last {'one was' if is_single else 'ones were'} whole doesn't show"
 
 
@@ -176,12 +179,13 @@ def idle_str(trace: Trace, ended: list[Ended]) -> str:
     if not groups:
         return ""
     (who, server), idle = max(groups.items(), key=lambda entry: len(entry[1]))
-    to, is_single = "" if server in who else f" to {server}", len(idle) == 1
+    by_client, is_single = server not in who, len(idle) == 1
+    to = f" to {server}" if by_client else ""
     what = f"an idle connection{to}" if is_single else f"{len(idle):,} idle connections{to}"
     after = times_str([each.flow["pause_ns"] or 0 for each in idle])
     answers = last_answers(trace, {each.flow["flow"] for each in idle})
     are_whole = not any(may_be_half(each, answers.get(each.flow["flow"])) for each in idle)
     return (
         f"{who} reset {what}, {after} after {'its' if is_single else 'their'} last packet: all data was acknowledged and every "
-        f"request answered{missed_str(are_whole, is_single)}"
+        f"request answered{missed_str(are_whole, is_single, by_client)}"
     )

@@ -11,6 +11,7 @@ import pytest
 import causes_broken
 import causes_ended as drawn
 import wiretale
+from application_wire import hello
 from causes_ended import of_talks
 from finding_captures import of_wire
 
@@ -172,6 +173,26 @@ def test_a_port_that_speaks_no_tls_is_told_from_a_refusal(alert: bool, tmp_path:
         "www.example.org:8080 does not speak TLS: it answered all 3 ClientHellos of 10.0.0.1 with 47 B of another protocol, such "
         f"as plain HTTP{ending}"
     )
+
+
+@pytest.mark.parametrize(
+    ("port", "answer", "leave_ms", "protocol"),
+    [
+        (587, b"500 5.5.2 Error: bad syntax\r\n", 0.5, 'plain mail ("500 5.5.2 Error: bad syntax")'),
+        (21, b"500 OOPS: bad syntax\r\n", 0.5, 'plain FTP ("500 OOPS: bad syntax")'),
+        (9_000, b"?\r\n", 0.5, "another protocol"),
+        (9_000, b"?\r\n", 8_000, None),
+        (9_000, hello(2, b""), 0.5, None),
+    ],
+)
+def test_a_client_that_leaves_an_answer_without_tls(
+    port: int, answer: bytes, leave_ms: float, protocol: str | None, tmp_path: Path
+) -> None:
+    """The server waits for more: what the client wanted of it is TLS from the first byte."""
+    wire = of_wire(lambda: drawn.plain_answer(answer, port=port, closer=0, leave_ms=leave_ms))
+    rows = causes_of(wire, tmp_path)
+    assert "service-refused" not in rows and ("not-tls" in rows) == (protocol is not None)
+    assert protocol is None or f"of {protocol}" in rows["not-tls"]["sentence"]
 
 
 def test_a_version_that_the_client_refuses_is_no_other_protocol(tmp_path: Path) -> None:

@@ -130,8 +130,10 @@ def test_answers_that_may_be_whole(timed: Timed, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("timed", "words"),
     [
-        (drawn.half(60_000), "so probably nobody misses it"),
-        (drawn.half(0, method=b"HEAD"), "so probably nobody misses it"),
+        (drawn.half(60_000), "every request answered, but a client that wants it later must connect again"),
+        (drawn.half(0, method=b"HEAD"), "every request answered, but a client that wants it later must connect again"),
+        (drawn.idle(3), "every request answered, but a client that wants one later must connect again"),
+        (drawn.idle(1, back=False), "so probably nobody misses it"),
         (
             drawn.half(length=b"Connection: close"),
             "every request answered; whether the last one was whole doesn't",

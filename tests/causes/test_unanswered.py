@@ -44,6 +44,7 @@ from causes_unanswered import (
     sent_back,
     silent_data,
     silent_port,
+    stale_backends,
     stuck_ports,
     tells_name,
     two_dhcp_servers,
@@ -681,6 +682,15 @@ SAID = {
         "error-answers",
         "proven",
         ("10.3.0.9:8080 behind it refuses",),
+    ),
+    "a proxy before a server that closes idle connections": Said(
+        stale_backends,
+        "error-answers",
+        "proven",
+        ("2 of 6 HTTP requests got status 502", "because 10.3.0.9:8080 behind it closed an idle connection as"),
+    ),
+    "a proxy that reaches its server after its error": Said(
+        lambda: stale_backends(lag=0.1), "error-answers", "proven", ("status 502 within 6 ms (shop.example).",)
     ),
     "a proxy beside a server that hangs at other times": Said(
         lambda: gateway("elsewhere", later=1.5), "error-answers", "proven", ("status 504 after 4 s (app.example).",)

@@ -229,17 +229,26 @@ def unused(late: int = 24, count: int = 3) -> Wire:
 
 
 def plain_answer(
-    answer: bytes = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", alert: bool = True, count: int = 3
+    answer: bytes = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+    alert: bool = True,
+    count: int = 3,
+    port: int = 8080,
+    closer: int = 1,
+    leave_ms: float = 0.5,
 ) -> Wire:
-    """ClientHellos to a port that answers in plain text and closes; the client ends with an alert or without."""
+    """ClientHellos to a port that answers in plain text. The server closes and the client ends with an alert or without, or
+    the client resets after `leave_ms`."""
     wire = Wire()
     first, refusal = hello(1, b"", SNI), record(21, b"\2\x46")
     for i in range(count):
-        start, at, size = 1_000.0 * i, len(first), len(answer)
-        link = Connection(wire, 40_001 + i, server_port=8080).open(start, 1.0)
+        start, at, size = 10_000.0 * i, len(first), len(answer)
+        link = Connection(wire, 40_001 + i, server_port=port).open(start, 1.0)
         link.send(start + 2, 0, 0, 0, PSH | ACK, payload=first).send(
             start + 3, 1, 0, 0, PSH | ACK, ack=at, payload=answer
         )
+        if closer == 0:
+            link.send(start + 3 + leave_ms, 0, at, flags=RST | ACK, ack=size)
+            continue
         link.send(start + 3.1, 1, size, flags=FIN | ACK, ack=at)
         if alert:
             link.send(start + 3.5, 0, at, 0, PSH | ACK, ack=size + 1, payload=refusal)

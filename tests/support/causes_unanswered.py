@@ -189,6 +189,36 @@ def gateway(behind: str = "silent", later: float = 0.001, status: bytes = b"504 
     return talk
 
 
+def stale_backends(met: int = 2, pause: float = 5.0, lag: float = 0.002) -> Timed:
+    """A proxy sends its second requests on connections that the server behind it closes just then, of which it meets `met`, and
+    tells its clients 502."""
+    request, page = (
+        b"POST /pay HTTP/1.1\r\nHost: shop.example\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    )
+    error, size = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n", len(request)
+    talk: Timed = []
+    for i in range(3):
+        at, front, back = 20.0 * i, Ends(40_000 + i, 80), Ends(51_000 + i, 8080, "10.2.0.2", "10.3.0.9")
+        talk += [front.syn(at), *front.accepts(at + 0.002), back.syn(at + 0.003), *back.accepts(at + 0.004)]
+        for turn, begin in enumerate((at + 0.01, at + 0.014 + pause)):
+            is_stale, position, received = turn == 1 and i < met, 1001 + turn * size, 5001 + turn * len(page)
+            talk.append(front.segment(begin, False, "PA", data=request, seq=position, ack=received))
+            talk.append(back.segment(begin + lag, False, "PA", data=request, seq=position, ack=received))
+            if is_stale:
+                talk.append(back.segment(begin + lag + 0.0004, True, "FA", seq=received, ack=position))
+                talk.append(back.segment(begin + lag + 0.0005, False, "FA", seq=position + size, ack=received + 1))
+                talk.append(back.segment(begin + lag + 0.002, True, "R", seq=received + 1))
+            else:
+                talk.append(back.segment(begin + lag + 0.002, True, "PA", data=page, seq=received, ack=position + size))
+            talk.append(
+                front.segment(
+                    begin + 0.006, True, "PA", data=error if is_stale else page, seq=received, ack=position + size
+                )
+            )
+    return talk
+
+
 def clients_behind_nat() -> Timed:
     """Two clients with clocks of their own in turn; the server ignores the one whose clock is behind."""
     talk: Timed = []

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import filter_of, largest_groups, of_connections, server_str
+from wiretale.analyzer.causes.ended.answer_ends import is_all_seen
+from wiretale.analyzer.causes.services.dialogs import hellos_in_words
+from wiretale.analyzer.causes.services.refusal_words import PROTOCOLS
 from wiretale.analyzer.findings.evidence import SHOWN, Cited
 from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of
 from wiretale.analyzer.units import plural, show_bytes
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.connections import Connection, End
     from wiretale.analyzer.findings.model import Words
-    from wiretale.analyzer.rows import ExchangeRow, HandshakeRow
+    from wiretale.analyzer.rows import DirectionRow, ExchangeRow, HandshakeRow
 
 ROWS_MAX = 20_000
 AT_ONCE_NS = 5_000_000_000  # from the server's first message to the last packet of a client that turns away
@@ -95,6 +98,8 @@ CHOSEN = (
     "log of the server has its reason.",
 )
 
+#: services of lines that go over to TLS by a command
+UPGRADED = ("SMTP command", "POP3 command", "FTP command", "IMAP login")
 #: refusals of a server that may be to a ClientHello without its name
 NAMELESS_ALERTS = ("handshake_failure", "internal_error", "unrecognized_name", "access_denied", "missing_extension")
 NAMELESS = (
@@ -122,36 +127,44 @@ def answered_otherwise(case: Case) -> list[ExchangeRow]:
 
 
 def ended_at_once(case: Case, row: ExchangeRow) -> bool:
-    """Returns whether all bytes of the server are that answer, in the capture from the first on, and it closed or was refused."""
+    """Returns whether all bytes of the server are that answer, in the capture from the first on, and it closed or was refused,
+    or the client left at once."""
     connection = case.connections[row["flow"] or 0]
-    server = connection.directions[connection.server_side]
+    client, server = (connection.directions[side] for side in (connection.client_side, connection.server_side))
     is_whole = server["unique_bytes"] == row["response_bytes"] and connection.flow["initiator_evidence"] == "syn"
-    return is_whole and bool(server["fins"] or row["outcome"] == "error")
+    return is_whole and bool(
+        server["fins"] or row["outcome"] == "error" or (is_left(client, row) and is_all_seen(connection))
+    )
+
+
+def is_left(client: DirectionRow, row: ExchangeRow) -> bool:
+    """Returns whether a client ended the connection right after the answer to its ClientHello, without another byte."""
+    is_last = client["unique_bytes"] == row["request_bytes"] and bool(client["fins"] or client["resets"])
+    return is_last and (client["last_ns"] or 0) - (row["answered_ns"] or 0) <= AT_ONCE_NS
 
 
 @cause(
     code="not-tls",
     title="The port does not speak TLS",
-    sentence="{server} does not speak TLS: it answered {hellos} of {client} with {size} of another protocol, such as plain "
-    "HTTP{refusal}.",
-    advice="Let the client speak plain text to port {port} (`http://` instead of `https://`), or use the port that has TLS; "
-    "`curl -v http://{host}:{port}/` shows what it speaks.",
+    sentence="{server} does not speak TLS{from_start}: it answered {hellos} of {client} with {size} of {protocol}{refusal}.",
+    advice="{todo}",
     shows="A ClientHello is the first data of a connection, and its answer is neither a ServerHello nor an alert. Then the "
-    "server closes, or the client sends an alert.",
+    "server closes, the client sends an alert, or it closes within 5 s without another byte. If the answer is a refusal of mail "
+    "or FTP, the sentence names that protocol.",
     rivals={
         "tls-refused": "no ServerHello and no alert of the server came, so no version or cipher was refused",
         "closed-unanswered": "the server sent data",
     },
-    unknown="Which protocol it speaks: the bytes of the answer say that.",
+    unknown="Which protocol it speaks, unless the answer is a refusal of mail or FTP: the bytes of the answer say that.",
     explains=("tls-alert", "reset"),
 )
 def not_tls(case: Case) -> Matches:
     rows = answered_otherwise(case)
     alerts = {row["flow"]: row["alert"] for row in case.trace.handshakes.rows(0, ROWS_MAX)} if rows else {}
+    in_words = hellos_in_words(case) if rows else {}
     for (host, port), group in largest_groups(rows, lambda row: case.connections[row["flow"] or 0].server):
         connections = [case.connections[row["flow"] or 0] for row in group]
-        clients = list({each.end(each.client_side)[0] for each in connections})
-        alert = next((alert for each in connections if (alert := alerts[each.number])), None)
+        refusal = next((row for each in connections if (row := in_words.get(each.number))), None)
         yield Match(
             certainty="proven",
             place="server",
@@ -163,14 +176,39 @@ def not_tls(case: Case) -> Matches:
                 "tls-refused": "the server sent no alert, and no ServerHello that a client could refuse",
                 "closed-unanswered": "it answered",
             },
-            hellos="the ClientHello" if len(group) == 1 else f"all {len(group):,} ClientHellos",
-            client=clients[0] if len(clients) == 1 else plural(len(clients), "client"),
             size=sizes_str(group),
-            refusal=f", and the client ended the handshake with alert {alert}" if alert else "",
-            host=host,
-            port=str(port),
+            **who_words(connections, {str(alert) for each in connections if (alert := alerts[each.number])}),
+            **plain_words(refusal, host, port),
             **of_connections(connections),
         )
+
+
+def who_words(connections: Sequence[Connection], alerts: set[str]) -> Words:
+    """Returns the words about the clients whose ClientHellos got another answer, and the alerts by which they ended."""
+    clients = {each.end(each.client_side)[0] for each in connections}
+    return {
+        "hellos": "the ClientHello" if len(connections) == 1 else f"all {len(connections):,} ClientHellos",
+        "client": min(clients) if len(clients) == 1 else plural(len(clients), "client"),
+        "refusal": f", and the client ended the handshake with alert {min(alerts)}" if alerts else "",
+    }
+
+
+def plain_words(refusal: ExchangeRow | None, host: str, port: int | None) -> Words:
+    """Returns the words about the protocol that a port speaks in place of TLS; `refusal`: its answer in a protocol of lines."""
+    if refusal is None or refusal["type"] not in UPGRADED:
+        return {
+            "from_start": "",
+            "protocol": "another protocol, such as plain HTTP",
+            "todo": f"Let the client speak plain text to port {port} (`http://` instead of `https://`), or use the port that has "
+            f"TLS; `curl -v http://{host}:{port}/` shows what it speaks.",
+        }
+    name, answer = PROTOCOLS[refusal["type"] or ""].name, refusal["code"] or ""
+    return {
+        "from_start": " from the first byte on",
+        "protocol": f'plain {name} ("{answer}")',
+        "todo": f"Let the client begin in plain text and ask for TLS (STARTTLS, AUTH TLS of FTP) at port {port}, or use the port "
+        f"that has TLS from the start (SMTP 465, IMAP 993, POP3 995, FTP 990).",
+    }
 
 
 def sizes_str(rows: Sequence[ExchangeRow]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wiretale.analyzer.findings.cost import union_ns
-from wiretale.analyzer.findings.exchanges.exchange_rows import packets_of, waits_of
+from wiretale.analyzer.findings.exchanges.exchange_rows import exchanges_of, packets_of, waits_of
 
 if TYPE_CHECKING:
     from wiretale.analyzer.causes.case import Case
@@ -37,6 +37,28 @@ def by_ends(case: Case, message: str) -> dict[tuple[str, str, str], list[Exchang
         if row["type"] == message:
             groups[row["server"] or "?", row["client"] or "?", row["code"] or ""].append(row)
     return groups
+
+
+def hellos_in_words(case: Case) -> dict[int, ExchangeRow]:
+    """Returns the refusals that answer the ClientHello of a connection, by flow: a service of lines takes it for a command."""
+    unnamed = [row for row in case.exchanges("kind", "service") if row["outcome"] == "refused" and not row["name"]]
+    if not unnamed:
+        return {}
+    hellos: dict[tuple[str | None, ...], list[ExchangeRow]] = defaultdict(list)
+    for row in exchanges_of(case.transfers, "tls"):
+        hellos[row["client"], row["server"]].append(row)
+    return {
+        hello["flow"]: row
+        for row in unnamed
+        for hello in hellos[row["client"], row["server"]]
+        if hello["flow"] is not None and is_within(row, hello)
+    }
+
+
+def is_within(row: ExchangeRow, message: ExchangeRow) -> bool:
+    """Returns whether the packet of a refusal is among those of an answer in the same file."""
+    first, frame, last = message["answered_frame"], row["answered_frame"], message["last_frame"]
+    return None not in (first, frame, last) and message["capture"] == row["capture"] and first <= frame <= last  # type: ignore[operator]
 
 
 def facts_of(case: Case, rows: Sequence[ExchangeRow], ports: Collection[int]) -> dict[str, Any]:

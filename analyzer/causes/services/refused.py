@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wiretale.analyzer.causes.cause import Match, Matches, Severity, cause
-from wiretale.analyzer.causes.services.dialogs import facts_of
+from wiretale.analyzer.causes.services.dialogs import facts_of, hellos_in_words
 from wiretale.analyzer.causes.services.refusal_words import (
     ABORTED,
     FTP_DATA,
@@ -169,7 +169,10 @@ def reason_str(answer: str) -> str:
 )
 def service_refused(case: Case) -> Matches:
     explained = case.flows_of("ftp-active-blocked", "host-blocked")
+    to_hellos = {(row["client"], row["server"]) for row in hellos_in_words(case).values()}  # not-tls has these
     for each in refusals(case):
+        if (each.client, each.server) in to_hellos and not each.names:
+            continue
         if each.type != NTP and not explained.intersection(facts_of(case, each.rows, each.protocol.ports)["flows"]):
             yield refused_match(case, each)
 

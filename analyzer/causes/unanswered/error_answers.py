@@ -7,20 +7,20 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from wiretale.analyzer.causes.behind import behind
 from wiretale.analyzer.causes.cause import Match, Matches, cause
 from wiretale.analyzer.causes.connections import EXCHANGE_KINDS, times_str
 from wiretale.analyzer.causes.ends.talk import LIMITED, backoffs_of
 from wiretale.analyzer.findings.cost import Span, union_ns
 from wiretale.analyzer.findings.exchanges.application import FAILURES, NO_NAME, flows_of, queries_of
 from wiretale.analyzer.findings.exchanges.exchange_rows import named, numbers_where, packets_of, rows_numbered, waits_of
-from wiretale.analyzer.findings.model import endpoint_str
 from wiretale.analyzer.findings.shared.servers import family
 from wiretale.analyzer.units import plural, show_duration, show_share
 
 if TYPE_CHECKING:
-    from wiretale.analyzer.causes.case import Case, Numbered
+    from wiretale.analyzer.causes.case import Case
     from wiretale.analyzer.causes.cause import Severity
     from wiretale.analyzer.rows import ExchangeRow
 
@@ -28,11 +28,7 @@ FEW = 0.1  # of the requests to a server: fewer errors are a note,
 FELT_NS = 1_000_000_000  # unless somebody waited so long for them
 LOGINS_MIN, LOGINS_SHARE = 3, 0.3  # requests that are refused first, of those to a server
 MISSING_SHARE = 0.5  # of the requests to a server: fewer are what browsers try by themselves
-GATEWAY = ("502", "503", "504")  # a proxy speaks of the server behind it
-BEHIND_NS, BEHIND_SHARE = 5_000_000, 0.1  # by which a request behind a proxy begins later, and ends sooner: of the wait
-NO_CONNECTION = {"unanswered": "answers no SYN", "refused": "refuses connections"}
-ERRORS_MAX, ROWS_MAX = 200, 2_000  # that are compared with requests behind a proxy
-SYNS_SHARE = 0.5  # of the time in which a proxy tries to connect, until its last SYN
+HANDSHAKES_MAX = 2_000  # that are searched for the port of TLS
 NAMED_MAX = 100  # errors whose names are looked up
 LATE_NS, UNLIKE = 1_000_000_000, 2.0  # waits for errors of which the range is told
 DNS_ADVICE = "Ask {server} with `dig +trace {name}`, and look in its log: its forwarders, its zones, DNSSEC."
@@ -327,65 +323,6 @@ def of_server(case: Case, kind: str, server: str, errors: list[ExchangeRow], tot
     )
 
 
-class Behind(NamedTuple):
-    """What a proxy met at the server behind it."""
-
-    text: str  # `, because …`
-    findings: list[Numbered]  # about the requests there
-
-
-def fits_within(error: ExchangeRow, inner: ExchangeRow, least: float = 1.0) -> bool:
-    """Returns whether a request of another host takes the time until an error, or that share of it at least: it begins shortly
-    after the begin, and ends shortly before the end."""
-    begin_ns, wait_ns = error["asked_ns"] or 0, error["waited_ns"] or 0
-    later_ns, lasts_ns = (inner["asked_ns"] or 0) - begin_ns, inner["waited_ns"] or 0
-    near_ns = BEHIND_NS + BEHIND_SHARE * wait_ns
-    return 0 <= later_ns <= near_ns and least * wait_ns - near_ns <= later_ns + lasts_ns <= wait_ns + near_ns
-
-
-def others_than(rows: Iterable[ExchangeRow], server: str, errors: Sequence[ExchangeRow]) -> list[ExchangeRow]:
-    """Returns the requests that neither the clients of a server made nor went to it."""
-    clients = {row["client"] for row in errors}
-    return [row for row in rows if row["client"] not in clients and row["server"] not in (None, server, *clients)]
-
-
-def each_within(errors: Sequence[ExchangeRow], rows: Sequence[ExchangeRow], least: float = 1.0) -> list[int]:
-    """Returns the flows of requests of which another one lies within each of some errors; none if one error has none."""
-    inner = [next((each for each in rows[:ROWS_MAX] if fits_within(error, each, least)), None) for error in errors]
-    flows = list(dict.fromkeys(flow for each in inner if each and (flow := each["flow"]) is not None))
-    return flows if len(flows) == len(errors) else []
-
-
-def silent_behind(case: Case, server: str, errors: Sequence[ExchangeRow]) -> Behind | None:
-    """Returns the server behind a proxy that left a request open within each of these errors; None if the file shows none."""
-    for end, silences in case.transfers.silences.items():
-        if flows := each_within(errors, others_than((silence.row for silence in silences), server, errors)):
-            open_ones = plural(len(errors), "request") if len(errors) > 1 else "its request"
-            findings = case.effects(("request-unanswered",), flows)
-            return Behind(f", because {endpoint_str(*end)} behind it left {open_ones} unanswered", findings)
-    return None
-
-
-def tries_behind(case: Case, server: str, errors: Sequence[ExchangeRow]) -> Behind | None:
-    """Returns the server behind a proxy to which no connection came about within each of these errors; None if none shows."""
-    tried: dict[tuple[str, str], list[ExchangeRow]] = defaultdict(list)
-    for row in others_than(case.exchanges("outcome", *NO_CONNECTION), server, errors):
-        if row["kind"] == "connect":
-            tried[str(row["server"]), row["outcome"]].append(row)
-    for (host, outcome), rows in tried.items():
-        if flows := each_within(errors, rows, SYNS_SHARE if outcome == "unanswered" else 1.0):
-            end = endpoint_str(host, case.flow(flows[0])["destination_port"])
-            return Behind(f", because {end} behind it {NO_CONNECTION[outcome]}", [])
-    return None
-
-
-def behind(case: Case, server: str, errors: Sequence[ExchangeRow]) -> Behind:
-    """Returns what these errors of a proxy follow from, as far as the file has the server behind it."""
-    if len(errors) > ERRORS_MAX or not {row["code"] for row in errors} <= set(GATEWAY):
-        return Behind("", [])
-    return silent_behind(case, server, errors) or tries_behind(case, server, errors) or Behind("", [])
-
-
 def after_str(errors: list[ExchangeRow]) -> str:
     """` within 4 ms`: the median; ` after 5 to 30 s`, if that is long."""
     waits = sorted(row["waited_ns"] for row in errors if row["waited_ns"] is not None)
@@ -434,7 +371,7 @@ def http_words(case: Case, server: str, errors: list[ExchangeRow]) -> dict[str, 
         if is_closed_early(case, errors)
         else met.text or backoff_str(backoffs_after(case, errors)),
         "names": f" ({named(names)})" if names else "",
-        "what": advice.format(server=server, code=code, meaning=meaning),
+        "what": met.advice or advice.format(server=server, code=code, meaning=meaning),
     }
 
 
@@ -444,7 +381,9 @@ def tls_port(case: Case, errors: Sequence[ExchangeRow]) -> int | None:
     if len(ends) != 1:
         return None
     (end,) = ends
-    spoken = (row["flow"] for row in case.trace.handshakes.rows(0, ROWS_MAX) if row["server_hello_frame"] is not None)
+    spoken = (
+        row["flow"] for row in case.trace.handshakes.rows(0, HANDSHAKES_MAX) if row["server_hello_frame"] is not None
+    )
     return end[1] if end[1] == HTTPS or any(case.connections[flow].server == end for flow in spoken) else None
 
 
